@@ -1,0 +1,24 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: test test-all demo lint bench-inner clean
+
+$(VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q --disable-pip-version-check -e '.[storm,gurobi]' pytest pytest-xdist hypothesis ruff mypy
+	touch $@
+
+lint: $(VENV)/.ready
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/pytest -q -n 2 -m "not slow"
+
+test-all: lint
+	$(BIN)/pytest -q -n 2
+
+clean:
+	rm -rf $(VENV) build dist

@@ -1,0 +1,3 @@
+"""Robust factored Markov decision processes: solve and learn, with certified bounds."""
+
+__version__ = "0.1.0"

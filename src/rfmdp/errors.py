@@ -1,0 +1,32 @@
+"""Every error that a user of rfmdp can meet.
+
+A message says what must hold, where, what was found and what to try.
+"""
+
+
+class RfmdpError(Exception):
+    """Root of all errors raised by rfmdp for bad input or an impossible request."""
+
+
+class ModelError(RfmdpError, ValueError):
+    """A model, an uncertainty set or a specification that is not well formed."""
+
+
+class PrismError(RfmdpError, ValueError):
+    """A text in the PRISM language that cannot be read or built; carries its position."""
+
+
+class UnsupportedError(RfmdpError, TypeError):
+    """A combination of parts that do not fit, named before any work starts."""
+
+
+class FileError(RfmdpError, ValueError):
+    """A file that is missing, damaged, truncated or written by a newer version."""
+
+
+class SolverError(RfmdpError, RuntimeError):
+    """A solver underneath (an LP, say) that ended in a state it must not end in."""
+
+
+class NotCertifiedError(RfmdpError, RuntimeError):
+    """A certified value was required, and the bounds are still apart."""
