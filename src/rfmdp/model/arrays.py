@@ -1,0 +1,166 @@
+"""What an rf-MDP is: a frozen struct of arrays.
+
+State `s` owns the rows `row_ptr[s] : row_ptr[s + 1]`, one per choice of the agent. Row `r` has
+the marginals `row_marginals[marginal_ptr[r] : marginal_ptr[r + 1]]`, of sizes d1, ..., dn, and
+the successor tensor `successors[successor_ptr[r] : successor_ptr[r + 1]]` with d1 * ... * dn
+entries in C order: the last marginal moves fastest. A row without marginals is a certain move.
+Probabilities live once per marginal, never per transition: a transition costs four bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from rfmdp.errors import ModelError
+from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray, frozen
+from rfmdp.uncertainty.marginals import Marginals
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A state variable with the integer domain low..high; booleans are 0..1."""
+
+    name: str
+    low: int
+    high: int
+    boolean: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rewards:
+    """A reward structure: a reward per state and one per row, paid when the row is taken."""
+
+    state: FloatArray  # (S,)
+    row: FloatArray  # (R,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FactoredMDP:
+    """A robust factored MDP. See the module's docstring for the layout.
+
+    Build it with `rfmdp.build`, `rfmdp.load_prism`, `rfmdp.domain` or `FactoredMDP.from_arrays`.
+    """
+
+    row_ptr: IntArray  # (S + 1,)
+    marginal_ptr: IntArray  # (R + 1,)
+    row_marginals: Int32Array  # (sum of factors per row,)
+    successor_ptr: IntArray  # (R + 1,)
+    successors: Int32Array  # (K,)
+    marginals: Marginals  # M sets
+    initial: IntArray  # states
+    row_actions: Int32Array  # (R,) index into `actions`
+    actions: tuple[str, ...]
+    labels: Mapping[str, BoolArray] = field(default_factory=dict)  # (S,) each
+    rewards: Mapping[str, Rewards] = field(default_factory=dict)
+    variables: tuple[Variable, ...] = ()
+    valuations: Int32Array = field(default_factory=lambda: np.empty((0, 0), np.int32))  # (S, vars)
+    factors: tuple[str, ...] = ()
+    row_factors: Int32Array = field(default_factory=lambda: np.empty(0, np.int32))
+    # parallel to row_marginals: index into `factors` of the factor that the marginal moves
+    marginal_names: tuple[str, ...] = ()
+    outcome_names: tuple[str, ...] = ()  # (O,) or empty: the effect of every outcome
+    formulas: Mapping[str, Any] = field(default_factory=dict)
+    # names that properties may use beside variables: constants and formulas of the source text
+
+    def __post_init__(self) -> None:
+        for name in (
+            "row_ptr",
+            "marginal_ptr",
+            "row_marginals",
+            "successor_ptr",
+            "successors",
+            "initial",
+            "row_actions",
+            "valuations",
+            "row_factors",
+        ):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
+
+    @property
+    def states(self) -> int:
+        """Number of states."""
+        return len(self.row_ptr) - 1
+
+    @property
+    def rows(self) -> int:
+        """Number of rows (choices over all states)."""
+        return len(self.successor_ptr) - 1
+
+    @property
+    def transitions(self) -> int:
+        """Number of successor entries, branches that meet in one state counted separately."""
+        return len(self.successors)
+
+    @property
+    def row_states(self) -> IntArray:
+        """The state of every row, (R,)."""
+        return np.repeat(np.arange(self.states), np.diff(self.row_ptr))
+
+    def label(self, name: str) -> BoolArray:
+        """Return where a label holds; `init` and `deadlock` always exist."""
+        if name in self.labels:
+            return self.labels[name]
+        if name == "init":
+            where = np.zeros(self.states, dtype=np.bool_)
+            where[self.initial] = True
+            return where
+        if name == "deadlock":
+            return np.zeros(self.states, dtype=np.bool_)
+        known = ", ".join(sorted({*self.labels, "init", "deadlock"}))
+        raise ModelError(f'Label "{name}" is not defined by the model; it has: {known}.')
+
+    def reward(self, name: str | None) -> Rewards:
+        """Return a reward structure by name; `None` is the first one."""
+        if name is None and self.rewards:
+            return next(iter(self.rewards.values()))
+        if name is not None and name in self.rewards:
+            return self.rewards[name]
+        known = ", ".join(f'"{key}"' for key in self.rewards) or "none"
+        wanted = "A reward structure" if name is None else f'Reward structure "{name}"'
+        raise ModelError(f"{wanted} is not defined by the model; it has: {known}.")
+
+    def with_marginals(self, marginals: Marginals) -> FactoredMDP:
+        """Return the same structure with other uncertainty sets of the same sizes."""
+        if not np.array_equal(marginals.outcome_ptr, self.marginals.outcome_ptr):
+            raise ModelError(
+                f"with_marginals: needs {len(self.marginals)} sets with the sizes of this model's, "
+                f"got {len(marginals)}."
+            )
+        return replace(self, marginals=marginals)
+
+    def with_radius(self, radius: float, floor: float = 0.0) -> FactoredMDP:
+        """Return the model with L-infinity boxes around every nominal probability.
+
+        Every probability p that is not 0 or 1 becomes [max(p - radius, floor),
+        min(p + radius, 1 - floor)]; the support is kept. `floor` is an explicit assumption
+        that every possible outcome has at least that probability.
+        """
+        from rfmdp.uncertainty.radius import boxes_around
+
+        return self.with_marginals(boxes_around(self.marginals, radius, floor))
+
+    def nominal(self) -> FactoredMDP:
+        """Return the model with every set replaced by its nominal member."""
+        points = Marginals.from_points(self.marginals.outcome_ptr, self.marginals.nominal)
+        return self.with_marginals(points)
+
+    def state_name(self, state: int) -> str:
+        """Return a state as `(x=1, y=0)`, or `state 7` if the model has no variables."""
+        if not self.variables:
+            return f"state {state}"
+        values = self.valuations[state]
+        return "(" + ", ".join(f"{v.name}={x}" for v, x in zip(self.variables, values)) + ")"
+
+    def marginal_name(self, j: int) -> str:
+        """Return the identifier of a marginal for messages."""
+        return self.marginal_names[j] if self.marginal_names else f"marginal {j}"
+
+    def row_name(self, row: int) -> str:
+        """Return a row as `(x=1), action up` for messages."""
+        state = int(np.searchsorted(self.row_ptr, row, side="right")) - 1
+        action = self.actions[self.row_actions[row]] or "(unlabelled)"
+        return f"{self.state_name(state)}, action {action}"
