@@ -1,0 +1,87 @@
+"""The contract of inner solvers: what they promise to the outer loop.
+
+`prepare` binds a solver to a model and to nature's direction, and is the place where a solver
+refuses a model that it does not fit. What comes back fills, for the rows it is given, numbers
+that are *proven* bounds of
+
+    q*(r) = opt over p_1 in P_1, ..., p_n in P_n of sum_o value[successor(o)] p_1[o_1] ... p_n[o_n],
+
+opt being nature's direction, rounding included. A side that a solver cannot prove is filled with
+-inf or +inf, so that an array is always a bound. `proves` says which sides are worth reading:
+
+    Exact().prepare(model, MIN).proves              # Side.BOTH
+    IntervalArithmetic().prepare(model, MIN).proves # Side.BELOW: nature's set was enlarged
+    Alternating().prepare(model, MIN).proves        # Side.ABOVE: nature's set was made smaller
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Flag
+from typing import Protocol
+
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.objective import Direction
+from rfmdp.types import FloatArray, IntArray
+
+
+class Side(Flag):
+    """Which bounds of the exact inner value are proven."""
+
+    BELOW = 1
+    ABOVE = 2
+    BOTH = 3
+
+
+def relaxation_side(nature: Direction) -> Side:
+    """Return the side that an enlarged set of nature proves."""
+    return Side.BELOW if nature is Direction.MIN else Side.ABOVE
+
+
+def restriction_side(nature: Direction) -> Side:
+    """Return the side that a reduced set of nature proves."""
+    return Side.ABOVE if nature is Direction.MIN else Side.BELOW
+
+
+@dataclass(slots=True)
+class InnerStats:
+    """What an inner solver did so far."""
+
+    rows: int = 0  # inner problems solved
+    branched: int = 0  # of these, not certified by the first bounds
+    nodes: int = 0  # nodes of trees, or LPs solved
+    open_rows: int = 0  # stopped at a limit with a gap left
+
+
+class PreparedInner(Protocol):
+    """An inner solver bound to a model and a direction."""
+
+    proves: Side
+    stats: InnerStats
+
+    def backup(
+        self, value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray
+    ) -> None:
+        """Fill `below[rows]` and `above[rows]` (both of shape (R,)) with proven bounds."""
+        ...
+
+    def respond(self, value: FloatArray, rows: IntArray) -> FloatArray:
+        """Return nature's answer as distributions over the successors of `rows`, concatenated.
+
+        The distribution belongs to the set that the solver works with (the exact product, its
+        relaxation or its restriction) and attains, to rounding, the value of `backup`.
+        """
+        ...
+
+
+class Inner(Protocol):
+    """A choice of method for the inner problem; frozen settings only."""
+
+    @property
+    def name(self) -> str:
+        """Short name, as on the command line."""
+        ...
+
+    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedInner:
+        """Bind to a model, or raise `UnsupportedError` with the reason."""
+        ...
