@@ -153,7 +153,11 @@ class FactoredMDP:
         if not self.variables:
             return f"state {state}"
         values = self.valuations[state]
-        return "(" + ", ".join(f"{v.name}={x}" for v, x in zip(self.variables, values)) + ")"
+        return (
+            "("
+            + ", ".join(f"{v.name}={x}" for v, x in zip(self.variables, values, strict=True))
+            + ")"
+        )
 
     def marginal_name(self, j: int) -> str:
         """Return the identifier of a marginal for messages."""

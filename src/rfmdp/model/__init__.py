@@ -1,0 +1,1 @@
+"""What an rf-MDP is, and the ways to make one."""
