@@ -1,13 +1,14 @@
 """Marginal uncertainty sets: data checked once, and what other layers may ask of them.
 
 `sets` holds the families, `marginals` packs many sets into arrays for the kernels,
-`bounds`, `vertices` and `membership` are the capabilities (one function, one registration
-per family).
+`bounds`, `vertices`, `membership` and `minimiser` are the capabilities (one function, one
+registration per family). `boxes`, `hull`, `halfspaces` and `lp_ball` hold the geometry.
 """
 
 from rfmdp.uncertainty.bounds import bounds, nominal
 from rfmdp.uncertainty.marginals import Kind, Marginals
 from rfmdp.uncertainty.membership import contains
+from rfmdp.uncertainty.minimiser import minimise
 from rfmdp.uncertainty.sets import (
     Interval,
     L1Ball,
@@ -17,7 +18,7 @@ from rfmdp.uncertainty.sets import (
     Singleton,
     UncertaintySet,
 )
-from rfmdp.uncertainty.vertices import count_vertices, vertices
+from rfmdp.uncertainty.vertices import box_vertices_bulk, count_vertices, vertices, vertices_bulk
 
 __all__ = [
     "Interval",
@@ -30,8 +31,11 @@ __all__ = [
     "Singleton",
     "UncertaintySet",
     "bounds",
+    "box_vertices_bulk",
     "contains",
     "count_vertices",
+    "minimise",
     "nominal",
     "vertices",
+    "vertices_bulk",
 ]

@@ -9,6 +9,7 @@ import numpy as np
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.types import FloatArray, IntArray
+from rfmdp.uncertainty.lp_ball import lp_ball_bounds
 from rfmdp.uncertainty.sets import Interval, LpBall, Polytope, Singleton
 
 
@@ -31,8 +32,9 @@ def tighten(
     spare_high = np.maximum(spare_high, 0.0)
     loose_high = upper - lower > spare_low + 1e-15
     loose_low = upper - lower > spare_high + 1e-15
-    tight_upper = np.where(loose_high, lower + spare_low, upper)
-    tight_lower = np.where(loose_low, upper - spare_high, lower)
+    # rounding must not push an attainable bound out of [0, 1] either
+    tight_upper = np.where(loose_high, np.minimum(lower + spare_low, 1.0), upper)
+    tight_lower = np.where(loose_low, np.maximum(upper - spare_high, 0.0), lower)
     return np.minimum(tight_lower, tight_upper), tight_upper
 
 
@@ -59,24 +61,11 @@ def _(uset: Polytope) -> tuple[FloatArray, FloatArray]:
 
 @bounds.register
 def _(uset: LpBall) -> tuple[FloatArray, FloatArray]:
-    """Move one entry by t and spread -t over the others as evenly as they allow.
-
-    The cheapest spread over k others costs t * k**(1/p - 1), so that entry moves by at most
-    radius / (1 + k**(1 - p))**(1/p), exact if no other entry leaves [0, 1]; otherwise the
-    bounds are outer ones (still valid for every solver that uses them as bounds).
-    """
-    size, p = uset.size, uset.exponent
-    if size == 1:
-        return uset.nominal, uset.nominal
-    others = size - 1
-    if math.isinf(p):
+    if math.isinf(uset.exponent):
         lower = np.maximum(uset.nominal - uset.radius, 0.0)
         upper = np.minimum(uset.nominal + uset.radius, 1.0)
-        return tighten(np.array([0, size]), lower, upper)
-    move = uset.radius / (1.0 + others ** (1.0 - p)) ** (1.0 / p)
-    lower = np.maximum(uset.nominal - move, 0.0)
-    upper = np.minimum(uset.nominal + move, 1.0)
-    return tighten(np.array([0, size]), lower, upper)
+        return tighten(np.array([0, uset.size]), lower, upper)
+    return lp_ball_bounds(uset)
 
 
 @singledispatch

@@ -8,7 +8,7 @@ solvers that need only bounds (interval arithmetic, McCormick) accept every kind
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -17,7 +17,16 @@ import numpy as np
 from rfmdp.errors import ModelError
 from rfmdp.types import FloatArray, Int8Array, IntArray, frozen
 from rfmdp.uncertainty.bounds import bounds, nominal, tighten
-from rfmdp.uncertainty.sets import Interval, LpBall, Polytope, Singleton, UncertaintySet, check_box
+from rfmdp.uncertainty.sets import (
+    SUM_TOLERANCE,
+    Interval,
+    LpBall,
+    Polytope,
+    Singleton,
+    UncertaintySet,
+    check_box,
+    check_nominal,
+)
 
 
 class Kind(IntEnum):
@@ -35,7 +44,8 @@ class Marginals:
     """A sequence of M uncertainty sets, packed.
 
     Build with `from_sets`, or in bulk with `from_points` and `from_boxes`. `marginals[j]`
-    gives the set back as an object.
+    gives the set back as an object; a set with a single member is of the kind SINGLETON,
+    whatever its family, and comes back as a `Singleton` (Lp balls keep their family).
     """
 
     outcome_ptr: IntArray  # (M + 1,)
@@ -59,14 +69,13 @@ class Marginals:
         if not 0 <= j < len(self):
             raise IndexError(j)
         kind, part = self.kind[j], slice(self.outcome_ptr[j], self.outcome_ptr[j + 1])
+        if not math.isnan(self.exponent[j]):
+            return LpBall(self.nominal[part], float(self.radius[j]), float(self.exponent[j]))
         if kind == Kind.SINGLETON:
             return Singleton(self.nominal[part])
         if kind == Kind.POLYTOPE:
             corners = self.corners[self.corner_ptr[j] : self.corner_ptr[j + 1]]
             return Polytope(corners.reshape(-1, part.stop - part.start))
-        if not math.isnan(self.exponent[j]):
-            ball = LpBall(self.nominal[part], float(self.radius[j]), float(self.exponent[j]))
-            return ball
         return Interval(self.lower[part], self.upper[part], self.nominal[part])
 
     def __iter__(self) -> Iterator[UncertaintySet]:
@@ -81,12 +90,21 @@ class Marginals:
     def from_sets(sets: Iterable[UncertaintySet]) -> Marginals:
         """Pack sets of any families, in order."""
         sets = list(sets)
+        for j, uset in enumerate(sets):
+            if not isinstance(uset, UncertaintySet):
+                raise ModelError(f"Marginal {j}: must be an uncertainty set, got {uset!r}.")
         ends = [bounds(uset) for uset in sets]
+        kinds = [_kind(s, *end) for s, end in zip(sets, ends, strict=True)]
+        # a single member is stored alike in all three arrays
+        ends = [
+            (nominal(s), nominal(s)) if kind is Kind.SINGLETON else end
+            for s, kind, end in zip(sets, kinds, ends, strict=True)
+        ]
         corners = [s.vertices.ravel() if isinstance(s, Polytope) else np.empty(0) for s in sets]
         balls = [s if isinstance(s, LpBall) else None for s in sets]
         return Marginals(
             outcome_ptr=_pointers([s.size for s in sets]),
-            kind=np.array([_kind(s) for s in sets], dtype=np.int8),
+            kind=np.array(kinds, dtype=np.int8),
             nominal=_join([nominal(s) for s in sets]),
             lower=_join([low for low, _ in ends]),
             upper=_join([high for _, high in ends]),
@@ -97,31 +115,46 @@ class Marginals:
         )
 
     @staticmethod
-    def from_points(outcome_ptr: IntArray, probability: FloatArray) -> Marginals:
-        """Pack known distributions; row sums are checked by `from_boxes`' rules."""
-        return Marginals.from_boxes(outcome_ptr, probability, probability, probability)
+    def from_points(
+        outcome_ptr: IntArray, probability: FloatArray, names: Sequence[str] = ()
+    ) -> Marginals:
+        """Pack known distributions (O,); they are checked by `from_boxes`' rules."""
+        return Marginals.from_boxes(outcome_ptr, probability, probability, probability, names)
 
     @staticmethod
     def from_boxes(
-        outcome_ptr: IntArray, lower: FloatArray, upper: FloatArray, nominal: FloatArray
+        outcome_ptr: IntArray,
+        lower: FloatArray,
+        upper: FloatArray,
+        nominal: FloatArray,
+        names: Sequence[str] = (),
     ) -> Marginals:
         """Pack boxes given in bulk (O,), with a nominal member each.
 
-        A box whose bounds coincide becomes a singleton.
+        A box whose bounds coincide becomes a singleton. `names` of the marginals, if given,
+        are used in error messages.
+
+        Raises
+        ------
+        ModelError
+            If sizes do not fit, or for the first marginal that is no non-empty box with a
+            nominal member inside.
         """
+        outcome_ptr = np.asarray(outcome_ptr, dtype=np.int64)
+        lower, upper, nominal = (np.asarray(a, dtype=np.float64) for a in (lower, upper, nominal))
+        check_boxes(outcome_ptr, lower, upper, nominal, names)
         count = len(outcome_ptr) - 1
-        if count:
-            _check_boxes(outcome_ptr, lower, upper)
         lower, upper = tighten(outcome_ptr, lower, upper)
         width = np.zeros(count)
         if count:
             width = np.maximum.reduceat(upper - lower, outcome_ptr[:-1])
+        single = np.repeat(width == 0.0, np.diff(outcome_ptr))
         return Marginals(
-            outcome_ptr=np.asarray(outcome_ptr, dtype=np.int64),
+            outcome_ptr=outcome_ptr,
             kind=np.where(width > 0.0, Kind.BOX, Kind.SINGLETON).astype(np.int8),
-            nominal=np.asarray(nominal, dtype=np.float64),
-            lower=lower,
-            upper=upper,
+            nominal=nominal,
+            lower=np.where(single, nominal, lower),
+            upper=np.where(single, nominal, upper),
             radius=np.full(count, math.nan),
             exponent=np.full(count, math.nan),
             corner_ptr=np.zeros(count + 1, dtype=np.int64),
@@ -129,8 +162,8 @@ class Marginals:
         )
 
 
-def _kind(uset: UncertaintySet) -> Kind:
-    if isinstance(uset, Singleton) or uset.size == 1:
+def _kind(uset: UncertaintySet, lower: FloatArray, upper: FloatArray) -> Kind:
+    if isinstance(uset, Singleton) or np.array_equal(lower, upper):
         return Kind.SINGLETON
     if isinstance(uset, Polytope):
         return Kind.POLYTOPE
@@ -141,26 +174,52 @@ def _kind(uset: UncertaintySet) -> Kind:
     return Kind.BOX
 
 
-def _check_boxes(outcome_ptr: IntArray, lower: FloatArray, upper: FloatArray) -> None:
+def check_boxes(
+    outcome_ptr: IntArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    nominal: FloatArray,
+    names: Sequence[str] = (),
+) -> None:
     """Check all boxes at once; on a fault name the first marginal that has one."""
-    if len(lower) != outcome_ptr[-1] or len(upper) != outcome_ptr[-1]:
-        raise ModelError(
-            f"Marginals: bounds must have {outcome_ptr[-1]} entries, "
-            f"got {len(lower)} and {len(upper)}."
-        )
-    if np.any(np.diff(outcome_ptr) < 1):
-        j = int(np.flatnonzero(np.diff(outcome_ptr) < 1)[0])
-        raise ModelError(f"Marginal {j}: must have at least one outcome.")
+    _check_layout(outcome_ptr, {"lower": lower, "upper": upper, "nominal": nominal}, names)
+    if len(outcome_ptr) == 1:
+        return
     starts = outcome_ptr[:-1]
+    ordered = (lower >= 0.0) & (lower <= upper) & (upper <= 1.0)
+    inside = (lower - SUM_TOLERANCE <= nominal) & (nominal <= upper + SUM_TOLERANCE)
+    sums = [np.add.reduceat(a, starts) for a in (lower, upper, nominal)]
     fault = (
-        np.maximum.reduceat(~((lower >= 0) & (upper <= 1) & (lower <= upper)), starts)
-        | (np.add.reduceat(lower, starts) > 1 + 1e-9)
-        | (np.add.reduceat(upper, starts) < 1 - 1e-9)
+        ~np.logical_and.reduceat(ordered & inside, starts)
+        | (sums[0] > 1.0 + SUM_TOLERANCE)
+        | (sums[1] < 1.0 - SUM_TOLERANCE)
+        | (np.abs(sums[2] - 1.0) > SUM_TOLERANCE)
     )
-    if np.any(fault):
-        j = int(np.flatnonzero(fault)[0])
-        part = slice(outcome_ptr[j], outcome_ptr[j + 1])
-        check_box(lower[part], upper[part], where=f"Marginal {j}")
+    for j in np.flatnonzero(fault):
+        part, where = slice(outcome_ptr[j], outcome_ptr[j + 1]), _name(int(j), names)
+        check_box(lower[part], upper[part], where)
+        check_nominal(nominal[part], lower[part], upper[part], where)
+
+
+def _check_layout(
+    outcome_ptr: IntArray, entries: dict[str, FloatArray], names: Sequence[str]
+) -> None:
+    """Raise `ModelError` unless the pointers cut every array into non-empty marginals."""
+    if outcome_ptr.ndim != 1 or len(outcome_ptr) == 0 or outcome_ptr[0] != 0:
+        raise ModelError("Marginals: outcome_ptr must be a vector that starts with 0.")
+    empty = np.flatnonzero(np.diff(outcome_ptr) < 1)
+    if empty.size:
+        raise ModelError(f"{_name(int(empty[0]), names)}: must have at least one outcome.")
+    for name, values in entries.items():
+        if values.shape != (outcome_ptr[-1],):
+            raise ModelError(
+                f"Marginals: {name} must have {outcome_ptr[-1]} entries, one per outcome, "
+                f"got shape {values.shape}."
+            )
+
+
+def _name(j: int, names: Sequence[str]) -> str:
+    return f"Marginal '{names[j]}'" if names else f"Marginal {j}"
 
 
 def _pointers(sizes: list[int]) -> IntArray:

@@ -10,9 +10,7 @@ from rfmdp.uncertainty.marginals import Marginals
 from rfmdp.uncertainty.sets import LpBall
 
 
-def boxes_around(
-    marginals: Marginals, radius: float | FloatArray, floor: float = 0.0
-) -> Marginals:
+def boxes_around(marginals: Marginals, radius: float | FloatArray, floor: float = 0.0) -> Marginals:
     """Return boxes [max(p - radius, floor), min(p + radius, 1 - floor)] around nominals.
 
     Probabilities 0 and 1 stay as they are. `radius` is one number or one per marginal (M,).
@@ -30,9 +28,7 @@ def boxes_around(
     return Marginals.from_boxes(marginals.outcome_ptr, lower, upper, p)
 
 
-def balls_around(
-    marginals: Marginals, radius: float | FloatArray, exponent: float
-) -> Marginals:
+def balls_around(marginals: Marginals, radius: float | FloatArray, exponent: float) -> Marginals:
     """Return Lp balls of a radius (one, or one per marginal) around nominals.
 
     Certain marginals (one outcome with probability 1) stay as they are.

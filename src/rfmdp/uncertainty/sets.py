@@ -44,13 +44,13 @@ class Interval:
 
     Examples
     --------
-    >>> Interval([0.2, 0.4], [0.6, 0.8]).nominal.tolist()
-    [0.4, 0.6]
+    >>> Interval([0.0, 0.5], [0.5, 1.0]).nominal.tolist()
+    [0.25, 0.75]
     """
 
     lower: FloatArray  # (X,)
     upper: FloatArray  # (X,)
-    nominal: FloatArray = field(default=None)  # type: ignore[assignment]
+    nominal: FloatArray = field(default=None)  # type: ignore[arg-type]
 
     def __post_init__(self) -> None:
         lower = _vector("Interval", "lower", self.lower)
@@ -58,10 +58,7 @@ class Interval:
         check_box(lower, upper)
         centre = box_centre(lower, upper) if self.nominal is None else self.nominal
         centre = _distribution("Interval", centre)
-        if len(centre) != len(lower) or np.any(centre < lower - SUM_TOLERANCE):
-            raise ModelError("Interval: nominal must be a distribution within the bounds.")
-        if np.any(centre > upper + SUM_TOLERANCE):
-            raise ModelError("Interval: nominal must be a distribution within the bounds.")
+        check_nominal(centre, lower, upper)
         object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "upper", upper)
         object.__setattr__(self, "nominal", centre)
@@ -82,6 +79,8 @@ class LpBall:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "nominal", _distribution("LpBall", self.nominal))
+        object.__setattr__(self, "radius", _number("LpBall", "radius", self.radius))
+        object.__setattr__(self, "exponent", _number("LpBall", "exponent", self.exponent))
         if not (self.radius >= 0.0 and math.isfinite(self.radius)):
             raise ModelError(f"LpBall: radius must be finite and >= 0, got {self.radius!r}.")
         if not self.exponent >= 1.0:
@@ -93,12 +92,12 @@ class LpBall:
         return len(self.nominal)
 
 
-def L1Ball(nominal: ArrayLike, radius: float) -> LpBall:  # noqa: N802  reads as a set
-    """Return {p : sum |p - nominal| <= radius}; the radius is capped by 2 in effect."""
+def L1Ball(nominal: ArrayLike, radius: float) -> LpBall:
+    """Return {p : sum |p - nominal| <= radius}; a radius of 2 or more is the whole simplex."""
     return LpBall(_as_floats(nominal), radius, 1.0)
 
 
-def LinfBall(nominal: ArrayLike, radius: float) -> LpBall:  # noqa: N802
+def LinfBall(nominal: ArrayLike, radius: float) -> LpBall:
     """Return {p : max |p - nominal| <= radius}, the box around a nominal distribution."""
     return LpBall(_as_floats(nominal), radius, math.inf)
 
@@ -115,6 +114,7 @@ class Polytope:
             raise ModelError("Polytope: vertices must be a non-empty (V, X) array.")
         for number, corner in enumerate(corners):
             _distribution(f"Polytope, vertex {number}", corner)
+        # np.unique drops equal points only; `vertices` drops those within the hull of others
         object.__setattr__(self, "vertices", frozen(np.unique(corners, axis=0)))
 
     @property
@@ -140,8 +140,7 @@ def check_box(lower: FloatArray, upper: FloatArray, where: str = "Interval") -> 
     """Raise `ModelError` unless {lower <= p <= upper, sum p = 1} is a non-empty box."""
     if lower.shape != upper.shape:
         raise ModelError(
-            f"{where}: lower and upper must have the same size, "
-            f"got {lower.size} and {upper.size}."
+            f"{where}: lower and upper must have the same size, got {lower.size} and {upper.size}."
         )
     for name, values in (("lower", lower), ("upper", upper)):
         bad = np.flatnonzero(~((values >= 0.0) & (values <= 1.0)))
@@ -162,6 +161,27 @@ def check_box(lower: FloatArray, upper: FloatArray, where: str = "Interval") -> 
         raise ModelError(f"{where}: upper bounds sum to {upper.sum():.6g}, must be >= 1.")
 
 
+def check_nominal(
+    nominal: FloatArray, lower: FloatArray, upper: FloatArray, where: str = "Interval"
+) -> None:
+    """Raise `ModelError` unless a nominal distribution respects the bounds of its box."""
+    if nominal.shape != lower.shape:
+        raise ModelError(
+            f"{where}: nominal must have {lower.size} outcomes as the bounds, got {nominal.size}."
+        )
+    inside = (lower - SUM_TOLERANCE <= nominal) & (nominal <= upper + SUM_TOLERANCE)
+    bad = np.flatnonzero(~inside)
+    if bad.size:
+        raise ModelError(
+            f"{where}: nominal must lie within the bounds, outcome {bad[0]} has "
+            f"{nominal[bad[0]]!s}, not in [{lower[bad[0]]!s}, {upper[bad[0]]!s}]."
+        )
+    if not abs(float(nominal.sum()) - 1.0) <= SUM_TOLERANCE:
+        raise ModelError(
+            f"{where}: nominal probabilities must sum to 1, they sum to {nominal.sum():.9g}."
+        )
+
+
 def box_centre(lower: FloatArray, upper: FloatArray) -> FloatArray:
     """Return the distribution lower + t (upper - lower)."""
     slack = upper - lower
@@ -169,15 +189,23 @@ def box_centre(lower: FloatArray, upper: FloatArray) -> FloatArray:
     if total == 0.0:
         return lower
     share = min(1.0, max(0.0, (1.0 - float(lower.sum())) / total))
-    centre: FloatArray = lower + share * slack
+    centre: FloatArray = np.minimum(lower + share * slack, upper)
     return centre
 
 
 def _as_floats(values: ArrayLike) -> FloatArray:
     try:
-        return np.ascontiguousarray(values, dtype=np.float64)
+        # a copy: a set must not change with the caller's array
+        return np.array(values, dtype=np.float64, order="C", ndmin=1)
     except (TypeError, ValueError) as error:
         raise ModelError(f"Probabilities must be numbers, got {values!r}.") from error
+
+
+def _number(where: str, name: str, value: float) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{where}: {name} must be a number, got {value!r}.") from error
 
 
 def _vector(where: str, name: str, values: ArrayLike) -> FloatArray:
