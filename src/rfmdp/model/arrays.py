@@ -9,15 +9,21 @@ Probabilities live once per marginal, never per transition: a transition costs f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray, frozen
 from rfmdp.uncertainty.marginals import Marginals
+from rfmdp.uncertainty.sets import UncertaintySet
+
+Row: TypeAlias = tuple[Sequence[int], ArrayLike] | tuple[Sequence[int], ArrayLike, str]
+# marginals, successors in C order, and the name of the action
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,81 @@ class FactoredMDP:
             "row_factors",
         ):
             object.__setattr__(self, name, frozen(getattr(self, name)))
+
+    @staticmethod
+    def from_arrays(
+        row_ptr: ArrayLike,
+        row_marginals: Sequence[Sequence[int]] | tuple[IntArray, IntArray],
+        successors: ArrayLike,
+        marginals: Marginals | Iterable[UncertaintySet],
+        *,
+        initial: ArrayLike = 0,
+        row_actions: ArrayLike | None = None,
+        actions: Sequence[str] | None = None,
+        labels: Mapping[str, ArrayLike] = MappingProxyType({}),
+        rewards: Mapping[str, Rewards] = MappingProxyType({}),
+    ) -> FactoredMDP:
+        """Return a checked model from flat arrays; where tensors start follows from the sizes.
+
+        Parameters
+        ----------
+        row_ptr : (S + 1,) first row of every state
+        row_marginals : the marginals of every row, or the arrays (marginal_ptr, row_marginals)
+        successors : (K,) all tensors one after the other, C order
+        marginals : M sets
+        initial : initial state or states
+        row_actions : (R,) index into `actions`; by default the number of the row in its state
+        actions : names; by default a0, a1, ...
+        labels, rewards : as in the model
+
+        Examples
+        --------
+        >>> from rfmdp.uncertainty.sets import Interval
+        >>> coin = Interval([0.4, 0.4], [0.6, 0.6])
+        >>> model = FactoredMDP.from_arrays([0, 1, 2], [[0, 0], []], [0, 1, 1, 1, 1], [coin])
+        >>> model.states, model.transitions
+        (2, 5)
+        """
+        from rfmdp.model.from_arrays import from_arrays
+
+        return from_arrays(
+            row_ptr,
+            row_marginals,
+            successors,
+            marginals,
+            initial=initial,
+            row_actions=row_actions,
+            actions=actions,
+            labels=labels,
+            rewards=rewards,
+        )
+
+    @staticmethod
+    def from_rows(
+        states: Sequence[Sequence[Row]],
+        marginals: Marginals | Iterable[UncertaintySet],
+        *,
+        initial: ArrayLike = 0,
+        labels: Mapping[str, ArrayLike] = MappingProxyType({}),
+        rewards: Mapping[str, Rewards] = MappingProxyType({}),
+    ) -> FactoredMDP:
+        """Return a checked model from one list of rows per state.
+
+        A row is (marginals, successors) or (marginals, successors, action).
+
+        Examples
+        --------
+        >>> from rfmdp.uncertainty.sets import Singleton
+        >>> coin = Singleton([0.5, 0.5])
+        >>> model = FactoredMDP.from_rows(
+        ...     [[([0], [0, 1], "toss"), ([], [0], "wait")], [([], [1], "wait")]], [coin]
+        ... )
+        >>> model.rows, model.actions
+        (3, ('toss', 'wait'))
+        """
+        from rfmdp.model.from_arrays import from_rows
+
+        return from_rows(states, marginals, initial=initial, labels=labels, rewards=rewards)
 
     @property
     def states(self) -> int:

@@ -59,6 +59,10 @@ class Skeleton:
         number = (np.cumsum(seen) - 1).astype(np.int32)
         return replace(self, row_marginals=number[self.row_marginals]), np.flatnonzero(seen)
 
+    def with_actions(self, row_actions: Int32Array) -> Skeleton:
+        """Return the same rows with other action indices."""
+        return replace(self, row_actions=row_actions)
+
     def model(
         self,
         marginals: Marginals,

@@ -1,0 +1,203 @@
+"""The Python builder: a description of variables, actions and moves becomes a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rfmdp.errors import ModelError
+from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
+from rfmdp.model.codes import Codec
+from rfmdp.model.description import Action, Number, Predicate, States, state_text
+from rfmdp.model.expander import Expander, booleans
+from rfmdp.model.frontier import Deadlock, Lookup, Progress, explore
+from rfmdp.model.skeleton import Skeleton
+from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
+from rfmdp.uncertainty.marginals import Marginals
+
+
+def build(
+    variables: Mapping[str, tuple[int, int]] | Iterable[Variable],
+    actions: Sequence[Action],
+    *,
+    initial: Mapping[str, ArrayLike],
+    labels: Mapping[str, Predicate] | None = None,
+    rewards: Mapping[str, Number] | None = None,
+    deadlock: Deadlock = Deadlock.LOOP,
+    lookup: Lookup = Lookup.AUTO,
+    progress: Progress | None = None,
+) -> FactoredMDP:
+    """Return the reachable part of a described model.
+
+    All functions of a description are vectorised: they see many states at once (`States`) and
+    give one array entry per state.
+
+    Parameters
+    ----------
+    variables : name -> (low, high), or `Variable`s; the first is most significant in the order
+        of states
+    actions : the agent's choices
+    initial : variable -> value, or (I,) values for several initial states
+    labels : name -> where it holds
+    rewards : structure -> what a state pays; what an action pays is said by `Action`
+    deadlock : what to do with reachable states where no action is enabled
+    lookup : how packed states are found again; the model is the same
+    progress : called now and then with the number of states and transitions so far
+
+    Raises
+    ------
+    ModelError
+        If a value leaves its variable's range (names variable, value, state and action), two
+        moves set one variable, a function gives the wrong type or shape, and so on.
+
+    Examples
+    --------
+    Two machines; one that runs fails more often while the other is down; one can be repaired.
+
+    >>> import numpy as np
+    >>> from rfmdp.model import Action, Move, build
+    >>> from rfmdp.uncertainty.sets import Interval, Singleton
+    >>> sets = {  # outcomes: 0 is down, 1 is up
+    ...     "calm": Interval([0.05, 0.85], [0.15, 0.95]),
+    ...     "stressed": Interval([0.50, 0.30], [0.70, 0.50]),
+    ...     "down": Singleton([1.0]),
+    ... }
+    >>> def machine(me, other, repaired):
+    ...     def identify(s):
+    ...         return np.where(s[me] == 0, 2, np.where(s[other] == 1, 0, 1))
+    ...     def effect(s, identifier, outcome):
+    ...         return {me: np.where(identifier == 2, repaired == me, outcome)}
+    ...     return Move(me, sets, effect, identify)
+    >>> model = build(
+    ...     {"a": (0, 1), "b": (0, 1)},
+    ...     [Action(f"repair_{x}", [machine("a", "b", x), machine("b", "a", x)]) for x in "ab"],
+    ...     initial={"a": 1, "b": 1},
+    ...     labels={"outage": lambda s: (s.a == 0) & (s.b == 0)},
+    ...     rewards={"running": lambda s: s.a + s.b},
+    ... )
+    >>> model.states, model.rows, model.transitions, model.marginal_names
+    (4, 8, 18, ('calm', 'stressed'))
+    >>> model.rewards["running"].state.tolist()
+    [0.0, 1.0, 1.0, 2.0]
+    """
+    codec = Codec(_variables(variables))
+    expander = Expander(codec, actions)
+    start = _initial_codes(codec, initial)
+    skeleton = explore(codec, start, expander, deadlock=deadlock, lookup=lookup, progress=progress)
+    states = States(codec.variables, skeleton.valuations)
+    skeleton, used = skeleton.drop_unused()
+    sets, names = expander.identifiers.sets, expander.identifiers.names
+    structures = _rewards(skeleton, states, expander.actions, rewards or {})
+    skeleton, labelled = _by_name(skeleton, expander.actions)
+    return skeleton.model(
+        Marginals.from_sets(sets[j] for j in used),
+        labelled,
+        tuple(expander.factors),
+        labels=_labels(states, labels or {}),
+        rewards=structures,
+        marginal_names=[names[j] for j in used],
+    )
+
+
+def _variables(given: Mapping[str, tuple[int, int]] | Iterable[Variable]) -> list[Variable]:
+    if isinstance(given, Mapping):
+        return [Variable(name, int(low), int(high)) for name, (low, high) in given.items()]
+    found = list(given)
+    names = [v.name for v in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise ModelError(f"Variable {name} is defined twice.")
+    return found
+
+
+def _initial_codes(codec: Codec, initial: Mapping[str, ArrayLike]) -> IntArray:
+    """Check and pack the initial states."""
+    names = [v.name for v in codec.variables]
+    for name in names:
+        if name not in initial:
+            raise ModelError(f"Initial state: variable {name} has no value.")
+    for name in initial:
+        if name not in names:
+            raise ModelError(f"Initial state: {name} is no variable; the model has: {names}.")
+    columns = [np.atleast_1d(np.asarray(initial[name])) for name in names]
+    try:
+        columns = list(np.broadcast_arrays(*columns))
+    except ValueError as error:
+        raise ModelError(
+            "Initial states: the variables must have one value each, or equally many."
+        ) from error
+    for variable, column in zip(codec.variables, columns, strict=True):
+        if column.dtype.kind not in "iub" or column.ndim != 1:
+            raise ModelError(f"Initial state: {variable.name} must be an integer, got {column}.")
+        wrong = (column < variable.low) | (column > variable.high)
+        if wrong.any():
+            raise ModelError(
+                f"Initial state: {variable.name} is {column[wrong][0]}, must be within "
+                f"{variable.low}..{variable.high}."
+            )
+    if not columns:
+        return np.zeros(1, dtype=np.int64)
+    if len(columns[0]) == 0:
+        raise ModelError("Initial states: there must be at least one.")
+    return codec.pack(np.stack(columns, axis=1).astype(np.int64))
+
+
+def _labels(states: States, labels: Mapping[str, Predicate]) -> dict[str, BoolArray]:
+    for name in ("init", "deadlock"):
+        if name in labels:
+            raise ModelError(f'Label "{name}" is always defined; use another name.')
+    return {
+        name: np.array(booleans(where(states), states, f'Label "{name}"'))
+        for name, where in labels.items()
+    }
+
+
+def _rewards(
+    skeleton: Skeleton,
+    states: States,
+    actions: Sequence[Action],
+    rewards: Mapping[str, Number],
+) -> dict[str, Rewards]:
+    """Evaluate all reward structures; `row_actions` still numbers the actions as given."""
+    names = list(dict.fromkeys([*rewards, *(name for a in actions for name in a.rewards)]))
+    row_states = skeleton.row_states if any(a.rewards for a in actions) else None
+    found: dict[str, Rewards] = {}
+    for name in names:
+        per_state = np.zeros(skeleton.states)
+        if name in rewards:
+            per_state[:] = _numbers(rewards[name], states, f'Reward "{name}"')
+        per_row = np.zeros(len(skeleton.row_actions))
+        for number, action in enumerate(actions):
+            if row_states is not None and name in action.rewards:
+                rows = np.flatnonzero(skeleton.row_actions == number)
+                part = States(skeleton.variables, skeleton.valuations, row_states[rows])
+                where = f'Reward "{name}", action {action.name!r}'
+                per_row[rows] = _numbers(action.rewards[name], part, where)
+        found[name] = Rewards(state=per_state, row=per_row)
+    return found
+
+
+def _numbers(given: Number, states: States, where: str) -> FloatArray:
+    """Evaluate a number or a function of states; NaN is refused."""
+    array: AnyArray = np.asarray(given(states) if callable(given) else given)
+    if array.dtype.kind not in "iubf" or array.shape not in ((), (len(states),)):
+        raise ModelError(
+            f"{where}: must give numbers, one per state ({len(states)}) or one for "
+            f"all, got {array.dtype} of shape {array.shape}."
+        )
+    values = np.broadcast_to(array.astype(np.float64), (len(states),))
+    if np.isnan(values).any():
+        row = int(np.flatnonzero(np.isnan(values))[0])
+        raise ModelError(f"{where}: is NaN in state {state_text(states, row)}.")
+    return values
+
+
+def _by_name(skeleton: Skeleton, actions: Sequence[Action]) -> tuple[Skeleton, list[str]]:
+    """Let actions of the same name share their index."""
+    names = list(dict.fromkeys(action.name for action in actions))
+    if len(names) == len(actions):
+        return skeleton, names
+    index = np.array([names.index(a.name) for a in actions] + [skeleton.NO_ACTION], dtype=np.int32)
+    return skeleton.with_actions(index[skeleton.row_actions]), names

@@ -1,0 +1,75 @@
+"""What `validate` returns: issues with a severity, a place and a message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from rfmdp.errors import ModelError
+
+SHOWN = 20  # issues in an error message
+
+
+class Severity(Enum):
+    """How bad an issue is."""
+
+    ERROR = "error"  # the model has no meaning
+    WARNING = "warning"  # it has, but perhaps not the one intended
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """One problem of a model."""
+
+    severity: Severity
+    context: str  # where: `State (x=1)`, `Row 3 ((x=1), action up)`, `Label "goal"`
+    message: str  # what must hold and what was found
+
+    def __str__(self) -> str:
+        return f"{self.severity.value}: {self.context}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All issues of a model, in the order of the checks."""
+
+    issues: tuple[Issue, ...]
+    subject: str = "The model"
+
+    @property
+    def errors(self) -> tuple[Issue, ...]:
+        """The issues that make a model unusable."""
+        return tuple(i for i in self.issues if i.severity is Severity.ERROR)
+
+    @property
+    def valid(self) -> bool:
+        """Whether the model may be solved; warnings are allowed."""
+        return not self.errors
+
+    def require_valid(self) -> None:
+        """Raise `ModelError` with the errors (the first 20, and how many there are)."""
+        if self.valid:
+            return
+        lines = [f"{self.subject} has {_count(len(self.errors), 'error')}:"]
+        lines += [f"  {i.context}: {i.message}" for i in self.errors[:SHOWN]]
+        if len(self.errors) > SHOWN:
+            lines.append(f"  ... and {len(self.errors) - SHOWN} more")
+        raise ModelError("\n".join(lines))
+
+    def __str__(self) -> str:
+        if not self.issues:
+            return f"{self.subject} is well formed."
+        warnings = len(self.issues) - len(self.errors)
+        counts = f"{_count(len(self.errors), 'error')}, {_count(warnings, 'warning')}"
+        return "\n".join([f"{self.subject} has {counts}:", *(f"  {i}" for i in self.issues)])
+
+    def __iter__(self) -> Iterator[Issue]:
+        return iter(self.issues)
+
+    def __len__(self) -> int:
+        return len(self.issues)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" + ("" if number == 1 else "s")
