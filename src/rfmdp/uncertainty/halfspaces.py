@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from rfmdp.errors import ModelError, SolverError, UnsupportedError
-from rfmdp.types import BoolArray, FloatArray
+from rfmdp.types import BoolArray, FloatArray, IntArray
 
 TOLERANCE = 1e-12
 OUTCOME_LIMIT = 64
@@ -69,19 +69,32 @@ def _cut(
     active[~inside & ~outside, constraint] = True
     if not outside.any():
         return points, active
-    keep, lost = np.flatnonzero(inside), np.flatnonzero(outside)
-    new_points, new_active = [points[~outside]], [active[~outside]]
-    for k in keep:
-        common = active[k] & active[lost]
-        for v, shared in zip(lost, common, strict=True):
-            # both ends themselves are active in what they share: a third one breaks the edge
-            if np.count_nonzero(active[:, shared].all(axis=1)) == 2:
-                weight = slack[k] / (slack[k] - slack[v])
-                new_points.append(((1.0 - weight) * points[k] + weight * points[v])[None, :])
-                edge = shared.copy()
-                edge[constraint] = True
-                new_active.append(edge[None, :])
-    return np.concatenate(new_points), np.concatenate(new_active)
+    keep, lost = _edges(active, np.flatnonzero(inside), np.flatnonzero(outside), points.shape[1])
+    weight = (slack[keep] / (slack[keep] - slack[lost]))[:, None]
+    new_points = (1.0 - weight) * points[keep] + weight * points[lost]
+    new_active = active[keep] & active[lost]
+    new_active[:, constraint] = True
+    return (
+        np.concatenate([points[~outside], new_points]),
+        np.concatenate([active[~outside], new_active]),
+    )
+
+
+def _edges(
+    active: BoolArray, inside: IntArray, outside: IntArray, size: int
+) -> tuple[IntArray, IntArray]:
+    """Return the ends (kept, lost) of all edges that a half-space cuts."""
+    ones = active.astype(np.float32)  # sums of products count: exact, and fast by matmul
+    # an edge is active in at least X - 2 constraints: few pairs need the full test
+    kept, lost = np.nonzero(ones[inside] @ ones[outside].T >= size - 2)
+    kept, lost = inside[kept], outside[lost]
+    good = np.zeros(len(kept), dtype=np.bool_)
+    for start in range(0, len(kept), 1024):
+        part = slice(start, start + 1024)
+        missing = (ones[kept[part]] * ones[lost[part]]) @ (1.0 - ones.T)
+        # both ends miss none of what they share; a third vertex that misses none breaks the edge
+        good[part] = np.count_nonzero(missing == 0.0, axis=1) == 2
+    return kept[good], lost[good]
 
 
 def _distinct(points: FloatArray) -> FloatArray:

@@ -74,9 +74,8 @@ def _(uset: Interval, values: FloatArray) -> tuple[float, FloatArray]:
 
 @register
 def _(uset: Polytope, values: FloatArray) -> tuple[float, FloatArray]:
-    expectations = uset.vertices @ values
-    best = int(np.argmin(expectations))
-    return float(expectations[best]), uset.vertices[best]
+    p = uset.vertices[int(np.argmin(uset.vertices @ values))]
+    return float(p @ values), p
 
 
 @register
