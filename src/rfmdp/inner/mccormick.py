@@ -1,0 +1,195 @@
+"""McCormick relaxation of the inner problem: one linear programme per row.
+
+Every product of probabilities is replaced by a variable between McCormick's four inequalities,
+recursively for more than two factors (h_1 = p_1 p_2, h_r = h_{r-1} p_{r+1}, in the order of the
+row's marginals; appendix "McCormick Linear Program" of the paper). The programme is the one of
+`mccormick_lp`; the variants, ordered by how much they prove, say which equations it has:
+
+    McCormick()                           # all marginalisation rows, the published "0 % gap"
+    McCormick(variant=Variant.PRINTED)    # as printed in the paper: loose
+    McCormick(backend=Backend.GUROBI)     # as the paper solved it
+
+Only the attainable bounds of the marginals are read: a set that is not a box (an L1 ball, a
+polytope) is replaced by its enclosing box, a larger relaxation. Marginals that are known are
+contracted away first, and a row with one uncertain marginal left is solved greedily, exactly.
+
+A linear programming solver is right to its tolerance only. Reported is the bound that its
+multipliers prove by weak duality, recomputed here with all rounding charged to the safe side
+(`kernels.mccormick.safe_bounds`); bad multipliers can make it loose, never wrong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from rfmdp.errors import SolverError
+from rfmdp.inner.mccormick_lp import Variant
+from rfmdp.inner.mccormick_rows import Group, Groups, Opener, Shape
+from rfmdp.inner.protocol import InnerStats, Side, relaxation_side
+from rfmdp.kernels import mccormick as kernels
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.objective import MIN, Direction
+from rfmdp.types import FloatArray, IntArray
+
+
+class Backend(Enum):
+    """Which solver runs the programmes."""
+
+    HIGHS = "highs"
+    GUROBI = "gurobi"
+
+
+@dataclass(frozen=True, slots=True)
+class McCormick:
+    """The McCormick relaxation: proves `below` if nature minimises, `above` if it maximises.
+
+    Parameters
+    ----------
+    variant
+        Which equations accompany the inequalities; the default is the tightest.
+    backend
+        HiGHS (default) or Gurobi, which needs the extra `gurobi`.
+    """
+
+    variant: Variant = Variant.MARGINALISED
+    backend: Backend = Backend.HIGHS
+
+    @property
+    def name(self) -> str:
+        """Short name, as on the command line."""
+        return "mccormick"
+
+    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedMcCormick:
+        """Bind to a model; every kind of set fits.
+
+        Raises
+        ------
+        UnsupportedError
+            If the backend is not installed.
+        """
+        return PreparedMcCormick(model, nature, self.variant, _opener(self.backend))
+
+
+def _opener(backend: Backend) -> Opener:
+    """Return the function that opens a session for a programme."""
+    if backend is Backend.GUROBI:
+        from rfmdp.inner.mccormick_gurobi import GurobiSession, environment
+
+        env = environment()
+        return lambda lp: GurobiSession(lp, env)
+    from rfmdp.inner.mccormick_highs import HighsSession
+
+    return HighsSession
+
+
+class PreparedMcCormick:
+    """`McCormick` bound to a model and a direction."""
+
+    def __init__(
+        self, model: FactoredMDP, nature: Direction, variant: Variant, opener: Opener
+    ) -> None:
+        self.proves: Side = relaxation_side(nature)
+        self.stats = InnerStats()
+        self._model = model
+        self._sign = 1.0 if nature is MIN else -1.0
+        self._variant = variant
+        self._opener = opener
+        self._shapes: dict[tuple[int, ...], Shape] = {}
+        self._groups = Groups(model)
+
+    def backup(
+        self, value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray
+    ) -> None:
+        """Fill the proven side of `rows` and an infinity on the other."""
+        minimising = self._sign > 0.0
+        bound, other = (below, above) if minimising else (above, below)
+        other[rows] = np.inf if minimising else -np.inf
+        for group in self._groups.of(rows):
+            self._solve(value, group, bound, None)
+
+    def respond(self, value: FloatArray, rows: IntArray) -> FloatArray:
+        """Return the optimal h of the relaxation over the successors of `rows`."""
+        counts = np.diff(self._model.successor_ptr)[rows]
+        starts = np.cumsum(counts) - counts
+        out = np.empty(int(counts.sum()))
+        bound = np.empty(self._model.rows)
+        for group in self._groups.of(rows):
+            self._solve(value, group, bound, (starts[group.places], out))
+        return out
+
+    def _solve(
+        self,
+        value: FloatArray,
+        group: Group,
+        bound: FloatArray,
+        witness: tuple[IntArray, FloatArray] | None,
+    ) -> None:
+        """Bound the rows of a group; fill their witnesses, (starts, array), if wanted."""
+        self.stats.rows += len(group.rows)
+        if len(group.uncertain) < 2:
+            self._greedy(value, group, bound, witness)
+            return
+        if group.sizes not in self._shapes:
+            self._shapes[group.sizes] = Shape(group.sizes, self._variant, self._opener)
+        shape = self._shapes[group.sizes]
+        shape.load(group.uncertain, self._model.marginals)
+        for start in range(0, len(group.rows), shape.batch):
+            part = slice(start, start + shape.batch)
+            primal = None if witness is None else shape.primals(len(group.rows[part]))
+            self._batch(value, shape, group, group.rows[part], bound, primal)
+            if witness is not None:
+                kernels.joint(
+                    primal, group.table, group.weight, shape.box, shape.places,
+                    witness[0][part], witness[1],
+                )  # fmt: skip
+
+    def _batch(
+        self,
+        value: FloatArray,
+        shape: Shape,
+        group: Group,
+        rows: IntArray,
+        bound: FloatArray,
+        primal: FloatArray | None,
+    ) -> None:
+        """Solve the programmes of some rows with the same marginals."""
+        model, session = self._model, shape.session
+        kernels.costs(
+            value, self._sign, rows, model.successor_ptr, model.successors, group.table,
+            group.weight, shape.box, shape.places, shape.tensor, shape.cost, shape.head,
+        )  # fmt: skip
+        for b, row in enumerate(rows.tolist()):
+            failure = session.solve(shape.cost[b])
+            if failure is not None:
+                raise SolverError(
+                    f"McCormick, row {row} ({model.row_name(row)}): the solver ended without "
+                    f"an optimum: {failure}."
+                )
+            session.dual(shape.dual[b])
+            if primal is not None:
+                session.primal(primal[b])
+        self.stats.nodes += len(rows)
+        kernels.safe_bounds(
+            self._sign, rows, shape.head, shape.cost, shape.dual, shape.matrix, shape.error,
+            group.reach, group.slack, group.terms, shape.reduced, bound,
+        )  # fmt: skip
+
+    def _greedy(
+        self,
+        value: FloatArray,
+        group: Group,
+        bound: FloatArray,
+        witness: tuple[IntArray, FloatArray] | None,
+    ) -> None:
+        """Solve rows with at most one uncertain marginal: no relaxation is needed."""
+        low, width, free = self._groups.box(group)
+        starts, out = (group.rows, np.empty(0)) if witness is None else witness
+        d = len(low)
+        kernels.greedy(
+            value, self._sign, group.rows, self._model.successor_ptr, self._model.successors,
+            group.table, group.weight, low, width, free, group.slack, group.terms,
+            np.empty(d), np.empty(d, dtype=np.int64), np.empty(d), starts, bound, out,
+        )  # fmt: skip

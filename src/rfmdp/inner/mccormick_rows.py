@@ -1,0 +1,191 @@
+"""Rows of a McCormick solver by what they share: their marginals, and their shape."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from rfmdp.inner.mccormick_lp import Programme, Variant, programme
+from rfmdp.kernels import mccormick as kernels
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.types import FloatArray, IntArray
+from rfmdp.uncertainty.marginals import Marginals
+
+BATCH = 256  # rows whose costs and multipliers are held at once, fewer if they are large
+NUMBERS = 2**20
+KNOWN = 1e-12  # free mass up to which a marginal is taken as known; it is charged to the bound
+
+
+class Session(Protocol):
+    """A solver's model of one programme, kept between rows."""
+
+    def load(self) -> None:
+        """Take over the entries of the programme."""
+        ...
+
+    def solve(self, cost: FloatArray) -> str | None:
+        """Minimise; None if optimal, else what happened."""
+        ...
+
+    def dual(self, out: FloatArray) -> None:
+        """Fill the multipliers of the rows."""
+        ...
+
+    def primal(self, out: FloatArray) -> None:
+        """Fill the values of the columns."""
+        ...
+
+
+Opener: TypeAlias = Callable[[Programme], Session]
+
+
+class Shape:
+    """What rows with uncertain marginals of the same sizes share: programme, solver, memory."""
+
+    def __init__(self, sizes: tuple[int, ...], variant: Variant, opener: Opener) -> None:
+        self.lp = programme(sizes, variant)
+        self.session = opener(self.lp)
+        rows, columns = self.lp.rows, self.lp.columns
+        self.matrix = (self.lp.ptr, self.lp.indices, self.lp.data, self.lp.rhs, self.lp.equalities)
+        self.batch = max(1, min(BATCH, NUMBERS // (rows + columns)))
+        self.cost = np.empty((self.batch, columns))
+        self.dual = np.empty((self.batch, rows))
+        self.head = np.empty((self.batch, 5))
+        self.reduced = np.empty(columns)
+        self.error = np.zeros(rows)
+        total, d = sum(sizes), sizes[-1]
+        prefixes = np.cumprod(sizes[:-1])
+        prefix, all_prefixes = int(prefixes[-1]), int(prefixes.sum())
+        self.tensor = np.empty(prefix * d)
+        # numba passes tuples by value: arrays here are shared with the kernels
+        self.box = tuple(
+            np.empty(count)
+            for count in (total, total, total, len(sizes), len(sizes), all_prefixes, all_prefixes)
+        )
+        t = columns - prefix * d
+        self.places = (
+            *(total - d, all_prefixes - prefix, total - d),
+            *(0 if len(sizes) == 2 else t - prefix, t, d, prefix),
+        )
+        self._sizes = np.array(sizes, dtype=np.int64)
+        self._variant = variant
+        self._loaded: bytes | None = None
+        self._primal: FloatArray | None = None
+
+    def load(self, ids: IntArray, marginals: Marginals) -> None:
+        """Make the programme that of these marginals; nothing to do if it already is."""
+        key = ids.tobytes()
+        if key == self._loaded:
+            return
+        bounds = (marginals.outcome_ptr, marginals.lower, marginals.upper)
+        kernels.coefficients(
+            self._variant.value, self._sizes, ids, *bounds, self.box, self.lp.data, self.error
+        )
+        self.session.load()
+        self._loaded = key
+
+    def primals(self, count: int) -> FloatArray:
+        """Return memory for the solutions of `count` rows."""
+        if self._primal is None:
+            self._primal = np.empty((self.batch, self.lp.columns))
+        return self._primal[:count]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """Rows that have one tuple of marginals, and how their tensors are contracted."""
+
+    rows: IntArray
+    places: IntArray  # where these rows stand in the request
+    uncertain: IntArray  # ids of the marginals that are not known
+    sizes: tuple[int, ...]  # their sizes
+    table: IntArray  # (K,) entry of the contracted tensor for every joint outcome
+    weight: FloatArray  # (K,) product of the known marginals
+    slack: float  # free mass of the marginals that were taken as known
+    terms: int  # longest chain of products added up
+    reach: float  # sum of all upper products
+
+
+class Groups:
+    """The rows of a model, classed by their tuple of marginals."""
+
+    def __init__(self, model: FactoredMDP) -> None:
+        self._model = model
+        marginals = model.marginals
+        starts = marginals.outcome_ptr[:-1]
+        self._top = np.add.reduceat(marginals.upper, starts) if len(starts) else np.empty(0)
+        mass = np.add.reduceat(marginals.lower, starts) if len(starts) else np.empty(0)
+        self._free = np.minimum(np.maximum(1.0 - mass, 0.0), self._top - mass)
+        self._known = self._free <= KNOWN
+        self._sizes = marginals.sizes
+        self._ids = model.row_marginals.astype(np.int64)
+        self._ones: dict[int, FloatArray] = {}
+        self._class = _classes(model)
+        self._tables: dict[tuple[tuple[int, ...], bytes], IntArray] = {}
+
+    def of(self, rows: IntArray) -> Iterator[Group]:
+        """Yield the rows in groups; groups of the same uncertain marginals are neighbours."""
+        if not len(rows):
+            return
+        order = np.argsort(self._class[rows], kind="stable")
+        cuts = np.flatnonzero(np.diff(self._class[rows][order])) + 1
+        for places in np.split(order, cuts):
+            yield self._group(np.ascontiguousarray(rows[places], dtype=np.int64), places)
+
+    def box(self, group: Group) -> tuple[FloatArray, FloatArray, float]:
+        """Return (lower, width, free mass) of a group's only uncertain marginal, if any."""
+        if not len(group.uncertain):
+            return np.ones(1), np.zeros(1), 0.0
+        j, marginals = int(group.uncertain[0]), self._model.marginals
+        part = slice(marginals.outcome_ptr[j], marginals.outcome_ptr[j + 1])
+        lower = marginals.lower[part].copy()
+        return lower, marginals.upper[part] - lower, float(self._free[j])
+
+    def _group(self, rows: IntArray, places: IntArray) -> Group:
+        pointers = self._model.marginal_ptr
+        ids = self._ids[pointers[rows[0]] : pointers[rows[0] + 1]]
+        known = self._known[ids]
+        sizes = tuple(self._sizes[ids].tolist())
+        key = (sizes, known.tobytes())
+        if key not in self._tables:
+            self._tables[key] = _contraction(sizes, known.tolist())
+        table = self._tables[key]
+        slack, uncertain = 0.0, ids
+        weight = self._ones.setdefault(len(table), np.ones(len(table)))
+        if known.any():
+            marginals, weight = self._model.marginals, weight.copy()
+            kernels.known_weights(ids, known, marginals.outcome_ptr, marginals.lower, weight)
+            slack, uncertain = float(self._free[ids[known]].sum()), ids[~known]
+        return Group(
+            rows=rows,
+            places=places,
+            uncertain=uncertain,
+            sizes=tuple(self._sizes[uncertain].tolist()),
+            table=table,
+            weight=weight,
+            slack=slack,
+            terms=sum(sizes),
+            reach=math.prod(self._top[ids].tolist()),
+        )
+
+
+def _contraction(sizes: tuple[int, ...], known: list[bool]) -> IntArray:
+    """Return, for every joint outcome, its place when the known axes are summed over."""
+    kept = [1 if k else s for s, k in zip(sizes, known, strict=True)]
+    places = np.arange(math.prod(kept), dtype=np.int64).reshape(kept)
+    return np.broadcast_to(places, sizes).ravel().copy()
+
+
+def _classes(model: FactoredMDP) -> IntArray:
+    """Return a number per row (R,), equal for rows with the same tuple of marginals."""
+    found: dict[bytes, int] = {}
+    ids, ptr = model.row_marginals, model.marginal_ptr.tolist()
+    keys = [ids[a:b].tobytes() for a, b in pairwise(ptr)]
+    for key in sorted(set(keys)):
+        found[key] = len(found)
+    return np.array([found[key] for key in keys], dtype=np.int64)
