@@ -4,7 +4,7 @@ The simplex starts with its unit vectors. Every half-space keeps the vertices on
 adds the points where it cuts an edge between a kept and a lost one. Two vertices share an
 edge if no third one is active in all constraints that both are active in; this test is exact
 for degenerate polytopes too, so redundant rows, equalities (two rows) and polytopes of lower
-dimension need no special care [Fukuda1996].
+dimension need no special care (Fukuda and Prodon, 1996).
 """
 
 from __future__ import annotations
