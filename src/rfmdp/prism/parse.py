@@ -289,16 +289,17 @@ def _model(items: list[Any], source: Source) -> ast.Model:
         raise source.error(inits[1][1], "a model must have only one 'init ... endinit'")
     return ast.Model(
         types[0][0] if types else None,
-        _all(items, ast.Constant),
-        _all(items, ast.Formula),
-        _all(items, ast.LabelDefinition),
-        _all(items, ast.Variable),
+        all_of(items, ast.Constant),
+        all_of(items, ast.Formula),
+        all_of(items, ast.LabelDefinition),
+        all_of(items, ast.Variable),
         tuple(item for item in items if isinstance(item, ast.Module | ast.RenamedModule)),
-        _all(items, ast.Rewards),
+        all_of(items, ast.Rewards),
         inits[0][0] if inits else None,
         source,
     )
 
 
-def _all(items: Sequence[object], kind: type[T]) -> tuple[T, ...]:
+def all_of(items: Sequence[object], kind: type[T]) -> tuple[T, ...]:
+    """Return the items of one kind, in order."""
     return tuple(item for item in items if isinstance(item, kind))
