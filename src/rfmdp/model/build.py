@@ -88,7 +88,7 @@ def build(
     skeleton = explore(codec, start, expander, deadlock=deadlock, lookup=lookup, progress=progress)
     states = States(codec.variables, skeleton.valuations)
     skeleton, used = skeleton.drop_unused()
-    sets, names = expander.identifiers.sets, expander.identifiers.names
+    sets, names = expander.identifiers.sets, list(expander.identifiers.names)
     structures = _rewards(skeleton, states, expander.actions, rewards or {})
     skeleton, labelled = _by_name(skeleton, expander.actions)
     return skeleton.model(
@@ -120,7 +120,8 @@ def _initial_codes(codec: Codec, initial: Mapping[str, ArrayLike]) -> IntArray:
             raise ModelError(f"Initial state: variable {name} has no value.")
     for name in initial:
         if name not in names:
-            raise ModelError(f"Initial state: {name} is no variable; the model has: {names}.")
+            known = ", ".join(names)
+            raise ModelError(f"Initial state: {name} is no variable; the model has: {known}.")
     columns = [np.atleast_1d(np.asarray(initial[name])) for name in names]
     try:
         columns = list(np.broadcast_arrays(*columns))

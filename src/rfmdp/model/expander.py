@@ -22,7 +22,7 @@ class Identifiers:
 
     def __init__(self) -> None:
         self.sets: list[UncertaintySet] = []
-        self.names: list[str] = []
+        self.names: dict[str, int] = {}
         self._number: dict[int, int] = {}  # by id(); `sets` keeps the objects alive
 
     def number(self, uset: UncertaintySet, name: str) -> int:
@@ -36,9 +36,17 @@ class Identifiers:
                 f"Use one object for one distribution, or two names."
             )
         self._number[id(uset)] = len(self.sets)
+        self.names[name] = len(self.sets)
         self.sets.append(uset)
-        self.names.append(name)
         return len(self.sets) - 1
+
+    def fresh(self, name: str) -> str:
+        """Return a name that is not taken: the given one, or with a number."""
+        found, number = name, 1
+        while found in self.names:
+            number += 1
+            found = f"{name} ({number})"
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,12 +98,14 @@ class Expander:
             raise ModelError(f"{where}: has {len(named)} sets, so identify() must choose one.")
         occurs = np.zeros((len(named), max(uset.size for _, uset in named)), dtype=np.bool_)
         marginal = np.full(len(named), CERTAIN, dtype=np.int32)
+        given = isinstance(move.marginals, Mapping)
         for i, (name, uset) in enumerate(named):
             lower = bounds(uset)[0]
             if lower.max() >= 1.0:
                 occurs[i, int(lower.argmax())] = True
             else:
                 occurs[i, : uset.size] = True
+                name = name if given else self.identifiers.fresh(name)
                 marginal[i] = self.identifiers.number(uset, name)
         factor = self.factors.setdefault(move.factor, len(self.factors))
         size = occurs.sum(axis=1).astype(np.int32)

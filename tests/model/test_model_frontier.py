@@ -1,0 +1,158 @@
+"""Exploration underneath the builder: codes, blocks, kernels, memory."""
+
+import subprocess
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rfmdp.errors import ModelError
+from rfmdp.kernels import frontier as kernels
+from rfmdp.model import Lookup, Variable
+from rfmdp.model.codes import Codec
+from rfmdp.model.frontier import CERTAIN, BlockMove, Deadlock, RowBlock, explore
+
+GRID = Codec([Variable("x", 0, 9), Variable("y", 0, 9)])
+
+
+@given(st.lists(st.tuples(st.integers(-50, 50), st.integers(0, 60)), min_size=1, max_size=6))
+def test_codes_are_invertible_and_sorted(ranges):
+    """Unpacking inverts packing, and codes sort as valuations do."""
+    codec = Codec([Variable(f"v{i}", low, low + more) for i, (low, more) in enumerate(ranges)])
+    rng = np.random.default_rng(0)
+    values = np.stack([rng.integers(v.low, v.high + 1, 50) for v in codec.variables], axis=1)
+    codes = codec.pack(values)
+    assert np.array_equal(codec.unpack(codes), values)
+    assert codes.min() >= 0
+    assert codes.max() < codec.domain
+    by_code = values[np.argsort(codes, kind="stable")].tolist()
+    assert by_code == sorted(by_code)
+
+
+def expand_mixed(frontier):
+    """Give rows of mixed sizes: y is certain below 5, x steps by three outcomes."""
+    x, y = frontier.valuations.T
+    steps = np.stack([np.minimum(x + d, 9) - x for d in (0, 1, 2)], axis=1) * 10
+    falls = np.stack([0 * y, np.minimum(y + 1, 9) - y], axis=1)
+    low = y < 5
+    falls[low, 0] = 1  # certain: only the first column is read
+    yield RowBlock(
+        np.arange(len(x)),
+        0,
+        frontier.codes,
+        [
+            BlockMove(0, 0, 3, steps),
+            BlockMove(1, np.where(low, CERTAIN, 1), np.where(low, 1, 2), falls),
+        ],
+    )
+    late = np.flatnonzero(x > 7)
+    yield RowBlock(late, np.where(y[late] > 5, 2, 1), np.zeros(len(late), dtype=np.int64))
+
+
+@pytest.mark.parametrize("lookup", [Lookup.DENSE, Lookup.HASHED])
+def test_blocks_may_mix_sizes(lookup):
+    """Certain moves are no marginals; rows keep the order of blocks within their state."""
+    found = explore(GRID, np.array([0]), expand_mixed, lookup=lookup)
+    name = [tuple(v) for v in found.valuations.tolist()]
+    assert name == sorted(name)
+    for s, (x, y) in enumerate(name):
+        first, last = found.row_ptr[s], found.row_ptr[s + 1]
+        assert last - first == (2 if x > 7 else 1)
+        targets = found.successors[found.successor_ptr[first] : found.successor_ptr[first + 1]]
+        ys = [y + 1] if y < 5 else [y, min(y + 1, 9)]
+        assert [name[t] for t in targets] == [(min(x + d, 9), b) for d in range(3) for b in ys]
+        ids = found.row_marginals[found.marginal_ptr[first] : found.marginal_ptr[first + 1]]
+        assert ids.tolist() == ([0] if y < 5 else [0, 1])
+        if x > 7:
+            at = found.successor_ptr[first + 1]
+            assert name[found.successors[at]] == (0, 0)
+            assert found.row_actions[first + 1] == (2 if y > 5 else 1)
+
+
+def test_leaving_the_domain_is_refused():
+    """A code outside the packed domain never reaches the table."""
+    for lookup in (Lookup.DENSE, Lookup.HASHED):
+        with pytest.raises(ModelError, match="leaves the variables' ranges"):
+            explore(
+                GRID,
+                np.array([0]),
+                lambda f: [RowBlock(np.arange(len(f.codes)), 0, f.codes - 1)],
+                lookup=lookup,
+            )
+
+
+def test_a_row_that_is_too_large_is_named():
+    """The product of sizes is checked before memory is asked for."""
+    wide = np.zeros((1, 2**11), dtype=np.int64)
+    moves = [BlockMove(i, 0, 2**11, wide) for i in range(3)]
+    with pytest.raises(ModelError, match=r"State \(x=0, y=0\): a row with 8.59e\+09 successors"):
+        explore(GRID, np.array([0]), lambda f: [RowBlock(np.array([0]), 0, f.codes, moves)])
+
+
+def test_all_deadlocks_are_counted():
+    """The error names the first deadlock and how many there are."""
+    with pytest.raises(ModelError, match=r"State \(x=0, y=1\) has no enabled action \(2 such"):
+        explore(GRID, np.array([1, 5]), lambda f: [], deadlock=Deadlock.ERROR)
+
+
+def test_deadlocks_loop_and_are_labelled():
+    """A deadlock gets a self-loop without marginals."""
+    found = explore(GRID, np.array([1, 5]), lambda f: [])
+    assert found.successors.tolist() == [0, 1]
+    assert found.deadlocks.tolist() == [True, True]
+    assert found.row_actions.tolist() == [-1, -1]
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+@given(st.integers(0, 2**32))
+def test_kernels_equal_their_python(seed):
+    """Compiled and plain numbering agree, and both equal broadcast sums."""
+    rng = np.random.default_rng(seed)
+    rows, widths = int(rng.integers(1, 5)), rng.integers(1, 4, 3)
+    offset = np.concatenate([[0], np.cumsum(widths)])
+    contribution = rng.integers(0, 50, (rows, offset[-1]))
+    size = rng.integers(1, widths + 1, (rows, 3)).astype(np.int32)
+    rest = rng.integers(0, 50, rows)
+    total = size.prod(axis=1, dtype=np.int64)
+
+    def run(dense, hashed):
+        results = []
+        for kernel, length, more in ((dense, 256, ()), (hashed, 512, (256,))):
+            table, known = np.zeros(length, np.int32), np.zeros(256, np.int64)
+            out = np.zeros(int(total.sum()), np.int32)
+            block = (rest, contribution, offset, size, total)
+            end = kernel(*block, 0, table, known, 0, np.zeros(64, np.int64), out, *more)
+            assert end[0] == rows
+            results.append(known[out])
+        return results
+
+    expected = []
+    for r in range(rows):
+        parts = [contribution[r, offset[i] : offset[i] + size[r, i]] for i in range(3)]
+        tensor = rest[r] + parts[0][:, None, None] + parts[1][:, None] + parts[2]
+        expected.append(tensor.ravel())
+    wanted = np.concatenate(expected)
+    compiled = run(kernels.number_dense, kernels.number_hashed)
+    plain = run(kernels.number_dense.py_func, kernels.number_hashed.py_func)
+    for found in (*compiled, *plain):
+        assert np.array_equal(found, wanted)
+
+
+def test_building_needs_at_most_thrice_the_model(described):
+    """Peak memory stays below three times the finished model."""
+    described.aircraft(5, 5, 2)  # loads the kernels
+    tracemalloc.start()
+    model = described.aircraft()
+    kept, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert model.successors.nbytes < kept
+    assert peak <= 3 * kept
+
+
+def test_importing_models_does_not_import_numba():
+    """Kernels are loaded when a model is built, not before."""
+    code = "import sys, rfmdp.model; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,190 @@
+"""Validation lists everything at once; models from arrays are checked."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rfmdp.errors import ModelError
+from rfmdp.model import FactoredMDP, Rewards, Variable, validate
+from rfmdp.uncertainty.marginals import Marginals
+from rfmdp.uncertainty.sets import Singleton
+
+COIN, DIE = Singleton([0.5, 0.5]), Singleton([0.2, 0.3, 0.5])
+
+
+@pytest.fixture
+def model() -> FactoredMDP:
+    """Return a sound model with three states and four rows, 2 x 3 among them."""
+    return FactoredMDP.from_rows(
+        [
+            [([0, 1], [0, 1, 2, 2, 1, 0], "roll"), ([], [2], "wait")],
+            [([0], [0, 1], "toss")],
+            [([], [2], "wait")],
+        ],
+        [COIN, DIE],
+        labels={"goal": [False, False, True]},
+        rewards={"cost": Rewards(state=np.zeros(3), row=np.ones(4))},
+    )
+
+
+def test_a_sound_model_has_no_issues(model):
+    """The report is empty and says so."""
+    report = validate(model)
+    assert report.valid
+    assert len(report) == 0
+    assert str(report) == (
+        "The model with 3 states, 4 rows, 10 transitions and 2 marginals is well formed."
+    )
+    report.require_valid()
+
+
+def test_every_problem_is_listed_at_once(model):
+    """One report names all of many faults."""
+    cost = Rewards(state=np.array([0.0, np.nan, 1.0]), row=np.zeros(7))
+    broken = replace(
+        model,
+        successors=np.array([0, 1, 2, 9, 1, 0, 2, 0, -1, 2], dtype=np.int32),
+        row_marginals=np.array([0, 0, 1], dtype=np.int32),
+        initial=np.array([5]),
+        row_actions=np.array([0, 1, 8, 1], dtype=np.int32),
+        actions=("go", "go"),
+        labels={"goal": np.zeros(2, dtype=np.bool_), "real": np.zeros(3)},
+        rewards={"cost": cost},
+        variables=(Variable("x", 0, 1), Variable("x", 0, 1)),
+        valuations=np.array([[0, 0], [0, 1], [3, 0]], dtype=np.int32),
+        marginal_names=("a",),
+    )
+    assert [f"{i.context}: {i.message}" for i in validate(broken)] == [
+        "Initial states: must be within 0..2, got 5.",
+        "Row 2: its action must be within 0..1, got 8.",
+        'Label "goal": must have one entry per state (3), got 2.',
+        'Label "real": must be boolean, got float64.',
+        'Reward "cost", states: must be numbers, state 1 has NaN.',
+        'Reward "cost", rows: must have one entry per row (4), got 7.',
+        "State 2 (x=3, x=0): x must be within 0..1.",
+        "Action 'go': is named twice.",
+        "Variable 'x': is named twice.",
+        "marginal_names: must have one entry per marginal (2), got 1.",
+        "Row 0 (state 0 (x=0, x=0), action go): the tensor must have 2 x 2 = 4 successors, has 6.",
+        "Row 2 (state 1 (x=0, x=1), action 8): the tensor must have 3 successors, has 2.",
+        "Row 0 (state 0 (x=0, x=0), action go): successors must be within 0..2, got 9.",
+        "Row 2 (state 1 (x=0, x=1), action 8): successors must be within 0..2, got -1.",
+    ]
+
+
+def test_pointers_are_checked_first(model):
+    """Pointers that cannot be followed are reported, without following them."""
+    broken = replace(
+        model,
+        row_ptr=np.array([1, 3, 2, 5]),
+        marginal_ptr=np.array([0, 2, 3]),
+        initial=np.array([]),
+    )
+    assert [f"{i.context}: {i.message}" for i in validate(broken)] == [
+        "row_ptr: must start with 0, got 1.",
+        "row_ptr: must end with 4 (the number of rows), got 5.",
+        "row_ptr[2]: must be >= 3, got 2.",
+        "marginal_ptr: must have one entry per row and one more (5), got 3.",
+        "Initial states: there must be at least one.",
+    ]
+
+
+def test_a_state_without_rows_is_named(model):
+    """Every state needs a choice."""
+    broken = replace(model, row_ptr=np.array([0, 2, 2, 4]))
+    assert str(validate(broken)).endswith(
+        "has 1 error, 0 warnings:\n  error: State 1: must have at least one row, has none."
+    )
+
+
+def test_marginals_of_rows_must_exist(model):
+    """Identifiers out of range are named with their row."""
+    broken = replace(model, row_marginals=np.array([0, 7, 0], dtype=np.int32))
+    assert [f"{i.context}: {i.message}" for i in validate(broken).errors] == [
+        "Row 0 (state 0, action roll): marginals must be within 0..1, got 7."
+    ]
+
+
+def test_unused_marginals_are_a_warning(model):
+    """A set that no row uses is allowed, and said."""
+    spare = replace(model, marginals=Marginals.from_sets([COIN, DIE, COIN]))
+    report = validate(spare)
+    assert report.valid
+    assert [str(i) for i in report] == ["warning: Marginal 2: is used by no row."]
+
+
+def test_the_error_shows_twenty_and_counts_the_rest(model):
+    """A message stays readable, the report is complete."""
+    many = replace(model, initial=np.arange(50))
+    report = validate(many)
+    assert len(report.errors) == 47
+    with pytest.raises(ModelError) as caught:
+        report.require_valid()
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 22
+    assert lines[0].endswith("has 47 errors:")
+    assert lines[-1] == "  ... and 27 more"
+
+
+def test_row_factors_are_checked(model):
+    """Factors of marginals exist and are as many as the marginals of rows."""
+    short = replace(model, factors=("f",), row_factors=np.zeros(2, dtype=np.int32))
+    assert "row_factors: must have one entry per marginal of a row (3), got 2." in str(
+        validate(short)
+    )
+    wrong = replace(model, factors=("f",), row_factors=np.array([0, 1, 0], dtype=np.int32))
+    assert "row_factors[1]: must be within 0..0, got 1." in str(validate(wrong))
+
+
+def test_arrays_and_rows_give_the_same_model(model):
+    """`from_arrays` finds the tensors from the sizes alone, from lists and from flat arrays."""
+    for row_marginals in (
+        [[0, 1], [], [0], []],
+        (model.marginal_ptr, model.row_marginals),
+    ):
+        other = FactoredMDP.from_arrays(
+            model.row_ptr, row_marginals, model.successors, model.marginals
+        )
+        for name in ("row_ptr", "marginal_ptr", "row_marginals", "successor_ptr", "successors"):
+            assert np.array_equal(getattr(other, name), getattr(model, name))
+            assert getattr(other, name).dtype == getattr(model, name).dtype
+        assert other.row_actions.tolist() == [0, 1, 0, 0]
+        assert other.actions == ("a0", "a1")
+
+
+BAD_ROWS = [
+    ([[([0], [0])]], "State 0, row 0: the tensor must have 2 = 2 successors, has 1."),
+    ([[([0, 1], [0])]], "State 0, row 0: the tensor must have 2 x 3 = 6 successors, has 1."),
+    ([[([], [0])], [([3], [0])]], "State 1, row 0: marginals must be within 0..1, got 3."),
+    ([[([], [0.5])]], "State 0, row 0, successors: must be integers, got float64."),
+]
+
+
+@pytest.mark.parametrize(("rows", "message"), BAD_ROWS)
+def test_bad_rows_are_named(rows, message):
+    """A row of the wrong size is found where it is."""
+    with pytest.raises(ModelError) as caught:
+        FactoredMDP.from_rows(rows, [COIN, DIE])
+    assert str(caught.value) == message
+
+
+BAD_ARRAYS = [
+    (([0, 1], [[0]], [0]), "successors: the tensors of all rows need 2 entries, got 1."),
+    (([0, 1], [[4]], [0]), "Row 0: marginals must be within 0..1, got 4."),
+    (([0, 1], [[0]], [0, 2**40]), "successors: must fit 32 bits, the largest is 1099511627776."),
+]
+
+
+@pytest.mark.parametrize(("arrays", "message"), BAD_ARRAYS)
+def test_bad_arrays_are_named(arrays, message):
+    """Sizes that do not fit each other are refused with numbers."""
+    with pytest.raises(ModelError) as caught:
+        FactoredMDP.from_arrays(*arrays, [COIN, DIE])
+    assert str(caught.value) == message
+
+
+def test_arrays_are_validated():
+    """What the pointers allow is still checked by `validate`."""
+    with pytest.raises(ModelError, match=r"successors must be within 0..0, got 5"):
+        FactoredMDP.from_arrays([0, 1], [[0]], [0, 5], [COIN])
