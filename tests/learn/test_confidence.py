@@ -10,6 +10,7 @@ from rfmdp.errors import ModelError, RfmdpError
 from rfmdp.learn.bounds import AssumptionAlarm, BoxBounds, KLHistory
 from rfmdp.learn.confidence import (
     AllSubsets,
+    BySize,
     ClopperPearson,
     GridClopperPearson,
     Hoeffding,
@@ -22,7 +23,7 @@ from rfmdp.learn.confidence import (
 )
 
 BOXES = [ClopperPearson(), Hoeffding(), Mixture(), KrichevskyTrofimov(), GridClopperPearson()]
-SETS = [*BOXES, Weissman(), KLDirichlet(), AllSubsets(Mixture())]
+SETS = [*BOXES, Weissman(), KLDirichlet(), AllSubsets(Mixture()), BySize()]
 SIZES = np.array([1, 2, 3, 4])
 PTR = np.array([0, 1, 3, 6, 10])
 COUNTS = np.array([50, 30, 20, 5, 0, 45, 0, 0, 0, 0])
@@ -203,6 +204,19 @@ def test_history_keeps_the_newest_balls():
         history = history.push(KLDirichlet().bounds(ptr, np.array([n, n]), delta))
     assert len(history.balls) == 3
     assert history.balls[0].rho[0] < history.balls[2].rho[0]
+
+
+def test_sets_by_size_are_their_parts():
+    """Small marginals get boxes, large ones a KL ball, from their own counts."""
+    counts = np.array([50, 30, 20, 5, 0, 45, 7, 8, 9, 10])
+    mixed = BySize().bounds(PTR, counts, DELTA)
+    assert_array_equal(BySize().events(SIZES), [0, 1, 3, 1])
+    assert_array_equal(mixed.marginals[0], [0, 1, 2])
+    assert_array_equal(mixed.marginals[1], [3])
+    box, ball = mixed.parts
+    assert_array_equal(box.lower, Mixture().bounds(PTR, counts, DELTA).lower[:6])
+    assert ball.rho[0] == KLDirichlet().bounds(PTR, counts, DELTA).rho[3]
+    assert BySize(small=ClopperPearson()).validity is Validity.SINGLE_LOOK
 
 
 def test_lengths_are_checked():

@@ -1,7 +1,7 @@
 """Bernoulli intervals: reference values, slow twins, laws."""
 
+import math
 from fractions import Fraction
-from math import comb
 
 import numpy as np
 import pytest
@@ -94,13 +94,32 @@ def test_mixture_equals_the_printed_formula(pair, delta):
         assert low <= twin * (1 + 1e-7)
 
 
+@pytest.mark.parametrize(
+    ("x", "n"), [(2, 10), (7, 10), (300, 1000), (9, 50_000), (60_000, 200_000)]
+)
+@pytest.mark.parametrize("delta", [0.1, 1e-8])
+def test_mixture_end_is_certainly_rejected(x, n, delta):
+    """Martingale terms summed one by one, without cancellation, reach 1/delta at the end."""
+    p = float(intervals.mixture(x, n, delta)[0])
+
+    def rising(a, y):
+        return math.fsum(np.log1p(np.arange(y) / a))
+
+    terms = [
+        rising(kappa * p, x) + rising(kappa * (1 - p), n - x) - rising(kappa, n)
+        for kappa in intervals.MIXTURE_SIZES
+    ]
+    evidence = logsumexp(terms, b=intervals.MIXTURE_WEIGHTS)
+    assert -1e-13 <= evidence - np.log(1 / delta) <= 1e-8
+
+
 @settings(max_examples=60, deadline=None)
 @given(counts(60), deltas)
 def test_clopper_pearson_keeps_its_promise_exactly(pair, delta):
     """P(X >= x) <= delta/2 at the lower end, in exact fractions, and nearly equal."""
     x, n = pair
     low = Fraction(float(intervals.clopper_pearson(x, n, delta)[0]))
-    tail = sum(comb(n, k) * low**k * (1 - low) ** (n - k) for k in range(x, n + 1))
+    tail = sum(math.comb(n, k) * low**k * (1 - low) ** (n - k) for k in range(x, n + 1))
     if x == 0:
         assert low == 0
     else:

@@ -11,6 +11,7 @@ event. An empty intersection is therefore an alarm: the data contradict an assum
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -136,7 +137,16 @@ class KLHistory:
         return KLHistory((ball, *self.balls)[:keep])
 
 
-Bounds = BoxBounds | L1Bounds | KLBounds | SubsetBounds
+@dataclass(frozen=True, slots=True, eq=False)
+class MixedBounds:
+    """Sets of several families: part i describes the marginals `marginals[i]`, in their order."""
+
+    outcome_ptr: IntArray  # (M + 1,)
+    marginals: tuple[IntArray, ...]  # a partition of 0 .. M-1
+    parts: tuple[Bounds, ...]
+
+
+Bounds: TypeAlias = "BoxBounds | L1Bounds | KLBounds | SubsetBounds | MixedBounds"
 
 
 def _alarm_if(empty: BoolArray, what: str) -> None:

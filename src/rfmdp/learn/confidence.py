@@ -23,7 +23,14 @@ from scipy.special import gammaln
 
 from rfmdp.errors import ModelError
 from rfmdp.learn import intervals
-from rfmdp.learn.bounds import Bounds, BoxBounds, KLBounds, L1Bounds, SubsetBounds
+from rfmdp.learn.bounds import (
+    Bounds,
+    BoxBounds,
+    KLBounds,
+    L1Bounds,
+    MixedBounds,
+    SubsetBounds,
+)
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -287,6 +294,57 @@ class AllSubsets:
                 f"AllSubsets: marginals must have at most {self.most_outcomes} outcomes, found "
                 f"{largest} ({2 ** (largest - 1) - 1} events); use KLDirichlet."
             )
+
+
+@dataclass(frozen=True, slots=True)
+class BySize:
+    """One set for small marginals, another from `large_from` outcomes on.
+
+    Boxes waste samples on marginals of many outcomes, whole-marginal sets on those of few; the
+    default is what needed the fewest samples in comparisons.
+    """
+
+    small: ConfidenceSet = Mixture()
+    large: ConfidenceSet = KLDirichlet()
+    large_from: int = 4
+
+    @property
+    def label(self) -> str:
+        """Name with both parts."""
+        return f"{self.small.label}, from {self.large_from} outcomes {self.large.label}"
+
+    @property
+    def validity(self) -> Validity:
+        """Anytime only if both parts are."""
+        parts = (self.small.validity, self.large.validity)
+        return Validity.SINGLE_LOOK if Validity.SINGLE_LOOK in parts else Validity.ANYTIME
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Those of both parts, each once."""
+        return tuple(dict.fromkeys((*self.small.assumptions, *self.large.assumptions)))
+
+    def events(self, outcomes: IntArray) -> IntArray:
+        """Return the events of the part that a marginal belongs to."""
+        outcomes = np.asarray(outcomes, dtype=np.int64)
+        large = outcomes >= self.large_from
+        events = np.zeros(len(outcomes), dtype=np.int64)
+        events[~large] = self.small.events(outcomes[~large])
+        events[large] = self.large.events(outcomes[large])
+        return events
+
+    def bounds(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> MixedBounds:
+        """Return both parts, each with the marginals it describes."""
+        _totals(outcome_ptr, counts, delta)
+        sizes = np.diff(outcome_ptr)
+        large = sizes >= self.large_from
+        marginals, parts = [], []
+        for sets, chosen in ((self.small, ~large), (self.large, large)):
+            pointers = np.concatenate([[0], np.cumsum(sizes[chosen])]).astype(np.int64)
+            own = np.asarray(counts)[np.repeat(chosen, sizes)]
+            marginals.append(np.flatnonzero(chosen))
+            parts.append(sets.bounds(pointers, own, delta[chosen]))
+        return MixedBounds(outcome_ptr, tuple(marginals), tuple(parts))
 
 
 def empirical(outcome_ptr: IntArray, counts: IntArray) -> FloatArray:
