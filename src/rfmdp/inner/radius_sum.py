@@ -1,0 +1,178 @@
+"""One ball around the nominal product: the relaxation for Lp balls (Theorem 2 of the paper).
+
+If every marginal of a row lies within eps_i of its nominal distribution in the Lp norm, the
+product lies within eps_1 + ... + eps_n of the nominal product, for every 1 <= p <= inf, because
+||P x Q||_p = ||P||_p ||Q||_p and ||P||_p <= 1. Nature then picks one distribution of that ball
+over all joint outcomes. Two distributions are never farther apart than 2**(1/p), so every radius
+is capped there. In the L1 norm, coupling the factors one by one proves the smaller radius
+2 (1 - prod_i (1 - eps_i / 2)).
+
+    RadiusSum()                                  # L1: the coupled radius; other norms: the sum
+    RadiusSum(composition=Composition.SUM)       # the theorem as published, for every norm
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from rfmdp.errors import UnsupportedError
+from rfmdp.inner.protocol import InnerStats, Side, relaxation_side
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.objective import MIN, Direction
+from rfmdp.rounding import UNIT
+from rfmdp.types import BoolArray, FloatArray, IntArray
+from rfmdp.uncertainty.marginals import Kind
+
+
+class Composition(Enum):
+    """How the radii of a row's marginals become the radius of their product."""
+
+    SUM = "sum"  # eps_1 + ... + eps_n, any norm
+    COUPLED = "coupled"  # 2 (1 - prod(1 - eps_i / 2)) in the L1 norm, the sum in others
+
+
+@dataclass(frozen=True, slots=True)
+class RadiusSum:
+    """One Lp ball around the nominal product: a relaxation, and a loose one.
+
+    Parameters
+    ----------
+    composition
+        The coupled radius (default) is never larger than the sum; `Composition.SUM` gives the
+        published baseline.
+    """
+
+    composition: Composition = Composition.COUPLED
+
+    @property
+    def name(self) -> str:
+        """Short name, as on the command line."""
+        return "radius-sum"
+
+    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedRadiusSum:
+        """Bind to a model of Lp balls.
+
+        Raises
+        ------
+        UnsupportedError
+            If a row has a marginal that is no Lp ball, or balls of different exponents.
+            Singletons, and balls of radius zero, fit every exponent.
+        """
+        radius, exponent = _row_balls(model, self.composition)
+        return PreparedRadiusSum(model, nature, radius, exponent)
+
+
+class PreparedRadiusSum:
+    """`RadiusSum` bound to a model and a direction."""
+
+    def __init__(
+        self, model: FactoredMDP, nature: Direction, radius: FloatArray, exponent: FloatArray
+    ) -> None:
+        from numba import config
+
+        from rfmdp.kernels import radius_sum as kernels
+
+        self.proves: Side = relaxation_side(nature)
+        self.stats = InnerStats()
+        self._sign = 1.0 if nature is MIN else -1.0
+        self._fill = kernels.radius_sum_rows
+        self._counts = np.diff(model.successor_ptr)
+        self._rows = (
+            *(model.successor_ptr, model.successors, model.marginal_ptr, model.row_marginals),
+            *(model.marginals.outcome_ptr, model.marginals.nominal),
+        )
+        kind = np.select(
+            [radius == 0.0, exponent == 1.0, np.isinf(exponent)],
+            [Kind.SINGLETON, Kind.L1, Kind.BOX],
+            Kind.LP,
+        )
+        self._balls = (kind.astype(np.int64), radius, exponent)
+        largest = int(self._counts.max(initial=1))
+        self._work = kernels.workspace(config.NUMBA_NUM_THREADS, largest)
+
+    def backup(
+        self, value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray
+    ) -> None:
+        """Fill the proven side of `rows` and an infinity on the other."""
+        minimising = self._sign > 0.0
+        bound, other = (below, above) if minimising else (above, below)
+        other[rows] = np.inf if minimising else -np.inf
+        self._run(value, rows, bound, np.empty(0))
+
+    def respond(self, value: FloatArray, rows: IntArray) -> FloatArray:
+        """Return the worst distributions of the balls over the successors of `rows`."""
+        answer = np.empty(int(self._counts[rows].sum()))
+        self._run(value, rows, np.empty(len(self._counts)), answer)
+        return answer
+
+    def _run(
+        self, value: FloatArray, rows: IntArray, bound: FloatArray, answer: FloatArray
+    ) -> None:
+        counts = self._counts[rows]
+        starts = np.cumsum(counts) - counts
+        self._fill(
+            value, self._sign, rows, self._rows, self._balls, self._work, starts, bound, answer
+        )
+        self.stats.rows += len(rows)
+
+
+def _row_balls(model: FactoredMDP, composition: Composition) -> tuple[FloatArray, FloatArray]:
+    """Return radius and exponent of every row's ball (R,); exponent 1 where the radius is 0."""
+    marginals = model.marginals
+    point = (marginals.kind == Kind.SINGLETON) | (marginals.radius == 0.0)
+    exponent = np.where(point, np.nan, marginals.exponent)
+    _refuse_other_sets(model, ~point & np.isnan(exponent))
+    cap = 2.0 ** (1.0 / np.where(point, 1.0, exponent))
+    radius = np.where(point, 0.0, np.minimum(marginals.radius, cap))
+    row_exponent = _common_exponent(model, exponent)
+    ids, rows = model.row_marginals, np.repeat(np.arange(model.rows), np.diff(model.marginal_ptr))
+    total = np.bincount(rows, weights=radius[ids], minlength=model.rows)
+    if composition is Composition.COUPLED:
+        kept = np.ones(model.rows)
+        np.multiply.at(kept, rows, 1.0 - 0.5 * np.minimum(radius[ids], 2.0))
+        total = np.where(row_exponent == 1.0, np.minimum(total, 2.0 * (1.0 - kept)), total)
+    # the radius is rounded once per factor; a ball that is larger by that is still a relaxation
+    factors = np.diff(model.marginal_ptr)
+    total = np.where(total > 0.0, total + 4.0 * UNIT * (factors + 1.0), 0.0)
+    return np.minimum(total, 2.0 ** (1.0 / row_exponent)), row_exponent
+
+
+def _refuse_other_sets(model: FactoredMDP, other: BoolArray) -> None:
+    """Raise if a marginal that is no Lp ball is used by a row."""
+    used = np.flatnonzero(other[model.row_marginals])
+    if not len(used):
+        return
+    j = int(model.row_marginals[used[0]])
+    row = int(np.searchsorted(model.marginal_ptr, used[0], side="right")) - 1
+    raise UnsupportedError(
+        f"RadiusSum needs Lp balls: {model.marginal_name(j)} in row {row} "
+        f"({model.row_name(row)}) is of type {type(model.marginals[j]).__name__}; "
+        "use Exact, or balls around the nominal distributions."
+    )
+
+
+def _common_exponent(model: FactoredMDP, exponent: FloatArray) -> FloatArray:
+    """Return the exponent that the marginals of every row share (R,); 1 for rows of points."""
+    ids = model.row_marginals
+    rows = np.repeat(np.arange(model.rows), np.diff(model.marginal_ptr))
+    ball = ~np.isnan(exponent[ids])
+    least, most = np.full(model.rows, math.inf), np.full(model.rows, 1.0)
+    np.minimum.at(least, rows[ball], exponent[ids[ball]])
+    np.maximum.at(most, rows[ball], exponent[ids[ball]])
+    none = np.ones(model.rows, dtype=np.bool_)
+    none[rows[ball]] = False
+    clash = np.flatnonzero(~none & (least != most))
+    if len(clash):
+        row = int(clash[0])
+        mine = ids[model.marginal_ptr[row] : model.marginal_ptr[row + 1]]
+        j = next(int(m) for m in mine if exponent[m] == most[row])
+        raise UnsupportedError(
+            f"RadiusSum needs one exponent per row: {model.marginal_name(j)} in row {row} "
+            f"({model.row_name(row)}) is an L{most[row]:g} ball, another one is an "
+            f"L{least[row]:g} ball; use Exact."
+        )
+    return np.where(none, 1.0, most)
