@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from rfmdp.model import Action, FactoredMDP, Move, States, build
-from rfmdp.model.build import Lookup
+from rfmdp.model import Action, FactoredMDP, Lookup, Move, States, build
 from rfmdp.uncertainty.sets import Singleton
 
 STAY = Singleton([1.0])
@@ -35,7 +34,9 @@ def shifts(
     return Move(factor, sets, effect, identify)
 
 
-def aircraft(max_x: int = 20, max_y: int = 24, height: int = 7, r: float = 0.30795462532):
+def aircraft(
+    max_x: int = 20, max_y: int = 24, height: int = 7, r: float = 0.30795462532
+) -> FactoredMDP:
     """Two aircraft that must not meet: 11153 states, 1262099 transitions."""
 
     def flight(x, y, step, branches, kind):
@@ -80,10 +81,8 @@ def aircraft(max_x: int = 20, max_y: int = 24, height: int = 7, r: float = 0.307
     )
 
 
-def drone(size: int = 8, p: float = 0.3, lookup: Lookup = Lookup.AUTO) -> FactoredMDP:
-    """Two drones in a cube that execute the same label: 262144 states, 21694720 transitions."""
-    slips = [(1, -1), (2, -1), (3, -1), (1, -2), (2, -3), (2, -2), (3, 2), (1, 1), (0, -2)]
-    many = [(1 - p, (1, 0, 0)), *((p / 9, (dx, dy, 0)) for dx, dy in slips)]
+def drone_branches(p: float) -> dict[str, list[tuple[float, tuple[int, ...]]]]:
+    """Return what every label does to a drone: probabilities and shifts of (x, y, z)."""
 
     def along(axis, step):
         def shift(distance, sideways):
@@ -91,15 +90,13 @@ def drone(size: int = 8, p: float = 0.3, lookup: Lookup = Lookup.AUTO) -> Factor
             change[axis] += distance * step
             return tuple(change)
 
-        return [
-            (1 - 3 * p, shift(1, 0)),
-            *((p, shift(d, y)) for d, y in ((1, -1), (1, 1), (0, -2))),
-        ]
+        slips = [(p, shift(d, y)) for d, y in ((1, -1), (1, 1), (0, -2))]
+        return [(1 - 3 * p, shift(1, 0)), *slips]
 
     def aside(step):
         return [(1 - 2 * p, (0, step, 0)), (p, (0, 2 * step, 0)), (p, (0, -step, 0))]
 
-    labels = {
+    return {
         "front": along(0, 1),
         "back": along(0, -1),
         "up": along(2, 1),
@@ -107,6 +104,13 @@ def drone(size: int = 8, p: float = 0.3, lookup: Lookup = Lookup.AUTO) -> Factor
         "right": aside(1),
         "left": aside(-1),
     }
+
+
+def drone(size: int = 8, p: float = 0.3, lookup: Lookup = Lookup.AUTO) -> FactoredMDP:
+    """Two drones in a cube that execute the same label: 262144 states, 21694720 transitions."""
+    slips = [(1, -1), (2, -1), (3, -1), (1, -2), (2, -3), (2, -2), (3, 2), (1, 1), (0, -2)]
+    many = [(1 - p, (1, 0, 0)), *((p / 9, (dx, dy, 0)) for dx, dy in slips)]
+    labels = drone_branches(p)
 
     def fly(number, label):
         x, y, z = (f"{axis}{number}" for axis in "xyz")
@@ -119,19 +123,18 @@ def drone(size: int = 8, p: float = 0.3, lookup: Lookup = Lookup.AUTO) -> Factor
 
         return shifts(f"drone{number}", ranges, [labels[label], many], slippery)
 
+    def crash(s):
+        return (s.x1 >= 3) & (s.x1 <= 4) & ((s.z1 <= 2) | (s.y1 <= 5) | (s.z1 >= 7))
+
+    def target(s):
+        return (s.x1 >= 7) & (s.y1 == 1) & (s.z1 >= 7) & (s.x2 >= 7) & (s.y2 == 1) & (s.z2 >= 7)
+
     names = [f"{axis}{number}" for number in (1, 2) for axis in "xyz"]
     return build(
         {name: (1, size) for name in names},
         [Action(label, [fly(1, label), fly(2, label)]) for label in labels],
         initial=dict.fromkeys(names, 1),
-        labels={
-            "crash": lambda s: (
-                (s.x1 >= 3) & (s.x1 <= 4) & ((s.z1 <= 2) | (s.y1 <= 5) | (s.z1 >= 7))
-            ),
-            "target": lambda s: (
-                (s.x1 >= 7) & (s.y1 == 1) & (s.z1 >= 7) & (s.x2 >= 7) & (s.y2 == 1) & (s.z2 >= 7)
-            ),
-        },
+        labels={"crash": crash, "target": target},
         lookup=lookup,
     )
 

@@ -237,20 +237,14 @@ def _assemble(codec: Codec, rows: _Rows, numbering: Numbering, start: IntArray) 
     position = np.empty(len(source), dtype=np.int32 if len(source) < 2**31 else np.int64)
     kernels.place_rows(source, rank, row_ptr[:-1].copy(), position)
 
-    def sorted_pointers(lengths: Int32Array) -> IntArray:
-        by_place = np.empty_like(lengths)
-        by_place[position] = lengths
-        return _pointers(by_place)
-
     def moved(values: AnyArray, lengths: Int32Array, pointers: IntArray) -> Int32Array:
         out = np.empty(len(values), dtype=np.int32)
         kernels.move_segments(lengths, position, pointers, values, out)
         return out
 
     lengths, tensor = rows.marginals.trim(), rows.tensor.trim()
-    marginal_ptr, successor_ptr = sorted_pointers(lengths), sorted_pointers(tensor)
-    actions = np.empty(len(source), dtype=np.int32)
-    actions[position] = rows.action.trim()
+    marginal_ptr = _pointers(_placed(lengths, position))
+    successor_ptr = _pointers(_placed(tensor, position))
     successors = np.empty(rows.successors.size, dtype=np.int32)
     kernels.move_successors(
         tensor, position, successor_ptr, rows.successors.trim(), rank, successors
@@ -260,13 +254,19 @@ def _assemble(codec: Codec, rows: _Rows, numbering: Numbering, start: IntArray) 
         valuations=valuations,
         initial=np.unique(rank[start]).astype(np.int64),
         row_ptr=row_ptr,
-        row_actions=actions,
+        row_actions=_placed(rows.action.trim(), position),
         marginal_ptr=marginal_ptr,
         row_marginals=moved(rows.marginal.trim(), lengths, marginal_ptr),
         row_factors=moved(rows.factor.trim(), lengths, marginal_ptr),
         successor_ptr=successor_ptr,
         successors=successors,
     )
+
+
+def _placed(values: Int32Array, position: AnyArray) -> Int32Array:
+    out = np.empty_like(values)
+    out[position] = values
+    return out
 
 
 def _pointers(lengths: AnyArray) -> IntArray:
