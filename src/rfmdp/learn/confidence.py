@@ -1,7 +1,7 @@
 """Confidence sets: objects that turn counts and error probabilities into bounds.
 
-    sets = Mixture()                                   # or ClopperPearson(), KLDirichlet(), ...
-    ledger = weighted(beta, sets.events(sizes))        # error probability of every event
+    sets = Mixture()                                        # or BySize(), ClopperPearson(), ...
+    ledger = weighted(Shares(beta), sets.events(sizes))     # error probability of every event
     bounds = sets.bounds(outcome_ptr, counts, ledger.delta)
 
 `delta[j]` is the error probability of *each* event of marginal `j`; the set uses `events(sizes)[j]`

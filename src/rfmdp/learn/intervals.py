@@ -83,6 +83,8 @@ def mixture(x: ArrayLike, n: ArrayLike, delta: ArrayLike) -> Bounds:
     M_n(p) is a martingale of mean 1 under p, so by Ville's inequality p leaves C_n at some n with
     probability at most delta. ln M_n is convex in p, hence C_n is an interval.
 
+    The lower end is 0 up to x = 1, whatever n: the priors move with p, and one success fits any
+    small p. At x = 0 the upper end is below Clopper-Pearson's, which spends half of delta there.
     x may be a sum of observations in [0, 1] with mean p (then M_n is a supermartingale).
 
     Examples
