@@ -69,7 +69,8 @@ class GurobiSession:
         self._gurobi = gurobipy
         self._programme = programme
         self._model = gurobipy.Model(env=env)
-        self._columns = self._model.addVars(programme.columns, lb=0.0, ub=1.0).values()
+        columns = self._model.addVars(programme.columns, lb=0.0, ub=1.0)
+        self._columns = list(columns.values())
         self._rows: list[Any] = []
         self._loaded: FloatArray | None = None
         status = gurobipy.GRB.Status

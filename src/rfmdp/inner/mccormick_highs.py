@@ -10,7 +10,7 @@ from rfmdp.types import FloatArray
 
 # single changes cost about 2 microseconds each, a whole new model with the old basis about 40
 FEW = 30
-TOLERANCE = 1e-9
+TOLERANCE, LOOSE = 1e-9, 1e-6
 
 # every model status of HiGHS by name (newer releases add names), and whether it is an optimum
 OPTIMAL = {
@@ -44,8 +44,7 @@ OPTIONS = {
     # the programme is scaled by construction; perturbation costs a clean-up run per row
     "simplex_scale_strategy": 0,
     "dual_simplex_cost_perturbation_multiplier": 0.0,
-    "primal_feasibility_tolerance": TOLERANCE,
-    "dual_feasibility_tolerance": TOLERANCE,
+    "small_matrix_value": 1e-12,
 }
 
 
@@ -57,6 +56,7 @@ class HighsSession:
         self._highs = highspy.Highs()
         for name, value in OPTIONS.items():
             self._highs.setOptionValue(name, value)
+        self._tolerate(TOLERANCE)
         changing = programme.changing
         counts = np.diff(programme.ptr)
         self._row_of = np.repeat(np.arange(programme.rows), counts)[:changing].tolist()
@@ -90,9 +90,11 @@ class HighsSession:
         status = self._run()
         if OPTIMAL.get(status, False):
             return None
-        # the programme is feasible and bounded by construction, so suspect the warm start
+        # feasible and bounded by construction: suspect the warm start and the strict tolerances
         self._highs.clearSolver()
+        self._tolerate(LOOSE)
         status = self._run()
+        self._tolerate(TOLERANCE)
         if OPTIMAL.get(status, False):
             return None
         return status if status in OPTIMAL else f"unknown status {status}"
@@ -108,6 +110,10 @@ class HighsSession:
     def _run(self) -> str:
         self._highs.run()
         return str(self._highs.getModelStatus().name)
+
+    def _tolerate(self, tolerance: float) -> None:
+        self._highs.setOptionValue("primal_feasibility_tolerance", tolerance)
+        self._highs.setOptionValue("dual_feasibility_tolerance", tolerance)
 
     def _pass_model(self) -> None:
         lp = self._programme

@@ -15,8 +15,9 @@ the first factor). Let F = 1 - sum l and G = 1 - sum L; then the rows of the var
     MARGINALISED  and, at every level, sum_j (w_j / F) t_Ij = xi_I for all I (that is, sum_j h_Ij
                   = h_I) and sum_I (W_I / G) t_Ij = x_j for all j (sum_I h_Ij = p_j)
 
-With all marginalisation rows, one simplex row implies the others and sum h = 1; these are left
-out. The scaling keeps sets of radius 1e-9 as well conditioned as those of radius 0.1.
+Where simplex rows make parts of sum h = 1 constant, those parts are taken out; with all
+marginalisation rows, one simplex row implies the others and sum h = 1, which are left out. The
+scaling keeps sets of radius 1e-9 as well conditioned as those of radius 0.1.
 """
 
 from __future__ import annotations

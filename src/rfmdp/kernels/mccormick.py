@@ -104,34 +104,37 @@ def _marginal_rows(
 
 @kernel
 def _total_row(
-    at,
-    row,
-    prefix,
-    d,
-    low_P,
-    width_P,
-    here,
-    width_X,
-    x,
-    mass,
-    prefix_mass,
-    free,
-    terms,
-    data,
-    error_R,
+    at, row, prefix, d, width_P, here, width_X, x, on_x, on_xi, on_t, terms, data, error_R
 ):
-    """Write sum h = 1 in normalised variables, divided by its right-hand side."""
+    """Write sum h = 1, divided by its right-hand side, with these factors on x, xi and t."""
     for j in range(d):
-        data[at] = prefix_mass * width_X[x + j] / free
+        data[at] = on_x * width_X[x + j]
         at += 1
     for I in range(prefix):
-        data[at] = mass * width_P[here + I] / free
+        data[at] = on_xi * width_P[here + I]
         at += 1
     for I in range(prefix):
         for j in range(d):
-            data[at] = width_P[here + I] * width_X[x + j] / free
+            data[at] = on_t * width_P[here + I] * width_X[x + j]
             at += 1
-    error_R[row] = 4.0 * UNIT * (terms / free + 8.0)
+    error_R[row] = 4.0 * UNIT * (terms + 8.0)
+
+
+@kernel
+def _total_factors(variant, n, mass, free, prefix_mass, prefix_free, d, terms):
+    """Return the factors of `_total_row` and its relative error in units of 4 UNIT.
+
+    sum h - sum of lower products = M sum w x + L sum W xi + sum W w t, with M and L the lower
+    masses of prefix and last marginal. Simplex rows make parts of it constant, and these are
+    taken out: left in, a wide marginal beside a narrow one makes two rows nearly parallel.
+    """
+    if variant == SIMPLEX and n == 2:
+        return 0.0, 0.0, 1.0 / (free * prefix_free), d / free + terms / prefix_free
+    if variant == SIMPLEX:
+        scale = 1.0 / (prefix_free * (mass + free))
+        return 0.0, mass * scale, scale, d + terms / prefix_free
+    total = prefix_free * (mass + free) + prefix_mass * free
+    return prefix_mass / total, mass / total, 1.0 / total, (d + terms) / total
 
 
 @kernel
@@ -157,32 +160,33 @@ def coefficients(variant, sizes_N, ids_N, outcome_ptr, lower, upper, box, data, 
             at, row = _marginal_rows(
                 at, row, prefix, d, width_P, here, share_X, x, free_N[k], free, terms, data, error_R
             )
-        grown = free * (mass_N[k] + free_N[k]) + mass * free_N[k]
-        terms += d
         if k < n - 1:
             at, row = _prefix_rows(
                 at, row, prefix, d, low_P, width_P, here, low_X, width_X, x, data, error_R
             )
+            free = free * (mass_N[k] + free_N[k]) + mass * free_N[k]
             mass *= mass_N[k]
-            free = grown
             here += prefix
             prefix *= d
             x += d
+            terms += d
         elif variant != MARGINALISED:
+            on_x, on_xi, on_t, error = _total_factors(
+                variant, n, mass_N[k], free_N[k], mass, free, d, terms
+            )
             _total_row(
                 at,
                 row,
                 prefix,
                 d,
-                low_P,
                 width_P,
                 here,
                 width_X,
                 x,
-                mass_N[k],
-                mass,
-                grown,
-                terms,
+                on_x,
+                on_xi,
+                on_t,
+                error,
                 data,
                 error_R,
             )
