@@ -103,10 +103,9 @@ def _marginal_rows(
 
 
 @kernel
-def _total_row(
-    at, row, prefix, d, width_P, here, width_X, x, on_x, on_xi, on_t, terms, data, error_R
-):
-    """Write sum h = 1, divided by its right-hand side, with these factors on x, xi and t."""
+def _total_row(at, row, prefix, d, width_P, here, width_X, x, factors, data, error_R):
+    """Write sum h = 1, divided by its right-hand side (see `_total_factors`)."""
+    on_x, on_xi, on_t, error = factors
     for j in range(d):
         data[at] = on_x * width_X[x + j]
         at += 1
@@ -117,12 +116,12 @@ def _total_row(
         for j in range(d):
             data[at] = on_t * width_P[here + I] * width_X[x + j]
             at += 1
-    error_R[row] = 4.0 * UNIT * (terms + 8.0)
+    error_R[row] = 4.0 * UNIT * (error + 8.0)
 
 
 @kernel
 def _total_factors(variant, n, mass, free, prefix_mass, prefix_free, d, terms):
-    """Return the factors of `_total_row` and its relative error in units of 4 UNIT.
+    """Return the factors of x, xi and t in sum h = 1, and the relative error in units of 4 UNIT.
 
     sum h - sum of lower products = M sum w x + L sum W xi + sum W w t, with M and L the lower
     masses of prefix and last marginal. Simplex rows make parts of it constant, and these are
@@ -171,25 +170,8 @@ def coefficients(variant, sizes_N, ids_N, outcome_ptr, lower, upper, box, data, 
             x += d
             terms += d
         elif variant != MARGINALISED:
-            on_x, on_xi, on_t, error = _total_factors(
-                variant, n, mass_N[k], free_N[k], mass, free, d, terms
-            )
-            _total_row(
-                at,
-                row,
-                prefix,
-                d,
-                width_P,
-                here,
-                width_X,
-                x,
-                on_x,
-                on_xi,
-                on_t,
-                error,
-                data,
-                error_R,
-            )
+            factors = _total_factors(variant, n, mass_N[k], free_N[k], mass, free, d, terms)
+            _total_row(at, row, prefix, d, width_P, here, width_X, x, factors, data, error_R)
 
 
 @kernel
