@@ -141,9 +141,7 @@ class Discounted:
     def __post_init__(self) -> None:
         _check_discount(self.discount)
         if self.discount >= 1.0:
-            raise ModelError(
-                "Discounted: discount must be < 1; use Total for undiscounted reward."
-            )
+            raise ModelError("Discounted: discount must be < 1; use Total for undiscounted reward.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +172,9 @@ class Spec:
 
 def _check_steps(latest: int | None, earliest: int) -> None:
     if earliest < 0 or (latest is not None and latest < earliest):
-        raise ModelError(f"Step bounds must satisfy 0 <= earliest <= latest, got {earliest}, {latest}.")
+        raise ModelError(
+            f"Step bounds must satisfy 0 <= earliest <= latest, got {earliest}, {latest}."
+        )
 
 
 def _check_discount(discount: float) -> None:

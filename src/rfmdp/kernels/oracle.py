@@ -1,48 +1,39 @@
 """Linear minimisers of one marginal set, the step that every inner solver repeats.
 
-`minimum(...)` gives min { p.v : p in the set } for values `v[at : at + d]`; `minimiser(...)`
-also fills the attaining `p[0 : d]`. Both read the packed sets (`Sets`, the arrays of
-`Marginals` with slack and free mass added). The number returned is never above the true
-minimum by more than rounding; `p` is a member of the set.
+`minimiser(...)` returns min { p.v : p in the set } for values `v[at : at + d]` and fills the
+attaining `p[0 : d]`; `fibres(...)` gives only the values, for many fibres of a tensor at once.
+The number returned is never above the true minimum by more than rounding; `p` is a member.
+
+Sets come as three arrays (made by `inner.layout.pack_sets`), because a struct handed to a function
+that is not inlined costs a reference count per field:
+
+head     (M, 5) int64: kind, size d, place in `data`, begin and end in `corners`
+data     per marginal: free mass 1 - sum(lower), radius, exponent, then lower, slack, nominal (d each)
+corners  vertices, d numbers each: of every polytope, and of boxes where a solver branches on them
 
 `order` holds a permutation of 0..d-1 that is sorted in place. Handing the same array to the next
 fibre makes the insertion sort nearly linear, because neighbouring fibres of a value function are
-mostly sorted alike. It must be reset once per row, so that results do not depend on which rows
-a thread saw before.
+mostly sorted alike. It is reset once per row, so that results do not depend on which rows a
+thread saw before.
 """
-
-from typing import NamedTuple
 
 import numpy as np
 
-from rfmdp.kernels.decorator import kernel
+from rfmdp.kernels.decorator import inline_kernel, kernel
 
 SINGLETON, BOX, L1, LP, POLYTOPE = 0, 1, 2, 3, 4
+KIND, SIZE, PLACE, CORNERS, CORNERS_END = 0, 1, 2, 3, 4  # columns of head
+FREE, RADIUS, EXPONENT, LOWER = 0, 1, 2, 3  # offsets in data; slack and nominal follow lower
 
 
-class Sets(NamedTuple):
-    """The packed marginals as kernels read them."""
-
-    ptr: np.ndarray  # (M + 1,) outcomes of a marginal
-    kind: np.ndarray  # (M,)
-    nominal: np.ndarray  # (O,)
-    lower: np.ndarray  # (O,)
-    slack: np.ndarray  # (O,) upper - lower
-    free: np.ndarray  # (M,) 1 - sum of lower
-    radius: np.ndarray  # (M,)
-    exponent: np.ndarray  # (M,)
-    corner_ptr: np.ndarray  # (M + 1,)
-    corners: np.ndarray
-
-
-@kernel
+@inline_kernel
 def reset(order, d):
     """Fill the identity permutation."""
     for i in range(d):
         order[i] = i
 
 
-@kernel
+@inline_kernel
 def sort(v, at, d, order):
     """Sort `order` by ascending v[at + order]; insertion, so nearly sorted input is linear."""
     for i in range(1, d):
@@ -55,81 +46,93 @@ def sort(v, at, d, order):
         order[j + 1] = k
 
 
+@inline_kernel
+def box_minimum(data, l, d, free, v, at, order):
+    """Return min p.v over one box: the free mass goes to the lowest values first [Givan2000].
+
+    l : place of the lower bounds in data; the slacks follow them
+    """
+    total = 0.0
+    for i in range(d):
+        total += data[l + i] * v[at + i]
+    sort(v, at, d, order)
+    mass = free
+    for i in range(d):
+        k = order[i]
+        s = data[l + d + k]
+        x = v[at + k]
+        if s >= mass:
+            return total + mass * x
+        total += s * x
+        mass -= s
+    return total
+
+
 @kernel
-def minimum(sets, m, v, at, order, p):
-    """Return min p.v over marginal m; `p` is scratch for the sets that need it."""
-    kind = sets.kind[m]
-    o = sets.ptr[m]
-    d = sets.ptr[m + 1] - o
+def fibres(head, data, corners, m, source, start, count, order, p, out):
+    """Minimise over marginal m for each of `count` fibres of `source`; fills out[0 : count].
+
+    `out` may be `source` if start is 0: fibre f is read before out[f] is written.
+    """
+    kind, d = head[m, KIND], head[m, SIZE]
+    l = head[m, PLACE] + LOWER
+    if kind == BOX and d == 2:
+        low = data[l]
+        high = low + data[l + 2]
+        for f in range(count):
+            second = source[start + 2 * f + 1]
+            step = source[start + 2 * f] - second
+            out[f] = second + min(low * step, high * step)
+        return
+    reset(order, d)
     if kind == BOX:
-        if d == 2:
-            # both ends of the segment; branch-free
-            low, high = sets.lower[o], sets.lower[o] + sets.slack[o]
-            first, second = v[at], v[at + 1]
-            step = first - second
-            return second + min(low * step, high * step)
-        total = 0.0
-        for i in range(d):
-            total += sets.lower[o + i] * v[at + i]
-        sort(v, at, d, order)
-        mass = sets.free[m]
-        for i in range(d):
-            k = order[i]
-            s = sets.slack[o + k]
-            if s >= mass:
-                return total + mass * v[at + k]
-            total += s * v[at + k]
-            mass -= s
-        return total
-    if kind == SINGLETON:
-        total = 0.0
-        for i in range(d):
-            total += sets.nominal[o + i] * v[at + i]
-        return total
-    return minimiser(sets, m, v, at, order, p)
+        free = data[l - LOWER + FREE]
+        for f in range(count):
+            out[f] = box_minimum(data, l, d, free, source, start + f * d, order)
+        return
+    for f in range(count):
+        out[f] = minimiser(head, data, corners, m, source, start + f * d, order, p)
 
 
 @kernel
-def minimiser(sets, m, v, at, order, p):
+def minimiser(head, data, corners, m, v, at, order, p):
     """Return min p.v over marginal m and fill the attaining p[0 : d]."""
-    kind = sets.kind[m]
-    o = sets.ptr[m]
-    d = sets.ptr[m + 1] - o
+    kind, d = head[m, KIND], head[m, SIZE]
+    place = head[m, PLACE]
+    if kind == BOX:
+        return _box(data, place, d, v, at, order, p)
     if kind == SINGLETON:
         total = 0.0
         for i in range(d):
-            p[i] = sets.nominal[o + i]
+            p[i] = data[place + LOWER + i]
             total += p[i] * v[at + i]
         return total
-    if kind == BOX:
-        return _box(sets, m, o, d, v, at, order, p)
     if kind == L1:
-        return _l1(sets, m, o, d, v, at, order, p)
+        return _l1(data, place, d, v, at, order, p)
     if kind == LP:
-        return _lp(sets, m, o, d, v, at, order, p)
-    return _polytope(sets, m, d, v, at, p)
+        return _lp(data, place, d, v, at, order, p)
+    return _polytope(corners, head[m, CORNERS], head[m, CORNERS_END], d, v, at, p)
 
 
-@kernel
-def _box(sets, m, o, d, v, at, order, p):
-    """Give the free mass to the lowest values first [Givan2000]."""
+@inline_kernel
+def _box(data, place, d, v, at, order, p):
+    """As `box_minimum`, and fill p."""
+    l = place + LOWER
     if d == 2:
+        p[0] = data[l]
         if v[at] <= v[at + 1]:
-            p[0] = sets.lower[o] + sets.slack[o]
-            p[1] = 1.0 - p[0]
-        else:
-            p[0] = sets.lower[o]
-            p[1] = 1.0 - p[0]
+            p[0] += data[l + 2]
+        p[1] = 1.0 - p[0]
         return v[at + 1] + p[0] * (v[at] - v[at + 1])
     total = 0.0
     for i in range(d):
-        p[i] = sets.lower[o + i]
+        p[i] = data[l + i]
         total += p[i] * v[at + i]
     sort(v, at, d, order)
-    mass = sets.free[m]
+    mass = data[place + FREE]
     for i in range(d):
         k = order[i]
-        take = min(mass, sets.slack[o + k])
+        take = min(mass, data[l + d + k])
         p[k] += take
         total += take * v[at + k]
         mass -= take
@@ -139,13 +142,13 @@ def _box(sets, m, o, d, v, at, order, p):
 
 
 @kernel
-def _l1(sets, m, o, d, v, at, order, p):
+def _l1(data, place, d, v, at, order, p):
     """Move min(radius / 2, 1 - p) to the lowest value, taken from the highest ones."""
     for i in range(d):
-        p[i] = sets.nominal[o + i]
+        p[i] = data[place + LOWER + 2 * d + i]
     sort(v, at, d, order)
     best = order[0]
-    move = min(0.5 * sets.radius[m], 1.0 - p[best])
+    move = min(0.5 * data[place + RADIUS], 1.0 - p[best])
     p[best] += move
     for i in range(d - 1, 0, -1):
         take = min(move, p[order[i]])
@@ -160,38 +163,39 @@ def _l1(sets, m, o, d, v, at, order, p):
 
 
 @kernel
-def _polytope(sets, m, d, v, at, p):
+def _polytope(corners, begin, end, d, v, at, p):
     """Look at every vertex; the first of the best ones wins."""
-    best, chosen = np.inf, sets.corner_ptr[m]
-    for c in range(sets.corner_ptr[m], sets.corner_ptr[m + 1], d):
+    best, chosen = np.inf, begin
+    for c in range(begin, end, d):
         total = 0.0
         for i in range(d):
-            total += sets.corners[c + i] * v[at + i]
+            total += corners[c + i] * v[at + i]
         if total < best:
             best, chosen = total, c
     for i in range(d):
-        p[i] = sets.corners[chosen + i]
+        p[i] = corners[chosen + i]
     return best
 
 
 @kernel
-def _lp_point(sets, o, d, v, at, q, lam, mu, p):
-    """Fill p_i = clip(nominal_i - sign * (|v_i - mu| / lam)**(q - 1), 0, 1); return its sum.
+def _lp_point(data, n, d, v, at, q, lam, mu, p):
+    """Fill p_i = clip(nominal_i -+ (|v_i - mu| / lam)**(q - 1), 0, 1); return its sum.
 
-    Minimiser of p.v + mu (1 - sum p) + (lam / c) ||p - nominal||_c^c over the box [0, 1].
+    Minimiser of p.v + mu (1 - sum p) + (lam / c) ||p - nominal||_c^c over the box [0, 1], with
+    1/q + 1/c = 1 and the nominal entries at data[n : n + d].
     """
     total = 0.0
     for i in range(d):
         gap = v[at + i] - mu
         step = (abs(gap) / lam) ** (q - 1.0)
-        x = sets.nominal[o + i] - step if gap > 0.0 else sets.nominal[o + i] + step
+        x = data[n + i] - step if gap > 0.0 else data[n + i] + step
         p[i] = min(1.0, max(0.0, x))
         total += p[i]
     return total
 
 
 @kernel
-def _lp_balanced(sets, o, d, v, at, q, lam, p):
+def _lp_balanced(data, n, d, v, at, q, lam, p):
     """Find mu by bisection so that the point of `_lp_point` sums to one; leave it in p."""
     low, high = np.inf, -np.inf
     for i in range(d):
@@ -200,31 +204,31 @@ def _lp_balanced(sets, o, d, v, at, q, lam, p):
         mu = 0.5 * (low + high)
         if mu <= low or mu >= high:
             break
-        if _lp_point(sets, o, d, v, at, q, lam, mu, p) > 1.0:
+        if _lp_point(data, n, d, v, at, q, lam, mu, p) > 1.0:
             high = mu
         else:
             low = mu
     mu = 0.5 * (low + high)
-    _lp_point(sets, o, d, v, at, q, lam, mu, p)
+    _lp_point(data, n, d, v, at, q, lam, mu, p)
     return mu
 
 
 @kernel
-def _lp_norm(sets, o, d, exponent, p):
+def _lp_norm(data, n, d, exponent, p):
     """Return ||p - nominal||_exponent."""
     top = 0.0
     for i in range(d):
-        top = max(top, abs(p[i] - sets.nominal[o + i]))
+        top = max(top, abs(p[i] - data[n + i]))
     if top == 0.0:
         return 0.0
     total = 0.0
     for i in range(d):
-        total += (abs(p[i] - sets.nominal[o + i]) / top) ** exponent
+        total += (abs(p[i] - data[n + i]) / top) ** exponent
     return top * total ** (1.0 / exponent)
 
 
 @kernel
-def _lp(sets, m, o, d, v, at, order, p):
+def _lp(data, place, d, v, at, order, p):
     """Minimise over {p in the simplex : ||p - nominal||_c <= radius}, 1 < c < inf.
 
     Lagrange: for a multiplier lam of the ball the minimiser over box and sum is in closed form up
@@ -232,54 +236,54 @@ def _lp(sets, m, o, d, v, at, order, p):
     mu + sum_i min_{x in [0,1]} ((v_i - mu) x + lam/c |x - nominal_i|^c) - lam/c radius^c,
     below the true minimum for every lam > 0 and mu, and p is pulled into the ball.
     """
-    c = sets.exponent[m]
+    n = place + LOWER + 2 * d
+    c, radius = data[place + EXPONENT], data[place + RADIUS]
     q = c / (c - 1.0)
-    radius = sets.radius[m]
     sort(v, at, d, order)
     span = v[at + order[d - 1]] - v[at + order[0]]
     if span == 0.0 or radius == 0.0:
         total = 0.0
         for i in range(d):
-            p[i] = sets.nominal[o + i]
+            p[i] = data[n + i]
             total += p[i] * v[at + i]
         return total
     for i in range(d):
         p[i] = 1.0 if i == order[0] else 0.0
-    if _lp_norm(sets, o, d, c, p) <= radius:
+    if _lp_norm(data, n, d, c, p) <= radius:
         return v[at + order[0]]
     low, high = 0.0, span
-    while True:  # double until the ball is not left
-        _lp_balanced(sets, o, d, v, at, q, high, p)
-        if _lp_norm(sets, o, d, c, p) <= radius or high > 1e300:
+    while True:  # grow until the point is inside the ball
+        _lp_balanced(data, n, d, v, at, q, high, p)
+        if _lp_norm(data, n, d, c, p) <= radius or high > 1e300:
             break
         low, high = high, high * 4.0
     for _ in range(200):
         lam = 0.5 * (low + high)
         if lam <= low or lam >= high:
             break
-        _lp_balanced(sets, o, d, v, at, q, lam, p)
-        if _lp_norm(sets, o, d, c, p) > radius:
+        _lp_balanced(data, n, d, v, at, q, lam, p)
+        if _lp_norm(data, n, d, c, p) > radius:
             low = lam
         else:
             high = lam
-    mu = _lp_balanced(sets, o, d, v, at, q, high, p)
+    mu = _lp_balanced(data, n, d, v, at, q, high, p)
     dual = mu - high / c * radius**c
     for i in range(d):
-        dual += (v[at + i] - mu) * p[i] + high / c * abs(p[i] - sets.nominal[o + i]) ** c
-    _lp_repair(sets, o, d, c, radius, p)
+        dual += (v[at + i] - mu) * p[i] + high / c * abs(p[i] - data[n + i]) ** c
+    _lp_repair(data, n, d, c, radius, p)
     return dual
 
 
 @kernel
-def _lp_repair(sets, o, d, c, radius, p):
+def _lp_repair(data, n, d, c, radius, p):
     """Make p sum to one and pull it into the ball, both by rounding-sized moves."""
     total = 0.0
     for i in range(d):
         total += p[i]
     for i in range(d):
         p[i] /= total
-    norm = _lp_norm(sets, o, d, c, p)
+    norm = _lp_norm(data, n, d, c, p)
     if norm > radius:
         share = radius / norm
         for i in range(d):
-            p[i] = sets.nominal[o + i] + share * (p[i] - sets.nominal[o + i])
+            p[i] = data[n + i] + share * (p[i] - data[n + i])

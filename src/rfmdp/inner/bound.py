@@ -1,0 +1,111 @@
+"""A model bound for row kernels: packed sets and rows, scratch memory, nature's sign."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rfmdp.errors import UnsupportedError
+from rfmdp.inner.layout import Layout, pack_sets, scratch
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.objective import MIN, Direction
+from rfmdp.types import FloatArray, IntArray
+
+
+class Bound:
+    """What every compiled inner solver holds: the same arrays, made once."""
+
+    def __init__(
+        self,
+        model: FactoredMDP,
+        nature: Direction,
+        layout: Layout,
+        corners: tuple[IntArray, FloatArray],
+    ) -> None:
+        from numba import config
+
+        self.model = model
+        self.sign = 1.0 if nature is MIN else -1.0
+        self.layout = layout
+        self.rows = layout.rows
+        self.sets = pack_sets(model.marginals, *corners)
+        self.work = scratch(model, config.NUMBA_NUM_THREADS)
+        self.threads = int(config.NUMBA_NUM_THREADS)
+
+    def places(self, rows: IntArray) -> IntArray:
+        """Return where the marginals of every row start in a concatenation, (N + 1,)."""
+        sizes = self.model.marginals.sizes[self.model.row_marginals]
+        ends = np.concatenate([[0], np.cumsum(sizes)])
+        pointers = self.model.marginal_ptr
+        widths = ends[pointers[rows + 1]] - ends[pointers[rows]]
+        return np.concatenate([[0], np.cumsum(widths)])
+
+    def products(self, rows: IntArray, where: IntArray, answer: FloatArray) -> FloatArray:
+        """Multiply marginals (solver order) out over the successors of `rows`, concatenated."""
+        from rfmdp.kernels.plain import products
+
+        begin = successor_starts(self.model, rows)
+        out = np.empty(begin[-1])
+        products(self.sets, self.rows, self.work, rows, where, answer, begin, out)
+        return out
+
+
+def successor_starts(model: FactoredMDP, rows: IntArray) -> IntArray:
+    """Return where the successors of every row start in a concatenation, (N + 1,)."""
+    widths = model.successor_ptr[rows + 1] - model.successor_ptr[rows]
+    return np.concatenate([[0], np.cumsum(widths)])
+
+
+def branching_weight(model: FactoredMDP) -> IntArray:
+    """Return an estimate of the number of vertices per marginal, to order the axes by.
+
+    Factors with few vertices come first, because a tree branches on all factors but the last;
+    sets without finitely many vertices come last.
+    """
+    from rfmdp.uncertainty.marginals import Kind
+
+    marginals = model.marginals
+    size = marginals.sizes.astype(np.float64)
+    # a box of d outcomes has at most d * binomial(d - 1, (d - 1) // 2) vertices, about this
+    weight = size * 2.0 ** np.minimum(size - 1.0, 50.0) / np.sqrt(np.maximum(size, 1.0))
+    weight = np.where(marginals.kind == Kind.SINGLETON, 1.0, weight)
+    corners = np.diff(marginals.corner_ptr) / np.maximum(size, 1.0)
+    weight = np.where(marginals.kind == Kind.POLYTOPE, corners, weight)
+    weight = np.where(marginals.kind > Kind.POLYTOPE, 2.0**60, weight)
+    weight = np.where(marginals.kind == Kind.LP, 2.0**60, weight)
+    return np.minimum(weight, 2.0**60).astype(np.int64)
+
+
+def corners_of(model: FactoredMDP, which: IntArray) -> tuple[IntArray, FloatArray]:
+    """Return the vertices of the marginals `which` as (ptr (M + 1,), flat); others have none.
+
+    Polytopes are always listed, because their minimiser reads the vertices.
+    """
+    from rfmdp.uncertainty.marginals import Kind
+    from rfmdp.uncertainty.vertices import vertices_bulk
+
+    marginals = model.marginals
+    listed = np.zeros(len(marginals), dtype=np.bool_)
+    listed[which] = True
+    listed |= marginals.kind == Kind.POLYTOPE
+    wanted = np.flatnonzero(listed)
+    ptr, flat = vertices_bulk(marginals, wanted)
+    lengths = np.zeros(len(marginals), dtype=np.int64)
+    lengths[wanted] = np.diff(ptr)
+    return np.concatenate([[0], np.cumsum(lengths)]), flat
+
+
+def require_vertices(model: FactoredMDP, which: IntArray, limit: int, solver: str) -> None:
+    """Raise `UnsupportedError` if a marginal has no finite list of at most `limit` vertices."""
+    from rfmdp.uncertainty.vertices import count_vertices
+
+    sets = model.marginals
+    for j in which:
+        try:
+            count = count_vertices(sets[int(j)])
+        except UnsupportedError as error:
+            raise UnsupportedError(f"{solver}: {model.marginal_name(int(j))}: {error}") from error
+        if count > limit:
+            raise UnsupportedError(
+                f"{solver}: {model.marginal_name(int(j))} has {count} vertices, more than the "
+                f"limit of {limit}; use Exact or McCormick, or raise the limit."
+            )

@@ -1,0 +1,123 @@
+"""The exact inner problem at the price of about one greedy pass; see `kernels.exact`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rfmdp.inner.bound import Bound, branching_weight, corners_of
+from rfmdp.inner.layout import pack_rows
+from rfmdp.inner.protocol import InnerStats, Side
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.objective import Direction
+from rfmdp.types import FloatArray, IntArray
+from rfmdp.uncertainty.marginals import Kind
+
+CORNER_LIMIT = 1 << 17  # entries of one marginal's vertex list that a tree may branch on
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """Both sides of the exact value of every row, certificate first, tree for the rest.
+
+    Parameters
+    ----------
+    tolerance
+        A row is exact when its sides differ by at most this share of the span of its values.
+    node_limit
+        Nodes that one row's tree may visit; beyond it the row keeps the gap it has reached.
+    """
+
+    tolerance: float = 1e-12
+    node_limit: int = 1_000_000
+
+    @property
+    def name(self) -> str:
+        """Short name, as on the command line."""
+        return "exact"
+
+    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedExact:
+        """Bind to a model; every set that has a linear minimiser fits."""
+        weight = branching_weight(model)
+        layout = pack_rows(model, weight)
+        inside = np.ones(len(model.row_marginals), dtype=np.bool_)
+        ends = model.marginal_ptr[1:][np.diff(model.marginal_ptr) > 0]
+        inside[ends - 1] = False  # the last factor is only given to its minimiser
+        branched = np.unique(layout.rows[3][inside])
+        known = (model.marginals.kind[branched] != Kind.LP) & (
+            weight[branched] * model.marginals.sizes[branched] <= CORNER_LIMIT
+        )
+        bound = Bound(model, nature, layout, corners_of(model, branched[known]))
+        return PreparedExact(self, bound)
+
+
+class PreparedExact:
+    """`Exact` bound to a model and a direction."""
+
+    proves = Side.BOTH
+
+    def __init__(self, settings: Exact, bound: Bound) -> None:
+        self.stats = InnerStats()
+        self._settings = settings
+        self._bound = bound
+        self._count = np.zeros((bound.threads, 3 + 8), dtype=np.int64)
+
+    def backup(
+        self, value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray
+    ) -> None:
+        """Fill both sides of the wanted rows."""
+        from rfmdp.kernels.exact import exact_rows
+
+        bound, settings = self._bound, self._settings
+        self._count[:] = 0
+        exact_rows(
+            bound.sets, bound.rows, bound.work, rows, value, bound.sign,
+            settings.tolerance, settings.node_limit, below, above, self._count,
+        )  # fmt: skip
+        self.stats.rows += len(rows)
+        self.stats.branched += int(self._count[:, 0].sum())
+        self.stats.nodes += int(self._count[:, 1].sum())
+        self.stats.open_rows += int(self._count[:, 2].sum())
+
+    def respond(self, value: FloatArray, rows: IntArray) -> FloatArray:
+        """Return nature's optimal products over the successors of `rows`, concatenated."""
+        where, answer = self._answers(value, rows)
+        return self._bound.products(rows, where, answer)
+
+    def marginals(self, value: FloatArray, rows: IntArray) -> FloatArray:
+        """Return nature's optimal marginals of `rows` in the model's order, concatenated."""
+        where, answer = self._answers(value, rows)
+        return stored_order(self._bound, rows, where, answer)
+
+    def _answers(self, value: FloatArray, rows: IntArray) -> tuple[IntArray, FloatArray]:
+        from rfmdp.kernels.exact import exact_answers
+
+        bound, settings = self._bound, self._settings
+        where = bound.places(rows)
+        answer = np.empty(where[-1])
+        exact_answers(
+            bound.sets, bound.rows, bound.work, rows, value, bound.sign,
+            settings.tolerance, settings.node_limit, where, answer,
+        )  # fmt: skip
+        return where, answer
+
+
+def stored_order(bound: Bound, rows: IntArray, where: IntArray, answer: FloatArray) -> FloatArray:
+    """Return marginals given in the solver's axis order in the model's order."""
+    out = answer.copy()
+    kinds = bound.rows[4][rows]
+    sizes = bound.model.marginals.sizes
+    for kind in np.unique(kinds):
+        if kind == 0:
+            continue
+        members = np.flatnonzero(kinds == kind)
+        row = rows[members[0]]
+        stored = bound.model.row_marginals[slice(*bound.model.marginal_ptr[row : row + 2])]
+        starts = np.concatenate([[0], np.cumsum(sizes[stored])])
+        axes = bound.layout.axes[kind]
+        # entry i of the solver's order belongs to place[i] of the stored one
+        place = np.concatenate([np.arange(starts[a], starts[a + 1]) for a in axes])
+        target = where[members][:, None] + place
+        out[target] = answer[where[members][:, None] + np.arange(len(place))]
+    return out

@@ -1,0 +1,129 @@
+"""The exact inner problem of two boxes, the commonest row, in one function without calls.
+
+min { sum_ij A[i, j] p[i] q[j] : p in P, q in Q } with P, Q boxes within the simplex (or points).
+Same steps as `kernels.exact`, which solves these rows too (its twin), with one more bound for the
+tree. Let p*, q* attain U and R[i, j] = A[i, j] - (p*.A)[j]. For every vertex v of P,
+
+    min_q v.A.q >= U + sum_i (v - p*)[i] * (min_q R[i].q if v[i] > p*[i] else max_q R[i].q),
+
+because sum_i (v - p*)[i] = 0 lets the common part go. Its slack is proportional to the mass that
+v moves away from p*, that of `v . slices` to all mass, so most vertices are pruned by it.
+"""
+
+from rfmdp.kernels.decorator import inline_kernel, kernel
+from rfmdp.kernels.oracle import (
+    CORNERS,
+    CORNERS_END,
+    FREE,
+    LOWER,
+    PLACE,
+    SIZE,
+    box_minimum,
+    reset,
+    sort,
+)
+from rfmdp.kernels.rows import contract_first, dot
+
+
+@inline_kernel
+def box_point(data, l, d, free, v, at, order, p, to):
+    """Fill p[to : to + d] with the minimiser over one box; returns p.v."""
+    sort(v, at, d, order)
+    mass = free
+    total = 0.0
+    for i in range(d):
+        k = order[i]
+        take = min(mass, data[l + d + k])
+        mass -= take
+        x = data[l + k] + take
+        p[to + k] = x
+        total += x * v[at + k]
+    return total
+
+
+@inline_kernel
+def box_maximum(data, l, d, free, v, at, order):
+    """Return max p.v over one box for an `order` that is sorted by v already."""
+    total = 0.0
+    mass = free
+    for i in range(d - 1, -1, -1):
+        k = order[i]
+        take = min(mass, data[l + d + k])
+        mass -= take
+        total += (data[l + k] + take) * v[at + k]
+    return total
+
+
+@kernel
+def solve_pair(head, data, corners, axes, a, slices, folds, point, best, order, gap, limit):
+    """Solve the tensor a[0 : d1 * d2]; returns (L, U, nodes), witness in `best`.
+
+    nodes: 0 certified without branching, > 0 branched, -1 gap left at the limit.
+    """
+    m1, m2 = axes[0], axes[1]
+    d1, d2 = head[m1, SIZE], head[m2, SIZE]
+    l1, l2 = head[m1, PLACE] + LOWER, head[m2, PLACE] + LOWER
+    free1, free2 = data[l1 - LOWER + FREE], data[l2 - LOWER + FREE]
+    reset(order, d2)
+    for i in range(d1):
+        slices[i] = box_minimum(data, l2, d2, free2, a, i * d2, order)
+    reset(order, d1)
+    low = box_point(data, l1, d1, free1, slices, 0, order, best, 0)
+    contract_first(best, 0, d1, a, 0, d2, folds, 0)
+    reset(order, d2)
+    high = box_point(data, l2, d2, free2, folds, 0, order, best, d1)
+    if high - low <= gap:
+        return low, high, 0
+    high = alternate(data, a, l1, d1, free1, l2, d2, free2, folds, point, best, order, high, gap)
+    if high - low <= gap:
+        return low, high, 0
+    # the bound by moved mass: extremes of R[i].q, kept behind the slices
+    least, most = d1, 2 * d1
+    contract_first(best, 0, d1, a, 0, d2, folds, 0)
+    reset(order, d2)
+    for i in range(d1):
+        for j in range(d2):
+            folds[d2 + j] = a[i * d2 + j] - folds[j]
+        slices[least + i] = box_minimum(data, l2, d2, free2, folds, d2, order)
+        slices[most + i] = box_maximum(data, l2, d2, free2, folds, d2, order)
+    for i in range(d1):
+        point[i] = best[i]
+    anchor = high
+    nodes = 0
+    for c in range(head[m1, CORNERS], head[m1, CORNERS_END], d1):
+        bound = anchor
+        for i in range(d1):
+            step = corners[c + i] - point[i]
+            # branch-free: the sign of a step is a coin toss
+            bound += max(step, 0.0) * slices[least + i] + min(step, 0.0) * slices[most + i]
+        if bound >= high - 0.5 * gap or dot(corners, c, slices, 0, d1) >= high - 0.5 * gap:
+            continue
+        nodes += 1
+        if nodes > limit:
+            return low, high, -1
+        contract_first(corners, c, d1, a, 0, d2, folds, 0)
+        value = box_minimum(data, l2, d2, free2, folds, 0, order)
+        if value < high:
+            high = value
+            for i in range(d1):
+                best[i] = corners[c + i]
+            box_point(data, l2, d2, free2, folds, 0, order, best, d1)
+    return max(low, high - 0.5 * gap), high, max(nodes, 1)
+
+
+@kernel
+def alternate(data, a, l1, d1, free1, l2, d2, free2, folds, point, best, order, high, gap):
+    """Coordinate descent on p and q in `best`; returns the improved value."""
+    while True:
+        for i in range(d1):
+            folds[i] = dot(best, d1, a, i * d2, d2)
+        reset(order, d1)
+        box_point(data, l1, d1, free1, folds, 0, order, point, 0)
+        contract_first(point, 0, d1, a, 0, d2, folds, 0)
+        reset(order, d2)
+        value = box_point(data, l2, d2, free2, folds, 0, order, point, d1)
+        if value >= high - 0.5 * gap:
+            return high
+        high = value
+        for i in range(d1 + d2):
+            best[i] = point[i]
