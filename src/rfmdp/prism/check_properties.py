@@ -203,6 +203,8 @@ class _Scope:
             if lower is not None and upper is not None and lower.value > upper.value:
                 reason = f"steps must be [a,b] with a <= b, found [{lower.value},{upper.value}]"
                 raise self.source.error(time.position, reason)
+            if time.upper_strict and upper is not None and upper.value == 0:
+                raise self.source.error(time.position, "steps must be <k with k >= 1, found <0")
             time = replace(time, lower=lower, upper=upper)
         return replace(node, time=time, discount=self._discount(node.discount))
 

@@ -22,9 +22,10 @@ WORDS = {
 }
 PLAIN_START = {"NAME", "INT", "DOUBLE", "TRUE", "FALSE", "STRING", "LPAR", "NOT", "MINUS"}
 CALL_START = {"FUNCTION", "MIN", "MAX", "FUNC"}
-PROPERTY_START = {"P", "P_QUANTIFIED", "R", "R_QUANTIFIED", "S", "E", "A", "COALITION", "FILTER"}
+PROPERTY_START = {"P", "P_QUANTIFIED", "R", "R_QUANTIFIED", "S", "E", "A", "FILTER"}
+STRATEGY_START = {"COALITION", "OTHERS", "HOA"}
 PATH_START = {"X", "F", "G"}
-EXPRESSION_START = PLAIN_START | CALL_START | PROPERTY_START | PATH_START
+EXPRESSION_START = PLAIN_START | CALL_START | PROPERTY_START | STRATEGY_START | PATH_START
 ARITHMETIC = {"POWER", "TIMES", "DIVIDE", "PLUS", "MINUS"}
 COMPARISONS = {"LT", "LE", "GT", "GE", "EQ", "NE"}
 OPERATORS = ARITHMETIC | COMPARISONS | {"AND", "OR", "IFF", "IMPLIES", "QUESTION"}
@@ -122,15 +123,23 @@ def _token_error(parser: Lark, source: Source, error: UnexpectedToken) -> PrismS
         found = "the end of the text"
     else:
         position, found = position_of(token), f"'{token[:SHOWN]}'"
-    accepted: set[str] = error.interactive_parser.accepts()
+    # a state that accepts nothing is the one after the whole text
+    accepted: set[str] = error.interactive_parser.accepts() or {"$END"}
     last = error.interactive_parser.parser_state.value_stack[-1:]
     if token.type == "LPAR" and last and getattr(last[0], "type", None) == "NAME":
         known = "min, max, floor, ceil, round, pow, mod and log"
         reason = f"unknown function '{last[0][:SHOWN]}'; there are {known}"
         return source.error(position_of(last[0]), reason)
-    if accepted == {"NAME"} and token.isidentifier():
-        found += ", which is a reserved word; choose another name"
-    return source.error(position, f"expected {describe(accepted, parser)}, found {found}")
+    if token.type in PATH_START and "P" in accepted:
+        reason = f"expected a state formula, found {found}"
+        hint = "write path formulas inside P or R, and below other operators in parentheses"
+        return source.error(position, f"{reason}; {hint}")
+    if "NAME" in accepted and token.type != "NAME" and token.isidentifier():
+        found += ", which is a reserved word"
+    reason = f"expected {describe(accepted, parser)}, found {found}"
+    if token.type == "PRIMED" or (accepted == {"COLON"} and token.type == "SEMICOLON"):
+        reason += "; an assignment is written (x'=1)"
+    return source.error(position, reason)
 
 
 def _character_error(source: Source, error: UnexpectedCharacters) -> PrismSourceError:

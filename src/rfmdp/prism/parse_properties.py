@@ -229,9 +229,19 @@ class PropertyBuilder(ExpressionBuilder):
     def coalition(self, parts: list[Any]) -> Expr:
         """Make a game operator, which is not supported."""
         token, *players, operand = parts
-        text = f"<<{','.join(str(player) for player in players)}>> ({write_expression(operand)})"
-        construct = "the game operator '<<...>>'"
+        opened, closed = str(token), ">>" if token == "<<" else "]]"
+        listed = ",".join(str(player) for player in players)
+        text = f"{opened}{listed}{closed} ({write_expression(operand)})"
+        construct = f"the game operator '{opened}...{closed}'"
         return Unsupported(construct, text, position=position_of(token))
+
+    def automaton(self, parts: list[Any]) -> Expr:
+        """Make an automaton from a file, which is not supported."""
+        token, file, *rest = parts
+        named = zip(rest[::4], rest[3::4], strict=True)
+        texts = [str(file), *(f"{label} <- {write_expression(value)}" for label, value in named)]
+        text = f"HOA: {{{', '.join(texts)}}}"
+        return Unsupported("an automaton ('HOA: {...}')", text, position=position_of(token))
 
     def filter(self, parts: list[Any]) -> Expr:
         """Make a filter by its name or alias."""

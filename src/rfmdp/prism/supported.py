@@ -54,6 +54,7 @@ def _form(node: Expr, below: tuple[Form, ...], source: Source) -> Form:
         case Unary("!"):
             return below[0]
         case Probability():
+            _check_probability(node, source)
             return Form.STATE
         case Reward():
             _check_reward(node, source)
@@ -75,6 +76,15 @@ def _check_path(node: Path, below: tuple[Form, ...], source: Source) -> None:
     if node.discount is not None and node.operator != "F":
         reason = f"'{node.operator}' must have no discount; only C and F inside R have one"
         raise source.error(node.discount.position, reason)
+
+
+def _check_probability(node: Probability, source: Source) -> None:
+    path = node.path
+    while isinstance(path, Unary):
+        path = path.operand
+    if isinstance(path, Path) and path.discount is not None:
+        reason = "a path formula inside P must have no discount; only C and F inside R have one"
+        raise source.error(path.discount.position, reason)
 
 
 def _check_reward(node: Reward, source: Source) -> None:
