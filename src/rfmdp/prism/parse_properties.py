@@ -188,7 +188,7 @@ class PropertyBuilder(ExpressionBuilder):
 
     def total(self, parts: list[Any]) -> Expr | tuple[Expr, Expr]:
         """Make C, with steps or without, and with the discount of PRISM or of Storm."""
-        token, brace, steps, word, storm = parts
+        token, brace, (steps, word, storm) = parts[0], parts[1], parts[2] or (None, None, None)
         position = position_of(token)
         discount = None if brace is None else _discount(brace)
         if word is not None:
@@ -203,6 +203,10 @@ class PropertyBuilder(ExpressionBuilder):
         if steps is not None:
             raise BuildError(brace.position, "expected 'discount=...' in the braces after 'C'")
         return result, brace
+
+    def steps(self, parts: list[Any]) -> tuple[Any, ...]:
+        """Hand on the steps of C and Storm's discount after them."""
+        return tuple(parts)
 
     def instantaneous(self, parts: list[Any]) -> Expr:
         """Make I=k."""
