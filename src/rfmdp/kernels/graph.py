@@ -1,0 +1,333 @@
+"""Steps of the qualitative analysis: predecessor lists, attractors, components, supports.
+
+Three tuples of arrays come from `outer.graph`:
+
+edges   row_ptr (S + 1,), row_state (R,) int32, successor_ptr (R + 1,), successors (K,) int32,
+        present (K,) bool, or empty if no transition is impossible
+nature  flexible (R,) bool: rows in which nature can choose a support; marginal_ptr (R + 1,),
+        row_marginals, support_ptr (M + 1,), minimal_end (M,), member_ptr, members, sizes (M,)
+work    codes (n, K') uint8, cursor (n,), queue (S,) int32, pending (R,) int32
+
+Supports `support_ptr[m] : support_ptr[m + 1]` of marginal m have the outcomes
+`members[member_ptr[b] : member_ptr[b + 1]]`; those before `minimal_end[m]` are minimal.
+"""
+
+from rfmdp.kernels.decorator import inline_kernel, kernel
+
+WAITING, FIRED, PENDING, CLOSED = 0, 1, 2, 3  # status of a row in `attract`
+ANY, CERTAIN, TOGETHER = 0, 1, 2  # when a row that nature can bend fires, see `attract`
+OUTSIDE, UNSEEN = -2, -1  # in Tarjan's index
+
+
+@kernel
+def mark_present(marginal_ptr, row_marginals, outcome_ptr, possible, successor_ptr, present):
+    """Fill present[k]: every outcome of transition k has a positive upper bound."""
+    for r in range(successor_ptr.shape[0] - 1):
+        start = successor_ptr[r]
+        present[start] = True
+        size = 1
+        for a in range(marginal_ptr[r], marginal_ptr[r + 1]):
+            first = outcome_ptr[row_marginals[a]]
+            d = outcome_ptr[row_marginals[a] + 1] - first
+            # backwards: entry i moves to i * d and must be read before it is overwritten
+            for i in range(size - 1, -1, -1):
+                before = present[start + i]
+                for o in range(d):
+                    present[start + i * d + o] = before and possible[first + o]
+            size *= d
+
+
+@kernel
+def count_predecessors(edges, last_S, pred_ptr):
+    """Add to pred_ptr[s + 1] the number of rows that may move to s; last_S starts at -1."""
+    _, _, successor_ptr, successors, present = edges
+    everything = present.shape[0] == 0
+    for r in range(successor_ptr.shape[0] - 1):
+        for k in range(successor_ptr[r], successor_ptr[r + 1]):
+            s = successors[k]
+            if last_S[s] != r and (everything or present[k]):
+                last_S[s] = r
+                pred_ptr[s + 1] += 1
+
+
+@kernel
+def fill_predecessors(edges, last_S, place_S, pred_rows):
+    """Write the rows counted by `count_predecessors`; place_S is where each list starts."""
+    _, _, successor_ptr, successors, present = edges
+    everything = present.shape[0] == 0
+    for r in range(successor_ptr.shape[0] - 1):
+        for k in range(successor_ptr[r], successor_ptr[r + 1]):
+            s = successors[k]
+            if last_S[s] != r and (everything or present[k]):
+                last_S[s] = r
+                pred_rows[place_S[s]] = r
+                place_S[s] += 1
+
+
+@kernel
+def rows_hit(edges, hit_S, out_R):
+    """Fill out[r]: row r may move into `hit`."""
+    _, _, successor_ptr, successors, present = edges
+    everything = present.shape[0] == 0
+    for r in range(out_R.shape[0]):
+        found = False
+        for k in range(successor_ptr[r], successor_ptr[r + 1]):
+            if hit_S[successors[k]] and (everything or present[k]):
+                found = True
+                break
+        out_R[r] = found
+
+
+@kernel
+def rows_fit(edges, nature, codes, cursor, inside_S, hit_S, ends_M, out_R):
+    """Fill out[r]: nature can choose in row r a support inside `inside` that meets `hit`."""
+    _, _, successor_ptr, successors, present = edges
+    everything = present.shape[0] == 0
+    flexible = nature[0]
+    for r in range(out_R.shape[0]):
+        stays, meets = True, False
+        for k in range(successor_ptr[r], successor_ptr[r + 1]):
+            if everything or present[k]:
+                stays = stays and inside_S[successors[k]]
+                meets = meets or hit_S[successors[k]]
+        if stays or not flexible[r]:
+            out_R[r] = stays and meets
+        else:
+            out_R[r] = meets and fits(edges, nature, codes, cursor, r, inside_S, hit_S, ends_M)
+
+
+@kernel
+def fits(edges, nature, codes, cursor, r, inside_S, hit_S, ends_M):
+    """Whether a product of supports of row r lies inside `inside` and meets `hit`.
+
+    Depth first over the axes. An entry's code has bit 1 if all that was merged into it lies
+    inside, bit 2 if something of it is in `hit`; a branch without an entry 3 is hopeless.
+    ends_M : minimal_end if `hit` is `inside`, otherwise support_ptr[1:]
+    """
+    _, _, successor_ptr, successors, _ = edges
+    _, marginal_ptr, row_marginals, support_ptr, _, member_ptr, members, sizes = nature
+    start = successor_ptr[r]
+    size = successor_ptr[r + 1] - start
+    for k in range(size):
+        s = successors[start + k]
+        codes[0, k] = (1 if inside_S[s] else 0) | (2 if hit_S[s] else 0)
+    first = marginal_ptr[r]
+    last = marginal_ptr[r + 1] - first - 1
+    level = 0
+    cursor[0] = support_ptr[row_marginals[first]]
+    while level >= 0:
+        m = row_marginals[first + level]
+        b = cursor[level]
+        if b == ends_M[m]:
+            level -= 1
+            if level >= 0:
+                size *= sizes[row_marginals[first + level]]
+            continue
+        cursor[level] = b + 1
+        rest = size // sizes[m]
+        if _merge(codes, level, rest, members, member_ptr[b], member_ptr[b + 1]):
+            if level == last:
+                return True
+            level += 1
+            size = rest
+            cursor[level] = support_ptr[row_marginals[first + level]]
+    return False
+
+
+@inline_kernel
+def _merge(codes, level, rest, members, begin, end):
+    """Merge the slices of the first axis named by members; False if no entry of code 3 is left."""
+    hopeful = False
+    for j in range(rest):
+        inside, hit = 1, 0
+        for i in range(begin, end):
+            code = codes[level, members[i] * rest + j]
+            inside &= code
+            hit |= code
+        code = (inside & 1) | (hit & 2)
+        codes[level + 1, j] = code
+        hopeful = hopeful or code == 3
+    return hopeful
+
+
+@kernel
+def attract(edges, predecessors, nature, work, mode, status_R, missing_S, reached_S, inside_S):
+    """Grow `reached` to the least set closed under firing rows. Changes the last four in place.
+
+    A row fires when it may move to a reached state; if nature can bend the row, then
+    in mode ANY as well; in mode CERTAIN if no support avoids the reached states (`inside` is
+    their complement and kept so); in mode TOGETHER if some support inside `inside` meets them.
+    A state is reached when `missing` of its rows have fired; never if that is 0.
+
+    status_R : WAITING, FIRED (fires at once) or CLOSED (never fires); ends as WAITING or FIRED
+    """
+    row_state = edges[1]
+    flexible = nature[0]
+    pred_ptr, pred_rows = predecessors
+    codes, cursor, queue, pending = work
+    head, tail = 0, 0
+    for s in range(reached_S.shape[0]):
+        if reached_S[s]:
+            queue[tail] = s
+            tail += 1
+    for r in range(status_R.shape[0]):
+        if status_R[r] == FIRED:
+            tail = _fire(row_state[r], missing_S, reached_S, inside_S, mode, queue, tail)
+    while head < tail:
+        waiting = 0
+        while head < tail:
+            s = queue[head]
+            head += 1
+            for e in range(pred_ptr[s], pred_ptr[s + 1]):
+                r = pred_rows[e]
+                if status_R[r] != WAITING:
+                    continue
+                if mode == ANY or not flexible[r]:
+                    status_R[r] = FIRED
+                    tail = _fire(row_state[r], missing_S, reached_S, inside_S, mode, queue, tail)
+                elif missing_S[row_state[r]] > 0:
+                    status_R[r] = PENDING
+                    pending[waiting] = r
+                    waiting += 1
+        # rows that nature can bend are looked at only when nothing cheaper is left
+        for i in range(waiting):
+            r = pending[i]
+            status_R[r] = WAITING
+            if _fires(edges, nature, codes, cursor, r, reached_S, inside_S, mode):
+                status_R[r] = FIRED
+                tail = _fire(row_state[r], missing_S, reached_S, inside_S, mode, queue, tail)
+
+
+@kernel
+def _fires(edges, nature, codes, cursor, r, reached_S, inside_S, mode):
+    """Whether a row that nature can bend fires in mode CERTAIN or TOGETHER."""
+    if mode == CERTAIN:
+        return not fits(edges, nature, codes, cursor, r, inside_S, inside_S, nature[4])
+    return fits(edges, nature, codes, cursor, r, inside_S, reached_S, nature[3][1:])
+
+
+@inline_kernel
+def _fire(s, missing_S, reached_S, inside_S, mode, queue, tail):
+    """Count a row of state s; queue the state if it was the last one missing."""
+    missing_S[s] -= 1
+    if missing_S[s] == 0 and not reached_S[s]:
+        reached_S[s] = True
+        if mode == CERTAIN:
+            inside_S[s] = False
+        queue[tail] = s
+        tail += 1
+    return tail
+
+
+@kernel
+def strong_components(edges, rows_R, index_S, low_S, row_S, edge_S, path, stack, component_S):
+    """Tarjan's algorithm on an explicit stack; returns the number of components.
+
+    Components are numbered bottom first. index_S is UNSEEN for the states wanted and OUTSIDE for
+    the others; afterwards `stack` lists the states, component after component.
+    """
+    row_ptr, _, successor_ptr, _, _ = edges
+    count, seen, emitted = 0, 0, 0
+    top = stack.shape[0]  # the open states grow downwards, the finished ones upwards
+    for root in range(index_S.shape[0]):
+        if index_S[root] != UNSEEN:
+            continue
+        depth, child = 0, root
+        while True:
+            if child >= 0:
+                index_S[child] = low_S[child] = seen
+                seen += 1
+                row_S[child] = row_ptr[child]
+                edge_S[child] = successor_ptr[row_ptr[child]]
+                path[depth] = child
+                depth += 1
+                top -= 1
+                stack[top] = child
+            v = path[depth - 1]
+            child = _next_child(edges, rows_R, v, index_S, low_S, row_S, edge_S)
+            if child >= 0:
+                continue
+            depth -= 1
+            if depth > 0:
+                low_S[path[depth - 1]] = min(low_S[path[depth - 1]], low_S[v])
+            if low_S[v] == index_S[v]:
+                top, emitted = _close(v, stack, top, emitted, index_S, component_S, count)
+                count += 1
+            if depth == 0:
+                break
+    return count
+
+
+@inline_kernel
+def _next_child(edges, rows_R, v, index_S, low_S, row_S, edge_S):
+    """Return the next unseen successor of v, or -1; lowers low[v] on the way."""
+    row_ptr, _, successor_ptr, successors, present = edges
+    everything = present.shape[0] == 0
+    r, k, low = row_S[v], edge_S[v], low_S[v]
+    child = -1
+    while child < 0 and r < row_ptr[v + 1]:
+        if not rows_R[r] or k >= successor_ptr[r + 1]:
+            r += 1
+            k = successor_ptr[r]
+            continue
+        if everything or present[k]:
+            seen = index_S[successors[k]]
+            if seen == UNSEEN:
+                child = successors[k]
+            elif seen >= 0:
+                low = min(low, seen)
+        k += 1
+    row_S[v], edge_S[v], low_S[v] = r, k, low
+    return child
+
+
+@inline_kernel
+def _close(v, stack, top, emitted, index_S, component_S, number):
+    """Pop the component of root v and list it among the finished states."""
+    while True:
+        s = stack[top]
+        top += 1
+        index_S[s] = OUTSIDE
+        component_S[s] = number
+        stack[emitted] = s
+        emitted += 1
+        if s == v:
+            return top, emitted
+
+
+@kernel
+def component_levels(edges, rows_R, component_S, states, level_C, size_C, loop_C):
+    """Fill the level, the size and whether a component has an edge within, bottom first.
+
+    states : grouped by component, ascending, as `strong_components` leaves them
+    """
+    row_ptr, _, successor_ptr, successors, present = edges
+    everything = present.shape[0] == 0
+    for s in states:
+        c = component_S[s]
+        size_C[c] += 1
+        for r in range(row_ptr[s], row_ptr[s + 1]):
+            if not rows_R[r]:
+                continue
+            for k in range(successor_ptr[r], successor_ptr[r + 1]):
+                if everything or present[k]:
+                    other = component_S[successors[k]]
+                    if other == c:
+                        loop_C[c] = True
+                    elif other >= 0:
+                        level_C[c] = max(level_C[c], level_C[other] + 1)
+
+
+@kernel
+def rows_within(edges, component_S, rows_R):
+    """Drop from `rows` those that may leave the component of their state."""
+    _, row_state, successor_ptr, successors, present = edges
+    everything = present.shape[0] == 0
+    for r in range(rows_R.shape[0]):
+        if not rows_R[r]:
+            continue
+        c = component_S[row_state[r]]
+        for k in range(successor_ptr[r], successor_ptr[r + 1]):
+            if component_S[successors[k]] != c and (everything or present[k]):
+                rows_R[r] = False
+                break

@@ -1,0 +1,127 @@
+"""Strongly connected components and end components of a graph.
+
+>>> from rfmdp.model.arrays import FactoredMDP
+>>> chain = FactoredMDP.from_rows([[([], [1])], [([], [2])], [([], [1])]], [])
+>>> found = components(Graph(chain))
+>>> found.component.tolist(), found.trivial.tolist(), found.level(1).tolist()
+([1, 0, 0], [False, True], [0])
+>>> end_components(Graph(chain)).component.tolist()
+[-1, 0, 0]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rfmdp.kernels import graph as kernels
+from rfmdp.outer.graph import Graph
+from rfmdp.types import BoolArray, IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Components:
+    """Strongly connected components by level, bottom first.
+
+    Level l is the components `level_ptr[l] : level_ptr[l + 1]`; component c is the states
+    `states[component_ptr[c] : component_ptr[c + 1]]`. Edges lead to lower levels only, or stay
+    within a component, or leave the analysed states.
+    """
+
+    component: IntArray  # (S,) -1 for states that were not analysed
+    states: IntArray  # (N,) by level, then by component
+    component_ptr: IntArray  # (C + 1,)
+    level_ptr: IntArray  # (L + 1,)
+    trivial: BoolArray  # (C,) a single state that cannot move to itself
+
+    def level(self, number: int) -> IntArray:
+        """Return the states of a level."""
+        first, last = self.component_ptr[self.level_ptr[number : number + 2]]
+        return self.states[first:last]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EndComponents:
+    """Maximal end components: where the agent can stay for ever."""
+
+    component: IntArray  # (S,) -1 outside of all
+    rows: BoolArray  # (R,) rows that stay within the component of their state
+    count: int
+
+
+def components(graph: Graph, states: BoolArray | None = None) -> Components:
+    """Return the strongly connected components of possible moves among `states` (all if None).
+
+    Tarjan's algorithm, then the longest way down as level of a component. O(K).
+    """
+    component, order, count = _tarjan(graph, _inside(graph, states), graph.rows)
+    level, size = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    loop = np.zeros(count, dtype=np.bool_)
+    kernels.component_levels(graph.edges.forward, graph.rows, component, order, level, size, loop)
+    rank = np.argsort(level, kind="stable")
+    number = np.empty(count + 1, dtype=np.int64)
+    number[rank] = np.arange(count)
+    number[-1] = -1  # so that -1 stays -1
+    component = number[component]
+    # Tarjan's list is grouped by the old numbers: sorting by the new ones moves whole groups
+    order = order[np.argsort(component[order], kind="stable")]
+    return Components(
+        component=component,
+        states=order,
+        component_ptr=_pointers(size[rank]),
+        level_ptr=_pointers(np.bincount(level)) if count else np.zeros(1, dtype=np.int64),
+        trivial=((size == 1) & ~loop)[rank],
+    )
+
+
+def end_components(graph: Graph, states: BoolArray | None = None) -> EndComponents:
+    """Return the maximal end components among `states` (all if None), for a fixed nature.
+
+    Without `Graph.with_support`, nature counts as one that takes every possible move. Rounds of
+    Tarjan's algorithm: rows that may leave their component go, states without rows go, and
+    components that lost nothing are done.
+    """
+    state = graph.edges.row_state
+    still, rows = _inside(graph, states), graph.rows.copy()
+    final = np.full(graph.model.states, -1, dtype=np.int64)
+    found = 0
+    rows &= still[state]
+    while still.any():
+        component, _, count = _tarjan(graph, still, rows)
+        kept = rows & still[state]
+        lost = kept.copy()
+        kernels.rows_within(graph.edges.forward, component, kept)
+        lost &= ~kept
+        rows &= ~lost
+        changed = np.zeros(count, dtype=np.bool_)
+        changed[component[state[lost]]] = True
+        alive = np.zeros_like(still)
+        alive[state[rows]] = True
+        done = still & alive & ~changed[component]
+        numbers, renamed = np.unique(component[done], return_inverse=True)
+        final[done] = found + renamed
+        found += len(numbers)
+        still &= alive & changed[component]
+    rows &= (final >= 0)[state]
+    return EndComponents(final, rows, found)
+
+
+def _inside(graph: Graph, states: BoolArray | None) -> BoolArray:
+    if states is None:
+        return np.ones(graph.model.states, dtype=np.bool_)
+    return np.array(states, dtype=np.bool_)
+
+
+def _tarjan(graph: Graph, inside: BoolArray, rows: BoolArray) -> tuple[IntArray, IntArray, int]:
+    """Return (component (S,), states grouped by component, number), bottom first."""
+    size = graph.model.states
+    index = np.where(inside, kernels.UNSEEN, kernels.OUTSIDE).astype(np.int64)
+    component = np.full(size, -1, dtype=np.int64)
+    scratch = [np.empty(size, dtype=np.int64) for _ in range(5)]
+    count = kernels.strong_components(graph.edges.forward, rows, index, *scratch, component)
+    return component, scratch[-1][: np.count_nonzero(inside)], count
+
+
+def _pointers(sizes: IntArray) -> IntArray:
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

@@ -1,0 +1,361 @@
+"""Qualitative analysis: what can, must and cannot happen, whatever the exact probabilities.
+
+An rf-MDP is a game of agent and nature played over supports. In a row nature picks a product of
+members, and where a lower bound is 0 it may empty an outcome. For a row r and states X, Y:
+
+possible     some product gives X positive probability
+certain      every product gives X positive probability
+can stay     some product has its support within Y
+must stay    every product has its support within Y
+
+`agent` and `nature` say who works for the event: MAX wants it, MIN wants to avoid it. The
+answers are exact: positive(...) is where the value is > 0, almost_sure(...) where it is 1,
+because turn-based games with finitely many choices have optimal memoryless strategies (an Lp
+ball with 1 < p < inf that touches a face in one point may approach a value without attaining it).
+
+>>> from rfmdp.objective import MAX, MIN
+>>> from rfmdp.uncertainty.sets import Interval
+>>> step = Interval([0.0, 0.5], [0.5, 1.0])                    # nature may block the move
+>>> model = FactoredMDP.from_rows([[([0], [1, 0])], [([], [1])]], [step])
+>>> graph, goal = Graph(model), np.array([False, True])
+>>> graph.positive(goal, agent=MAX, nature=MIN).tolist()       # Pmaxmin > 0
+[False, True]
+>>> graph.almost_sure(goal, agent=MAX, nature=MAX).tolist()    # Pmaxmax = 1
+[True, True]
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from functools import cached_property
+
+import numpy as np
+
+from rfmdp.errors import ModelError
+from rfmdp.kernels import graph as kernels
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.objective import Direction
+from rfmdp.outer.supports import supports
+from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray, frozen
+
+MAX, MIN = Direction.MAX, Direction.MIN
+
+
+class Edges:
+    """The transitions that can occur, forwards and, when first needed, backwards."""
+
+    def __init__(self, model: FactoredMDP, present: BoolArray) -> None:
+        self.row_state: Int32Array = frozen(model.row_states.astype(np.int32))
+        self.forward: tuple[AnyArray, ...] = (
+            model.row_ptr,
+            self.row_state,
+            model.successor_ptr,
+            model.successors,
+            frozen(present),
+        )
+
+    @cached_property
+    def backward(self) -> tuple[IntArray, Int32Array]:
+        """For every state the rows that may move to it, each once: pointers and rows."""
+        size = len(self.forward[0]) - 1
+        last = np.full(size, -1, dtype=np.int32)
+        pred_ptr = np.zeros(size + 1, dtype=np.int64)
+        kernels.count_predecessors(self.forward, last, pred_ptr)
+        pred_ptr = np.cumsum(pred_ptr)
+        pred_rows = np.empty(pred_ptr[-1], dtype=np.int32)
+        last[:] = -1
+        kernels.fill_predecessors(self.forward, last, pred_ptr[:-1].copy(), pred_rows)
+        return pred_ptr, pred_rows
+
+
+class Graph:
+    """A model prepared for qualitative analysis; predecessor lists are built when first needed.
+
+    `with_rows` fixes or restricts the agent, `with_support` fixes nature; both return a new graph
+    on which all questions can be asked. A state without rows left stays where it is.
+    """
+
+    def __init__(self, model: FactoredMDP) -> None:
+        found = supports(model.marginals)
+        bends = np.concatenate([[0], np.cumsum(found.flexible[model.row_marginals])])
+        nature = (
+            np.diff(bends[model.marginal_ptr]) > 0,
+            model.marginal_ptr,
+            model.row_marginals,
+            found.support_ptr,
+            found.minimal_end,
+            found.member_ptr,
+            found.members,
+            model.marginals.sizes,
+        )
+        self.model = model
+        self.rows: BoolArray = np.ones(model.rows, dtype=np.bool_)
+        self.edges = Edges(model, _present(model, found.possible))
+        self._nature: tuple[AnyArray, ...] = tuple(frozen(array) for array in nature)
+
+    def with_rows(self, rows: BoolArray | IntArray) -> Graph:
+        """Return the graph in which the agent may take only some rows.
+
+        Parameters
+        ----------
+        rows : (R,) booleans, or a policy: (S,) row of every state, -1 for none
+        """
+        other = copy(self)
+        other.rows = self.rows & _rows_array(self.model, rows)
+        return other
+
+    def with_support(self, support: BoolArray) -> Graph:
+        """Return the graph of a fixed nature that gives probability to `support` (K,) only."""
+        support = np.array(support, dtype=np.bool_)
+        if support.shape != (self.model.transitions,):
+            raise ModelError(
+                f"A support needs {self.model.transitions} entries, got shape {support.shape}."
+            )
+        other = copy(self)
+        other.edges = Edges(self.model, support)
+        rigid = frozen(np.zeros(self.model.rows, dtype=np.bool_))
+        other._nature = (rigid, *self._nature[1:])
+        return other
+
+    @property
+    def flexible(self) -> BoolArray:
+        """Rows (R,) in which nature can remove edges."""
+        return self._nature[0]
+
+    def rows_possible(self, target: BoolArray) -> BoolArray:
+        """Return the rows (R,) in which nature can move to `target` with positive probability."""
+        out = np.empty(self.model.rows, dtype=np.bool_)
+        kernels.rows_hit(self.edges.forward, self._states(target), out)
+        return out
+
+    def rows_certain(self, target: BoolArray) -> BoolArray:
+        """Return the rows (R,) that move to `target` with positive probability in any case."""
+        return ~self.rows_can_stay(~self._states(target))
+
+    def rows_must_stay(self, stay: BoolArray) -> BoolArray:
+        """Return the rows (R,) that cannot leave `stay`."""
+        return ~self.rows_possible(~self._states(stay))
+
+    def rows_can_stay(self, stay: BoolArray) -> BoolArray:
+        """Return the rows (R,) in which nature can keep all probability within `stay`."""
+        inside = self._states(stay)
+        return self._rows_fit(inside, inside, self._nature[4])
+
+    def rows_can_stay_and_hit(self, stay: BoolArray, target: BoolArray) -> BoolArray:
+        """Return the rows (R,) in which nature can stay in `stay` and move to `target` at once."""
+        return self._rows_fit(self._states(stay), self._states(target), self._nature[3][1:])
+
+    def positive(
+        self,
+        target: BoolArray,
+        stay: BoolArray | None = None,
+        *,
+        agent: Direction,
+        nature: Direction,
+    ) -> BoolArray:
+        """Return where `target` is reached through `stay` with positive probability.
+
+        The least X with X = target or (stay and a row (MAX) or all rows (MIN) move to X with
+        positive probability: possibly (MAX) or certainly (MIN)). The value is 0 elsewhere.
+        """
+        reached = self._states(target)
+        status = self._status(self.rows, np.zeros_like(self.rows))
+        mode = kernels.ANY if nature is MAX else kernels.CERTAIN
+        self._attract(reached, self._everywhere(stay) & ~reached, status, agent, mode, ~reached)
+        return reached
+
+    def almost_sure(
+        self,
+        target: BoolArray,
+        stay: BoolArray | None = None,
+        *,
+        agent: Direction,
+        nature: Direction,
+    ) -> BoolArray:
+        """Return where `target` is reached through `stay` with probability one.
+
+        The greatest Y with Y = the least X with X = target or (stay and a row (MAX) or all rows
+        (MIN) move to X with positive probability without leaving Y).
+        """
+        target = self._states(target)
+        nothing = np.zeros_like(target)
+        within = self._everywhere(stay) | target
+        none = np.zeros_like(self.rows)
+        return self._nested(target, nothing, within, none, agent, nature)
+
+    def zero_total(
+        self, positive_rows: BoolArray, *, agent: Direction, nature: Direction
+    ) -> BoolArray:
+        """Return where those who minimise can avoid all rows of positive reward for ever.
+
+        These are the states of total reward 0. MAX wants reward; `positive_rows` is (R,).
+        """
+        reached = np.zeros(self.model.states, dtype=np.bool_)
+        status = self._status(self.rows, np.asarray(positive_rows, dtype=np.bool_))
+        mode = kernels.ANY if nature is MAX else kernels.CERTAIN
+        self._attract(reached, ~reached, status, agent, mode, ~reached)
+        return ~reached
+
+    def recurrent_positive(
+        self, positive_rows: BoolArray, *, agent: Direction, nature: Direction
+    ) -> BoolArray:
+        """Return where rows of positive reward are taken infinitely often, not almost never.
+
+        These are the states of infinite total reward: those who maximise can force it with
+        positive probability. The least Z that contains every state from which they can force
+        "a move to Z with positive probability, or else positive rows for ever": a minimiser who
+        must choose between the two loses either way, so Z has to grow until nothing changes.
+        """
+        positive_rows = np.asarray(positive_rows, dtype=np.bool_)
+        everywhere = np.ones(self.model.states, dtype=np.bool_)
+        won = ~everywhere
+        while True:
+            more = self._nested(won, won, everywhere, positive_rows, agent, nature)
+            if np.array_equal(more, won):
+                return won
+            won = self.positive(more, agent=agent, nature=nature)
+
+    def _nested(
+        self,
+        base: BoolArray,
+        excused: BoolArray,
+        within: BoolArray,
+        fire: BoolArray,
+        agent: Direction,
+        nature: Direction,
+    ) -> BoolArray:
+        """Return the greatest Y such that Y is the least X with the following property.
+
+        X contains `base`, and a state if its move, by the quantifiers, meets `excused`, or stays
+        in Y and (meets X or takes a row of `fire`).
+        """
+        immune = np.zeros_like(self.rows)
+        if excused.any():
+            immune = self.rows_possible(excused) if nature is MAX else self.rows_certain(excused)
+        # leaving Y: possible for a minimising nature, if only without meeting what excuses it
+        leave = kernels.CERTAIN if nature is MAX else kernels.TOGETHER
+        if nature is MIN and not excused.any():
+            leave = kernels.ANY
+        advance = kernels.TOGETHER if nature is MAX else kernels.CERTAIN
+        rows, stay = self.rows.copy(), within
+        while True:
+            lost = ~stay
+            inside = stay.copy() if nature is MAX else ~excused
+            status = self._status(rows, np.zeros_like(rows))
+            status[immune] = kernels.CLOSED
+            missing = self._missing(stay & ~base, rows, agent.opposite)
+            self._run(lost, missing, status, leave, inside)
+            rows &= status != kernels.FIRED
+            stay = ~lost
+            reached = base.copy()
+            inside = stay.copy() if nature is MAX else ~reached
+            status = self._status(rows, fire | immune)
+            self._attract(reached, stay & ~base, status, agent, advance, inside)
+            if np.array_equal(reached, stay):
+                return stay
+            stay = reached
+
+    def _attract(
+        self,
+        reached: BoolArray,
+        grow: BoolArray,
+        status: AnyArray,
+        agent: Direction,
+        mode: int,
+        inside: BoolArray,
+    ) -> None:
+        """Grow `reached` within `grow`, see `kernels.attract`."""
+        missing = self._missing(grow, status != kernels.CLOSED, agent)
+        self._run(reached, missing, status, mode, inside)
+
+    def _run(
+        self, reached: BoolArray, missing: AnyArray, status: AnyArray, mode: int, inside: BoolArray
+    ) -> None:
+        arrays = (status, missing, reached, inside)
+        kernels.attract(
+            self.edges.forward, self.edges.backward, self._nature, self._work(), mode, *arrays
+        )
+
+    def _missing(self, grow: BoolArray, rows: BoolArray, agent: Direction) -> Int32Array:
+        """Return how many rows of a state must fire: one (MAX), all (MIN); 0 outside of `grow`."""
+        if agent is MAX:
+            return grow.astype(np.int32)
+        total = np.concatenate([[0], np.cumsum(rows)])[self.model.row_ptr]
+        return np.where(grow, np.diff(total), 0).astype(np.int32)
+
+    def _status(self, rows: BoolArray, fire: BoolArray) -> AnyArray:
+        status = np.where(fire, kernels.FIRED, kernels.WAITING).astype(np.int8)
+        status[~rows] = kernels.CLOSED
+        return status
+
+    def _rows_fit(self, inside: BoolArray, hit: BoolArray, ends: AnyArray) -> BoolArray:
+        out = np.empty(self.model.rows, dtype=np.bool_)
+        codes, cursor, _, _ = self._work()
+        kernels.rows_fit(self.edges.forward, self._nature, codes, cursor, inside, hit, ends, out)
+        return out
+
+    def _work(self) -> tuple[AnyArray, ...]:
+        """Return memory for the kernels: codes, cursor, queue, pending."""
+        model = self.model
+        depth = int(np.max(np.diff(model.marginal_ptr), initial=0)) + 1
+        size = int(np.max(np.diff(model.successor_ptr), initial=1))
+        if not self.flexible.any():
+            depth, size = 1, 1
+        return (
+            np.empty((depth, size), dtype=np.uint8),
+            np.empty(depth, dtype=np.int64),
+            np.empty(model.states, dtype=np.int32),
+            np.empty(model.rows, dtype=np.int32),
+        )
+
+    def _everywhere(self, states: BoolArray | None) -> BoolArray:
+        """Return a set of states; `None` is all of them."""
+        return self._states(np.ones(self.model.states, np.bool_) if states is None else states)
+
+    def _states(self, states: BoolArray) -> BoolArray:
+        """Return a set of states as a new array that kernels may change."""
+        chosen = np.array(states, dtype=np.bool_, order="C")
+        if chosen.shape != (self.model.states,):
+            raise ModelError(
+                f"A set of states needs {self.model.states} entries, got shape {chosen.shape}."
+            )
+        return chosen
+
+
+def _rows_array(model: FactoredMDP, rows: BoolArray | IntArray) -> BoolArray:
+    """Return a mask of rows from a mask or a policy."""
+    given: AnyArray = np.asarray(rows)
+    allowed: BoolArray = given.astype(np.bool_)
+    if given.dtype != np.bool_:
+        if given.shape != (model.states,):
+            raise ModelError(
+                f"A policy needs a row for each of {model.states} states, got shape {given.shape}."
+            )
+        allowed = np.zeros(model.rows, dtype=np.bool_)
+        allowed[given[given >= 0]] = True
+    if allowed.shape != (model.rows,):
+        raise ModelError(f"A mask of rows needs {model.rows} entries, got shape {allowed.shape}.")
+    return allowed
+
+
+def _present(model: FactoredMDP, possible: BoolArray) -> BoolArray:
+    """Return which transitions nature can take (K,), empty if all."""
+    if possible[_used(model)].all():
+        return np.empty(0, dtype=np.bool_)
+    present = np.empty(model.transitions, dtype=np.bool_)
+    kernels.mark_present(
+        model.marginal_ptr,
+        model.row_marginals,
+        model.marginals.outcome_ptr,
+        frozen(possible),
+        model.successor_ptr,
+        present,
+    )
+    return present
+
+
+def _used(model: FactoredMDP) -> BoolArray:
+    """Return the outcomes (O,) of marginals that occur in some row."""
+    used = np.zeros(len(model.marginals), dtype=np.bool_)
+    used[model.row_marginals] = True
+    return np.repeat(used, model.marginals.sizes)
