@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfmdp.kernels import graph as kernels
+from rfmdp.objective import MAX, MIN
 from rfmdp.outer.graph import Graph
 from rfmdp.types import BoolArray, IntArray
 
@@ -79,23 +80,23 @@ def end_components(graph: Graph, states: BoolArray | None = None) -> EndComponen
     """Return the maximal end components among `states` (all if None), for a fixed nature.
 
     Without `Graph.with_support`, nature counts as one that takes every possible move. Rounds of
-    Tarjan's algorithm: rows that may leave their component go, states without rows go, and
-    components that lost nothing are done.
+    Tarjan's algorithm: rows that may leave their component go, then all states that cannot avoid
+    states without rows; components that lost nothing are done.
     """
     state = graph.edges.row_state
-    still, rows = _inside(graph, states), graph.rows.copy()
+    still = _inside(graph, states)
+    rows = graph.rows & still[state]
     final = np.full(graph.model.states, -1, dtype=np.int64)
     found = 0
-    rows &= still[state]
     while still.any():
         component, _, count = _tarjan(graph, still, rows)
         kept = rows & still[state]
         lost = kept.copy()
         kernels.rows_within(graph.edges.forward, component, kept)
         lost &= ~kept
-        rows &= ~lost
         changed = np.zeros(count, dtype=np.bool_)
         changed[component[state[lost]]] = True
+        rows &= ~lost
         alive = np.zeros_like(still)
         alive[state[rows]] = True
         done = still & alive & ~changed[component]
@@ -103,6 +104,11 @@ def end_components(graph: Graph, states: BoolArray | None = None) -> EndComponen
         final[done] = found + renamed
         found += len(numbers)
         still &= alive & changed[component]
+        if still.any():
+            shrunk = graph.with_rows(rows)
+            still &= ~shrunk.positive(~still, agent=MIN, nature=MAX)
+            rows &= ~still[state] | shrunk.rows_must_stay(still)
+            rows &= still[state] | (final >= 0)[state]
     rows &= (final >= 0)[state]
     return EndComponents(final, rows, found)
 

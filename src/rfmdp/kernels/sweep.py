@@ -1,0 +1,161 @@
+"""Kernels of the outer loop: pick rows, evaluate a chain. Direction is a sign."""
+
+from rfmdp.kernels.decorator import kernel
+
+
+@kernel
+def choose(q, row_ptr, states, sign, slack, choice, value):
+    """Best row of every listed state: sign=+1 maximises, -1 minimises.
+
+    Fills value[s] with the best q. choice[s] moves to the best row only if that is better by more
+    than `slack`: ties keep the old row, on which a proper policy stays proper.
+    """
+    for i in range(states.shape[0]):
+        s = states[i]
+        best = row_ptr[s]
+        for r in range(best + 1, row_ptr[s + 1]):
+            if sign * q[r] > sign * q[best]:
+                best = r
+        old = choice[s]
+        if old < row_ptr[s] or old >= row_ptr[s + 1] or sign * q[best] > sign * q[old] + slack:
+            choice[s] = best
+        value[s] = q[best]
+
+
+@kernel
+def share_group(group_ptr, members, q, sign, choice, value):
+    """Give all states of a group the best value and row of its members (an end component)."""
+    for g in range(group_ptr.shape[0] - 1):
+        best = members[group_ptr[g]]
+        for i in range(group_ptr[g] + 1, group_ptr[g + 1]):
+            if sign * value[members[i]] > sign * value[best]:
+                best = members[i]
+        for i in range(group_ptr[g], group_ptr[g + 1]):
+            value[members[i]] = value[best]
+            choice[members[i]] = choice[best]
+
+
+@kernel
+def evaluate_chain(
+    states, choice, successor_ptr, successors, begin, probability, reward, discount, value,
+    sweeps, target,
+):  # fmt: skip
+    """Gauss-Seidel sweeps of value = reward + discount * P value on the listed states.
+
+    State states[i] moves by row choice[states[i]] with the distribution at begin[i]. The part that
+    stays in the state is solved for at once. Stops after `sweeps` or when no value changes by
+    more than `target`; returns (sweeps done, last change).
+    """
+    change = 0.0
+    done = 0
+    for _ in range(sweeps):
+        change = 0.0
+        done += 1
+        for i in range(states.shape[0]):
+            s = states[i]
+            row = choice[s]
+            start = successor_ptr[row]
+            total, stay = 0.0, 0.0
+            for k in range(successor_ptr[row + 1] - start):
+                x = probability[begin[i] + k]
+                successor = successors[start + k]
+                if successor == s:
+                    stay += x
+                else:
+                    total += x * value[successor]
+            new = reward[row] + discount * total
+            leave = 1.0 - discount * stay
+            if leave > 1e-12:
+                new /= leave
+            else:  # (almost) a trap of the chain: keep what is known instead of dividing by zero
+                new = value[s]
+            change = max(change, abs(new - value[s]))
+            value[s] = new
+        if change <= target:
+            break
+    return done, change
+
+
+@kernel
+def expectation(rows, successor_ptr, successors, begin, probability, value, out):
+    """out[i] = sum_k probability[begin[i] + k] * value[successor k of rows[i]], by differences.
+
+    Also returns nothing else: the margin is the caller's, by `rounding.backup_margin`.
+    """
+    for i in range(rows.shape[0]):
+        start = successor_ptr[rows[i]]
+        reference = value[successors[start]]
+        total = 0.0
+        for k in range(successor_ptr[rows[i] + 1] - start):
+            total += probability[begin[i] + k] * (value[successors[start + k]] - reference)
+        out[i] = reference + total
+
+
+@kernel
+def row_span(rows, successor_ptr, successors, value, low, high):
+    """Fill the smallest and largest successor value of every listed row."""
+    for i in range(rows.shape[0]):
+        a, b = value[successors[successor_ptr[rows[i]]]], value[successors[successor_ptr[rows[i]]]]
+        for k in range(successor_ptr[rows[i]] + 1, successor_ptr[rows[i] + 1]):
+            x = value[successors[k]]
+            a, b = min(a, x), max(b, x)
+        low[i], high[i] = a, b
+
+
+@kernel
+def distances(row_ptr, successor_ptr, successors, allowed, usable, state_open, distance):
+    """Fewest steps to a state with distance 0, over allowed rows and usable transitions.
+
+    Relaxes in place until nothing changes; `distance` holds 0 at targets, a large number elsewhere.
+    """
+    changed = True
+    while changed:
+        changed = False
+        for s in range(row_ptr.shape[0] - 1):
+            if not state_open[s]:
+                continue
+            best = distance[s]
+            for r in range(row_ptr[s], row_ptr[s + 1]):
+                if not allowed[r]:
+                    continue
+                for k in range(successor_ptr[r], successor_ptr[r + 1]):
+                    if usable[k] and distance[successors[k]] + 1 < best:
+                        best = distance[successors[k]] + 1
+            if best < distance[s]:
+                distance[s] = best
+                changed = True
+
+
+@kernel
+def nearest_rows(row_ptr, successor_ptr, successors, allowed, usable, states, distance, choice):
+    """Fill choice[s] with an allowed row that may come closer to a state of distance 0."""
+    for i in range(states.shape[0]):
+        s = states[i]
+        best, chosen = distance[s] + 1, -1
+        for r in range(row_ptr[s], row_ptr[s + 1]):
+            if not allowed[r]:
+                continue
+            if chosen < 0:
+                chosen = r
+            for k in range(successor_ptr[r], successor_ptr[r + 1]):
+                if usable[k] and distance[successors[k]] < best:
+                    best = distance[successors[k]]
+                    chosen = r
+        choice[s] = max(chosen, row_ptr[s]) if chosen < 0 else chosen
+
+
+@kernel
+def joint_positive(marginal_ptr, row_marginals, successor_ptr, outcome_ptr, bound, out):
+    """out[k] = whether all marginal bounds of joint outcome k are positive."""
+    for r in range(successor_ptr.shape[0] - 1):
+        start = successor_ptr[r]
+        out[start] = True
+        count = 1
+        for a in range(marginal_ptr[r], marginal_ptr[r + 1]):
+            o = outcome_ptr[row_marginals[a]]
+            d = outcome_ptr[row_marginals[a] + 1] - o
+            for f in range(count - 1, -1, -1):
+                x = out[start + f]
+                for j in range(d - 1, -1, -1):
+                    out[start + f * d + j] = x and bound[o + j] > 0.0
+            count *= d

@@ -1,0 +1,196 @@
+"""Unbounded objectives: robust modified policy iteration, then bounds that are proven.
+
+Components are solved in topological order. Within one, a full robust sweep picks rows and
+nature's answers; cheap sweeps evaluate that chain; and again, until the residual is small. The
+number so found is *no* bound. `certify` turns it into bounds by inductive checks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rfmdp.inner.bound import successor_starts
+from rfmdp.inner.interval import IntervalArithmetic
+from rfmdp.inner.protocol import PreparedInner
+from rfmdp.kernels import sweep as kernels
+from rfmdp.outer.operator import Operator, rows_of
+from rfmdp.outer.problem import Problem
+from rfmdp.outer.region import Region
+from rfmdp.outer.settings import Clock
+from rfmdp.types import FloatArray, IntArray
+
+DIRECT = 3000  # components up to this size whose chain mixes slowly are solved by elimination
+BARRIER = 1e6  # infinite states count this many times the largest finite value while iterating
+
+
+@dataclass(slots=True, eq=False)
+class Iterate:
+    """The current guess: value and policy, changed in place."""
+
+    value: FloatArray  # (S,)
+    choice: IntArray  # (S,)
+
+
+class Solver:
+    """Finds the value of an unbounded problem to a small residual."""
+
+    def __init__(self, problem: Problem, region: Region, operator: Operator, clock: Clock) -> None:
+        self.problem, self.region = problem, region
+        self.operator, self.clock = operator, clock
+        operator.allowed = region.allowed
+        self._infinite = np.flatnonzero(np.isinf(region.known))
+        self._levels = self._split_levels()
+
+    def start(self, warm: FloatArray | None) -> Iterate:
+        """Return a first guess: a warm start, or the value of a first policy and nominal nature."""
+        region = self.region
+        value = np.where(region.open, 0.0, np.where(np.isinf(region.known), 0.0, region.known))
+        guess = Iterate(value, region.choice.copy())
+        if warm is not None:
+            value[region.open] = warm[region.open]
+            value[~np.isfinite(value)] = 0.0
+        elif region.cyclic:
+            nature = nominal_nature(self.problem)
+            for states, cyclic in self._levels:
+                self._raise_barrier(guess)
+                answers = nature.respond(value, guess.choice[states])
+                self._evaluate(guess, states, answers, self.problem.reward, 100 if cyclic else 1)
+        self._raise_barrier(guess)
+        return guess
+
+    def improve(self, guess: Iterate, residual: float) -> float:
+        """Iterate all levels until their residual is at most `residual` times the value's scale.
+
+        Returns the largest residual that is left (absolute).
+        """
+        worst = 0.0
+        for states, cyclic in self._levels:
+            self._raise_barrier(guess)
+            if cyclic:
+                worst = max(worst, self._cycle(guess, states, residual))
+            else:
+                self._sweep(guess, states)
+        return worst
+
+    def _split_levels(self) -> list[tuple[IntArray, bool]]:
+        """Return (states, cyclic) in the order to solve them; acyclic neighbours are not merged."""
+        parts = self.region.components
+        out: list[tuple[IntArray, bool]] = []
+        trivial_state = np.repeat(parts.trivial, np.diff(parts.component_ptr))
+        for level in range(len(parts.level_ptr) - 1):
+            first, last = parts.component_ptr[parts.level_ptr[level : level + 2]]
+            states, plain = parts.states[first:last], trivial_state[first:last]
+            if plain.any():
+                out.append((states[plain], False))
+            if not plain.all():
+                out.append((states[~plain], True))
+        return out
+
+    def _cycle(self, guess: Iterate, states: IntArray, residual: float) -> float:
+        """Iterate one cyclic level; returns its last residual."""
+        last, stalled = np.inf, 0
+        while True:
+            change = self._sweep(guess, states)
+            scale = float(np.max(np.abs(guess.value[states]), initial=0.0))
+            self.clock.tick("solve", change)
+            floor = 64 * 2.0**-53 * scale
+            if change <= max(residual * scale, floor):
+                return change
+            # evaluation speeds up while it helps; plain sweeps always converge
+            stalled = stalled + 1 if change > 0.9 * last else 0
+            last = change
+            if stalled < 8 or stalled % 16 == 0:
+                answers = self.operator.inner.respond(guess.value, guess.choice[states])
+                target = max(1e-3 * change, 0.1 * residual * scale, floor)
+                self._evaluate(guess, states, answers, self.problem.reward, 400, target)
+            elif stalled > 200 and change <= 1e3 * floor:
+                return change
+
+    def _sweep(self, guess: Iterate, states: IntArray) -> float:
+        """One robust backup of the states; returns the largest change of a value."""
+        rows = rows_of(self.problem.model.row_ptr, states)
+        self.operator.backup(guess.value, rows)
+        q = self.operator.middle(rows)
+        old = guess.value[states]
+        scale = float(np.max(np.abs(old), initial=1e-300))
+        self._choose(q, guess, states, 1e-13 * scale)
+        self.operator.stats.robust_sweeps += 1
+        return float(np.max(np.abs(guess.value[states] - old), initial=0.0))
+
+    def _choose(self, q: FloatArray, guess: Iterate, states: IntArray, slack: float) -> None:
+        sign = self.operator.sign
+        kernels.choose(
+            q, self.problem.model.row_ptr, states, sign, slack, guess.choice, guess.value
+        )
+        region = self.region
+        if len(region.members):
+            kernels.share_group(
+                region.group_ptr, region.members, q, sign, guess.choice, guess.value
+            )
+
+    def _evaluate(
+        self,
+        guess: Iterate,
+        states: IntArray,
+        answers: FloatArray,
+        reward: FloatArray,
+        sweeps: int,
+        target: float = 0.0,
+    ) -> None:
+        """Cheap sweeps of the chain that policy and answers define, in place."""
+        model = self.problem.model
+        begin = successor_starts(model, guess.choice[states])
+        done, change = kernels.evaluate_chain(
+            states, guess.choice, model.successor_ptr, model.successors, begin, answers, reward,
+            self.problem.discount, guess.value, sweeps, target,
+        )  # fmt: skip
+        self.operator.stats.cheap_sweeps += done
+        if change > target and target > 0.0 and len(states) <= DIRECT:
+            solve_chain(self.problem, guess, states, begin, answers, reward)
+
+    def _raise_barrier(self, guess: Iterate) -> None:
+        """Keep infinite states far above all finite ones, so that nobody goes there."""
+        if len(self._infinite):
+            finite = guess.value.copy()
+            finite[self._infinite] = 0.0
+            guess.value[self._infinite] = BARRIER * (1.0 + float(finite.max()))
+
+
+def solve_chain(
+    problem: Problem,
+    guess: Iterate,
+    states: IntArray,
+    begin: IntArray,
+    answers: FloatArray,
+    reward: FloatArray,
+) -> None:
+    """Solve value = reward + discount * P value on the states by sparse elimination, in place."""
+    from scipy.sparse import csr_array, identity
+    from scipy.sparse.linalg import splu
+
+    model = problem.model
+    rows = guess.choice[states]
+    sizes = np.diff(begin)
+    within = np.arange(begin[-1]) - np.repeat(begin[:-1], sizes)
+    successors = model.successors[np.repeat(model.successor_ptr[rows], sizes) + within]
+    place = np.full(model.states, -1, dtype=np.int64)
+    place[states] = np.arange(len(states))
+    source, target = np.repeat(np.arange(len(states)), sizes), place[successors]
+    inside = target >= 0
+    shape = (len(states), len(states))
+    chain = csr_array((answers[inside], (source[inside], target[inside])), shape=shape)
+    leaving = np.where(inside, 0.0, answers * guess.value[successors])
+    right = reward[rows] + problem.discount * np.bincount(source, leaving, minlength=len(states))
+    try:
+        solved = splu((identity(len(states)) - problem.discount * chain).tocsc()).solve(right)
+    except RuntimeError:  # singular: a trap of this chain; the sweeps go on without help
+        return
+    if np.isfinite(solved).all():
+        guess.value[states] = solved
+
+
+def nominal_nature(problem: Problem) -> PreparedInner:
+    """Return an inner solver that answers with the nominal distributions."""
+    return IntervalArithmetic().prepare(problem.model.nominal(), problem.nature)

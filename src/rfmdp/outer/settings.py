@@ -1,0 +1,95 @@
+"""How long and how precisely an outer solver works."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+
+from rfmdp.errors import ModelError
+from rfmdp.types import FloatArray
+
+
+class Measure(Enum):
+    """What a precision is relative to."""
+
+    ABSOLUTE = "absolute"
+    RELATIVE = "relative"
+
+
+Progress = Callable[[str, int, float], None]
+"""Called as progress(phase, sweeps so far, current residual or width)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Settings of `solve`: the certified width to reach, and when to stop trying.
+
+    Parameters
+    ----------
+    precision
+        Wanted width upper - lower at the states of interest.
+    measure
+        Whether the width counts relative to the value (default) or absolutely.
+    seconds, sweeps
+        Stop with the bounds proven so far after this time, or after this many robust sweeps.
+    progress
+        Called after every robust sweep.
+    """
+
+    precision: float = 1e-6
+    measure: Measure = Measure.RELATIVE
+    seconds: float = np.inf
+    sweeps: int = 1_000_000
+    progress: Progress | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.precision > 0.0:
+            raise ModelError(f"precision must be > 0, got {self.precision!r}.")
+        if not self.seconds > 0.0 or self.sweeps < 1:
+            raise ModelError("Limits must be positive: seconds > 0 and sweeps >= 1.")
+
+    def tolerance(self, value: FloatArray) -> FloatArray:
+        """Return the width that counts as closed for values."""
+        if self.measure is Measure.ABSOLUTE:
+            return np.full(np.shape(value), self.precision)
+        # relative to zero nothing but zero is precise; values below 1e-12 are told absolutely
+        return self.precision * np.maximum(np.abs(value), 1e-12)
+
+    def closed(self, lower: FloatArray, upper: FloatArray) -> bool:
+        """Tell whether bounds are as close as wanted everywhere."""
+        finite = np.isfinite(lower) & np.isfinite(upper)
+        if not np.all(finite | (lower == upper)):
+            return False
+        low, high = lower[finite], upper[finite]
+        return bool(np.all(high - low <= self.tolerance(np.maximum(np.abs(low), np.abs(high)))))
+
+
+class LimitReached(Exception):  # noqa: N818  a signal inside the solver, never seen by users
+    """Raised between sweeps when time or sweeps are used up."""
+
+    def __init__(self, timed_out: bool) -> None:
+        super().__init__()
+        self.timed_out = timed_out
+
+
+class Clock:
+    """Counts robust sweeps and time against the limits."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.sweeps = 0
+        self._end = time.monotonic() + limits.seconds
+
+    def tick(self, phase: str, residual: float) -> None:
+        """Count a robust sweep; raise `LimitReached` if that was the last one."""
+        self.sweeps += 1
+        if self.limits.progress is not None:
+            self.limits.progress(phase, self.sweeps, residual)
+        if self.sweeps >= self.limits.sweeps:
+            raise LimitReached(timed_out=False)
+        if time.monotonic() > self._end:
+            raise LimitReached(timed_out=True)

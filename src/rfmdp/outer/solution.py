@@ -1,0 +1,136 @@
+"""What a solver returns: proven bounds, how it ended, the policy and statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+
+from rfmdp.errors import ModelError, NotCertifiedError
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.objective import MAX, Spec
+from rfmdp.types import FloatArray, IntArray
+
+
+class Status(Enum):
+    """How a solver ended; the value is the advice."""
+
+    CERTIFIED = "certified"
+    GAP_OPEN = "gap open: the method proves one side only, or the bounds stayed apart"
+    SWEEP_LIMIT = "sweep limit reached: bounds hold, raise the limit to close them"
+    TIME_LIMIT = "time limit reached: bounds hold, raise the limit to close them"
+    INTERRUPTED = "interrupted: bounds hold as far as they had come"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Proven bounds of one value; a side that nobody proved is infinite."""
+
+    lower: float
+    upper: float
+
+    @property
+    def width(self) -> float:
+        """Upper minus lower; 0 if both are the same infinity."""
+        return 0.0 if self.lower == self.upper else self.upper - self.lower
+
+
+@dataclass(slots=True)
+class Stats:
+    """What the work cost."""
+
+    robust_sweeps: int = 0
+    cheap_sweeps: int = 0
+    components: int = 0
+    levels: int = 0
+    rows: int = 0
+    rows_branched: int = 0
+    nodes: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def certified_without_branching(self) -> float:
+        """Share of inner problems solved without branching."""
+        return 1.0 - self.rows_branched / self.rows if self.rows else 1.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Policy:
+    """The chosen row of every state; of every step and state for finite horizons.
+
+    `rows[k]` is the decision rule with k steps gone; a stationary policy has one line.
+    """
+
+    rows: IntArray  # (1, S) or (steps, S)
+
+    @property
+    def stationary(self) -> bool:
+        """Whether one rule serves all steps."""
+        return len(self.rows) == 1
+
+    def row(self, state: int, step: int = 0) -> int:
+        """Return the row chosen in a state at a step."""
+        return int(self.rows[min(step, len(self.rows) - 1), state])
+
+    def actions(self, model: FactoredMDP, step: int = 0) -> list[str]:
+        """Return the name of the chosen action of every state."""
+        rows = self.rows[min(step, len(self.rows) - 1)]
+        return [model.actions[model.row_actions[row]] for row in rows]
+
+    def named(self, model: FactoredMDP, step: int = 0) -> Iterator[tuple[str, str]]:
+        """Yield (state by its variables, action) for every state."""
+        for state, action in enumerate(self.actions(model, step)):
+            yield model.state_name(state), action
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solution:
+    """Bounds per state, proven for the exact robust value, and the policy that attains them."""
+
+    model: FactoredMDP
+    spec: Spec
+    method: str
+    status: Status
+    lower: FloatArray | None  # (S,); None if nobody proved this side
+    upper: FloatArray | None  # (S,)
+    value: FloatArray  # (S,) the computed value, between the bounds where both exist
+    policy: Policy
+    precision: float
+    stats: Stats
+
+    @property
+    def guarantee(self) -> FloatArray:
+        """The side that the policy guarantees: lower if the agent maximises, else upper."""
+        side = self.lower if self.spec.agent is MAX else self.upper
+        if side is None:
+            raise NotCertifiedError(
+                f"{self.method} proves no {'lower' if self.spec.agent is MAX else 'upper'} bound "
+                "here; use Exact, or a relaxation against an opposing nature."
+            )
+        return side
+
+    def at(self, state: int) -> Bounds:
+        """Return the bounds at a state."""
+        return Bounds(
+            -np.inf if self.lower is None else float(self.lower[state]),
+            np.inf if self.upper is None else float(self.upper[state]),
+        )
+
+    def at_initial(self) -> Bounds:
+        """Return the bounds at the initial state; an error if there are several."""
+        if len(self.model.initial) != 1:
+            names = [self.model.state_name(int(s)) for s in self.model.initial[:5]]
+            more = ", ..." if len(self.model.initial) > 5 else ""
+            raise ModelError(
+                f"The model has {len(self.model.initial)} initial states ({', '.join(names)}{more})"
+                '; ask for one with `at(state)` or use a filter such as filter(min, ..., "init").'
+            )
+        return self.at(int(self.model.initial[0]))
+
+    def require_certified(self) -> Solution:
+        """Return self, or raise `NotCertifiedError` with the open gap."""
+        if self.status is not Status.CERTIFIED:
+            raise NotCertifiedError(f"{self.method}: {self.status.value}.")
+        return self
