@@ -1,0 +1,123 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rfmdp.errors import UnsupportedError
+from rfmdp.kernels import supports as kernels
+from rfmdp.outer.supports import supports
+from rfmdp.uncertainty.marginals import Marginals
+from rfmdp.uncertainty.sets import Interval, L1Ball, LpBall, Polytope, Singleton
+
+from .games import random_set, support_members
+
+fixed = settings(derandomize=True, deadline=None, max_examples=100)
+
+
+def families(uset):
+    """Return (minimal, all) supports as sets of frozensets, each listed once."""
+    found = supports(Marginals.from_sets([uset]))
+    everything = [frozenset(b) for b in found.of(0)]
+    assert len(set(everything)) == len(everything)
+    return {frozenset(b) for b in found.minimal(0)}, set(everything)
+
+
+def minimal(sets):
+    return {a for a in sets if not any(b < a for b in sets)}
+
+
+def wanted(attainable, size):
+    """Return both families from all attainable supports."""
+    everything = set()
+    for o in range(size):
+        everything |= minimal({b for b in attainable if o in b})
+    return minimal(attainable), everything
+
+
+@fixed
+@given(st.integers(0, 10**6), st.integers(1, 5))
+def test_families_are_those_of_the_vertices(seed, size):
+    """Both families follow from the supports of all mixtures of vertices."""
+    uset = random_set(np.random.default_rng(seed), size)
+    attainable = {frozenset(np.flatnonzero(p > 0).tolist()) for p in support_members(uset)}
+    assert families(uset) == wanted(attainable, size)
+
+
+def projection_distance(point, face, exponent, rng):
+    """Return the smallest distance to distributions on `face`, found by random descent."""
+    best = np.zeros(len(point))
+    best[face] = point[face] + (1.0 - point[face].sum()) / len(face)
+    distance = np.linalg.norm(best - point, exponent)
+    for step in 0.3 ** np.arange(1, 8):
+        for _ in range(20):
+            p = best.copy()
+            p[face] = np.abs(p[face] + step * rng.normal(size=len(face)))
+            p /= p.sum()
+            other = np.linalg.norm(p - point, exponent)
+            assert other >= distance - 1e-12, "the even spread is the projection"
+    return distance
+
+
+@fixed
+@given(st.integers(0, 10**6), st.integers(2, 4), st.sampled_from([1.0, 1.5, 2.0, 3.0]))
+def test_ball_supports_are_the_faces_in_reach(seed, size, exponent):
+    """A face is a support of an Lp ball if its projection is within the radius."""
+    rng = np.random.default_rng(seed)
+    point = rng.dirichlet(np.full(size, 0.7))
+    radius = float(rng.uniform(0.05, 1.2))
+    attainable = set()
+    for count in range(1, size + 1):
+        for face in itertools.combinations(range(size), count):
+            if projection_distance(point, list(face), exponent, rng) <= radius:
+                attainable.add(frozenset(face))
+    assert families(LpBall(point, radius, exponent)) == wanted(attainable, size)
+
+
+def test_known_families():
+    """Worked examples of every family, with sums that miss one by an ulp."""
+    assert families(Singleton([0.5, 0.0, 0.5])) == ({frozenset({0, 2})},) * 2
+    third = Interval([0.0, 0.0, 0.0], [0.1 + 0.2, 0.7, 0.4])
+    assert families(third)[0] == {frozenset({0, 1}), frozenset({1, 2})}
+    assert families(Interval([0.0] * 3, [1.0] * 3))[1] == {frozenset({o}) for o in range(3)}
+    assert families(L1Ball([0.8, 0.2], 0.4)) == (
+        {frozenset({0})},
+        {frozenset({0}), frozenset({0, 1})},
+    )
+    corners = Polytope([[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]])
+    assert families(corners)[0] == {frozenset({0}), frozenset({1, 2})}
+
+
+def test_positive_lower_bounds_need_no_enumeration():
+    """A large marginal without zero bounds has one support; with them it is refused by name."""
+    size = 100
+    rigid = Interval(np.full(size, 0.001), np.full(size, 0.5))
+    assert families(rigid)[1] == {frozenset(range(size))}
+    with pytest.raises(UnsupportedError, match=r"Marginal 1: .* 62 outcomes"):
+        supports(Marginals.from_sets([rigid, Interval(np.zeros(size), np.full(size, 0.5))]))
+    with pytest.raises(UnsupportedError, match=r"Marginal 0: .* 131072"):
+        supports(Marginals.from_sets([Interval(np.zeros(40), np.full(40, 0.1))]))
+
+
+def test_many_families_over_several_buffers():
+    """Buffers that fill up are continued where they ended."""
+    half = Interval(np.zeros(16), np.full(16, 0.125))  # 12870 supports
+    found = supports(Marginals.from_sets([half] * 12 + [Interval([0.7, 0.0], [1.0, 0.3])]))
+    assert np.diff(found.support_ptr).tolist() == [12870] * 12 + [2]
+    assert found.of(12) == [(0,), (0, 1)]
+    assert found.of(3) == found.of(11)
+
+
+def test_compiled_and_plain_enumeration_agree():
+    """The kernel and its Python source give the same masks."""
+    uset = Marginals.from_sets([Interval([0.0, 0.1, 0.0, 0.0], [0.3, 0.6, 0.5, 0.2])])
+    flags = uset.lower > 0, uset.upper > 0
+    results = []
+    for run in (kernels.families, kernels.families.py_func):
+        masks, ends = np.zeros(64, dtype=np.int64), np.zeros((1, 2), dtype=np.int64)
+        scratch = np.zeros((3, 64), dtype=np.int64)
+        sets = (uset.outcome_ptr, uset.upper.copy(), *flags, np.ones(1), np.zeros(1))
+        run(np.zeros(1, dtype=np.int64), *sets, scratch, masks, ends)
+        results.append((masks.tolist(), ends.tolist()))
+    assert results[0] == results[1]
