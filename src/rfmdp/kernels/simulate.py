@@ -1,0 +1,214 @@
+"""Kernels that run trajectories of a factored model and count outcomes.
+
+Random numbers are a function of (seed, trajectory, draw): trajectory i owns the SplitMix64 stream
+[SteeleLeaFlood2014] that starts at a hash of seed and i. A run is therefore the same for every
+number of threads, and can be continued at any trajectory.
+
+An outcome is drawn in O(1) from an alias table [Walker1977]: a slot, then the slot's own outcome
+or its alias. Counts are integers, so adding the parts of several threads is exact.
+"""
+
+import numpy as np
+from numba import prange
+
+from rfmdp.kernels.decorator import inline_kernel, kernel, parallel_kernel
+
+GAMMA = np.uint64(0x9E3779B97F4A7C15)
+FIRST = np.uint64(0xBF58476D1CE4E5B9)
+SECOND = np.uint64(0x94D049BB133111EB)
+S30, S27, S31, S11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
+UNIT = 1.0 / 9007199254740992.0  # 2**-53
+RANDOM_ROW = -1  # in a policy: any row of the state, each with the same probability
+LANES = 8
+
+
+@inline_kernel
+def _mix(z):
+    """Return the output function of SplitMix64: a bijection of 64 bits."""
+    z = (z ^ (z >> S30)) * FIRST
+    z = (z ^ (z >> S27)) * SECOND
+    return z ^ (z >> S31)
+
+
+@inline_kernel
+def _unit(z):
+    """Return the top 53 bits of a mixed state as a number in [0, 1)."""
+    return np.float64(_mix(z) >> S11) * UNIT
+
+
+@inline_kernel
+def _start(seed, trajectory):
+    """Return the first state of a trajectory's stream."""
+    return _mix(_mix(np.uint64(seed)) + np.uint64(trajectory) * GAMMA)
+
+
+@kernel
+def alias_tables(outcome_ptr, probability, accept, alias):
+    """Fill the alias table of every marginal: slot i gives i with accept[i], else alias[i]."""
+    work = np.empty(probability.shape[0], dtype=np.int64)
+    for j in range(outcome_ptr.shape[0] - 1):
+        begin, end = outcome_ptr[j], outcome_ptr[j + 1]
+        d = end - begin
+        total = 0.0
+        for i in range(begin, end):
+            total += probability[i]
+        small, large = 0, d  # stacks from both ends of work
+        for i in range(d):
+            accept[begin + i] = probability[begin + i] / total * d
+            alias[begin + i] = i
+            if accept[begin + i] < 1.0:
+                work[small] = i
+                small += 1
+            else:
+                large -= 1
+                work[large] = i
+        while small > 0 and large < d:
+            low, high = work[small - 1], work[large]
+            small -= 1
+            alias[begin + low] = high
+            accept[begin + high] -= 1.0 - accept[begin + low]
+            if accept[begin + high] < 1.0:
+                large += 1
+                work[small] = high
+                small += 1
+        # what is left differs from 1 by rounding only, unless it is impossible
+        while small > 0:
+            small -= 1
+            if probability[begin + work[small]] > 0.0:
+                accept[begin + work[small]] = 1.0
+
+
+@inline_kernel
+def _pick(rows_TS, row_ptr, state, step, other, z):
+    """Return (row, new generator state): the policy's row, or another one by chance `other`."""
+    row = rows_TS[min(step, rows_TS.shape[0] - 1), state]
+    first = row_ptr[state]
+    choices = row_ptr[state + 1] - first
+    if row == RANDOM_ROW:
+        if choices == 1:
+            return first, z
+        z += GAMMA
+        return first + np.int64(_unit(z) * choices), z
+    if other > 0.0 and choices > 1:
+        z += GAMMA
+        x = _unit(z)
+        if x < other:
+            pick = first + np.int64(x / other * (choices - 1))
+            return (pick if pick < row else pick + 1), z
+    return np.int64(row), z
+
+
+@inline_kernel
+def _move(row, model, tables, counts, z):
+    """Draw all marginals of a row, count the outcomes; returns (successor, generator state).
+
+    A slot is a (row, marginal): where its outcomes begin and how many there are, side by side,
+    because the chain of dependent loads from state to successor is what a step costs.
+    """
+    _, marginal_ptr, slots, successor_ptr, successors = model
+    accept, alias = tables
+    place = 0
+    for k in range(marginal_ptr[row], marginal_ptr[row + 1]):
+        begin, d = slots[k, 0], slots[k, 1]
+        z += GAMMA
+        x = _unit(z) * d
+        o = np.int64(x)
+        spare = alias[begin + o]
+        # a select, not a branch: nobody can predict a random number
+        o = o if x - o < accept[begin + o] else spare
+        counts[begin + o] += 1
+        place = place * d + o
+    return successors[successor_ptr[row] + place], z
+
+
+@inline_kernel
+def _begin(initial, seed, trajectory):
+    """Return (first state, generator state) of a trajectory."""
+    z = _start(seed, trajectory)
+    if initial.shape[0] == 1:
+        return initial[0], z
+    z += GAMMA
+    return initial[np.int64(_unit(z) * initial.shape[0])], z
+
+
+@kernel
+def run_trajectories(
+    model, tables, rows_TS, other, initial, stop, reward, discount, length, seed, first, count,
+    counts, returns, final,
+):  # fmt: skip
+    """Run trajectories first .. first + count - 1; add to counts (O,), fill returns and final.
+
+    A trajectory ends after `length` steps or in a state where `stop` holds. Its return is the sum
+    of discount**t * reward[row]. Returns the number of steps done. Several trajectories run side
+    by side, so that the processor has something to do while it waits for the next state of one.
+    """
+    steps = 0
+    z_L = np.empty(LANES, dtype=np.uint64)
+    state_L = np.empty(LANES, dtype=np.int64)
+    for start in range(0, count, LANES):
+        lanes = min(LANES, count - start)
+        for lane in range(lanes):
+            state_L[lane], z_L[lane] = _begin(initial, seed, first + start + lane)
+            returns[start + lane] = 0.0
+        weight = 1.0
+        for t in range(length):
+            moved = 0
+            for lane in range(lanes):
+                state = state_L[lane]
+                if not stop[state]:
+                    row, z = _pick(rows_TS, model[0], state, t, other, z_L[lane])
+                    returns[start + lane] += weight * reward[row]
+                    state_L[lane], z_L[lane] = _move(row, model, tables, counts, z)
+                    moved += 1
+            if moved == 0:
+                break
+            steps += moved
+            weight *= discount
+        for lane in range(lanes):
+            final[start + lane] = state_L[lane]
+    return steps
+
+
+@parallel_kernel
+def run_parallel(
+    model, tables, rows_TS, other, initial, stop, reward, discount, length, seed, first, count,
+    counts_PO, returns, final, steps_P,
+):  # fmt: skip
+    """Do the same in P parts, each with counts of its own."""
+    parts = counts_PO.shape[0]
+    for part in prange(parts):
+        begin, end = count * part // parts, count * (part + 1) // parts
+        steps_P[part] = run_trajectories(
+            model, tables, rows_TS, other, initial, stop, reward, discount, length, seed,
+            first + begin, end - begin, counts_PO[part], returns[begin:end], final[begin:end],
+        )  # fmt: skip
+
+
+@kernel
+def run_until_doubled(
+    model, tables, rows_TS, other, initial, stop, length, seed, first, count, row_marginals, limit,
+    counts, total,
+):  # fmt: skip
+    """Run at most `count` trajectories; stop after the one in which total[j] reaches limit[j].
+
+    counts (O,) are added to, total (M,) are the visits of every marginal. Returns (trajectories,
+    steps).
+    """
+    steps = 0
+    marginal_ptr = model[1]
+    for i in range(count):
+        state, z = _begin(initial, seed, first + i)
+        due = False
+        for t in range(length):
+            if stop[state]:
+                break
+            row, z = _pick(rows_TS, model[0], state, t, other, z)
+            state, z = _move(row, model, tables, counts, z)
+            steps += 1
+            for k in range(marginal_ptr[row], marginal_ptr[row + 1]):
+                j = row_marginals[k]
+                total[j] += 1
+                due |= total[j] >= limit[j]
+        if due:
+            return i + 1, steps
+    return count, steps
