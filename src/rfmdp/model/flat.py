@@ -1,0 +1,145 @@
+"""Flat models: one marginal per row over its successors, equal distributions shared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from rfmdp.kernels.flatten import number_rows
+from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
+from rfmdp.model.validate import validate
+from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
+from rfmdp.uncertainty.marginals import Marginals
+
+FACTOR = "joint"  # the one factor of a flat model
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Boxes:
+    """N boxes of different sizes, as flat arrays; `nominal` is a member of each."""
+
+    pointers: IntArray  # (N + 1,)
+    lower: FloatArray
+    upper: FloatArray
+    nominal: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.pointers) - 1
+
+    @property
+    def sizes(self) -> IntArray:
+        """Number of entries of every box."""
+        return np.diff(self.pointers)
+
+    @staticmethod
+    def centred(pointers: IntArray, lower: FloatArray, upper: FloatArray) -> Boxes:
+        """Return boxes with the nominal member lower + t (upper - lower)."""
+        if len(pointers) == 1:
+            return Boxes(pointers, lower, upper, lower)
+        starts, sizes = pointers[:-1], np.diff(pointers)
+        slack = upper - lower
+        width = np.add.reduceat(slack, starts)
+        missing = 1.0 - np.add.reduceat(lower, starts)
+        share = np.clip(np.divide(missing, width, out=np.zeros(len(sizes)), where=width > 0), 0, 1)
+        nominal = np.minimum(lower + np.repeat(share, sizes) * slack, upper)
+        return Boxes(pointers, lower, upper, nominal)
+
+    @staticmethod
+    def join(parts: Sequence[Boxes]) -> Boxes:
+        """Return all boxes of some parts, in order."""
+        sizes = np.concatenate([p.sizes for p in parts]) if parts else np.empty(0, np.int64)
+        columns = [
+            np.concatenate([getattr(p, name) for p in parts]) if parts else np.empty(0)
+            for name in ("lower", "upper", "nominal")
+        ]
+        return Boxes(pointers_of(sizes), *columns)
+
+    def take(self, which: IntArray | BoolArray) -> Boxes:
+        """Return some of the boxes."""
+        starts, sizes = self.pointers[:-1][which], self.sizes[which]
+        pointers = pointers_of(sizes)
+        entries = np.arange(pointers[-1]) + np.repeat(starts - pointers[:-1], sizes)
+        return Boxes(pointers, self.lower[entries], self.upper[entries], self.nominal[entries])
+
+    def shared(self) -> tuple[IntArray, Boxes]:
+        """Return the number of every box among the different ones, and these."""
+        table = np.full(1 << max(4, int(2 * len(self)).bit_length()), -1, dtype=np.int64)
+        ids, first = np.empty((2, len(self)), dtype=np.int64)
+        columns = [np.ascontiguousarray(a) for a in (self.lower, self.upper, self.nominal)]
+        bits = [a.view(np.int64) for a in columns]
+        count = number_rows(self.pointers, *bits, table, ids, first)
+        return ids, self.take(first[:count])
+
+
+def flat_model(
+    row_ptr: IntArray,
+    successors: Int32Array,
+    sizes: IntArray,
+    ids: IntArray,
+    boxes: Boxes,
+    *,
+    initial: IntArray,
+    row_actions: AnyArray,
+    actions: Sequence[str],
+    labels: Mapping[str, BoolArray] = MappingProxyType({}),
+    rewards: Mapping[str, Rewards] = MappingProxyType({}),
+    variables: Sequence[Variable] = (),
+    valuations: Int32Array | None = None,
+) -> FactoredMDP:
+    """Return a checked model whose row r has the box `ids[r]` over `sizes[r]` successors.
+
+    A row with one successor is a certain move and gets no marginal.
+
+    Parameters
+    ----------
+    row_ptr : (S + 1,) first row of every state
+    successors : (K,) row after row
+    sizes : (R,) successors of every row
+    ids : (R,) index into `boxes`
+    boxes : uncertainty of the rows
+    initial, row_actions, actions, labels, rewards, variables, valuations : as in the model
+    """
+    uncertain = sizes > 1
+    used, numbers = np.unique(ids[uncertain], return_inverse=True)
+    kept = boxes.take(used)
+    marginals = Marginals.from_boxes(kept.pointers, kept.lower, kept.upper, kept.nominal)
+    model = FactoredMDP(
+        row_ptr=row_ptr,
+        marginal_ptr=pointers_of(uncertain.astype(np.int64)),
+        row_marginals=numbers.astype(np.int32),
+        successor_ptr=pointers_of(sizes),
+        successors=np.ascontiguousarray(successors, dtype=np.int32),
+        marginals=marginals,
+        initial=initial,
+        row_actions=np.ascontiguousarray(row_actions, dtype=np.int32),
+        actions=tuple(actions),
+        labels=dict(labels),
+        rewards=dict(rewards),
+        variables=tuple(variables),
+        valuations=np.empty((0, 0), np.int32) if valuations is None else valuations,
+        factors=(FACTOR,),
+        row_factors=np.zeros(int(uncertain.sum()), dtype=np.int32),
+    )
+    validate(model).require_valid()
+    return model
+
+
+def joint_outcomes(flat: FactoredMDP) -> IntArray:
+    """Return for every transition of a flat model its index among all outcomes, (K,).
+
+    Certain moves, which have no marginal, get the index after the last outcome.
+    """
+    sizes = np.diff(flat.successor_ptr)
+    starts = np.full(flat.rows, len(flat.marginals.nominal), dtype=np.int64)
+    starts[np.diff(flat.marginal_ptr) == 1] = flat.marginals.outcome_ptr[flat.row_marginals]
+    return np.arange(flat.transitions) + np.repeat(starts - flat.successor_ptr[:-1], sizes)
+
+
+def pointers_of(sizes: AnyArray) -> IntArray:
+    """Return where parts of these sizes start, and the end of the last one."""
+    pointers = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=pointers[1:])
+    return pointers

@@ -1,0 +1,126 @@
+"""Multiply a factored model out: one marginal per row over its successor states.
+
+What is certain stays exact: known marginals become their joint probabilities. Uncertain ones
+become intervals by interval arithmetic, as PRISM and Storm compose them: the bounds of a branch
+are the products of its marginals' bounds, branches that meet in one state add up (at most 1), and
+a set that is no box counts as its enclosing box. Nature's set grows by that: a flat interval model
+is a *relaxation* of the factored one, and its robust value lies on the pessimistic side.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from rfmdp.kernels.flatten import flatten_rows
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.flat import Boxes, flat_model, pointers_of
+from rfmdp.types import Int32Array, IntArray
+from rfmdp.uncertainty.marginals import Kind
+
+CHUNK = 1 << 22  # transitions that are multiplied out before equal rows are joined
+
+
+def flatten(model: FactoredMDP) -> FactoredMDP:
+    """Return the flat model: one marginal per row, branches to one successor merged.
+
+    Successors of a row are ascending; those that cannot happen are dropped. States, rows, actions,
+    labels, rewards and variables stay; rows with equal distributions share a marginal. Memory: 28
+    bytes per merged transition of a chunk, 4 bytes per merged transition for the result.
+
+    Examples
+    --------
+    >>> from rfmdp.uncertainty.sets import Interval
+    >>> coin = Interval([0.4, 0.4], [0.6, 0.6])
+    >>> two = FactoredMDP.from_arrays([0, 1, 2], [[0, 0], []], [0, 1, 1, 1, 1], [coin])
+    >>> flat = flatten(two)
+    >>> flat.successors.tolist(), flat.marginals.lower.round(2).tolist()
+    ([0, 1, 1], [0.16, 0.64])
+    """
+    parts, ids, targets, sizes, known = [], [], [], [], 0
+    for begin, end in _chunks(model.successor_ptr):
+        size, found, boxes = _multiply(model, begin, end)
+        numbers, different = boxes.shared()
+        parts.append(different)
+        ids.append(numbers + known)
+        known += len(different)
+        targets.append(found)
+        sizes.append(size)
+    numbers, boxes = Boxes.join(parts).shared()
+    return flat_model(
+        model.row_ptr,
+        np.concatenate([np.empty(0, np.int32), *targets]),
+        np.concatenate([np.empty(0, np.int64), *sizes]),
+        numbers[np.concatenate([np.empty(0, np.int64), *ids])],
+        boxes,
+        initial=model.initial,
+        row_actions=model.row_actions,
+        actions=model.actions,
+        labels=model.labels,
+        rewards=model.rewards,
+        variables=model.variables,
+        valuations=model.valuations,
+    )
+
+
+def flatten_note(model: FactoredMDP) -> str:
+    """Return what `flatten` does to a model, in one sentence for people; empty if nothing."""
+    several = int(np.count_nonzero(np.diff(model.marginal_ptr) > 1))
+    kinds = model.marginals.kind
+    curved = int(np.count_nonzero((kinds != Kind.SINGLETON) & (kinds != Kind.BOX)))
+    if is_known(model):
+        return f"{several} rows multiplied out to joint probabilities." if several else ""
+    parts = []
+    if several:
+        parts.append(
+            f"{several} rows with several marginals flattened by interval arithmetic: products of "
+            "bounds, added where branches meet"
+        )
+    if curved:
+        parts.append(f"{curved} sets that are no boxes replaced by their enclosing boxes")
+    if not parts:
+        return ""
+    return "; ".join(parts) + ". This is a relaxation: robust values become pessimistic."
+
+
+def is_known(model: FactoredMDP) -> bool:
+    """Return whether all probabilities of a model are known."""
+    return bool(np.all(model.marginals.kind == Kind.SINGLETON))
+
+
+def _chunks(successor_ptr: IntArray) -> list[tuple[int, int]]:
+    """Return ranges of rows with about `CHUNK` transitions each, at least one row each."""
+    rows, cuts = len(successor_ptr) - 1, [0]
+    while cuts[-1] < rows:
+        goal = successor_ptr[cuts[-1]] + CHUNK
+        cuts.append(max(cuts[-1] + 1, int(np.searchsorted(successor_ptr, goal, "right")) - 1))
+    return list(pairwise(cuts))
+
+
+def _multiply(model: FactoredMDP, begin: int, end: int) -> tuple[IntArray, Int32Array, Boxes]:
+    """Return (sizes, successors, boxes) of the rows begin..end - 1, multiplied out."""
+    pointers, sets = model.successor_ptr, model.marginals
+    length = int(pointers[end] - pointers[begin])
+    largest = int(np.max(np.diff(pointers[begin : end + 1]), initial=1))
+    size = np.empty(end - begin, dtype=np.int64)
+    targets = np.empty(length, dtype=np.int32)
+    lower, upper, nominal = (np.empty(length) for _ in range(3))
+    used = flatten_rows(
+        begin,
+        end,
+        (pointers, model.successors, model.marginal_ptr, model.row_marginals),
+        (sets.outcome_ptr, sets.lower, sets.upper, sets.nominal),
+        tuple(np.empty(largest) for _ in range(3)),
+        np.full(model.states, -1, dtype=np.int64),
+        size,
+        targets,
+        lower,
+        upper,
+        nominal,
+    )
+    lower, upper, nominal = lower[:used], upper[:used], nominal[:used]
+    # whatever the rounding of the sum: the only successor of a row is certain
+    single = np.repeat(size == 1, size)
+    lower[single] = upper[single] = nominal[single] = 1.0
+    return size, targets[:used].copy(), Boxes(pointers_of(size), lower, upper, nominal)
