@@ -3,7 +3,8 @@
 from rfmdp.inner.alternating import Alternating
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.interval import IntervalArithmetic
-from rfmdp.inner.mccormick import Backend, McCormick, Variant
+from rfmdp.inner.mccormick import Backend, McCormick
+from rfmdp.inner.mccormick_lp import Variant
 from rfmdp.inner.protocol import Inner, InnerStats, PreparedInner, Side
 from rfmdp.inner.radius_sum import Composition, RadiusSum
 from rfmdp.inner.sandwich import Sandwich

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.inner.bound import Bound, branching_weight, corners_of
+from rfmdp.inner.bound import Bound, branching_weight, corners_of, inputs
 from rfmdp.inner.exact import stored_order
-from rfmdp.inner.layout import pack_rows
+from rfmdp.inner.layout import Work, pack_rows
 from rfmdp.inner.protocol import InnerStats, Side, restriction_side
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
@@ -90,7 +90,12 @@ class PreparedAlternating:
         from rfmdp.kernels.plain import alternating_rows
 
         b, settings = self._bound, self._settings
-        alternating_rows(
-            b.sets, b.rows, b.work, rows, value, b.sign, settings.starts, settings.seed,
-            where, answer, below, above,
-        )  # fmt: skip
+        value, rows = inputs(value, rows)
+
+        def part(work: Work, chosen: slice) -> None:
+            alternating_rows(
+                b.sets, b.rows, work, rows[chosen], value, b.sign, settings.starts, settings.seed,
+                where[chosen], answer, below, above,
+            )  # fmt: skip
+
+        b.run(rows, part)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.inner.layout import Layout, pack_sets, scratch
+from rfmdp.inner.layout import Layout, Work, pack_sets, scratch
+from rfmdp.inner.threads import spread
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MIN, Direction
-from rfmdp.types import FloatArray, IntArray
+from rfmdp.types import AnyArray, FloatArray, IntArray, frozen
 
 
 class Bound:
-    """What every compiled inner solver holds: the same arrays, made once."""
+    """What every compiled inner solver holds: the same arrays, made once.
+
+    Not for use by several threads at a time: they would share the scratch memory.
+    """
 
     def __init__(
         self,
@@ -20,16 +26,31 @@ class Bound:
         nature: Direction,
         layout: Layout,
         corners: tuple[IntArray, FloatArray],
+        memory: Callable[[FactoredMDP], Work] = scratch,
     ) -> None:
-        from numba import config
-
         self.model = model
         self.sign = 1.0 if nature is MIN else -1.0
         self.layout = layout
         self.rows = layout.rows
         self.sets = pack_sets(model.marginals, *corners)
-        self.work = scratch(model, config.NUMBA_NUM_THREADS)
-        self.threads = int(config.NUMBA_NUM_THREADS)
+        self._memory = memory
+        self._scratch: dict[int, Work] = {}  # per slot, made when first needed
+
+    def run(self, wanted: IntArray, kernel: Callable[[Work, slice], None]) -> None:
+        """Call `kernel(work, part)` for parts of the wanted rows, on all threads."""
+        from numba import get_num_threads
+
+        model = self.model
+        weight = model.transitions / max(1, model.rows)
+        spread(
+            len(wanted), weight, lambda slot, part: kernel(self.work(slot), part), get_num_threads()
+        )
+
+    def work(self, slot: int) -> Work:
+        """Return the scratch memory of a slot."""
+        if slot not in self._scratch:
+            self._scratch[slot] = self._memory(self.model)
+        return self._scratch[slot]
 
     def places(self, rows: IntArray) -> IntArray:
         """Return where the marginals of every row start in a concatenation, (N + 1,)."""
@@ -45,8 +66,21 @@ class Bound:
 
         begin = successor_starts(self.model, rows)
         out = np.empty(begin[-1])
-        products(self.sets, self.rows, self.work, rows, where, answer, begin, out)
+
+        def part(work: Work, chosen: slice) -> None:
+            products(
+                self.sets, self.rows, work, rows[chosen], where[chosen], answer, begin[chosen], out
+            )
+
+        self.run(rows, part)
         return out
+
+
+def inputs(value: FloatArray, rows: IntArray) -> tuple[FloatArray, IntArray]:
+    """Return both as kernels know them: one type means one compilation."""
+    values: AnyArray = np.ascontiguousarray(value, dtype=np.float64)
+    wanted: AnyArray = np.ascontiguousarray(rows, dtype=np.int64)
+    return frozen(values), frozen(wanted)
 
 
 def successor_starts(model: FactoredMDP, rows: IntArray) -> IntArray:

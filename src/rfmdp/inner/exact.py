@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rfmdp.inner.bound import Bound, branching_weight, corners_of
-from rfmdp.inner.layout import pack_rows
+from rfmdp.inner.bound import Bound, branching_weight, corners_of, inputs
+from rfmdp.inner.layout import Work, pack_rows
 from rfmdp.inner.protocol import InnerStats, Side
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
@@ -61,24 +61,17 @@ class PreparedExact:
         self.stats = InnerStats()
         self._settings = settings
         self._bound = bound
-        self._count = np.zeros((bound.threads, 3 + 8), dtype=np.int64)
 
     def backup(
         self, value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray
     ) -> None:
         """Fill both sides of the wanted rows."""
-        from rfmdp.kernels.exact import exact_rows
-
-        bound, settings = self._bound, self._settings
-        self._count[:] = 0
-        exact_rows(
-            bound.sets, bound.rows, bound.work, rows, value, bound.sign,
-            settings.tolerance, settings.node_limit, below, above, self._count,
-        )  # fmt: skip
-        self.stats.rows += len(rows)
-        self.stats.branched += int(self._count[:, 0].sum())
-        self.stats.nodes += int(self._count[:, 1].sum())
-        self.stats.open_rows += int(self._count[:, 2].sum())
+        nodes = self._run(value, rows, np.empty(0, np.int64), np.empty(0), below, above)
+        stats = self.stats
+        stats.rows += len(nodes)
+        stats.branched += int(np.count_nonzero(nodes))
+        stats.nodes += int(np.where(nodes < 0, -1 - nodes, nodes).sum())
+        stats.open_rows += int(np.count_nonzero(nodes < 0))
 
     def respond(self, value: FloatArray, rows: IntArray) -> FloatArray:
         """Return nature's optimal products over the successors of `rows`, concatenated."""
@@ -91,16 +84,35 @@ class PreparedExact:
         return stored_order(self._bound, rows, where, answer)
 
     def _answers(self, value: FloatArray, rows: IntArray) -> tuple[IntArray, FloatArray]:
-        from rfmdp.kernels.exact import exact_answers
-
-        bound, settings = self._bound, self._settings
-        where = bound.places(rows)
-        answer = np.empty(where[-1])
-        exact_answers(
-            bound.sets, bound.rows, bound.work, rows, value, bound.sign,
-            settings.tolerance, settings.node_limit, where, answer,
-        )  # fmt: skip
+        where = self._bound.places(rows)
+        answer, ignored = np.empty(where[-1]), np.empty(self._bound.model.rows)
+        self._run(value, rows, where, answer, ignored, ignored.copy())
         return where, answer
+
+    def _run(
+        self,
+        value: FloatArray,
+        rows: IntArray,
+        where: IntArray,
+        answer: FloatArray,
+        below: FloatArray,
+        above: FloatArray,
+    ) -> IntArray:
+        """Solve the wanted rows; returns the nodes of each as `kernels.exact.solve_tensor`."""
+        from rfmdp.kernels.exact import exact_rows
+
+        b, settings = self._bound, self._settings
+        value, rows = inputs(value, rows)
+        nodes = np.empty(len(rows), dtype=np.int64)
+
+        def part(work: Work, chosen: slice) -> None:
+            exact_rows(
+                b.sets, b.rows, work, rows[chosen], value, b.sign, settings.tolerance,
+                settings.node_limit, where[chosen], answer, below, above, nodes[chosen],
+            )  # fmt: skip
+
+        b.run(rows, part)
+        return nodes
 
 
 def stored_order(bound: Bound, rows: IntArray, where: IntArray, answer: FloatArray) -> FloatArray:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rfmdp.inner.bound import Bound, corners_of, successor_starts
-from rfmdp.inner.layout import pack_rows
+from rfmdp.inner.bound import Bound, corners_of, inputs, successor_starts
+from rfmdp.inner.layout import Work, interval_scratch, pack_rows
 from rfmdp.inner.protocol import InnerStats, Side, relaxation_side
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
@@ -30,7 +30,8 @@ class IntervalArithmetic:
     def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedInterval:
         """Bind to a model."""
         none = corners_of(model, np.empty(0, dtype=np.int64))
-        return PreparedInterval(Bound(model, nature, pack_rows(model), none), nature)
+        bound = Bound(model, nature, pack_rows(model), none, interval_scratch)
+        return PreparedInterval(bound, nature)
 
 
 class PreparedInterval:
@@ -40,13 +41,6 @@ class PreparedInterval:
         self.proves: Side = relaxation_side(nature)
         self.stats = InnerStats()
         self._bound = bound
-        size = int(np.max(np.diff(bound.model.successor_ptr), initial=1))
-        threads = bound.threads
-        self._work = (
-            *(np.zeros((threads, size + 8)) for _ in range(3)),
-            np.zeros((threads, size + 128 + 8), dtype=np.int64),
-            bound.work[-1],
-        )
 
     def backup(
         self, value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray
@@ -55,7 +49,12 @@ class PreparedInterval:
         from rfmdp.kernels.interval import interval_rows
 
         b = self._bound
-        interval_rows(b.sets, b.rows, self._work, rows, value, b.sign, below, above)
+        value, rows = inputs(value, rows)
+
+        def part(work: Work, chosen: slice) -> None:
+            interval_rows(b.sets, b.rows, work, rows[chosen], value, b.sign, below, above)
+
+        b.run(rows, part)
         self.stats.rows += len(rows)
 
     def respond(self, value: FloatArray, rows: IntArray) -> FloatArray:
@@ -63,7 +62,12 @@ class PreparedInterval:
         from rfmdp.kernels.interval import interval_answers
 
         b = self._bound
+        value, rows = inputs(value, rows)
         begin = successor_starts(b.model, rows)
         out = np.empty(begin[-1])
-        interval_answers(b.sets, b.rows, self._work, rows, value, b.sign, begin, out)
+
+        def part(work: Work, chosen: slice) -> None:
+            interval_answers(b.sets, b.rows, work, rows[chosen], value, b.sign, begin[chosen], out)
+
+        b.run(rows, part)
         return out

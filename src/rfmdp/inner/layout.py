@@ -26,7 +26,6 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.types import AnyArray, FloatArray, IntArray, frozen
 from rfmdp.uncertainty.marginals import Marginals
 
-
 Sets: TypeAlias = tuple[IntArray, FloatArray, FloatArray]  # head, data, corners
 Rows: TypeAlias = tuple[AnyArray, ...]  # see kernels.rows
 Work: TypeAlias = tuple[AnyArray, ...]  # see scratch
@@ -124,19 +123,32 @@ def _layout(
     return Layout(tuple(frozen(array) for array in arrays), tuple(permutations))
 
 
-def scratch(model: FactoredMDP, threads: int) -> Work:
-    """Return memory for the kernels, one line per thread.
+def scratch(model: FactoredMDP) -> Work:
+    """Return memory for one thread's kernels, sized for the largest row of the model.
 
-    In order: levels (2 K) tensors along the path of the tree; slices (n d) bounds per depth;
-    folds (K + d, at least 3 d);, best (n d) marginals of the candidate and of U; p (d); order (d); cursor (n)
-    next vertex per depth; axes (n). K, n, d are the largest of the model.
+    With K joint outcomes, n marginals and d outcomes of the largest: levels (2 K, and K for every
+    marginal with one outcome), the tensors along a path of the tree; slices (n d), bounds per
+    depth; folds (K + 3 d); point and best (n d), the marginals of a candidate and of U; p (d);
+    order (d); cursor (n), the next vertex per depth; axes (n).
     """
     size = int(np.max(np.diff(model.successor_ptr), initial=1))
     n = int(np.max(np.diff(model.marginal_ptr), initial=1))
     d = int(np.max(model.marginals.sizes, initial=1))
-    floats = [2 * size + 8, (n + 3) * (d + 8), size + 3 * d, n * d, n * d, d]
+    ones = np.concatenate([[0], np.cumsum(model.marginals.sizes[model.row_marginals] == 1)])
+    single = int(np.max(np.diff(ones[model.marginal_ptr]), initial=0))
+    floats = [(2 + single) * size + 8, (n + 3) * (d + 8), size + 3 * d, n * d, n * d, d + 8]
     integers = [d, n, n]
-    # a cache line between the threads' lines keeps them out of each other's way
-    return tuple(np.zeros((threads, length + 8)) for length in floats) + tuple(
-        np.zeros((threads, length + 8), dtype=np.int64) for length in integers
+    return tuple(np.zeros(length) for length in floats) + tuple(
+        np.zeros(length, dtype=np.int64) for length in integers
     )
+
+
+def interval_scratch(model: FactoredMDP) -> Work:
+    """Return memory for one thread of `kernels.interval`: tensor, lower, upper (K), order, axes.
+
+    `order` has room for the parts that its sort puts off.
+    """
+    size = int(np.max(np.diff(model.successor_ptr), initial=1))
+    n = int(np.max(np.diff(model.marginal_ptr), initial=1))
+    floats = tuple(np.zeros(size) for _ in range(3))
+    return *floats, np.zeros(size + 128, dtype=np.int64), np.zeros(n, dtype=np.int64)

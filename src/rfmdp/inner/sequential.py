@@ -7,8 +7,8 @@ from enum import Enum
 
 import numpy as np
 
-from rfmdp.inner.bound import Bound, branching_weight, corners_of, successor_starts
-from rfmdp.inner.layout import pack_rows
+from rfmdp.inner.bound import Bound, branching_weight, corners_of, inputs, successor_starts
+from rfmdp.inner.layout import Work, pack_rows
 from rfmdp.inner.protocol import InnerStats, Side, relaxation_side
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
@@ -63,18 +63,49 @@ class PreparedSequential:
         self.stats.rows += len(rows)
 
     def respond(self, value: FloatArray, rows: IntArray) -> FloatArray:
-        """Return nature's answer in the first order over the successors of `rows`."""
-        from rfmdp.kernels.plain import sequential_answers
-
-        b = self._bounds[0]
-        begin = successor_starts(b.model, rows)
+        """Return nature's answer in the order with the better bound, row by row."""
+        begin = successor_starts(self._bounds[0].model, rows)
         out = np.empty(begin[-1])
-        sequential_answers(b.sets, b.rows, b.work, rows, value, b.sign, begin, out)
+        best = self._best_order(value, rows)
+        for number, bound in enumerate(self._bounds):
+            mine = np.flatnonzero(best == number)
+            self._answer(bound, value, rows[mine], begin[mine], out)
         return out
+
+    def _best_order(self, value: FloatArray, rows: IntArray) -> IntArray:
+        """Return which of the orders proves most in every row; the first if they agree."""
+        if len(self._bounds) == 1:
+            return np.zeros(len(rows), dtype=np.int64)
+        proven = []
+        for bound in self._bounds:
+            low, high = np.empty(bound.model.rows), np.empty(bound.model.rows)
+            self._run(bound, value, rows, low, high)
+            proven.append(low[rows] if Side.BELOW in self.proves else -high[rows])
+        best: IntArray = np.argmax(proven, axis=0)
+        return best
 
     def _run(
         self, b: Bound, value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray
     ) -> None:
         from rfmdp.kernels.plain import sequential_rows
 
-        sequential_rows(b.sets, b.rows, b.work, rows, value, b.sign, below, above)
+        value, rows = inputs(value, rows)
+
+        def part(work: Work, chosen: slice) -> None:
+            sequential_rows(b.sets, b.rows, work, rows[chosen], value, b.sign, below, above)
+
+        b.run(rows, part)
+
+    def _answer(
+        self, b: Bound, value: FloatArray, rows: IntArray, begin: IntArray, out: FloatArray
+    ) -> None:
+        from rfmdp.kernels.plain import sequential_answers
+
+        value, rows = inputs(value, rows)
+
+        def part(work: Work, chosen: slice) -> None:
+            sequential_answers(
+                b.sets, b.rows, work, rows[chosen], value, b.sign, begin[chosen], out
+            )
+
+        b.run(rows, part)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.inner.bound import Bound, corners_of, require_vertices
+from rfmdp.inner.bound import Bound, corners_of, inputs, require_vertices
 from rfmdp.inner.exact import stored_order
-from rfmdp.inner.layout import pack_rows
+from rfmdp.inner.layout import Work, pack_rows
 from rfmdp.inner.protocol import InnerStats, Side
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
@@ -38,7 +38,7 @@ class VertexEnumeration:
 
     def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedVertices:
         """Bind to a model whose sets all have finitely many vertices, not too many."""
-        used = np.unique(model.row_marginals)
+        used = np.unique(model.row_marginals).astype(np.int64)
         require_vertices(model, used, self.vertex_limit, "VertexEnumeration")
         corners = corners_of(model, used)
         counts = np.log(np.maximum(1, np.diff(corners[0]) // np.maximum(1, model.marginals.sizes)))
@@ -96,4 +96,12 @@ class PreparedVertices:
         from rfmdp.kernels.plain import vertex_rows
 
         b = self._bound
-        vertex_rows(b.sets, b.rows, b.work, rows, value, b.sign, where, answer, below, above)
+        value, rows = inputs(value, rows)
+
+        def part(work: Work, chosen: slice) -> None:
+            vertex_rows(
+                b.sets, b.rows, work, rows[chosen], value, b.sign, where[chosen], answer, below,
+                above,
+            )  # fmt: skip
+
+        b.run(rows, part)

@@ -5,9 +5,7 @@ add their intervals up; since they have one value, the greedy gives the same wit
 Twin: `reference.interval_arithmetic`.
 """
 
-from numba import get_thread_id, prange
-
-from rfmdp.kernels.decorator import inline_kernel, kernel, parallel_kernel
+from rfmdp.kernels.decorator import inline_kernel, kernel
 from rfmdp.kernels.oracle import LOWER, PLACE, SIZE
 from rfmdp.kernels.rows import load, margin, store, take_axes
 
@@ -98,50 +96,38 @@ def interval_tensor(head, data, axes, n, a, lower, upper, order):
     return total
 
 
-@parallel_kernel
+@kernel
 def interval_rows(sets, rows, work, wanted, value, sign, below, above):
     """Fill the side that the relaxation proves for every wanted row, and the open one with inf."""
     head, data, _ = sets
     successor_ptr, successors, marginal_ptr, marginals, kind, gather_ptr, gather = rows
-    tensor_T, lower_T, upper_T, order_T, axes_T = work
-    total = wanted.shape[0]
-    chunk = max(1, min(1024, total // (4 * axes_T.shape[0]) + 1))
-    for c in prange((total + chunk - 1) // chunk):
-        t = get_thread_id()
-        tensor, lower, upper = tensor_T[t], lower_T[t], upper_T[t]
-        order, axes = order_T[t], axes_T[t]
-        for i in range(c * chunk, min(total, (c + 1) * chunk)):
-            r = wanted[i]
-            size, reference, low, high = load(
-                successor_ptr, successors, kind, gather_ptr, gather, r, value, sign, tensor
-            )
-            if high == low:
-                store(0.0, float("inf"), reference, sign, 0.0, r, below, above)
-                continue
-            n, _ = take_axes(marginal_ptr, marginals, r, head, axes)
-            q = interval_tensor(head, data, axes, n, tensor, lower, upper, order)
-            gap = margin(size, high - low, abs(reference) + high - low)
-            store(q, float("inf"), reference, sign, gap, r, below, above)
+    tensor, lower, upper, order, axes = work
+    for i in range(wanted.shape[0]):
+        r = wanted[i]
+        size, reference, low, high = load(
+            successor_ptr, successors, kind, gather_ptr, gather, r, value, sign, tensor
+        )
+        if high == low:
+            store(0.0, float("inf"), reference, sign, 0.0, r, below, above)
+            continue
+        n, _ = take_axes(marginal_ptr, marginals, r, head, axes)
+        q = interval_tensor(head, data, axes, n, tensor, lower, upper, order)
+        gap = margin(size, high - low, abs(reference) + high - low)
+        store(q, float("inf"), reference, sign, gap, r, below, above)
 
 
-@parallel_kernel
+@kernel
 def interval_answers(sets, rows, work, wanted, value, sign, begin, out):
     """Write the attaining distribution over the stored successors of wanted[i] to begin[i]."""
     head, data, _ = sets
     successor_ptr, successors, marginal_ptr, marginals, kind, gather_ptr, gather = rows
-    tensor_T, lower_T, upper_T, order_T, axes_T = work
-    total = wanted.shape[0]
-    chunk = max(1, min(1024, total // (4 * axes_T.shape[0]) + 1))
-    for c in prange((total + chunk - 1) // chunk):
-        t = get_thread_id()
-        tensor, lower, upper = tensor_T[t], lower_T[t], upper_T[t]
-        order, axes = order_T[t], axes_T[t]
-        for i in range(c * chunk, min(total, (c + 1) * chunk)):
-            r = wanted[i]
-            size, _, _, _ = load(
-                successor_ptr, successors, kind, gather_ptr, gather, r, value, sign, tensor
-            )
-            n, _ = take_axes(marginal_ptr, marginals, r, head, axes)
-            interval_tensor(head, data, axes, n, tensor, lower, upper, order)
-            for k in range(size):
-                out[begin[i] + k] = lower[k]
+    tensor, lower, upper, order, axes = work
+    for i in range(wanted.shape[0]):
+        r = wanted[i]
+        size, _, _, _ = load(
+            successor_ptr, successors, kind, gather_ptr, gather, r, value, sign, tensor
+        )
+        n, _ = take_axes(marginal_ptr, marginals, r, head, axes)
+        interval_tensor(head, data, axes, n, tensor, lower, upper, order)
+        for k in range(size):
+            out[begin[i] + k] = lower[k]

@@ -1,20 +1,24 @@
 """Linear minimisers of one marginal set, the step that every inner solver repeats.
 
 `minimiser(...)` returns min { p.v : p in the set } for values `v[at : at + d]` and fills the
-attaining `p[0 : d]`; `fibres(...)` gives only the values, for many fibres of a tensor at once.
-The number returned is never above the true minimum by more than rounding; `p` is a member.
+attaining `p[0 : d]`; `fibres(...)` gives the values for many fibres of a tensor at once, and says
+whether one member attains them all. The number returned is never above the true minimum by more
+than rounding; `p` is a member.
 
 Sets come as three arrays (made by `inner.layout.pack_sets`), because a struct handed to a function
 that is not inlined costs a reference count per field:
 
 head     (M, 5) int64: kind, size d, place in `data`, begin and end in `corners`
-data     per marginal: free mass 1 - sum(lower), radius, exponent, then lower, slack, nominal (d each)
+data     per marginal: free mass 1 - sum(lower), radius, exponent; lower, slack, nominal (d each)
 corners  vertices, d numbers each: of every polytope, and of boxes where a solver branches on them
 
 `order` holds a permutation of 0..d-1 that is sorted in place. Handing the same array to the next
 fibre makes the insertion sort nearly linear, because neighbouring fibres of a value function are
 mostly sorted alike. It is reset once per row, so that results do not depend on which rows a
 thread saw before.
+
+numba compiles a callee once more for every literal among its arguments. `zero` makes a zero that
+is none; without it most of this package would be compiled two to six times.
 """
 
 import numpy as np
@@ -27,6 +31,12 @@ FREE, RADIUS, EXPONENT, LOWER = 0, 1, 2, 3  # offsets in data; slack and nominal
 
 
 @inline_kernel
+def zero(n):
+    """Return 0, as an integer of the run and not of the source text."""
+    return n * 0
+
+
+@inline_kernel
 def reset(order, d):
     """Fill the identity permutation."""
     for i in range(d):
@@ -35,7 +45,11 @@ def reset(order, d):
 
 @inline_kernel
 def sort(v, at, d, order):
-    """Sort `order` by ascending v[at + order]; insertion, so nearly sorted input is linear."""
+    """Sort `order` by ascending v[at + order]; returns whether it was not sorted before.
+
+    Insertion, so that nearly sorted input is linear.
+    """
+    moved = False
     for i in range(1, d):
         k = order[i]
         x = v[at + k]
@@ -43,55 +57,84 @@ def sort(v, at, d, order):
         while j >= 0 and v[at + order[j]] > x:
             order[j + 1] = order[j]
             j -= 1
+            moved = True
         order[j + 1] = k
+    return moved
 
 
 @inline_kernel
 def box_minimum(data, l, d, free, v, at, order):
-    """Return min p.v over one box: the free mass goes to the lowest values first [Givan2000].
+    """Return min p.v over one box, and whether `order` changed.
 
+    The free mass goes to the lowest values first [Givan2000].
     l : place of the lower bounds in data; the slacks follow them
     """
     total = 0.0
     for i in range(d):
         total += data[l + i] * v[at + i]
-    sort(v, at, d, order)
+    moved = sort(v, at, d, order)
     mass = free
     for i in range(d):
         k = order[i]
         s = data[l + d + k]
         x = v[at + k]
         if s >= mass:
-            return total + mass * x
+            return total + mass * x, moved
         total += s * x
         mass -= s
-    return total
+    return total, moved
+
+
+@inline_kernel
+def box_answer(data, l, d, free, order, p, to):
+    """Fill p[to : to + d] with the member of a box that fills up its entries in `order`."""
+    mass = free
+    for i in range(d):
+        k = order[i]
+        take = min(mass, data[l + d + k])
+        mass -= take
+        p[to + k] = data[l + k] + take
 
 
 @kernel
-def fibres(head, data, corners, m, source, start, count, order, p, out):
+def fibres(head, data, corners, m, source, start, count, order, p, out, point, place):
     """Minimise over marginal m for each of `count` fibres of `source`; fills out[0 : count].
 
-    `out` may be `source` if start is 0: fibre f is read before out[f] is written.
+    Returns whether one member attains the minimum of every fibre; it is then in
+    point[place : place + d]. That member of a box fills up its entries in an order by which all
+    fibres are sorted. `out` may be `source` if start is 0: fibre f is read before out[f] is
+    written.
     """
     kind, d = head[m, KIND], head[m, SIZE]
     l = head[m, PLACE] + LOWER
     if kind == BOX and d == 2:
         low = data[l]
         high = low + data[l + 2]
+        least, most = 0.0, 0.0
         for f in range(count):
             second = source[start + 2 * f + 1]
             step = source[start + 2 * f] - second
             out[f] = second + min(low * step, high * step)
-        return
+            least, most = min(least, step), max(most, step)
+        point[place] = low if most > 0.0 else high
+        point[place + 1] = 1.0 - point[place]
+        return least == 0.0 or most == 0.0
     reset(order, d)
     if kind == BOX:
         free = data[l - LOWER + FREE]
+        changes = 0
         for f in range(count):
-            out[f] = box_minimum(data, l, d, free, source, start + f * d, order)
-        return
+            out[f], moved = box_minimum(data, l, d, free, source, start + f * d, order)
+            changes += moved and f > 0
+        box_answer(data, l, d, free, order, point, place)
+        return changes == 0
+    same = kind != LP  # whose values are dual bounds, not attained to the last digit
     for f in range(count):
         out[f] = minimiser(head, data, corners, m, source, start + f * d, order, p)
+        for i in range(d):
+            same = same and (f == 0 or p[i] == point[place + i])
+            point[place + i] = p[i]
+    return same
 
 
 @kernel
@@ -200,16 +243,16 @@ def _lp_balanced(data, n, d, v, at, q, lam, p):
     low, high = np.inf, -np.inf
     for i in range(d):
         low, high = min(low, v[at + i]), max(high, v[at + i])
+    mu = low
     for _ in range(200):
         mu = 0.5 * (low + high)
+        total = _lp_point(data, n, d, v, at, q, lam, mu, p)
         if mu <= low or mu >= high:
             break
-        if _lp_point(data, n, d, v, at, q, lam, mu, p) > 1.0:
+        if total > 1.0:
             high = mu
         else:
             low = mu
-    mu = 0.5 * (low + high)
-    _lp_point(data, n, d, v, at, q, lam, mu, p)
     return mu
 
 
@@ -251,21 +294,18 @@ def _lp(data, place, d, v, at, order, p):
         p[i] = 1.0 if i == order[0] else 0.0
     if _lp_norm(data, n, d, c, p) <= radius:
         return v[at + order[0]]
-    low, high = 0.0, span
-    while True:  # grow until the point is inside the ball
-        _lp_balanced(data, n, d, v, at, q, high, p)
-        if _lp_norm(data, n, d, c, p) <= radius or high > 1e300:
-            break
-        low, high = high, high * 4.0
-    for _ in range(200):
-        lam = 0.5 * (low + high)
-        if lam <= low or lam >= high:
+    low, high, growing = 0.0, span, True  # the point of `high` is inside the ball, once found
+    for _ in range(800):
+        lam = high if growing else 0.5 * (low + high)
+        if lam <= low or (lam >= high and not growing):
             break
         _lp_balanced(data, n, d, v, at, q, lam, p)
-        if _lp_norm(data, n, d, c, p) > radius:
-            low = lam
+        if _lp_norm(data, n, d, c, p) <= radius:
+            high, growing = lam, False
         else:
-            high = lam
+            low = lam
+            if growing:
+                high = min(4.0 * lam, 1e300)
     mu = _lp_balanced(data, n, d, v, at, q, high, p)
     dual = mu - high / c * radius**c
     for i in range(d):

@@ -18,9 +18,11 @@ from rfmdp.kernels.oracle import (
     LOWER,
     PLACE,
     SIZE,
+    box_answer,
     box_minimum,
     reset,
     sort,
+    zero,
 )
 from rfmdp.kernels.rows import contract_first, dot
 
@@ -58,33 +60,57 @@ def box_maximum(data, l, d, free, v, at, order):
 def solve_pair(head, data, corners, axes, a, slices, folds, point, best, order, gap, limit):
     """Solve the tensor a[0 : d1 * d2]; returns (L, U, nodes), witness in `best`.
 
-    nodes: 0 certified without branching, > 0 branched, -1 gap left at the limit.
+    nodes: as in `exact.solve_tensor`.
     """
     m1, m2 = axes[0], axes[1]
+    o = zero(m1)
     d1, d2 = head[m1, SIZE], head[m2, SIZE]
     l1, l2 = head[m1, PLACE] + LOWER, head[m2, PLACE] + LOWER
     free1, free2 = data[l1 - LOWER + FREE], data[l2 - LOWER + FREE]
+    changes = 0
     reset(order, d2)
     for i in range(d1):
-        slices[i] = box_minimum(data, l2, d2, free2, a, i * d2, order)
+        slices[i], moved = box_minimum(data, l2, d2, free2, a, i * d2, order)
+        changes += moved and i > 0
+    if changes == 0:
+        box_answer(data, l2, d2, free2, order, best, d1)
     reset(order, d1)
-    low = box_point(data, l1, d1, free1, slices, 0, order, best, 0)
-    contract_first(best, 0, d1, a, 0, d2, folds, 0)
+    low = box_point(data, l1, d1, free1, slices, o, order, best, o)
+    if changes == 0:  # one q for all slices: the bound is attained by a product
+        return low, low, 0
+    contract_first(best, o, d1, a, o, d2, folds, o)
     reset(order, d2)
-    high = box_point(data, l2, d2, free2, folds, 0, order, best, d1)
+    high = box_point(data, l2, d2, free2, folds, o, order, best, d1)
     if high - low <= gap:
         return low, high, 0
     high = alternate(data, a, l1, d1, free1, l2, d2, free2, folds, point, best, order, high, gap)
     if high - low <= gap:
         return low, high, 0
-    # the bound by moved mass: extremes of R[i].q, kept behind the slices
+    if head[m1, CORNERS] == head[m1, CORNERS_END]:
+        return low, high, -1
+    return branch_pair(
+        head, data, corners, axes, a, slices, folds, point, best, order, low, high, 0.5 * gap, limit
+    )
+
+
+@kernel
+def branch_pair(
+    head, data, corners, axes, a, slices, folds, point, best, order, low, high, gap, limit
+):
+    """Try the vertices of the first factor that neither bound excludes; returns (L, U, nodes)."""
+    m1, m2 = axes[0], axes[1]
+    o = zero(m1)
+    d1, d2 = head[m1, SIZE], head[m2, SIZE]
+    l2 = head[m2, PLACE] + LOWER
+    free2 = data[l2 - LOWER + FREE]
+    # extremes of R[i].q, kept behind the slices
     least, most = d1, 2 * d1
-    contract_first(best, 0, d1, a, 0, d2, folds, 0)
+    contract_first(best, o, d1, a, o, d2, folds, o)
     reset(order, d2)
     for i in range(d1):
         for j in range(d2):
             folds[d2 + j] = a[i * d2 + j] - folds[j]
-        slices[least + i] = box_minimum(data, l2, d2, free2, folds, d2, order)
+        slices[least + i], _ = box_minimum(data, l2, d2, free2, folds, d2, order)
         slices[most + i] = box_maximum(data, l2, d2, free2, folds, d2, order)
     for i in range(d1):
         point[i] = best[i]
@@ -96,32 +122,33 @@ def solve_pair(head, data, corners, axes, a, slices, folds, point, best, order, 
             step = corners[c + i] - point[i]
             # branch-free: the sign of a step is a coin toss
             bound += max(step, 0.0) * slices[least + i] + min(step, 0.0) * slices[most + i]
-        if bound >= high - 0.5 * gap or dot(corners, c, slices, 0, d1) >= high - 0.5 * gap:
+        if bound >= high - gap or dot(corners, c, slices, o, d1) >= high - gap:
             continue
         nodes += 1
         if nodes > limit:
-            return low, high, -1
-        contract_first(corners, c, d1, a, 0, d2, folds, 0)
-        value = box_minimum(data, l2, d2, free2, folds, 0, order)
+            return low, high, -1 - nodes
+        contract_first(corners, c, d1, a, o, d2, folds, o)
+        value, _ = box_minimum(data, l2, d2, free2, folds, o, order)
         if value < high:
             high = value
             for i in range(d1):
                 best[i] = corners[c + i]
-            box_point(data, l2, d2, free2, folds, 0, order, best, d1)
-    return max(low, high - 0.5 * gap), high, max(nodes, 1)
+            box_answer(data, l2, d2, free2, order, best, d1)
+    return max(low, high - gap), high, max(nodes, 1)
 
 
 @kernel
 def alternate(data, a, l1, d1, free1, l2, d2, free2, folds, point, best, order, high, gap):
     """Coordinate descent on p and q in `best`; returns the improved value."""
+    o = zero(d1)
     while True:
         for i in range(d1):
             folds[i] = dot(best, d1, a, i * d2, d2)
         reset(order, d1)
-        box_point(data, l1, d1, free1, folds, 0, order, point, 0)
-        contract_first(point, 0, d1, a, 0, d2, folds, 0)
+        box_point(data, l1, d1, free1, folds, o, order, point, o)
+        contract_first(point, o, d1, a, o, d2, folds, o)
         reset(order, d2)
-        value = box_point(data, l2, d2, free2, folds, 0, order, point, d1)
+        value = box_point(data, l2, d2, free2, folds, o, order, point, d1)
         if value >= high - 0.5 * gap:
             return high
         high = value

@@ -3,42 +3,36 @@
 They share the layout of `kernels.rows` and the steps of `kernels.exact`.
 """
 
-from numba import get_thread_id, prange
-
-from rfmdp.kernels.decorator import kernel, parallel_kernel
+from rfmdp.kernels.decorator import kernel
 from rfmdp.kernels.exact import descend, fold, improve
-from rfmdp.kernels.oracle import CORNERS, CORNERS_END, SIZE, minimiser, reset
+from rfmdp.kernels.oracle import CORNERS, CORNERS_END, SIZE, minimiser, reset, zero
 from rfmdp.kernels.rows import contract_first, dot, load, margin, store, take_axes
 
 
-@parallel_kernel
+@kernel
 def sequential_rows(sets, rows, work, wanted, value, sign, below, above):
     """Step 1 of the exact solver alone: the relaxation's side per row, the other one open."""
     head, data, corners = sets
     successor_ptr, successors, marginal_ptr, marginals, kind, gather_ptr, gather = rows
-    levels_T, _, folds_T, _, _, p_T, order_T, _, axes_T = work
-    total = wanted.shape[0]
-    chunk = max(1, min(1024, total // (4 * p_T.shape[0]) + 1))
-    for c in prange((total + chunk - 1) // chunk):
-        t = get_thread_id()
-        levels, folds, order, p, axes = levels_T[t], folds_T[t], order_T[t], p_T[t], axes_T[t]
-        for i in range(c * chunk, min(total, (c + 1) * chunk)):
-            r = wanted[i]
-            size, reference, low, high = load(
-                successor_ptr, successors, kind, gather_ptr, gather, r, value, sign, levels
-            )
-            q, gap = 0.0, 0.0
-            if high > low:
-                n, terms = take_axes(marginal_ptr, marginals, r, head, axes)
-                fold(head, data, corners, axes, 0, n, levels, 0, size, folds, order, p)
-                reset(order, head[axes[0], SIZE])
-                q = minimiser(head, data, corners, axes[0], folds, 0, order, p)
-                gap = margin(terms, high - low, abs(reference) + high - low)
-            store(q, float("inf"), reference, sign, gap, r, below, above)
+    levels, _, folds, point, _, p, order, _, axes = work
+    for i in range(wanted.shape[0]):
+        r = wanted[i]
+        size, reference, low, high = load(
+            successor_ptr, successors, kind, gather_ptr, gather, r, value, sign, levels
+        )
+        q, gap = 0.0, 0.0
+        if high > low:
+            n, width = take_axes(marginal_ptr, marginals, r, head, axes)
+            o = zero(n)
+            fold(head, data, corners, axes, o, n, levels, o, size, folds, order, p, point, width)
+            reset(order, head[axes[0], SIZE])
+            q = minimiser(head, data, corners, axes[0], folds, o, order, p)
+            gap = margin(width, high - low, abs(reference) + high - low)
+        store(q, float("inf"), reference, sign, gap, r, below, above)
 
 
 @kernel
-def conditional(head, data, corners, axes, n, levels, size, folds, order, p, out):
+def conditional(head, data, corners, axes, n, levels, size, folds, point, width, order, p, out):
     """Write nature's sequential answer p1(o1) p2(o2 | o1) ... over the tensor to out[0 : size]."""
     out[0] = 1.0
     count = 1  # outcomes of the axes done so far
@@ -46,34 +40,35 @@ def conditional(head, data, corners, axes, n, levels, size, folds, order, p, out
         d = head[axes[k], SIZE]
         rest = size // count
         for f in range(count - 1, -1, -1):
-            fold(head, data, corners, axes, k, n, levels, f * rest, rest, folds, order, p)
+            fold(
+                head, data, corners, axes, k, n, levels, f * rest, rest, folds, order, p, point,
+                width,
+            )  # fmt: skip
             reset(order, d)
-            minimiser(head, data, corners, axes[k], folds, 0, order, p)
+            minimiser(head, data, corners, axes[k], folds, zero(n), order, p)
             x = out[f]
             for j in range(d - 1, -1, -1):
                 out[f * d + j] = x * p[j]
         count *= d
 
 
-@parallel_kernel
+@kernel
 def sequential_answers(sets, rows, work, wanted, value, sign, begin, out):
     """Write the sequential answer over the stored successors of wanted[i] to begin[i]."""
     head, data, corners = sets
     successor_ptr, successors, marginal_ptr, marginals, kind, gather_ptr, gather = rows
-    levels_T, _, folds_T, _, _, p_T, order_T, _, axes_T = work
-    total = wanted.shape[0]
-    for c in prange((total + 255) // 256):
-        t = get_thread_id()
-        levels, folds, order, p, axes = levels_T[t], folds_T[t], order_T[t], p_T[t], axes_T[t]
-        for i in range(c * 256, min(total, (c + 1) * 256)):
-            r = wanted[i]
-            size, _, _, _ = load(
-                successor_ptr, successors, kind, gather_ptr, gather, r, value, sign, levels
-            )
-            n, _ = take_axes(marginal_ptr, marginals, r, head, axes)
-            answer = levels[size:]
-            conditional(head, data, corners, axes, n, levels, size, folds, order, p, answer)
-            scatter(answer, size, kind[r], gather_ptr, gather, out, begin[i])
+    levels, _, folds, point, _, p, order, _, axes = work
+    for i in range(wanted.shape[0]):
+        r = wanted[i]
+        size, _, _, _ = load(
+            successor_ptr, successors, kind, gather_ptr, gather, r, value, sign, levels
+        )
+        n, width = take_axes(marginal_ptr, marginals, r, head, axes)
+        answer = levels[size:]
+        conditional(
+            head, data, corners, axes, n, levels, size, folds, point, width, order, p, answer
+        )
+        scatter(answer, size, kind[r], gather_ptr, gather, out, begin[i])
 
 
 @kernel
@@ -94,14 +89,14 @@ def random_product(head, data, corners, axes, n, state, folds, point, order, p):
 
     A 64-bit linear congruence per row, so that the result does not depend on threads.
     """
-    place = 0
+    place = zero(n)
     for k in range(n):
         d = head[axes[k], SIZE]
         for i in range(d):
             state = (state * 2862933555777941757 + 3037000493) & 0x7FFFFFFFFFFFFFFF
             folds[i] = (state >> 11) * (1.0 / 9007199254740992.0)
         reset(order, d)
-        minimiser(head, data, corners, axes[k], folds, 0, order, p)
+        minimiser(head, data, corners, axes[k], folds, zero(n), order, p)
         for i in range(d):
             point[place + i] = p[i]
         place += d
@@ -117,7 +112,7 @@ def alternating_tensor(
 
     Returns the best value; its marginals are in best[0 : width].
     """
-    _, high = descend(head, data, corners, axes, n, levels, size, folds, point, order, p)
+    _, high = descend(head, data, corners, axes, n, levels, size, folds, point, width, order, p)
     high = improve(
         head, data, corners, axes, n, levels, size, folds, point, width, order, p, high, gap
     )
@@ -137,7 +132,7 @@ def alternating_tensor(
     return high
 
 
-@parallel_kernel
+@kernel
 def alternating_rows(
     sets, rows, work, wanted, value, sign, starts, seed, where, answer, below, above
 ):
@@ -147,36 +142,30 @@ def alternating_rows(
     """
     head, data, corners = sets
     successor_ptr, successors, marginal_ptr, marginals, kind, gather_ptr, gather = rows
-    levels_T, _, folds_T, point_T, best_T, p_T, order_T, _, axes_T = work
-    total = wanted.shape[0]
-    chunk = max(1, min(1024, total // (4 * p_T.shape[0]) + 1))
-    for c in prange((total + chunk - 1) // chunk):
-        t = get_thread_id()
-        levels, folds, point, best = levels_T[t], folds_T[t], point_T[t], best_T[t]
-        order, p, axes = order_T[t], p_T[t], axes_T[t]
-        for i in range(c * chunk, min(total, (c + 1) * chunk)):
-            r = wanted[i]
-            size, reference, low, high = load(
-                successor_ptr, successors, kind, gather_ptr, gather, r, value, sign, levels
-            )
-            n, terms = take_axes(marginal_ptr, marginals, r, head, axes)
-            q = 0.0
-            if n > 0:
-                q = alternating_tensor(
-                    head, data, corners, axes, n, levels, size, folds, point, best, terms, order,
-                    p, seed + r, starts, 1e-15 * (high - low),
-                )  # fmt: skip
-            gap = margin(terms, high - low, abs(reference) + high - low)
-            store(-float("inf"), q, reference, sign, gap, r, below, above)
-            if where.shape[0] > 0:
-                for k in range(terms):
-                    answer[where[i] + k] = best[k]
+    levels, _, folds, point, best, p, order, _, axes = work
+    for i in range(wanted.shape[0]):
+        r = wanted[i]
+        size, reference, low, high = load(
+            successor_ptr, successors, kind, gather_ptr, gather, r, value, sign, levels
+        )
+        n, terms = take_axes(marginal_ptr, marginals, r, head, axes)
+        q = 0.0
+        if n > 0:
+            q = alternating_tensor(
+                head, data, corners, axes, n, levels, size, folds, point, best, terms, order,
+                p, seed + r, starts, 1e-15 * (high - low),
+            )  # fmt: skip
+        gap = margin(terms, high - low, abs(reference) + high - low)
+        store(-float("inf"), q, reference, sign, gap, r, below, above)
+        if where.shape[0] > 0:
+            for k in range(terms):
+                answer[where[i] + k] = best[k]
 
 
 @kernel
 def enumerate_tensor(head, corners, axes, n, levels, size, cursor, best):
     """Return the minimum over all products of vertices; the attaining product is in `best`."""
-    high, k, start, count = float("inf"), 0, 0, size
+    high, k, start, count = float("inf"), zero(n), zero(n), size
     cursor[0] = head[axes[0], CORNERS]
     while k >= 0:
         m = axes[k]
@@ -193,7 +182,7 @@ def enumerate_tensor(head, corners, axes, n, levels, size, cursor, best):
             value = dot(corners, c, levels, start, d)
             if value < high:
                 high = value
-                place = 0
+                place = zero(n)
                 for a in range(n):
                     size_a = head[axes[a], SIZE]
                     for i in range(size_a):
@@ -207,7 +196,7 @@ def enumerate_tensor(head, corners, axes, n, levels, size, cursor, best):
     return high
 
 
-@parallel_kernel
+@kernel
 def vertex_rows(sets, rows, work, wanted, value, sign, where, answer, below, above):
     """Fill both sides with the minimum over all products of vertices (Theorem 1 of the paper).
 
@@ -215,49 +204,40 @@ def vertex_rows(sets, rows, work, wanted, value, sign, where, answer, below, abo
     """
     head, _, corners = sets
     successor_ptr, successors, marginal_ptr, marginals, kind, gather_ptr, gather = rows
-    levels_T, _, _, _, best_T, _, _, cursor_T, axes_T = work
-    total = wanted.shape[0]
-    chunk = max(1, min(1024, total // (4 * axes_T.shape[0]) + 1))
-    for c in prange((total + chunk - 1) // chunk):
-        t = get_thread_id()
-        levels, best, cursor, axes = levels_T[t], best_T[t], cursor_T[t], axes_T[t]
-        for i in range(c * chunk, min(total, (c + 1) * chunk)):
-            r = wanted[i]
-            size, reference, low, high = load(
-                successor_ptr, successors, kind, gather_ptr, gather, r, value, sign, levels
-            )
-            n, terms = take_axes(marginal_ptr, marginals, r, head, axes)
-            q = 0.0
-            if n > 0:
-                q = enumerate_tensor(head, corners, axes, n, levels, size, cursor, best)
-            gap = margin(terms, high - low, abs(reference) + high - low)
-            store(q, q, reference, sign, gap, r, below, above)
-            if where.shape[0] > 0:
-                for k in range(terms):
-                    answer[where[i] + k] = best[k]
+    levels, _, _, _, best, _, _, cursor, axes = work
+    for i in range(wanted.shape[0]):
+        r = wanted[i]
+        size, reference, low, high = load(
+            successor_ptr, successors, kind, gather_ptr, gather, r, value, sign, levels
+        )
+        n, terms = take_axes(marginal_ptr, marginals, r, head, axes)
+        q = 0.0
+        if n > 0:
+            q = enumerate_tensor(head, corners, axes, n, levels, size, cursor, best)
+        gap = margin(terms, high - low, abs(reference) + high - low)
+        store(q, q, reference, sign, gap, r, below, above)
+        if where.shape[0] > 0:
+            for k in range(terms):
+                answer[where[i] + k] = best[k]
 
 
-@parallel_kernel
+@kernel
 def products(sets, rows, work, wanted, where, answer, begin, out):
     """Multiply out the marginals at answer[where[i]:] over the stored successors of wanted[i]."""
     head, _, _ = sets
-    successor_ptr, _, marginal_ptr, marginals, kind, gather_ptr, gather = rows
-    levels_T, axes_T = work[0], work[8]
-    total = wanted.shape[0]
-    for c in prange((total + 255) // 256):
-        t = get_thread_id()
-        tensor, axes = levels_T[t], axes_T[t]
-        for i in range(c * 256, min(total, (c + 1) * 256)):
-            r = wanted[i]
-            n, _ = take_axes(marginal_ptr, marginals, r, head, axes)
-            tensor[0] = 1.0
-            count, place = 1, where[i]
-            for k in range(n):
-                d = head[axes[k], SIZE]
-                for f in range(count - 1, -1, -1):
-                    x = tensor[f]
-                    for j in range(d - 1, -1, -1):
-                        tensor[f * d + j] = x * answer[place + j]
-                count *= d
-                place += d
-            scatter(tensor, count, kind[r], gather_ptr, gather, out, begin[i])
+    _, _, marginal_ptr, marginals, kind, gather_ptr, gather = rows
+    tensor, axes = work[0], work[8]
+    for i in range(wanted.shape[0]):
+        r = wanted[i]
+        n, _ = take_axes(marginal_ptr, marginals, r, head, axes)
+        tensor[0] = 1.0
+        count, place = 1, where[i]
+        for k in range(n):
+            d = head[axes[k], SIZE]
+            for f in range(count - 1, -1, -1):
+                x = tensor[f]
+                for j in range(d - 1, -1, -1):
+                    tensor[f * d + j] = x * answer[place + j]
+            count *= d
+            place += d
+        scatter(tensor, count, kind[r], gather_ptr, gather, out, begin[i])

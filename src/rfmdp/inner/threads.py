@@ -1,0 +1,63 @@
+"""Rows on all cores: a kernel is called for parts of the rows, by Python threads.
+
+Kernels release the interpreter's lock, so threads of Python run them side by side. numba's own
+parallel loops would do the same and compile every kernel three more times over; besides, its
+default threads abort the process when two Python threads meet in one of them.
+
+How many threads: `numba.set_num_threads(n)`, or NUMBA_NUM_THREADS before the start. Every row is
+computed by itself, in scratch memory that it does not read before writing, so that results do not
+depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+PART = 20_000  # joint outcomes that are worth a thread: a fraction of a millisecond
+PARTS_PER_THREAD = 4  # rows differ in cost
+
+
+def spread(count: int, weight: float, run: Callable[[int, slice], None], threads: int) -> None:
+    """Call `run(slot, part)` for parts that cover range(count).
+
+    Parameters
+    ----------
+    count
+        Number of rows.
+    weight
+        Joint outcomes of a typical row; little work stays in the calling thread.
+    run
+        Does a part; calls with one slot number follow each other.
+    threads
+        Slots to use, at most.
+    """
+    slots = min(threads, int(count * weight / PART))
+    if slots <= 1:
+        run(0, slice(0, count))
+        return
+    size = -(-count // (slots * PARTS_PER_THREAD))
+    parts = iter([slice(at, min(at + size, count)) for at in range(0, count, size)])
+
+    def work(slot: int) -> None:
+        for part in parts:  # list iterators hand out every item once, to whichever thread asks
+            run(slot, part)
+
+    jobs = [_pool().submit(work, slot) for slot in range(1, slots)]
+    try:
+        work(0)
+    finally:
+        for job in jobs:
+            job.result()
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="rfmdp")
+
+
+# threads do not survive a fork: the child makes its own
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)
