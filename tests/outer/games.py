@@ -25,9 +25,7 @@ def random_box(rng: np.random.Generator, size: int) -> Interval:
 
 def random_set(rng: np.random.Generator, size: int):
     """Return a set of any family with finitely many vertices."""
-    point = rng.dirichlet(np.ones(size)).round(1)
-    point[0] += 1.0 - point.sum()
-    point = np.abs(point) / np.abs(point).sum()
+    point = rng.multinomial(10, rng.dirichlet(np.ones(size))) / 10
     kind = rng.integers(6)
     if kind == 0:
         return Singleton(point)
@@ -53,7 +51,7 @@ def random_model(seed: int, most: int = 5) -> FactoredMDP:
             chosen = rng.integers(0, len(sets), rng.integers(0, 3 if rng.random() < 0.8 else 4))
             size = int(np.prod([sets[j].size for j in chosen]))
             # few different successors, so that nature can often avoid one of them
-            pool = rng.choice([s, *range(states)], 2)
+            pool = rng.choice([s, *range(states)], rng.integers(2, 5))
             rows.append((chosen.tolist(), rng.choice(pool, size).tolist()))
         lines.append(rows)
     return FactoredMDP.from_rows(lines, sets)
@@ -155,6 +153,29 @@ def naive_almost_sure(game, target, stay, agent, nature):
         if better == within:
             return within
         within = better
+
+
+def naive_recurrent(game, positive_rows, agent, nature):
+    """Return mu Z. nu Y. mu X. hit(Z) or (stay(Y) and (positive row or hit(X)))."""
+    everything = set(range(game.states))
+    won: set[int] = set()
+    while True:
+        within = everything
+        while True:
+
+            def wins(r, reached, within=within, won=won):
+                return quantify(nature)(
+                    bool(b & won) or (b <= within and bool(positive_rows[r] or b & reached))
+                    for b in game.supports(r)
+                )
+
+            better = least(game, wins, agent, set(), within)
+            if better == within:
+                break
+            within = better
+        if within == won:
+            return won
+        won = within
 
 
 def chain_total(matrix: np.ndarray, reward: np.ndarray) -> np.ndarray:

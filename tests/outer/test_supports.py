@@ -51,7 +51,7 @@ def projection_distance(point, face, exponent, rng):
     best[face] = point[face] + (1.0 - point[face].sum()) / len(face)
     distance = np.linalg.norm(best - point, exponent)
     for step in 0.3 ** np.arange(1, 8):
-        for _ in range(20):
+        for _ in range(8):
             p = best.copy()
             p[face] = np.abs(p[face] + step * rng.normal(size=len(face)))
             p /= p.sum()
