@@ -1,0 +1,179 @@
+"""The seven domains: constants, properties, published sizes and how versions differ.
+
+Every file leaves its constants open; a version is a set of values for them. `constants` are those
+of the textbook version, `published` what the published tables need on top, `learning` what the
+published learning experiments used. A constant `as_published`, where a file has one, switches the
+published oddities of the structure on; those of the bounds are in `rfmdp.domains.bounds`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rfmdp.errors import ModelError
+from rfmdp.objective import MAX, MIN, Direction, Objective, ReachReward, Spec, Until
+
+Constants = Mapping[str, bool | int | float | str]
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """Values of constants, and what is known of the model that they give."""
+
+    constants: Constants
+    states: int
+    transitions: int
+    optimum: float | None = None  # value without uncertainty
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """A benchmark domain; `file` is in this folder."""
+
+    name: str
+    title: str
+    about: str
+    prop: str  # in PRISM's notation
+    objective: Objective
+    agent: Direction
+    constants: Constants
+    published: Version
+    learning: Version | None = None
+    differences: str = ""  # of the published model from the textbook version
+    all_states: bool = field(default=False)  # the value is the worst over all initial states
+
+    @property
+    def file(self) -> str:
+        """Name of the PRISM file."""
+        return f"{self.name}.prism"
+
+    @property
+    def spec(self) -> Spec:
+        """The property as a specification: nature opposes the agent."""
+        return Spec(self.objective, self.agent, self.agent.opposite)
+
+
+AIRCRAFT = Domain(
+    "aircraft",
+    "Aircraft",
+    "Pass an oncoming aircraft at a distance; altitudes change by chance.",
+    'Pmaxmin=? [ !"collision" U "goal" ]',
+    Until("safe", "goal"),
+    MAX,
+    {"maxX": 20, "maxY": 24, "height": 7, "r": 0.30795462532, "calmFrom": 3, "calmTo": 10},
+    Version({}, 11153, 1262099, 0.903448),
+    Version(
+        {"maxX": 15, "maxY": 15, "height": 10, "r": 0.8, "calmFrom": 0, "calmTo": 15},
+        3491, 340443, 0.84513,
+    ),
+    "Bounds: every probability is at least 1e-4 and at most 1 - 1e-4.",
+)  # fmt: skip
+
+DRONE = Domain(
+    "drone",
+    "Drone",
+    "Fly two drones with one signal through a window in a wall to a far corner.",
+    'Pmaxmin=? [ !"crash" U "target" ]',
+    Until("safe", "target"),
+    MAX,
+    {
+        "n": 8, "maxY": 8, "p": 0.3, "slipLow": 3, "slipHigh": 6, "targetX": 7, "targetZ": 7,
+        "as_published": False,
+    },
+    Version({"as_published": True}, 262144, 21694720, 0.740894),
+    Version(
+        {
+            "n": 5, "maxY": 6, "slipHigh": 4, "targetX": 4, "targetZ": 4, "as_published": True,
+        },
+        22368, 1863552, 0.14000,
+    ),
+    "Structure: only the first drone can crash, the drones may meet, both start in one cell. "
+    "Bounds: every probability is at least 1e-4 and at most 1 - 1e-4, and one of the scattered "
+    "moves, (x+2, y-2), keeps the radius 0.01.",
+)  # fmt: skip
+
+CHAIN = Domain(
+    "chain",
+    "Chain",
+    "Two chains climb ten states and fall back by chance.",
+    'Rminmax=? [ F "done" ]',
+    ReachReward("done"),
+    MIN,
+    {"M": 10, "slow": 0.4, "fast": 0.6, "as_published": False},
+    Version({"as_published": True}, 100, 3136),
+    None,
+    "Structure: two commands per chain (so four choices), the last state is not absorbing, state 0 "
+    "is a fall-back state twice, and only the first chain has to arrive. Bounds: for radii below "
+    "0.1 the fall-back branches of the faster command have the upper bound of the slower one; at "
+    "0.1 every probability is at least 0.001 and at most 0.999 instead.",
+)
+
+HERMAN = Domain(
+    "herman",
+    "Herman",
+    "A ring of eleven processes passes tokens until one is left; worst start.",
+    'filter(max, Rminmax=? [ F "stable" ], true)',
+    ReachReward("stable"),
+    MIN,
+    {"N": 11, "p": "1/3"},
+    Version({"p": 0.3333333}, 2048, 177148),
+    None,
+    "Probability 0.3333333 instead of 1/3.",
+    all_states=True,
+)
+
+FROZEN_LAKE = Domain(
+    "frozen_lake",
+    "Frozen Lake",
+    "Bring two agents with one signal over slippery ice to their goals.",
+    'Rminmax=? [ F "goal" ]',
+    ReachReward("goal"),
+    MIN,
+    {"size": 15, "p": 0.4, "scatter": False, "bump": 5, "as_published": False},
+    Version({"scatter": True, "as_published": True}, 50625, 1866556),
+    Version({"size": 8, "p": 0.2, "as_published": True}, 4096, 144400, 43.8494),
+    "Structure: no holes and no price of meeting, both agents start in one corner, the inward slip "
+    "of a corner always has probability p, some cells near (4,4) have one more choice that "
+    "scatters, and directions differ in cost. Bounds: the scattered move (0, +3) of direction n "
+    "keeps the radius 0.01; at radius 0.1 every probability is at least 0.001 and at most 0.999.",
+)
+
+STOCK_TRADING = Domain(
+    "stock_trading",
+    "Stock Trading",
+    "Buy and sell sectors whose stocks rise and fall together.",
+    'Rmaxmin=? [ F "end" ]',
+    ReachReward("end"),
+    MAX,
+    {"T": 20, "sectors": 3, "base": 0.1, "lift": 0.8},
+    Version({"T": 25}, 12481, 5362624),
+    Version({"T": 10, "sectors": 2}, 625, 44944, 5.84708),
+    "Horizon 25; the text of the paper says 20.",
+)
+
+SYSADMIN = Domain(
+    "sysadmin",
+    "SysAdmin",
+    "Keep a ring of ten machines running by repairing one per step.",
+    'Rmaxmin=? [ F "end" ]',
+    ReachReward("end"),
+    MAX,
+    {"N": 10, "T": 15, "p0": 0.1, "p1": 0.6, "as_published": False},
+    Version({"as_published": True}, 15873, 9332587),
+    Version({"T": 8, "as_published": True}, 8705, 4785814, 47.8257),
+    "Structure: the clock stands still in a step in which machine 0 fails.",
+)
+
+DOMAINS: Mapping[str, Domain] = {
+    domain.name: domain
+    for domain in (AIRCRAFT, CHAIN, DRONE, HERMAN, FROZEN_LAKE, STOCK_TRADING, SYSADMIN)
+}
+
+
+def find(name: str) -> Domain:
+    """Return a domain by its name; `Frozen Lake` and `frozen-lake` are `frozen_lake`."""
+    key = name.strip().lower().replace("-", "_").replace(" ", "_")
+    if key not in DOMAINS:
+        raise ModelError(f"There is no domain {name!r}; there are: {', '.join(DOMAINS)}.")
+    return DOMAINS[key]
