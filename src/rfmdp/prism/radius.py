@@ -59,6 +59,8 @@ def with_uncertainty(
     """
     if floor != 0.0 and not math.isinf(exponent):
         raise UnsupportedError("A floor needs the L-infinity norm; leave it out, or use boxes.")
+    if not radius >= 0.0:
+        raise ModelError(f"A radius must be >= 0, got {radius!r}.")
     _check_names("module", by_module, model.factors)
     _check_names("action", by_action, model.actions)
     radii = _radii(model, radius, by_module, by_action)
