@@ -1,0 +1,193 @@
+"""P and R on a model: from the operator to proven bounds in every state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from rfmdp.inner.protocol import Inner
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.arrays import Rewards as RewardArrays
+from rfmdp.objective import (
+    MAX,
+    Cumulative,
+    Direction,
+    Discounted,
+    Globally,
+    Instantaneous,
+    Next,
+    Objective,
+    ReachReward,
+    Spec,
+    Total,
+    Until,
+)
+from rfmdp.outer.settings import Limits, Measure
+from rfmdp.outer.solution import Solution, Status
+from rfmdp.prism import property_ast as tree
+from rfmdp.prism.ast import Expr, Literal, ModelType, Type
+from rfmdp.prism.path import TRUE, NextFormula, NowFormula, UntilFormula, directions, normal
+from rfmdp.prism.quantity import Quantity, compare
+from rfmdp.prism.scope import model_type
+from rfmdp.prism.source import Source
+from rfmdp.solve import solve
+from rfmdp.types import BoolArray, FloatArray
+
+SHARPER = 1e-12  # precision tried where a bound such as >= 0.5 is not decided
+
+Decide = Callable[[Expr], BoolArray]
+"""Returns where a state formula holds, or raises if that is not proven somewhere."""
+
+
+@dataclass(slots=True)
+class Meter:
+    """Solves P and R operators on one model with one method; keeps all solutions."""
+
+    model: FactoredMDP
+    inner: Inner | None
+    limits: Limits
+    source: Source
+    solutions: list[Solution] = field(default_factory=list)
+    natures: list[tuple[Direction, Direction]] = field(default_factory=list)
+    bounded: list[Quantity] = field(default_factory=list)
+    kind: ModelType = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.kind = model_type(self.model)
+
+    def probability(self, node: tree.Probability, decide: Decide, interest: BoolArray) -> Quantity:
+        """Return a probability, or where it meets its bound."""
+        agent, nature = directions(node, self.kind, self.source)
+        form = normal(node.path)
+        if isinstance(form, NowFormula):
+            known = Quantity.exact(Type.DOUBLE, decide(form.holds))
+            return known if node.bound is None else compare_with(known, node.bound)
+        objective, negated = self._path(form, decide)
+        return self._measure(objective, agent, nature, negated, node.bound, interest)
+
+    def reward(self, node: tree.Reward, decide: Decide, interest: BoolArray) -> Quantity:
+        """Return an expected reward, or where it meets its bound."""
+        agent, nature = directions(node, self.kind, self.source)
+        assert isinstance(node.structure, Literal)  # the static checks made it a number
+        name = list(self.model.rewards)[int(node.structure.value) - 1]
+        model, objective = self._rewarded(node.path, name, decide)
+        return self._measure(objective, agent, nature, False, node.bound, interest, model)
+
+    def _path(self, form: NextFormula | UntilFormula, decide: Decide) -> tuple[Objective, bool]:
+        """Return an objective, and whether the answer is one minus its value."""
+        target = decide(form.target)
+        if isinstance(form, NextFormula):
+            return Next(~target if form.negated else target), False
+        if form.negated and form.stay == TRUE:
+            return Globally(~target, form.latest, form.earliest), False
+        return Until(decide(form.stay), target, form.latest, form.earliest), form.negated
+
+    def _rewarded(self, path: Expr, name: str, decide: Decide) -> tuple[FactoredMDP, Objective]:
+        """Return a reward formula as an objective, and the model to ask it of."""
+        match path:
+            case tree.Instantaneous(step):
+                return self.model, Instantaneous(int(_number(step)), name)
+            case tree.Cumulative(steps, discount):
+                horizon = None if steps is None else int(_number(steps))
+                return self.model, _cumulated(horizon, _factor(discount), name)
+            case tree.Path(right=target, discount=discount):
+                reached, factor = decide(target), _factor(discount)
+                if factor == 1.0:
+                    return self.model, ReachReward(reached, name)
+                return stopped(self.model, reached, name), _cumulated(None, factor, name)
+        raise self.source.error(path.position, "expected F, C or I inside R")
+
+    def _measure(
+        self,
+        objective: Objective,
+        agent: Direction,
+        nature: Direction,
+        negated: bool,
+        bound: tree.Bound | None,
+        interest: BoolArray,
+        model: FactoredMDP | None = None,
+    ) -> Quantity:
+        turned = (agent.opposite, nature.opposite) if negated else (agent, nature)
+        spec, asked = Spec(objective, *turned), model or self.model
+        self.natures.append((agent, nature))
+        solution = solve(asked, spec, inner=self.inner, outer=self.limits, states=interest)
+        found = self._quantity(solution, agent, nature, negated)
+        if bound is not None and self._worth_another(solution, found, bound, interest):
+            sharper = replace(self.limits, precision=SHARPER, measure=Measure.ABSOLUTE)
+            solution = solve(
+                asked, spec, inner=self.inner, outer=sharper, states=interest, warm=solution
+            )
+            found = self._quantity(solution, agent, nature, negated)
+        self.solutions.append(solution)
+        if bound is None:
+            return found
+        self.bounded.append(found)
+        return compare_with(found, bound)
+
+    def _quantity(
+        self, solution: Solution, agent: Direction, nature: Direction, negated: bool
+    ) -> Quantity:
+        """Return the bounds of a solution; the value is the side that is guaranteed."""
+        lower, value, upper = solution.lower, solution.value, solution.upper
+        found = Quantity(
+            Type.DOUBLE,
+            np.full_like(value, -np.inf) if lower is None else lower,
+            value,
+            np.full_like(value, np.inf) if upper is None else upper,
+        )
+        found = found.one_minus() if negated else found
+        if self.kind is ModelType.DTMC:
+            return found
+        chain = self.kind is ModelType.IDTMC
+        low = nature is not MAX if chain else agent is MAX
+        side = found.lower if low else found.upper
+        return replace(
+            found, value=np.where(np.isinf(side) & np.isfinite(value), found.value, side)
+        )
+
+    def _worth_another(
+        self, solution: Solution, found: Quantity, bound: tree.Bound, interest: BoolArray
+    ) -> bool:
+        """Say whether a sharper precision may decide a bound."""
+        open_ = ~compare_with(found, bound).known & interest
+        known = solution.lower is not None and solution.upper is not None
+        return bool(open_.any()) and known and solution.status is Status.CERTIFIED
+
+
+def compare_with(found: Quantity, bound: tree.Bound) -> Quantity:
+    """Return where a quantity meets a bound."""
+    threshold = np.full(len(found.value), float(_number(bound.value)))
+    return compare(bound.operator, found, Quantity.exact(Type.DOUBLE, threshold))
+
+
+def stopped(model: FactoredMDP, where: BoolArray, name: str) -> FactoredMDP:
+    """Return a model in which some states stay for ever and pay nothing."""
+    rows = np.repeat(where, np.diff(model.row_ptr))
+    entries = np.repeat(rows, np.diff(model.successor_ptr))
+    own = np.repeat(model.row_states, np.diff(model.successor_ptr)).astype(np.int32)
+    paid = model.rewards[name]
+    rewards: FloatArray = np.where(rows, 0.0, paid.row)
+    return replace(
+        model,
+        successors=np.where(entries, own, model.successors),
+        rewards={name: RewardArrays(np.where(where, 0.0, paid.state), rewards)},
+    )
+
+
+def _cumulated(steps: int | None, factor: float, name: str) -> Objective:
+    if factor == 0.0:  # only the first step pays
+        return Cumulative(1 if steps is None else min(steps, 1), name)
+    if steps is not None:
+        return Cumulative(steps, name, factor)
+    return Total(name) if factor == 1.0 else Discounted(factor, name)
+
+
+def _factor(discount: Expr | None) -> float:
+    return 1.0 if discount is None else float(_number(discount))
+
+
+def _number(expr: Expr) -> int | float:
+    assert isinstance(expr, Literal)  # the static checks evaluated it
+    return expr.value
