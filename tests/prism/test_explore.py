@@ -264,7 +264,6 @@ def drone_text() -> str:
     return text
 
 
-@pytest.mark.slow
 def test_drone_has_the_published_size():
     """262144 states and 21694720 transitions; identifiers per command and module only."""
     model = parse_prism(drone_text())
