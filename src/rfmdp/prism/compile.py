@@ -196,7 +196,8 @@ class Batch:
             needed = np.broadcast_to(bad if where is None else bad & where, (len(self),))
             if needed.any():
                 raise self._failure(number, int(needed.argmax()))
-        return np.broadcast_to(np.asarray(value), (len(self),))
+        array = np.asarray(value)
+        return array if array.ndim else np.broadcast_to(array, (len(self),))
 
     def error(self, position: Position, reason: str, row: int) -> PrismSourceError:
         """Return (not raise) an error that names the state of a row."""
