@@ -119,7 +119,11 @@ def load(path: str | os.PathLike[str], kind: str | None = None) -> Any:
             f"{', '.join(sorted(READERS))}."
         )
     module, function = READERS[found].split(":")
-    return getattr(importlib.import_module(module), function)(header, arrays)
+    reader = getattr(importlib.import_module(module), function)
+    try:
+        return reader(header, arrays)
+    except KeyError as error:
+        raise FileError(f"{place}: holds a {found} without {error}; make it again.") from error
 
 
 def load_record(path: str | os.PathLike[str]) -> Record:

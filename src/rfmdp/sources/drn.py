@@ -49,6 +49,7 @@ def read_drn(path: str | os.PathLike[str], *, deadlock: Deadlock = Deadlock.LOOP
     head = _read_header(text)
     body = _Body.split(text, head)
     rows, stuck = body.rows().closed(head.states, deadlock)
+    rewards = body.rewards(stuck, rows.row_states)
     labels = body.labels()
     if "init" not in labels:
         text.fail(head.line, 'Some state must have the label "init".')
@@ -60,7 +61,7 @@ def read_drn(path: str | os.PathLike[str], *, deadlock: Deadlock = Deadlock.LOOP
         head.states,
         initial=initial,
         labels=labels,
-        rewards=body.rewards(stuck, rows.row_states),
+        rewards=rewards,
         variables=variables,
         valuations=valuations,
     )

@@ -73,7 +73,7 @@ class Rows:
         if low[row] == high[row]:
             message = (
                 f"The probabilities {where} sum to {low[row]:.12g} in the row that starts here, "
-                "must sum to 1; write them with more digits."
+                "must sum to 1; write them with more digits (17 lose nothing)."
             )
         else:
             message = (

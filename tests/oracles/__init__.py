@@ -1,0 +1,1 @@
+"""Independent tools that tests compare with."""
