@@ -1,0 +1,117 @@
+"""Entry point of the command line.
+
+A command is a module with a function `command`, and one line in `COMMANDS`. Modules of commands
+import nothing but typer at the top, so that `rfmdp --help` is quick. Exit codes: 0 done and
+certified, 1 user error (one line on standard error), 2 finished but not certified, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from rfmdp import __version__
+from rfmdp.errors import RfmdpError
+
+COMMANDS = {
+    "check": "rfmdp.cli.check",
+    "solve": "rfmdp.cli.solve",
+    "learn": "rfmdp.cli.learn",
+    "reproduce": "rfmdp.cli.reproduce",
+    "domains": "rfmdp.cli.domains",
+    "simulate": "rfmdp.cli.simulate",
+    "verify": "rfmdp.cli.verify",
+    "convert": "rfmdp.cli.convert",
+    "report": "rfmdp.cli.report",
+}
+CERTIFIED, USER_ERROR, NOT_CERTIFIED, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
+
+# typer brings its own click or uses the installed one; this is its base of all usage errors
+USAGE_ERRORS = typer.BadParameter.__mro__[2]
+
+
+class Commands(TyperGroup):
+    """The table of commands, imported when they are asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the commands whose module exists."""
+        return [name for name, module in COMMANDS.items() if find_spec(module) is not None]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Import a command."""
+        module = COMMANDS.get(cmd_name)
+        if module is None or find_spec(module) is None:
+            return None
+        single = typer.Typer(add_completion=False, rich_markup_mode=None)
+        single.command(cmd_name)(import_module(module).command)
+        return typer.main.get_command(single)
+
+
+app = typer.Typer(
+    cls=Commands,
+    add_completion=False,
+    invoke_without_command=True,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """Robust factored Markov decision processes: solve and learn, with certified bounds."""
+    if version:
+        print(f"rfmdp {__version__}")
+    elif context.invoked_subcommand is None:
+        print(context.get_help())
+        raise typer.BadParameter("a command is needed.")
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code; never raises."""
+    try:
+        group = typer.main.get_command(app)
+        code = group.main(args=arguments, prog_name="rfmdp", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else CERTIFIED
+    except RfmdpError as error:
+        complain(str(error))
+    except USAGE_ERRORS as error:
+        complain(_usage(error))
+    except (KeyboardInterrupt, typer.Abort):
+        complain("interrupted; files are as they were, or complete.")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # whoever read our output has left: say nothing, also not when Python flushes at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except MemoryError:
+        complain("the machine's memory is used up; try a smaller model.")
+    return USER_ERROR
+
+
+def complain(message: str, kind: str = "error") -> None:
+    """Print one line on standard error; at a terminal also the source line and caret."""
+    if not sys.stderr.isatty():
+        message = message.partition("\n")[0]
+    print(f"rfmdp: {kind}: {message}", file=sys.stderr)
+
+
+def _usage(error: Any) -> str:
+    text = " ".join(str(error.format_message()).removeprefix("Invalid value: ").split())
+    context = getattr(error, "ctx", None)
+    return f"{text} See `{context.command_path if context else 'rfmdp'} --help`."
+
+
+def main() -> None:
+    """Run the command line and leave the process."""
+    sys.exit(run())

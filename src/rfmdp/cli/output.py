@@ -1,0 +1,119 @@
+"""What commands leave behind: files that are complete or untouched, and progress on a terminal."""
+
+from __future__ import annotations
+
+import csv
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+from uuid import uuid4
+
+from rfmdp.errors import FileError
+
+if TYPE_CHECKING:
+    from rfmdp.outer.solution import Solution
+
+PATIENCE = 1.0  # seconds before progress is shown
+REFRESH = 0.1  # seconds between two updates
+
+
+@contextmanager
+def written(path: str | os.PathLike[str]) -> Iterator[TextIO]:
+    """Open a file for writing that replaces `path` only when all of it is there.
+
+    Raises
+    ------
+    FileError
+        If it cannot be written.
+    """
+    place = Path(path)
+    part = place.with_name(f".{place.name}.{uuid4().hex}.part")
+    try:
+        with part.open("x", encoding="utf-8", newline="") as file:
+            yield file
+        os.replace(part, place)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise FileError(f"{place}: the file cannot be written: {reason}.") from None
+    finally:
+        with suppress(OSError):
+            part.unlink()
+
+
+def write_policy(solution: Solution, path: str | os.PathLike[str]) -> None:
+    """Write a policy as CSV: the variables of the state, the step if it matters, the action."""
+    model, policy = solution.model, solution.policy
+    names = [v.name for v in model.variables] or ["state"]
+    steps = [] if policy.stationary else ["step"]
+    with written(path) as file:
+        table = csv.writer(file)
+        table.writerow([*names, *steps, "action"])
+        for step in range(len(policy.rows)):
+            when = [step] if steps else []
+            for state, action in enumerate(policy.actions(model, step)):
+                values = model.valuations[state].tolist() if model.variables else [state]
+                table.writerow([*values, *when, action])
+
+
+class Watch:
+    """Shows how far a long step has come, on standard error if that is a terminal."""
+
+    def __init__(self, what: str) -> None:
+        self._what, self._started, self._shown = what, time.monotonic(), 0.0
+        self._bar: Any = None
+        self._silent = not sys.stderr.isatty()
+
+    def building(self, states: int, transitions: int) -> None:
+        """Take note of states and transitions so far."""
+        self._show(f"{states:,} states, {transitions:,} transitions")
+
+    def solving(self, phase: str, sweeps: int, width: float) -> None:
+        """Take note of sweeps so far, and of what is left."""
+        self._show(f"{phase}, sweep {sweeps:,}, {width:.2e} left")
+
+    def close(self) -> None:
+        """Remove the bar."""
+        if self._bar is not None:
+            self._bar.stop()
+
+    def _show(self, text: str) -> None:
+        now = time.monotonic()
+        if self._silent or now - self._started < PATIENCE or now - self._shown < REFRESH:
+            return
+        self._shown = now
+        if self._bar is None:
+            self._bar = _bar(self._what)
+        self._bar.update(self._bar.task_ids[0], detail=text)
+
+
+@contextmanager
+def watching(what: str) -> Iterator[Watch]:
+    """Show progress while something runs."""
+    watch = Watch(what)
+    try:
+        yield watch
+    finally:
+        watch.close()
+
+
+def _bar(what: str) -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[detail]}"),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    bar.start()
+    bar.add_task(what, total=None, detail="")
+    return bar

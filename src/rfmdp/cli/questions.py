@@ -1,0 +1,70 @@
+"""Properties on the command line: a file, and `--prop` by text, name or number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rfmdp.errors import FileError, ModelError, PrismError
+from rfmdp.prism.property import Property, load_properties, parse_properties
+
+
+def questions(file: str | None, wanted: Sequence[str]) -> list[Property]:
+    """Return the properties that the user asks about; none if neither is given.
+
+    A number counts the properties of the file from 1. A text may use constants, labels, formulas
+    and names of properties of the file.
+
+    Raises
+    ------
+    RfmdpError
+        For a file or text that cannot be read, a number that is too large.
+    """
+    listed = [] if file is None else _load(file)
+    if not wanted:
+        return listed
+    return [one for text in wanted for one in _chosen(text, listed, file)]
+
+
+def own_constants(properties: Sequence[Property]) -> set[str]:
+    """Return the names of constants that properties leave open."""
+    return {c.name for p in properties for c in p.file.constants if c.value is None}
+
+
+def _load(file: str) -> list[Property]:
+    try:
+        listed = load_properties(file)
+    except FileError as error:
+        hint = "; give the text of a property with --prop" if "[" in file else ""
+        raise FileError(str(error).removesuffix(".") + f"{hint}.") from None
+    if not listed:
+        raise PrismError(f"{file}: must hold at least one property, found none.")
+    return listed
+
+
+def _chosen(text: str, listed: list[Property], file: str | None) -> list[Property]:
+    word = text.strip()
+    if word.isdecimal():
+        number = int(word)
+        if not 1 <= number <= len(listed):
+            have = "no file of properties is given" if file is None else f"found {number}"
+            raise ModelError(f"--prop: a number must be in 1..{len(listed)}, {have}.")
+        return [listed[number - 1]]
+    named = [prop for prop in listed if prop.name == word.strip('"')]
+    if named:
+        return named
+    found = parse_properties(text, filename="--prop")
+    if not listed:
+        return found
+    shared = listed[0].file
+    joined = [
+        replace(
+            one.file,
+            properties=(*one.file.properties, *shared.properties),
+            constants=(*one.file.constants, *shared.constants),
+            formulas=(*one.file.formulas, *shared.formulas),
+            labels=(*one.file.labels, *shared.labels),
+        )
+        for one in found
+    ]
+    return [replace(one, file=file_) for one, file_ in zip(found, joined, strict=True)]

@@ -1,0 +1,101 @@
+"""Answers as records for machines and lines for people."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from rfmdp import __version__
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.prism.answer import Answer, Outcome, Value
+
+Record = dict[str, Any]
+
+
+def record(answer: Answer, model: FactoredMDP, method: str, build: float, solve: float) -> Record:
+    """Return the fields that `--json` prints; unproven sides are null.
+
+    Infinity is no number of JSON, it is the string "Infinity".
+    """
+    value = list(answer.value) if isinstance(answer.value, tuple) else answer.value
+    return {
+        "property": answer.text,
+        "method": method,
+        "status": answer.status.name.lower(),
+        "value": _json(value),
+        "lower": _json(answer.lower),
+        "upper": _json(answer.upper),
+        "precision": answer.precision,
+        "states": model.states,
+        "rows": model.rows,
+        "transitions": model.transitions,
+        "marginals": len(model.marginals),
+        "seconds_build": round(build, 6),
+        "seconds_solve": round(solve, 6),
+        "version": __version__,
+    }
+
+
+def lines(answer: Answer, method: str, seconds: float) -> Iterator[str]:
+    """Give the table of one answer, its listing, and the line `Result: VALUE`."""
+    ends = [shown(x) if x is not None else "not proven" for x in (answer.lower, answer.upper)]
+    table = {
+        "property": answer.text,
+        "nature": answer.nature,
+        "method": f"{method}, precision {answer.precision:g}",
+        "bounds": f"[{ends[0]}, {ends[1]}]",
+        "status": answer.status.value,
+        "seconds": f"{seconds:.3f}",
+    }
+    if answer.lower is None and answer.upper is None and isinstance(answer.value, bool):
+        del table["bounds"]
+    for name, value in table.items():
+        yield f"{name:<10}{value}"
+    yield from listing(answer)
+    yield f"Result: {result(answer)}"
+
+
+def listing(answer: Answer) -> Iterator[str]:
+    """Give the states and values that a filter lists, as PRISM writes them."""
+    model = answer.model
+    for state, value in answer.listing:
+        values = "" if model is None or not model.variables else ",".join(_valuation(model, state))
+        place = f"{state}:({values})"
+        yield place if isinstance(value, bool) else f"{place}={shown(value)}"
+
+
+def result(answer: Answer) -> str:
+    """Return what stands after `Result:`; a likely answer says that it is no more than that."""
+    if answer.value is not None:
+        return shown(answer.value)
+    if answer.status is not Outcome.UNDECIDED or answer.likely is None:
+        return "undecided"
+    return f"{shown(answer.likely)} (not proven: the threshold lies within the bounds)"
+
+
+def shown(value: Value) -> str:
+    """Return a value as PRISM writes it.
+
+    >>> shown(True), shown(0.5), shown((0.0, math.inf))
+    ('true', '0.5', '[0.0,Infinity]')
+    """
+    if isinstance(value, tuple):
+        return f"[{shown(value[0])},{shown(value[1])}]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return repr(value)
+
+
+def _valuation(model: FactoredMDP, state: int) -> Iterator[str]:
+    for variable, value in zip(model.variables, model.valuations[state], strict=True):
+        yield shown(bool(value)) if variable.boolean else str(int(value))
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_json(part) for part in value]
+    odd = isinstance(value, float) and not math.isfinite(value)
+    return shown(value) if odd else value
