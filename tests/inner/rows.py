@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.testing import RowProblem
 from rfmdp.types import FloatArray
 from rfmdp.uncertainty.marginals import Marginals
-from rfmdp.uncertainty.sets import UncertaintySet
+from rfmdp.uncertainty.sets import Interval, UncertaintySet
 
 
 def one_row_model(sets: Sequence[UncertaintySet], values_count: int) -> FactoredMDP:
@@ -65,3 +66,34 @@ def product_tensor(points: Sequence[FloatArray]) -> FloatArray:
     for point in points:
         joint = np.multiply.outer(joint, point).ravel()
     return joint
+
+
+SHAPES = [
+    (2, 2),
+    (3, 3),
+    (2, 4),
+    (5, 3),
+    (1, 4),
+    (2, 2, 2),
+    (3, 2, 3),
+    (2, 2, 2, 2),
+    (2, 1, 2, 3, 2),
+]
+
+
+def random_box(rng: np.random.Generator, size: int, radius: float = 0.2) -> Interval:
+    """Return a box around a random distribution, with some entries that may vanish."""
+    p = rng.dirichlet(np.ones(size))
+    return Interval(np.maximum(p - radius * rng.random(size), 0.0),
+                    np.minimum(p + radius * rng.random(size), 1.0), p)  # fmt: skip
+
+
+def random_problems(count: int, rng: np.random.Generator, radius: float = 0.2) -> list[RowProblem]:
+    """Return rows of boxes of several shapes with random values: most of them must branch."""
+    problems = []
+    for number in range(count):
+        shape = SHAPES[number % len(SHAPES)]
+        total = int(np.prod(shape))
+        sets = tuple(random_box(rng, size, radius) for size in shape)
+        problems.append(RowProblem(sets, np.arange(total), rng.random(total)))
+    return problems

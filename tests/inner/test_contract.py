@@ -1,0 +1,109 @@
+"""Every inner solver keeps the contract of `rfmdp.inner.protocol`."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rfmdp.inner import (
+    Alternating,
+    Exact,
+    IntervalArithmetic,
+    McCormick,
+    Orders,
+    RadiusSum,
+    Sandwich,
+    Sequential,
+    VertexEnumeration,
+    threads,
+)
+from rfmdp.objective import MAX, MIN
+from rfmdp.testing import (
+    any_sets,
+    boxes,
+    check_inner_solver,
+    distributions,
+    finite_sets,
+    joined_model,
+    row_problems,
+    smooth_balls,
+)
+from rfmdp.uncertainty import L1Ball
+
+from .rows import random_problems
+
+FINITE = [
+    Exact(),
+    Exact(node_limit=1),
+    VertexEnumeration(),
+    IntervalArithmetic(),
+    Sequential(),
+    Sequential(orders=Orders.ONE),
+    Alternating(),
+    Alternating(starts=1),
+    Sandwich(Sequential(), Alternating()),
+]
+SMOOTH = [Exact(), IntervalArithmetic(), Sequential(), Alternating()]
+
+
+@pytest.mark.parametrize("inner", FINITE, ids=repr)
+@settings(max_examples=25)
+@given(st.lists(row_problems(finite_sets, factors=(0, 5)), min_size=1, max_size=4))
+def test_solver_keeps_the_contract(inner, problems):
+    """On rows of all families with vertices, mixed in one model."""
+    check_inner_solver(inner, problems)
+
+
+@pytest.mark.parametrize("inner", SMOOTH, ids=repr)
+@settings(max_examples=15)
+@given(st.lists(row_problems(any_sets, factors=(1, 3), joint=20), min_size=1, max_size=3))
+def test_solver_keeps_the_contract_with_smooth_sets(inner, problems):
+    """On rows that may have Lp balls anywhere."""
+    check_inner_solver(inner, problems)
+
+
+@settings(max_examples=10)
+@given(st.lists(row_problems(boxes, factors=(1, 3), joint=16), min_size=1, max_size=3))
+def test_mccormick_keeps_the_contract(problems):
+    """Linear programmes are right to their tolerance; the bounds hold exactly all the same."""
+    check_inner_solver(McCormick(), problems, tolerance=1e-5)
+
+
+@settings(max_examples=15)
+@given(st.lists(row_problems(smooth_balls, factors=(1, 1)), min_size=1, max_size=3))
+def test_radius_sum_keeps_the_contract_with_one_ball(problems):
+    """With one factor the ball around the product is the ball itself."""
+    check_inner_solver(RadiusSum(), problems)
+
+
+@settings(max_examples=15)
+@given(
+    st.lists(
+        row_problems(
+            lambda size: st.builds(L1Ball, distributions(size), st.floats(0.0, 1.0)), largest=5
+        ),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_radius_sum_keeps_the_contract_with_l1_balls(problems):
+    """Several L1 balls, with radii that are coupled."""
+    check_inner_solver(RadiusSum(), problems)
+
+
+@pytest.mark.parametrize("nature", [MIN, MAX])
+@pytest.mark.parametrize("inner", FINITE, ids=repr)
+def test_many_threads_agree_with_one(inner, nature, monkeypatch):
+    """Parts of the rows on several threads give the same bounds and answers, bit by bit."""
+    problems = random_problems(60, np.random.default_rng(5))
+    model, values = joined_model(problems)
+    rows = np.arange(len(problems))
+    results = []
+    for part in (1, 10**9):
+        monkeypatch.setattr(threads, "PART", part)
+        solver = inner.prepare(model, nature)
+        below, above = np.zeros(model.rows), np.zeros(model.rows)
+        solver.backup(values, rows, below, above)
+        results.append((below, above, solver.respond(values, rows)))
+    for several, one in zip(*results, strict=True):
+        assert np.array_equal(several, one)
