@@ -46,6 +46,7 @@ Record: TypeAlias = tuple[str, dict[str, Any], dict[str, AnyArray]]  # kind, hea
 
 READERS: dict[str, str] = {  # kind -> "module:function" of (header, arrays)
     "model": "rfmdp.model.record:model_from_record",
+    "learning run": "rfmdp.learn.run:run_from_record",
 }
 
 

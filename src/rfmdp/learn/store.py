@@ -1,0 +1,171 @@
+"""The confidence sets of all identifiers as they are now, refreshed only where counts changed."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from rfmdp.errors import UnsupportedError
+from rfmdp.learn.bounds import Bounds, BoxBounds, KLBounds, L1Bounds, MixedBounds, SubsetBounds
+from rfmdp.learn.confidence import ConfidenceSet, Validity, empirical
+from rfmdp.types import AnyArray, FloatArray, IntArray
+from rfmdp.uncertainty.marginals import Kind, Marginals
+
+
+class SetStore:
+    """Sets per identifier, made from counts by a confidence set.
+
+    Sets that are valid at any time are intersected with what was known before, so they are
+    nested; sets of a single look are replaced.
+
+    Parameters
+    ----------
+    confidence, delta
+        The set, and the error probability of each event of every identifier, (M,).
+    outcome_ptr
+        (M + 1,) outcomes of the identifiers.
+    floor
+        Assumed least probability of every declared outcome; 0 assumes nothing.
+    nested
+        Whether to intersect; by default if the set is valid at any time.
+    """
+
+    def __init__(
+        self,
+        confidence: ConfidenceSet,
+        outcome_ptr: IntArray,
+        delta: FloatArray,
+        floor: float = 0.0,
+        nested: bool | None = None,
+    ) -> None:
+        self.confidence, self.ptr, self.delta, self.floor = confidence, outcome_ptr, delta, floor
+        self.nested = confidence.validity is Validity.ANYTIME if nested is None else nested
+        sizes = np.diff(outcome_ptr)
+        count, entries = len(sizes), int(outcome_ptr[-1])
+        self.counts = np.full(entries, -1, dtype=np.int64)
+        self.kind = np.full(count, Kind.BOX, dtype=np.int8)
+        self.nominal = 1.0 / np.repeat(sizes, sizes)
+        self.lower, self.upper = np.zeros(entries), np.ones(entries)
+        self.radius = np.full(count, math.nan)
+        self.tables: dict[int, FloatArray] = {}
+        self.refresh(np.zeros(entries, dtype=np.int64))
+
+    def refresh(self, counts: IntArray, which: IntArray | None = None) -> int:
+        """Bring the sets of the identifiers `which` (default: all) to new counts.
+
+        Identifiers whose counts did not change are left alone. Returns how many were made anew.
+
+        Raises
+        ------
+        AssumptionAlarm
+            If the data contradict an assumption: no distribution is left.
+        """
+        changed = np.zeros(len(self.kind), dtype=np.bool_)
+        if len(changed):
+            changed = np.logical_or.reduceat(counts != self.counts, self.ptr[:-1])
+        if which is not None:
+            wanted = np.zeros(len(changed), dtype=np.bool_)
+            wanted[which] = True
+            changed &= wanted
+        stale = np.flatnonzero(changed)
+        if len(stale):
+            pointers, entries = self._part(stale)
+            self.counts[entries] = counts[entries]
+            self.nominal[entries] = empirical(pointers, counts[entries])
+            self._absorb(
+                stale, self.confidence.bounds(pointers, counts[entries], self.delta[stale])
+            )
+        return len(stale)
+
+    def marginals(self) -> Marginals:
+        """Return the sets as marginals of a model."""
+        if np.all(self.kind == Kind.BOX):
+            return Marginals.from_boxes(self.ptr, self.lower, self.upper, self.nominal)
+        sizes = np.diff(self.ptr)
+        kind = np.where(sizes == 1, Kind.SINGLETON, self.kind).astype(np.int8)
+        tables = [self.tables.get(j, np.empty(0)) for j in range(len(sizes))]
+        lengths = np.array([len(table) for table in tables], dtype=np.int64)
+        return Marginals(
+            outcome_ptr=self.ptr,
+            kind=kind,
+            nominal=self.nominal.copy(),
+            lower=self.lower.copy(),
+            upper=self.upper.copy(),
+            radius=self.radius.copy(),
+            exponent=np.where(kind == Kind.L1, 1.0, math.nan),
+            corner_ptr=np.concatenate([[0], np.cumsum(lengths)]),
+            corners=np.concatenate(tables) if tables else np.empty(0),
+        )
+
+    def state(self) -> dict[str, AnyArray]:
+        """Return what `restore` needs, as arrays."""
+        numbers = np.array(sorted(self.tables), dtype=np.int64)
+        tables = [self.tables[j] for j in numbers.tolist()]
+        return {
+            "counts": self.counts, "kind": self.kind, "nominal": self.nominal,
+            "lower": self.lower, "upper": self.upper, "radius": self.radius,
+            "table_of": numbers, "tables": np.concatenate([np.empty(0), *tables]),
+        }  # fmt: skip
+
+    def restore(self, state: dict[str, AnyArray]) -> None:
+        """Continue from a saved state."""
+        for name in ("counts", "kind", "nominal", "lower", "upper", "radius"):
+            setattr(self, name, np.array(state[name]))
+        ends = np.cumsum(2 ** np.diff(self.ptr)[state["table_of"]])
+        parts = np.split(state["tables"], ends[:-1]) if len(ends) else []
+        self.tables = {int(j): p for j, p in zip(state["table_of"], parts, strict=True)}
+
+    def _part(self, which: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the pointers of some identifiers alone, and where their entries stand."""
+        sizes = np.diff(self.ptr)[which]
+        pointers = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        entries = np.arange(pointers[-1]) + np.repeat(self.ptr[which] - pointers[:-1], sizes)
+        return pointers, entries
+
+    def _absorb(self, which: IntArray, bounds: Bounds) -> None:
+        """Store the sets of some identifiers."""
+        if isinstance(bounds, MixedBounds):
+            for members, part in zip(bounds.marginals, bounds.parts, strict=True):
+                if len(members):
+                    self._absorb(which[members], part)
+        elif isinstance(bounds, BoxBounds):
+            self._absorb_boxes(which, bounds)
+        elif self.floor > 0.0:
+            raise UnsupportedError(
+                f"p_min: a least probability needs boxes; {self.confidence.label} gives other "
+                "sets. Use Mixture() or ClopperPearson()."
+            )
+        elif isinstance(bounds, L1Bounds):
+            self._absorb_l1(which, bounds)
+        elif isinstance(bounds, KLBounds):
+            self._absorb_kl(which, bounds)
+        else:
+            self._absorb_subsets(which, bounds)
+
+    def _absorb_boxes(self, which: IntArray, bounds: BoxBounds) -> None:
+        pointers, entries = self._part(which)
+        if self.floor > 0.0:
+            several = np.repeat(np.diff(pointers) > 1, np.diff(pointers))
+            lower = np.where(several, self.floor, 0.0)
+            bounds = bounds.intersect(BoxBounds(pointers, lower, 1.0 - lower))
+        if self.nested:
+            bounds = bounds.intersect(BoxBounds(pointers, self.lower[entries], self.upper[entries]))
+        self.lower[entries], self.upper[entries] = bounds.lower, bounds.upper
+        centre = self.nominal[entries]
+        inside = (bounds.lower <= centre) & (centre <= bounds.upper)
+        inside = np.repeat(np.logical_and.reduceat(inside, pointers[:-1]), np.diff(pointers))
+        self.nominal[entries] = np.where(inside, centre, bounds.member())
+
+    def _absorb_l1(self, which: IntArray, bounds: L1Bounds) -> None:
+        _, entries = self._part(which)
+        half = np.repeat(bounds.radius / 2.0, np.diff(bounds.outcome_ptr))
+        self.kind[which], self.radius[which] = Kind.L1, bounds.radius
+        self.lower[entries] = np.maximum(bounds.nominal - half, 0.0)
+        self.upper[entries] = np.minimum(bounds.nominal + half, 1.0)
+
+    def _absorb_kl(self, which: IntArray, bounds: KLBounds) -> None:
+        raise UnsupportedError(f"{self.confidence.label}: not available in the loop yet.")
+
+    def _absorb_subsets(self, which: IntArray, bounds: SubsetBounds) -> None:
+        raise UnsupportedError(f"{self.confidence.label}: not available in the loop yet.")
