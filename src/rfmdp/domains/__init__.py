@@ -15,13 +15,19 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from rfmdp.domains.bounds import published_bounds
-from rfmdp.domains.table import DOMAINS, Constants, Domain, Version, find
+from rfmdp.domains.table import (
+    DOMAINS,
+    LEARNING,
+    PUBLISHED,
+    TEXTBOOK,
+    Constants,
+    Domain,
+    find,
+)
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Spec
 from rfmdp.prism.load import load_prism
-
-TEXTBOOK, PUBLISHED, LEARNING = "textbook", "published", "learning"
 
 
 def domain(
@@ -29,9 +35,10 @@ def domain(
     *,
     instance: str = TEXTBOOK,
     as_published: bool | str = False,
+    radius: float | str = 0.0,
     **constants: bool | int | float | str,
 ) -> FactoredMDP:
-    """Return the nominal model of a domain; `with_radius` makes it uncertain.
+    """Return the model of a domain, nominal unless a radius is given.
 
     Parameters
     ----------
@@ -42,6 +49,9 @@ def domain(
         "learning" (the smaller one of the published learning experiments).
     as_published
         True is the same as the instance "published": the oddities of the published model.
+    radius
+        L-infinity radius of the uncertainty; in the instance "published" with the published
+        oddities of the bounds, elsewhere as `with_radius` does it.
     constants
         Values for constants of the file, over those of the instance.
 
@@ -57,24 +67,22 @@ def domain(
     chosen = PUBLISHED if published and instance == TEXTBOOK else instance
     values = domain_constants(found.name, chosen) | constants
     with as_file(files(__package__) / found.file) as path:
-        return load_prism(path, values)
+        model = load_prism(path, values)
+    size = _number(radius)
+    if not size:
+        return model
+    if chosen == PUBLISHED:
+        return published_bounds(found.name, model, size)
+    return model.with_radius(size)
 
 
-def domain_constants(
-    name: str, instance: str = TEXTBOOK
-) -> dict[str, bool | int | float | str]:
+def domain_constants(name: str, instance: str = TEXTBOOK) -> dict[str, bool | int | float | str]:
     """Return the values of all constants of a domain's file in an instance."""
     found = find(name)
-    extra: dict[str, Version | None] = {
-        TEXTBOOK: Version({}, 0, 0),
-        PUBLISHED: found.published,
-        LEARNING: found.learning,
-    }
-    version = extra.get(instance)
-    if version is None:
-        known = ", ".join(key for key, value in extra.items() if value is not None)
+    if instance not in found.versions:
+        known = ", ".join(found.versions)
         raise ModelError(f"Domain {found.name} has no instance {instance!r}; it has: {known}.")
-    return {**found.constants, **version.constants}
+    return dict(found.versions[instance].constants)
 
 
 def domain_path(name: str) -> Path:
@@ -94,12 +102,21 @@ def domain_spec(name: str) -> Spec:
 
 def published_model(name: str, radius: float) -> FactoredMDP:
     """Return the rf-MDP behind the published row of a domain and a radius, oddities included."""
-    found = find(name)
-    return published_bounds(found.name, domain(found.name, instance=PUBLISHED), radius)
+    return domain(name, instance=PUBLISHED, radius=radius)
+
+
+def _number(radius: float | str) -> float:
+    try:
+        return float(radius)
+    except ValueError:
+        raise ModelError(f"A radius must be a number >= 0, got {radius!r}.") from None
 
 
 __all__ = [
     "DOMAINS",
+    "LEARNING",
+    "PUBLISHED",
+    "TEXTBOOK",
     "Constants",
     "Domain",
     "domain",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import pairwise
 
 import numpy as np
 
@@ -49,12 +50,14 @@ def published_bounds(name: str, model: FactoredMDP, radius: float) -> FactoredMD
         The domain's name; domains without oddities have plain boxes.
     model
         Its nominal model, of any size.
+    radius
+        Greater than 0.
     """
     rule = RULES.get(name, PLAIN)
     nominal, floor = model.marginals.nominal, rule.floor(radius)
     radii = np.full(len(nominal), radius)
     if rule.fixed is not None:
-        radii[_matching(model, *rule.fixed)] = min(FIXED, radius) if radius == 0.0 else FIXED
+        radii[_matching(model, *rule.fixed)] = FIXED
     open_ = (nominal > 0.0) & (nominal < 1.0)
     lower = np.where(open_, np.maximum(nominal - radii, np.minimum(floor, nominal)), nominal)
     upper = np.where(open_, np.minimum(nominal + radii, np.maximum(1.0 - floor, nominal)), nominal)
@@ -82,7 +85,7 @@ def _fall_back(model: FactoredMDP) -> BoolArray:
     """Return the fall-back branches (O,) of the faster command of the chain."""
     pointers, nominal = model.marginals.outcome_ptr, model.marginals.nominal
     found = np.zeros(len(nominal), dtype=np.bool_)
-    for first, end in zip(pointers[:-1], pointers[1:], strict=True):
+    for first, end in pairwise(pointers):
         if end - first > 2 and nominal[first] > 0.5:
             found[first + 1 : end] = True
     return found

@@ -1,19 +1,20 @@
 """The seven domains: constants, properties, published sizes and how versions differ.
 
-Every file leaves its constants open; a version is a set of values for them. `constants` are those
-of the textbook version, `published` what the published tables need on top, `learning` what the
-published learning experiments used. A constant `as_published`, where a file has one, switches the
+Every file leaves its constants open; a version is a set of values for them. `textbook` has
+them all; `published` has what the published tables need on top, and `learning` what the published
+learning experiments used. A constant `as_published`, where a file has one, switches the
 published oddities of the structure on; those of the bounds are in `rfmdp.domains.bounds`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from rfmdp.errors import ModelError
 from rfmdp.objective import MAX, MIN, Direction, Objective, ReachReward, Spec, Until
 
+TEXTBOOK, PUBLISHED, LEARNING = "textbook", "published", "learning"
 Constants = Mapping[str, bool | int | float | str]
 
 
@@ -37,16 +38,27 @@ class Domain:
     prop: str  # in PRISM's notation
     objective: Objective
     agent: Direction
-    constants: Constants
+    textbook: Version
     published: Version
     learning: Version | None = None
     differences: str = ""  # of the published model from the textbook version
-    all_states: bool = field(default=False)  # the value is the worst over all initial states
+    all_states: bool = False  # the value is the worst over all initial states
 
     @property
     def file(self) -> str:
         """Name of the PRISM file."""
         return f"{self.name}.prism"
+
+    @property
+    def versions(self) -> dict[str, Version]:
+        """The versions by name; the values of constants are complete in all of them."""
+        found = {TEXTBOOK: self.textbook, PUBLISHED: self.published}
+        if self.learning is not None:
+            found[LEARNING] = self.learning
+        return {
+            name: replace(version, constants={**self.textbook.constants, **version.constants})
+            for name, version in found.items()
+        }
 
     @property
     def spec(self) -> Spec:
@@ -61,7 +73,10 @@ AIRCRAFT = Domain(
     'Pmaxmin=? [ !"collision" U "goal" ]',
     Until("safe", "goal"),
     MAX,
-    {"maxX": 20, "maxY": 24, "height": 7, "r": 0.30795462532, "calmFrom": 3, "calmTo": 10},
+    Version(
+        {"maxX": 20, "maxY": 24, "height": 7, "r": 0.30795462532, "calmFrom": 3, "calmTo": 10},
+        11153, 1262099,
+    ),
     Version({}, 11153, 1262099, 0.903448),
     Version(
         {"maxX": 15, "maxY": 15, "height": 10, "r": 0.8, "calmFrom": 0, "calmTo": 15},
@@ -77,10 +92,10 @@ DRONE = Domain(
     'Pmaxmin=? [ !"crash" U "target" ]',
     Until("safe", "target"),
     MAX,
-    {
+    Version({
         "n": 8, "maxY": 8, "p": 0.3, "slipLow": 3, "slipHigh": 6, "targetX": 7, "targetZ": 7,
         "as_published": False,
-    },
+    }, 262144, 21694720),
     Version({"as_published": True}, 262144, 21694720, 0.740894),
     Version(
         {
@@ -100,7 +115,7 @@ CHAIN = Domain(
     'Rminmax=? [ F "done" ]',
     ReachReward("done"),
     MIN,
-    {"M": 10, "slow": 0.4, "fast": 0.6, "as_published": False},
+    Version({"M": 10, "slow": 0.4, "fast": 0.6, "as_published": False}, 100, 676),
     Version({"as_published": True}, 100, 3136),
     None,
     "Structure: two commands per chain (so four choices), the last state is not absorbing, state 0 "
@@ -116,7 +131,7 @@ HERMAN = Domain(
     'filter(max, Rminmax=? [ F "stable" ], true)',
     ReachReward("stable"),
     MIN,
-    {"N": 11, "p": "1/3"},
+    Version({"N": 11, "p": "1/3"}, 2048, 177148),
     Version({"p": 0.3333333}, 2048, 177148),
     None,
     "Probability 0.3333333 instead of 1/3.",
@@ -130,7 +145,9 @@ FROZEN_LAKE = Domain(
     'Rminmax=? [ F "goal" ]',
     ReachReward("goal"),
     MIN,
-    {"size": 15, "p": 0.4, "scatter": False, "bump": 5, "as_published": False},
+    Version(
+        {"size": 15, "p": 0.4, "scatter": False, "bump": 5, "as_published": False}, 50625, 1768900
+    ),
     Version({"scatter": True, "as_published": True}, 50625, 1866556),
     Version({"size": 8, "p": 0.2, "as_published": True}, 4096, 144400, 43.8494),
     "Structure: no holes and no price of meeting, both agents start in one corner, the inward slip "
@@ -146,7 +163,7 @@ STOCK_TRADING = Domain(
     'Rmaxmin=? [ F "end" ]',
     ReachReward("end"),
     MAX,
-    {"T": 20, "sectors": 3, "base": 0.1, "lift": 0.8},
+    Version({"T": 20, "sectors": 3, "base": 0.1, "lift": 0.8}, 9921, 4215744),
     Version({"T": 25}, 12481, 5362624),
     Version({"T": 10, "sectors": 2}, 625, 44944, 5.84708),
     "Horizon 25; the text of the paper says 20.",
@@ -159,7 +176,7 @@ SYSADMIN = Domain(
     'Rmaxmin=? [ F "end" ]',
     ReachReward("end"),
     MAX,
-    {"N": 10, "T": 15, "p0": 0.1, "p1": 0.6, "as_published": False},
+    Version({"N": 10, "T": 15, "p0": 0.1, "p1": 0.6, "as_published": False}, 15361, 9116074),
     Version({"as_published": True}, 15873, 9332587),
     Version({"T": 8, "as_published": True}, 8705, 4785814, 47.8257),
     "Structure: the clock stands still in a step in which machine 0 fails.",
@@ -167,7 +184,7 @@ SYSADMIN = Domain(
 
 DOMAINS: Mapping[str, Domain] = {
     domain.name: domain
-    for domain in (AIRCRAFT, CHAIN, DRONE, HERMAN, FROZEN_LAKE, STOCK_TRADING, SYSADMIN)
+    for domain in (AIRCRAFT, CHAIN, DRONE, FROZEN_LAKE, HERMAN, STOCK_TRADING, SYSADMIN)
 }
 
 
