@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 from typer.core import TyperGroup
@@ -34,7 +34,7 @@ COMMANDS = {
 CERTIFIED, USER_ERROR, NOT_CERTIFIED, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
 
 # typer brings its own click or uses the installed one; this is its base of all usage errors
-USAGE_ERRORS = typer.BadParameter.__mro__[2]
+USAGE_ERRORS = cast(type[Exception], typer.BadParameter.__mro__[2])
 
 
 class Commands(TyperGroup):
@@ -109,7 +109,7 @@ def complain(message: str, kind: str = "error") -> None:
 def _usage(error: Any) -> str:
     text = " ".join(str(error.format_message()).removeprefix("Invalid value: ").split())
     context = getattr(error, "ctx", None)
-    return f"{text} See `{context.command_path if context else 'rfmdp'} --help`."
+    return f"{text.removesuffix('.')}. See `{context.command_path if context else 'rfmdp'} --help`."
 
 
 def main() -> None:

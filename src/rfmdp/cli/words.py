@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 NORMS = {"l1": 1.0, "l2": 2.0, "linf": math.inf}
 METHODS = (
     "exact, vertices, interval, mccormick, mccormick:printed, mccormick:simplex, sequential, "
-    "radius-sum, radius-sum:plain, alternating, sandwich"
+    "radius-sum, radius-sum:plain, alternating"
 )
 
 
@@ -36,7 +36,6 @@ def inner_method(word: str) -> Inner:
         "radius-sum": inner.RadiusSum,
         "radius-sum:plain": lambda: inner.RadiusSum(inner.Composition.SUM),
         "alternating": inner.Alternating,
-        "sandwich": lambda: inner.Sandwich(inner.McCormick(), inner.Alternating()),
     }
     if word not in methods:
         raise ModelError(f"--inner must be one of {', '.join(methods)}; got '{word}'.")

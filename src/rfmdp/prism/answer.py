@@ -9,6 +9,7 @@ satisfy the property.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
@@ -19,7 +20,7 @@ from rfmdp.errors import NotCertifiedError
 from rfmdp.inner.protocol import Inner
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
-from rfmdp.outer.settings import Limits
+from rfmdp.outer.settings import Limits, Measure
 from rfmdp.outer.solution import Solution, Status
 from rfmdp.prism import property_ast as tree
 from rfmdp.prism.ast import Expr, Label, ModelType, Type, fold, rewrite
@@ -38,7 +39,8 @@ from rfmdp.prism.write import write_expression
 from rfmdp.types import BoolArray
 
 DEEPEST = 50  # operators P, R and filter inside each other
-ROUNDING = 1e-12  # a width that is not asked to shrink: relative to 0 nothing is precise
+ROUNDING = 2.0**-40  # width per size of the largest value that is not asked to shrink
+TOUCHING = 1e-9  # a threshold inside bounds this narrow is taken for the number itself
 LISTS = ("print", "printall", "argmin", "argmax")
 
 Value = bool | int | float | tuple[float, float]
@@ -62,7 +64,8 @@ class Answer:
     value : the side that is guaranteed (lower if the agent maximises); a truth value only if
         bounds decide it, else None; the pair (least, largest) over several initial states
     lower, upper : proven bounds of the value, or of the number that a bound such as >= is about
-    likely : of an undecided truth value, what holds if the true number is the threshold itself
+    likely : of an undecided truth value, what holds if the true number is the threshold itself;
+        None unless the bounds are very narrow
     nature : what was assumed about nature, in words
     listing : the states and values that a filter such as print lists
     """
@@ -234,7 +237,8 @@ class Evaluator:
 
     def _plain(self, expr: Expr) -> Quantity:
         kind = type_of(expr, self.names.variable_types(), self.source)
-        return Quantity.exact(kind, evaluate_states(expr, self.names, self.model.valuations))
+        valuations = self.model.valuations.reshape(self.model.states, len(self.model.variables))
+        return Quantity.exact(kind, evaluate_states(expr, self.names, valuations))
 
     def _cut(self, node: Expr) -> Expr:
         if not isinstance(node, tree.Probability | tree.Reward | tree.Filter):
@@ -273,16 +277,16 @@ def _answer(
     if found.least is not None:
         value = (float(found.least.value[0]), float(result.value[0]))
     if result.type is Type.BOOL:
-        likely = bool(result.value[0])
-        value = likely if result.known[0] else None
+        value = bool(result.value[0]) if result.known[0] else None
+        likely = bool(result.value[0]) if _touching(meter, model) else value
         low, high = _bounded(meter, model)
     return Answer(
         prop.text,
         result.type,
         value,
-        _finite(low, -np.inf),
-        _finite(high, np.inf),
-        _outcome(found, meter, limits),
+        None if low == -np.inf else float(low),
+        None if high == np.inf != low else float(high),
+        _outcome(found, meter),
         meter.inner.name if meter.inner is not None else "exact",
         limits.precision,
         nature_in_words(meter.kind, meter.natures),
@@ -307,11 +311,11 @@ def nature_in_words(kind: ModelType, natures: list[tuple[Direction, Direction]])
     return "; ".join(words)
 
 
-def _outcome(found: Filtered, meter: Meter, limits: Limits) -> Outcome:
+def _outcome(found: Filtered, meter: Meter) -> Outcome:
     if found.result.type is Type.BOOL:
         if found.result.known[0]:
             return Outcome.CERTIFIED
-    elif all(_closed(quantity, limits) for quantity in _both(found)):
+    elif all(_closed(quantity, meter) for quantity in _both(found)):
         return Outcome.CERTIFIED
     worst = {solution.status.name for solution in meter.solutions}
     for outcome in (Outcome.INTERRUPTED, Outcome.TIME_LIMIT, Outcome.SWEEP_LIMIT):
@@ -320,10 +324,16 @@ def _outcome(found: Filtered, meter: Meter, limits: Limits) -> Outcome:
     return Outcome.UNDECIDED if found.result.type is Type.BOOL else Outcome.GAP_OPEN
 
 
-def _closed(found: Quantity, limits: Limits) -> bool:
-    """Say whether bounds are as close as wanted, or as close as rounding lets them be."""
-    width = found.upper[0] - found.lower[0]
-    return bool(width <= ROUNDING) or limits.closed(found.lower[:1], found.upper[:1])
+def _closed(found: Quantity, meter: Meter) -> bool:
+    """Say whether bounds are as close as wanted, or as close as floats let them be."""
+    low, high = float(found.lower[0]), float(found.upper[0])
+    if low == high:  # also of infinities
+        return True
+    sizes = [np.abs(s.value[np.isfinite(s.value)]).max(initial=1.0) for s in meter.solutions]
+    relative = meter.limits.measure is Measure.RELATIVE
+    wanted = meter.limits.precision * (max(abs(low), abs(high)) if relative else 1.0)
+    width = high - low
+    return math.isfinite(width) and width <= max(wanted, ROUNDING * max(sizes, default=1.0))
 
 
 def _both(found: Filtered) -> Iterator[Quantity]:
@@ -340,9 +350,13 @@ def _bounded(meter: Meter, model: FactoredMDP) -> tuple[float, float]:
     return float(meter.bounded[0].lower[state]), float(meter.bounded[0].upper[state])
 
 
-def _finite(end: float, open_end: float) -> float | None:
-    """Return a bound, None for one that nobody proved."""
-    return None if end == open_end else float(end)
+def _touching(meter: Meter, model: FactoredMDP) -> bool:
+    """Say whether numbers are known so well that an undecided bound must be met exactly."""
+    for found in meter.bounded:
+        low, high = found.lower[model.initial], found.upper[model.initial]
+        if not np.all((low == high) | (high <= low + TOUCHING)):
+            return False
+    return True
 
 
 def _plain_value(found: Quantity, state: int) -> bool | int | float:

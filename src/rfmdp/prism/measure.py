@@ -28,6 +28,7 @@ from rfmdp.outer.settings import Limits, Measure
 from rfmdp.outer.solution import Solution, Status
 from rfmdp.prism import property_ast as tree
 from rfmdp.prism.ast import Expr, Literal, ModelType, Type
+from rfmdp.prism.certain import certain_states
 from rfmdp.prism.path import TRUE, NextFormula, NowFormula, UntilFormula, directions, normal
 from rfmdp.prism.quantity import Quantity, compare
 from rfmdp.prism.scope import model_type
@@ -120,6 +121,8 @@ class Meter:
                 asked, spec, inner=self.inner, outer=sharper, states=interest, warm=solution
             )
             found = self._quantity(solution, agent, nature, negated)
+        if bound is not None and float(_number(bound.value)) in (0.0, 1.0):
+            found = _sharpened(found, certain_states(asked, spec), negated)
         self.solutions.append(solution)
         if bound is None:
             return found
@@ -154,6 +157,21 @@ class Meter:
         open_ = ~compare_with(found, bound).known & interest
         known = solution.lower is not None and solution.upper is not None
         return bool(open_.any()) and known and solution.status is Status.CERTIFIED
+
+
+def _sharpened(
+    found: Quantity, certain: tuple[BoolArray, BoolArray] | None, negated: bool
+) -> Quantity:
+    """Return a probability with bounds that are 0 or 1 where it is known to be that."""
+    if certain is None:
+        return found
+    zero, one = reversed(certain) if negated else certain
+    return Quantity(
+        found.type,
+        np.where(one, 1.0, found.lower),
+        np.where(zero, 0.0, np.where(one, 1.0, found.value)),
+        np.where(zero, 0.0, found.upper),
+    )
 
 
 def compare_with(found: Quantity, bound: tree.Bound) -> Quantity:

@@ -1,0 +1,43 @@
+"""States whose probability within finitely many steps is exactly 0 or 1, found by the graph.
+
+Backward steps carry a rounding error, so bounds never show that a probability is exactly 1. That
+all successors have the value 1 does, without any arithmetic.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.objective import MAX, Spec
+from rfmdp.outer.problem import Form, pose
+from rfmdp.types import BoolArray
+
+
+def certain_states(model: FactoredMDP, spec: Spec) -> tuple[BoolArray, BoolArray] | None:
+    """Return states with value 0 and states with value 1, some if not all; None if unbounded.
+
+    Examples
+    --------
+    >>> from rfmdp.objective import MIN, Next
+    >>> model = FactoredMDP.from_rows([[([], [1])], [([], [1])]], [], labels={"b": [False, True]})
+    >>> zero, one = certain_states(model, Spec(Next("b"), MIN, MIN))
+    >>> one.tolist()
+    [True, True]
+    """
+    problem = pose(model, spec)
+    if problem.form is not Form.STEPS or problem.start is None or problem.reward.any():
+        return None
+    sets = []
+    for value in (0.0, 1.0):
+        # the agent reaches this value if one row has it, or only if all rows have it
+        one_is_enough = (problem.agent is MAX) == (value == 1.0)
+        join = np.logical_or if one_is_enough else np.logical_and
+        holds: BoolArray = problem.start == value
+        for step in problem.steps:
+            rows = np.logical_and.reduceat(holds[model.successors], model.successor_ptr[:-1])
+            holds = join.reduceat(rows, model.row_ptr[:-1])
+            holds = np.where(step.fixed, step.given == value, holds)
+        sets.append(holds)
+    zero, one = reversed(sets) if problem.flipped else sets
+    return zero, one
