@@ -163,7 +163,7 @@ def _optimistic(context: Context) -> IntArray:
     """Return the rows of the best policy with nature on the agent's side."""
     planner = context.planner
     agent = planner.problem.agent
-    context.value, rows = planner.plan(context.sets.marginals(), agent, context.value)
+    context.value, rows = planner.plan(context.sets, agent, context.value)
     return rows
 
 

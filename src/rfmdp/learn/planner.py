@@ -10,8 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from rfmdp.inner.bound import Bound, corners_of, inputs
-from rfmdp.inner.layout import Work, pack_rows, pack_sets
+from rfmdp.inner.layout import Sets, Work, pack_rows, pack_sets
+from rfmdp.kernels.oracle import FREE, LOWER, PLACE
 from rfmdp.kernels.sweep import choose
+from rfmdp.learn.store import SetStore
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MIN, Direction, Spec
 from rfmdp.outer.components import components
@@ -44,11 +46,16 @@ class Planner:
             self._levels = [np.concatenate(self._levels)]
         self._rows = [rows_of(structure.row_ptr, states) for states in self._levels]
         self.choice = structure.row_ptr[:-1].copy()
+        self._store: SetStore | None = None
+        self._store_sets: Sets | None = None
 
     def plan(
-        self, sets: Marginals, nature: Direction, warm: FloatArray | None = None
+        self, sets: Marginals | SetStore, nature: Direction, warm: FloatArray | None = None
     ) -> tuple[FloatArray, IntArray]:
-        """Return a value and rows (steps, S), the agent's best against (or with) nature."""
+        """Return a value and rows (steps, S), the agent's best against (or with) nature.
+
+        Of a store only the sets that changed since the last plan are packed again.
+        """
         self._load(sets)
         if self.problem.form is Form.STEPS:
             return self._backward(nature)
@@ -90,9 +97,16 @@ class Planner:
             value[:] = np.where(problem.terminal, 0.0, warm)
         return value
 
-    def _load(self, sets: Marginals) -> None:
-        none = np.zeros(len(sets) + 1, dtype=np.int64), np.empty(0)
-        self._bound.sets = pack_sets(sets, *none)
+    def _load(self, sets: Marginals | SetStore) -> None:
+        if isinstance(sets, Marginals):
+            self._bound.sets = _packed(sets)
+            return
+        stale = sets.changes()
+        if self._store is not sets or self._store_sets is None or not sets.boxes:
+            self._store, self._store_sets = sets, _packed(sets.marginals())
+        elif len(stale):
+            _repack(self._store_sets, sets, stale)
+        self._bound.sets = self._store_sets
 
     def _backup(
         self,
@@ -132,3 +146,23 @@ class Planner:
             choose(q, model.row_ptr, states, problem.agent.sign, 0.0, rule, value)
             value = np.where(step.fixed, step.given, value)
         return value, rules
+
+
+def _packed(sets: Marginals) -> Sets:
+    """Pack sets for the kernels, without vertices beside those that are stored."""
+    return pack_sets(sets, sets.corner_ptr, sets.corners)
+
+
+def _repack(packed: Sets, store: SetStore, which: IntArray) -> None:
+    """Write the boxes of some identifiers into packed sets, in the layout of `pack_sets`."""
+    head, data, _ = packed
+    pointers, entries = store.part(which)
+    sizes = np.diff(pointers)
+    place = head[which, PLACE]
+    lower = store.lower[entries]
+    data[place + FREE] = np.maximum(0.0, 1.0 - np.add.reduceat(lower, pointers[:-1]))
+    within = np.arange(len(entries)) - np.repeat(pointers[:-1], sizes)
+    at, step = np.repeat(place + LOWER, sizes) + within, np.repeat(sizes, sizes)
+    data[at] = lower
+    data[at + step] = store.upper[entries] - lower
+    data[at + 2 * step] = store.nominal[entries]

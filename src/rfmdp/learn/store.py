@@ -49,6 +49,7 @@ class SetStore:
         self.lower, self.upper = np.zeros(entries), np.ones(entries)
         self.radius = np.full(count, math.nan)
         self.tables: dict[int, FloatArray] = {}
+        self._changed: list[IntArray] = []
         self.refresh(np.zeros(entries, dtype=np.int64))
 
     def refresh(self, counts: IntArray, which: IntArray | None = None) -> int:
@@ -70,7 +71,8 @@ class SetStore:
             changed &= wanted
         stale = np.flatnonzero(changed)
         if len(stale):
-            pointers, entries = self._part(stale)
+            self._changed.append(stale)
+            pointers, entries = self.part(stale)
             self.counts[entries] = counts[entries]
             self.nominal[entries] = empirical(pointers, counts[entries])
             self._absorb(
@@ -78,9 +80,20 @@ class SetStore:
             )
         return len(stale)
 
+    def changes(self) -> IntArray:
+        """Return the identifiers whose sets changed since the last call."""
+        changed = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *self._changed]))
+        self._changed = []
+        return changed
+
+    @property
+    def boxes(self) -> bool:
+        """Whether all sets are boxes."""
+        return bool(np.all(self.kind == Kind.BOX))
+
     def marginals(self) -> Marginals:
         """Return the sets as marginals of a model."""
-        if np.all(self.kind == Kind.BOX):
+        if self.boxes:
             return Marginals.from_boxes(self.ptr, self.lower, self.upper, self.nominal)
         sizes = np.diff(self.ptr)
         kind = np.where(sizes == 1, Kind.SINGLETON, self.kind).astype(np.int8)
@@ -112,11 +125,12 @@ class SetStore:
         """Continue from a saved state."""
         for name in ("counts", "kind", "nominal", "lower", "upper", "radius"):
             setattr(self, name, np.array(state[name]))
+        self._changed = [np.arange(len(self.kind))]
         ends = np.cumsum(2 ** np.diff(self.ptr)[state["table_of"]])
         parts = np.split(state["tables"], ends[:-1]) if len(ends) else []
         self.tables = {int(j): p for j, p in zip(state["table_of"], parts, strict=True)}
 
-    def _part(self, which: IntArray) -> tuple[IntArray, IntArray]:
+    def part(self, which: IntArray) -> tuple[IntArray, IntArray]:
         """Return the pointers of some identifiers alone, and where their entries stand."""
         sizes = np.diff(self.ptr)[which]
         pointers = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -144,7 +158,7 @@ class SetStore:
             self._absorb_subsets(which, bounds)
 
     def _absorb_boxes(self, which: IntArray, bounds: BoxBounds) -> None:
-        pointers, entries = self._part(which)
+        pointers, entries = self.part(which)
         if self.floor > 0.0:
             several = np.repeat(np.diff(pointers) > 1, np.diff(pointers))
             lower = np.where(several, self.floor, 0.0)
@@ -158,7 +172,7 @@ class SetStore:
         self.nominal[entries] = np.where(inside, centre, bounds.member())
 
     def _absorb_l1(self, which: IntArray, bounds: L1Bounds) -> None:
-        _, entries = self._part(which)
+        _, entries = self.part(which)
         half = np.repeat(bounds.radius / 2.0, np.diff(bounds.outcome_ptr))
         self.kind[which], self.radius[which] = Kind.L1, bounds.radius
         self.lower[entries] = np.maximum(bounds.nominal - half, 0.0)
