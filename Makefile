@@ -20,5 +20,8 @@ test: lint
 test-all: lint
 	$(BIN)/pytest -q -n 2
 
+demo: $(VENV)/.ready
+	$(BIN)/python examples/demo.py -o demo
+
 clean:
 	rm -rf $(VENV) build dist
