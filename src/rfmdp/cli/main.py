@@ -82,6 +82,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         group = typer.main.get_command(app)
         code = group.main(args=arguments, prog_name="rfmdp", standalone_mode=False)
         sys.stdout.flush()
+        if code == INTERRUPTED:  # newer versions of typer turn Ctrl-C into this
+            raise KeyboardInterrupt
         return code if isinstance(code, int) else CERTIFIED
     except RfmdpError as error:
         complain(str(error))
@@ -91,8 +93,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         complain("interrupted; files are as they were, or complete.")
         return INTERRUPTED
     except BrokenPipeError:
-        # whoever read our output has left: say nothing, also not when Python flushes at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        leave_pipe()
         return BROKEN_PIPE
     except MemoryError:
         complain("the machine's memory is used up; try a smaller model.")
@@ -104,6 +105,11 @@ def complain(message: str, kind: str = "error") -> None:
     if not sys.stderr.isatty():
         message = message.partition("\n")[0]
     print(f"rfmdp: {kind}: {message}", file=sys.stderr)
+
+
+def leave_pipe() -> None:
+    """Say nothing more: whoever read our output has left, and Python flushes once more at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _usage(error: Any) -> str:

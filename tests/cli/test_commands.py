@@ -1,0 +1,110 @@
+"""The other commands, and the table of commands."""
+
+import subprocess
+import sys
+
+import pytest
+
+from rfmdp.cli.main import COMMANDS, run
+from rfmdp.cli.words import METHODS, inner_method
+from rfmdp.errors import ModelError
+
+
+def test_help_is_light():
+    """`rfmdp --help` imports neither the solver nor the parser."""
+    code = (
+        "import sys; sys.argv = ['rfmdp', '--help']\n"
+        "from rfmdp.cli.main import run\n"
+        "assert run() == 0\n"
+        "heavy = {'numba', 'scipy', 'lark', 'numpy', 'matplotlib'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+    assert "solve" in found.stdout
+
+
+def test_closed_pipe_is_quiet(folder):
+    """A reader that leaves early does not cause a traceback."""
+    text = "import sys; from rfmdp.cli.main import main; main()"
+    prop = "filter(printall, Pmax=? [ F<=1 x=3 ])"
+    words = f'"{sys.executable}" -c "{text}" solve m.prism --const N=3000 --prop "{prop}" | head -1'
+    found = subprocess.run(words, shell=True, capture_output=True, text=True, cwd=folder)
+    assert found.stderr == ""
+    assert found.stdout.startswith("model ")
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS])
+def test_every_command_has_help(name, capsys):
+    """A command whose module exists explains itself."""
+    from importlib.util import find_spec
+
+    if find_spec(COMMANDS[name]) is None:
+        pytest.skip("not there yet")
+    assert run([name, "--help"]) == 0
+    assert f"rfmdp {name}" in capsys.readouterr().out
+
+
+def test_version(capsys):
+    """The version is that of the package."""
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("rfmdp ")
+
+
+def test_check_prints_sizes_and_types(folder, capsys):
+    """The model is built and validated, properties are resolved."""
+    assert run(["check", "m.prism", "m.props", "--const", "N=3,k=2"]) == 0
+    out = capsys.readouterr().out
+    assert "states      4 (1 initial)" in out
+    assert "type        mdp" in out
+    assert "property    bool" in out
+    assert "well formed" in out
+
+
+def test_check_finds_bad_properties(folder, capsys):
+    """Each is told; the exit code is 1."""
+    argv = ["check", "m.prism", "--const", "N=3", "--prop", 'Pmax=? [ F "y" ]; Pmax=? [ F x=1 ]']
+    assert run(argv) == 1
+    captured = capsys.readouterr()
+    assert "unknown label" in captured.err
+    assert "property    double" in captured.out
+
+
+@pytest.mark.parametrize("target", ["out.drn", "out.tra", "out.rfmdp"])
+def test_convert_and_solve_again(target, folder, capsys):
+    """A model written in another format has the same values."""
+    assert run(["convert", "interval.prism", target]) == 0
+    assert target in capsys.readouterr().out
+    assert run(["solve", target, "--prop", 'Pmin=? [ F "goal" ]']) == 0
+    result = capsys.readouterr().out.splitlines()[-1]
+    assert float(result.removeprefix("Result: ")) == pytest.approx(0.2, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["convert", "m.prism", "m.xls", "--const", "N=3"], "must end in one of .drn, .tra"),
+        (["convert", "m.prism", "m.drn"], "found none for N"),
+        (["solve", "no.drn", "--prop", "x=1"], "no.drn"),
+        (["solve", "no.rfmdp", "--prop", "x=1"], "no.rfmdp"),
+        (["verify", "no.rfmdp"], "rfmdp: error: "),
+    ],
+)
+def test_errors(argv, message, folder, capsys):
+    """One line, exit code 1."""
+    assert run(argv) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert len(error.splitlines()) == 1
+
+
+@pytest.mark.parametrize("word", METHODS.split(", "))
+def test_words_of_methods(word):
+    """Every word that the help lists is a method, and the name begins as the word does."""
+    assert inner_method(word).name == word.partition(":")[0]
+
+
+def test_unknown_method():
+    """The message lists the words."""
+    with pytest.raises(ModelError, match="exact, vertices"):
+        inner_method("magic")

@@ -1,0 +1,258 @@
+"""`rfmdp solve`: argv to the API, exit codes, what is printed and written."""
+
+import csv
+import json
+
+import pytest
+
+from rfmdp import __version__
+from rfmdp.cli import asking
+from rfmdp.cli.main import run
+from rfmdp.prism.answer import Answer, Outcome
+from rfmdp.prism.ast import Type
+
+FIELDS = [
+    "property", "method", "status", "value", "lower", "upper", "precision", "states", "rows",
+    "transitions", "marginals", "seconds_build", "seconds_solve", "version",
+]  # fmt: skip
+
+
+def results(text):
+    return [line.removeprefix("Result: ") for line in text.splitlines() if "Result: " in line]
+
+
+def test_a_property_file(folder, capsys):
+    """Every property gives a table and a result line."""
+    assert run(["solve", "m.prism", "m.props", "--const", "N=3,k=3"]) == 0
+    reach, cost, sure = results(capsys.readouterr().out)
+    assert float(reach) == pytest.approx(0.53125)  # 1/4 + 3/4 (1/4 + 1/8)
+    assert float(cost) > 0
+    assert sure == "true"
+
+
+@pytest.mark.parametrize(
+    ("prop", "result"),
+    [
+        ("1", "0.25"),
+        ("reach", "0.25"),
+        ("3", "true"),
+        ("sure", "true"),
+        ('Pmax=? [ F<=k+2 "top" ]', "0.53125"),
+        ('"sure" & P<1 [ F<=1 "top" ]', "true"),
+        ("filter(max, x)", "3"),
+        ('filter(range, Pmin=? [ F "top" ])', "[1.0,1.0]"),
+        ('R{"moves"}max=? [ F x=3 & x=0 ]', "Infinity"),
+        ("P<=0 [ F x=3 ]", "false"),
+    ],
+)
+def test_choosing_a_property(prop, result, folder, capsys):
+    """--prop is a number, a name or a text that may use the file."""
+    assert run(["solve", "m.prism", "m.props", "--prop", prop, "--const", "N=3,k=1"]) == 0
+    (found,) = results(capsys.readouterr().out)
+    if result[0].isdigit() and result != "3":
+        assert float(found) == pytest.approx(float(result))
+    else:
+        assert found == result
+
+
+def test_json_is_one_object_per_property(folder, capsys):
+    """Nothing else on standard output; the fields are fixed."""
+    assert run(["solve", "m.prism", "m.props", "--const", "N=3,k=2", "--json"]) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [list(one) for one in found] == [FIELDS] * 3
+    assert found[0]["lower"] <= found[0]["value"] <= found[0]["upper"]
+    assert found[0]["status"] == "certified"
+    assert found[0]["version"] == __version__
+    assert found[2]["value"] is True
+    assert (found[0]["states"], found[0]["rows"]) == (4, 5)
+
+
+def test_a_property_that_fails_does_not_stop_the_others(folder, capsys):
+    """It gives an object with the error, and the exit code 1."""
+    text = 'Pmax=? [ F "nothing" ]; S=? [ x=1 ]; Pmax=? [ F x=3 ]'
+    assert run(["solve", "m.prism", "--prop", text, "--const", "N=3", "--json"]) == 1
+    captured = capsys.readouterr()
+    first, second, third = (json.loads(line) for line in captured.out.splitlines())
+    assert list(first) == list(second) == ["property", "error"]
+    assert "nothing" in first["error"]
+    assert "steady-state" in second["error"]
+    assert third["value"] == pytest.approx(1.0)
+    assert len(captured.err.splitlines()) == 2
+
+
+def test_infinite_values_are_valid_json(folder, capsys):
+    """Infinity is a string, since JSON has no such number."""
+    args = ["solve", "m.prism", "--const", "N=3", "--json"]
+    assert run([*args, "--prop", 'R{"moves"}max=? [ F x=3 & x=0 ]']) == 0
+    found = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert (found["value"], found["lower"], found["upper"]) == ("Infinity",) * 3
+
+
+def test_not_certified_is_exit_code_2(folder, capsys):
+    """A one-sided method leaves a side open and says so."""
+    args = ["solve", "interval.prism", "--prop", 'Pmaxmin=? [ F "goal" ]', "--inner", "interval"]
+    code = run([*args, "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["method"] == "interval"
+    assert found["value"] == pytest.approx(0.2)
+    assert code == (0 if found["status"] == "certified" else 2)
+    assert found["upper"] is None or found["status"] == "certified"
+
+
+def test_undecided_threshold(folder, capsys):
+    """The likely answer is printed as no more than that; the record has none."""
+    args = ["solve", "m.prism", "--const", "N=3", "--prop", "Pmax>=0.25 [ X x=3 ]"]
+    assert run(args) == 2
+    assert results(capsys.readouterr().out)[0].startswith("true (not proven")
+    assert run([*args, "--json"]) == 2
+    found = json.loads(capsys.readouterr().out)
+    assert (found["value"], found["status"]) == (None, "undecided")
+
+
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [
+        (["--radius", "0.1"], 0.15),
+        (["--radius", "0.1", "--floor", "0.2"], 0.2),
+        (["--set", "linf:0.1"], 0.15),
+        (["--set", "l1:0.1"], 0.2),
+        (["--set", "lp1:0.1"], 0.2),
+        (["--radius-of", "jump=0.05"], 0.2),
+        (["--radius-of", "m=0.05"], 0.2),
+        (["--radius", "0.1", "--radius-of", "jump=0.2"], 0.05),
+        (["--radius", "0.1", "--nominal"], 0.15),
+        ([], 0.25),
+    ],
+)
+def test_uncertainty_around_a_nominal_model(words, value, folder, capsys):
+    """Radii for all, by norm, by module and by action."""
+    args = ["solve", "m.prism", "--const", "N=3", "--prop", "Pmaxmin=? [ X x=3 ]"]
+    assert run([*args, *words]) == 0
+    assert float(results(capsys.readouterr().out)[0]) == pytest.approx(value, abs=1e-6)
+
+
+def test_nominal_drops_intervals(folder, capsys):
+    """The way back: the centre of an interval model."""
+    args = ["solve", "interval.prism", "--prop", 'P=? [ F "goal" ]', "--nominal"]
+    assert run(args) == 0
+    assert float(results(capsys.readouterr().out)[0]) == pytest.approx(0.3, abs=0.1)
+
+
+def test_nature_is_named(folder, capsys):
+    """The table says what was assumed about nature."""
+    assert run(["solve", "interval.prism", "--prop", 'Pmax=? [ F "goal" ]']) == 0
+    assert "nature    max" in capsys.readouterr().out
+
+
+def test_policy_file(folder, capsys):
+    """One line per state; per step and state if the policy depends on time."""
+    args = ["solve", "m.prism", "--const", "N=3", "--export-policy", "p.csv"]
+    assert run([*args, "--prop", "Pmax=? [ F<=2 x=3 ]"]) == 0
+    table = list(csv.DictReader((folder / "p.csv").read_text().splitlines()))
+    assert list(table[0]) == ["x", "step", "action"]
+    assert len(table) == 2 * 4
+    assert next(row["action"] for row in table if (row["x"], row["step"]) == ("0", "1")) == "jump"
+    assert run([*args, "--prop", "Pmax=? [ F x=3 ]"]) == 0
+    table = list(csv.DictReader((folder / "p.csv").read_text().splitlines()))
+    assert list(table[0]) == ["x", "action"]
+    assert len(table) == 4
+    assert [path.name for path in folder.iterdir() if path.name.endswith(".part")] == []
+
+
+def test_record_file(folder, capsys):
+    """-o with .json writes what --json prints."""
+    args = ["solve", "m.prism", "--const", "N=3", "--prop", "Pmax=? [ X x=3 ]", "-o", "r.json"]
+    assert run(args) == 0
+    assert list(json.loads((folder / "r.json").read_text())) == FIELDS
+
+
+def test_warnings_of_the_model_go_to_standard_error(folder, capsys):
+    """Deadlocks are told, not only fixed."""
+    assert run(["solve", "dead.prism", "--prop", "Pmax=? [ F x=1 ]", "--json"]) == 0
+    captured = capsys.readouterr()
+    assert "deadlock" in captured.err
+    assert len(captured.out.splitlines()) == 1
+
+
+ERRORS = [
+    (["solve", "none.prism", "--prop", "x=1"], "none.prism: the file cannot be read"),
+    (["solve", "nothing", "--prop", "x=1"], "nothing: there is no such file"),
+    (["solve", "bad.prism", "--prop", "x=1"], "bad.prism:4:"),
+    (["solve", "m.prism"], "A property is needed"),
+    (["solve", "m.prism", "none.props"], "none.props: the file cannot be read"),
+    (["solve", "m.prism", "Pmax=? [ F x=1 ]"], "--prop"),
+    (["solve", "m.prism", "--prop", "x=1"], "found none for N; give N=..."),
+    (["solve", "m.prism", "--const", "N=3", "--prop", "Pmax=? [ F y=1 ]"], "unknown name 'y'"),
+    (["solve", "m.prism", "--const", "N=3", "--prop", 'Pmax=? [ F "y" ]'], "unknown label"),
+    (["solve", "m.prism", "--const", "N=3", "--prop", "Pmax=? [ F x=1"], "--prop:1:"),
+    (["solve", "m.prism", "--const", "N=3", "--prop", "P=? [ F x=1 ]"], "must say min or max"),
+    (["solve", "m.prism", "--const", "N=3", "--prop", "2"], "--prop: a number must be in 1..0"),
+    (["solve", "m.prism", "--const", "N", "--prop", "x=1"], "--const must be NAME=VALUE"),
+    (["solve", "m.prism", "--const", "N=1:3", "--prop", "x=1"], "must be one value"),
+    (["solve", "m.prism", "--const", "N=a", "--prop", "x=1"], "must be a number"),
+    (["solve", "m.prism", "--const", "N=3,M=1", "--prop", "x=1"], "no such constant"),
+    (["solve", "m.prism", "--inner", "magic", "--prop", "x=1"], "--inner must be one of exact"),
+    (["solve", "m.prism", "--precision", "0", "--prop", "x=1"], "precision must be > 0"),
+    (["solve", "m.prism", "--timeout", "-1", "--prop", "x=1"], "must be positive"),
+    (["solve", "m.prism", "--set", "l0:1", "--const", "N=3", "--prop", "x=1"], "--set must be"),
+    (["solve", "m.prism", "--radius-of", "y=1", "--const", "N=3", "--prop", "x=1"],
+     "must be a module or action of the model; it has: m, up"),
+    (["solve", "m.prism", "--radius", "-1", "--const", "N=3", "--prop", "x=1"], ">= 0"),
+    (["solve", "m.prism", "--floor", "0.1", "--const", "N=3", "--prop", "x=1"], "--floor must go"),
+    (["solve", "interval.prism", "--radius", "0.1", "--prop", "x=1"], "add --nominal"),
+    (["solve", "m.prism", "m.props", "--const", "N=3,k=1", "--export-policy", "p"], "found 3"),
+    (["solve", "m.prism", "--const", "N=3", "--prop", "x=1", "--export-policy", "p"],
+     "neither P nor R"),
+    (["solve", "m.prism", "--const", "N=3", "--prop", "Pmax=? [ F x=1 ]", "--export-policy",
+      "no/p.csv"], "cannot be written"),
+    (["solve", "m.prism", "--radius", "wide"], "--radius"),
+    (["solve", "m.prism", "--wrong"], "--wrong"),
+    (["solve"], "Missing argument"),
+    (["nonsense"], "No such command 'nonsense'"),
+    ([], "a command is needed"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("argv", "message"), ERRORS)
+def test_errors_are_one_line(argv, message, folder, capsys):
+    """Exit code 1 and one line on standard error that says what is wrong."""
+    assert run(argv) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert len(error.splitlines()) == 1
+    assert error.startswith("rfmdp: error: ")
+
+
+def test_argv_calls_the_api(folder, monkeypatch, capsys):
+    """What is asked for reaches `check` as objects."""
+    seen = {}
+
+    def fake(model, prop, *, inner, outer, constants):
+        seen.update(model=model, prop=prop.text, inner=inner, outer=outer, constants=constants)
+        return Answer(prop.text, Type.DOUBLE, 0.5, 0.5, 0.5, Outcome.CERTIFIED, "x", 1e-3, "")
+
+    monkeypatch.setattr(asking, "check", fake)
+    words = "--precision 0.001 --absolute --timeout 7 --inner mccormick:simplex --const N=3,k=2"
+    assert run(["solve", "m.prism", "m.props", "--prop", "reach", *words.split()]) == 0
+    assert seen["prop"] == 'Pmax=? [ F<=k "top" ]'
+    assert (seen["outer"].precision, seen["outer"].seconds) == (0.001, 7.0)
+    assert seen["outer"].measure.value == "absolute"
+    assert "SIMPLEX" in repr(seen["inner"])
+    assert seen["constants"] == {"N": "3", "k": "2"}
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, BrokenPipeError])
+def test_interruptions(kind, folder, monkeypatch, capfd):
+    """Ctrl-C is exit code 130 and leaves files alone; a closed pipe is quiet."""
+
+    def interrupted(*args, **kwargs):
+        raise kind
+
+    (folder / "p.csv").write_text("old")
+    monkeypatch.setattr(asking, "check", interrupted)
+    monkeypatch.setattr("rfmdp.cli.main.leave_pipe", lambda: None)
+    args = ["solve", "m.prism", "--const", "N=3", "--prop", "Pmax=? [ F x=1 ]"]
+    code = run([*args, "--export-policy", "p.csv"])
+    assert code == (130 if kind is KeyboardInterrupt else 141)
+    assert (folder / "p.csv").read_text() == "old"
+    assert bool(capfd.readouterr().err) is (kind is KeyboardInterrupt)
