@@ -24,7 +24,7 @@ from rfmdp.kernels.oracle import (
 )
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.types import AnyArray, FloatArray, IntArray, frozen
-from rfmdp.uncertainty.marginals import Marginals
+from rfmdp.uncertainty.marginals import Kind, Marginals
 
 Sets: TypeAlias = tuple[IntArray, FloatArray, FloatArray]  # head, data, corners
 Rows: TypeAlias = tuple[AnyArray, ...]  # see kernels.rows
@@ -36,9 +36,11 @@ def pack_sets(marginals: Marginals, corner_ptr: IntArray, corners: FloatArray) -
     count, sizes = len(marginals), marginals.sizes
     head = np.empty((count, 5), dtype=np.int64)
     head[:, KIND], head[:, SIZE] = marginals.kind, sizes
-    head[:, PLACE] = np.concatenate([[0], np.cumsum(LOWER + 3 * sizes)[:-1]]) if count else []
+    tables = marginals.kind == Kind.SUBSETS
+    lengths = LOWER + 3 * sizes + np.where(tables, np.diff(marginals.corner_ptr), 0)
+    head[:, PLACE] = np.concatenate([[0], np.cumsum(lengths)[:-1]]) if count else []
     head[:, CORNERS], head[:, CORNERS_END] = corner_ptr[:-1], corner_ptr[1:]
-    data = np.empty(int(np.sum(LOWER + 3 * sizes)))
+    data = np.empty(int(np.sum(lengths)))
     if count:
         lower_sum = np.add.reduceat(marginals.lower, marginals.outcome_ptr[:-1])
         data[head[:, PLACE] + FREE] = np.maximum(0.0, 1.0 - lower_sum)
@@ -49,6 +51,10 @@ def pack_sets(marginals: Marginals, corner_ptr: IntArray, corners: FloatArray) -
         data[place] = marginals.lower
         data[place + np.repeat(sizes, sizes)] = marginals.upper - marginals.lower
         data[place + 2 * np.repeat(sizes, sizes)] = marginals.nominal
+    for j in np.flatnonzero(tables):
+        begin, end = marginals.corner_ptr[j : j + 2]
+        at = head[j, PLACE] + LOWER + 3 * sizes[j]
+        data[at : at + end - begin] = marginals.corners[begin:end]
     return head, data, np.ascontiguousarray(corners)
 
 

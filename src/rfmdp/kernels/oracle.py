@@ -9,7 +9,8 @@ Sets come as three arrays (made by `inner.layout.pack_sets`), because a struct h
 that is not inlined costs a reference count per field:
 
 head     (M, 5) int64: kind, size d, place in `data`, begin and end in `corners`
-data     per marginal: free mass 1 - sum(lower), radius, exponent; lower, slack, nominal (d each)
+data     per marginal: free mass 1 - sum(lower), radius, exponent; lower, slack, nominal (d each);
+         of subset sets then the lower probabilities of all 2**d bitmasks
 corners  vertices, d numbers each: of every polytope, and of boxes where a solver branches on them
 
 `order` holds a permutation of 0..d-1 that is sorted in place. Handing the same array to the next
@@ -24,8 +25,9 @@ is none; without it most of this package would be compiled two to six times.
 import numpy as np
 
 from rfmdp.kernels.decorator import inline_kernel, kernel
+from rfmdp.kernels.statistical import choquet_minimum, kl_minimum
 
-SINGLETON, BOX, L1, LP, POLYTOPE = 0, 1, 2, 3, 4
+SINGLETON, BOX, L1, LP, POLYTOPE, KL, SUBSETS = 0, 1, 2, 3, 4, 5, 6
 KIND, SIZE, PLACE, CORNERS, CORNERS_END = 0, 1, 2, 3, 4  # columns of head
 FREE, RADIUS, EXPONENT, LOWER = 0, 1, 2, 3  # offsets in data; slack and nominal follow lower
 
@@ -152,6 +154,12 @@ def minimiser(head, data, corners, m, v, at, order, p):
         return total
     if kind == L1:
         return _l1(data, place, d, v, at, order, p)
+    if kind == KL:
+        n = place + LOWER + 2 * d
+        return kl_minimum(data[n : n + d], data[place + RADIUS], v[at : at + d], p[:d])
+    if kind == SUBSETS:
+        n = place + LOWER + 3 * d
+        return choquet_minimum(data[n : n + 2**d], v[at : at + d], order, p[:d])
     if kind == LP:
         return _lp(data, place, d, v, at, order, p)
     return _polytope(corners, head[m, CORNERS], head[m, CORNERS_END], d, v, at, p)

@@ -11,6 +11,7 @@ from rfmdp.learn.bounds import Bounds, BoxBounds, KLBounds, L1Bounds, MixedBound
 from rfmdp.learn.confidence import ConfidenceSet, Validity, empirical
 from rfmdp.types import AnyArray, FloatArray, IntArray
 from rfmdp.uncertainty.marginals import Kind, Marginals
+from rfmdp.uncertainty.statistical import kl_bounds
 
 
 class SetStore:
@@ -179,7 +180,20 @@ class SetStore:
         self.upper[entries] = np.minimum(bounds.nominal + half, 1.0)
 
     def _absorb_kl(self, which: IntArray, bounds: KLBounds) -> None:
-        raise UnsupportedError(f"{self.confidence.label}: not available in the loop yet.")
+        _, entries = self.part(which)
+        self.kind[which], self.radius[which] = Kind.KL, bounds.rho
+        radius = np.repeat(bounds.rho, np.diff(bounds.outcome_ptr))
+        self.lower[entries], self.upper[entries] = kl_bounds(bounds.nominal, radius)
 
     def _absorb_subsets(self, which: IntArray, bounds: SubsetBounds) -> None:
-        raise UnsupportedError(f"{self.confidence.label}: not available in the loop yet.")
+        if self.nested and all(int(j) in self.tables for j in which):
+            old = np.concatenate([self.tables[int(j)] for j in which])
+            bounds = bounds.intersect(SubsetBounds(bounds.outcome_ptr, bounds.mask_ptr, old))
+        self.kind[which] = Kind.SUBSETS
+        for i, j in enumerate(which.tolist()):
+            table = np.array(bounds.table(i))
+            part = slice(self.ptr[j], self.ptr[j + 1])
+            single = 1 << np.arange(part.stop - part.start)
+            self.tables[j] = table
+            self.lower[part] = table[single]
+            self.upper[part] = 1.0 - table[len(table) - 1 - single]

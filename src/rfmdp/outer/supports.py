@@ -49,7 +49,8 @@ class Supports:
 def supports(marginals: Marginals) -> Supports:
     """Return the families of supports of every marginal.
 
-    Exact for singletons, boxes, L1 balls and polytopes. Sums within 1e-12 of one, and distances
+    Exact for singletons, boxes, L1 balls, polytopes and KL balls (which can empty just what was
+    never seen). Sums within 1e-12 of one, and distances
     within 1e-12 of a radius, count as equal; any other positive bound counts as it stands.
 
     Raises
@@ -76,9 +77,11 @@ def supports(marginals: Marginals) -> Supports:
             "lower bounds, or split the marginal."
         )
     parts = [_rigid(marginals, possible, np.flatnonzero(~flexible))]
-    polytope = marginals.kind == Kind.POLYTOPE
-    parts.append(_enumerated(marginals, required, possible, np.flatnonzero(flexible & ~polytope)))
+    polytope, subsets = marginals.kind == Kind.POLYTOPE, marginals.kind == Kind.SUBSETS
+    plain = np.flatnonzero(flexible & ~polytope & ~subsets)
+    parts.append(_enumerated(marginals, required, possible, plain))
     parts.extend(_polytope(marginals, int(j)) for j in np.flatnonzero(flexible & polytope))
+    parts.extend(_subsets(marginals, int(j)) for j in np.flatnonzero(flexible & subsets))
     return _assemble(possible, flexible, parts)
 
 
@@ -156,7 +159,21 @@ def _polytope(marginals: Marginals, j: int) -> Part:
     size = int(marginals.sizes[j])
     corners = marginals.corners[marginals.corner_ptr[j] : marginals.corner_ptr[j + 1]]
     bits = (corners.reshape(-1, size) > 0.0) @ (1 << np.arange(size, dtype=np.int64))
-    masks = sorted({int(mask) for mask in bits})
+    return _families(j, size, sorted({int(mask) for mask in bits}))
+
+
+def _subsets(marginals: Marginals, j: int) -> Part:
+    """Return the supports of one subset set: whose complement has the lower probability 0.
+
+    Exact if the bounds are supermodular; else nature may be given supports it does not have.
+    """
+    table = marginals.corners[marginals.corner_ptr[j] : marginals.corner_ptr[j + 1]]
+    masks = np.flatnonzero(table[::-1] == 0.0)  # reversed: the complement of every mask
+    return _families(j, int(marginals.sizes[j]), masks.tolist())
+
+
+def _families(j: int, size: int, masks: list[int]) -> Part:
+    """Return the minimal sets of a list, and those minimal for some outcome."""
     minimal = _minimal(masks)
     wanted = set(minimal)
     for outcome in range(size):

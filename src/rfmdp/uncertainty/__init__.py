@@ -18,10 +18,12 @@ from rfmdp.uncertainty.sets import (
     Singleton,
     UncertaintySet,
 )
+from rfmdp.uncertainty.statistical_sets import KLBall, SubsetSet
 from rfmdp.uncertainty.vertices import box_vertices_bulk, count_vertices, vertices, vertices_bulk
 
 __all__ = [
     "Interval",
+    "KLBall",
     "Kind",
     "L1Ball",
     "LinfBall",
@@ -29,6 +31,7 @@ __all__ = [
     "Marginals",
     "Polytope",
     "Singleton",
+    "SubsetSet",
     "UncertaintySet",
     "bounds",
     "box_vertices_bulk",

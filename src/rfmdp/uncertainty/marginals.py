@@ -14,6 +14,7 @@ from enum import IntEnum
 
 import numpy as np
 
+import rfmdp.uncertainty.statistical  # noqa: F401  registers KL balls and subset sets
 from rfmdp.errors import ModelError
 from rfmdp.types import FloatArray, Int8Array, IntArray, frozen
 from rfmdp.uncertainty.bounds import bounds, nominal, tighten
@@ -27,6 +28,7 @@ from rfmdp.uncertainty.sets import (
     check_box,
     check_nominal,
 )
+from rfmdp.uncertainty.statistical_sets import KLBall, SubsetSet
 
 
 class Kind(IntEnum):
@@ -37,6 +39,8 @@ class Kind(IntEnum):
     L1 = 2
     LP = 3
     POLYTOPE = 4
+    KL = 5
+    SUBSETS = 6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,10 +57,10 @@ class Marginals:
     nominal: FloatArray  # (O,)
     lower: FloatArray  # (O,) attainable
     upper: FloatArray  # (O,) attainable
-    radius: FloatArray  # (M,) of Lp balls, nan elsewhere
+    radius: FloatArray  # (M,) of Lp and KL balls, nan elsewhere
     exponent: FloatArray  # (M,) of Lp balls, nan elsewhere
-    corner_ptr: IntArray  # (M + 1,) rows of `corners` are per marginal; polytopes only
-    corners: FloatArray  # (sum of V_j * X_j,), C order per marginal
+    corner_ptr: IntArray  # (M + 1,) parts of `corners` per marginal
+    corners: FloatArray  # of polytopes vertices (V_j * X_j,), of subset sets bounds (2**X_j,)
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
@@ -73,6 +77,11 @@ class Marginals:
             return LpBall(self.nominal[part], float(self.radius[j]), float(self.exponent[j]))
         if kind == Kind.SINGLETON:
             return Singleton(self.nominal[part])
+        if kind == Kind.KL:
+            return KLBall(self.nominal[part], float(self.radius[j]))
+        if kind == Kind.SUBSETS:
+            table = self.corners[self.corner_ptr[j] : self.corner_ptr[j + 1]]
+            return SubsetSet(table, self.nominal[part])
         if kind == Kind.POLYTOPE:
             corners = self.corners[self.corner_ptr[j] : self.corner_ptr[j + 1]]
             return Polytope(corners.reshape(-1, part.stop - part.start))
@@ -100,15 +109,16 @@ class Marginals:
             (nominal(s), nominal(s)) if kind is Kind.SINGLETON else end
             for s, kind, end in zip(sets, kinds, ends, strict=True)
         ]
-        corners = [s.vertices.ravel() if isinstance(s, Polytope) else np.empty(0) for s in sets]
+        corners = [_listed(s, kind) for s, kind in zip(sets, kinds, strict=True)]
         balls = [s if isinstance(s, LpBall) else None for s in sets]
+        radii = [s.radius if isinstance(s, LpBall | KLBall) else math.nan for s in sets]
         return Marginals(
             outcome_ptr=_pointers([s.size for s in sets]),
             kind=np.array(kinds, dtype=np.int8),
             nominal=_join([nominal(s) for s in sets]),
             lower=_join([low for low, _ in ends]),
             upper=_join([high for _, high in ends]),
-            radius=np.array([b.radius if b else math.nan for b in balls], dtype=np.float64),
+            radius=np.array(radii, dtype=np.float64),
             exponent=np.array([b.exponent if b else math.nan for b in balls], dtype=np.float64),
             corner_ptr=_pointers([len(c) for c in corners]),
             corners=_join(corners),
@@ -162,11 +172,20 @@ class Marginals:
         )
 
 
+def _listed(uset: UncertaintySet, kind: Kind) -> FloatArray:
+    """Return what a set keeps in `corners`."""
+    if isinstance(uset, Polytope):
+        return uset.vertices.ravel()
+    return uset.lower if kind is Kind.SUBSETS and isinstance(uset, SubsetSet) else np.empty(0)
+
+
 def _kind(uset: UncertaintySet, lower: FloatArray, upper: FloatArray) -> Kind:
     if isinstance(uset, Singleton) or np.array_equal(lower, upper):
         return Kind.SINGLETON
     if isinstance(uset, Polytope):
         return Kind.POLYTOPE
+    if isinstance(uset, KLBall | SubsetSet):
+        return Kind.KL if isinstance(uset, KLBall) else Kind.SUBSETS
     if isinstance(uset, LpBall):
         if uset.exponent == math.inf:
             return Kind.BOX

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
 from rfmdp.types import FloatArray, frozen
+from rfmdp.uncertainty.statistical_sets import KLBall, SubsetSet
 
 SUM_TOLERANCE = 1e-9
 
@@ -133,7 +134,7 @@ class Polytope:
         return Polytope(halfspace_vertices(_as_floats(matrix), _as_floats(bound)))
 
 
-UncertaintySet: TypeAlias = Singleton | Interval | LpBall | Polytope
+UncertaintySet: TypeAlias = Singleton | Interval | LpBall | Polytope | KLBall | SubsetSet
 
 
 def check_box(lower: FloatArray, upper: FloatArray, where: str = "Interval") -> None:

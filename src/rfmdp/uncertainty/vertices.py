@@ -141,7 +141,7 @@ def vertices_bulk(marginals: Marginals, which: IntArray) -> tuple[IntArray, Floa
     """Return the vertices of many marginals of any kind, laid out as by `box_vertices_bulk`.
 
     Sets of one kind and size are treated together, without a Python loop over marginals;
-    only polytopes are taken one by one.
+    only polytopes are taken one by one. KL balls and subset sets get no vertices.
     """
     which = np.asarray(which, dtype=np.int64)
     sizes, kinds = marginals.sizes[which], marginals.kind[which]
@@ -174,6 +174,8 @@ def _same_kind(
         return _box_points(marginals.lower[entries], marginals.upper[entries])
     if kind is Kind.L1:
         return _ball_points(marginals.nominal[entries], marginals.radius[which])
+    if kind in (Kind.KL, Kind.SUBSETS):  # not listed: solvers use their minimisers instead
+        return np.empty(0, dtype=np.int64), np.empty((0, size))
     if kind is Kind.LP:
         uset = marginals[int(which[0])]
         _require_finitely_many(uset, f"Marginal {which[0]}, an LpBall")
