@@ -15,8 +15,8 @@ from pathlib import Path
 import matplotlib as mpl
 from rich.console import Console
 
-from rfmdp.domains import domain, domain_spec
 from rfmdp.cli.output import written
+from rfmdp.domains import domain, domain_spec
 from rfmdp.inner import Exact, IntervalArithmetic, Sequential
 from rfmdp.learn.loop import learn
 from rfmdp.learn.methods import ANYTIME, PAPER_INTERVAL, PAPER_L1
