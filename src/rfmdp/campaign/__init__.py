@@ -1,0 +1,1 @@
+"""Many runs with records: the published tables and figures again."""

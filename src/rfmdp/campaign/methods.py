@@ -1,0 +1,61 @@
+"""The methods of the solving campaign, and where each is worth its time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rfmdp.errors import ModelError
+from rfmdp.inner import Exact, IntervalArithmetic, McCormick, Variant, VertexEnumeration
+from rfmdp.inner.protocol import Inner
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A column of the campaign.
+
+    column : the published column that it is compared with
+    left_out : domains that are not run unless asked for by name, with the reason
+    """
+
+    word: str
+    title: str
+    make: Callable[[], Inner]
+    column: str
+    left_out: dict[str, str]
+
+
+SLOW_LPS = {
+    "drone": "1.6 million LPs per sweep: about 15 minutes a sweep",
+    "frozen_lake": "204,310 LPs per sweep, 13 and more sweeps: about 20 minutes a run",
+    "sysadmin": "174,603 LPs with up to 2,000 variables: 10 to 20 minutes a run",
+}
+METHODS = (
+    Method("exact", "exact", Exact, "exact", {}),
+    Method("interval", "interval arithmetic", IntervalArithmetic, "interval", {}),
+    Method("vertices", "vertex enumeration", VertexEnumeration, "exact", {}),
+    Method("mccormick", "McCormick, marginalised", McCormick, "mccormick", SLOW_LPS),
+    Method(
+        "mccormick-simplex",
+        "McCormick, sum p = 1",
+        lambda: McCormick(Variant.SIMPLEX),
+        "mccormick",
+        SLOW_LPS,
+    ),
+    Method(
+        "mccormick-printed",
+        "McCormick, as printed",
+        lambda: McCormick(Variant.PRINTED),
+        "mccormick",
+        SLOW_LPS,
+    ),
+)
+BY_WORD = {method.word: method for method in METHODS}
+QUICK_METHODS = ("exact", "interval")
+
+
+def find_method(word: str) -> Method:
+    """Return a method by its word."""
+    if word not in BY_WORD:
+        raise ModelError(f"There is no method '{word}'; there are: {', '.join(BY_WORD)}.")
+    return BY_WORD[word]
