@@ -16,7 +16,7 @@ from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.inner.mccormick import McCormick
 from rfmdp.inner.protocol import Inner
 from rfmdp.inner.radius_sum import Composition, RadiusSum
-from rfmdp.learn.confidence import ClopperPearson, ConfidenceSet, Mixture, Weissman
+from rfmdp.learn.confidence import BySize, ClopperPearson, ConfidenceSet, Mixture, Weissman
 from rfmdp.learn.explore import Exploration, GapDirected, Optimistic
 from rfmdp.learn.identifiers import Granularity
 from rfmdp.learn.schedule import Doubling, Geometric, Schedule
@@ -83,6 +83,11 @@ ANYTIME_LOCAL = Method(
     "As `anytime`, with the identifiers of the published experiments.",
     granularity=Granularity.LOCAL,
 )
+ANYTIME_KL = Method(
+    "anytime-kl",
+    "As `anytime`, with KL balls for identifiers of four or more outcomes.",
+    confidence=BySize(),
+)
 GAP_DIRECTED = Method(
     "gap-directed",
     "As `anytime`, sampling where ignorance costs the guarantee most.",
@@ -101,7 +106,7 @@ METHODS: Mapping[str, Method] = {
     method.name: method
     for method in (
         PAPER_FLAT, PAPER_L1, PAPER_INTERVAL, PAPER_MCCORMICK, PAPER_MCCORMICK_LP,
-        ANYTIME, ANYTIME_LOCAL, GAP_DIRECTED, ROLLOUT,
+        ANYTIME, ANYTIME_LOCAL, ANYTIME_KL, GAP_DIRECTED, ROLLOUT,
     )
 }  # fmt: skip
 

@@ -1,0 +1,190 @@
+"""The run of `rfmdp learn`: one process per seed, live progress, tables, records, a plot."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from rfmdp.cli.models import default_properties, is_domain, open_model, spoken_warnings
+from rfmdp.cli.questions import own_constants, questions
+from rfmdp.cli.words import constants, inner_method
+from rfmdp.errors import ModelError
+from rfmdp.learn.domains import LENGTHS, LOCAL_STATES
+from rfmdp.learn.identifiers import LocalStates
+from rfmdp.learn.loop import learn
+from rfmdp.learn.methods import METHODS, find_method
+from rfmdp.learn.run import Point, Run
+from rfmdp.learn.schedule import LogSpaced
+from rfmdp.learn.stop import StopWhen
+
+LENGTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """The words of one `rfmdp learn`."""
+
+    model: str
+    file: str | None
+    wanted: tuple[str, ...]
+    const: tuple[str, ...]
+    method: str
+    inner: str | None
+    beta: float
+    trajectories: int
+    length: int | None
+    target: float | None
+    gap: float | None
+    timeout: float | None
+    seed: int
+    seeds: int
+    jobs: int | None
+    p_min: float | None
+    per_decade: int
+    json: bool
+    plot: str | None
+    output: str | None
+    resume: bool
+
+    def run(self) -> int:
+        """Learn with every seed, print the results and return the exit code."""
+        if self.method == "list":
+            print("\n".join(f"{name:20} {m.about}" for name, m in METHODS.items()))
+            return 0
+        find_method(self.method)  # a wrong word is known before the model is built
+        if self.inner is not None:
+            inner_method(self.inner)
+        if self.seeds < 1:
+            raise ModelError(f"--seeds must be at least 1, got {self.seeds}.")
+        if self.resume and self.output is None:
+            raise ModelError("--resume needs the run file: give it with -o FILE.")
+        runs = self._all()
+        for number, run in enumerate(runs):
+            self._print(run, self.seed + number)
+        if self.plot is not None:
+            from rfmdp.report.learning_plot import save_learning_curve
+
+            save_learning_curve({self.method: runs}, self.plot)
+        return 0
+
+    def _all(self) -> list[Run]:
+        """Return the runs of all seeds, side by side if there are several."""
+        tasks = [replace(self, seed=self.seed + i, output=self._file(i)) for i in range(self.seeds)]
+        if self.seeds == 1:
+            return [learn_one(tasks[0])]
+        jobs = min(self.jobs or os.cpu_count() or 1, self.seeds)
+        # one thread each: processes are the better use of the cores
+        os.environ["NUMBA_NUM_THREADS"] = "1"
+        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+            return list(pool.map(learn_one, tasks))
+
+    def _file(self, number: int) -> str | None:
+        if self.output is None or self.seeds == 1:
+            return self.output
+        path = Path(self.output)
+        return str(path.with_name(f"{path.stem}-{self.seed + number}{path.suffix}"))
+
+    def _print(self, run: Run, seed: int) -> None:
+        if self.json:
+            print(json.dumps(record(run, seed)))
+            return
+        print(f"seed {seed}: {run.stopped}")
+        print(f"{'trajectories':>12} {'guarantee':>11} {'true value':>11} {'bound':>11} replans")
+        for p in run.history:
+            print(
+                f"{p.trajectories:12d} {p.guarantee:11.6g} {p.performance:11.6g} "
+                f"{p.optimistic:11.6g} {p.replans:7d}"
+            )
+        print(run.statement())
+        print(f"Result: {run.guarantee}")
+
+
+def learn_one(task: Learning) -> Run:
+    """Build the model and learn with one seed."""
+    given = constants(task.const)
+    asked = questions(task.file, task.wanted) or default_properties(task.model)
+    if len(asked) != 1:
+        raise ModelError(f"Learning is for one property, found {len(asked)}; pick with --prop.")
+    name, local, length = _published(task)
+    if name is not None and not given:
+        given = {"instance": "learning"}
+    with spoken_warnings():
+        model = open_model(task.model, given, own_constants(asked))
+    return learn(
+        model,
+        asked[0].spec(),
+        find_method(task.method),
+        inner=None if task.inner is None else inner_method(task.inner),
+        beta=task.beta,
+        stop=StopWhen(
+            task.trajectories, guarantee=task.target, gap=task.gap, seconds=task.timeout or math.inf
+        ),
+        points=LogSpaced(task.per_decade),
+        length=task.length or length,
+        seed=task.seed,
+        local=local,
+        p_min=task.p_min,
+        progress=_progress(task),
+        file=task.output,
+        resume=task.resume,
+    )
+
+
+def _published(task: Learning) -> tuple[str | None, LocalStates, int]:
+    """Return the domain with a learning instance, if it is one, and its setup."""
+    if not is_domain(task.model):
+        return None, {}, LENGTH
+    from rfmdp.domains.table import find
+
+    name = find(task.model).name
+    if name not in LENGTHS:
+        return None, {}, LENGTH
+    return name, LOCAL_STATES[name], LENGTHS[name]
+
+
+def _progress(task: Learning) -> Callable[[Point], None] | None:
+    """Return what prints one line per evaluation on a terminal's standard error."""
+    if not sys.stderr.isatty():
+        return None
+
+    def show(point: Point) -> None:
+        rate = point.steps / max(point.seconds, 1e-9)
+        left = point.seconds * (task.trajectories / max(point.trajectories, 1) - 1.0)
+        print(
+            f"seed {task.seed}: {point.trajectories} trajectories, guarantee "
+            f"{point.guarantee:.5g}, true value {point.performance:.5g}, {rate:.3g} steps/s, "
+            f"at most {left:.0f} s left",
+            file=sys.stderr,
+        )
+
+    return show
+
+
+def record(run: Run, seed: int) -> dict[str, Any]:
+    """Return a run as one JSON object; infinities and nan are null."""
+    last = {k: _plain(v) for k, v in asdict(run.history[-1]).items()}
+    return {
+        "seed": seed,
+        **last,
+        "beta": run.beta,
+        "validity": run.validity,
+        "stopped": run.stopped,
+        "settings": run.settings,
+        "assumptions": list(run.assumptions),
+        "rollouts": [asdict(c) for c in run.rollouts],
+        "history": [{k: _plain(v) for k, v in asdict(p).items()} for p in run.history],
+    }
+
+
+def _plain(value: float) -> float | str | None:
+    if math.isnan(value):
+        return None
+    return value if math.isfinite(value) else str(value)

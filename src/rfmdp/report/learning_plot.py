@@ -1,0 +1,76 @@
+"""The learning curve: guarantee and true performance over trajectories, with a band over seeds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rfmdp.learn.run import Run
+from rfmdp.types import FloatArray
+
+
+def learning_curve(
+    methods: Mapping[str, Sequence[Run]], axes: Any = None, truth: float | None = None
+) -> Any:
+    """Draw mean curves of several methods; returns the axes.
+
+    Dashed: guarantees; solid: performance on the truth; bands: one standard deviation over the
+    seeds; dotted: best rollout certificates. Infinite values are left out.
+
+    Parameters
+    ----------
+    methods
+        Runs with different seeds, by the name of their method.
+    axes
+        Where to draw; a new figure by default.
+    truth
+        Optimal value, drawn as a line.
+    """
+    from matplotlib.figure import Figure
+
+    if axes is None:
+        axes = Figure(figsize=(6.4, 4.0), layout="constrained").subplots()
+    for number, (name, runs) in enumerate(methods.items()):
+        colour = f"C{number}"
+        for column, style in (("guarantee", "--"), ("performance", "-"), ("rollout", ":")):
+            where, mean, deviation = band(runs, column)
+            if not np.isfinite(mean).any():
+                continue
+            label = f"{name}, {column}"
+            axes.plot(where, mean, style, color=colour, label=label)
+            if len(runs) > 1:
+                axes.fill_between(
+                    where, mean - deviation, mean + deviation, color=colour, alpha=0.2, linewidth=0
+                )
+    if truth is not None:
+        axes.axhline(truth, color="0.5", linewidth=0.8, label="optimum")
+    axes.set_xscale("log")
+    axes.set_xlabel("trajectories")
+    axes.set_ylabel("value in the initial state")
+    axes.legend(fontsize="small")
+    return axes
+
+
+def band(runs: Sequence[Run], column: str) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return trajectories, mean and deviation of a column where all runs were evaluated."""
+    common = set.intersection(*({p.trajectories for p in run.history} for run in runs))
+    where = np.array(sorted(common), dtype=np.float64)
+    lines = []
+    for run in runs:
+        at = dict(zip(run.column("trajectories"), run.column(column), strict=True))
+        lines.append([at[x] for x in where])
+    values = np.array(lines, dtype=np.float64)
+    values[~np.isfinite(values)] = np.nan
+    return where, values.mean(axis=0), values.std(axis=0)
+
+
+def save_learning_curve(
+    methods: Mapping[str, Sequence[Run]],
+    path: str | os.PathLike[str],
+    truth: float | None = None,
+) -> None:
+    """Write the learning curve to a file; its ending says the format (png, pdf, svg)."""
+    learning_curve(methods, truth=truth).figure.savefig(path, dpi=150)
