@@ -36,6 +36,21 @@ endmodule
 label "goal" = x=1;
 """
 
+TWO = """
+imdp
+module a
+  x : [0..2];
+  [go] x=0 -> [0.4,0.6] : (x'=1) + [0.4,0.6] : (x'=2);
+  [go] x>0 -> true;
+endmodule
+module b
+  y : [0..2];
+  [go] y=0 -> [0.3,0.8] : (y'=1) + [0.2,0.7] : (y'=2);
+  [go] y>0 -> true;
+endmodule
+label "same" = x=y & x>0;
+"""
+
 MANY = "dtmc module m x : [0..3]; [] x<3 -> 0.5 : (x'=x+1) + 0.5 : (x'=0); [] x=3 -> true; "
 MANY += "endmodule init x<2 endinit"
 
@@ -247,13 +262,28 @@ def test_choices_need_a_direction(slippery):
         check(mdp, "P=? [ F x=1 ]")
 
 
-def test_one_sided_method_leaves_the_other_side_open(slippery):
-    """Interval arithmetic proves the guarantee; the other side is not made up."""
-    answer = check(slippery, 'Pmaxmin=? [ F "goal" ]', inner=IntervalArithmetic())
-    assert answer.value == pytest.approx(0.2)
+def test_one_sided_method_leaves_the_other_side_open():
+    """Interval arithmetic proves one side of two uncertain modules; the other is not made up."""
+    model = parse_prism(TWO)
+    inner = IntervalArithmetic()
+    answer = check(model, 'Pmin=? [ F "same" ]', inner=inner)
+    assert answer.value == pytest.approx(0.2)  # 0.4*0.3 + 0.4*0.2; the exact value is 0.44
     assert (answer.lower, answer.upper) == (answer.value, None)
     assert answer.status is Outcome.GAP_OPEN
-    assert check(slippery, 'Pmaxmin>0.1 [ F "goal" ]', inner=IntervalArithmetic()).value is True
+    assert check(model, 'P>0.1 [ F "same" ]', inner=inner).value is True
+    open_ = check(model, 'P>0.3 [ F "same" ]', inner=inner)
+    assert (open_.value, open_.likely, open_.status) == (None, False, Outcome.UNDECIDED)
+    assert check(model, 'P>0.3 [ F "same" ]').value is True
+    best = check(model, 'Pmax=? [ F "same" ]', inner=inner)
+    assert best.value == pytest.approx(0.8)  # not proven from below
+
+
+def test_methods_that_are_the_same_are_proven_from_both_sides(slippery, coin):
+    """With one uncertain marginal per row interval arithmetic is exact."""
+    answer = check(slippery, 'Pmaxmin=? [ F "goal" ]', inner=IntervalArithmetic())
+    assert answer.certified
+    assert answer.method == "exact"
+    assert check(coin, "P=? [ F P>=0.3 [ X x=3 ] ]", inner=IntervalArithmetic()).certified
 
 
 def test_several_initial_states():

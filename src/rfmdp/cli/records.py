@@ -40,10 +40,11 @@ def record(answer: Answer, model: FactoredMDP, method: str, build: float, solve:
 def lines(answer: Answer, method: str, seconds: float) -> Iterator[str]:
     """Give the table of one answer, its listing, and the line `Result: VALUE`."""
     ends = [shown(x) if x is not None else "not proven" for x in (answer.lower, answer.upper)]
+    same = "" if method.startswith(answer.method) else f" (here the same as {answer.method})"
     table = {
         "property": answer.text,
         "nature": answer.nature,
-        "method": f"{method}, precision {answer.precision:g}",
+        "method": f"{method}{same}, precision {answer.precision:g}",
         "bounds": f"[{ends[0]}, {ends[1]}]",
         "status": answer.status.value,
         "seconds": f"{seconds:.3f}",
@@ -71,7 +72,7 @@ def result(answer: Answer) -> str:
         return shown(answer.value)
     if answer.status is not Outcome.UNDECIDED or answer.likely is None:
         return "undecided"
-    return f"{shown(answer.likely)} (not proven: the threshold lies within the bounds)"
+    return f"{shown(answer.likely)} (not proven: the bounds do not decide it)"
 
 
 def shown(value: Value) -> str:

@@ -64,8 +64,8 @@ class Answer:
     value : the side that is guaranteed (lower if the agent maximises); a truth value only if
         bounds decide it, else None; the pair (least, largest) over several initial states
     lower, upper : proven bounds of the value, or of the number that a bound such as >= is about
-    likely : of an undecided truth value, what holds if the true number is the threshold itself;
-        None unless the bounds are very narrow
+    likely : of an undecided truth value, what holds if the true number is the threshold itself, or
+        if a one-sided method's number is the true one; None if the bounds are far apart
     nature : what was assumed about nature, in words
     listing : the states and values that a filter such as print lists
     """
@@ -287,7 +287,7 @@ def _answer(
         None if low == -np.inf else float(low),
         None if high == np.inf != low else float(high),
         _outcome(found, meter),
-        meter.inner.name if meter.inner is not None else "exact",
+        "exact" if meter.inner is None else meter.inner.name,
         limits.precision,
         nature_in_words(meter.kind, meter.natures),
         likely,
@@ -351,10 +351,11 @@ def _bounded(meter: Meter, model: FactoredMDP) -> tuple[float, float]:
 
 
 def _touching(meter: Meter, model: FactoredMDP) -> bool:
-    """Say whether numbers are known so well that an undecided bound must be met exactly."""
+    """Say whether an undecided bound is met exactly, or depends on what a method does not prove."""
     for found in meter.bounded:
         low, high = found.lower[model.initial], found.upper[model.initial]
-        if not np.all((low == high) | (high <= low + TOUCHING)):
+        one_sided = np.isneginf(low) | np.isposinf(high)
+        if not np.all((low == high) | (high <= low + TOUCHING) | one_sided):
             return False
     return True
 

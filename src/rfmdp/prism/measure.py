@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from rfmdp.inner.exact import Exact
 from rfmdp.inner.protocol import Inner
+from rfmdp.inner.radius_sum import RadiusSum
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.arrays import Rewards as RewardArrays
 from rfmdp.objective import (
@@ -31,10 +33,11 @@ from rfmdp.prism.ast import Expr, Literal, ModelType, Type
 from rfmdp.prism.certain import certain_states
 from rfmdp.prism.path import TRUE, NextFormula, NowFormula, UntilFormula, directions, normal
 from rfmdp.prism.quantity import Quantity, compare
-from rfmdp.prism.scope import model_type
+from rfmdp.prism.scope import is_uncertain, model_type
 from rfmdp.prism.source import Source
 from rfmdp.solve import solve
 from rfmdp.types import BoolArray, FloatArray
+from rfmdp.uncertainty.marginals import Kind
 
 SHARPER = 1e-12  # precision tried where a bound such as >= 0.5 is not decided
 
@@ -57,6 +60,7 @@ class Meter:
 
     def __post_init__(self) -> None:
         self.kind = model_type(self.model)
+        self.inner = _effective(self.model, self.inner)
 
     def probability(self, node: tree.Probability, decide: Decide, interest: BoolArray) -> Quantity:
         """Return a probability, or where it meets its bound."""
@@ -157,6 +161,19 @@ class Meter:
         open_ = ~compare_with(found, bound).known & interest
         known = solution.lower is not None and solution.upper is not None
         return bool(open_.any()) and known and solution.status is Status.CERTIFIED
+
+
+def _effective(model: FactoredMDP, inner: Inner | None) -> Inner:
+    """Return the method to use: where all methods are the same, the one that proves both sides.
+
+    They are where nature has no choice, and where no row has two uncertain marginals, all boxes.
+    """
+    known = not is_uncertain(model)
+    boxes = bool(np.all(np.isin(model.marginals.kind, (Kind.SINGLETON, Kind.BOX))))
+    single = bool(np.all(np.diff(model.marginal_ptr) <= 1))
+    if inner is None or known or (boxes and single and not isinstance(inner, RadiusSum)):
+        return Exact()
+    return inner
 
 
 def _sharpened(

@@ -3,7 +3,8 @@
 Numbers are float64, truth values bool; of a truth value, `lower` says where it surely holds and
 `upper` where it possibly does. Operators act on both ends, so that `1 - P=? [...]` is as proven
 as the probability in it. Where an operator would need the true number and the ends do not decide
-it, the ends stay open and `value` is what holds if the true number is the threshold itself.
+it, the ends stay open; `value` is then what holds if the true number is the threshold itself, or,
+where a side is not proven at all, what holds for the number that the method gives.
 """
 
 from __future__ import annotations
@@ -70,7 +71,10 @@ def compare(operator: str, left: Quantity, right: Quantity) -> Quantity:
         sure = left.known & right.known & (left.lower == right.lower)
         possible = (left.lower <= right.upper) & (right.lower <= left.upper)
     likely = possible if operator in ("<=", "=") else sure
-    return Quantity(Type.BOOL, sure, likely, possible)
+    ends = (left.lower, left.upper, right.lower, right.upper)
+    narrow = reduce(np.logical_and, (np.isfinite(end) for end in ends))
+    guess = {"<": np.less, "<=": np.less_equal, "=": np.equal}[operator](left.value, right.value)
+    return Quantity(Type.BOOL, sure, np.where(narrow | (sure == possible), likely, guess), possible)
 
 
 def combine(node: Expr, below: Sequence[Quantity]) -> Quantity:
