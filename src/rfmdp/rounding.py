@@ -10,9 +10,15 @@ below are generous on purpose: four ulps per term cost nothing in a gap of 1e-6.
 
 from __future__ import annotations
 
+import numpy as np
+
+from rfmdp.types import FloatArray, IntArray
+
 UNIT = 2.0**-53
 TERM = 8.0 * UNIT  # per term of a contraction, relative to the span
 SUM = 2.0 * UNIT  # of the final addition, relative to the result
+REWARD = 4.0 * UNIT  # of reward + discount * q, relative to both parts
+RESOLUTION = 2.0**-40  # of the largest value: a width that no precision asks to undercut
 
 
 def backup_margin(terms: int, span: float, magnitude: float) -> float:
@@ -35,3 +41,18 @@ def backup_margin(terms: int, span: float, magnitude: float) -> float:
     if span == 0.0:
         return 0.0
     return TERM * terms * span + SUM * magnitude
+
+
+def expectation_margin(terms: IntArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Return bounds of the float error of `reference + sum p * (value - reference)`, arrays.
+
+    `terms` products with values between `low` and `high`; 0 where all values are the same.
+    """
+    magnitude = np.maximum(np.abs(low), np.abs(high))
+    error = TERM * terms * (high - low) + SUM * magnitude
+    return np.where(high > low, error, 0.0)
+
+
+def reward_margin(reward: FloatArray, rest: FloatArray) -> FloatArray:
+    """Return bounds of the float error of reward + rest, `rest` a rounded product."""
+    return REWARD * (np.abs(reward) + np.abs(rest))

@@ -16,12 +16,13 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.restrict import restrict
 from rfmdp.model.validate import validate
 from rfmdp.objective import MAX, Direction, Spec, States
+from rfmdp.outer.horizon import Backward
 from rfmdp.outer.operator import Operator
 from rfmdp.outer.problem import Form, Problem, pose, where
 from rfmdp.outer.settings import Clock, LimitReached, Limits
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
 from rfmdp.outer.unbounded import Raw, settle, solve_discounted, solve_unbounded
-from rfmdp.types import BoolArray, FloatArray
+from rfmdp.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from rfmdp.prism.property import Property
@@ -83,12 +84,7 @@ def solve(
     raw = _run(problem, operator, limits, clock, where(model, states), guess)
     stats.seconds["solve"] = time.perf_counter() - started - stats.seconds["prepare"]
     stats.rows_branched, stats.nodes = prepared.stats.branched, prepared.stats.nodes
-    if problem.flipped:
-        raw = _turn(raw)
-    return Solution(
-        model, asked, method.name, raw.status, raw.lower, raw.upper, raw.value,
-        Policy(raw.rows), limits.precision, stats,
-    )  # fmt: skip
+    return _dress(problem, asked, method, raw, limits, stats)
 
 
 def _run(
@@ -106,62 +102,78 @@ def _run(
     if problem.form is Form.DISCOUNTED:
         return solve_discounted(problem, operator, limits, clock, interest, warm)
     raw = solve_unbounded(problem, operator, limits, clock, interest, warm)
-    return _prefix(problem, operator, limits, interest, raw) if problem.steps else raw
+    return _prefix(problem, operator, limits, clock, interest, raw) if problem.steps else raw
 
 
 def _backward(
-    problem: Problem, operator: Operator, limits: Limits, clock: Clock, interest: BoolArray
+    problem: Problem,
+    operator: Operator,
+    limits: Limits,
+    clock: Clock,
+    interest: BoolArray,
+    policy: IntArray | None = None,
 ) -> Raw:
-    from rfmdp.outer.horizon import Backward
-
+    """Solve a finite horizon: once for both sides, or side by side if that is too coarse."""
     assert problem.start is not None  # a STEPS problem is posed with one
+    backward, status = Backward(problem, operator, clock), Status.CERTIFIED
+    scale = float(problem.probability)
     try:
-        value, error, rules = Backward(problem, operator, clock).run(
-            problem.start, 0.0, problem.steps
-        )
-    except LimitReached as reached:
-        status = Status.TIME_LIMIT if reached.timed_out else Status.SWEEP_LIMIT
-        rules = problem.model.row_ptr[:-1][None, :].copy()
-        unknown = np.full(problem.model.states, np.inf)
-        middle = np.zeros(problem.model.states)
-        return settle(problem, operator, limits, interest, -unknown, unknown, middle, rules, status)
-    lower, upper = value - error, value + error
-    if not problem.reward.any() and problem.start.min() >= 0.0 and problem.start.max() <= 1.0:
-        lower, upper = np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
-    return settle(problem, operator, limits, interest, lower, upper, value, rules, Status.CERTIFIED)
+        backward.run(problem.start, policy)
+        value, rules = backward.value, backward.rules.copy()
+        lower, upper = value - backward.error, value + backward.error
+        both = operator.inner.proves == Side.BOTH
+        if both and not limits.closed(lower, upper, interest, scale):
+            lower = np.maximum(lower, backward.run_side(problem.start, -1.0, policy))
+            upper = np.minimum(upper, backward.run_side(problem.start, 1.0, policy))
+    except (LimitReached, KeyboardInterrupt) as stop:
+        status = stop.status if isinstance(stop, LimitReached) else Status.INTERRUPTED
+        lower, upper = backward.hull()
+        value, rules = np.clip(backward.value, lower, upper), backward.rules
+    chosen = rules if policy is None else policy
+    return settle(problem, operator, limits, interest, lower, upper, value, chosen, status)
 
 
 def _prefix(
-    problem: Problem, operator: Operator, limits: Limits, interest: BoolArray, raw: Raw
+    problem: Problem,
+    operator: Operator,
+    limits: Limits,
+    clock: Clock,
+    interest: BoolArray,
+    raw: Raw,
+    policy: IntArray | None = None,
 ) -> Raw:
     """Run the steps before an unbounded until (`U>=k`) on its bounds."""
-    from rfmdp.outer.horizon import Backward
+    model, status = problem.model, raw.status
+    operator.allowed = np.ones(model.rows, dtype=np.bool_)
+    lower, upper = np.zeros(model.states), np.ones(model.states)
+    backward = Backward(problem, operator, clock)
+    try:
+        if raw.lower is not None:
+            lower = backward.run_side(raw.lower, -1.0, policy)
+        if raw.upper is not None:
+            upper = backward.run_side(raw.upper, 1.0, policy)
+        if status is Status.GAP_OPEN:
+            status = Status.CERTIFIED  # the steps may have closed it
+    except (LimitReached, KeyboardInterrupt) as stop:
+        status = stop.status if isinstance(stop, LimitReached) else Status.INTERRUPTED
+    value = lower if raw.lower is not None else upper
+    rules = np.concatenate([backward.rules if policy is None else policy, raw.rows])
+    return settle(problem, operator, limits, interest, lower, upper, value, rules, status)
 
-    operator.allowed = np.ones(problem.model.rows, dtype=np.bool_)
-    ends = [raw.lower, raw.upper]
-    rules = raw.rows
-    for side, bound in enumerate(ends):
-        if bound is None:
-            continue
-        backward = Backward(problem, operator, Clock(Limits()))
-        value, error, rules = backward.run(bound, 0.0, problem.steps)
-        ends[side] = np.clip(value - error if side == 0 else value + error, 0.0, 1.0)
-    lower, upper = ends
-    value = lower if lower is not None else upper
-    assert value is not None  # every inner solver proves a side
-    missing = np.zeros(problem.model.states)
-    return settle(
-        problem, operator, limits, interest,
-        missing if lower is None else lower, missing if upper is None else upper,
-        value, np.concatenate([rules, raw.rows]), raw.status,
+
+def _dress(
+    problem: Problem, spec: Spec, inner: Inner, raw: Raw, limits: Limits, stats: Stats
+) -> Solution:
+    """Return a result as a `Solution`, turned back if the problem was the opposite one."""
+    lower, upper, value = raw.lower, raw.upper, raw.value
+    if problem.flipped:
+        lower = None if raw.upper is None else 1.0 - raw.upper
+        upper = None if raw.lower is None else 1.0 - raw.lower
+        value = 1.0 - raw.value
+    return Solution(
+        problem.model, spec, inner.name, raw.status, lower, upper, value, Policy(raw.rows),
+        limits.precision, stats,
     )  # fmt: skip
-
-
-def _turn(raw: Raw) -> Raw:
-    """Return one minus a result."""
-    lower = None if raw.upper is None else 1.0 - raw.upper
-    upper = None if raw.lower is None else 1.0 - raw.lower
-    return Raw(lower, upper, 1.0 - raw.value, raw.rows, raw.status)
 
 
 def evaluate(
@@ -172,14 +184,23 @@ def evaluate(
     nature: Direction | None = None,
     inner: Inner | None = None,
     outer: Limits | None = None,
+    states: States = "init",
 ) -> Solution:
     """Return certified bounds of the value of a given policy.
 
     Parameters
     ----------
+    policy
+        Stationary, or with one rule per step of the objective (and one more for what follows
+        the first steps of an unbounded until, as `solve` returns it).
     nature
         `MIN` or `MAX` picks the worst or best nature; by default the specification's. For the
         nominal value hand in `model.nominal()`.
+
+    Returns
+    -------
+    Solution
+        For a stationary policy that of the model with its rows only (`solution.model`).
 
     Raises
     ------
@@ -188,40 +209,31 @@ def evaluate(
     """
     wanted = replace(spec, nature=nature or spec.nature)
     if policy.stationary:
-        return solve(restrict(model, policy.rows[0]), wanted, inner=inner, outer=outer)
+        fixed = restrict(model, policy.rows[0])
+        return solve(fixed, wanted, inner=inner, outer=outer, states=states)
     problem = pose(model, wanted)
-    if problem.form is not Form.STEPS or len(problem.steps) != len(policy.rows):
+    rules = len(problem.steps) + (problem.form is not Form.STEPS)
+    if not problem.steps or rules != len(policy.rows):
         raise ModelError(
-            f"A policy of {len(policy.rows)} steps fits objectives of as many steps only; "
-            f"{type(spec.objective).__name__} has {len(problem.steps)}."
+            f"A policy of {len(policy.rows)} rules fits objectives with as many; "
+            f"{type(spec.objective).__name__} here has {rules}."
         )
-    return _evaluate_steps(model, policy, wanted, problem, inner or Exact(), outer or Limits())
-
-
-def _evaluate_steps(
-    model: FactoredMDP, policy: Policy, spec: Spec, problem: Problem, inner: Inner, limits: Limits
-) -> Solution:
-    """Backward steps with the rows of a time-dependent policy, one restricted model per rule."""
-    from rfmdp.outer.horizon import Backward
-
-    assert problem.start is not None
-    value, error, stats, clock = problem.start, 0.0, Stats(), Clock(limits)
-    prepared = inner.prepare(model, problem.nature)
-    operator = Operator(problem, prepared, stats)
-    for number, step in enumerate(problem.steps):
-        rows = policy.rows[len(policy.rows) - 1 - number]
-        operator.allowed = np.zeros(model.rows, dtype=np.bool_)
-        operator.allowed[rows] = True
-        value, error, _ = Backward(problem, operator, clock).run(value, error, (step,))
-    raw = settle(
-        problem, operator, limits, where(model, "init"), value - error, value + error, value,
-        policy.rows, Status.CERTIFIED,
-    )  # fmt: skip
-    raw = _turn(raw) if problem.flipped else raw
-    return Solution(
-        model, spec, inner.name, raw.status, raw.lower, raw.upper, raw.value, policy,
-        limits.precision, stats,
-    )  # fmt: skip
+    method, limits, stats = inner or Exact(), outer or Limits(), Stats()
+    operator = Operator(problem, method.prepare(model, problem.nature), stats)
+    clock, interest = Clock(limits), where(model, states)
+    if problem.form is Form.STEPS:
+        raw = _backward(problem, operator, limits, clock, interest, policy.rows)
+    else:
+        fixed = restrict(model, policy.rows[-1])
+        tail = Problem(
+            fixed, Form.REACH, problem.agent, problem.nature, problem.target, problem.stay,
+            np.zeros(fixed.rows),
+        )  # fmt: skip
+        below = Operator(tail, method.prepare(fixed, problem.nature), stats)
+        raw = solve_unbounded(tail, below, limits, clock, np.ones_like(interest), None)
+        raw.rows = policy.rows[-1:]
+        raw = _prefix(problem, operator, limits, clock, interest, raw, policy.rows[:-1])
+    return _dress(problem, wanted, method, raw, limits, stats)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +263,9 @@ def compare(
             solution = solve(model, spec, inner=inner, outer=outer)
         except RfmdpError as error:
             nothing = float("nan")
-            records.append(Comparison(inner.name, *[nothing] * 5, status=str(error)))
+            records.append(
+                Comparison(inner.name, nothing, nothing, nothing, nothing, nothing, str(error))
+            )
             continue
         bounds = solution.at_initial()
         value = bounds.lower if spec.agent is MAX else bounds.upper

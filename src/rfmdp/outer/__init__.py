@@ -1,0 +1,1 @@
+"""The outer loop: from a specification on a model to certified bounds."""

@@ -1,40 +1,65 @@
 """Bounds of unbounded objectives, each proven by an inductive check; see the table.
 
-form       lower L                                        upper U
-reach      maximisers fixed, L = 0 where the minimisers   U >= T(U)
-           can dodge the target, else L <= T_fixed(L)
-to target  L <= T(L)                                      minimisers fixed so that the target is
-                                                          reached almost surely, U >= T_fixed(U)
-total      maximisers fixed, L = 0 where the minimisers   U >= T(U)
-           can dodge all reward, else L <= T_fixed(L)
+form          lower L                          upper U
+reach, total  strict: L < T(L) where L > 0     loose: U >= T(U)
+to target     loose: L <= T(L)                 strict: U > T(U) where U is finite
 
-Why: the value is a least fixed point of T over [0, inf], so U >= T(U) >= 0 bounds it (Knaster
-and Tarski). With the maximisers fixed, the others cannot stay for ever among states where L > 0
-without reaching the target (or collecting for ever), so L <= T_fixed(L) unrolls to L <= value.
-With costs, L <= T(L) unrolls along every play that reaches the target, and the others cost
-infinitely much; and if the minimisers are fixed such that all plays reach it, U unrolls likewise.
-Everything is computed with margins for rounding, and structure is asked of the graph of the exact
-product, so the bounds hold for the exact robust value, whatever relaxation filled the rows.
+Why: reach and total are least fixed points of T over [0, inf], so a loose U bounds them (Knaster
+and Tarski). If L < T(L) where L > 0, then L <= g T(L) for some g < 1; unrolled n times, L is at
+most the value plus g^n max L. For rewards to a target, L <= T(L) unrolls along all plays that
+reach it, and the others cost infinitely much; and U > T(U) means that those who minimise have
+answers by which U falls in every step by some d > 0: the target is reached after at most U / d
+steps on average, and U unrolls likewise. A state may be equal instead if, by the graph, nature
+cannot help coming to a strict or terminal one from there: then a few steps together are strict.
 
-Candidates are the value plus or minus eps times the expected number of remaining steps w of
-the chain at hand: T(V + eps w) <= V + residual + eps P w, and P w = w - 1.
+On the side of the agent's guarantee, T is taken with its policy fixed: the policy is proven too.
+
+A loose bound must be constant where those on its side can linger (`lingering`); a strict one may
+be, if the policy walks to the way out. Candidates are the value plus or minus eps times w, the
+expected sum of values along the chain at hand: T(V + eps w) is about V + eps P w = V + eps (w - V).
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from rfmdp.inner.bound import successor_starts
 from rfmdp.inner.protocol import Side
 from rfmdp.kernels import sweep as kernels
-from rfmdp.objective import MAX, MIN, Direction
+from rfmdp.objective import MAX, MIN
+from rfmdp.outer.fixpoint import chain_solution
+from rfmdp.outer.image import Image
+from rfmdp.outer.lingering import (
+    Groups,
+    end_groups,
+    join,
+    no_groups,
+    row_choices,
+    vertex_choices,
+)  # fmt: skip
 from rfmdp.outer.operator import Operator
 from rfmdp.outer.problem import Form, Problem
-from rfmdp.outer.region import Region, finish_policy, open_rows
+from rfmdp.outer.region import Region, finish_policy
 from rfmdp.outer.settings import Clock
+from rfmdp.rounding import UNIT
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
-TRIES = 12
+TRIES = 10
+DIRECT = 3000  # chains up to this size that mix slowly are solved by elimination
+COARSE = 1e-3  # candidates farther than this share of the value prove nothing worth having
+
+
+@dataclass(slots=True, eq=False)
+class Plan:
+    """How to widen a value: the chain to follow and what is shared or fixed."""
+
+    side: float
+    rows: IntArray  # (S,) row of every state, perhaps another state's in a group
+    answers: FloatArray  # of the rows of the open states, concatenated
+    policy: IntArray | None  # (S,) if the agent is fixed
+    groups: Groups
 
 
 class Certifier:
@@ -42,219 +67,211 @@ class Certifier:
 
     def __init__(self, problem: Problem, region: Region, operator: Operator, clock: Clock) -> None:
         self.problem, self.region, self.operator, self.clock = problem, region, operator, clock
-        self.states = np.flatnonzero(region.open)
-        self.rows = open_rows(problem, region)
         self.model = problem.model
+        self.image = Image(problem, region, operator)
+        self.states = self.image.states
+        self.strict_side = 1.0 if problem.form is Form.TO_TARGET else -1.0
+        self.guarantee = -problem.agent.sign
 
-    def lower(self, value: FloatArray, choice: IntArray) -> FloatArray | None:
-        """Return a proven lower bound per state, or None if none was found."""
-        if not self.operator.inner.proves & Side.BELOW:
+    def proves(self, side: float) -> bool:
+        """Tell whether the inner solver can prove a side."""
+        return bool(self.operator.inner.proves & (Side.ABOVE if side > 0.0 else Side.BELOW))
+
+    def bound(self, value: FloatArray, choice: IntArray, side: float) -> FloatArray | None:
+        """Return a proven bound per state on a side (+1 upper), or None if none was found."""
+        if not self.proves(side):
             return None
-        return self._search(value, choice, -1.0)
-
-    def upper(self, value: FloatArray, choice: IntArray) -> FloatArray | None:
-        """Return a proven upper bound per state, or None if none was found."""
-        if not self.operator.inner.proves & Side.ABOVE:
+        plan = self.plan(value, choice, side)
+        if plan is None:
             return None
-        return self._search(value, choice, 1.0)
-
-    def _search(self, value: FloatArray, choice: IntArray, side: float) -> FloatArray | None:
-        """Widen the value by eps * steps until the inductive check holds."""
-        check = Check(self, value, choice, side)
-        steps = self._steps(choice, check.answers)
+        weight = self._weights(value)
+        steps = self._steps(plan, weight)
         if steps is None:
             return None
-        eps = check.first_eps(value)
+        eps = self._first_eps(value, plan, weight)
         for _ in range(TRIES):
-            bound = self._widen(value, side * eps * steps)
-            failing = check.failing(bound)
-            self.clock.tick("certify", float(np.max(eps * steps, initial=0.0)))
+            candidate = self._widen(value, plan, eps * steps)
+            failing = self.failing(candidate, plan)
+            self.clock.tick("certify", eps)
             if not failing.any():
-                return check.settle(bound)
-            if side * eps > 1e-3 * float(np.max(np.abs(value[self.states]), initial=1e-300)):
+                return self.settle(candidate)
+            if eps > COARSE:
                 return None
             eps *= 4.0
-            steps = self._lengthen(steps, choice, bound, failing)
+            steps = self._lengthen(steps, plan, candidate, weight)
         return None
 
-    def _widen(self, value: FloatArray, step: FloatArray) -> FloatArray:
-        """Return the candidate: value + step on open states, exact on groups and known states."""
+    def plan(self, value: FloatArray, choice: IntArray, side: float) -> Plan | None:
+        """Return how to widen the value on a side."""
+        policy = finish_policy(self.problem, self.region, choice)
+        fixed = policy if side == self.guarantee else None
+        respond = self.operator.inner.respond
+        if side == self.strict_side:
+            rows, groups = policy, no_groups(self.problem)
+            if fixed is not None and len(self.region.members):
+                rows, groups = choice, self.region.groups
+            return Plan(side, rows, respond(value, rows[self.states]), fixed, groups)
+        groups = self._groups(value, policy)
+        rows = choice.copy()
+        vertex = np.full(self.model.rows, -1, dtype=np.int64)
+        if groups.count and not self._exits(value, policy, groups, rows, vertex):
+            return None
+        answers = respond(value, rows[self.states])
+        self._leave(answers, rows[self.states], vertex)
+        return Plan(side, rows, answers, fixed, groups)
+
+    def _groups(self, value: FloatArray, policy: IntArray) -> Groups:
+        """Return where those who linger can stay, the others fixed."""
+        problem, region, image = self.problem, self.region, self.image
+        lingers = problem.agent is image.lingerer
+        flexible = region.graph.flexible
+        rows = image.open_rows if lingers else policy[self.states]
+        rows = rows[(problem.reward[rows] == 0.0) & region.finite_rows[rows]]
+        if not flexible[rows].any():
+            return region.groups if lingers else no_groups(problem)
+        rigid, bends = rows[~flexible[rows]], rows[flexible[rows]]
+        parts = [row_choices(problem, rigid)]
+        if image.nature_lingers:
+            wanted = np.zeros(self.model.rows, dtype=np.bool_)
+            wanted[bends] = True
+            parts.append(vertex_choices(image.faces, wanted))
+        else:
+            parts.append(row_choices(problem, bends, self.operator.inner.respond(value, bends)))
+        return end_groups(problem, join(parts), region.open)
+
+    def _exits(
+        self, value: FloatArray, policy: IntArray, groups: Groups, rows: IntArray, vertex: IntArray
+    ) -> bool:
+        """Let all states of a group follow the best way out of it, in place; False if none is.
+
+        `vertex[r]` becomes nature's vertex where nature has to decide to leave.
+        """
+        image, region = self.image, self.region
+        lingerer = image.lingerer
+        sign = lingerer.sign
+        self.operator.backup(value, image.open_rows)
+        q = self.operator.middle(image.open_rows)
+        q[groups.rows] = -sign * np.inf
+        if image.nature_lingers:
+            stays, leave, found = image.leaving(value, sign, groups)
+            listed = image.faces.rows[stays]
+            q[listed], vertex[listed] = leave[stays], found[stays]
+        q[~region.finite_rows] = -sign * np.inf
+        members = np.flatnonzero(groups.label >= 0)
+        best = np.zeros(self.model.states)
+        if self.problem.agent is lingerer:
+            rows[members] = self.model.row_ptr[members]
+            kernels.choose(q, self.model.row_ptr, members, sign, 0.0, rows, best)
+        else:
+            rows[members] = policy[members]
+            best[members] = q[policy[members]]
+        order = members[np.argsort(groups.label[members], kind="stable")]
+        pointers = np.concatenate([[0], np.cumsum(np.bincount(groups.label[members]))])
+        kernels.share_group(pointers, order, q, sign, rows, best)
+        return bool(np.isfinite(best[members]).all())
+
+    def _leave(self, answers: FloatArray, rows: IntArray, vertex: IntArray) -> None:
+        """Put the vertices that leave into nature's answers, in place."""
+        begin = successor_starts(self.model, rows)
+        for i in np.flatnonzero(vertex[rows] >= 0):
+            answers[begin[i] : begin[i + 1]] = self.image.faces.distribution(int(vertex[rows[i]]))
+
+    def _weights(self, value: FloatArray) -> FloatArray:
+        """Return what a step counts in every row: its state's value, so that eps is relative."""
+        size = np.abs(value)
+        floor = 1e-12 * float(np.max(size[self.states], initial=0.0))
+        return (size + max(floor, 1e-290))[self.image.row_states]
+
+    def _first_eps(self, value: FloatArray, plan: Plan, weight: FloatArray) -> float:
+        """Return the relative residual of the value on this side, the least eps that can work."""
+        image = self.image.of(self._widen(value, plan, 0.0 * value), plan.side, plan.policy,
+                              plan.groups)  # fmt: skip
+        gap = plan.side * (image - value[self.states])
+        gap = gap[np.isfinite(gap)] / weight[self.model.row_ptr[self.states]][np.isfinite(gap)]
+        return 2.0 * max(float(np.max(gap, initial=0.0)), 4.0 * UNIT)
+
+    def failing(self, candidate: FloatArray, plan: Plan) -> BoolArray:
+        """Return which open states fail the check of a candidate."""
+        here = candidate[self.states]
+        image = self.image.of(candidate, plan.side, plan.policy, plan.groups)
+        loose: BoolArray = plan.side * (image - here) > 0.0
+        if plan.side != self.strict_side or loose.any():
+            return loose
+        equal = here == image
+        if plan.side < 0.0:
+            equal &= here > 0.0
+        if plan.groups.count and plan.policy is not None and equal.any():
+            stuck = np.zeros(self.model.states, dtype=np.bool_)
+            stuck[self.states[equal]] = True
+            graph = self.region.graph.with_rows(plan.policy)
+            leaves = graph.positive(~stuck, agent=MAX, nature=MIN)
+            equal &= ~leaves[self.states]
+        return equal
+
+    def settle(self, candidate: FloatArray) -> FloatArray:
+        """Return the bound of all states, known values put back."""
+        return np.where(self.region.open, candidate, self.region.known)
+
+    def _widen(self, value: FloatArray, plan: Plan, step: FloatArray) -> FloatArray:
+        """Return the candidate: value and step on open states, equal within groups."""
         bound = value.copy()
-        bound[self.states] += step[self.states]
-        if self.problem.form is Form.REACH:
-            np.clip(bound, 0.0, 1.0, out=bound)
+        bound[self.states] += plan.side * step[self.states]
         np.maximum(bound, 0.0, out=bound)
-        region = self.region
-        for g in range(len(region.group_ptr) - 1):
-            group = region.members[region.group_ptr[g] : region.group_ptr[g + 1]]
-            bound[group] = bound[group].max()
+        if self.problem.form is Form.REACH:
+            np.minimum(bound, 1.0, out=bound)
+        if plan.groups.count:
+            members = np.flatnonzero(plan.groups.label >= 0)
+            label = plan.groups.label[members]
+            extreme = np.full(plan.groups.count, -plan.side * np.inf)
+            gather = np.maximum if plan.side > 0.0 else np.minimum
+            gather.at(extreme, label, bound[members])
+            bound[members] = extreme[label]
         return bound
 
-    def _steps(self, choice: IntArray, answers: FloatArray) -> FloatArray | None:
-        """Return the expected steps of the chain of policy and answers, None if endless."""
+    def _steps(self, plan: Plan, weight: FloatArray) -> FloatArray | None:
+        """Return the expected sum of weights along the chain of a plan, None if endless."""
         model, states = self.model, self.states
         steps = np.zeros(model.states)
-        ones = np.ones(model.rows)
-        begin = successor_starts(model, choice[states])
-        for _ in range(60):
+        begin = successor_starts(model, plan.rows[states])
+        arrays = (states, plan.rows, model.successor_ptr, model.successors, begin, plan.answers)
+        accuracy = 0.01 * float(np.max(weight[plan.rows[states]], initial=0.0))
+        for attempt in range(60):
             before = steps[states].copy()
-            done, change = kernels.evaluate_chain(
-                states, choice, model.successor_ptr, model.successors, begin, answers, ones, 1.0,
-                steps, 500, 0.01,
-            )  # fmt: skip
+            done, change = kernels.evaluate_chain(*arrays, weight, 1.0, steps, 500, accuracy)
             self.operator.stats.cheap_sweeps += done
-            if change <= 0.01:
+            if change <= accuracy:
                 return steps
-            # extrapolate the geometric tail, which only has to be about right
-            gain = steps[states] - before
-            if not np.isfinite(gain).all() or float(gain.max(initial=0.0)) > 1e13:
+            gain = float(np.max(steps[states] - before, initial=0.0))
+            if not np.isfinite(gain) or gain > 1e15 * accuracy:
                 return None
+            if attempt == 0 and len(states) <= DIRECT:
+                return self._direct_steps(plan, begin, weight)
+        return None
+
+    def _direct_steps(self, plan: Plan, begin: IntArray, weight: FloatArray) -> FloatArray | None:
+        """Return the same by elimination."""
+        steps = np.zeros(self.model.states)
+        found = chain_solution(
+            self.model, steps, plan.rows, self.states, begin, plan.answers, weight, 1.0
+        )
+        if found is None or not np.isfinite(found).all() or found.min(initial=0.0) < 0.0:
+            return None
+        steps[self.states] = found
         return steps
 
     def _lengthen(
-        self, steps: FloatArray, choice: IntArray, bound: FloatArray, failing: BoolArray
+        self, steps: FloatArray, plan: Plan, candidate: FloatArray, weight: FloatArray
     ) -> FloatArray:
         """Let the steps follow rows and answers that are best at the failing candidate."""
-        model, states = self.model, self.states
-        other = choice.copy()
-        value = bound.copy()
-        q = self.operator.middle(self.rows)
-        kernels.choose(q, model.row_ptr, states, self.operator.sign, 0.0, other, value)
-        region = self.region
-        if len(region.members):
-            kernels.share_group(
-                region.group_ptr, region.members, q, self.operator.sign, other, value
+        if plan.groups.count:
+            return steps
+        rows = plan.rows.copy()
+        if plan.policy is None:
+            ignored = candidate.copy()
+            q = self.operator.middle(self.image.open_rows)
+            kernels.choose(
+                q, self.model.row_ptr, self.states, self.operator.sign, 0.0, rows, ignored
             )
-        answers = self.operator.inner.respond(bound, other[states])
-        longer = self._steps(other, answers)
-        del failing
+        answers = self.operator.inner.respond(candidate, rows[self.states])
+        longer = self._steps(Plan(plan.side, rows, answers, plan.policy, plan.groups), weight)
         return steps if longer is None else np.maximum(steps, longer)
-
-
-class Check:
-    """One side's inductive check, with the strategies that it fixes."""
-
-    def __init__(
-        self, certifier: Certifier, value: FloatArray, choice: IntArray, side: float
-    ) -> None:
-        self.c = certifier
-        self.problem, self.side = certifier.problem, side
-        self.operator, self.model = certifier.operator, certifier.model
-        self.states = certifier.states
-        self.value = value
-        self.choice = choice
-        self.policy = finish_policy(self.problem, certifier.region, choice)
-        self.answers = self.operator.inner.respond(value, choice[self.states])
-        fixed = self._fixed_direction()
-        self.fix_agent = self.problem.agent is fixed
-        self.fix_nature = self.problem.nature is fixed
-        if self.fix_agent:
-            self.rows = self.policy[self.states]
-        else:
-            self.rows = certifier.rows
-        self.begin = successor_starts(self.model, self.rows)
-        self.fixed_answers = np.empty(0)
-        if self.fix_nature:
-            self.fixed_answers = self._fixed_answers(value)
-        self.blocked = self._structure()
-
-    def _fixed_direction(self) -> Direction | None:
-        """Return which players have to be fixed for this side, by the table."""
-        if self.problem.form is Form.TO_TARGET:
-            return MIN if self.side > 0.0 else None
-        return MAX if self.side < 0.0 else None
-
-    def _fixed_answers(self, value: FloatArray) -> FloatArray:
-        """Return nature's fixed distributions of the checked rows."""
-        answers = self.operator.inner.respond(value, self.rows)
-        # a stray ulp on an infinite state would count as a leak
-        answers[answers < 1e-15] = 0.0
-        return answers
-
-    def _structure(self) -> BoolArray:
-        """Return states whose bound must stay trivial because the structure does not hold."""
-        problem, graph = self.problem, self.c.region.graph
-        fixed = self._fixed_direction()
-        none = np.zeros(self.model.states, dtype=np.bool_)
-        if fixed is None:
-            return none
-        if self.fix_agent:
-            graph = graph.with_rows(self.policy)
-        if self.fix_nature:
-            graph = graph.with_support(self._support())
-        agent, nature = problem.agent, problem.nature
-        if problem.form is Form.REACH:
-            # states that the graph proved sure count as reached
-            target = problem.target | self.c.region.sure
-            return ~graph.positive(target, problem.stay, agent=agent, nature=nature)
-        if problem.form is Form.TOTAL:
-            return graph.zero_total(problem.reward > 0.0, agent=agent, nature=nature)
-        finite = graph.almost_sure(problem.target, agent=agent.opposite, nature=nature.opposite)
-        return ~finite
-
-    def _support(self) -> BoolArray:
-        """Return the transitions of the fixed nature; all of them in rows that are not checked."""
-        support = np.ones(self.model.transitions, dtype=np.bool_)
-        sizes = np.diff(self.begin)
-        starts = np.repeat(self.model.successor_ptr[self.rows], sizes)
-        within = np.arange(self.begin[-1]) - np.repeat(self.begin[:-1], sizes)
-        support[starts + within] = self.fixed_answers > 0.0
-        return support
-
-    def first_eps(self, value: FloatArray) -> float:
-        """Return the residual of the value on this side, the least eps that can work."""
-        gap = self.side * (self._image(value) - value[self.states])
-        scale = float(np.max(np.abs(value[self.states]), initial=0.0))
-        return 2.0 * max(float(np.max(gap, initial=0.0)), 4.0 * 2.0**-53 * scale)
-
-    def failing(self, bound: FloatArray) -> BoolArray:
-        """Return which open states fail the check at a candidate."""
-        given = self._given(bound)
-        image = self._image(given)
-        excess = self.side * (image - given[self.states])
-        bad: BoolArray = (excess > 0.0) & ~self.blocked[self.states]
-        return bad
-
-    def settle(self, bound: FloatArray) -> FloatArray:
-        """Return the bound of all states, known values put back."""
-        region = self.c.region
-        out = np.where(region.open, self._given(bound), region.known)
-        if self.problem.form is Form.TO_TARGET and self.side > 0.0:
-            out[self.blocked & region.open] = np.inf
-        return out
-
-    def _given(self, bound: FloatArray) -> FloatArray:
-        """Return the candidate with blocked states trivial."""
-        given = bound.copy()
-        if self.side < 0.0:
-            given[self.blocked & self.c.region.open] = 0.0
-        return given
-
-    def _image(self, value: FloatArray) -> FloatArray:
-        """Return T(value) on the open states: its proven upper or lower side, as checked."""
-        side = np.empty(self.model.rows)
-        if self.fix_nature:
-            below, above = self.operator.expectation(
-                value, self.rows, self.begin, self.fixed_answers
-            )
-            side[self.rows] = above if self.side > 0.0 else below
-        else:
-            self.operator.backup(value, self.rows)
-            source = self.operator.above if self.side > 0.0 else self.operator.below
-            side[self.rows] = source[self.rows]
-            self._clip(side, value)
-        if self.fix_agent:
-            return side[self.policy[self.states]]
-        if self.problem.agent is (MAX if self.side < 0.0 else MIN):
-            # one row is enough for the agent: those that must not be taken do not help
-            side = np.where(self.operator.allowed, side, -self.operator.sign * np.inf)
-        return self.operator.best(side, self.states)
-
-    def _clip(self, side: FloatArray, value: FloatArray) -> None:
-        """Without reward, a row's value lies between those of its successors, margins or not."""
-        free = self.rows[self.problem.reward[self.rows] == 0.0]
-        if not len(self.c.region.members) or not len(free):
-            return
-        low, high = np.empty(len(free)), np.empty(len(free))
-        kernels.row_span(free, self.model.successor_ptr, self.model.successors, value, low, high)
-        side[free] = np.clip(side[free], low, high)

@@ -15,6 +15,7 @@ from rfmdp.inner.bound import successor_starts
 from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.inner.protocol import PreparedInner
 from rfmdp.kernels import sweep as kernels
+from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.operator import Operator, rows_of
 from rfmdp.outer.problem import Problem
 from rfmdp.outer.region import Region
@@ -22,6 +23,8 @@ from rfmdp.outer.settings import Clock
 from rfmdp.types import FloatArray, IntArray
 
 DIRECT = 3000  # components up to this size whose chain mixes slowly are solved by elimination
+STALLED = 8  # sweeps without a smaller residual before another way is tried
+PATIENCE = 3000  # robust sweeps of one cyclic level per attempt
 BARRIER = 1e6  # infinite states count this many times the largest finite value while iterating
 
 
@@ -89,24 +92,46 @@ class Solver:
         return out
 
     def _cycle(self, guess: Iterate, states: IntArray, residual: float) -> float:
-        """Iterate one cyclic level; returns its last residual."""
-        last, stalled = np.inf, 0
-        while True:
+        """Iterate one cyclic level; returns its last residual.
+
+        Agent and nature change their minds at once, which is fast but may go round in circles. If
+        the residual does not fall, nature's best answer to the policy is found first; if even that
+        does not help, plain sweeps remain.
+        """
+        least, stalled = np.inf, 0
+        for sweep in range(PATIENCE):
             change = self._sweep(guess, states)
             scale = float(np.max(np.abs(guess.value[states]), initial=0.0))
             self.clock.tick("solve", change)
             floor = 64 * 2.0**-53 * scale
             if change <= max(residual * scale, floor):
                 return change
-            # evaluation speeds up while it helps; plain sweeps always converge
-            stalled = stalled + 1 if change > 0.9 * last else 0
-            last = change
-            if stalled < 8 or stalled % 16 == 0:
-                answers = self.operator.inner.respond(guess.value, guess.choice[states])
-                target = max(1e-3 * change, 0.1 * residual * scale, floor)
-                self._evaluate(guess, states, answers, self.problem.reward, 400, target)
-            elif stalled > 200 and change <= 1e3 * floor:
-                return change
+            stalled = 0 if change < 0.9 * least else stalled + 1
+            least = min(least, change)
+            target = max(1e-3 * change, 0.1 * residual * scale, floor)
+            if stalled < STALLED:
+                self._follow(guess, states, target)
+            elif stalled < 3 * STALLED:
+                self._answer(guess, states, target)
+            elif sweep > 200 and change <= 1e3 * floor:
+                break
+        return least
+
+    def _follow(self, guess: Iterate, states: IntArray, target: float) -> None:
+        """Evaluate the chain of policy and nature's answers."""
+        answers = self.operator.inner.respond(guess.value, guess.choice[states])
+        self._evaluate(guess, states, answers, self.problem.reward, 400, target)
+
+    def _answer(self, guess: Iterate, states: IntArray, target: float) -> None:
+        """Evaluate the policy against nature's best answer to it."""
+        rows = guess.choice[states]
+        for _ in range(STALLED):
+            self._follow(guess, states, target)
+            self.operator.backup(guess.value, rows)
+            q = self.operator.middle(rows)[rows]
+            change = float(np.max(np.abs(q - guess.value[states]), initial=0.0))
+            if change <= target:
+                return
 
     def _sweep(self, guess: Iterate, states: IntArray) -> float:
         """One robust backup of the states; returns the largest change of a value."""
@@ -148,7 +173,13 @@ class Solver:
         )  # fmt: skip
         self.operator.stats.cheap_sweeps += done
         if change > target and target > 0.0 and len(states) <= DIRECT:
-            solve_chain(self.problem, guess, states, begin, answers, reward)
+            solved = chain_solution(
+                model, guess.value, guess.choice, states, begin, answers, reward,
+                self.problem.discount,
+            )  # fmt: skip
+            # without a solution the sweeps go on without help
+            if solved is not None and np.isfinite(solved).all():
+                guess.value[states] = solved
 
     def _raise_barrier(self, guess: Iterate) -> None:
         """Keep infinite states far above all finite ones, so that nobody goes there."""
@@ -158,20 +189,24 @@ class Solver:
             guess.value[self._infinite] = BARRIER * (1.0 + float(finite.max()))
 
 
-def solve_chain(
-    problem: Problem,
-    guess: Iterate,
+def chain_solution(
+    model: FactoredMDP,
+    value: FloatArray,
+    choice: IntArray,
     states: IntArray,
     begin: IntArray,
     answers: FloatArray,
     reward: FloatArray,
-) -> None:
-    """Solve value = reward + discount * P value on the states by sparse elimination, in place."""
+    discount: float,
+) -> FloatArray | None:
+    """Solve x = reward + discount * P x on the states by sparse elimination; None if singular.
+
+    Other states keep their `value`.
+    """
     from scipy.sparse import csr_array, identity
     from scipy.sparse.linalg import splu
 
-    model = problem.model
-    rows = guess.choice[states]
+    rows = choice[states]
     sizes = np.diff(begin)
     within = np.arange(begin[-1]) - np.repeat(begin[:-1], sizes)
     successors = model.successors[np.repeat(model.successor_ptr[rows], sizes) + within]
@@ -181,14 +216,13 @@ def solve_chain(
     inside = target >= 0
     shape = (len(states), len(states))
     chain = csr_array((answers[inside], (source[inside], target[inside])), shape=shape)
-    leaving = np.where(inside, 0.0, answers * guess.value[successors])
-    right = reward[rows] + problem.discount * np.bincount(source, leaving, minlength=len(states))
+    leaving = np.where(inside, 0.0, answers * value[successors])
+    right = reward[rows] + discount * np.bincount(source, leaving, minlength=len(states))
     try:
-        solved = splu((identity(len(states)) - problem.discount * chain).tocsc()).solve(right)
-    except RuntimeError:  # singular: a trap of this chain; the sweeps go on without help
-        return
-    if np.isfinite(solved).all():
-        guess.value[states] = solved
+        solved: FloatArray = splu((identity(len(states)) - discount * chain).tocsc()).solve(right)
+    except RuntimeError:  # singular: a trap of this chain
+        return None
+    return solved
 
 
 def nominal_nature(problem: Problem) -> PreparedInner:

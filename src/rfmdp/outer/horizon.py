@@ -1,8 +1,10 @@
 """Finite horizons by backward steps.
 
 T does not expand: |T(V) - T(W)| <= discount * max |V - W|. So a computed step whose rows are known
-to half a width h carries its error on by E' = discount * E + h, and V +- E are proven bounds. A
-solver that proves one side only iterates that side, which stays a bound because T is monotone.
+to half a width h carries its error on by E' = discount * E + h, and V +- E are proven bounds. Where
+these are too far apart (tiny probabilities, say) both sides are iterated, each a bound because T is
+monotone; and states of probability 0 are then told by the graph. A solver that proves one side only
+iterates that side.
 """
 
 from __future__ import annotations
@@ -11,45 +13,107 @@ import numpy as np
 
 from rfmdp.inner.protocol import Side
 from rfmdp.kernels import sweep as kernels
+from rfmdp.objective import MAX
+from rfmdp.outer.graph import Graph
 from rfmdp.outer.operator import Operator
 from rfmdp.outer.problem import Problem, Step
 from rfmdp.outer.settings import Clock
 from rfmdp.rounding import UNIT
-from rfmdp.types import FloatArray, IntArray
+from rfmdp.types import BoolArray, FloatArray, IntArray
 
 
 class Backward:
-    """Runs backward steps on a value and its error."""
+    """Runs backward steps; `value`, `error` and `done` hold how far it came."""
 
     def __init__(self, problem: Problem, operator: Operator, clock: Clock) -> None:
         self.problem, self.operator, self.clock = problem, operator, clock
-        self.states = np.arange(problem.model.states)
-        self.rows = np.arange(problem.model.rows)
+        model = problem.model
+        self.states, self.rows = np.arange(model.states), np.arange(model.rows)
+        self.rules = np.tile(model.row_ptr[:-1], (max(len(problem.steps), 1), 1))
+        self.value, self.error, self.done = np.zeros(model.states), 0.0, 0
 
-    def run(
-        self, value: FloatArray, error: float, steps: tuple[Step, ...]
-    ) -> tuple[FloatArray, float, IntArray]:
-        """Return value, error and the policy (steps, S), first step first, after all steps."""
-        model = self.problem.model
-        rules = np.tile(model.row_ptr[:-1], (max(len(steps), 1), 1))
-        for number, step in enumerate(steps):
-            self.operator.backup(value, self.rows)
+    def run(self, start: FloatArray, policy: IntArray | None = None) -> None:
+        """Step back from `start`, with the agent's best rows or those of a policy (steps, S)."""
+        self.value, self.error, self.done = start, 0.0, 0
+        for step in self.problem.steps:
+            self._prepare(policy)
+            self.operator.backup(self.value, self.rows)
             q = self.operator.middle(self.rows)
-            error = self.problem.discount * error + half_width(self.operator, self.rows, q)
-            rule = rules[len(steps) - 1 - number]
-            value = np.empty(model.states)
-            kernels.choose(q, model.row_ptr, self.states, self.operator.sign, 0.0, rule, value)
-            value = np.where(step.fixed, step.given, value)
-            self.operator.stats.robust_sweeps += 1
-            if number + 1 < len(steps):
-                self.clock.tick("steps", error)
-        return value, error, rules
+            self.error = self.problem.discount * self.error + half_width(
+                self.operator, self.rows, q
+            )
+            self.value = self._take(q, step)
+            self._tick()
+
+    def run_side(
+        self, start: FloatArray, side: float, policy: IntArray | None = None
+    ) -> FloatArray:
+        """Return the bound of a side (+1 upper) after all steps."""
+        problem, operator = self.problem, self.operator
+        self.value, self.error, self.done = start, 0.0, 0
+        graph = Graph(problem.model) if problem.probability else None
+        zero = start == 0.0
+        for step in problem.steps:
+            self._prepare(policy)
+            operator.backup(self.value, self.rows)
+            q = operator.forbid(operator.above if side > 0.0 else operator.below, self.rows)
+            self.value = self._take(q, step)
+            if graph is not None:
+                zero = self._zero(graph, zero, step)
+                self.value = np.where(zero, 0.0, np.clip(self.value, 0.0, 1.0))
+            self._tick()
+        return self.value
+
+    def _prepare(self, policy: IntArray | None) -> None:
+        """Let the agent take all rows, or those of a policy at this step."""
+        if policy is not None:
+            self.operator.allowed = np.zeros(self.problem.model.rows, dtype=np.bool_)
+            self.operator.allowed[policy[len(policy) - 1 - self.done]] = True
+
+    def _take(self, q: FloatArray, step: Step) -> FloatArray:
+        """Return the value before a step, and note the rows chosen."""
+        value = np.empty(self.problem.model.states)
+        rule = self.rules[len(self.problem.steps) - 1 - self.done]
+        arrays = (q, self.problem.model.row_ptr, self.states, self.operator.sign, 0.0)
+        kernels.choose(*arrays, rule, value)
+        self.operator.stats.robust_sweeps += 1
+        return np.where(step.fixed, step.given, value)
+
+    def _zero(self, graph: Graph, zero: BoolArray, step: Step) -> BoolArray:
+        """Return where the probability before a step is 0, given where it is 0 after it."""
+        problem = self.problem
+        rows = graph.rows_must_stay(zero) if problem.nature is MAX else graph.rows_can_stay(zero)
+        combine = np.logical_and if problem.agent is MAX else np.logical_or
+        idle = ~self.operator.allowed if problem.agent is MAX else np.zeros_like(rows)
+        rows = (rows & self.operator.allowed) | idle
+        here: BoolArray = combine.reduceat(rows, problem.model.row_ptr[:-1])
+        return np.where(step.fixed, step.given == 0.0, here)
+
+    def _tick(self) -> None:
+        self.done += 1
+        if self.done < len(self.problem.steps):
+            self.clock.tick("steps", self.error)
+
+    def hull(self) -> tuple[FloatArray, FloatArray]:
+        """Return bounds after all steps from how far the last run came, by extremes alone."""
+        problem, size = self.problem, self.problem.model.states
+        low = float(np.min(self.value, initial=np.inf)) - self.error
+        high = float(np.max(self.value, initial=-np.inf)) + self.error
+        least, most = float(problem.reward.min()), float(problem.reward.max())
+        slack = 4.0 * UNIT
+        for step in problem.steps[self.done :]:
+            low, high = problem.discount * low + least, problem.discount * high + most
+            given = step.given[step.fixed]
+            low = min(low - slack * abs(low), float(np.min(given, initial=np.inf)))
+            high = max(high + slack * abs(high), float(np.max(given, initial=-np.inf)))
+        return np.full(size, low), np.full(size, high)
 
 
 def half_width(operator: Operator, rows: IntArray, q: FloatArray) -> float:
     """Return the largest distance of q from the true row value; 0 for a one-sided solver."""
     if operator.inner.proves != Side.BOTH or not len(rows):
         return 0.0
-    widths = 0.5 * (operator.above[rows] - operator.below[rows])
-    magnitude = float(np.max(np.abs(q[rows]), initial=0.0, where=np.isfinite(q[rows])))
-    return float(widths.max()) + 2.0 * UNIT * magnitude
+    chosen = rows[operator.allowed[rows]]
+    widths = 0.5 * (operator.above[chosen] - operator.below[chosen])
+    magnitude = float(np.max(np.abs(q[chosen]), initial=0.0))
+    return float(np.max(widths, initial=0.0)) * (1.0 + 4.0 * UNIT) + 2.0 * UNIT * magnitude

@@ -8,7 +8,7 @@ from rfmdp.inner.bound import successor_starts
 from rfmdp.inner.protocol import PreparedInner, Side
 from rfmdp.outer.problem import Problem
 from rfmdp.outer.solution import Stats
-from rfmdp.rounding import UNIT
+from rfmdp.rounding import reward_margin
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 
@@ -31,6 +31,11 @@ class Operator:
         self.allowed = np.ones(model.rows, dtype=np.bool_)
         self._plain = problem.discount == 1.0 and not problem.reward.any()
 
+    def pose(self, problem: Problem, allowed: BoolArray) -> None:
+        """Turn to another reward on the same model."""
+        self.problem, self.allowed = problem, allowed
+        self._plain = problem.discount == 1.0 and not problem.reward.any()
+
     def backup(self, value: FloatArray, rows: IntArray) -> None:
         """Fill `below[rows]` and `above[rows]` with bounds of reward + discount * q."""
         self.inner.backup(value, rows, self.below, self.above)
@@ -40,7 +45,7 @@ class Operator:
         reward, discount = self.problem.reward[rows], self.problem.discount
         for side, sense in ((self.below, -1.0), (self.above, 1.0)):
             q = discount * side[rows]
-            slack = 4.0 * UNIT * (np.abs(reward) + np.abs(q))
+            slack = reward_margin(reward, q)
             side[rows] = reward + q + np.where(np.isfinite(q), sense * slack, 0.0)
 
     def middle(self, rows: IntArray) -> FloatArray:
@@ -71,30 +76,6 @@ class Operator:
         """Return all rows of the listed states."""
         return rows_of(self.model.row_ptr, states)
 
-    def expectation(
-        self, value: FloatArray, rows: IntArray, begin: IntArray, probability: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return bounds of reward + discount * p.value for given distributions, rounding included."""
-        from rfmdp.kernels.sweep import expectation, row_span
-
-        model = self.model
-        out, low, high = (np.empty(len(rows)) for _ in range(3))
-        expectation(rows, model.successor_ptr, model.successors, begin, probability, value, out)
-        row_span(rows, model.successor_ptr, model.successors, value, low, high)
-        sizes = np.diff(begin)
-        margin = np.where(
-            high > low,
-            8.0 * UNIT * sizes * (high - low) + 2.0 * UNIT * np.maximum(np.abs(low), np.abs(high)),
-            0.0,
-        )
-        reward, discount = self.problem.reward[rows], self.problem.discount
-        q = discount * out
-        slack = 0.0 if self._plain else 4.0 * UNIT * (np.abs(reward) + np.abs(q))
-        # a mean lies between the extremes, whatever rounding did
-        below = np.maximum(discount * np.maximum(out - margin, low), -np.inf) + reward - slack
-        above = discount * np.minimum(out + margin, high) + reward + slack
-        return below, above
-
 
 def rows_of(row_ptr: IntArray, states: IntArray) -> IntArray:
     """Return all rows of the listed states, in their order."""
@@ -105,9 +86,4 @@ def rows_of(row_ptr: IntArray, states: IntArray) -> IntArray:
     return rows
 
 
-def barred_worst(q: FloatArray, allowed: BoolArray, sign: float) -> FloatArray:
-    """Return q with the rows that are not allowed made the worst."""
-    return np.where(allowed, q, -sign * np.inf)
-
-
-__all__ = ["Operator", "barred_worst", "rows_of", "successor_starts"]
+__all__ = ["Operator", "rows_of", "successor_starts"]

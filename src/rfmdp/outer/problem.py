@@ -68,6 +68,15 @@ class Problem:
     flipped: bool = False  # the answer is one minus the value
 
     @property
+    def probability(self) -> bool:
+        """Whether values are probabilities."""
+        if self.form is Form.REACH:
+            return True
+        if self.form is not Form.STEPS or self.start is None or self.reward.any():
+            return False
+        return bool(np.all((self.start >= 0.0) & (self.start <= 1.0)))
+
+    @property
     def terminal(self) -> BoolArray:
         """States whose value is known without looking at their rows."""
         return self.target | ~self.stay

@@ -15,6 +15,7 @@ import numpy as np
 from rfmdp.objective import MAX, MIN
 from rfmdp.outer.components import Components, components, end_components
 from rfmdp.outer.graph import Graph
+from rfmdp.outer.lingering import Groups
 from rfmdp.outer.operator import rows_of
 from rfmdp.outer.problem import Form, Problem
 from rfmdp.types import BoolArray, FloatArray, IntArray
@@ -30,12 +31,21 @@ class Region:
     known: FloatArray  # (S,) value of states that are not open; inf allowed
     open: BoolArray  # (S,)
     sure: BoolArray  # (S,) open no more, because the graph proves the value one
-    allowed: BoolArray  # (R,) rows that the agent may take
+    finite_rows: BoolArray  # (R,) rows that are not certainly infinite
+    allowed: BoolArray  # (R,) of these, rows that leave their group: what the agent iterates on
     components: Components  # of the open states over allowed rows
     group_ptr: IntArray  # (G + 1,) states that share one value
     members: IntArray
     inner_rows: BoolArray  # (R,) rows that never leave their group
     choice: IntArray  # (S,) a policy that makes progress
+
+    @property
+    def groups(self) -> Groups:
+        """The groups in the form that certificates use."""
+        label = np.full(len(self.open), -1, dtype=np.int64)
+        sizes = np.diff(self.group_ptr)
+        label[self.members] = np.repeat(np.arange(len(sizes)), sizes)
+        return Groups(label, self.inner_rows)
 
     @property
     def cyclic(self) -> bool:
@@ -60,9 +70,10 @@ def analyse(problem: Problem) -> Region:
     elif problem.form is Form.TO_TARGET:
         finite = graph.almost_sure(problem.target, agent=agent.opposite, nature=nature.opposite)
         known[~finite] = np.inf
-        open_ = finite & ~problem.target
+        zero = _free_of_cost(graph, problem)
+        open_ = finite & ~zero
         allowed = _staying_rows(graph, finite, problem)
-        progress = problem.target
+        progress = zero
     else:
         paying = problem.reward > 0.0
         infinite = graph.recurrent_positive(paying, agent=agent, nature=nature)
@@ -75,9 +86,21 @@ def analyse(problem: Problem) -> Region:
     parts = components(graph.with_rows(allowed), open_)
     choice = _first_policy(graph, problem, open_, allowed & ~inner_rows, progress)
     return Region(
-        graph, known, open_, sure, allowed & ~inner_rows, parts, group_ptr, members,
+        graph, known, open_, sure, allowed, allowed & ~inner_rows, parts, group_ptr, members,
         inner_rows, choice,
     )  # fmt: skip
+
+
+def _free_of_cost(graph: Graph, problem: Problem) -> BoolArray:
+    """Return where the target is reached almost surely without paying: reward to it is 0."""
+    paying, model = problem.reward > 0.0, problem.model
+    stay = np.ones(model.states, dtype=np.bool_)
+    if problem.agent is MAX:  # one row that pays is enough for the agent
+        stay[model.row_states[paying]] = False
+    else:
+        graph = graph.with_rows(~paying)
+    towards = {"agent": problem.agent.opposite, "nature": problem.nature.opposite}
+    return graph.almost_sure(problem.target, stay, **towards)
 
 
 def _staying_rows(graph: Graph, finite: BoolArray, problem: Problem) -> BoolArray:
@@ -128,11 +151,12 @@ def _first_policy(
 
 
 def certain_transitions(problem: Problem) -> BoolArray:
-    """Return the transitions (K,) that nature cannot remove (MIN) or can take (MAX)."""
+    """Return the transitions (K,) that nature cannot remove, or can take if it helps progress."""
     from rfmdp.kernels.sweep import joint_positive
 
     model, marginals = problem.model, problem.model.marginals
-    bound = marginals.lower if problem.nature is MIN else marginals.upper
+    opposed = problem.nature is (MAX if problem.form is Form.TO_TARGET else MIN)
+    bound = marginals.lower if opposed else marginals.upper
     out = np.empty(model.transitions, dtype=np.bool_)
     joint_positive(
         model.marginal_ptr, model.row_marginals, model.successor_ptr, marginals.outcome_ptr,

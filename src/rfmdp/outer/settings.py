@@ -10,7 +10,9 @@ from enum import Enum
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.types import FloatArray
+from rfmdp.outer.solution import Status
+from rfmdp.rounding import RESOLUTION
+from rfmdp.types import BoolArray, FloatArray
 
 
 class Measure(Enum):
@@ -31,7 +33,8 @@ class Limits:
     Parameters
     ----------
     precision
-        Wanted width upper - lower at the states of interest.
+        Wanted width upper - lower at the states of interest; never finer than 2^-40 of the
+        largest value of all states (1 for probabilities), which is what inner solvers can tell.
     measure
         Whether the width counts relative to the value (default) or absolutely.
     seconds, sweeps
@@ -52,28 +55,35 @@ class Limits:
         if not self.seconds > 0.0 or self.sweeps < 1:
             raise ModelError("Limits must be positive: seconds > 0 and sweeps >= 1.")
 
-    def tolerance(self, value: FloatArray) -> FloatArray:
-        """Return the width that counts as closed for values."""
+    def tolerance(self, value: FloatArray, scale: float) -> FloatArray:
+        """Return the width that counts as closed for values; `scale` is the largest of all.
+
+        An inner problem is solved to about 1e-12 of the values it meets; a width of 2^-40 of the
+        largest counts as closed whatever the precision.
+        """
         if self.measure is Measure.ABSOLUTE:
-            return np.full(np.shape(value), self.precision)
-        # relative to zero nothing but zero is precise; values below 1e-12 are told absolutely
-        return self.precision * np.maximum(np.abs(value), 1e-12)
+            return np.full(np.shape(value), max(self.precision, RESOLUTION * scale))
+        return np.maximum(self.precision * np.abs(value), RESOLUTION * scale)
 
-    def closed(self, lower: FloatArray, upper: FloatArray) -> bool:
-        """Tell whether bounds are as close as wanted everywhere."""
-        finite = np.isfinite(lower) & np.isfinite(upper)
-        if not np.all(finite | (lower == upper)):
+    def closed(
+        self, lower: FloatArray, upper: FloatArray, interest: BoolArray, least_scale: float = 0.0
+    ) -> bool:
+        """Tell whether bounds are as close as wanted in the states of interest."""
+        both = np.isfinite(lower) & np.isfinite(upper)
+        size = np.where(both, np.maximum(np.abs(lower), np.abs(upper)), 0.0)
+        scale = float(size.max(initial=least_scale))
+        if not np.all(both | (lower == upper) | ~interest):
             return False
-        low, high = lower[finite], upper[finite]
-        return bool(np.all(high - low <= self.tolerance(np.maximum(np.abs(low), np.abs(high)))))
+        here = both & interest
+        return bool(np.all(upper[here] - lower[here] <= self.tolerance(size[here], scale)))
 
 
-class LimitReached(Exception):  # noqa: N818  a signal inside the solver, never seen by users
+class LimitReached(Exception):
     """Raised between sweeps when time or sweeps are used up."""
 
     def __init__(self, timed_out: bool) -> None:
         super().__init__()
-        self.timed_out = timed_out
+        self.status = Status.TIME_LIMIT if timed_out else Status.SWEEP_LIMIT
 
 
 class Clock:
@@ -91,5 +101,9 @@ class Clock:
             self.limits.progress(phase, self.sweeps, residual)
         if self.sweeps >= self.limits.sweeps:
             raise LimitReached(timed_out=False)
+        self.check()
+
+    def check(self) -> None:
+        """Raise `LimitReached` if the time is over."""
         if time.monotonic() > self._end:
             raise LimitReached(timed_out=True)

@@ -13,6 +13,7 @@ from rfmdp.outer.components import components
 from rfmdp.outer.fixpoint import Iterate, Solver
 from rfmdp.outer.graph import Graph
 from rfmdp.outer.horizon import half_width
+from rfmdp.outer.monotone import approach
 from rfmdp.outer.operator import Operator, rows_of
 from rfmdp.outer.problem import Form, Problem
 from rfmdp.outer.region import Region, analyse, finish_policy
@@ -20,7 +21,8 @@ from rfmdp.outer.settings import Clock, LimitReached, Limits
 from rfmdp.outer.solution import Status
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
-ATTEMPTS = 8
+ATTEMPTS = 5
+PLAIN = 2  # of these by policy iteration, the others from the strict side
 
 
 @dataclass(slots=True, eq=False)
@@ -49,7 +51,9 @@ def solve_unbounded(
     solver = Solver(problem, region, operator, clock)
     guess = solver.start(warm)
     if not region.cyclic and not (np.isinf(region.known).any() and problem.nature is not MAX):
-        return _acyclic(problem, region, operator, clock, guess, limits, interest)
+        raw = _acyclic(problem, region, operator, clock, guess, limits, interest)
+        if raw.status is not Status.GAP_OPEN or operator.inner.proves != Side.BOTH:
+            return raw
     certifier = Certifier(problem, region, operator, clock)
     return _cyclic(problem, region, solver, certifier, guess, limits, interest)
 
@@ -67,8 +71,9 @@ def _acyclic(
     from rfmdp.kernels.sweep import choose
 
     model, parts = problem.model, region.components
-    error, status = np.zeros(model.states), Status.CERTIFIED
-    total = 0.0
+    lower, upper = trivial_bounds(problem, region)
+    value = np.where(region.open, 0.0, region.known)
+    status, total = Status.CERTIFIED, 0.0
     try:
         for level in range(len(parts.level_ptr) - 1):
             states = parts.level(level)
@@ -77,16 +82,17 @@ def _acyclic(
             q = operator.middle(rows)
             total += half_width(operator, rows, q)
             choose(q, model.row_ptr, states, operator.sign, 0.0, guess.choice, guess.value)
-            error[states] = total
+            value[states] = guess.value[states]
+            lower[states], upper[states] = value[states] - total, value[states] + total
+            clock.check()
         operator.stats.robust_sweeps += 1
         clock.tick("solve", total)
     except LimitReached as reached:
-        status = Status.TIME_LIMIT if reached.timed_out else Status.SWEEP_LIMIT
-    lower = np.where(region.open, guess.value - error, region.known)
-    upper = np.where(region.open, guess.value + error, region.known)
-    value = np.where(region.open, guess.value, region.known)
-    rows = finish_policy(problem, region, guess.choice)[None, :]
-    return settle(problem, operator, limits, interest, lower, upper, value, rows, status)
+        status = reached.status
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
+    choice = finish_policy(problem, region, guess.choice)[None, :]
+    return settle(problem, operator, limits, interest, lower, upper, value, choice, status)
 
 
 def _cyclic(
@@ -102,16 +108,24 @@ def _cyclic(
     lower, upper = trivial_bounds(problem, region)
     status, residual = Status.CERTIFIED, 1e-2 * limits.precision
     try:
-        for _ in range(ATTEMPTS):
-            solver.improve(guess, residual)
-            lower, upper = _certify(certifier, guess, lower, upper)
+        for attempt in range(ATTEMPTS):
+            sides: tuple[float, ...] = (-1.0, 1.0)
+            if attempt < PLAIN:
+                solver.improve(guess, residual)
+            else:
+                bound = _approach(certifier, guess, 1e2 * residual)
+                if bound is None:
+                    break
+                lower, upper = _merge(lower, upper, bound, certifier.strict_side)
+                sides = (-certifier.strict_side,)
+            lower, upper = _certify(certifier, guess, lower, upper, sides)
             if _tight(solver.operator, limits, interest, lower, upper, guess.value):
                 break
-            residual = max(residual * 1e-2, 2.0**-52)
+            residual = max(residual * 1e-2, 2.0**-44)
     except LimitReached as reached:
-        status = Status.TIME_LIMIT if reached.timed_out else Status.SWEEP_LIMIT
+        status = reached.status
         certifier.clock = Clock(Limits())
-        lower, upper = _certify(certifier, guess, lower, upper)
+        lower, upper = _certify(certifier, guess, lower, upper, (-1.0, 1.0))
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     value = np.where(region.open, guess.value, region.known)
@@ -120,17 +134,39 @@ def _cyclic(
     return settle(problem, operator, limits, interest, lower, upper, value, rows, status)
 
 
+def _approach(certifier: Certifier, guess: Iterate, eta: float) -> FloatArray | None:
+    """Replace the guess by a bound found from the strict side and return it, if there is a way."""
+    if not certifier.proves(certifier.strict_side):
+        return None
+    found = approach(certifier, (1e3 * eta, eta))
+    if found is None:
+        return None
+    guess.value, guess.choice = found
+    return certifier.settle(guess.value)
+
+
 def _certify(
-    certifier: Certifier, guess: Iterate, lower: FloatArray, upper: FloatArray
+    certifier: Certifier,
+    guess: Iterate,
+    lower: FloatArray,
+    upper: FloatArray,
+    sides: tuple[float, ...],
 ) -> tuple[FloatArray, FloatArray]:
     """Return the bounds, made better by what can be proven around the guess."""
-    found = certifier.lower(guess.value, guess.choice)
-    if found is not None:
-        lower = np.maximum(lower, found)
-    found = certifier.upper(guess.value, guess.choice)
-    if found is not None:
-        upper = np.minimum(upper, found)
+    for side in sides:
+        found = certifier.bound(guess.value, guess.choice, side)
+        if found is not None:
+            lower, upper = _merge(lower, upper, found, side)
     return lower, upper
+
+
+def _merge(
+    lower: FloatArray, upper: FloatArray, bound: FloatArray, side: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the bounds with one side made better by another bound of it."""
+    if side > 0.0:
+        return lower, np.minimum(upper, bound)
+    return np.maximum(lower, bound), upper
 
 
 def _tight(
@@ -145,7 +181,7 @@ def _tight(
     proves = operator.inner.proves
     low = lower if proves & Side.BELOW else np.where(np.isinf(upper), upper, value)
     high = upper if proves & Side.ABOVE else np.where(np.isinf(lower), lower, value)
-    return limits.closed(low[interest], high[interest])
+    return limits.closed(low, high, interest, float(operator.problem.probability))
 
 
 def trivial_bounds(problem: Problem, region: Region) -> tuple[FloatArray, FloatArray]:
@@ -166,12 +202,12 @@ def settle(
     status: Status,
 ) -> Raw:
     """Drop sides that nobody proved, clip probabilities, and say how it ended."""
-    if problem.form is Form.REACH:
+    if problem.probability:
         lower, upper = np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
-    proves = operator.inner.proves
-    if status is Status.CERTIFIED and not (
-        proves == Side.BOTH and limits.closed(lower[interest], upper[interest])
-    ):
+    proves, scale = operator.inner.proves, float(problem.probability)
+    if proves == Side.BOTH and limits.closed(lower, upper, interest, scale):
+        status = Status.CERTIFIED
+    elif status is Status.CERTIFIED:
         status = Status.GAP_OPEN
     if proves == Side.BOTH:
         value = np.clip(value, lower, upper)
@@ -201,7 +237,7 @@ def solve_discounted(
     graph = Graph(model)
     none = np.zeros(model.rows, dtype=np.bool_)
     region = Region(
-        graph, np.zeros(model.states), everywhere, ~everywhere, ~none,
+        graph, np.zeros(model.states), everywhere, ~everywhere, ~none, ~none,
         components(graph, everywhere), np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int64),
         none, model.row_ptr[:-1].copy(),
     )  # fmt: skip
@@ -217,7 +253,7 @@ def solve_discounted(
                 break
             residual = max(residual * 1e-2, 2.0**-52)
     except LimitReached as reached:
-        status = Status.TIME_LIMIT if reached.timed_out else Status.SWEEP_LIMIT
+        status = reached.status
         lower, upper = contraction_bounds(problem, operator, guess.value)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED

@@ -1,0 +1,130 @@
+"""Rows in which nature can empty outcomes, vertex by vertex.
+
+Whether nature stays somewhere for ever is a question of supports, and no margin for rounding
+answers it: a product that stays must count as staying exactly. So the few rows for which it
+matters are listed with all products of vertices, split into those that stay among some states and
+those that leave. An optimum over products is one over vertices, also where a value is infinite.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+
+import numpy as np
+
+from rfmdp.errors import UnsupportedError
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.rounding import expectation_margin
+from rfmdp.types import BoolArray, FloatArray, IntArray
+from rfmdp.uncertainty.vertices import count_vertices, vertices
+
+BUDGET = 1 << 22  # entries of all listed products together
+ZERO = 1e-12  # an outcome below has probability 0, as in `supports`
+
+
+class Faces:
+    """All vertex products of the rows that fit the budget; the others are not in `rows`."""
+
+    def __init__(self, model: FactoredMDP, rows: IntArray) -> None:
+        self.model = model
+        blocks: dict[tuple[int, ...], FloatArray] = {}
+        parts: list[FloatArray] = []
+        kept: list[int] = []
+        left = BUDGET
+        for row in rows:
+            ids = tuple(
+                model.row_marginals[model.marginal_ptr[row] : model.marginal_ptr[row + 1]].tolist()
+            )
+            if ids not in blocks:
+                blocks[ids] = _products(model, ids, left)
+            left -= blocks[ids].size
+            if left < 0:
+                break
+            if blocks[ids].size:
+                kept.append(int(row))
+                parts.append(blocks[ids])
+        self._fill(np.array(kept, dtype=np.int64), parts)
+
+    def _fill(self, rows: IntArray, parts: list[FloatArray]) -> None:
+        model = self.model
+        self.rows = rows  # (N,) ascending if given so
+        counts = [len(p) for p in parts]
+        self.vertex_ptr = _pointers(counts)  # (N + 1,) vertices of every row
+        self.owner = np.repeat(np.arange(len(rows)), counts)  # (V,) row of every vertex
+        sizes = np.repeat([p.shape[1] for p in parts], counts).astype(np.int64)
+        self.entry_ptr = _pointers(sizes)  # (V + 1,)
+        self.probability = np.concatenate([p.ravel() for p in parts]) if parts else np.empty(0)
+        starts = np.repeat(model.successor_ptr[rows[self.owner]], sizes)
+        within = np.arange(self.entry_ptr[-1]) - np.repeat(self.entry_ptr[:-1], sizes)
+        self.successor = model.successors[starts + within].astype(np.int64)
+        self.taken = self.probability > 0.0
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def staying(self, label: IntArray, own: IntArray) -> BoolArray:
+        """Return the vertices (V,) that move only to states whose label is that of their row."""
+        if not len(self.rows):
+            return np.empty(0, dtype=np.bool_)
+        wanted = np.repeat(own[self.owner], np.diff(self.entry_ptr))
+        fits = ~self.taken | (label[self.successor] == wanted)
+        inside: BoolArray = np.logical_and.reduceat(fits, self.entry_ptr[:-1])
+        return inside
+
+    def expectations(self, value: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the expected value of every vertex and a bound of its rounding, (V,) each."""
+        if not len(self.rows):
+            return np.empty(0), np.empty(0)
+        starts = self.entry_ptr[:-1]
+        given = np.where(self.taken, value[self.successor], np.nan)
+        high, low = np.fmax.reduceat(given, starts), np.fmin.reduceat(given, starts)
+        sizes = np.diff(self.entry_ptr)
+        change = np.where(self.taken, given - np.repeat(low, sizes), 0.0)
+        mean = low + np.add.reduceat(self.probability * change, starts)
+        return np.clip(mean, low, high), expectation_margin(sizes, low, high)
+
+    def best(self, q: FloatArray, chosen: BoolArray, sign: float) -> tuple[FloatArray, IntArray]:
+        """Return per row the best (sign) number of its chosen vertices and that vertex, or none.
+
+        A row without chosen vertices has -sign * inf and vertex -1.
+        """
+        worst = -sign * np.inf
+        given = np.where(chosen, q, worst)
+        if not len(self.rows):
+            return np.empty(0), np.empty(0, dtype=np.int64)
+        reduce = np.maximum if sign > 0.0 else np.minimum
+        found: FloatArray = reduce.reduceat(given, self.vertex_ptr[:-1])
+        hit = chosen & (given == found[self.owner])
+        place = np.where(hit, np.arange(len(hit)), len(hit))
+        first = np.minimum.reduceat(place, self.vertex_ptr[:-1])
+        return found, np.where(first < len(hit), first, -1)
+
+    def distribution(self, vertex: int) -> FloatArray:
+        """Return the joint distribution of a vertex over the successors of its row."""
+        return self.probability[self.entry_ptr[vertex] : self.entry_ptr[vertex + 1]]
+
+
+def _products(model: FactoredMDP, ids: tuple[int, ...], left: int) -> FloatArray:
+    """Return all vertex products (N, K) of some marginals; none if they are too many."""
+    try:
+        counts = [count_vertices(model.marginals[j]) for j in ids]
+        sizes = [int(model.marginals.sizes[j]) for j in ids]
+        total = float(np.prod([float(c) * d for c, d in zip(counts, sizes, strict=True)]))
+        if total > left:
+            return np.empty((0, 0))
+        corners = [vertices(model.marginals[j]) for j in ids]
+    except UnsupportedError:
+        return np.empty((0, 0))
+    lines = []
+    for product in itertools.product(*(np.where(c < ZERO, 0.0, c) for c in corners)):
+        joint = np.ones(1)
+        for p in product:
+            joint = np.multiply.outer(joint, p).ravel()
+        lines.append(joint)
+    return np.array(lines)
+
+
+def _pointers(sizes: Iterable[int]) -> IntArray:
+    pointers: IntArray = np.concatenate([[0], np.cumsum(np.asarray(list(sizes), dtype=np.int64))])
+    return pointers.astype(np.int64)

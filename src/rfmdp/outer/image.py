@@ -1,0 +1,134 @@
+"""T(value) on the open states from its proven side, exact where rounding must not decide."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from rfmdp.kernels import sweep as kernels
+from rfmdp.objective import MAX, MIN
+from rfmdp.outer.faces import Faces
+from rfmdp.outer.lingering import Groups
+from rfmdp.outer.operator import Operator
+from rfmdp.outer.problem import Form, Problem
+from rfmdp.outer.region import Region, open_rows
+from rfmdp.rounding import reward_margin
+from rfmdp.types import BoolArray, FloatArray, IntArray
+
+
+class Image:
+    """Backups of bounds: side +1 from above, -1 from below.
+
+    Three things are settled by structure and not by numbers: rows that certainly meet an
+    infinite state are infinite; a minimising nature keeps away from infinite states; and in a
+    group of equal values a product that stays gives exactly that value.
+    """
+
+    def __init__(self, problem: Problem, region: Region, operator: Operator) -> None:
+        self.problem, self.region, self.operator = problem, region, operator
+        self.model = problem.model
+        self.states = np.flatnonzero(region.open)
+        self.open_rows = open_rows(problem, region)
+        self.lingerer = MIN if problem.form is Form.TO_TARGET else MAX
+        self.nature_lingers = problem.nature is self.lingerer
+        self._avoid = self._meeting_infinity()
+
+    @cached_property
+    def row_states(self) -> IntArray:
+        """The state of every row."""
+        return self.model.row_states
+
+    @cached_property
+    def faces(self) -> Faces:
+        """Vertices of all rows without reward in which nature has a choice of supports."""
+        rows = self.open_rows
+        bends = self.region.graph.flexible[rows] & (self.problem.reward[rows] == 0.0)
+        return Faces(self.model, rows[bends & self.region.finite_rows[rows]])
+
+    def _meeting_infinity(self) -> Faces | None:
+        """Return the faces of rows where a minimising nature has to dodge infinite states."""
+        infinite = np.isinf(self.region.known)
+        if self.problem.nature is MAX or not infinite.any():
+            return None
+        rows = self.open_rows[self.region.finite_rows[self.open_rows]]
+        meets = self.region.graph.rows_possible(infinite)[rows]
+        return Faces(self.model, rows[meets]) if meets.any() else None
+
+    def rows(self, value: FloatArray, rows: IntArray, side: float) -> FloatArray:
+        """Return the proven side of the listed rows, (R,) with garbage elsewhere."""
+        self.operator.backup(value, rows)
+        q = (self.operator.above if side > 0.0 else self.operator.below).copy()
+        if self._avoid is not None:
+            self._dodge(q, value, rows, side)
+        q[rows[~self.region.finite_rows[rows]]] = np.inf
+        return q
+
+    def _dodge(self, q: FloatArray, value: FloatArray, rows: IntArray, side: float) -> None:
+        """Replace rows in which nature avoids infinite states by their best vertex that does."""
+        assert self._avoid is not None
+        faces, model = self._avoid, self.model
+        infinite = np.isinf(self.region.known)
+        if side > 0.0:  # rows beyond the budget stay unproven
+            q[rows[self.region.graph.rows_possible(infinite)[rows]]] = np.inf
+        stays = faces.staying(infinite.astype(np.int64), np.zeros(len(faces), dtype=np.int64))
+        finite = np.where(np.isinf(self.region.known), 0.0, value)
+        mean, margin = faces.expectations(finite)
+        best, _ = faces.best(mean + side * margin, stays, -1.0)
+        reward = self.problem.reward[faces.rows]
+        listed = np.zeros(model.rows, dtype=np.bool_)
+        listed[rows] = True
+        fine = np.isfinite(best) & listed[faces.rows]
+        found = reward[fine] + best[fine]
+        slack = np.where(reward[fine] != 0.0, reward_margin(reward[fine], best[fine]), 0.0)
+        q[faces.rows[fine]] = found + side * slack
+
+    def of(
+        self, value: FloatArray, side: float, policy: IntArray | None, groups: Groups
+    ) -> FloatArray:
+        """Return the image of the open states, for a fixed policy (S,) or the best rows."""
+        rows = self.open_rows if policy is None else policy[self.states]
+        q = self.rows(value, rows, side)
+        if groups.count:
+            self._stay(q, value, rows, side, groups)
+        if policy is not None:
+            return q[rows]
+        return self.operator.best(q, self.states)
+
+    def _stay(
+        self, q: FloatArray, value: FloatArray, rows: IntArray, side: float, groups: Groups
+    ) -> None:
+        """Settle the rows that can stay in their group; those that linger are on this side."""
+        free = rows[self.problem.reward[rows] == 0.0]
+        low, high = np.empty(len(free)), np.empty(len(free))
+        kernels.row_span(free, self.model.successor_ptr, self.model.successors, value, low, high)
+        q[free] = np.clip(q[free], low, high)  # a mean lies between the extremes
+        stays, leave, _ = self.leaving(value, side, groups)
+        listed = self.faces.rows
+        here = value[self.row_states[listed]]
+        if self.nature_lingers:
+            settled = np.maximum(here, leave) if side > 0.0 else np.minimum(here, leave)
+        else:
+            settled = np.minimum(q[listed], here) if side > 0.0 else np.maximum(q[listed], here)
+        q[listed[stays]] = settled[stays]
+
+    def leaving(
+        self, value: FloatArray, side: float, groups: Groups
+    ) -> tuple[BoolArray, FloatArray, IntArray]:
+        """Return per listed row whether it can stay in its group, and the best vertex that leaves.
+
+        The latter as (side of its value, vertex or -1).
+        """
+        faces = self.faces
+        own = groups.label[self.row_states[faces.rows]]
+        inside = faces.staying(groups.label, own) & groups.rows[faces.rows][faces.owner]
+        inside &= own[faces.owner] >= 0
+        mean, margin = faces.expectations(self._finite(value))
+        leave, vertex = faces.best(mean + side * margin, ~inside, side)
+        stays = np.zeros(len(faces), dtype=np.bool_)
+        stays[faces.owner[inside]] = True
+        return stays, leave, vertex
+
+    def _finite(self, value: FloatArray) -> FloatArray:
+        """Return values with infinite states at their barrier, which the guess holds already."""
+        return value

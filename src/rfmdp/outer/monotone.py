@@ -1,0 +1,127 @@
+"""Approach the value from the strict side only, where no wrong fixed point lies in the way.
+
+Policy iteration can settle on a fixed point that is not the value, if somebody may linger. Not so
+from below for reach and total (from 0), nor from above for rewards to a target (from a multiple of
+the expected steps under answers that reach it). Every iterate is a proven bound: T is monotone,
+and the first one is proven. With a factor 1 - eta (or 1 + eta) the check stays strict, those who
+must leave do leave, and the chain of their answers can be evaluated at once; what it gives is
+taken only if it passes the strict check itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from rfmdp.inner.bound import successor_starts
+from rfmdp.kernels import sweep as kernels
+from rfmdp.outer.certify import DIRECT, Certifier, Plan
+from rfmdp.outer.fixpoint import Solver, chain_solution
+from rfmdp.outer.lingering import no_groups
+from rfmdp.outer.problem import Form
+from rfmdp.types import FloatArray, IntArray
+
+SWEEPS = 20_000  # per factor
+
+
+class Approach:
+    """A proven bound of the strict side that improves; `value` and `choice` are its state."""
+
+    def __init__(self, certifier: Certifier) -> None:
+        self.c = certifier
+        self.side = certifier.strict_side
+        self.states = certifier.states
+        region = certifier.region
+        self.choice = region.choice.copy()
+        self.value = np.where(region.open, 0.0, region.known)
+        self.plan = Plan(self.side, self.choice, np.empty(0), None, no_groups(certifier.problem))
+        self.proven = self._start() if certifier.problem.form is Form.TO_TARGET else True
+
+    def _start(self) -> bool:
+        """Start from a multiple of the steps to the target; returns whether that is proven."""
+        c = self.c
+        problem, region, operator = c.problem, c.region, c.operator
+        rows = c.image.open_rows[region.finite_rows[c.image.open_rows]]
+        unit = replace(problem, reward=np.ones(c.model.rows))
+        apart = replace(
+            region, allowed=region.finite_rows, group_ptr=np.zeros(1, dtype=np.int64),
+            members=np.empty(0, dtype=np.int64),
+        )  # fmt: skip
+        operator.pose(unit, apart.allowed)
+        solver = Solver(unit, apart, operator, c.clock)
+        guess = solver.start(None)
+        solver.improve(guess, 1e-4)
+        operator.pose(problem, region.allowed)
+        self.choice = guess.choice
+        most = float(np.max(problem.reward[rows], initial=0.0))
+        self.value = np.where(region.open, 1.01 * most * guess.value, region.known)
+        self._barrier()
+        return not c.failing(self.value, self.plan).any()
+
+    def run(self, eta: float) -> None:
+        """Iterate with the factor 1 +- eta until little changes."""
+        factor, scale, jump = 1.0 + self.side * eta, 0.0, 1
+        for sweep in range(1, SWEEPS):
+            self._barrier()
+            image = factor * self._backup()
+            old = self.value[self.states]
+            better = np.minimum if self.side > 0.0 else np.maximum
+            new = better(old, image)
+            self.value[self.states] = new
+            scale = float(np.max(np.abs(new), initial=1e-300))
+            change = float(np.max(np.abs(new - old), initial=0.0))
+            self.c.clock.tick("approach", change)
+            self.c.operator.stats.robust_sweeps += 1
+            if change <= 0.1 * eta * scale:
+                return
+            if sweep == jump:
+                self._jump(factor)
+                jump += max(1, jump // 2)
+
+    def _barrier(self) -> None:
+        infinite = np.isinf(self.c.region.known)
+        if infinite.any():
+            size = float(np.max(np.abs(self.value[~infinite]), initial=1.0))
+            self.value[infinite] = 1e6 * (1.0 + size)
+
+    def _backup(self) -> FloatArray:
+        """Return T(value) from its proven side, and move the choice to the best rows."""
+        c = self.c
+        q = c.image.rows(self.value, c.image.open_rows, self.side)
+        best = self.value.copy()
+        sign = c.operator.sign
+        kernels.choose(q, c.model.row_ptr, self.states, sign, 0.0, self.choice, best)
+        return best[self.states]
+
+    def _jump(self, factor: float) -> None:
+        """Take the value of the chain at hand if it is better and proven."""
+        c, model = self.c, self.c.model
+        rows = self.choice[self.states]
+        answers = c.operator.inner.respond(self.value, rows)
+        begin = successor_starts(model, rows)
+        reward = factor * c.problem.reward
+        value = self.value.copy()
+        arrays = (self.states, self.choice, model.successor_ptr, model.successors, begin, answers)
+        done, change = kernels.evaluate_chain(*arrays, reward, factor, value, 400, 0.0)
+        c.operator.stats.cheap_sweeps += done
+        if change > 0.0 and len(self.states) <= DIRECT:
+            exact = chain_solution(
+                model, value, self.choice, self.states, begin, answers, reward, factor
+            )
+            if exact is not None and np.isfinite(exact).all():
+                value[self.states] = np.maximum(exact, 0.0)
+        better = np.minimum if self.side > 0.0 else np.maximum
+        value[self.states] = better(value, self.value)[self.states]
+        if np.isfinite(value[self.states]).all() and not c.failing(value, self.plan).any():
+            self.value = value
+
+
+def approach(certifier: Certifier, etas: tuple[float, ...]) -> tuple[FloatArray, IntArray] | None:
+    """Return a proven bound of the strict side, near the value, and its policy."""
+    found = Approach(certifier)
+    if not found.proven:
+        return None
+    for eta in etas:
+        found.run(eta)
+    return found.value, found.choice
