@@ -44,6 +44,7 @@ from rfmdp.types import AnyArray, IntArray
 
 Progress = Callable[[Point], None]
 PRODUCT = "the marginals of a row are drawn independently of each other"
+SHARED = "rows that share an identifier draw from the same distribution"
 STRUCTURE = "states, actions, successors of outcomes and rewards of the model are as declared"
 
 
@@ -297,7 +298,7 @@ class Learner:
     def assumptions(self) -> tuple[str, ...]:
         """Return everything the guarantee rests on."""
         found = [*self.setup.method.confidence.assumptions, *self.ledger.assumptions]
-        found += [PRODUCT, STRUCTURE]
+        found += [SHARED, PRODUCT, STRUCTURE]
         if self.setup.p_min > 0.0:
             found.append(f"p_min: every declared outcome has probability >= {self.setup.p_min:g}")
         if self.ties:
