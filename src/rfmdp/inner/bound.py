@@ -9,9 +9,10 @@ import numpy as np
 from rfmdp.errors import UnsupportedError
 from rfmdp.inner.layout import Layout, Work, pack_sets, scratch
 from rfmdp.inner.threads import spread
+from rfmdp.kernels.oracle import CORNERS, CORNERS_END
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MIN, Direction
-from rfmdp.types import AnyArray, FloatArray, IntArray, frozen
+from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray, frozen
 
 
 class Bound:
@@ -51,6 +52,29 @@ class Bound:
         if slot not in self._scratch:
             self._scratch[slot] = self._memory(self.model)
         return self._scratch[slot]
+
+    def row_axes(self, row: int) -> IntArray:
+        """Return the marginals of a row in the solver's order, (n,)."""
+        pointers = self.model.marginal_ptr
+        axes: IntArray = self.rows[3][pointers[row] : pointers[row + 1]].astype(np.int64)
+        return axes
+
+    def tensor(self, value: FloatArray, row: int) -> tuple[FloatArray, float]:
+        """Return sign * (value - reference) of a row, solver order, and the reference."""
+        pointers = self.model.successor_ptr
+        stored = value[self.model.successors[pointers[row] : pointers[row + 1]]]
+        tables, kind = self.rows[5], self.rows[4][row]
+        gather = self.rows[6][tables[kind] : tables[kind + 1]]
+        ordered = stored[gather] if len(gather) else stored
+        return self.sign * (ordered - stored[0]), float(stored[0])
+
+    def lacks_vertices(self) -> BoolArray:
+        """Return (R,): rows with a factor, not the last one, whose vertices are not listed."""
+        head, pointers = self.sets[0], self.model.marginal_ptr
+        lacking = head[self.rows[3], CORNERS] == head[self.rows[3], CORNERS_END]
+        lacking[pointers[1:][np.diff(pointers) > 0] - 1] = False
+        ends = np.concatenate([[0], np.cumsum(lacking)])
+        return ends[pointers[1:]] > ends[pointers[:-1]]
 
     def places(self, rows: IntArray) -> IntArray:
         """Return where the marginals of every row start in a concatenation, (N + 1,)."""

@@ -11,6 +11,7 @@ from rfmdp.inner.layout import Work, pack_rows
 from rfmdp.inner.protocol import InnerStats, Side
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
+from rfmdp.rounding import backup_margin
 from rfmdp.types import FloatArray, IntArray
 from rfmdp.uncertainty.marginals import Kind
 
@@ -27,10 +28,17 @@ class Exact:
         A row is exact when its sides differ by at most this share of the span of its values.
     node_limit
         Nodes that one row's tree may visit; beyond it the row keeps the gap it has reached.
+    cut_limit
+        Half-spaces per row with several sets whose vertices cannot be listed (Lp balls, boxes of
+        very many outcomes); see `inner.cuts`. Beyond it the row keeps the gap it has reached.
+    cut_tolerance
+        Such rows are exact when their sides differ by at most this share of the span.
     """
 
     tolerance: float = 1e-12
     node_limit: int = 1_000_000
+    cut_limit: int = 200
+    cut_tolerance: float = 1e-9
 
     @property
     def name(self) -> str:
@@ -61,6 +69,7 @@ class PreparedExact:
         self.stats = InnerStats()
         self._settings = settings
         self._bound = bound
+        self._unlisted = bound.lacks_vertices()
 
     def backup(
         self, value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray
@@ -112,7 +121,37 @@ class PreparedExact:
             )  # fmt: skip
 
         b.run(rows, part)
+        for i in np.flatnonzero((nodes < 0) & self._unlisted[rows]):
+            self._cut(value, int(i), rows, where, answer, below, above, nodes)
         return nodes
+
+    def _cut(
+        self,
+        value: FloatArray,
+        i: int,
+        rows: IntArray,
+        where: IntArray,
+        answer: FloatArray,
+        below: FloatArray,
+        above: FloatArray,
+        nodes: IntArray,
+    ) -> None:
+        """Close the gap of row i of the wanted ones by outer polytopes."""
+        from rfmdp.inner.cuts import refine
+
+        b, settings, row = self._bound, self._settings, int(rows[i])
+        tensor, reference = b.tensor(value, row)
+        span = float(np.ptp(tensor))
+        gap = settings.cut_tolerance * span
+        found = refine(b, row, tensor, settings.cut_limit, gap)
+        size = b.model.marginals.sizes[b.row_axes(row)].sum()
+        margin = backup_margin(int(size), span, abs(reference) + span)
+        ends = b.sign * reference + found.low - margin, b.sign * reference + found.high + margin
+        low, high = ends if b.sign > 0.0 else (-ends[1], -ends[0])
+        below[row], above[row] = max(below[row], low), min(above[row], high)
+        nodes[i] = found.cuts + 1 if found.high - found.low <= gap else -2 - found.cuts
+        if len(where):
+            answer[where[i] : where[i] + size] = found.points
 
 
 def stored_order(bound: Bound, rows: IntArray, where: IntArray, answer: FloatArray) -> FloatArray:

@@ -28,7 +28,15 @@ from rfmdp.kernels.oracle import (
     zero,
 )
 from rfmdp.kernels.pair import solve_pair
-from rfmdp.kernels.rows import contract_first, dot, load, margin, store, take_axes
+from rfmdp.kernels.rows import (
+    contract_first,
+    dot,
+    load,
+    margin,
+    store,
+    take_axes,
+    vertex_margin,
+)
 
 
 @kernel
@@ -271,6 +279,8 @@ def exact_rows(
                 head, data, corners, axes, n, levels, size, slices, folds, point, best, width,
                 order, p, cursor, tolerance * span, limit,
             )  # fmt: skip
+        if nodes[i] != 0:
+            q_low -= vertex_margin(n, width, span)
         gap = margin(width, span, abs(reference) + span)
         store(q_low, q_high, reference, sign, gap, r, below, above)
         if answers:

@@ -109,6 +109,15 @@ def fibres(head, data, corners, m, source, start, count, order, p, out, point, p
     """
     kind, d = head[m, KIND], head[m, SIZE]
     l = head[m, PLACE] + LOWER
+    if kind == SINGLETON:
+        for f in range(count):
+            total = 0.0
+            for i in range(d):
+                total += data[l + i] * source[start + f * d + i]
+            out[f] = total
+        for i in range(d):
+            point[place + i] = data[l + i]
+        return True
     if kind == BOX and d == 2:
         low = data[l]
         high = low + data[l + 2]
@@ -228,6 +237,14 @@ def _polytope(corners, begin, end, d, v, at, p):
     return best
 
 
+@inline_kernel
+def _lp_entry(nominal, gap, lam, q):
+    """Return argmin { gap x + lam / c |x - nominal|^c : 0 <= x <= 1 }, with 1/q + 1/c = 1."""
+    step = (abs(gap) / lam) ** (q - 1.0)
+    x = nominal - step if gap > 0.0 else nominal + step
+    return min(1.0, max(0.0, x))
+
+
 @kernel
 def _lp_point(data, n, d, v, at, q, lam, mu, p):
     """Fill p_i = clip(nominal_i -+ (|v_i - mu| / lam)**(q - 1), 0, 1); return its sum.
@@ -237,30 +254,48 @@ def _lp_point(data, n, d, v, at, q, lam, mu, p):
     """
     total = 0.0
     for i in range(d):
-        gap = v[at + i] - mu
-        step = (abs(gap) / lam) ** (q - 1.0)
-        x = data[n + i] - step if gap > 0.0 else data[n + i] + step
-        p[i] = min(1.0, max(0.0, x))
+        p[i] = _lp_entry(data[n + i], v[at + i] - mu, lam, q)
         total += p[i]
     return total
 
 
+@inline_kernel
+def _next(low, high, f_low, f_high, step):
+    """Return where to look for a root of f in [low, high]: secant, every third time the middle."""
+    x = low - f_low * (high - low) / (f_high - f_low)
+    if step % 3 == 2 or not low < x < high:
+        return 0.5 * (low + high)
+    return x
+
+
 @kernel
 def _lp_balanced(data, n, d, v, at, q, lam, p):
-    """Find mu by bisection so that the point of `_lp_point` sums to one; leave it in p."""
+    """Find mu so that the point of `_lp_point` sums to one, to rounding; leave it in p."""
     low, high = np.inf, -np.inf
     for i in range(d):
         low, high = min(low, v[at + i]), max(high, v[at + i])
-    mu = low
-    for _ in range(200):
-        mu = 0.5 * (low + high)
-        total = _lp_point(data, n, d, v, at, q, lam, mu, p)
-        if mu <= low or mu >= high:
+    # all values are above mu = low, and all below mu = high; the sum rises with mu
+    mu, f, f_low, f_high, side = low, 0.0, -1.0, 1.0, 0
+    for step in range(120):
+        mu = _next(low, high, f_low, f_high, step)
+        f = _lp_point(data, n, d, v, at, q, lam, mu, p) - 1.0
+        if abs(f) <= 1e-15 or mu <= low or mu >= high:
             break
-        if total > 1.0:
-            high = mu
+        # Illinois' rule: the value of an end that stays twice is halved, or the secant stalls
+        if f > 0.0:
+            high, f_high = mu, f
+            f_low *= 0.5 if side == 1 else 1.0
+            side = 1
         else:
-            low = mu
+            low, f_low = mu, f
+            f_high *= 0.5 if side == -1 else 1.0
+            side = -1
+    # large exponents jump where mu meets a value: that entry takes the rest, at no price
+    nearest = 0
+    for i in range(d):
+        if abs(v[at + i] - mu) < abs(v[at + nearest] - mu):
+            nearest = i
+    p[nearest] = min(1.0, max(0.0, p[nearest] - f))
     return mu
 
 
@@ -283,7 +318,7 @@ def _lp(data, place, d, v, at, order, p):
     """Minimise over {p in the simplex : ||p - nominal||_c <= radius}, 1 < c < inf.
 
     Lagrange: for a multiplier lam of the ball the minimiser over box and sum is in closed form up
-    to mu; lam is found by bisection. Returned is the *dual* value
+    to mu; both are found by secants. Returned is the *dual* value
     mu + sum_i min_{x in [0,1]} ((v_i - mu) x + lam/c |x - nominal_i|^c) - lam/c radius^c,
     below the true minimum for every lam > 0 and mu, and p is pulled into the ball.
     """
@@ -302,23 +337,34 @@ def _lp(data, place, d, v, at, order, p):
         p[i] = 1.0 if i == order[0] else 0.0
     if _lp_norm(data, n, d, c, p) <= radius:
         return v[at + order[0]]
-    low, high, growing = 0.0, span, True  # the point of `high` is inside the ball, once found
-    for _ in range(800):
-        lam = high if growing else 0.5 * (low + high)
-        if lam <= low or (lam >= high and not growing):
+    # the length of the move falls with lam, nearly as a power of it: secants on logarithms
+    low, high, f_low, f_high, lam, mu, side = -700.0, 700.0, 1.0, -1.0, 1.0, 0.0, 0
+    t = np.log(span) + (np.log(d) - np.log(radius)) / (q - 1.0)
+    for step in range(120):
+        if step > 0:
+            t = _next(low, high, f_low, f_high, step)
+        elif not low < t < high:
+            t = 0.0
+        lam = np.exp(t)
+        mu = _lp_balanced(data, n, d, v, at, q, lam, p)
+        f = np.log(max(_lp_norm(data, n, d, c, p) / radius, 1e-300))
+        # an error of f costs its square in the dual value, and itself in the length of the move
+        if t <= low or t >= high or abs(f) <= 1e-14:
             break
-        _lp_balanced(data, n, d, v, at, q, lam, p)
-        if _lp_norm(data, n, d, c, p) <= radius:
-            high, growing = lam, False
+        if f > 0.0:
+            low, f_low = t, f
+            f_high *= 0.5 if side == 1 else 1.0
+            side = 1
         else:
-            low = lam
-            if growing:
-                high = min(4.0 * lam, 1e300)
-    mu = _lp_balanced(data, n, d, v, at, q, high, p)
-    dual = mu - high / c * radius**c
-    for i in range(d):
-        dual += (v[at + i] - mu) * p[i] + high / c * abs(p[i] - data[n + i]) ** c
+            high, f_high = t, f
+            f_low *= 0.5 if side == -1 else 1.0
+            side = -1
+    dual = mu - lam / c * radius**c
     _lp_repair(data, n, d, c, radius, p)
+    for i in range(d):
+        gap = v[at + i] - mu
+        x = _lp_entry(data[n + i], gap, lam, q)
+        dual += gap * x + lam / c * abs(x - data[n + i]) ** c
     return dual
 
 

@@ -7,7 +7,8 @@ tree. Let p*, q* attain U and R[i, j] = A[i, j] - (p*.A)[j]. For every vertex v 
     min_q v.A.q >= U + sum_i (v - p*)[i] * (min_q R[i].q if v[i] > p*[i] else max_q R[i].q),
 
 because sum_i (v - p*)[i] = 0 lets the common part go. Its slack is proportional to the mass that
-v moves away from p*, that of `v . slices` to all mass, so most vertices are pruned by it.
+v moves away from p*, that of `v . slices` to all mass, so most vertices are pruned by it. If no
+move from one entry to another can pay, whatever q is, none has to be looked at.
 """
 
 from rfmdp.kernels.decorator import inline_kernel, kernel
@@ -115,6 +116,9 @@ def branch_pair(
     for i in range(d1):
         point[i] = best[i]
     anchor = high
+    bound = anchor + best_move(data, head[m1, PLACE] + LOWER, d1, point, slices)
+    if bound >= high - gap:
+        return max(low, bound), high, 0
     nodes = 0
     for c in range(head[m1, CORNERS], head[m1, CORNERS_END], d1):
         bound = anchor
@@ -135,6 +139,21 @@ def branch_pair(
                 best[i] = corners[c + i]
             box_answer(data, l2, d2, free2, order, best, d1)
     return max(low, high - gap), high, max(nodes, 1)
+
+
+@inline_kernel
+def best_move(data, l, d, p, slices):
+    """Return a lower bound (<= 0) of what moving mass between entries of p can gain, for any q."""
+    worst, up, down = 0.0, 0.0, 0.0
+    for i in range(d):
+        given = p[i] - data[l + i]
+        down += max(given, 0.0)
+        up += max(data[l + d + i] - given, 0.0)
+        if given > 0.0:
+            for j in range(d):
+                if j != i and p[j] < data[l + j] + data[l + d + j]:
+                    worst = min(worst, slices[d + j] - slices[2 * d + i])
+    return worst * min(up, down)
 
 
 @kernel

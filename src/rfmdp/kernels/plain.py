@@ -6,7 +6,15 @@ They share the layout of `kernels.rows` and the steps of `kernels.exact`.
 from rfmdp.kernels.decorator import kernel
 from rfmdp.kernels.exact import descend, fold, improve
 from rfmdp.kernels.oracle import CORNERS, CORNERS_END, SIZE, minimiser, reset, zero
-from rfmdp.kernels.rows import contract_first, dot, load, margin, store, take_axes
+from rfmdp.kernels.rows import (
+    contract_first,
+    dot,
+    load,
+    margin,
+    store,
+    take_axes,
+    vertex_margin,
+)
 
 
 @kernel
@@ -215,7 +223,8 @@ def vertex_rows(sets, rows, work, wanted, value, sign, where, answer, below, abo
         if n > 0:
             q = enumerate_tensor(head, corners, axes, n, levels, size, cursor, best)
         gap = margin(terms, high - low, abs(reference) + high - low)
-        store(q, q, reference, sign, gap, r, below, above)
+        least = q - vertex_margin(n, terms, high - low)
+        store(least, q, reference, sign, gap, r, below, above)
         if where.shape[0] > 0:
             for k in range(terms):
                 answer[where[i] + k] = best[k]

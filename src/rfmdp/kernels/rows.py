@@ -67,6 +67,15 @@ def margin(terms, span, magnitude):
 
 
 @inline_kernel
+def vertex_margin(n, terms, span):
+    """Return what a minimum over listed vertices may be too large by.
+
+    `uncertainty.boxes` lists vertices that differ by rounding once: by up to d + 2 units of 2^-48.
+    """
+    return 2.0**-48 * (terms + 2 * n) * span
+
+
+@inline_kernel
 def dot(p, at, v, start, d):
     """Return p[at : at + d] . v[start : start + d]."""
     total = 0.0
