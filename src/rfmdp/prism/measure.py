@@ -150,9 +150,9 @@ class Meter:
         chain = self.kind is ModelType.IDTMC
         low = nature is not MAX if chain else agent is MAX
         side = found.lower if low else found.upper
-        return replace(
-            found, value=np.where(np.isinf(side) & np.isfinite(value), found.value, side)
-        )
+        # a side that the method never proves says nothing; one that a limit left open says so
+        never = (lower, upper)[low == negated] is None
+        return found if never else replace(found, value=side)
 
     def _worth_another(
         self, solution: Solution, found: Quantity, bound: tree.Bound, interest: BoolArray
