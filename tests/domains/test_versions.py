@@ -90,7 +90,7 @@ def test_smaller_rings():
     """Machines and processes beyond N do nothing."""
     assert domain("sysadmin", N=4, T=3).states == 1 + 3 * 16
     assert domain("herman", N=5).states == 32
-    assert domain("stock_trading", sectors=1, T=3).states == 1 + 8 * 3 - 4  # nothing is sold at 1
+    assert domain("stock_trading", sectors=1, T=3).states == 1 + 3 * 8
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from html import escape
 
 from rfmdp import __version__
 from rfmdp.campaign.methods import Method
+from rfmdp.campaign.records import Record
 from rfmdp.campaign.solving import Line, SolvingTable
 from rfmdp.campaign.solving_text import differences, seconds, shown, summary
 from rfmdp.domains.table import DOMAINS
@@ -18,7 +19,7 @@ body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); margin: 0 auto; 
   max-width: 84rem; background: #fff; }
 h1 { font-size: 1.6rem; margin: 0 0 .4rem; } h2 { font-size: 1.15rem; margin: 2.2rem 0 .5rem; }
 p, li { max-width: 60rem; } .soft { color: var(--soft); }
-figure { margin: 1.5rem 0; overflow-x: auto; } figure svg { width: 100%; height: auto; }
+figure { margin: 1.5rem 0; overflow-x: auto; } figure svg { max-width: 100%; height: auto; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .84rem; }
 th, td { padding: .28rem .6rem; text-align: right; white-space: nowrap; }
@@ -46,9 +47,9 @@ def page(table: SolvingTable, figure: bytes) -> str:
         "</ul>",
         f'<figure role="img" aria-label="Value against radius per domain"><svg{picture}</figure>',
         '<p class="soft">✓: the certified value, rounded, is the printed one. ✗: it is not; the '
-        "reason is below the table. Below each value: the proven bounds; relaxations prove one "
-        "side only, a dash is the other. Seconds: solving on this machine, in the paper on 40 "
-        "cores.</p>",
+        "reason is below the table. Below each value: the width of the proven bounds, or the "
+        "side on which a relaxation bounds the exact value; hold the pointer there for the bounds. "
+        "Seconds: solving on this machine, in the paper on 40 cores.</p>",
     ]
     for name in table.domains:
         parts += _domain(table, name)
@@ -108,7 +109,7 @@ def _cells(line: Line | None, method: Method) -> Iterator[str]:
         yield "".join(f"<td{_group(place)}></td>" for place in range(count))
         return
     record, printed = line.record, line.printed
-    value = f"{shown(record.value)}<small>[{shown(record.lower)}, {shown(record.upper)}]</small>"
+    value = f"{shown(record.value)}<small{_bounds(record)}</small>"
     mine = seconds(record.seconds_solve)
     if not _compared(method):
         yield f"<td{_group(0)}>{value}</td><td>{mine}</td>"
@@ -117,6 +118,16 @@ def _cells(line: Line | None, method: Method) -> Iterator[str]:
             'title="differs, see below">✗</span>', None: ""}[line.agrees]  # fmt: skip
     yield f"<td{_group(0)}>{escape(printed.value) if printed else ''}</td><td>{value}</td>"
     yield f"<td>{sign}</td><td>{seconds(printed.seconds) if printed else ''}</td><td>{mine}</td>"
+
+
+def _bounds(record: Record) -> str:
+    """Return the rest of the tag with the bounds in full, and what they prove in short."""
+    full = f' title="[{record.lower}, {record.upper}]">'.replace("None", "–")
+    if not record.finished:
+        return full + escape(record.status.lower().replace("_", " "))
+    if record.lower is not None and record.upper is not None:
+        return f"{full}width {record.upper - record.lower:.0e}"
+    return full + ("lower bound" if record.upper is None else "upper bound")
 
 
 def _group(place: int) -> str:
