@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: test test-all demo lint bench-inner clean
+.PHONY: test test-all demo lint bench-inner bench-solve clean
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -22,6 +22,9 @@ test-all: lint
 
 demo: $(VENV)/.ready
 	$(BIN)/python examples/demo.py -o demo
+
+bench-solve: $(VENV)/.ready
+	$(BIN)/python benchmarks/solve.py --json bench-solve.json
 
 clean:
 	rm -rf $(VENV) build dist
