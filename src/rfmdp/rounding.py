@@ -56,3 +56,10 @@ def expectation_margin(terms: IntArray, low: FloatArray, high: FloatArray) -> Fl
 def reward_margin(reward: FloatArray, rest: FloatArray) -> FloatArray:
     """Return bounds of the float error of reward + rest, `rest` a rounded product."""
     return REWARD * (np.abs(reward) + np.abs(rest))
+
+
+def one_minus(bound: FloatArray, side: float) -> FloatArray:
+    """Return 1 - bound of probabilities, rounded to a side (+1 up); 0 and 1 stay exact."""
+    turned = np.nextafter(1.0 - bound, side * np.inf)
+    exact = (bound == 0.0) | (bound == 1.0)
+    return np.where(exact, 1.0 - bound, np.clip(turned, 0.0, 1.0))

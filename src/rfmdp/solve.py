@@ -22,6 +22,7 @@ from rfmdp.outer.problem import Form, Problem, pose, where
 from rfmdp.outer.settings import Clock, LimitReached, Limits
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
 from rfmdp.outer.unbounded import Raw, settle, solve_discounted, solve_unbounded
+from rfmdp.rounding import one_minus
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -123,14 +124,34 @@ def _backward(
         lower, upper = value - backward.error, value + backward.error
         both = operator.inner.proves == Side.BOTH
         if both and not limits.closed(lower, upper, interest, scale):
-            lower = np.maximum(lower, backward.run_side(problem.start, -1.0, policy))
-            upper = np.minimum(upper, backward.run_side(problem.start, 1.0, policy))
+            lower, upper, rules = _both_sides(backward, problem.start, problem.start, policy)
     except (LimitReached, KeyboardInterrupt) as stop:
         status = stop.status if isinstance(stop, LimitReached) else Status.INTERRUPTED
         lower, upper = backward.hull()
         value, rules = np.clip(backward.value, lower, upper), backward.rules
     chosen = rules if policy is None else policy
     return settle(problem, operator, limits, interest, lower, upper, value, chosen, status)
+
+
+def _both_sides(
+    backward: Backward,
+    low: FloatArray | None,
+    high: FloatArray | None,
+    policy: IntArray | None,
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Step back from two bounds, 0 and 1 where one is missing; rules are of the guarantee."""
+    model, sign = backward.problem.model, backward.operator.sign
+    lower, upper = np.zeros(model.states), np.ones(model.states)
+    rules = backward.rules
+    if low is not None:
+        lower = backward.run_side(low, -1.0, policy)
+        rules = backward.rules.copy()
+    if high is not None:
+        backward.rules = np.tile(model.row_ptr[:-1], (len(rules), 1))
+        upper = backward.run_side(high, 1.0, policy)
+        if sign < 0.0 or low is None:
+            rules = backward.rules
+    return lower, upper, rules
 
 
 def _prefix(
@@ -147,32 +168,34 @@ def _prefix(
     operator.allowed = np.ones(model.rows, dtype=np.bool_)
     lower, upper = np.zeros(model.states), np.ones(model.states)
     backward = Backward(problem, operator, clock)
+    rules = backward.rules
     try:
-        if raw.lower is not None:
-            lower = backward.run_side(raw.lower, -1.0, policy)
-        if raw.upper is not None:
-            upper = backward.run_side(raw.upper, 1.0, policy)
+        lower, upper, rules = _both_sides(backward, raw.lower, raw.upper, policy)
         if status is Status.GAP_OPEN:
             status = Status.CERTIFIED  # the steps may have closed it
     except (LimitReached, KeyboardInterrupt) as stop:
         status = stop.status if isinstance(stop, LimitReached) else Status.INTERRUPTED
     value = lower if raw.lower is not None else upper
-    rules = np.concatenate([backward.rules if policy is None else policy, raw.rows])
-    return settle(problem, operator, limits, interest, lower, upper, value, rules, status)
+    rules = np.concatenate([rules if policy is None else policy, raw.rows])
+    done = settle(problem, operator, limits, interest, lower, upper, value, rules, status)
+    done.witness = raw.lower, raw.upper
+    return done
 
 
 def _dress(
     problem: Problem, spec: Spec, inner: Inner, raw: Raw, limits: Limits, stats: Stats
 ) -> Solution:
     """Return a result as a `Solution`, turned back if the problem was the opposite one."""
-    lower, upper, value = raw.lower, raw.upper, raw.value
+    lower, upper, value, witness = raw.lower, raw.upper, raw.value, raw.witness
     if problem.flipped:
-        lower = None if raw.upper is None else 1.0 - raw.upper
-        upper = None if raw.lower is None else 1.0 - raw.lower
+        if problem.form is Form.REACH and witness is None:
+            witness = lower, upper
+        lower = None if raw.upper is None else one_minus(raw.upper, -1.0)
+        upper = None if raw.lower is None else one_minus(raw.lower, 1.0)
         value = 1.0 - raw.value
     return Solution(
         problem.model, spec, inner.name, raw.status, lower, upper, value, Policy(raw.rows),
-        limits.precision, stats,
+        limits.precision, stats, witness,
     )  # fmt: skip
 
 

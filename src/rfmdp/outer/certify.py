@@ -197,7 +197,7 @@ class Certifier:
         loose: BoolArray = plan.side * (image - here) > 0.0
         if plan.side != self.strict_side or loose.any():
             return loose
-        equal = here == image
+        equal: BoolArray = here == image
         if plan.side < 0.0:
             equal &= here > 0.0
         if plan.groups.count and plan.policy is not None and equal.any():

@@ -190,6 +190,11 @@ def finish_policy(problem: Problem, region: Region, choice: IntArray) -> IntArra
             distance = np.full(model.states, FAR, dtype=np.int64)
             arrays = model.row_ptr, model.successor_ptr, model.successors
             nearest_rows(*arrays, rows, usable, states, distance, choice)
+    elif problem.form is Form.TO_TARGET and problem.agent is MIN:
+        zero = ~region.open & (region.known == 0.0)
+        rows = graph.rows_can_stay(zero) if problem.nature is MIN else graph.rows_must_stay(zero)
+        inside = zero & ~problem.target
+        _approach(problem, inside, rows & (problem.reward == 0.0), problem.target, choice)
     elif problem.form is Form.TOTAL and problem.agent is MIN:
         zero = ~region.open & (region.known == 0.0)
         rows = graph.rows_can_stay(zero) if problem.nature is MIN else graph.rows_must_stay(zero)
@@ -223,6 +228,21 @@ def _approach(
     arrays = model.row_ptr, model.successor_ptr, model.successors
     distances(*arrays, rows, usable, states, distance)
     nearest_rows(*arrays, rows, usable, np.flatnonzero(states), distance, choice)
+
+
+def ranks(problem: Problem, states: BoolArray, rows: IntArray, target: BoolArray) -> FloatArray:
+    """Return the fewest steps (S,) to the target by the rows of a policy, as nature may help."""
+    from rfmdp.kernels.sweep import distances
+
+    model = problem.model
+    chosen = np.zeros(model.rows, dtype=np.bool_)
+    chosen[rows] = True
+    distance = np.where(target, 0, FAR).astype(np.int64)
+    usable = certain_transitions(problem)
+    distances(
+        model.row_ptr, model.successor_ptr, model.successors, chosen, usable, states, distance
+    )
+    return distance.astype(np.float64)
 
 
 def open_rows(problem: Problem, region: Region) -> IntArray:

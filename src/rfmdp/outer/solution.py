@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rfmdp.errors import ModelError, NotCertifiedError
+from rfmdp.files import Record, to_record
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, Spec
 from rfmdp.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from rfmdp.outer.nature import Nature
 
 
 class Status(Enum):
@@ -99,6 +104,8 @@ class Solution:
     policy: Policy
     precision: float
     stats: Stats
+    witness: tuple[FloatArray | None, FloatArray | None] | None = None
+    # inductive bounds behind `lower` and `upper` where these were turned round or stepped back
 
     @property
     def guarantee(self) -> FloatArray:
@@ -129,8 +136,28 @@ class Solution:
             )
         return self.at(int(self.model.initial[0]))
 
+    def nature(self, step: int = 0) -> Nature:
+        """Return nature's optimal marginals against the policy, see `worst_case`."""
+        from rfmdp.outer.nature import worst_case
+
+        return worst_case(self, step)
+
     def require_certified(self) -> Solution:
         """Return self, or raise `NotCertifiedError` with the open gap."""
         if self.status is not Status.CERTIFIED:
             raise NotCertifiedError(f"{self.method}: {self.status.value}.")
         return self
+
+
+@to_record.register
+def _(policy: Policy) -> Record:
+    from rfmdp.outer.record import policy_to_record
+
+    return policy_to_record(policy)
+
+
+@to_record.register
+def _(solution: Solution) -> Record:
+    from rfmdp.outer.record import solution_to_record
+
+    return solution_to_record(solution)

@@ -34,6 +34,7 @@ class Raw:
     value: FloatArray
     rows: IntArray  # (1, S) or (steps, S)
     status: Status
+    witness: tuple[FloatArray | None, FloatArray | None] | None = None
 
 
 def solve_unbounded(
@@ -95,6 +96,33 @@ def _acyclic(
     return settle(problem, operator, limits, interest, lower, upper, value, choice, status)
 
 
+class Best:
+    """The best bounds so far, and the policy that attains the one of the guarantee."""
+
+    def __init__(self, problem: Problem, region: Region, interest: BoolArray) -> None:
+        self.lower, self.upper = trivial_bounds(problem, region)
+        self.choice = region.choice
+        self._guarantee = -problem.agent.sign
+        self._interest = interest
+
+    def take(self, bound: FloatArray, side: float, choice: IntArray) -> None:
+        """Make a side better by another bound of it; the guarantee stays that of one policy."""
+        if side == self._guarantee:
+            now = self.upper if side > 0.0 else self.lower
+            size = np.minimum(bound, 1e100) - np.minimum(now, 1e100)  # infinite ones count much
+            if side * float(size[self._interest].sum()) > 0.0:
+                return
+            self.choice = choice.copy()
+        elif side > 0.0:
+            bound = np.minimum(self.upper, bound)
+        else:
+            bound = np.maximum(self.lower, bound)
+        if side > 0.0:
+            self.upper = bound
+        else:
+            self.lower = bound
+
+
 def _cyclic(
     problem: Problem,
     region: Region,
@@ -105,7 +133,8 @@ def _cyclic(
     interest: BoolArray,
 ) -> Raw:
     """Improve and certify in turn, until the bounds are close or a limit is reached."""
-    lower, upper = trivial_bounds(problem, region)
+    best = Best(problem, region, interest)
+    best.choice = guess.choice.copy()
     status, residual = Status.CERTIFIED, 1e-2 * limits.precision
     try:
         for attempt in range(ATTEMPTS):
@@ -116,22 +145,22 @@ def _cyclic(
                 bound = _approach(certifier, guess, 1e2 * residual)
                 if bound is None:
                     break
-                lower, upper = _merge(lower, upper, bound, certifier.strict_side)
+                best.take(bound, certifier.strict_side, guess.choice)
                 sides = (-certifier.strict_side,)
-            lower, upper = _certify(certifier, guess, lower, upper, sides)
-            if _tight(solver.operator, limits, interest, lower, upper, guess.value):
+            _certify(certifier, guess, best, sides)
+            if _tight(solver.operator, limits, interest, best, guess.value):
                 break
             residual = max(residual * 1e-2, 2.0**-44)
     except LimitReached as reached:
         status = reached.status
         certifier.clock = Clock(Limits())
-        lower, upper = _certify(certifier, guess, lower, upper, (-1.0, 1.0))
+        _certify(certifier, guess, best, (-1.0, 1.0))
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     value = np.where(region.open, guess.value, region.known)
-    rows = finish_policy(problem, region, guess.choice)[None, :]
+    rows = finish_policy(problem, region, best.choice)[None, :]
     operator = solver.operator
-    return settle(problem, operator, limits, interest, lower, upper, value, rows, status)
+    return settle(problem, operator, limits, interest, best.lower, best.upper, value, rows, status)
 
 
 def _approach(certifier: Certifier, guess: Iterate, eta: float) -> FloatArray | None:
@@ -145,40 +174,19 @@ def _approach(certifier: Certifier, guess: Iterate, eta: float) -> FloatArray | 
     return certifier.settle(guess.value)
 
 
-def _certify(
-    certifier: Certifier,
-    guess: Iterate,
-    lower: FloatArray,
-    upper: FloatArray,
-    sides: tuple[float, ...],
-) -> tuple[FloatArray, FloatArray]:
-    """Return the bounds, made better by what can be proven around the guess."""
+def _certify(certifier: Certifier, guess: Iterate, best: Best, sides: tuple[float, ...]) -> None:
+    """Make the bounds better by what can be proven around the guess."""
     for side in sides:
         found = certifier.bound(guess.value, guess.choice, side)
         if found is not None:
-            lower, upper = _merge(lower, upper, found, side)
-    return lower, upper
-
-
-def _merge(
-    lower: FloatArray, upper: FloatArray, bound: FloatArray, side: float
-) -> tuple[FloatArray, FloatArray]:
-    """Return the bounds with one side made better by another bound of it."""
-    if side > 0.0:
-        return lower, np.minimum(upper, bound)
-    return np.maximum(lower, bound), upper
+            best.take(found, side, guess.choice)
 
 
 def _tight(
-    operator: Operator,
-    limits: Limits,
-    interest: BoolArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    value: FloatArray,
+    operator: Operator, limits: Limits, interest: BoolArray, best: Best, value: FloatArray
 ) -> bool:
     """Tell whether the proven bounds are close to each other, or the only one to the value."""
-    proves = operator.inner.proves
+    proves, lower, upper = operator.inner.proves, best.lower, best.upper
     low = lower if proves & Side.BELOW else np.where(np.isinf(upper), upper, value)
     high = upper if proves & Side.ABOVE else np.where(np.isinf(lower), lower, value)
     return limits.closed(low, high, interest, float(operator.problem.probability))
@@ -244,21 +252,19 @@ def solve_discounted(
     solver = Solver(problem, region, operator, clock)
     guess = solver.start(warm)
     status, residual = Status.CERTIFIED, 1e-1 * limits.precision * (1.0 - problem.discount)
-    lower = upper = np.empty(0)
+    best = Best(problem, region, interest)
     try:
         for _ in range(ATTEMPTS):
             solver.improve(guess, residual)
-            lower, upper = contraction_bounds(problem, operator, guess.value)
-            if _tight(operator, limits, interest, lower, upper, guess.value):
+            best.lower, best.upper = contraction_bounds(problem, operator, guess.value)
+            if _tight(operator, limits, interest, best, guess.value):
                 break
             residual = max(residual * 1e-2, 2.0**-52)
-    except LimitReached as reached:
-        status = reached.status
-        lower, upper = contraction_bounds(problem, operator, guess.value)
-    except KeyboardInterrupt:
-        status = Status.INTERRUPTED
-        lower, upper = contraction_bounds(problem, operator, guess.value)
+    except (LimitReached, KeyboardInterrupt) as stop:
+        status = stop.status if isinstance(stop, LimitReached) else Status.INTERRUPTED
+        best.lower, best.upper = contraction_bounds(problem, operator, guess.value)
     rows = guess.choice[None, :]
+    lower, upper = best.lower, best.upper
     return settle(problem, operator, limits, interest, lower, upper, guess.value, rows, status)
 
 

@@ -1,0 +1,186 @@
+"""Nature's optimal marginals against the policy of a solution: the worst case as an object.
+
+Nature answers the bound on its own side: `lower` if it maximises, `upper` if it minimises. There
+the inductive checks of `certify` prove that its answers attain what is claimed, so that the chain
+of policy and answers has its value within the bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rfmdp.errors import ModelError
+from rfmdp.inner.exact import Exact, PreparedExact
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.restrict import restrict
+from rfmdp.objective import MAX
+from rfmdp.outer.horizon import Backward
+from rfmdp.outer.operator import Operator
+from rfmdp.outer.problem import Form, Problem, pose
+from rfmdp.outer.region import Region, analyse, ranks
+from rfmdp.outer.settings import Clock, Limits
+from rfmdp.outer.solution import Solution, Stats
+from rfmdp.types import FloatArray, IntArray
+from rfmdp.uncertainty.marginals import Marginals
+
+FALL = 1e-3  # of the score per step away from the target, where all values are one
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Nature's distribution of one marginal in one row."""
+
+    marginal: str
+    outcomes: tuple[str, ...]
+    probabilities: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Nature:
+    """Nature's marginals for one rule of a policy."""
+
+    model: FactoredMDP
+    rows: IntArray  # (S,) the rule
+    begin: IntArray  # (S + 1,) where the marginals of every row start
+    probabilities: FloatArray  # of all marginals of all rows, in the model's order
+
+    def of(self, state: int) -> tuple[Answer, ...]:
+        """Return nature's distributions in the row chosen in a state."""
+        return tuple(self._answers(state))
+
+    def _answers(self, state: int) -> Iterator[Answer]:
+        model, place = self.model, int(self.begin[state])
+        row = self.rows[state]
+        pointers = model.marginals.outcome_ptr
+        for j in model.row_marginals[model.marginal_ptr[row] : model.marginal_ptr[row + 1]]:
+            first, last = int(pointers[j]), int(pointers[j + 1])
+            part = self.probabilities[place : place + last - first]
+            names = model.outcome_names[first:last] or tuple(map(str, range(last - first)))
+            yield Answer(model.marginal_name(int(j)), tuple(names), tuple(part.tolist()))
+            place += last - first
+
+    def chain(self) -> FactoredMDP:
+        """Return the Markov chain of rule and answers: one row per state, no uncertainty."""
+        fixed = restrict(self.model, self.rows)
+        sizes = self.model.marginals.sizes[fixed.row_marginals]
+        points = Marginals.from_points(
+            np.concatenate([[0], np.cumsum(sizes)]), _exact_sums(self.probabilities, sizes)
+        )
+        own = np.arange(len(fixed.row_marginals), dtype=np.int32)
+        return replace(
+            fixed, row_marginals=own, marginals=points, marginal_names=(), outcome_names=()
+        )
+
+
+def worst_case(solution: Solution, step: int = 0) -> Nature:
+    """Return nature's optimal marginals against the policy of a solution.
+
+    Where the value is infinite, any members are given.
+
+    Parameters
+    ----------
+    step
+        For a time-dependent policy: how many steps are gone.
+
+    Raises
+    ------
+    ModelError
+        If there is no such step.
+    """
+    model, nature = solution.model, solution.spec.nature
+    problem = pose(model, solution.spec)
+    rules = solution.policy.rows
+    if not 0 <= step < len(rules):
+        raise ModelError(f"step must be within 0..{len(rules) - 1}, got {step}.")
+    rows = rules[step]
+    prepared = Exact().prepare(model, nature)
+    if problem.steps and step < len(problem.steps):
+        value = _ahead(solution, problem, step)
+    else:
+        value = _own_side(solution)
+    answers = prepared.marginals(_finite(value), rows)
+    sizes = model.marginals.sizes[model.row_marginals]
+    ends = np.concatenate([[0], np.cumsum(sizes)])
+    widths = ends[model.marginal_ptr[rows + 1]] - ends[model.marginal_ptr[rows]]
+    begin = np.concatenate([[0], np.cumsum(widths)])
+    if problem.form is Form.REACH and problem.nature is MAX and step >= len(problem.steps):
+        _hurry(problem, analyse(problem), prepared, rows, begin, answers)
+    return Nature(model, rows, begin, answers)
+
+
+def _own_side(solution: Solution) -> FloatArray:
+    side = solution.lower if solution.spec.nature is MAX else solution.upper
+    return solution.value if side is None else side
+
+
+def _ahead(solution: Solution, problem: Problem, step: int) -> FloatArray:
+    """Return the value with step + 1 steps gone, by steps back from the end."""
+    left = replace(problem, steps=problem.steps[: len(problem.steps) - 1 - step])
+    inner = Exact().prepare(problem.model, problem.nature)
+    backward = Backward(left, Operator(left, inner, Stats()), Clock(Limits()))
+    if problem.form is Form.STEPS:
+        assert problem.start is not None
+        start = problem.start
+    else:
+        unbounded = replace(problem, steps=())
+        start = _tail(unbounded, solution)
+    if left.steps:
+        backward.run(start, solution.policy.rows[step + 1 : len(problem.steps)])
+        start = backward.value
+    return 1.0 - start if problem.flipped else start
+
+
+def _tail(problem: Problem, solution: Solution) -> FloatArray:
+    """Return the value of the unbounded until after its first steps."""
+    from rfmdp.outer.unbounded import solve_unbounded
+
+    inner = Exact().prepare(problem.model, problem.nature)
+    operator = Operator(problem, inner, Stats())
+    limits = Limits(solution.precision)
+    interest = np.ones(problem.model.states, dtype=np.bool_)
+    raw = solve_unbounded(problem, operator, limits, Clock(limits), interest, None)
+    side = raw.lower if problem.nature is MAX else raw.upper
+    return raw.value if side is None else side
+
+
+def _hurry(
+    problem: Problem,
+    region: Region,
+    prepared: PreparedExact,
+    rows: IntArray,
+    begin: IntArray,
+    answers: FloatArray,
+) -> None:
+    """Where the probability is one, every member keeps it: take those that come closer."""
+    where = np.flatnonzero(region.sure & ~problem.target)
+    if not len(where):
+        return
+    inside = region.sure | problem.target
+    distance = ranks(problem, inside & ~problem.target, rows, problem.target)
+    score = np.where(inside, FALL ** np.minimum(distance, 90.0), -1.0)
+    sign = 1.0 if not problem.flipped else -1.0
+    better = prepared.marginals(sign * score, rows[where])
+    widths = begin[where + 1] - begin[where]
+    place = np.repeat(begin[where], widths) + np.arange(widths.sum())
+    place -= np.repeat(np.cumsum(widths) - widths, widths)
+    answers[place] = better
+
+
+def _finite(value: FloatArray) -> FloatArray:
+    """Return values with infinite ones far above all others."""
+    finite = np.isfinite(value)
+    most = float(np.max(np.abs(value[finite]), initial=0.0))
+    return np.where(finite, value, 1e6 * (1.0 + most))
+
+
+def _exact_sums(probability: FloatArray, sizes: IntArray) -> FloatArray:
+    """Return probabilities whose float sums are one to the last bits, as models demand."""
+    if not len(sizes):
+        return probability
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    clipped: FloatArray = np.clip(probability, 0.0, 1.0)
+    exact: FloatArray = clipped / np.repeat(np.add.reduceat(clipped, starts), sizes)
+    return exact
