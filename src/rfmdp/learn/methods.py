@@ -16,6 +16,7 @@ from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.inner.mccormick import McCormick
 from rfmdp.inner.protocol import Inner
 from rfmdp.inner.radius_sum import Composition, RadiusSum
+from rfmdp.inner.sequential import Sequential
 from rfmdp.learn.confidence import BySize, ClopperPearson, ConfidenceSet, Mixture, Weissman
 from rfmdp.learn.explore import Exploration, GapDirected, Optimistic
 from rfmdp.learn.identifiers import Granularity
@@ -85,8 +86,9 @@ ANYTIME_LOCAL = Method(
 )
 ANYTIME_KL = Method(
     "anytime-kl",
-    "As `anytime`, with KL balls for identifiers of four or more outcomes.",
+    "As `anytime`, with KL balls for identifiers of four or more outcomes, composed sequentially.",
     confidence=BySize(),
+    inner=Sequential(),
 )
 GAP_DIRECTED = Method(
     "gap-directed",
