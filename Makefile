@@ -24,7 +24,7 @@ demo: $(VENV)/.ready
 	$(BIN)/python examples/demo.py -o demo
 
 bench-solve: $(VENV)/.ready
-	$(BIN)/python benchmarks/solve.py --json bench-solve.json
+	$(BIN)/python benchmarks/solve.py --json results/bench-solve.json
 
 clean:
 	rm -rf $(VENV) build dist

@@ -33,6 +33,21 @@ LIMIT = 240.0  # seconds per process; what takes longer is reported as such
 TINY = 1e-9  # stands for a lower bound of 0, which Storm refuses
 
 
+class Clock:
+    """Seconds by the wall and of all processors since it was made."""
+
+    def __init__(self) -> None:
+        self._wall, self._processor = time.perf_counter(), time.process_time()
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self._wall
+
+    @property
+    def processor(self) -> float:
+        return time.process_time() - self._processor
+
+
 def peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
 
@@ -64,9 +79,9 @@ def ours(name: str, radius: float, method: str) -> dict:
     before = peak_mb()
     model, build = published(name, radius)
     model = model.nominal() if method == "nominal" else model
-    started = time.perf_counter()
+    clock = Clock()
     solution = solve(model, domain_spec(name), inner=inner)
-    seconds = time.perf_counter() - started
+    seconds, processor = clock.seconds, clock.processor
     lower, upper = bounds(solution)
     maximises = domain_spec(name).agent.sign > 0
     return {
@@ -76,6 +91,7 @@ def ours(name: str, radius: float, method: str) -> dict:
         "status": solution.status.name,
         "build": build,
         "solve": seconds,
+        "processor": processor,
         "sweeps": solution.stats.robust_sweeps,
         "peak_mb": peak_mb(),
         "start_mb": before,
@@ -101,13 +117,19 @@ def storm_robust(name: str, radius: float) -> dict:
     storm = to_stormpy(positive(model), Probabilities.INTERVALS)
     build += time.perf_counter() - started
     formula = stormpy.parse_property(storm_formula(name))
-    started = time.perf_counter()
+    clock = Clock()
     result = stormpy.model_checking(
         storm, formula, uncertainty_resolution_mode=stormpy.UncertaintyResolutionMode.ROBUST
     )
-    seconds = time.perf_counter() - started
-    value = max(result.get_value(int(state)) for state in model.initial)
-    return {"value": value, "build": build, "solve": seconds, "peak_mb": peak_mb()}
+    return storm_record(result, model.initial, build, clock)
+
+
+def storm_record(result, initial, build: float, clock: Clock) -> dict:
+    seconds, processor, peak = clock.seconds, clock.processor, peak_mb()
+    value = max(result.get_value(int(state)) for state in initial)
+    return {
+        "value": value, "build": build, "solve": seconds, "processor": processor, "peak_mb": peak,
+    }  # fmt: skip
 
 
 def positive(model):
@@ -134,11 +156,9 @@ def storm_nominal(name: str, radius: float) -> dict:
         storm = stormpy.build_model(stormpy.parse_prism_program(str(file)), options=options)
         build = time.perf_counter() - started
     formula = stormpy.parse_property(storm_formula(name))
-    started = time.perf_counter()
+    clock = Clock()
     result = stormpy.model_checking(storm, formula)
-    seconds = time.perf_counter() - started
-    value = max(result.get_value(state) for state in storm.initial_states)
-    return {"value": value, "build": build, "solve": seconds, "peak_mb": peak_mb()}
+    return storm_record(result, storm.initial_states, build, clock)
 
 
 def closed_text(name: str) -> str:
@@ -165,14 +185,15 @@ def linear_programmes(name: str, radius: float, backend: str, sweeps: int) -> di
     rows = np.random.default_rng(0).choice(model.rows, min(SAMPLE, model.rows), replace=False)
     below, above = np.empty(model.rows), np.empty(model.rows)
     prepared.backup(solution.value, np.sort(rows[:5]), below, above)  # loads compiled code
-    started = time.perf_counter()
+    clock = Clock()
     prepared.backup(solution.value, np.sort(rows), below, above)
-    per_row = (time.perf_counter() - started) / len(rows)
+    per_row, processor = clock.seconds / len(rows), clock.processor / len(rows)
     sweeps = sweeps or plain_sweeps(model, spec, acyclic=solution.stats.cheap_sweeps == 0)
     sweep = per_row * model.rows
     return {
         "build": build,
         "solve": sweep * sweeps,
+        "processor": processor * model.rows * sweeps,
         "solve_in_our_sweeps": sweep * solution.stats.robust_sweeps,
         "extrapolated": True,
         "milliseconds_per_row": per_row * 1e3,
@@ -247,6 +268,7 @@ def show(record: dict) -> str:
         if record.get("extrapolated") else ""  # fmt: skip
     return (
         f"{head} {value:>12} build {record['build']:8.2f} s  solve {record['solve']:10.2f} s  "
+        f"processor {record['processor']:10.2f} s  "
         f"peak {record['peak_mb']:6.0f} MB{extra}"
     )
 
@@ -311,6 +333,7 @@ def main() -> None:
         print_ratios(summary)
         records.append({"ratios": summary})
     if options.json:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(records, indent=1) + "\n")
 
 
