@@ -5,6 +5,7 @@ import pytest
 
 from rfmdp.domains import domain, domain_spec
 from rfmdp.errors import ModelError
+from rfmdp.learn.counts import count_transitions
 from rfmdp.learn.domains import LOCAL_STATES
 from rfmdp.learn.identifiers import Granularity, identify
 from rfmdp.model.arrays import FactoredMDP
@@ -96,3 +97,22 @@ def test_flat_has_one_identifier_per_uncertain_row():
     ids = identify(model, Granularity.FLAT)
     uncertain = int(np.count_nonzero(np.diff(ids.model.successor_ptr) > 1))
     assert len(ids.model.marginals) == uncertain
+
+
+@pytest.mark.parametrize("granularity", [Granularity.EFFECT, Granularity.FLAT])
+def test_counts_from_transitions(granularity):
+    """Counted transitions of every successor give one count per fibre; strangers are refused."""
+    ids = identify(distinct_factored(0), granularity)
+    model = ids.model
+    rows = np.repeat(np.arange(model.rows), np.diff(model.successor_ptr))
+    counts = count_transitions(ids, rows, model.successors)
+    expected = np.zeros(len(model.marginals.nominal), dtype=np.int64)
+    for row in range(model.rows):
+        own = model.row_marginals[slice(*model.marginal_ptr[row : row + 2])]
+        size = int(np.prod(model.marginals.sizes[own]))
+        for j in own:
+            part = slice(*model.marginals.outcome_ptr[j : j + 2])
+            expected[part] += size // model.marginals.sizes[j]
+    assert np.array_equal(counts, expected)
+    with pytest.raises(ModelError, match="void"):
+        count_transitions(ids, [0], [10])

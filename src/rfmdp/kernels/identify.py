@@ -142,3 +142,28 @@ def reduced_tensors(
                 j = row_marginals[slot]
                 at = at * (outcome_ptr[j + 1] - outcome_ptr[j]) + pick[slot - first]
             out[new_ptr[r] + k] = successors[successor_ptr[r] + at]
+
+
+@kernel
+def count_transitions(
+    rows_N, next_N, marginal_ptr, row_marginals, outcome_ptr, successor_ptr, successors, counts
+):
+    """Add the outcomes of N observed (row, successor) pairs to counts (O,).
+
+    Requires rows whose successors tell the outcomes. Returns the first pair whose successor the
+    row does not have, or -1.
+    """
+    for i in range(rows_N.shape[0]):
+        r = rows_N[i]
+        start, size = successor_ptr[r], successor_ptr[r + 1] - successor_ptr[r]
+        k = 0
+        while k < size and successors[start + k] != next_N[i]:
+            k += 1
+        if k == size:
+            return i
+        for slot in range(marginal_ptr[r + 1] - 1, marginal_ptr[r] - 1, -1):
+            j = row_marginals[slot]
+            d = outcome_ptr[j + 1] - outcome_ptr[j]
+            counts[outcome_ptr[j] + k % d] += 1
+            k //= d
+    return -1
