@@ -23,6 +23,10 @@ test-all: lint
 demo: $(VENV)/.ready
 	$(BIN)/python examples/demo.py -o demo
 
+bench-inner: $(VENV)/.ready
+	mkdir -p results
+	$(BIN)/python benchmarks/inner.py --json results/bench-inner.json
+
 bench-solve: $(VENV)/.ready
 	$(BIN)/python benchmarks/solve.py --json results/bench-solve.json
 

@@ -33,12 +33,16 @@ if TYPE_CHECKING:
     from rfmdp.files import load, save
     from rfmdp.inner import (
         Alternating,
+        Backend,
+        Composition,
         Exact,
         IntervalArithmetic,
         McCormick,
+        Orders,
         RadiusSum,
         Sandwich,
         Sequential,
+        Variant,
         VertexEnumeration,
     )
     from rfmdp.learn.stop import StopWhen
@@ -81,8 +85,8 @@ _PLACES = {
     "errors": "FileError ModelError NotCertifiedError PrismError RfmdpError SolverError "
     "UnsupportedError",
     "files": "load save",
-    "inner": "Alternating Exact IntervalArithmetic McCormick RadiusSum Sandwich Sequential "
-    "VertexEnumeration",
+    "inner": "Alternating Backend Composition Exact IntervalArithmetic McCormick Orders RadiusSum "
+    "Sandwich Sequential Variant VertexEnumeration",
     "learn.stop": "StopWhen",
     "model": "Action FactoredMDP Move Rewards Variable",
     "model.build": "build",
@@ -104,7 +108,9 @@ __all__ = [
     "MIN",
     "Action",
     "Alternating",
+    "Backend",
     "Bounds",
+    "Composition",
     "Cumulative",
     "Direction",
     "Discounted",
@@ -126,6 +132,7 @@ __all__ = [
     "Move",
     "Next",
     "NotCertifiedError",
+    "Orders",
     "Policy",
     "Polytope",
     "PrismError",
@@ -146,6 +153,7 @@ __all__ = [
     "UnsupportedError",
     "Until",
     "Variable",
+    "Variant",
     "VertexEnumeration",
     "build",
     "check",
