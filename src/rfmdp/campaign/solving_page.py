@@ -16,13 +16,13 @@ from rfmdp.objective import MAX
 STYLE = """
 :root { --ink: #1c2430; --soft: #647084; --line: #dfe4ea; --good: #1d7a3a; --note: #a35a00; }
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); margin: 0 auto; padding: 2rem;
-  max-width: 84rem; background: #fff; }
+  max-width: 104rem; background: #fff; }
 h1 { font-size: 1.6rem; margin: 0 0 .4rem; } h2 { font-size: 1.15rem; margin: 2.2rem 0 .5rem; }
 p, li { max-width: 60rem; } .soft { color: var(--soft); }
 figure { margin: 1.5rem 0; overflow-x: auto; } figure svg { max-width: 100%; height: auto; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .84rem; }
-th, td { padding: .28rem .6rem; text-align: right; white-space: nowrap; }
+th, td { padding: .28rem .5rem; text-align: right; white-space: nowrap; }
 thead th { font-weight: 600; border-bottom: 2px solid var(--ink); vertical-align: bottom; }
 thead tr:first-child th { border-bottom: 1px solid var(--line); text-align: center; }
 tbody tr { border-bottom: 1px solid var(--line); }
