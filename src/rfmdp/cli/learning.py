@@ -81,9 +81,7 @@ class Learning:
         if self.seeds == 1:
             return [learn_one(tasks[0])]
         jobs = min(self.jobs or os.cpu_count() or 1, self.seeds)
-        # one thread each: processes are the better use of the cores
-        os.environ["NUMBA_NUM_THREADS"] = "1"
-        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        with ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_one_thread) as pool:
             return list(pool.map(learn_one, tasks))
 
     def _file(self, number: int) -> str | None:
@@ -105,6 +103,13 @@ class Learning:
             )
         print(run.statement())
         print(f"Result: {run.guarantee}")
+
+
+def _one_thread() -> None:
+    """Leave the other cores to the other processes, which use them better than threads."""
+    from numba import set_num_threads
+
+    set_num_threads(1)
 
 
 def learn_one(task: Learning) -> Run:
