@@ -1,0 +1,269 @@
+"""Laws that every solution obeys, limits, interruption, one-sided methods, evaluation."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from rfmdp.errors import ModelError, NotCertifiedError, UnsupportedError
+from rfmdp.inner import (
+    Alternating,
+    Exact,
+    IntervalArithmetic,
+    McCormick,
+    Sandwich,
+    Sequential,
+    VertexEnumeration,
+)
+from rfmdp.model.arrays import FactoredMDP, Rewards
+from rfmdp.objective import MAX, MIN, Cumulative, Discounted, Reach, ReachReward, Spec, Total, Until
+from rfmdp.outer.settings import Limits, Measure
+from rfmdp.outer.solution import Policy, Status
+from rfmdp.reference_values import true_value
+from rfmdp.solve import compare, evaluate, solve
+from rfmdp.uncertainty.sets import Interval, Singleton
+
+from .random_specs import specs, tiny_model
+
+SPECS = list(specs())
+
+
+def walk(size=6, radius=0.05):
+    """Return a walk of two factors to and fro, with a row that is fast and one that is safe."""
+    fast, safe = Singleton([0.3, 0.4, 0.3]), Singleton([0.1, 0.3, 0.6])
+    side = Singleton([0.5, 0.5])
+    rows = []
+    for s in range(size):
+        if s in (0, size - 1):
+            rows.append([([], [s])])
+            continue
+        down, up = max(s - 1, 0), min(s + 1, size - 1)
+        jump = min(s + 2, size - 1)
+        rows.append([
+            ([0, 2], [down, down, s, up, up, jump], "fast"),
+            ([1, 2], [down, s, s, s, s, up], "safe"),
+        ])  # fmt: skip
+    goal = np.arange(size) == size - 1
+    ends = goal | (np.arange(size) == 0)
+    count = sum(map(len, rows))
+    model = FactoredMDP.from_rows(
+        rows, [fast, safe, side], initial=size // 2, labels={"goal": goal, "ends": ends},
+        rewards={"cost": Rewards(np.where(ends, 0.0, 1.0), np.zeros(count))},
+    )  # fmt: skip
+    return model.with_radius(radius) if radius else model
+
+
+REACH = Spec(Reach("goal"), MAX, MIN)
+COST = Spec(ReachReward("ends", "cost"), MIN, MAX)
+
+
+@pytest.mark.parametrize("objective", [Reach("goal"), ReachReward("ends", "cost"), Total("cost"),
+                                       Discounted(0.9, "cost"), Cumulative(5, "cost")])  # fmt: skip
+def test_larger_sets_never_help_an_opposed_agent(objective):
+    """With the radius the guarantee falls if nature opposes, and rises if it helps."""
+    for agent in (MAX, MIN):
+        for nature in (MAX, MIN):
+            ends = [solve(walk(radius=r), Spec(objective, agent, nature)).at_initial()
+                    for r in (0.0, 0.02, 0.05, 0.1)]  # fmt: skip
+            for small, large in itertools.pairwise(ends):
+                assert nature.sign * (large.upper - small.lower) >= -1e-9 or (
+                    nature.sign * (large.lower - small.upper) >= -1e-9
+                )
+
+
+def test_radius_zero_is_the_plain_model():
+    """All directions of nature agree without uncertainty."""
+    plain = walk(radius=0.0)
+    one = solve(plain, REACH).at_initial()
+    for nature in (MAX, MIN):
+        other = solve(plain.with_radius(0.0), Spec(Reach("goal"), MAX, nature)).at_initial()
+        assert other.lower == pytest.approx(one.lower, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_relabelling_states_changes_nothing(seed):
+    """A permutation of the states permutes the bounds, up to the precision."""
+    model = tiny_model(seed)
+    order = np.random.default_rng(seed).permutation(model.states)
+    place = np.argsort(order)
+    lines = []
+    for s in order:
+        line = []
+        for r in range(model.row_ptr[s], model.row_ptr[s + 1]):
+            ids = model.row_marginals[model.marginal_ptr[r] : model.marginal_ptr[r + 1]]
+            end = model.successors[model.successor_ptr[r] : model.successor_ptr[r + 1]]
+            line.append((ids.tolist(), place[end].tolist()))
+        lines.append(line)
+    labels = {name: where[order] for name, where in model.labels.items()}
+    other = FactoredMDP.from_rows(lines, model.marginals, labels=labels)
+    for agent in (MAX, MIN):
+        spec = Spec(Until("safe", "goal"), agent, MIN)
+        here = solve(model, spec, states=np.ones(model.states, bool))
+        there = solve(other, spec, states=np.ones(model.states, bool))
+        assert there.lower == pytest.approx(here.lower[order], rel=1e-5, abs=1e-9)
+
+
+@pytest.mark.parametrize("spec", [REACH, COST], ids=["reach", "cost"])
+def test_warm_start_proves_the_same(spec):
+    """Whatever the start, bounds are proven and close."""
+    model = walk()
+    cold = solve(model, spec)
+    for warm in (cold, np.zeros(model.states), np.full(model.states, 0.7)):
+        found = solve(model, spec, warm=warm).require_certified().at_initial()
+        assert found.lower <= cold.at_initial().upper
+        assert found.upper >= cold.at_initial().lower
+
+
+def test_absolute_precision():
+    """A coarse absolute width is enough if asked for."""
+    limits = Limits(precision=1e-3, measure=Measure.ABSOLUTE)
+    assert solve(walk(), COST, outer=limits).require_certified().at_initial().width <= 1e-3
+
+
+@pytest.mark.parametrize("spec", [s for _, s in SPECS], ids=[n for n, _ in SPECS])
+def test_sweep_limit_leaves_proven_bounds(spec):
+    """After one sweep the bounds may be wide, but hold, and the status says why."""
+    for seed in (4, 9, 11):
+        model = tiny_model(seed)
+        truth = true_value(model, spec)
+        found = solve(model, spec, outer=Limits(sweeps=1))
+        assert found.status in (Status.CERTIFIED, Status.SWEEP_LIMIT)
+        assert np.all(found.lower <= truth + 1e-9)
+        assert np.all(truth <= found.upper + 1e-9)
+
+
+def test_time_limit_leaves_proven_bounds():
+    """A limit that is over at once gives TIME_LIMIT, not an exception."""
+    found = solve(walk(size=40), COST, outer=Limits(seconds=1e-9))
+    best = solve(walk(size=40), COST)
+    assert found.status in (Status.TIME_LIMIT, Status.CERTIFIED)
+    assert found.lower[20] <= best.upper[20]
+    assert found.upper[20] >= best.lower[20]
+
+
+@pytest.mark.parametrize("spec", [REACH, COST, Spec(Cumulative(6, "cost"), MAX, MIN),
+                                  Spec(Discounted(0.9, "cost"), MIN, MAX)])  # fmt: skip
+def test_interrupt_gives_proven_bounds(spec):
+    """Ctrl-C, here out of the progress callback, ends with the bounds so far."""
+
+    def stop(phase, sweeps, residual):
+        raise KeyboardInterrupt
+
+    found = solve(walk(), spec, outer=Limits(progress=stop))
+    truth = solve(walk(), spec)
+    assert found.status is Status.INTERRUPTED
+    assert np.all(found.lower <= truth.upper)
+    assert np.all(found.upper >= truth.lower)
+    with pytest.raises(NotCertifiedError, match="interrupted"):
+        found.require_certified()
+
+
+def test_progress_is_called():
+    """The callback sees a phase, the number of sweeps and a residual."""
+    seen = []
+    solve(walk(), REACH, outer=Limits(progress=lambda *args: seen.append(args)))
+    assert [sweeps for _, sweeps, _ in seen] == list(range(1, len(seen) + 1))
+    assert {phase for phase, _, _ in seen} <= {"solve", "certify", "approach", "steps"}
+
+
+@pytest.mark.parametrize("inner", [IntervalArithmetic(), Sequential(), McCormick(), Alternating()],
+                         ids=lambda i: i.name)  # fmt: skip
+@pytest.mark.parametrize("spec", [REACH, COST, Spec(Discounted(0.9, "cost"), MAX, MIN),
+                                  Spec(Cumulative(4, "cost"), MIN, MAX),
+                                  Spec(Until("init", "goal", None, 1), MAX, MIN)])  # fmt: skip
+def test_one_sided_methods_leave_the_other_side_open(inner, spec):
+    """A relaxation proves nature's far side, a restriction the near one, nobody both."""
+    model = walk()
+    exact = solve(model, spec)
+    found = solve(model, spec, inner=inner)
+    relaxes = not isinstance(inner, Alternating)
+    proven, missing = (found.lower, found.upper)
+    if (spec.nature is MAX) == relaxes:
+        proven, missing = missing, proven
+        assert np.all(proven >= exact.lower - 1e-9)
+    else:
+        assert np.all(proven <= exact.upper + 1e-9)
+    assert missing is None
+    assert found.status is Status.GAP_OPEN
+
+
+def test_guarantee_of_a_missing_side_is_refused():
+    """The restriction proves no guarantee against an opposing nature."""
+    with pytest.raises(NotCertifiedError, match="lower"):
+        _ = solve(walk(), REACH, inner=Alternating()).guarantee
+
+
+@pytest.mark.parametrize("spec", [REACH, COST])
+def test_sandwich_fills_both_sides(spec):
+    """Together they enclose the exact value; two of a kind are refused before any work."""
+    exact = solve(walk(), spec).at_initial()
+    both = Sandwich(Sequential(), Alternating())
+    found = solve(walk(), spec, inner=both).at_initial()
+    assert found.lower <= exact.upper
+    assert found.upper >= exact.lower
+    with pytest.raises(UnsupportedError, match="same side"):
+        solve(walk(), spec, inner=Sandwich(Sequential(), IntervalArithmetic()))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_evaluating_the_optimal_policy_gives_the_value(seed):
+    """Against worst nature the policy attains the guarantee, stationary or not."""
+    model = tiny_model(seed)
+    for k in range(4):
+        name, spec = SPECS[(11 * seed + 17 * k) % len(SPECS)]
+        states = np.ones(model.states, dtype=bool)
+        found = solve(model, spec, states=states)
+        own = evaluate(model, found.policy, spec, states=states)
+        finite = np.isfinite(found.value)
+        scale = np.maximum(1.0, np.abs(found.value[finite]))
+        side = found.guarantee[finite]
+        low, high = own.lower[finite], own.upper[finite]
+        assert np.all(low <= side + 1e-5 * scale), (name, seed)
+        assert np.all(high >= side - 1e-5 * scale), (name, seed)
+
+
+def test_evaluate_under_each_nature_is_ordered():
+    """Worst <= nominal <= best for a maximising agent."""
+    model = walk()
+    policy = solve(model, REACH).policy
+    worst = evaluate(model, policy, REACH).at_initial()
+    best = evaluate(model, policy, REACH, nature=MAX).at_initial()
+    nominal = evaluate(model.nominal(), policy, REACH).at_initial()
+    assert worst.lower < nominal.lower < best.lower
+
+
+def test_evaluate_refuses_rules_that_do_not_fit():
+    """Two rules for three steps, or rows of other states."""
+    model = walk()
+    rows = model.row_ptr[:-1]
+    with pytest.raises(ModelError, match="2 rules"):
+        evaluate(model, Policy(np.stack([rows, rows])), Spec(Cumulative(3, "cost"), MAX, MIN))
+    with pytest.raises(ModelError, match="own rows"):
+        evaluate(model, Policy(np.zeros((1, model.states), dtype=np.int64)), REACH)
+
+
+def test_compare_gives_the_row_of_the_table():
+    """Exact first, relaxations with their gap, a refusal as a status."""
+    few = VertexEnumeration(vertex_limit=2)
+    records = compare(walk(), REACH, [Exact(), IntervalArithmetic(), few])
+    assert [r.method for r in records] == ["exact", "interval", "vertices"]
+    assert records[0].gap_percent == 0.0
+    assert records[1].value < records[0].value
+    assert records[1].gap_percent == pytest.approx(
+        100 * (records[0].value - records[1].value) / records[1].value
+    )
+    assert np.isnan(records[2].value)
+    assert "limit" in records[2].status
+
+
+def test_several_initial_states_need_a_choice():
+    """`at_initial` names them; bounds of each are there."""
+    move = Interval([0.2, 0.4], [0.6, 0.8])
+    rows = [[([0], [1, 2])], [([], [1])], [([], [2])]]
+    model = FactoredMDP.from_rows(
+        rows, [move], initial=[0, 2], labels={"goal": [False, True, False]}
+    )
+    found = solve(model, REACH)
+    with pytest.raises(ModelError, match=r"2 initial states \(state 0, state 2\)"):
+        found.at_initial()
+    assert found.at(2).upper == 0.0

@@ -1,0 +1,80 @@
+"""Storm as an oracle: plain model checking at radius 0, robust value iteration on intervals."""
+
+import numpy as np
+import pytest
+
+from oracles.storm import storm_value
+from rfmdp.inner import IntervalArithmetic
+from rfmdp.model.arrays import FactoredMDP, Rewards
+from rfmdp.objective import (
+    MAX,
+    MIN,
+    Cumulative,
+    Globally,
+    Instantaneous,
+    Next,
+    Reach,
+    ReachReward,
+    Spec,
+    Until,
+)
+from rfmdp.solve import solve
+from rfmdp.uncertainty.sets import Singleton
+
+OBJECTIVES = {
+    'P{}=? [F "goal"]': Reach("goal"),
+    'P{}=? ["safe" U "goal"]': Until("safe", "goal"),
+    'P{}=? ["safe" U<=4 "goal"]': Until("safe", "goal", 4),
+    'P{}=? [G "safe"]': Globally("safe"),
+    'P{}=? [X "goal"]': Next("goal"),
+    'R{{"cost"}}{}=? [F "goal"]': ReachReward("goal", "cost"),
+    'R{{"cost"}}{}=? [C<=5]': Cumulative(5, "cost"),
+    'R{{"cost"}}{}=? [I=3]': Instantaneous(3, "cost"),
+}
+
+
+def random_mdp(seed: int, states: int = 12) -> FactoredMDP:
+    """Return a plain MDP of two independent coins per row, self-loops and traps included."""
+    rng = np.random.default_rng(seed)
+    sets = [Singleton([p, 1 - p]) for p in (0.25, 0.5, 0.9)]
+    rows = []
+    for s in range(states):
+        line = []
+        for _ in range(rng.integers(1, 4)):
+            ids = rng.integers(0, 3, rng.integers(0, 3)).tolist()
+            near = np.clip(s + rng.integers(-2, 4, 2 ** len(ids)), 0, states - 1)
+            line.append((ids, near.tolist()))
+        rows.append(line)
+    goal, safe = np.zeros(states, bool), rng.random(states) < 0.9
+    goal[-1] = True
+    cost = Rewards(rng.choice([0.0, 1.0, 2.0], states), rng.choice([0.0, 1.0], sum(map(len, rows))))
+    labels = {"goal": goal, "safe": safe}
+    return FactoredMDP.from_rows(rows, sets, labels=labels, rewards={"cost": cost})
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("formula", OBJECTIVES)
+def test_plain_models_have_storms_values(formula, seed):
+    """Without uncertainty, bounds enclose Storm's sound values in every state."""
+    model = random_mdp(seed)
+    for agent, word in ((MAX, "max"), (MIN, "min")):
+        wanted = storm_value(model, formula.format(word))
+        found = solve(
+            model, Spec(OBJECTIVES[formula], agent, MIN), states=np.ones(model.states, bool)
+        ).require_certified()
+        slack = 1e-8 * np.where(np.isfinite(wanted), np.maximum(1, np.abs(wanted)), 1.0)
+        assert np.all(found.lower <= wanted + slack)
+        assert np.all(wanted <= found.upper + slack)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("formula", [f for f in OBJECTIVES if "I=" not in f])
+def test_flat_intervals_have_storms_robust_values(formula, seed):
+    """Interval arithmetic is Storm's semantics; its residual is worth 1e-6 or so."""
+    model = random_mdp(seed).with_radius(0.05, floor=1e-3)
+    for agent, word in ((MAX, "max"), (MIN, "min")):
+        for nature in (MAX, MIN):
+            wanted = storm_value(model, formula.format(word), nature=nature)
+            spec = Spec(OBJECTIVES[formula], agent, nature)
+            found = solve(model, spec, inner=IntervalArithmetic()).value
+            assert found == pytest.approx(wanted, rel=1e-4, abs=1e-6)
