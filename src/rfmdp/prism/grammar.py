@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -56,15 +57,23 @@ class BuildError(Exception):
 
 
 def make_parser(starts: list[str], builder: object) -> Lark:
-    """Return a new parser that builds trees with `builder`; callers keep it."""
-    text = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
+    """Return a new parser that builds trees with `builder`; callers keep it.
+
+    Its tables take most of a second to make, so they are kept beside the compiled modules if that
+    folder can be written; lark makes them anew for another grammar, version or interpreter.
+    """
+    folder = Path(__file__).parent
+    tables = folder / "__pycache__"
+    with suppress(OSError):
+        tables.mkdir(exist_ok=True)
     return Lark(
-        text,
+        (folder / "grammar.lark").read_text(encoding="utf-8"),
         parser="lalr",
         lexer="basic",  # every keyword is reserved everywhere, as in PRISM
         start=[*starts, "reserved"],
         transformer=builder,
         maybe_placeholders=True,
+        cache=str(tables / f"grammar-{starts[0]}.tables"),
     )
 
 
