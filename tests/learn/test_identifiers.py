@@ -105,7 +105,7 @@ def test_counts_from_transitions(granularity):
     ids = identify(distinct_factored(0), granularity)
     model = ids.model
     rows = np.repeat(np.arange(model.rows), np.diff(model.successor_ptr))
-    counts = count_transitions(ids, rows, model.successors)
+    counts = count_transitions(ids, rows, model.successors).counts
     expected = np.zeros(len(model.marginals.nominal), dtype=np.int64)
     for row in range(model.rows):
         own = model.row_marginals[slice(*model.marginal_ptr[row : row + 2])]

@@ -6,6 +6,7 @@ import pytest
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.kernels import simulate as kernels
 from rfmdp.learn.simulate import Behaviour, Simulator, simulate
+from rfmdp.learn.tally import Tally
 from rfmdp.outer.solution import Policy
 from rfmdp.solve import solve
 
@@ -44,27 +45,25 @@ def test_compiled_and_plain_kernels_agree():
     """Sequential trajectories with limits are the same as those side by side."""
     model = distinct_factored(2)
     simulator = Simulator(model)
-    counts = np.zeros(len(model.marginals.nominal), dtype=np.int64)
-    totals = np.zeros(len(model.marginals), dtype=np.int64)
-    limit = np.full(len(totals), 10**9)
+    tally = Tally.empty(model)
+    limit = np.full(len(tally.totals), 10**9)
     behaviour = Behaviour(model.row_ptr[None, :-1], other=0.3)
-    done, steps = simulator.run_until(behaviour, 4, 0, 500, 5, limit, counts, totals)
+    done, steps = simulator.run_until(behaviour, 4, 0, 500, 5, limit, tally)
     batch = simulator.run(behaviour, 4, 0, 500, 5)
     assert (done, steps) == (500, batch.steps)
-    assert np.array_equal(counts, batch.counts)
-    assert np.array_equal(totals, np.add.reduceat(counts, model.marginals.outcome_ptr[:-1]))
+    assert np.array_equal(tally.counts, batch.counts)
+    starts = model.marginals.outcome_ptr[:-1]
+    assert np.array_equal(tally.totals, np.add.reduceat(tally.counts, starts))
 
 
 def test_stops_after_the_trajectory_that_doubles():
     """A limit ends the run after the trajectory in which it is reached."""
     model = two_arms(0.5, 0.5)
-    counts, totals = np.zeros(4, dtype=np.int64), np.zeros(2, dtype=np.int64)
+    tally = Tally.empty(model)
     behaviour = Behaviour(model.row_ptr[None, :-1])
-    done, _ = Simulator(model).run_until(
-        behaviour, 3, 0, 500, 1, np.array([16, 16]), counts, totals
-    )
+    done, _ = Simulator(model).run_until(behaviour, 3, 0, 500, 1, np.array([16, 16]), tally)
     assert done == 16
-    assert totals.tolist() == [16, 0]
+    assert tally.totals.tolist() == [16, 0]
 
 
 def test_frequencies_match_probabilities():

@@ -146,13 +146,14 @@ def reduced_tensors(
 
 @kernel
 def count_transitions(
-    rows_N, next_N, marginal_ptr, row_marginals, outcome_ptr, successor_ptr, successors, counts
+    rows_N, next_N, marginal_ptr, row_marginals, outcome_ptr, successor_ptr, successors, tally
 ):
-    """Add the outcomes of N observed (row, successor) pairs to counts (O,).
+    """Tally the outcomes of N observed (row, successor) pairs; see `simulate.run_until_doubled`.
 
     Requires rows whose successors tell the outcomes. Returns the first pair whose successor the
     row does not have, or -1.
     """
+    counts, total, first, visits = tally
     for i in range(rows_N.shape[0]):
         r = rows_N[i]
         start, size = successor_ptr[r], successor_ptr[r + 1] - successor_ptr[r]
@@ -161,9 +162,15 @@ def count_transitions(
             k += 1
         if k == size:
             return i
-        for slot in range(marginal_ptr[r + 1] - 1, marginal_ptr[r] - 1, -1):
+        for slot in range(marginal_ptr[r], marginal_ptr[r + 1]):
             j = row_marginals[slot]
-            d = outcome_ptr[j + 1] - outcome_ptr[j]
-            counts[outcome_ptr[j] + k % d] += 1
-            k //= d
+            size //= outcome_ptr[j + 1] - outcome_ptr[j]
+            o = outcome_ptr[j] + k // size
+            k %= size
+            total[j] += 1
+            if counts[o] == 0:
+                first[o] = total[j]
+            counts[o] += 1
+        if visits.shape[0] > 0:
+            visits[r] += 1
     return -1

@@ -184,18 +184,46 @@ def run_parallel(
         )  # fmt: skip
 
 
+@inline_kernel
+def _move_tallied(row, model, tables, row_marginals, limit, tally, z):
+    """Move as `_move` does, and tally; returns (successor, generator state, some limit reached).
+
+    first[o] becomes the number of the sample in which outcome o was first seen, from 1.
+    """
+    _, marginal_ptr, slots, successor_ptr, successors = model
+    accept, alias = tables
+    counts, total, first, visits = tally
+    place, due = 0, False
+    for k in range(marginal_ptr[row], marginal_ptr[row + 1]):
+        begin, d = slots[k, 0], slots[k, 1]
+        z += GAMMA
+        x = _unit(z) * d
+        o = np.int64(x)
+        spare = alias[begin + o]
+        o = o if x - o < accept[begin + o] else spare
+        j = row_marginals[k]
+        total[j] += 1
+        if counts[begin + o] == 0:
+            first[begin + o] = total[j]
+        counts[begin + o] += 1
+        due |= total[j] >= limit[j]
+        place = place * d + o
+    if visits.shape[0] > 0:
+        visits[row] += 1
+    return successors[successor_ptr[row] + place], z, due
+
+
 @kernel
 def run_until_doubled(
     model, tables, rows_TS, other, initial, stop, length, seed, first, count, row_marginals, limit,
-    counts, total,
+    tally,
 ):  # fmt: skip
     """Run at most `count` trajectories; stop after the one in which total[j] reaches limit[j].
 
-    counts (O,) are added to, total (M,) are the visits of every marginal. Returns (trajectories,
-    steps).
+    The tally is (counts (O,), total (M,), first (O,), visits (R,) or empty); all are added to.
+    Returns (trajectories, steps).
     """
     steps = 0
-    marginal_ptr = model[1]
     for i in range(count):
         state, z = _begin(initial, seed, first + i)
         due = False
@@ -203,12 +231,33 @@ def run_until_doubled(
             if stop[state]:
                 break
             row, z = _pick(rows_TS, model[0], state, t, other, z)
-            state, z = _move(row, model, tables, counts, z)
+            state, z, reached = _move_tallied(row, model, tables, row_marginals, limit, tally, z)
+            due |= reached
             steps += 1
-            for k in range(marginal_ptr[row], marginal_ptr[row + 1]):
-                j = row_marginals[k]
-                total[j] += 1
-                due |= total[j] >= limit[j]
         if due:
             return i + 1, steps
     return count, steps
+
+
+@kernel
+def record_trajectories(
+    model, tables, rows_TS, other, initial, stop, length, seed, first, count, counts, rows_N,
+    successors_N, length_T,
+):  # fmt: skip
+    """Run `count` trajectories and write down every transition; returns their number.
+
+    length_T are the transitions of every trajectory. The arrays must hold count * length entries.
+    """
+    used = 0
+    for i in range(count):
+        state, z = _begin(initial, seed, first + i)
+        begin = used
+        for t in range(length):
+            if stop[state]:
+                break
+            row, z = _pick(rows_TS, model[0], state, t, other, z)
+            state, z = _move(row, model, tables, counts, z)
+            rows_N[used], successors_N[used] = row, state
+            used += 1
+        length_T[i] = used - begin
+    return used

@@ -7,18 +7,23 @@ from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
 from rfmdp.learn.identifiers import Identifiers
-from rfmdp.types import IntArray
+from rfmdp.learn.tally import Tally
 
 
-def count_transitions(ids: Identifiers, rows: ArrayLike, successors: ArrayLike) -> IntArray:
-    """Return how often every outcome of the identifiers was seen, (O,).
+def count_transitions(
+    ids: Identifiers, rows: ArrayLike, successors: ArrayLike, visits: bool = False
+) -> Tally:
+    """Return what was seen of every outcome of the identifiers.
 
     Parameters
     ----------
     ids
         Identifiers of the model that the data is about.
     rows, successors
-        (N,) the row that was taken (it says state and action) and the state that followed.
+        (N,) the row that was taken (it says state and action) and the state that followed, in
+        the order in which they were seen.
+    visits
+        Whether to count rows as well.
 
     Raises
     ------
@@ -31,7 +36,7 @@ def count_transitions(ids: Identifiers, rows: ArrayLike, successors: ArrayLike) 
     >>> from rfmdp.model.arrays import FactoredMDP
     >>> from rfmdp.uncertainty.sets import Singleton
     >>> coin = FactoredMDP.from_rows([[([0], [0, 1])], [([], [1])]], [Singleton([0.5, 0.5])])
-    >>> count_transitions(identify(coin), [0, 0, 0, 1], [0, 1, 1, 1]).tolist()
+    >>> count_transitions(identify(coin), [0, 0, 0, 1], [0, 1, 1, 1]).counts.tolist()
     [1, 2]
     """
     from rfmdp.kernels.identify import count_transitions as kernel
@@ -45,10 +50,10 @@ def count_transitions(ids: Identifiers, rows: ArrayLike, successors: ArrayLike) 
         )
     if np.any((taken < 0) | (taken >= model.rows)):
         raise ModelError(f"Transitions: rows must be within 0..{model.rows - 1}.")
-    counts = np.zeros(len(model.marginals.nominal), dtype=np.int64)
+    tally = Tally.empty(model, visits)
     fault = kernel(
         taken, after, model.marginal_ptr, model.row_marginals, model.marginals.outcome_ptr,
-        model.successor_ptr, model.successors, counts,
+        model.successor_ptr, model.successors, tally.arrays,
     )  # fmt: skip
     if fault >= 0:
         raise ModelError(
@@ -56,4 +61,4 @@ def count_transitions(ids: Identifiers, rows: ArrayLike, successors: ArrayLike) 
             f"declared successors, found state {after[fault]}. Guarantees from this data are void: "
             "declare the outcome."
         )
-    return counts
+    return tally

@@ -11,6 +11,7 @@ from rfmdp.learn.confidence import ClopperPearson, ConfidenceSet
 from rfmdp.learn.planner import Planner
 from rfmdp.learn.simulate import Behaviour
 from rfmdp.learn.store import SetStore
+from rfmdp.learn.tally import Tally
 from rfmdp.objective import MAX
 from rfmdp.types import FloatArray, IntArray
 from rfmdp.uncertainty.marginals import Marginals
@@ -24,8 +25,7 @@ class Context:
 
     planner: Planner
     sets: SetStore  # for exploration, from `sets`
-    counts: IntArray  # (O,)
-    totals: IntArray  # (M,)
+    seen: Tally
     plans: int  # made before this one
     length: int  # of a trajectory
     robust: IntArray | None  # rows (steps, S) of the last robust policy
@@ -128,7 +128,7 @@ class GapDirected:
         planner = context.planner
         value, rows = planner.plan(estimate, planner.problem.nature)
         loss = _losses(context, estimate, value, rows)
-        bonus = loss / np.maximum(context.totals, 1)
+        bonus = loss / np.maximum(context.seen.totals, 1)
         model = planner.model
         slots = np.concatenate([[0.0], np.cumsum(bonus[model.row_marginals])])
         per_row = slots[model.marginal_ptr[1:]] - slots[model.marginal_ptr[:-1]]
@@ -139,8 +139,8 @@ def smoothed(context: Context) -> Marginals:
     """Return the estimates (x + 1/2) / (n + k/2): positive, so that nothing counts as excluded."""
     pointers = context.sets.ptr
     sizes = np.diff(pointers)
-    total = np.repeat(context.totals + 0.5 * sizes, sizes)
-    return Marginals.from_points(pointers, (context.counts + 0.5) / total)
+    total = np.repeat(context.seen.totals + 0.5 * sizes, sizes)
+    return Marginals.from_points(pointers, (context.seen.counts + 0.5) / total)
 
 
 def _loose(outcome_ptr: IntArray, error: float) -> SetStore:
@@ -153,10 +153,12 @@ def _loose(outcome_ptr: IntArray, error: float) -> SetStore:
 def _refresh(context: Context) -> None:
     """Bring the sets of identifiers with enough new samples up to date."""
     sets = context.sets
-    seen = np.zeros(len(context.totals), dtype=np.int64)
+    seen = np.zeros(len(context.seen.totals), dtype=np.int64)
     if len(seen):
         seen = np.add.reduceat(sets.counts, sets.ptr[:-1])
-    sets.refresh(context.counts, np.flatnonzero(context.totals >= GROWTH * np.maximum(seen, 0.5)))
+    sets.refresh(
+        context.seen.counts, np.flatnonzero(context.seen.totals >= GROWTH * np.maximum(seen, 0.5))
+    )
 
 
 def _optimistic(context: Context) -> IntArray:

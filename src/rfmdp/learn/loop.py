@@ -35,6 +35,7 @@ from rfmdp.learn.simulate import Behaviour, Simulator
 from rfmdp.learn.spending import Budget
 from rfmdp.learn.stop import StopWhen
 from rfmdp.learn.store import SetStore
+from rfmdp.learn.tally import Tally
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, Spec
 from rfmdp.outer.settings import Limits
@@ -163,8 +164,7 @@ class Learner:
         self.context = Context(
             planner=Planner(self.truth, setup.spec),
             sets=method.exploration.sets(sets.outcome_ptr, method.confidence, self.ledger.delta),
-            counts=np.zeros(len(sets.nominal), dtype=np.int64),
-            totals=np.zeros(len(sets), dtype=np.int64),
+            seen=Tally.empty(self.truth),
             plans=0, length=setup.length, robust=None,
         )  # fmt: skip
         self.behaviour: Behaviour | None = None
@@ -215,27 +215,34 @@ class Learner:
             if self.behaviour is None or self.done >= self.due or self._doubled():
                 self.behaviour = setup.method.exploration.plan(context)
                 context.plans += 1
-                self.limits = schedule.limits(context.totals)
+                self.limits = schedule.limits(context.seen.totals)
                 self.due = schedule.next(self.done)
             done, steps = self.simulator.run_until(
                 self.behaviour, setup.length, self.done, min(goal, self.due) - self.done,
-                setup.seed, self.limits, context.counts, context.totals,
+                setup.seed, self.limits, context.seen,
             )  # fmt: skip
             self.done += done
             self.steps += steps
 
+    def absorb(self, counts: IntArray) -> None:
+        """Count samples of rollouts for the model as well."""
+        seen = self.context.seen
+        seen.counts[:] += counts
+        if len(seen.totals):
+            seen.totals[:] += np.add.reduceat(counts, self.guard.ptr[:-1])
+
     def _doubled(self) -> bool:
-        return bool(np.any(self.context.totals >= self.limits))
+        return bool(np.any(self.context.seen.totals >= self.limits))
 
     def _evaluate(self, started: float) -> None:
         """Solve the learned model robustly and optimistically; append a point."""
         setup, context = self.setup, self.context
         previous = self.history[-1] if self.history else None
-        if previous is not None and np.array_equal(self.evaluated, context.counts):
+        if previous is not None and np.array_equal(self.evaluated, context.seen.counts):
             fresh, optimistic = previous.fresh, previous.optimistic
         else:
             fresh, optimistic = self._bounds()
-            self.evaluated = context.counts.copy()
+            self.evaluated = context.seen.counts.copy()
         guarantee = fresh
         improved = True
         if previous is not None and self.anytime:
@@ -250,7 +257,7 @@ class Learner:
         self.seconds += time.perf_counter() - started
         point = Point(
             self.done, self.steps, guarantee, fresh, performance, optimistic,
-            self.rollouts.best_bound, context.plans, int(np.count_nonzero(context.totals)),
+            self.rollouts.best_bound, context.plans, int(np.count_nonzero(context.seen.totals)),
             self.seconds,
         )  # fmt: skip
         self.history.append(point)
@@ -258,7 +265,7 @@ class Learner:
     def _bounds(self) -> tuple[float, float]:
         """Return (guarantee, optimistic bound) of the sets as they are now."""
         setup, spec = self.setup, self.setup.spec
-        self.guard.refresh(self.context.counts)
+        self.guard.refresh(self.context.seen.counts)
         learned = self.truth.with_marginals(self.guard.marginals())
         inner, outer = setup.method.inner, setup.outer
         self.last = solve(learned, spec, inner=inner, outer=outer)
@@ -317,7 +324,7 @@ class Learner:
             history=list(self.history),
             policy=Policy(rows),
             model=self.truth.with_marginals(self.guard.marginals()),
-            counts=self.context.counts.copy(),
+            counts=self.context.seen.counts.copy(),
             stopped=reason or "running",
             rollouts=list(self.rollouts.certificates),
             rollout_policy=self.rollouts.best_policy,
@@ -328,7 +335,7 @@ class Learner:
         """Return all that decides how the run goes on."""
         context = self.context
         state: dict[str, AnyArray] = {
-            "totals": context.totals.copy(), "limits": self.limits, "evaluated": self.evaluated,
+            "limits": self.limits, "evaluated": self.evaluated,
             "numbers": np.array([context.plans, self.due, self.done, self.steps]),
             "seconds": np.array([self.seconds]), "choice": context.planner.choice.copy(),
             "epoch": np.array([self.rollouts.epoch, self.rollouts.due]),
@@ -338,7 +345,8 @@ class Learner:
             optional["rows"] = self.behaviour.rows
             state["other"] = np.array([self.behaviour.other])
         state.update({k: v for k, v in optional.items() if v is not None})
-        for prefix, store in (("guard", self.guard), ("explore", context.sets)):
+        parts = (("guard", self.guard), ("explore", context.sets), ("seen", context.seen))
+        for prefix, store in parts:
             state.update({f"{prefix}/{k}": v for k, v in store.state().items()})
         return state
 
@@ -352,7 +360,6 @@ class Learner:
                 + ", ".join(f"{k} ({run.settings[k]}, now {asked.get(k)})" for k in other)
             )
         state, context = run.state, self.context
-        context.counts[:], context.totals[:] = run.counts, state["totals"]
         context.planner.choice[:] = state["choice"]
         context.robust, self.best = state.get("robust"), state.get("best")
         context.value = state.get("value")
@@ -361,7 +368,8 @@ class Learner:
         self.seconds = float(state["seconds"][0])
         if "rows" in state:
             self.behaviour = Behaviour(state["rows"], float(state["other"][0]))
-        for prefix, store in (("guard/", self.guard), ("explore/", context.sets)):
+        parts = (("guard/", self.guard), ("explore/", context.sets), ("seen/", context.seen))
+        for prefix, store in parts:
             cut = len(prefix)
             store.restore({k[cut:]: v for k, v in state.items() if k.startswith(prefix)})
         self.history = list(run.history)

@@ -84,11 +84,8 @@ class Rollouts:
             Behaviour(rows), length, learner.done, trajectories, learner.setup.seed,
             reward=problem.reward, discount=problem.discount,
         )  # fmt: skip
-        context = learner.context
-        context.counts += batch.counts
-        if len(context.totals):
-            context.totals += np.add.reduceat(batch.counts, context.sets.ptr[:-1])
         learner.steps += batch.steps
+        learner.absorb(batch.counts)
         delta = epoch_delta(self.share, self.epoch)
         if problem.form is Form.REACH:
             reached = int(np.count_nonzero(problem.target[batch.final]))

@@ -16,6 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from rfmdp.errors import ModelError, UnsupportedError
+from rfmdp.learn.tally import Tally
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.problem import row_rewards
 from rfmdp.outer.solution import Policy
@@ -129,10 +130,9 @@ class Simulator:
         trajectories: int,
         seed: int,
         limit: IntArray,
-        counts: IntArray,
-        total: IntArray,
+        tally: Tally,
     ) -> tuple[int, int]:
-        """Run until some marginal's total reaches its limit; add to `counts` and `total`.
+        """Run until some marginal's total reaches its limit; add to the tally.
 
         Returns (trajectories, steps) done.
         """
@@ -140,7 +140,7 @@ class Simulator:
 
         done, steps = run_until_doubled(
             self._model, self._tables, behaviour.rows, behaviour.other, self._initial, self._stop,
-            length, seed, first, trajectories, self.model.row_marginals, limit, counts, total,
+            length, seed, first, trajectories, self.model.row_marginals, limit, tally.arrays,
         )  # fmt: skip
         return int(done), int(steps)
 
