@@ -18,8 +18,8 @@ from rfmdp.types import FloatArray, IntArray
 class IntervalArithmetic:
     """Relaxation: joint probabilities between the products of the marginals' bounds.
 
-    Only attainable bounds are read, so every set fits; one that is not a box is replaced by its
-    enclosing box.
+    Only bounds are read, so every set fits; one that is not a box is replaced by its enclosing
+    box. Bounds that a PRISM text states are taken as they are, as PRISM does.
     """
 
     @property
@@ -29,6 +29,7 @@ class IntervalArithmetic:
 
     def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedInterval:
         """Bind to a model."""
+        model = model.with_marginals(model.marginals.as_stated())
         none = corners_of(model, np.empty(0, dtype=np.int64))
         bound = Bound(model, nature, pack_rows(model), none, interval_scratch)
         return PreparedInterval(bound, nature)

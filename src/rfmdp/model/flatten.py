@@ -2,9 +2,10 @@
 
 What is certain stays exact: known marginals become their joint probabilities. Uncertain ones
 become intervals by interval arithmetic, as PRISM and Storm compose them: the bounds of a branch
-are the products of its marginals' bounds, branches that meet in one state add up (at most 1), and
-a set that is no box counts as its enclosing box. Nature's set grows by that: a flat interval model
-is a *relaxation* of the factored one, and its robust value lies on the pessimistic side.
+are the products of its marginals' bounds (as a text states them, if one does), branches that meet
+in one state add up (at most 1), and a set that is no box counts as its enclosing box. Nature's set
+grows by that: a flat interval model is a *relaxation* of the factored one, and its robust value
+lies on the pessimistic side.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def _chunks(successor_ptr: IntArray) -> list[tuple[int, int]]:
 
 def _multiply(model: FactoredMDP, begin: int, end: int) -> tuple[IntArray, Int32Array, Boxes]:
     """Return (sizes, successors, boxes) of the rows begin..end - 1, multiplied out."""
-    pointers, sets = model.successor_ptr, model.marginals
+    pointers, sets = model.successor_ptr, model.marginals.as_stated()
     length = int(pointers[end] - pointers[begin])
     largest = int(np.max(np.diff(pointers[begin : end + 1]), initial=1))
     size = np.empty(end - begin, dtype=np.int64)

@@ -39,7 +39,9 @@ def model_to_record(model: FactoredMDP) -> tuple[str, dict[str, Any], dict[str, 
     }
     arrays = {name: getattr(model, name) for name in ARRAYS}
     for field in fields(Marginals):
-        arrays[f"marginals.{field.name}"] = getattr(model.marginals, field.name)
+        stored = getattr(model.marginals, field.name)
+        if stored is not None:
+            arrays[f"marginals.{field.name}"] = stored
     for i, where in enumerate(model.labels.values()):
         arrays[f"label.{i}"] = where
     for i, rewards in enumerate(model.rewards.values()):
@@ -54,7 +56,7 @@ def model_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray])
     stored |= {name: tuple(header[name]) for name in NAMES}
     return FactoredMDP(
         **stored,
-        marginals=Marginals(**{f.name: arrays[f"marginals.{f.name}"] for f in fields(Marginals)}),
+        marginals=_marginals(arrays),
         labels={name: arrays[f"label.{i}"] for i, name in enumerate(header["labels"])},
         rewards={
             name: Rewards(arrays[f"state_reward.{i}"], arrays[f"row_reward.{i}"])
@@ -63,6 +65,12 @@ def model_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray])
         variables=tuple(Variable(**v) for v in header["variables"]),
         formulas={name: _value(value) for name, value in header["formulas"].items()},
     )
+
+
+def _marginals(arrays: Mapping[str, AnyArray]) -> Marginals:
+    needed = [f.name for f in fields(Marginals) if f.name != "stated"]
+    stored = {name: arrays[f"marginals.{name}"] for name in needed}
+    return Marginals(**stored, stated=arrays.get("marginals.stated"))
 
 
 def _plain(name: str, value: object) -> Any:

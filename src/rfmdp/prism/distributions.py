@@ -11,7 +11,7 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -77,6 +77,8 @@ class Identifiers:
         centre = _joined([_centre(entry) for entry in entries])
         names = _distinct(entries)
         packed = Marginals.from_boxes(pointers, lower, upper, centre, names)
+        if not (np.array_equal(packed.lower, lower) and np.array_equal(packed.upper, upper)):
+            packed = replace(packed, stated=np.stack([lower, upper]))
         return packed, names, [name for entry in entries for name in entry.outcomes]
 
 
@@ -137,7 +139,7 @@ class CommandDistributions:
             lower = upper = self._checked_sum(lower, batch, row)
         certain = np.flatnonzero(lower >= 1.0)
         possible = np.flatnonzero(upper > 0.0)
-        if certain.size or possible.size == 1:
+        if certain.size or (possible.size == 1 and not interval):
             return Distribution(CERTAIN, certain[:1] if certain.size else possible)
         updates = [self.command.updates[k] for k in possible]
         entry = Entry(

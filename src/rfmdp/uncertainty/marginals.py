@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 import numpy as np
@@ -61,10 +61,12 @@ class Marginals:
     exponent: FloatArray  # (M,) of Lp balls, nan elsewhere
     corner_ptr: IntArray  # (M + 1,) parts of `corners` per marginal
     corners: FloatArray  # of polytopes vertices (V_j * X_j,), of subset sets bounds (2**X_j,)
+    stated: FloatArray | None = None  # (2, O) bounds as a text has them, None: the attainable ones
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
-            object.__setattr__(self, name, frozen(getattr(self, name)))
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, frozen(getattr(self, name)))
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -94,6 +96,16 @@ class Marginals:
     def sizes(self) -> IntArray:
         """Number of outcomes of every marginal."""
         return np.diff(self.outcome_ptr)
+
+    def as_stated(self) -> Marginals:
+        """Return the sets with the bounds that a text states, for products of bounds only.
+
+        PRISM multiplies the bounds of synchronised commands as they are written, attainable or
+        not; everything else needs attainable bounds.
+        """
+        if self.stated is None:
+            return self
+        return replace(self, lower=self.stated[0], upper=self.stated[1], stated=None)
 
     @staticmethod
     def from_sets(sets: Iterable[UncertaintySet]) -> Marginals:
