@@ -13,6 +13,7 @@ from rfmdp.inner import (
     Orders,
     RadiusSum,
     Sandwich,
+    Screened,
     Sequential,
     VertexEnumeration,
     threads,
@@ -62,11 +63,12 @@ def test_solver_keeps_the_contract_with_smooth_sets(inner, problems):
     check_inner_solver(inner, problems)
 
 
+@pytest.mark.parametrize("inner", [McCormick(), Screened(McCormick())], ids=repr)
 @settings(max_examples=10)
 @given(st.lists(row_problems(boxes, factors=(1, 3), joint=16), min_size=1, max_size=3))
-def test_mccormick_keeps_the_contract(problems):
+def test_mccormick_keeps_the_contract(inner, problems):
     """Linear programmes are right to their tolerance; the bounds hold exactly all the same."""
-    check_inner_solver(McCormick(), problems, tolerance=1e-5)
+    check_inner_solver(inner, problems, tolerance=1e-5)
 
 
 @settings(max_examples=15)

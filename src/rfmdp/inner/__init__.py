@@ -8,6 +8,7 @@ from rfmdp.inner.mccormick_lp import Variant
 from rfmdp.inner.protocol import Inner, InnerStats, PreparedInner, Side
 from rfmdp.inner.radius_sum import Composition, RadiusSum
 from rfmdp.inner.sandwich import Sandwich
+from rfmdp.inner.screened import Screened
 from rfmdp.inner.sequential import Orders, Sequential
 from rfmdp.inner.vertices import VertexEnumeration
 
@@ -24,6 +25,7 @@ __all__ = [
     "PreparedInner",
     "RadiusSum",
     "Sandwich",
+    "Screened",
     "Sequential",
     "Side",
     "Variant",

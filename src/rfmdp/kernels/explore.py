@@ -93,3 +93,28 @@ def gap_losses(
                 mean += sign * fibre[o]
                 fibre[o] *= sign / probability[begin + o]
             loss[j] += visits[s] * max(0.0, mean - _box_low(lower, upper, begin, d, fibre, order))
+
+
+@kernel
+def stale_rows(
+    rows, marginal_ptr, row_marginals, successor_ptr, successors, changed_M, value, old, out
+):
+    """Fill `out` with the rows whose backup may have changed; returns their number.
+
+    That is where a marginal changed, or the value of a successor is not what it was (`old`).
+    """
+    count = 0
+    for i in range(rows.shape[0]):
+        r = rows[i]
+        stale = False
+        for k in range(marginal_ptr[r], marginal_ptr[r + 1]):
+            stale |= changed_M[row_marginals[k]]
+        k, end = successor_ptr[r], successor_ptr[r + 1]
+        while not stale and k < end:
+            s = successors[k]
+            stale = value[s] != old[s]
+            k += 1
+        if stale:
+            out[count] = r
+            count += 1
+    return count

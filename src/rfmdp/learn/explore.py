@@ -152,13 +152,9 @@ def _loose(outcome_ptr: IntArray, error: float) -> SetStore:
 
 def _refresh(context: Context) -> None:
     """Bring the sets of identifiers with enough new samples up to date."""
-    sets = context.sets
-    seen = np.zeros(len(context.seen.totals), dtype=np.int64)
-    if len(seen):
-        seen = np.add.reduceat(sets.counts, sets.ptr[:-1])
-    sets.refresh(
-        context.seen.counts, np.flatnonzero(context.seen.totals >= GROWTH * np.maximum(seen, 0.5))
-    )
+    sets, totals = context.sets, context.seen.totals
+    grown = np.flatnonzero(totals >= GROWTH * np.maximum(sets.totals, 0.5))
+    sets.refresh(context.seen.counts, grown)
 
 
 def _optimistic(context: Context) -> IntArray:

@@ -16,6 +16,7 @@ from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.inner.mccormick import McCormick
 from rfmdp.inner.protocol import Inner
 from rfmdp.inner.radius_sum import Composition, RadiusSum
+from rfmdp.inner.screened import Screened
 from rfmdp.inner.sequential import Sequential
 from rfmdp.learn.confidence import BySize, ClopperPearson, ConfidenceSet, Mixture, Weissman
 from rfmdp.learn.explore import Exploration, GapDirected, Optimistic
@@ -70,9 +71,9 @@ PAPER_MCCORMICK = Method(
 )
 PAPER_MCCORMICK_LP = Method(
     "paper-mccormick-lp",
-    "The paper's boxes, composed by the McCormick programme alone.",
+    "The paper's boxes, composed by the McCormick programme where cheap bounds leave a gap.",
     granularity=Granularity.LOCAL,
-    inner=McCormick(),
+    inner=Screened(McCormick()),
     **_PAPER,  # type: ignore[arg-type]
 )
 ANYTIME = Method(

@@ -11,6 +11,7 @@ import numpy as np
 
 from rfmdp.inner.bound import Bound, corners_of, inputs
 from rfmdp.inner.layout import Sets, Work, pack_rows, pack_sets
+from rfmdp.kernels.explore import stale_rows
 from rfmdp.kernels.oracle import FREE, LOWER, PLACE
 from rfmdp.kernels.sweep import choose
 from rfmdp.learn.store import SetStore
@@ -46,28 +47,30 @@ class Planner:
             self._levels = [np.concatenate(self._levels)]
         self._rows = [rows_of(structure.row_ptr, states) for states in self._levels]
         self.choice = structure.row_ptr[:-1].copy()
-        self._store: SetStore | None = None
-        self._store_sets: Sets | None = None
+        self._kept: Kept | None = None
 
     def plan(
         self, sets: Marginals | SetStore, nature: Direction, warm: FloatArray | None = None
     ) -> tuple[FloatArray, IntArray]:
         """Return a value and rows (steps, S), the agent's best against (or with) nature.
 
-        Of a store only the sets that changed since the last plan are packed again.
+        Of a store, only what changed since the last plan is computed again: the sets with new
+        samples, and the rows that have such a set or a successor with another value.
         """
-        self._load(sets)
+        kept = self._load(sets, nature)
         if self.problem.form is Form.STEPS:
             return self._backward(nature)
         value = self._start(warm)
         for _ in range(SWEEPS if self.cyclic else 1):
             old = value.copy()
             for states, rows in zip(self._levels, self._rows, strict=True):
-                q = self._backup(value, rows, nature, self.problem.reward, self.problem.discount)
+                q = self._expect(kept, value, rows, nature)
                 choose(
                     q, self.model.row_ptr, states, self.problem.agent.sign, 0.0,
                     self.choice, value,
                 )  # fmt: skip
+            if kept is not None:
+                kept.used(old if self.cyclic else value)
             scale = float(np.max(np.abs(value), initial=1e-300))
             if float(np.max(np.abs(value - old), initial=0.0)) <= CHANGE * scale:
                 break
@@ -75,7 +78,7 @@ class Planner:
 
     def collect(self, sets: Marginals, bonus: FloatArray, steps: int) -> IntArray:
         """Return the rows (steps, S) that collect the most of a bonus (R,) within some steps."""
-        self._load(sets)
+        self._load(sets, MIN)
         model = self.model
         states, rows = np.arange(model.states), np.arange(model.rows)
         value = np.zeros(model.states)
@@ -97,16 +100,31 @@ class Planner:
             value[:] = np.where(problem.terminal, 0.0, warm)
         return value
 
-    def _load(self, sets: Marginals | SetStore) -> None:
+    def _load(self, sets: Marginals | SetStore, nature: Direction) -> Kept | None:
+        """Pack the sets for the kernels; returns what is kept of the last plan with a store."""
         if isinstance(sets, Marginals):
             self._bound.sets = _packed(sets)
-            return
-        stale = sets.changes()
-        if self._store is not sets or self._store_sets is None or not sets.boxes:
-            self._store, self._store_sets = sets, _packed(sets.marginals())
+            return None
+        stale, kept = sets.changes(), self._kept
+        if kept is None or kept.store is not sets or kept.nature is not nature or not sets.boxes:
+            kept = Kept(sets, nature, _packed(sets.marginals()), self.model)
         elif len(stale):
-            _repack(self._store_sets, sets, stale)
-        self._bound.sets = self._store_sets
+            _repack(kept.packed, sets, stale)
+        kept.changed[stale] = True
+        self._kept, self._bound.sets = kept, kept.packed
+        return kept
+
+    def _expect(
+        self, kept: Kept | None, value: FloatArray, rows: IntArray, nature: Direction
+    ) -> FloatArray:
+        """Return reward + discount * nature's expectation of some rows, from the last plan."""
+        reward, discount = self.problem.reward, self.problem.discount
+        if kept is None:
+            return self._backup(value, rows, nature, reward, discount)
+        stale = kept.stale(self.model, value, rows)
+        if len(stale):
+            kept.q[stale] = self._backup(value, stale, nature, reward, discount)[stale]
+        return kept.q
 
     def _backup(
         self,
@@ -146,6 +164,32 @@ class Planner:
             choose(q, model.row_ptr, states, problem.agent.sign, 0.0, rule, value)
             value = np.where(step.fixed, step.given, value)
         return value, rules
+
+
+class Kept:
+    """What the last plan with a store computed: rows that nothing changed for keep their number."""
+
+    def __init__(
+        self, store: SetStore, nature: Direction, packed: Sets, model: FactoredMDP
+    ) -> None:
+        self.store, self.nature, self.packed = store, nature, packed
+        self.q = np.empty(model.rows)
+        self.changed = np.ones(len(store.kind), dtype=np.bool_)
+        self._value = np.full(model.states, np.nan)  # unequal to everything
+        self._rows = np.empty(model.rows, dtype=np.int64)
+
+    def stale(self, model: FactoredMDP, value: FloatArray, rows: IntArray) -> IntArray:
+        """Return the rows that must be computed again."""
+        count = stale_rows(
+            rows, model.marginal_ptr, model.row_marginals, model.successor_ptr, model.successors,
+            self.changed, value, self._value, self._rows,
+        )  # fmt: skip
+        return self._rows[:count].copy()
+
+    def used(self, value: FloatArray) -> None:
+        """Take note that all rows are now those of a value."""
+        self._value[:] = value
+        self.changed[:] = False
 
 
 def _packed(sets: Marginals) -> Sets:

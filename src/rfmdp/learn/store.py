@@ -45,6 +45,7 @@ class SetStore:
         sizes = np.diff(outcome_ptr)
         count, entries = len(sizes), int(outcome_ptr[-1])
         self.counts = np.full(entries, -1, dtype=np.int64)
+        self.totals = np.zeros(count, dtype=np.int64)
         self.kind = np.full(count, Kind.BOX, dtype=np.int8)
         self.nominal = 1.0 / np.repeat(sizes, sizes)
         self.lower, self.upper = np.zeros(entries), np.ones(entries)
@@ -63,18 +64,16 @@ class SetStore:
         AssumptionAlarm
             If the data contradict an assumption: no distribution is left.
         """
-        changed = np.zeros(len(self.kind), dtype=np.bool_)
-        if len(changed):
-            changed = np.logical_or.reduceat(counts != self.counts, self.ptr[:-1])
-        if which is not None:
-            wanted = np.zeros(len(changed), dtype=np.bool_)
-            wanted[which] = True
-            changed &= wanted
-        stale = np.flatnonzero(changed)
+        stale = np.arange(len(self.kind)) if which is None else which
+        pointers, entries = self.part(stale)
+        if len(stale):
+            new = np.logical_or.reduceat(counts[entries] != self.counts[entries], pointers[:-1])
+            stale = stale[new]
         if len(stale):
             self._changed.append(stale)
             pointers, entries = self.part(stale)
             self.counts[entries] = counts[entries]
+            self.totals[stale] = np.add.reduceat(counts[entries], pointers[:-1])
             self.nominal[entries] = empirical(pointers, counts[entries])
             self._absorb(
                 stale, self.confidence.bounds(pointers, counts[entries], self.delta[stale])
@@ -117,14 +116,15 @@ class SetStore:
         numbers = np.array(sorted(self.tables), dtype=np.int64)
         tables = [self.tables[j] for j in numbers.tolist()]
         return {
-            "counts": self.counts, "kind": self.kind, "nominal": self.nominal,
+            "counts": self.counts, "totals": self.totals,
+            "kind": self.kind, "nominal": self.nominal,
             "lower": self.lower, "upper": self.upper, "radius": self.radius,
             "table_of": numbers, "tables": np.concatenate([np.empty(0), *tables]),
         }  # fmt: skip
 
     def restore(self, state: dict[str, AnyArray]) -> None:
         """Continue from a saved state."""
-        for name in ("counts", "kind", "nominal", "lower", "upper", "radius"):
+        for name in ("counts", "totals", "kind", "nominal", "lower", "upper", "radius"):
             setattr(self, name, np.array(state[name]))
         self._changed = [np.arange(len(self.kind))]
         ends = np.cumsum(2 ** np.diff(self.ptr)[state["table_of"]])
