@@ -1,7 +1,9 @@
-"""The three ways a kernel is compiled; all are cached on disk.
+"""The four ways a kernel is compiled; all are cached on disk.
 
 `kernel` is the ordinary one; `parallel_kernel` runs over rows on all threads; `inline_kernel` is
 for small steps of a hot loop: passing an array to a compiled function costs seven words each.
+`part_kernel` is for a large step with one caller: it is compiled as part of it. Otherwise every
+caller up the chain would optimise all that is below it once more.
 """
 
 from numba import njit
@@ -18,4 +20,5 @@ _OPTIONS = {
 
 kernel = njit(**_OPTIONS)
 inline_kernel = njit(forceinline=True, **_OPTIONS)
+part_kernel = njit(inline="always", **_OPTIONS)
 parallel_kernel = njit(parallel=True, **_OPTIONS)

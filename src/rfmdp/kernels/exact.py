@@ -15,7 +15,7 @@ min { sum A[o1..on] p1[o1] ... pn[on] : p_i in P_i } for every row.
 `kernels.oracle`). Twin: `reference.product_minimum`.
 """
 
-from rfmdp.kernels.decorator import kernel
+from rfmdp.kernels.decorator import kernel, part_kernel
 from rfmdp.kernels.oracle import (
     BOX,
     CORNERS,
@@ -49,24 +49,24 @@ def fold(head, data, corners, axes, k, n, tensor, at, size, out, order, p, point
     if k == n - 1:
         for f in range(size):
             out[f] = tensor[at + f]
-        return True
-    d = head[axes[n - 1], SIZE]
-    count, place = size // d, width - d
-    product = fibres(
-        head, data, corners, axes[n - 1], tensor, at, count, order, p, out, point, place
-    )
-    for axis in range(n - 2, k, -1):
+    product, count, place = True, size, width
+    source, begin = tensor, at
+    for axis in range(n - 1, k, -1):
         m = axes[axis]
         count //= head[m, SIZE]
         place -= head[m, SIZE]
-        same = fibres(head, data, corners, m, out, zero(n), count, order, p, out, point, place)
+        same = fibres(head, data, corners, m, source, begin, count, order, p, out, point, place)
         product = product and same
+        source, begin = out, zero(n)
     return product
 
 
-@kernel
-def descend(head, data, corners, axes, n, levels, size, folds, point, width, order, p):
-    """Take steps 1 and 2 for levels[0 : size]; returns (L, U), witness in `point`."""
+@part_kernel
+def descend(head, data, corners, axes, n, levels, size, slices, folds, point, width, order, p):
+    """Take steps 1 and 2 for levels[0 : size]; returns (L, U), witness in `point`.
+
+    The bounds per outcome of the first factor are kept in `slices`, for the tree.
+    """
     start, count, place = zero(n), size, zero(n)
     low, high = 0.0, 0.0
     for k in range(n):
@@ -79,6 +79,8 @@ def descend(head, data, corners, axes, n, levels, size, folds, point, width, ord
         bound = minimiser(head, data, corners, m, folds, zero(n), order, p)
         if k == 0:
             low = bound
+            for i in range(d):
+                slices[i] = folds[i]
         for i in range(d):
             point[place + i] = p[i]
         if product:
@@ -142,12 +144,12 @@ def improve(head, data, corners, axes, n, levels, size, folds, point, width, ord
     return high
 
 
-@kernel
+@part_kernel
 def branch(
     head, data, corners, axes, n, levels, size, slices, folds, point, best, width, order, p,
     cursor, low, high, gap, limit,
 ):  # fmt: skip
-    """Depth-first tree (step 3); returns (L, U, nodes), witness in `best`.
+    """Search depth-first (step 3) from `slices` of the root; returns (L, U, nodes), witness `best`.
 
     Every subtree left out has a bound of at least U - gap at that time, and every leaf one of at
     least `least`, so that the smaller of these is a lower bound at the end; at the node limit L
@@ -155,9 +157,6 @@ def branch(
     """
     stride = p.shape[0]
     nodes, k, start, count, least = 0, zero(n), zero(n), size, high
-    fold(head, data, corners, axes, k, n, levels, start, size, folds, order, p, point, width)
-    for i in range(head[axes[0], SIZE]):
-        slices[i] = folds[i]
     cursor[0] = head[axes[0], CORNERS]
     while k >= 0:
         m = axes[k]
@@ -198,7 +197,7 @@ def branch(
     return max(low, min(high - gap, least)), high, nodes
 
 
-@kernel
+@part_kernel
 def remember(head, corners, axes, leaf, width, cursor, p, point, best):
     """Copy vertices of the axes before `leaf`, p for it and `point` for those behind to `best`."""
     for i in range(width):
@@ -213,7 +212,7 @@ def remember(head, corners, axes, leaf, width, cursor, p, point, best):
         best[place + i] = p[i]
 
 
-@kernel
+@part_kernel
 def solve_tensor(
     head, data, corners, axes, n, levels, size, slices, folds, point, best, width, order, p,
     cursor, gap, limit,
@@ -227,7 +226,9 @@ def solve_tensor(
     for k in range(n - 1):
         if head[axes[k], CORNERS] == head[axes[k], CORNERS_END]:
             branches = False
-    low, high = descend(head, data, corners, axes, n, levels, size, folds, point, width, order, p)
+    low, high = descend(
+        head, data, corners, axes, n, levels, size, slices, folds, point, width, order, p
+    )
     if high - low > gap:
         high = improve(
             head, data, corners, axes, n, levels, size, folds, point, width, order, p, high,

@@ -24,7 +24,7 @@ is none; without it most of this package would be compiled two to six times.
 
 import numpy as np
 
-from rfmdp.kernels.decorator import inline_kernel, kernel
+from rfmdp.kernels.decorator import inline_kernel, kernel, part_kernel
 from rfmdp.kernels.statistical import choquet_minimum, kl_minimum
 
 SINGLETON, BOX, L1, LP, POLYTOPE, KL, SUBSETS = 0, 1, 2, 3, 4, 5, 6
@@ -201,7 +201,7 @@ def _box(data, place, d, v, at, order, p):
     return total
 
 
-@kernel
+@part_kernel
 def _l1(data, place, d, v, at, order, p):
     """Move min(radius / 2, 1 - p) to the lowest value, taken from the highest ones."""
     for i in range(d):
@@ -222,7 +222,7 @@ def _l1(data, place, d, v, at, order, p):
     return total
 
 
-@kernel
+@part_kernel
 def _polytope(corners, begin, end, d, v, at, p):
     """Look at every vertex; the first of the best ones wins."""
     best, chosen = np.inf, begin
@@ -245,7 +245,7 @@ def _lp_entry(nominal, gap, lam, q):
     return min(1.0, max(0.0, x))
 
 
-@kernel
+@part_kernel
 def _lp_point(data, n, d, v, at, q, lam, mu, p):
     """Fill p_i = clip(nominal_i -+ (|v_i - mu| / lam)**(q - 1), 0, 1); return its sum.
 
@@ -268,7 +268,7 @@ def _next(low, high, f_low, f_high, step):
     return x
 
 
-@kernel
+@part_kernel
 def _lp_balanced(data, n, d, v, at, q, lam, p):
     """Find mu so that the point of `_lp_point` sums to one, to rounding; leave it in p."""
     low, high = np.inf, -np.inf
@@ -313,7 +313,7 @@ def _lp_norm(data, n, d, exponent, p):
     return top * total ** (1.0 / exponent)
 
 
-@kernel
+@part_kernel
 def _lp(data, place, d, v, at, order, p):
     """Minimise over {p in the simplex : ||p - nominal||_c <= radius}, 1 < c < inf.
 
@@ -368,7 +368,7 @@ def _lp(data, place, d, v, at, order, p):
     return dual
 
 
-@kernel
+@part_kernel
 def _lp_repair(data, n, d, c, radius, p):
     """Make p sum to one and pull it into the ball, both by rounding-sized moves."""
     total = 0.0

@@ -11,7 +11,7 @@ v moves away from p*, that of `v . slices` to all mass, so most vertices are pru
 move from one entry to another can pay, whatever q is, none has to be looked at.
 """
 
-from rfmdp.kernels.decorator import inline_kernel, kernel
+from rfmdp.kernels.decorator import inline_kernel, part_kernel
 from rfmdp.kernels.oracle import (
     CORNERS,
     CORNERS_END,
@@ -57,7 +57,7 @@ def box_maximum(data, l, d, free, v, at, order):
     return total
 
 
-@kernel
+@part_kernel
 def solve_pair(head, data, corners, axes, a, slices, folds, point, best, order, gap, limit):
     """Solve the tensor a[0 : d1 * d2]; returns (L, U, nodes), witness in `best`.
 
@@ -94,7 +94,7 @@ def solve_pair(head, data, corners, axes, a, slices, folds, point, best, order, 
     )
 
 
-@kernel
+@part_kernel
 def branch_pair(
     head, data, corners, axes, a, slices, folds, point, best, order, low, high, gap, limit
 ):
@@ -156,7 +156,7 @@ def best_move(data, l, d, p, slices):
     return worst * min(up, down)
 
 
-@kernel
+@part_kernel
 def alternate(data, a, l1, d1, free1, l2, d2, free2, folds, point, best, order, high, gap):
     """Coordinate descent on p and q in `best`; returns the improved value."""
     o = zero(d1)

@@ -113,14 +113,16 @@ def random_product(head, data, corners, axes, n, state, folds, point, order, p):
 
 @kernel
 def alternating_tensor(
-    head, data, corners, axes, n, levels, size, folds, point, best, width, order, p, seed, starts,
-    gap,
+    head, data, corners, axes, n, levels, size, slices, folds, point, best, width, order, p, seed,
+    starts, gap,
 ):  # fmt: skip
     """Coordinate descent from the sequential answer and `starts - 1` random members.
 
     Returns the best value; its marginals are in best[0 : width].
     """
-    _, high = descend(head, data, corners, axes, n, levels, size, folds, point, width, order, p)
+    _, high = descend(
+        head, data, corners, axes, n, levels, size, slices, folds, point, width, order, p
+    )
     high = improve(
         head, data, corners, axes, n, levels, size, folds, point, width, order, p, high, gap
     )
@@ -150,7 +152,7 @@ def alternating_rows(
     """
     head, data, corners = sets
     successor_ptr, successors, marginal_ptr, marginals, kind, gather_ptr, gather = rows
-    levels, _, folds, point, best, p, order, _, axes = work
+    levels, slices, folds, point, best, p, order, _, axes = work
     for i in range(wanted.shape[0]):
         r = wanted[i]
         size, reference, low, high = load(
@@ -160,8 +162,8 @@ def alternating_rows(
         q = 0.0
         if n > 0:
             q = alternating_tensor(
-                head, data, corners, axes, n, levels, size, folds, point, best, terms, order,
-                p, seed + r, starts, 1e-15 * (high - low),
+                head, data, corners, axes, n, levels, size, slices, folds, point, best, terms,
+                order, p, seed + r, starts, 1e-15 * (high - low),
             )  # fmt: skip
         gap = margin(terms, high - low, abs(reference) + high - low)
         store(-float("inf"), q, reference, sign, gap, r, below, above)
