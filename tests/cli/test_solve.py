@@ -101,7 +101,7 @@ def test_not_certified_is_exit_code_2(folder, capsys):
 
 def test_undecided_threshold(folder, capsys):
     """The likely answer is printed as no more than that; the record has none."""
-    args = ["solve", "m.prism", "--const", "N=3", "--prop", "Pmax>=0.25 [ X x=3 ]"]
+    args = ["solve", "interval.prism", "--nominal", "--set", "l1:0.2", "--prop", "P>=0.2 [ X x=1 ]"]
     assert run(args) == 2
     assert results(capsys.readouterr().out)[0].startswith("true (not proven")
     assert run([*args, "--json"]) == 2

@@ -10,6 +10,7 @@ from rfmdp.outer.settings import Limits
 from rfmdp.prism.answer import Outcome, check
 from rfmdp.prism.load import parse_prism
 from rfmdp.prism.property import parse_properties
+from rfmdp.prism.radius import with_uncertainty
 
 COIN = """
 dtmc
@@ -112,7 +113,7 @@ def slippery():
         ('max(P=? [ F "one" ], P=? [ F x=3 ], 0.1)', 0.6),
         ('P=? [ F "one" ] > 0.39 ? 1 : 0', 1.0),
         ("x+1", 1),
-        ("P=? [ F P>=0.5 [ X x=3 ] ]", None),
+        ("P=? [ F P>=0.5 [ X x=3 ] ]", 0.75),
         ("P=? [ F P>=1 [ X x=3 ] ]", 0.6),
         ('P=? [ X R{"steps"}<2.5 [ F "end" ] ]', 1.0),
         ('filter(min, P=? [ F "one" ])', 0.0),
@@ -132,10 +133,6 @@ def slippery():
 )
 def test_values_by_hand(text, value, coin):
     """The value lies within certified bounds."""
-    if value is None:  # P>=0.5 [ X x=3 ] is exactly 0.5 where x=2: cannot be decided
-        with pytest.raises(NotCertifiedError, match=r"leave 1 open, the first is \(x=2\)"):
-            check(coin, text)
-        return
     answer = check(coin, text)
     assert answer.status is Outcome.CERTIFIED
     assert answer.value == pytest.approx(value, rel=2e-6, abs=1e-12)
@@ -189,13 +186,18 @@ def test_bounds_of_what_a_threshold_is_about(coin):
     assert answer.lower <= 0.4 <= answer.upper
 
 
-def test_threshold_that_is_the_value_stays_undecided(coin):
-    """No bound decides 0.4 >= 0.4; the likely answer is named, not given."""
-    answer = check(coin, 'P>=0.4 [ F "one" ]')
+def test_threshold_that_is_the_value(coin):
+    """0.4 >= 0.4 is decided in fractions; with sets that have none it is named as likely only."""
+    assert check(coin, 'P>=0.4 [ F "one" ]').value is True
+    assert check(coin, 'P>0.4 [ F "one" ]').value is False
+    ball = with_uncertainty(coin, 0.2, exponent=1.0)
+    answer = check(ball, 'P>=0.15 [ X "one" ]')
     assert answer.value is None
     assert answer.status is Outcome.UNDECIDED
     assert answer.likely is True
-    assert check(coin, 'P>0.4 [ F "one" ]').likely is False
+    assert check(ball, 'P>0.15 [ X "one" ]').likely is False
+    with pytest.raises(NotCertifiedError, match=r"leave 1 open, the first is \(x=0\)"):
+        check(ball, 'Pmax=? [ F P>=0.15 [ X "one" ] ]')
 
 
 def test_irrelevant_open_states_do_no_harm(coin):

@@ -26,6 +26,7 @@ from rfmdp.objective import (
     Total,
     Until,
 )
+from rfmdp.outer.problem import pose
 from rfmdp.outer.settings import Limits, Measure
 from rfmdp.outer.solution import Solution, Status
 from rfmdp.prism import property_ast as tree
@@ -33,8 +34,11 @@ from rfmdp.prism.ast import Expr, Literal, ModelType, Type
 from rfmdp.prism.certain import certain_states
 from rfmdp.prism.path import TRUE, NextFormula, NowFormula, UntilFormula, directions, normal
 from rfmdp.prism.quantity import Quantity, compare
+from rfmdp.prism.rational import read
 from rfmdp.prism.scope import is_uncertain, model_type
 from rfmdp.prism.source import Source
+from rfmdp.prism.ties import Exact as ExactValues
+from rfmdp.prism.ties import exact_values
 from rfmdp.solve import solve
 from rfmdp.types import BoolArray, FloatArray
 from rfmdp.uncertainty.marginals import Kind
@@ -131,7 +135,12 @@ class Meter:
         if bound is None:
             return found
         self.bounded.append(found)
-        return compare_with(found, bound)
+        verdict = compare_with(found, bound)
+        open_ = ~verdict.known & interest
+        if not open_.any():
+            return verdict
+        exact = exact_values(pose(asked, spec), solution, open_)
+        return verdict if exact is None else _settled(verdict, exact, negated, bound, open_)
 
     def _quantity(
         self, solution: Solution, agent: Direction, nature: Direction, negated: bool
@@ -189,6 +198,20 @@ def _sharpened(
         np.where(zero, 0.0, np.where(one, 1.0, found.value)),
         np.where(zero, 0.0, found.upper),
     )
+
+
+def _settled(
+    verdict: Quantity, exact: ExactValues, negated: bool, bound: tree.Bound, open_: BoolArray
+) -> Quantity:
+    """Return a comparison with what exact values decide of it."""
+    exact = exact.one_minus() if negated else exact
+    threshold = read(float(_number(bound.value)))
+    lower, value, upper = verdict.lower.copy(), verdict.value.copy(), verdict.upper.copy()
+    for state in np.flatnonzero(open_).tolist():
+        met = exact.decide(bound.operator, threshold, state)
+        if met is not None:
+            lower[state] = value[state] = upper[state] = met
+    return Quantity(Type.BOOL, lower, value, upper)
 
 
 def compare_with(found: Quantity, bound: tree.Bound) -> Quantity:
