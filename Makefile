@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: test test-all demo lint bench-inner bench-solve clean
+.PHONY: test test-all demo lint bench-inner bench-solve bench-learn clean
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -29,6 +29,10 @@ bench-inner: $(VENV)/.ready
 
 bench-solve: $(VENV)/.ready
 	$(BIN)/python benchmarks/solve.py --json results/bench-solve.json
+
+bench-learn: $(VENV)/.ready
+	$(BIN)/python benchmarks/learn.py aircraft --json results/bench-learn-aircraft.json
+	$(BIN)/python benchmarks/learn.py sysadmin --json results/bench-learn-sysadmin.json
 
 clean:
 	rm -rf $(VENV) build dist

@@ -12,6 +12,7 @@ from rfmdp.learn.support import (
     FloorSupport,
     discovery_delta,
     missing_mass,
+    seen_intervals,
 )
 
 
@@ -70,11 +71,11 @@ def test_seen_outcomes_share_their_delta():
     """Ranks 1, 2, ... cost delta together, and only sequences may be used."""
     ranks = np.arange(1, 1000)
     assert discovery_delta(0.1, ranks).sum() <= 0.1
-    low, high = DomainSupport().seen(Mixture(), [1, 2], [40, 30], [100, 90], 0.1)
+    low, high = seen_intervals(Mixture(), [1, 2], [40, 30], [100, 90], 0.1)
     expected = Mixture().interval(30, 90, 0.1 / 6)
     assert (low[1], high[1]) == expected
     with pytest.raises(ModelError, match="anytime"):
-        DomainSupport().seen(ClopperPearson(), 1, 4, 10, 0.1)
+        seen_intervals(ClopperPearson(), 1, 4, 10, 0.1)
 
 
 def test_an_undeclared_observation_voids_the_guarantee():

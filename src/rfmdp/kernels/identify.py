@@ -145,6 +145,25 @@ def reduced_tensors(
 
 
 @kernel
+def extended_tensors(
+    marginal_ptr, row_marginals, outcome_ptr, successor_ptr, successors, new_ptr, sink, out
+):
+    """Fill tensors with one outcome more per axis; all combinations with it lead to `sink`."""
+    for r in range(new_ptr.shape[0] - 1):
+        for k in range(new_ptr[r + 1] - new_ptr[r]):
+            rest, at, stride, listed = k, 0, 1, True
+            for slot in range(marginal_ptr[r + 1] - 1, marginal_ptr[r] - 1, -1):
+                j = row_marginals[slot]
+                d = outcome_ptr[j + 1] - outcome_ptr[j]
+                o = rest % (d + 1)
+                rest //= d + 1
+                listed &= o < d
+                at += o * stride
+                stride *= d
+            out[new_ptr[r] + k] = successors[successor_ptr[r] + at] if listed else sink
+
+
+@kernel
 def count_transitions(
     rows_N, next_N, marginal_ptr, row_marginals, outcome_ptr, successor_ptr, successors, tally
 ):

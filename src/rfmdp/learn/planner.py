@@ -7,6 +7,8 @@ with the sequential minimiser as the inner solver. Layouts are made once.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from rfmdp.inner.bound import Bound, corners_of, inputs
@@ -75,6 +77,14 @@ class Planner:
             if float(np.max(np.abs(value - old), initial=0.0)) <= CHANGE * scale:
                 break
         return value, self.choice[None, :].copy()
+
+    def pay(self, reward: FloatArray | None) -> None:
+        """Plan with other rewards of the rows from now on; None: with those as they are."""
+        old = self.problem.reward
+        if reward is None or np.array_equal(reward, old[: len(reward)]):
+            return
+        self.problem = replace(self.problem, reward=np.append(reward, old[len(reward) :]))
+        self._kept = None
 
     def collect(self, sets: Marginals, bonus: FloatArray, steps: int) -> IntArray:
         """Return the rows (steps, S) that collect the most of a bonus (R,) within some steps."""

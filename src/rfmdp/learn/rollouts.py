@@ -14,13 +14,13 @@ from rfmdp.learn.explore import smoothed
 from rfmdp.learn.rewards import RewardRange
 from rfmdp.learn.rollout import RolloutCertificate, certify_returns, certify_successes
 from rfmdp.learn.simulate import Behaviour, Simulator
-from rfmdp.objective import MAX, Spec
+from rfmdp.objective import MAX
 from rfmdp.outer.problem import Form
 from rfmdp.outer.solution import Policy
 from rfmdp.types import AnyArray
 
 if TYPE_CHECKING:
-    from rfmdp.learn.loop import Learner
+    from rfmdp.learn.learner import Learner
     from rfmdp.learn.run import Run
 
 FIRST = 200  # trajectories before the first epoch
@@ -34,16 +34,20 @@ class Rollouts:
     also counted for the model.
     """
 
-    def __init__(self, spec: Spec, share: float) -> None:
-        self.share = share
+    def __init__(self, learner: Learner) -> None:
+        self.share = learner.ledger.shares.rollout
         self.epoch, self.due = 0, FIRST
         self.certificates: list[RolloutCertificate] = []
         self.best_policy: Policy | None = None
         self._simulator: Simulator | None = None
-        if share > 0.0 and spec.agent is not MAX:
+        if self.share > 0.0 and learner.spec.agent is not MAX:
             raise UnsupportedError(
                 "Rollout certificates: the agent must maximise; the cost of a trajectory that is "
                 "cut off bounds no expected cost. Learn without them."
+            )
+        if self.share > 0.0 and learner.views.rewards is not None:
+            raise UnsupportedError(
+                "Rollout certificates: rewards must be known. Learn without them."
             )
 
     @property
@@ -64,7 +68,7 @@ class Rollouts:
         _, rows = planner.plan(smoothed(context), planner.problem.nature)
         certificate = self._certify(learner, rows, trajectories)
         if not self.certificates or certificate.bound > self.best_bound:
-            self.best_policy = Policy(rows)
+            self.best_policy = Policy(rows[:, : learner.views.states])
         self.certificates.append(certificate)
         learner.done += trajectories
         self.due = 2 * learner.done

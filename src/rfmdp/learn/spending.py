@@ -8,15 +8,22 @@ from typing import Protocol
 import numpy as np
 
 from rfmdp.learn.budget import Ledger, Shares, paper_box, paper_l1, weighted
-from rfmdp.learn.confidence import ConfidenceSet
 from rfmdp.learn.identifiers import Identifiers
 from rfmdp.types import IntArray
+
+
+class EventCounter(Protocol):
+    """Anything that knows how many events an identifier of that many outcomes costs."""
+
+    def events(self, outcomes: IntArray) -> IntArray:
+        """Return the number of events, (M,)."""
+        ...
 
 
 class Budget(Protocol):
     """Makes the ledger before the first sample."""
 
-    def ledger(self, shares: Shares, confidence: ConfidenceSet, ids: Identifiers) -> Ledger:
+    def ledger(self, shares: Shares, confidence: EventCounter, ids: Identifiers) -> Ledger:
         """Return the error probability of every event."""
         ...
 
@@ -25,7 +32,7 @@ class Budget(Protocol):
 class EqualEvents:
     """Every event gets the same: none for one outcome, one for two, and so on."""
 
-    def ledger(self, shares: Shares, confidence: ConfidenceSet, ids: Identifiers) -> Ledger:
+    def ledger(self, shares: Shares, confidence: EventCounter, ids: Identifiers) -> Ledger:
         """Return delta = model share / events."""
         return weighted(shares, confidence.events(ids.model.marginals.sizes))
 
@@ -34,7 +41,7 @@ class EqualEvents:
 class PerProbability:
     """The paper's beta / U for boxes: every outcome counts, those of certain moves too."""
 
-    def ledger(self, shares: Shares, confidence: ConfidenceSet, ids: Identifiers) -> Ledger:
+    def ledger(self, shares: Shares, confidence: EventCounter, ids: Identifiers) -> Ledger:
         """Return delta = beta / U."""
         return _learned(paper_box(shares.model, _listed(ids)), shares, ids)
 
@@ -43,7 +50,7 @@ class PerProbability:
 class PerComponent:
     """The paper's beta / |Q| for L1 balls: every identifier counts, certain moves too."""
 
-    def ledger(self, shares: Shares, confidence: ConfidenceSet, ids: Identifiers) -> Ledger:
+    def ledger(self, shares: Shares, confidence: EventCounter, ids: Identifiers) -> Ledger:
         """Return delta = beta / |Q|."""
         return _learned(paper_l1(shares.model, _listed(ids)), shares, ids)
 

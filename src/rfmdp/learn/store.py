@@ -9,6 +9,7 @@ import numpy as np
 from rfmdp.errors import UnsupportedError
 from rfmdp.learn.bounds import Bounds, BoxBounds, KLBounds, L1Bounds, MixedBounds, SubsetBounds
 from rfmdp.learn.confidence import ConfidenceSet, Validity, empirical
+from rfmdp.learn.support import Discovery
 from rfmdp.types import AnyArray, FloatArray, IntArray
 from rfmdp.uncertainty.marginals import Kind, Marginals
 from rfmdp.uncertainty.statistical import kl_bounds
@@ -30,17 +31,21 @@ class SetStore:
         Assumed least probability of every declared outcome; 0 assumes nothing.
     nested
         Whether to intersect; by default if the set is valid at any time.
+    first
+        For an unknown support: when every outcome was first seen; shared with `Tally`.
     """
 
     def __init__(
         self,
-        confidence: ConfidenceSet,
+        confidence: ConfidenceSet | Discovery,
         outcome_ptr: IntArray,
         delta: FloatArray,
         floor: float = 0.0,
         nested: bool | None = None,
+        first: IntArray | None = None,
     ) -> None:
         self.confidence, self.ptr, self.delta, self.floor = confidence, outcome_ptr, delta, floor
+        self._first = np.zeros(int(outcome_ptr[-1]), np.int64) if first is None else first
         self.nested = confidence.validity is Validity.ANYTIME if nested is None else nested
         sizes = np.diff(outcome_ptr)
         count, entries = len(sizes), int(outcome_ptr[-1])
@@ -75,10 +80,14 @@ class SetStore:
             self.counts[entries] = counts[entries]
             self.totals[stale] = np.add.reduceat(counts[entries], pointers[:-1])
             self.nominal[entries] = empirical(pointers, counts[entries])
-            self._absorb(
-                stale, self.confidence.bounds(pointers, counts[entries], self.delta[stale])
-            )
+            self._absorb(stale, self._bounds(pointers, entries, self.delta[stale]))
         return len(stale)
+
+    def _bounds(self, pointers: IntArray, entries: IntArray, delta: FloatArray) -> Bounds:
+        counts = self.counts[entries]
+        if isinstance(self.confidence, Discovery):
+            return self.confidence.discovered(pointers, counts, self._first[entries], delta)
+        return self.confidence.bounds(pointers, counts, delta)
 
     def changes(self) -> IntArray:
         """Return the identifiers whose sets changed since the last call."""
