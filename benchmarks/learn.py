@@ -51,12 +51,12 @@ def one(name, method, trajectories, schedule, seed):
     model, spec = domain(name, instance="learning"), domain_spec(name)
     flat = name == "sysadmin" and method == "paper-flat"
     chosen = Geometric() if flat or schedule == "geometric" else find_method(method).schedule
-    learn(model, spec, find_method(method), local=LOCAL_STATES[name], stop=StopWhen(1))  # compile
+    asked = {"schedule": chosen, "local": LOCAL_STATES[name], "length": LENGTHS[name]}
+    asked.update({"seed": seed, "p_min": 1e-8 if flat else None})
+    learn(model, spec, find_method(method), stop=StopWhen(1), **asked)  # compile
     started, wall = time.process_time(), time.perf_counter()
-    run = learn(
-        model, spec, find_method(method), schedule=chosen, local=LOCAL_STATES[name],
-        length=LENGTHS[name], stop=StopWhen(trajectories), seed=seed, p_min=1e-8 if flat else None,
-    )  # fmt: skip
+    run = learn(model, spec, find_method(method), stop=StopWhen(trajectories), **asked)
+    seconds, wall = time.process_time() - started, time.perf_counter() - wall
     last = run.history[-1]
     return {
         "domain": name,
@@ -67,8 +67,8 @@ def one(name, method, trajectories, schedule, seed):
         "guarantee": last.guarantee,
         "performance": last.performance,
         "optimum": float(solve(model, spec).value[model.initial[0]]),
-        "seconds": time.process_time() - started,
-        "wall": time.perf_counter() - wall,
+        "seconds": seconds,
+        "wall": wall,
         "evaluations": len(run.history),
         "assumptions": list(run.assumptions),
     }
