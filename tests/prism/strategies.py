@@ -98,6 +98,7 @@ def property_nodes(inner):
         st.builds(
             lambda s, q, b, p: props.Reward(s, *q, b, p), STRUCTURES, OPTIMA, BOUNDS, reward_paths
         ),
+        st.builds(props.Quantified, st.booleans(), inner | paths),
         st.builds(props.Filter, st.sampled_from(props.FILTERS), inner, st.none() | inner),
     )
 

@@ -189,8 +189,6 @@ def test_files():
     "text",
     [
         "S=? [ a ]",
-        "E [ F a ]",
-        "A [ G a ]",
         "multi(P>0 [ F a ])",
         "<<1>> P=? [ F a ]",
         "<<*>> (P>0 [ F a ])",

@@ -30,6 +30,7 @@ from rfmdp.prism.compile import evaluate_states
 from rfmdp.prism.constants import Given
 from rfmdp.prism.filters import Filtered, apply_filter
 from rfmdp.prism.measure import Meter
+from rfmdp.prism.paths import paths_hold
 from rfmdp.prism.property import Property, parse_property
 from rfmdp.prism.quantity import Quantity, combine
 from rfmdp.prism.scope import scope
@@ -38,9 +39,10 @@ from rfmdp.prism.types import type_of
 from rfmdp.prism.write import write_expression
 from rfmdp.types import BoolArray
 
-DEEPEST = 50  # operators P, R and filter inside each other
+DEEPEST = 50  # operators P, R, E, A and filter inside each other
 ROUNDING = 2.0**-40  # width per size of the largest value that is not asked to shrink
 TOUCHING = 1e-9  # a threshold inside bounds this narrow is taken for the number itself
+OPERATORS = (tree.Probability, tree.Reward, tree.Quantified, tree.Filter)
 LISTS = ("print", "printall", "argmin", "argmax")
 
 Value = bool | int | float | tuple[float, float]
@@ -146,7 +148,7 @@ def states_where(model: FactoredMDP, prop: Property) -> BoolArray:
 
 @dataclass(frozen=True, slots=True)
 class Slot(Expr):
-    """Stands for a P, R or filter that is evaluated on its own."""
+    """Stands for a P, R, E, A or filter that is evaluated on its own."""
 
     number: int
 
@@ -218,6 +220,9 @@ class Evaluator:
             return self.meter.probability(node, self.decided, interest)
         if isinstance(node, tree.Reward):
             return self.meter.reward(node, self.decided, interest)
+        if isinstance(node, tree.Quantified):
+            holds = paths_hold(self.model, node, self.decided)
+            return Quantity.exact(Type.BOOL, holds)
         assert isinstance(node, tree.Filter)  # nothing else is cut
         found = self._filter(node)
         if found.least is not None:
@@ -241,7 +246,7 @@ class Evaluator:
         return Quantity.exact(kind, evaluate_states(expr, self.names, valuations))
 
     def _cut(self, node: Expr) -> Expr:
-        if not isinstance(node, tree.Probability | tree.Reward | tree.Filter):
+        if not isinstance(node, OPERATORS):
             return node
         self._slots.append(node)
         return Slot(len(self._slots) - 1, position=node.position)
@@ -253,11 +258,11 @@ class Evaluator:
 
     def _check_depth(self, expr: Expr) -> None:
         def depth(node: Expr, below: tuple[int, ...]) -> int:
-            own = isinstance(node, tree.Probability | tree.Reward | tree.Filter)
+            own = isinstance(node, OPERATORS)
             return max(below, default=0) + own
 
         if fold(expr, depth) > DEEPEST:
-            reason = f"P, R and filters must be nested at most {DEEPEST} deep"
+            reason = f"P, R, E, A and filters must be nested at most {DEEPEST} deep"
             raise self.source.error(expr.position, reason)
 
 

@@ -35,6 +35,7 @@ from rfmdp.prism.property_ast import (
     Probability,
     Property,
     PropertyFile,
+    Quantified,
     Reward,
 )
 from rfmdp.prism.source import Source
@@ -165,6 +166,10 @@ class _Scope:
                 return Type.DOUBLE if node.bound is None else Type.BOOL
             case Reward():
                 return Type.DOUBLE if node.bound is None else Type.BOOL
+            case Quantified():
+                letter = "A" if node.every else "E"
+                require(node.path, Type.BOOL, below[0], f"the formula inside {letter}", self.source)
+                return Type.BOOL
             case Filter():
                 return self._filter(node, below)
         return node_type(node, below, self.types, self.source)

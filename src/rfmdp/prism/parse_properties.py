@@ -225,10 +225,9 @@ class PropertyBuilder(ExpressionBuilder):
         return Unsupported(STEADY, text, position=position_of(token))
 
     def ctl(self, parts: list[Any]) -> Expr:
-        """Make E or A, which are not supported."""
+        """Make E or A."""
         token, path = parts
-        text = f"{token} [ {write_expression(path)} ]"
-        return Unsupported(f"the CTL operator '{token}'", text, position=position_of(token))
+        return props.Quantified(token == "A", path, position=position_of(token))
 
     def coalition(self, parts: list[Any]) -> Expr:
         """Make a game operator, which is not supported."""

@@ -1,8 +1,8 @@
 """The tree of PRISM properties: the expressions of `ast`, and what only properties have.
 
-A property is an expression over `Probability`, `Reward` and `Filter`, combined by the ordinary
-operators. A path formula is a `Path` over state formulas, `!` of one, or a state formula (which a
-path satisfies if its first state does).
+A property is an expression over `Probability`, `Reward`, `Quantified` and `Filter`, combined by the
+ordinary operators. A path formula is a `Path` over state formulas, `!` of one, or a state formula
+(which a path satisfies if its first state does).
 """
 
 from __future__ import annotations
@@ -172,6 +172,22 @@ class Reward(Expr):
         structure = rest.pop(0) if isinstance(self.structure, Expr) else self.structure
         bound = None if self.bound is None else replace(self.bound, value=rest.pop(0))
         return replace(self, structure=structure, bound=bound, path=rest.pop())
+
+
+@dataclass(frozen=True, slots=True)
+class Quantified(Expr):
+    """`E [ path ]` or `A [ path ]`: some or every path that is possible satisfies the formula."""
+
+    every: bool
+    path: Expr
+
+    def children(self) -> tuple[Expr, ...]:
+        """Return the path formula."""
+        return (self.path,)
+
+    def rebuilt(self, children: Sequence[Expr]) -> Expr:
+        """Return the same operator of another path formula."""
+        return replace(self, path=children[0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from rfmdp.prism.property_ast import (
     Instantaneous,
     Path,
     Probability,
+    Quantified,
     Reward,
     Unsupported,
 )
@@ -34,7 +35,7 @@ def require_supported(expr: Expr, source: Source) -> None:
     Raises
     ------
     PrismError
-        That names the construct (LTL, S, E, A, multi, games) and its place.
+        That names the construct (LTL, S, multi, games) and its place.
     """
     form = fold(expr, lambda node, below: _form(node, below, source))
     if form is not Form.STATE:
@@ -58,6 +59,9 @@ def _form(node: Expr, below: tuple[Form, ...], source: Source) -> Form:
             return Form.STATE
         case Reward():
             _check_reward(node, source)
+            return Form.STATE
+        case Quantified():
+            _check_quantified(node, source)
             return Form.STATE
     if all(form is Form.STATE for form in below):
         return Form.STATE
@@ -85,6 +89,16 @@ def _check_probability(node: Probability, source: Source) -> None:
     if isinstance(path, Path) and path.discount is not None:
         reason = "a path formula inside P must have no discount; only C and F inside R have one"
         raise source.error(path.discount.position, reason)
+
+
+def _check_quantified(node: Quantified, source: Source) -> None:
+    path = node.path
+    while isinstance(path, Unary):
+        path = path.operand
+    if isinstance(path, Path) and (path.time is not None or path.discount is not None):
+        letter = "A" if node.every else "E"
+        construct = f"a bound on steps inside '{letter}'"
+        raise source.unsupported(path.position, construct, "use P>=1 or P>0 instead")
 
 
 def _check_reward(node: Reward, source: Source) -> None:

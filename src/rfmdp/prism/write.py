@@ -161,6 +161,8 @@ def _property_part(node: Expr, below: tuple[Part, ...]) -> Part:
             query = _query(node.bound, below[-2:])
             head = ("R", _structure(node, below), _quantifier(node), query)
             return TIGHTEST, (head, " [ ", below[-1][1], " ]")
+        case props.Quantified():
+            return TIGHTEST, ("A" if node.every else "E", " [ ", below[-1][1], " ]")
         case props.Filter(operator):
             return TIGHTEST, ("filter(", operator, ", ", *_separated(below), ")")
         case props.Unsupported():
