@@ -154,8 +154,7 @@ class Learner:
             self.done += done
             self.steps += steps
             if self.views.rewards is not None:
-                visits = context.seen.visits[: self.views.ids.model.rows]
-                self.views.rewards.draw(visits, setup.seed, self.done)
+                self.views.rewards.draw(context.seen.visits, setup.seed, self.done)
 
     def absorb(self, counts: IntArray) -> None:
         """Count samples of rollouts for the model as well.

@@ -61,9 +61,9 @@ class UnknownRewards:
         return len(self._open)
 
     def draw(self, visits: IntArray, seed: int, trajectory: int) -> None:
-        """Take note of all visits so far (R,); draw what the new ones paid."""
-        fresh = visits - self.visits
-        self.visits = visits.copy()
+        """Take note of all visits so far (R or more,); draw what the new ones paid."""
+        fresh = visits[: len(self.visits)] - self.visits
+        self.visits += fresh
         if isinstance(self.family, DeterministicReward):
             return
         span, at = self.family.range, np.flatnonzero(fresh)
