@@ -47,6 +47,7 @@ Record: TypeAlias = tuple[str, dict[str, Any], dict[str, AnyArray]]  # kind, hea
 READERS: dict[str, str] = {  # kind -> "module:function" of (header, arrays)
     "model": "rfmdp.model.record:model_from_record",
     "learning run": "rfmdp.learn.run:run_from_record",
+    "transitions": "rfmdp.learn.recorded:transitions_from_record",
     "solution": "rfmdp.outer.record:solution_from_record",
     "policy": "rfmdp.outer.record:policy_from_record",
 }

@@ -91,6 +91,33 @@ def test_ties_share_counts_and_are_checked():
         identify(model, ties=[("nobody", 0)])
 
 
+def test_equal_marginals_can_be_tied_all_at_once():
+    """`TIED` joins equal probabilities, in their order; merged ones stay apart."""
+    model = FactoredMDP.from_rows(
+        [
+            [([0], [0, 1], "a"), ([1], [0, 1], "b"), ([2], [0, 1], "c"), ([3], [0, 1, 1], "d")],
+            [([4], [0, 1, 2], "e")],
+            [([3], [0, 1, 2], "f")],
+        ],
+        [
+            Singleton([0.25, 0.75]), Singleton([0.25, 0.75]), Singleton([0.75, 0.25]),
+            Singleton([0.5, 0.25, 0.25]), Singleton([0.5, 0.25, 0.25]),
+        ],
+    )  # fmt: skip
+    ids = identify(model, Granularity.TIED)
+    assert ids.model.marginals.sizes.tolist() == [2, 2, 2, 3]
+    assert ids.model.row_marginals.tolist() == [0, 0, 1, 2, 3, 3]
+    assert len(identify(model, Granularity.TIED, ties=[(0, 1)]).model.marginals) == 4
+
+
+def test_tied_identifiers_of_sysadmin():
+    """A machine fails with one of two probabilities: two unknowns instead of hundreds."""
+    model = domain("sysadmin", instance="learning")
+    tied = identify(model, Granularity.TIED)
+    assert len(tied.model.marginals) == 2
+    assert len(identify(model).model.marginals) > 100
+
+
 def test_flat_has_one_identifier_per_uncertain_row():
     """Flat learning shares nothing."""
     model = distinct_factored(0)

@@ -23,7 +23,21 @@ def command(
     seed: Annotated[int, typer.Option(help="First seed.")] = 0,
     seeds: Annotated[int, typer.Option(help="Number of seeds.")] = 1,
     jobs: Annotated[int | None, typer.Option(help="Processes; default: all cores.")] = None,
-    p_min: Annotated[float | None, typer.Option(help="Assumed least probability.")] = None,
+    confidence: Annotated[str | None, typer.Option(help="Other confidence sets.")] = None,
+    explore: Annotated[
+        str | None, typer.Option(help="optimistic, uniform, greedy, gap; OTHER after a colon.")
+    ] = None,
+    schedule: Annotated[str | None, typer.Option(help="doubling, geometric[:FACTOR].")] = None,
+    granularity: Annotated[str | None, typer.Option(help="tied, effect, local, flat.")] = None,
+    tie: Annotated[list[str], typer.Option(help="NAME=NAME: marginals that are the same.")] = [],  # noqa: B006
+    support: Annotated[str | None, typer.Option(help="declared, domain, pmin:P.")] = None,
+    rewards: Annotated[
+        str | None, typer.Option(help="known, fixed:LOW:HIGH, random:LOW:HIGH.")
+    ] = None,
+    p_min: Annotated[
+        float | None, typer.Option(help="Assumed least probability of declared outcomes.")
+    ] = None,
+    data: Annotated[str | None, typer.Option(help="Transitions of `simulate --record`.")] = None,
     per_decade: Annotated[int, typer.Option(help="Evaluations per decade.")] = 8,
     json: Annotated[bool, typer.Option("--json", help="One object per seed.")] = False,
     plot: Annotated[str | None, typer.Option(help="File for the learning curve.")] = None,
@@ -41,7 +55,9 @@ def command(
     asked = Learning(
         model=model, file=props, wanted=tuple(prop), const=tuple(const), method=method,
         inner=inner, beta=beta, trajectories=trajectories, length=length, target=target, gap=gap,
-        timeout=timeout, seed=seed, seeds=seeds, jobs=jobs, p_min=p_min, per_decade=per_decade,
+        timeout=timeout, seed=seed, seeds=seeds, jobs=jobs, confidence=confidence, explore=explore,
+        schedule=schedule, granularity=granularity, tie=tuple(tie), support=support,
+        rewards=rewards, p_min=p_min, data=data, per_decade=per_decade,
         json=json, plot=plot, output=output, resume=resume,
     )  # fmt: skip
     raise typer.Exit(asked.run())

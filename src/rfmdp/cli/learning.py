@@ -13,14 +13,17 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from rfmdp.cli import learning_words as words
 from rfmdp.cli.models import default_properties, is_domain, open_model, spoken_warnings
 from rfmdp.cli.questions import own_constants, questions
 from rfmdp.cli.words import constants, inner_method
 from rfmdp.errors import ModelError
+from rfmdp.files import load
 from rfmdp.learn.domains import LENGTHS, LOCAL_STATES
 from rfmdp.learn.identifiers import LocalStates
 from rfmdp.learn.loop import learn
 from rfmdp.learn.methods import METHODS, find_method
+from rfmdp.learn.recorded import KIND as TRANSITIONS
 from rfmdp.learn.run import Point, Run
 from rfmdp.learn.schedule import LogSpaced
 from rfmdp.learn.stop import StopWhen
@@ -47,7 +50,15 @@ class Learning:
     seed: int
     seeds: int
     jobs: int | None
+    confidence: str | None
+    explore: str | None
+    schedule: str | None
+    granularity: str | None
+    tie: tuple[str, ...]
+    support: str | None
+    rewards: str | None
     p_min: float | None
+    data: str | None
     per_decade: int
     json: bool
     plot: str | None
@@ -59,13 +70,13 @@ class Learning:
         if self.method == "list":
             print("\n".join(f"{name:20} {m.about}" for name, m in METHODS.items()))
             return 0
-        find_method(self.method)  # a wrong word is known before the model is built
-        if self.inner is not None:
-            inner_method(self.inner)
+        self.parts()  # a wrong word is known before the model is built
         if self.seeds < 1:
             raise ModelError(f"--seeds must be at least 1, got {self.seeds}.")
         if self.resume and self.output is None:
             raise ModelError("--resume needs the run file: give it with -o FILE.")
+        if self.data is not None and self.seeds > 1:
+            raise ModelError("--data is read once; leave out --seeds.")
         runs = self._all()
         for number, run in enumerate(runs):
             self._print(run, self.seed + number)
@@ -74,6 +85,20 @@ class Learning:
 
             save_learning_curve({self.method: runs}, self.plot)
         return 0
+
+    def parts(self) -> dict[str, Any]:
+        """Return the parts of the method and the assumptions that words name."""
+        return {
+            "method": find_method(self.method),
+            "inner": None if self.inner is None else inner_method(self.inner),
+            "confidence": words.part("--confidence", words.CONFIDENCE, self.confidence),
+            "exploration": words.part("--explore", words.EXPLORATION, self.explore),
+            "schedule": words.part("--schedule", words.SCHEDULES, self.schedule),
+            "granularity": words.part("--granularity", words.GRANULARITIES, self.granularity),
+            "support": words.part("--support", words.SUPPORTS, self.support),
+            "rewards": words.part("--rewards", words.REWARDS, self.rewards),
+            "ties": [words.tie(text) for text in self.tie],
+        }
 
     def _all(self) -> list[Run]:
         """Return the runs of all seeds, side by side if there are several."""
@@ -126,8 +151,8 @@ def learn_one(task: Learning) -> Run:
     return learn(
         model,
         asked[0].spec(),
-        find_method(task.method),
-        inner=None if task.inner is None else inner_method(task.inner),
+        **task.parts(),
+        data=None if task.data is None else load(task.data, TRANSITIONS),
         beta=task.beta,
         stop=StopWhen(
             task.trajectories, guarantee=task.target, gap=task.gap, seconds=task.timeout or math.inf

@@ -11,7 +11,7 @@ from rfmdp.learn.tally import Tally
 
 
 def count_transitions(
-    ids: Identifiers, rows: ArrayLike, successors: ArrayLike, visits: bool = False
+    ids: Identifiers, rows: ArrayLike, successors: ArrayLike, tally: Tally | None = None
 ) -> Tally:
     """Return what was seen of every outcome of the identifiers.
 
@@ -22,8 +22,8 @@ def count_transitions(
     rows, successors
         (N,) the row that was taken (it says state and action) and the state that followed, in
         the order in which they were seen.
-    visits
-        Whether to count rows as well.
+    tally
+        What was seen before; it is added to.
 
     Raises
     ------
@@ -50,10 +50,10 @@ def count_transitions(
         )
     if np.any((taken < 0) | (taken >= model.rows)):
         raise ModelError(f"Transitions: rows must be within 0..{model.rows - 1}.")
-    tally = Tally.empty(model, visits)
+    seen = Tally.empty(model) if tally is None else tally
     fault = kernel(
         taken, after, model.marginal_ptr, model.row_marginals, model.marginals.outcome_ptr,
-        model.successor_ptr, model.successors, tally.arrays,
+        model.successor_ptr, model.successors, seen.arrays,
     )  # fmt: skip
     if fault >= 0:
         raise ModelError(
@@ -61,4 +61,4 @@ def count_transitions(
             f"declared successors, found state {after[fault]}. Guarantees from this data are void: "
             "declare the outcome."
         )
-    return tally
+    return seen

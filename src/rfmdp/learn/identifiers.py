@@ -9,7 +9,8 @@ row whose outcomes cannot be told apart even so is learned as one distribution o
     ids.model                # the learning model: same states and rows, identifiers as marginals
 
 Two rows share an identifier only if the model gives them the same marginal with the same outcomes
-merged, so coarser sharing than the model declares never happens by itself; `ties` declares it.
+merged, so coarser sharing than the model declares never happens by itself: `ties` declares it, or
+`Granularity.TIED`, which says that equal numbers of the model are one unknown constant.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ LocalStates = Mapping[str, Sequence[str]]  # factor -> the variables its identif
 class Granularity(Enum):
     """What an identifier is."""
 
+    TIED = "tied"  # all marginals that the model gives the same probabilities
     EFFECT = "effect"  # a marginal of the model, shared by all rows that use it
     LOCAL = "local state"  # marginal, action and the values of the factor's variables
     FLAT = "flat"  # a row
@@ -98,7 +100,7 @@ def identify(
     (1, 1, 4)
     """
     slots = _Slots(model, granularity)
-    same = _tied(model, ties)
+    same = _tied(model, ties, _equal(model) if granularity is Granularity.TIED else None)
     keys = [same[model.row_marginals], slots.pattern()]
     if granularity is Granularity.LOCAL:
         keys.extend(_local_keys(model, local))
@@ -250,9 +252,19 @@ class _Slots:
         return (*names, *(f"joint, {model.row_name(int(row))}" for row in joint))
 
 
-def _tied(model: FactoredMDP, ties: Sequence[Sequence[int | str]]) -> IntArray:
-    """Return the representative of every marginal, (M,)."""
-    same = np.arange(len(model.marginals))
+def _equal(model: FactoredMDP) -> IntArray:
+    """Return the first marginal with the same probabilities, outcome by outcome, for each."""
+    first: dict[bytes, int] = {}
+    sets = model.marginals
+    parts = np.split(np.asarray(sets.nominal), sets.outcome_ptr[1:-1])
+    return np.array([first.setdefault(p.tobytes(), j) for j, p in enumerate(parts)], np.int64)
+
+
+def _tied(
+    model: FactoredMDP, ties: Sequence[Sequence[int | str]], equal: IntArray | None
+) -> IntArray:
+    """Return the representative of every marginal, (M,); `equal` is what is tied already."""
+    same = np.arange(len(model.marginals)) if equal is None else equal
     number = {name: j for j, name in enumerate(model.marginal_names)}
     for group in ties:
         members = []
@@ -268,7 +280,7 @@ def _tied(model: FactoredMDP, ties: Sequence[Sequence[int | str]]) -> IntArray:
                     f"Tie: {model.marginal_name(members[0])} and {model.marginal_name(j)} must "
                     f"have the same probabilities, found {first.tolist()} and {other.tolist()}."
                 )
-            same[j] = same[members[0]]
+            same[same == same[j]] = same[members[0]]
     return same
 
 

@@ -13,10 +13,12 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.files import save
 from rfmdp.learn.budget import Ledger, Shares
 from rfmdp.learn.confidence import ConfidenceSet, Validity
+from rfmdp.learn.counts import count_transitions
 from rfmdp.learn.explore import Context
-from rfmdp.learn.identifiers import Identifiers
+from rfmdp.learn.identifiers import Granularity, Identifiers
 from rfmdp.learn.methods import Method
 from rfmdp.learn.planner import Planner
+from rfmdp.learn.recorded import Transitions
 from rfmdp.learn.rewards import MixtureReward
 from rfmdp.learn.rollouts import Rollouts
 from rfmdp.learn.run import Point, Run
@@ -39,6 +41,7 @@ PRODUCT = "the marginals of a row are drawn independently of each other"
 SHARED = "rows that share an identifier draw from the same distribution"
 STRUCTURE = "states, actions and successors of outcomes of the model are as declared"
 REWARDS = "rewards of the model are as declared"
+TIED = "marginals with equal probabilities in the model are the same unknown distribution"
 DECLARED = DeclaredSupport()
 
 
@@ -57,6 +60,7 @@ class Setup:
     p_min: float = 0.0
     support: Support = DECLARED
     rewards: RewardFamily | None = None
+    data: Transitions | None = None  # what to learn from instead of simulating
     ties: int = 0  # groups of identifiers that were declared to be the same
 
     @property
@@ -115,6 +119,8 @@ class Learner:
     def go(self, progress: Progress | None, file: str | os.PathLike[str] | None) -> Run:
         """Run until it is time to stop."""
         stop = self.setup.stop
+        if self.setup.data is not None:
+            return self._look_once(self.setup.data, file)
         reason = self._reason() if self.history else None
         while reason is None:
             started = time.perf_counter()
@@ -128,6 +134,17 @@ class Learner:
             if file is not None:
                 save(self.run(reason), file)
         return self.run(reason)
+
+    def _look_once(self, data: Transitions, file: str | os.PathLike[str] | None) -> Run:
+        """Learn from recorded transitions, all of them at once."""
+        started = time.perf_counter()
+        count_transitions(self.views.ids, data.rows, data.successors, self.context.seen)
+        self.done, self.steps = len(data.lengths), len(data.rows)
+        self._evaluate(started)
+        run = self.run("all data used")
+        if file is not None:
+            save(run, file)
+        return run
 
     def _reason(self) -> str | None:
         point, stop = self.history[-1], self.setup.stop
@@ -215,7 +232,9 @@ class Learner:
         return bounds.upper, friend.lower
 
     def _performance(self, rows: IntArray) -> float:
-        """Return the value of a policy on the truth."""
+        """Return the value of a policy on the truth; nan if that is not known."""
+        if self.setup.data is not None:
+            return float("nan")
         found = evaluate(self.truth, Policy(rows), self.spec, outer=self.setup.outer)
         return float(found.value[self.truth.initial[0]])
 
@@ -239,6 +258,7 @@ class Learner:
             "length": str(setup.length),
             "seed": str(setup.seed),
             "p_min": repr(setup.p_min),
+            "source": "simulation" if setup.data is None else "recorded transitions",
             "identifiers": str(len(self.truth.marginals)),
         }
 
@@ -248,8 +268,12 @@ class Learner:
         found += [SHARED, PRODUCT, STRUCTURE]
         rewards = self.setup.rewards
         found += [REWARDS] if rewards is None else rewards.assumptions
+        if self.setup.data is not None:
+            found += self.setup.data.assumptions
         if self.setup.p_min > 0.0:
             found.append(f"p_min: every declared outcome has probability >= {self.setup.p_min:g}")
+        if self.setup.method.granularity is Granularity.TIED:
+            found.append(TIED)
         if self.setup.ties:
             found.append(
                 f"{self.setup.ties} declared ties: tied marginals are the same distribution"

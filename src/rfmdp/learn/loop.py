@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-from rfmdp.errors import ModelError
+from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.files import load
 from rfmdp.inner.protocol import Inner
 from rfmdp.learn.confidence import ConfidenceSet
@@ -25,6 +25,7 @@ from rfmdp.learn.explore import Exploration
 from rfmdp.learn.identifiers import Granularity, LocalStates, identify
 from rfmdp.learn.learner import Learner, Progress, Setup
 from rfmdp.learn.methods import ANYTIME, Method
+from rfmdp.learn.recorded import Transitions
 from rfmdp.learn.run import KIND, Run
 from rfmdp.learn.schedule import LogSpaced, Points, Schedule
 from rfmdp.learn.spending import Budget
@@ -57,6 +58,7 @@ def learn(
     p_min: float | None = None,
     support: Support | None = None,
     rewards: RewardFamily | None = None,
+    data: Transitions | None = None,
     outer: Limits | None = None,
     progress: Progress | None = None,
     file: str | os.PathLike[str] | None = None,
@@ -86,6 +88,9 @@ def learn(
         What is assumed about outcomes that were never seen; by default the declared ones are all.
     rewards
         What is assumed about rewards, if they are to be learned too; by default they are known.
+    data
+        Recorded transitions to learn from, in one look and without simulation; the model's
+        probabilities are then ignored.
     outer
         Precision of the robust values.
     progress
@@ -116,10 +121,17 @@ def learn(
     chosen = replace(method, **{k: v for k, v in parts.items() if v is not None})  # type: ignore[arg-type]
     setup = Setup(
         spec, chosen, beta, stop or StopWhen(), points or LogSpaced(), length, seed,
-        outer or Limits(), p_min or 0.0, support or DeclaredSupport(), rewards, len(ties),
+        outer or Limits(), p_min or 0.0, support or DeclaredSupport(), rewards, data, len(ties),
     )  # fmt: skip
     if length < 1:
         raise ModelError(f"learn: the length of a trajectory must be at least 1, found {length}.")
+    if data is not None:
+        data.check(model)
+        if resume or rewards is not None or chosen.rollout > 0.0:
+            raise UnsupportedError(
+                "learn: recorded transitions are read once; they have no rewards and no rollouts. "
+                "Learn without `resume`, `rewards` and rollout certificates."
+            )
     ids = identify(model, chosen.granularity, local=local, ties=ties)
     learner = Learner(setup, ids)
     if resume and file is not None and Path(file).exists():

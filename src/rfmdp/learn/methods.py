@@ -97,6 +97,11 @@ GAP_DIRECTED = Method(
     exploration=GapDirected(),
     schedule=Geometric(),
 )
+TIED = Method(
+    "tied",
+    "As `anytime`, with equal probabilities of the model declared to be one unknown.",
+    granularity=Granularity.TIED,
+)
 ROLLOUT = Method(
     "rollout",
     "As `gap-directed`, and half of beta for rollout certificates of the initial state.",
@@ -109,7 +114,7 @@ METHODS: Mapping[str, Method] = {
     method.name: method
     for method in (
         PAPER_FLAT, PAPER_L1, PAPER_INTERVAL, PAPER_MCCORMICK, PAPER_MCCORMICK_LP,
-        ANYTIME, ANYTIME_LOCAL, ANYTIME_KL, GAP_DIRECTED, ROLLOUT,
+        ANYTIME, ANYTIME_LOCAL, ANYTIME_KL, GAP_DIRECTED, TIED, ROLLOUT,
     )
 }  # fmt: skip
 

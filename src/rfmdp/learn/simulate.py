@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -138,11 +138,18 @@ class Simulator:
         """
         from rfmdp.kernels.simulate import run_until_doubled
 
-        done, steps = run_until_doubled(
-            self._model, self._tables, behaviour.rows, behaviour.other, self._initial, self._stop,
-            length, seed, first, trajectories, self.model.row_marginals, limit, tally.arrays,
+        done, steps = self.call(
+            run_until_doubled, behaviour, length, seed, first, trajectories,
+            self.model.row_marginals, limit, tally.arrays,
         )  # fmt: skip
         return int(done), int(steps)
+
+    def call(self, kernel: Any, behaviour: Behaviour, *rest: Any) -> Any:
+        """Call a kernel that takes the model, a behaviour, and then the rest."""
+        return kernel(
+            self._model, self._tables, behaviour.rows, behaviour.other, self._initial, self._stop,
+            *rest,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)

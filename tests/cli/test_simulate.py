@@ -1,0 +1,86 @@
+"""`rfmdp simulate` by argv, and learning from what it recorded."""
+
+import json
+
+import numpy as np
+import pytest
+
+from rfmdp.cli.main import run
+from rfmdp.files import load
+
+MODEL = ["m.prism", "--const", "N=3"]
+REACH = ["--prop", 'Pmaxmin=? [ F<=4 "top" ]']
+COST = ["--prop", 'R{"moves"}minmax=? [ F "top" ]']
+
+
+def test_mean_of_the_optimal_policy_is_its_value(folder, capsys):
+    """The interval of a simulated optimum holds the solved one (seed fixed)."""
+    run(["solve", *MODEL, *COST, "--json"])
+    value = json.loads(capsys.readouterr().out)["value"]
+    words = ["--policy", "optimal", "--json", "--trajectories", "20000", "--length", "1000"]
+    assert run(["simulate", *MODEL, *COST, *words]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["lower"] <= value <= found["upper"]
+    assert found["ended"] == 1.0
+    assert found["steps_per_second"] > 0
+
+
+def test_policies_come_from_files(folder, capsys):
+    """Solutions and learning runs hold policies; step bounds set the length."""
+    run(["solve", *MODEL, *REACH, "-o", "s.rfmdp"])
+    run(["learn", *MODEL, *REACH, "--trajectories", "200", "-o", "l.rfmdp"])
+    capsys.readouterr()
+    for file in ("s.rfmdp", "l.rfmdp"):
+        assert run(["simulate", *MODEL, *REACH, "--policy", file]) == 0
+        out = capsys.readouterr().out
+        assert "Clopper-Pearson" in out
+        assert "million steps per second" in out
+
+
+def test_recorded_transitions_are_learned_from(folder, capsys):
+    """Counts of a file are those of the simulation; one look, no truth, its own assumption."""
+    words = ["--trajectories", "4000", "--length", "20", "--seed", "3", "--record", "d.rfmdp"]
+    assert run(["simulate", *MODEL, *REACH, *words]) == 0
+    data = load(folder / "d.rfmdp")
+    assert len(data.rows) == data.lengths.sum()
+    capsys.readouterr()
+    assert run(["learn", *MODEL, *REACH, "--data", "d.rfmdp", "-o", "r.rfmdp"]) == 0
+    out = capsys.readouterr().out
+    assert "every transition of the source was recorded" in out
+    learned = load(folder / "r.rfmdp")
+    assert learned.counts.sum() == np.count_nonzero(data.rows < 4)
+    assert np.isnan(learned.history[-1].performance)
+    run(["solve", *MODEL, *REACH, "--json"])
+    best = json.loads(capsys.readouterr().out)["value"]
+    assert 0.3 * best < learned.guarantee <= best
+    assert run(["learn", *MODEL, *REACH, "--data", "d.rfmdp", "--support", "domain"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ([*REACH, "--policy", "nobody.rfmdp"], "cannot be read"),
+        ([*REACH, "--policy", "m.rfmdp"], "must hold a policy"),
+        (['--prop=P=? [ G "top" ]'], "must be F, U"),
+        ([], "one property"),
+        ([*REACH, "--trajectories", "0"], "at least 1"),
+    ],
+)
+def test_wrong_words_are_one_line(folder, capsys, words, complaint):
+    """User errors end with code 1 and say what must hold."""
+    run(["convert", *MODEL, "m.rfmdp"])
+    capsys.readouterr()
+    assert run(["simulate", *MODEL, *words]) == 1
+    err = capsys.readouterr().err
+    assert complaint in err
+    assert err.count("\n") == 1
+
+
+def test_data_of_another_model_is_refused(folder, capsys):
+    """Rows and successors mean nothing in another structure."""
+    run(["simulate", *MODEL, *REACH, "--record", "d.rfmdp"])
+    other = ["m.prism", "--const", "N=4", *REACH, "--data", "d.rfmdp"]
+    assert run(["learn", *other]) == 1
+    assert "those of the given model" in capsys.readouterr().err
+    assert run(["learn", *MODEL, *REACH, "--data", "d.rfmdp", "--method", "rollout"]) == 1
+    assert "recorded transitions" in capsys.readouterr().err
