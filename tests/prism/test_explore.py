@@ -265,9 +265,9 @@ def drone_text() -> str:
 
 
 def test_drone_has_the_published_size():
-    """262144 states and 21694720 transitions; identifiers per command and module only."""
+    """262144 states and 21694720 transitions; identifiers per command: both drones fly alike."""
     model = parse_prism(drone_text())
-    assert (model.states, model.transitions, len(model.marginals)) == (262144, 21694720, 14)
+    assert (model.states, model.transitions, len(model.marginals)) == (262144, 21694720, 7)
 
 
 def test_file_gives_the_same_as_text(tmp_path):
@@ -277,3 +277,20 @@ def test_file_gives_the_same_as_text(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrismWarning)
         assert canonical(load_prism(file)) == canonical(quiet(AIRCRAFT))
+
+
+def test_ints_without_range():
+    """An int without range starts at 0 and holds 32 bits."""
+    model = parse_prism(
+        "dtmc module m x : int init -3; [] x<2 -> (x'=x+1); [] x=2 -> true; endmodule"
+    )
+    assert model.states == 6
+    assert model.valuations[:, 0].tolist() == [-3, -2, -1, 0, 1, 2]
+    counter = "dtmc global g : int; module m [] g<2 -> (g'=g+1); [] g=2 -> true; endmodule"
+    assert parse_prism(counter).states == 3
+
+
+def test_constants_that_nothing_uses_need_no_value():
+    """As do those that only such constants use."""
+    text = "mdp const int N; const int M = 2*N; module m x : [0..1]; [] true -> (x'=1); endmodule"
+    assert parse_prism(text).states == 2

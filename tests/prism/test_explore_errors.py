@@ -151,6 +151,32 @@ module k y : [0..1]; [a] true -> 0.5 : (y'=0) + 0.5 : (y'=1); [b] true -> (y'=0)
 """
 
 
+def test_radii_of_modules_that_share_a_marginal():
+    """A renamed module shares its marginals, until the radii differ."""
+    text = """mdp
+    module a x : [0..1]; [s] true -> 0.5 : (x'=0) + 0.5 : (x'=1); endmodule
+    module b = a [x=y, s=t] endmodule"""
+    model = parse_prism(text)
+    assert len(model.marginals) == 1
+    assert len(with_uncertainty(model, 0.1).marginals) == 1
+    parted = with_uncertainty(model, 0.1, by_module={"b": 0.2})
+    assert parted.marginals.lower.tolist() == pytest.approx([0.4, 0.4, 0.3, 0.3])
+    factors = [parted.factors[f] for f in parted.row_factors]
+    assert {(f, int(j)) for f, j in zip(factors, parted.row_marginals, strict=True)} == {
+        ("a", 0),
+        ("b", 1),
+    }
+
+
+def test_renamed_constants_part_marginals():
+    """A copy with another probability has a marginal of its own."""
+    text = """mdp
+    const double p = 0.5; const double q = 0.25;
+    module a x : [0..1]; [s] true -> p : (x'=0) + 1-p : (x'=1); endmodule
+    module b = a [x=y, s=t, p=q] endmodule"""
+    assert parse_prism(text).marginals.nominal.tolist() == [0.5, 0.5, 0.25, 0.75]
+
+
 def test_radii_by_module_and_action():
     """The action's radius wins over the module's, and both over the general one."""
     model = with_uncertainty(parse_prism(TWO), 0.01, by_module={"k": 0.2}, by_action={"b": 0.1})

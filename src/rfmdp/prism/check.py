@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from rfmdp.prism.ast import (
     Assignment,
     Command,
+    Constant,
     Expr,
     Interval,
     Label,
@@ -16,6 +17,7 @@ from rfmdp.prism.ast import (
     Model,
     ModelType,
     Module,
+    Name,
     Rewards,
     Type,
     Update,
@@ -23,9 +25,16 @@ from rfmdp.prism.ast import (
     rewrite,
 )
 from rfmdp.prism.checked import CheckedModel, CheckedModule, CheckedVariable
-from rfmdp.prism.constants import Given, check_given, constant_values
+from rfmdp.prism.constants import Given, check_given, constant_values, needed
 from rfmdp.prism.evaluate import Value, evaluate, simplify
-from rfmdp.prism.expand import all_modules, expand_formulas, labels_in, order, substitute
+from rfmdp.prism.expand import (
+    all_modules,
+    expand_formulas,
+    labels_in,
+    order,
+    substitute,
+    texts_of,
+)
 from rfmdp.prism.source import Position, Source
 from rfmdp.prism.types import require, type_of
 
@@ -69,11 +78,24 @@ def check_model(
     variables = [*model.globals, *(v for module in modules for v in module.variables)]
     types = {c.name: c.type for c in model.constants}
     types |= {v.name: Type.BOOL if v.is_bool else Type.INT for v in variables}
-    values = constant_values(model.constants, given, types, formulas, source)
+    values = constant_values(_used(model, modules, formulas, given), given, types, formulas, source)
     replaced: dict[str, Expr] = {name: Literal(value) for name, value in values.items()}
     labels = expand_labels(model.labels, formulas | replaced, {}, source)
     resolver = Resolver(formulas | replaced, types, labels, values, source)
     return _assemble(model, modules, resolver, formulas)
+
+
+def _used(
+    model: Model, modules: list[Module], formulas: Mapping[str, Expr], given: Given
+) -> list[Constant]:
+    """Return the constants that matter: those that have a value, and those that the model uses."""
+    used = needed(texts_of(model, modules), model.constants, formulas)
+    open_ = {c.name for c in model.constants if c.value is None and c.name not in given} - used
+
+    def has_value(constant: Constant) -> bool:
+        return not open_ & needed([Name(constant.name)], model.constants, formulas)
+
+    return [c for c in model.constants if c.name in used or has_value(c)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,9 @@ from rfmdp.prism.ast import (
 )
 from rfmdp.prism.check import BUILT_IN_LABELS, check_unique, expand_labels
 from rfmdp.prism.checked import CheckedModel
-from rfmdp.prism.constants import Given, constant_values
+from rfmdp.prism.constants import Given, constant_values, needed
 from rfmdp.prism.evaluate import Value, evaluate, simplify
-from rfmdp.prism.expand import expand_formulas, labels_in, names_in, order, substitute
+from rfmdp.prism.expand import expand_formulas, labels_in, order, substitute
 from rfmdp.prism.property_ast import (
     Cumulative,
     Filter,
@@ -324,19 +324,11 @@ def _constants(
     given: Given,
 ) -> dict[str, Value]:
     """Return the values of the constants that some texts need, and all those of the model."""
-    by_name = {constant.name: constant for constant in file.constants}
-    wanted = list(texts)
-    needed: dict[str, None] = {}
-    while wanted:
-        for name in sorted(names_in(wanted.pop())):
-            if name in by_name and name not in needed:
-                needed[name] = None
-                value = by_name[name].value
-                wanted += [] if value is None else [substitute(value, formulas)]
-    constants = [constant for constant in file.constants if constant.name in needed]
+    used = needed(texts, file.constants, formulas)
+    constants = [constant for constant in file.constants if constant.name in used]
     types = model.variable_types() | {c.name: c.type for c in file.constants}
     types |= {name: Literal(value).type for name, value in model.constants.items()}
-    given = {name: value for name, value in given.items() if name in needed}
+    given = {name: value for name, value in given.items() if name in used}
     own = constant_values(constants, given, types, formulas, file.source, model.constants)
     return {**model.constants, **own}
 

@@ -11,9 +11,8 @@ import numpy as np
 from rfmdp.model.codes import Codec
 from rfmdp.model.frontier import CERTAIN
 from rfmdp.prism.ast import Assignment, Binary, Command, Expr, Interval, Literal, Name, Unary
-from rfmdp.prism.checked import CheckedModel
 from rfmdp.prism.compile import Batch, Expressions
-from rfmdp.prism.distributions import CommandDistributions, Identifiers, supports
+from rfmdp.prism.distributions import CommandDistributions, supports
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
 MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -49,12 +48,12 @@ class CompiledCommand:
         self,
         command: Command,
         module: int,
-        model: CheckedModel,
         expressions: Expressions,
         codec: Codec,
-        identifiers: Identifiers,
+        distributions: CommandDistributions,
     ) -> None:
         self.module = module
+        self.distributions = distributions
         self.guard = expressions.add(command.guard)
         self.needs = necessary(command.guard)
         self._codec = codec
@@ -65,8 +64,7 @@ class CompiledCommand:
         self._updates = [
             [_assignment(a, expressions) for a in update.assignments] for update in command.updates
         ]
-        name = model.modules[module].name
-        self.distributions = CommandDistributions(command, name, model.source, identifiers)
+        self._only: int | None = None  # of a command with constant probabilities
 
     @property
     def width(self) -> int:
@@ -95,10 +93,10 @@ class CompiledCommand:
     def _numbers(self, batch: Batch) -> IntArray:
         """Return which of the command's distributions every state has."""
         if self._constant:
-            if not self.distributions.found:
+            if self._only is None:
                 lower, upper = self._vectors(batch.select(np.zeros(1, dtype=np.int64)))
-                self.distributions.number(lower[0], upper[0], batch, 0)
-            return np.zeros(len(batch), dtype=np.int64)
+                self._only = self.distributions.number(lower[0], upper[0], batch, 0)
+            return np.full(len(batch), self._only, dtype=np.int64)
         return self.distributions.numbers(*self._vectors(batch), batch)
 
     def _vectors(self, batch: Batch) -> tuple[FloatArray, FloatArray]:

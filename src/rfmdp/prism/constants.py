@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from rfmdp.prism.ast import Constant, Expr, Type, type_of_value
 from rfmdp.prism.evaluate import Value, evaluate
@@ -60,6 +60,21 @@ def constant_values(
         require(texts[name], constant.type, type_of(texts[name], names, source), what, source)
         values[name] = _promoted(evaluate(texts[name], values, source), constant.type)
     return {name: values[name] for name in by_name}
+
+
+def needed(
+    texts: Iterable[Expr], constants: Sequence[Constant], formulas: Mapping[str, Expr]
+) -> set[str]:
+    """Return the constants that some texts use, directly or by way of others."""
+    by_name = {constant.name: constant.value for constant in constants}
+    wanted = [substitute(text, formulas) for text in texts]
+    found: set[str] = set()
+    while wanted:
+        for name in names_in(wanted.pop()) & set(by_name) - found:
+            found.add(name)
+            value = by_name[name]
+            wanted += [] if value is None else [substitute(value, formulas)]
+    return found
 
 
 def check_given(

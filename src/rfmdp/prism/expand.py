@@ -6,7 +6,7 @@ names inside a formula; labels are not, so it does not reach into them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 
@@ -121,6 +121,27 @@ def map_module(module: Module, change: Change) -> Module:
         variables=tuple(map_variable(variable, change) for variable in module.variables),
         commands=tuple(map_command(command, change) for command in module.commands),
     )
+
+
+def texts_of(model: Model, modules: Sequence[Module]) -> Iterator[Expr]:
+    """Give all expressions of a model but those of its formulas and constants."""
+    variables = [*model.globals, *(v for module in modules for v in module.variables)]
+    for variable in variables:
+        yield from (e for e in (variable.lower, variable.upper, variable.init) if e is not None)
+    for command in (c for module in modules for c in module.commands):
+        yield command.guard
+        for update in command.updates:
+            chance = update.probability
+            if isinstance(chance, Interval):
+                yield from (chance.lower, chance.upper)
+            elif chance is not None:
+                yield chance
+            yield from (assignment.value for assignment in update.assignments)
+    yield from (label.value for label in model.labels)
+    for item in (item for rewards in model.rewards for item in rewards.items):
+        yield from (item.guard, item.value)
+    if model.init is not None:
+        yield model.init
 
 
 def all_modules(model: Model, formulas: Mapping[str, Expr]) -> list[Module]:

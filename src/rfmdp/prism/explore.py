@@ -30,9 +30,10 @@ from rfmdp.prism.commands import (
     possible,
 )
 from rfmdp.prism.compile import Batch, Expressions
-from rfmdp.prism.distributions import Identifiers, PrismWarning
+from rfmdp.prism.distributions import CommandDistributions, Identifiers, PrismWarning
 from rfmdp.prism.initial import initial_codes
 from rfmdp.prism.randomise import RANDOM_FACTOR, Randomiser
+from rfmdp.prism.source import Position
 from rfmdp.types import BoolArray, IntArray
 
 BUDGET = 1 << 22  # entries of the largest temporary array
@@ -106,6 +107,7 @@ class Expander:
         self.identifiers = Identifiers()
         self.expressions = Expressions(checked.variables, checked.source)
         self.commands: list[CompiledCommand] = []
+        self._distributions: dict[Position, CommandDistributions] = {}
         self._alone: list[int] = []
         self._labelled: list[dict[int, list[int]]] = [{} for _ in checked.actions]
         for index, module in enumerate(checked.modules):
@@ -162,11 +164,12 @@ class Expander:
     def _add(self, command: Command, module: int) -> None:
         """Compile a command and file it under its label."""
         number = len(self.commands)
-        self.commands.append(
-            CompiledCommand(
-                command, module, self.checked, self.expressions, self.codec, self.identifiers
-            )
+        name, source = self.checked.modules[module].name, self.checked.source
+        # copies of a command by renaming are one text: they share their marginals
+        shared = self._distributions.setdefault(
+            command.position, CommandDistributions(command, name, source, self.identifiers)
         )
+        self.commands.append(CompiledCommand(command, module, self.expressions, self.codec, shared))
         if command.action is None:
             self._alone.append(number)
         else:

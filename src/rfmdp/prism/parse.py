@@ -189,6 +189,15 @@ class ModelBuilder(ExpressionBuilder):
         name, (lower, upper), *rest = parts
         return ast.Variable(str(name), lower, upper, rest[-1], position=position_of(name))
 
+    def unlimited(self, parts: list[Any]) -> ast.Variable:
+        """Make an int without range, which starts at 0."""
+        name, kind, *rest = parts
+        place = position_of(kind)
+        upper = ast.Literal(MAX_INT, position=place)
+        lower = ast.Unary("-", upper, position=place)
+        init = ast.Literal(0, position=place) if rest[-1] is None else rest[-1]
+        return ast.Variable(str(name), lower, upper, init, position=position_of(name))
+
     def range(self, parts: list[Any]) -> tuple[Expr, Expr]:
         """Make the range of an int variable."""
         lower, upper = (part for part in parts if isinstance(part, Expr))
@@ -197,11 +206,6 @@ class ModelBuilder(ExpressionBuilder):
     def boolean(self, parts: list[Token]) -> tuple[None, None]:
         """Make the range of a bool variable."""
         return None, None
-
-    def unbounded(self, parts: list[Token]) -> None:
-        """Refuse an int without range."""
-        reason = "an integer variable without a range"
-        raise BuildError(position_of(parts[0]), reason, supported=False)
 
     def clock(self, parts: list[Token]) -> None:
         """Refuse a clock."""

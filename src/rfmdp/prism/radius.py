@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
 
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.types import AnyArray, FloatArray, IntArray
+from rfmdp.types import FloatArray
+from rfmdp.uncertainty.marginals import Marginals
 from rfmdp.uncertainty.radius import balls_around, boxes_around
 
 NONE: Mapping[str, float] = MappingProxyType({})
@@ -28,8 +30,9 @@ def with_uncertainty(
     """Return the model with balls around its nominal distributions.
 
     A marginal belongs to the module and the action of its command. Its radius is that of the
-    action if `by_action` has one, else that of the module, else `radius`. Probabilities 0 and 1
-    stay as they are, so that the support is kept.
+    action if `by_action` has one, else that of the module, else `radius`; modules that share it
+    (one renames the other) have one each if their radii differ. Probabilities 0 and 1 stay as they
+    are, so that the support is kept.
 
     Parameters
     ----------
@@ -45,7 +48,7 @@ def with_uncertainty(
     Raises
     ------
     ModelError
-        For an unknown name, a negative radius, a marginal of actions with different radii.
+        For an unknown name or a negative radius.
     UnsupportedError
         For a floor with a norm other than L-infinity.
 
@@ -63,7 +66,7 @@ def with_uncertainty(
         raise ModelError(f"A radius must be >= 0, got {radius!r}.")
     _check_names("module", by_module, model.factors)
     _check_names("action", by_action, model.actions)
-    radii = _radii(model, radius, by_module, by_action)
+    model, radii = _split(model, radius, _radii(model, radius, by_module, by_action))
     if math.isinf(exponent):
         return model.with_marginals(boxes_around(model.marginals, radii, floor))
     return model.with_marginals(balls_around(model.marginals, radii, exponent))
@@ -75,7 +78,7 @@ def _radii(
     by_module: Mapping[str, float],
     by_action: Mapping[str, float],
 ) -> FloatArray:
-    """Return the radius of every marginal, (M,)."""
+    """Return the radius of every use of a marginal, shaped as `model.row_marginals`."""
     actions = np.repeat(model.row_actions, np.diff(model.marginal_ptr))
     by_factor = np.array([by_module.get(name, radius) for name in model.factors], dtype=float)
     uses = np.full(len(model.row_marginals), float(radius))
@@ -83,19 +86,30 @@ def _radii(
         uses = by_factor[model.row_factors]
     for name, value in by_action.items():
         uses[actions == model.actions.index(name)] = value
-    radii = np.full(len(model.marginals), float(radius))
-    radii[model.row_marginals] = uses
-    _check_unique(model, radii[model.row_marginals] != uses, model.row_marginals)
-    return radii
+    return uses
 
 
-def _check_unique(model: FactoredMDP, differs: AnyArray, marginals: AnyArray | IntArray) -> None:
-    if differs.any():
-        name = model.marginal_name(int(marginals[int(differs.argmax())]))
-        raise ModelError(
-            f"Marginal '{name}': must have one radius, but it is used by modules or actions with "
-            f"different ones."
-        )
+def _split(model: FactoredMDP, radius: float, uses: FloatArray) -> tuple[FactoredMDP, FloatArray]:
+    """Return the model with a marginal per radius that it is used with, and all radii (M,)."""
+    sets, ids = model.marginals, model.row_marginals
+    radii = np.full(len(sets), float(radius))
+    radii[ids] = uses
+    if np.array_equal(radii[ids], uses):
+        return model, radii
+    kinds, kind = np.unique(uses, return_inverse=True)
+    codes, numbers = np.unique(ids.astype(np.int64) * len(kinds) + kind, return_inverse=True)
+    old = codes // len(kinds)
+    pointers = np.concatenate([[0], np.cumsum(sets.sizes[old])])
+    within = np.arange(pointers[-1]) - np.repeat(pointers[:-1], sets.sizes[old])
+    entries = np.repeat(sets.outcome_ptr[old], sets.sizes[old]) + within
+    parted = replace(
+        model,
+        marginals=Marginals.from_points(pointers, sets.nominal[entries]),
+        row_marginals=numbers.astype(ids.dtype),
+        marginal_names=tuple(model.marginal_names[j] for j in old) if model.marginal_names else (),
+        outcome_names=tuple(model.outcome_names[k] for k in entries) if model.outcome_names else (),
+    )
+    return parted, kinds[codes % len(kinds)]
 
 
 def _check_names(kind: str, given: Mapping[str, float], known: Iterable[str]) -> None:
