@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.inner.bound import Bound, branching_weight, corners_of, inputs
-from rfmdp.inner.exact import stored_order
+from rfmdp.inner.bound import Bound, RowSolver, branching_weight, corners_of, inputs
 from rfmdp.inner.layout import Work, pack_rows
 from rfmdp.inner.protocol import InnerStats, Side, restriction_side
 from rfmdp.model.arrays import FactoredMDP
@@ -47,7 +46,7 @@ class Alternating:
         return PreparedAlternating(self, bound, nature)
 
 
-class PreparedAlternating:
+class PreparedAlternating(RowSolver):
     """`Alternating` bound to a model and a direction."""
 
     def __init__(self, settings: Alternating, bound: Bound, nature: Direction) -> None:
@@ -62,21 +61,6 @@ class PreparedAlternating:
         """Fill the restriction's side of the wanted rows; the other side is infinite."""
         self._run(value, rows, np.empty(0, np.int64), np.empty(0), below, above)
         self.stats.rows += len(rows)
-
-    def respond(self, value: FloatArray, rows: IntArray) -> FloatArray:
-        """Return the best products found over the successors of `rows`, concatenated."""
-        where, answer = self._answers(value, rows)
-        return self._bound.products(rows, where, answer)
-
-    def marginals(self, value: FloatArray, rows: IntArray) -> FloatArray:
-        """Return the best marginals found for `rows` in the model's order, concatenated."""
-        return stored_order(self._bound, rows, *self._answers(value, rows))
-
-    def _answers(self, value: FloatArray, rows: IntArray) -> tuple[IntArray, FloatArray]:
-        where = self._bound.places(rows)
-        answer, ignored = np.empty(where[-1]), np.empty(self._bound.model.rows)
-        self._run(value, rows, where, answer, ignored, ignored.copy())
-        return where, answer
 
     def _run(
         self,

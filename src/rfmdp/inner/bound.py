@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 
@@ -78,11 +79,14 @@ class Bound:
 
     def places(self, rows: IntArray) -> IntArray:
         """Return where the marginals of every row start in a concatenation, (N + 1,)."""
+        return np.concatenate([[0], np.cumsum(self._widths[rows])])
+
+    @cached_property
+    def _widths(self) -> IntArray:
+        """Outcomes of all marginals of a row together, (R,)."""
         sizes = self.model.marginals.sizes[self.model.row_marginals]
         ends = np.concatenate([[0], np.cumsum(sizes)])
-        pointers = self.model.marginal_ptr
-        widths = ends[pointers[rows + 1]] - ends[pointers[rows]]
-        return np.concatenate([[0], np.cumsum(widths)])
+        return np.diff(ends[self.model.marginal_ptr])
 
     def products(self, rows: IntArray, where: IntArray, answer: FloatArray) -> FloatArray:
         """Multiply marginals (solver order) out over the successors of `rows`, concatenated."""
@@ -100,6 +104,32 @@ class Bound:
         return out
 
 
+class RowSolver:
+    """What a solver that finds marginals of rows answers with them, for its `_run` of a part.
+
+    `_run(value, rows, where, answer, below, above)` fills both sides of the rows and, if `where`
+    is not empty, writes the marginals of rows[i] to answer[where[i]:].
+    """
+
+    _bound: Bound
+    _run: Callable[..., object]
+
+    def respond(self, value: FloatArray, rows: IntArray) -> FloatArray:
+        """Return the best products found over the successors of `rows`, concatenated."""
+        where, answer = self._answers(value, rows)
+        return self._bound.products(rows, where, answer)
+
+    def marginals(self, value: FloatArray, rows: IntArray) -> FloatArray:
+        """Return the best marginals found for `rows` in the model's order, concatenated."""
+        return stored_order(self._bound, rows, *self._answers(value, rows))
+
+    def _answers(self, value: FloatArray, rows: IntArray) -> tuple[IntArray, FloatArray]:
+        where = self._bound.places(rows)
+        answer, ignored = np.empty(where[-1]), np.empty(self._bound.model.rows)
+        self._run(value, rows, where, answer, ignored, ignored.copy())
+        return where, answer
+
+
 def inputs(value: FloatArray, rows: IntArray) -> tuple[FloatArray, IntArray]:
     """Return both as kernels know them: one type means one compilation."""
     values: AnyArray = np.ascontiguousarray(value, dtype=np.float64)
@@ -111,6 +141,26 @@ def successor_starts(model: FactoredMDP, rows: IntArray) -> IntArray:
     """Return where the successors of every row start in a concatenation, (N + 1,)."""
     widths = model.successor_ptr[rows + 1] - model.successor_ptr[rows]
     return np.concatenate([[0], np.cumsum(widths)])
+
+
+def stored_order(bound: Bound, rows: IntArray, where: IntArray, answer: FloatArray) -> FloatArray:
+    """Return marginals given in the solver's axis order in the model's order."""
+    out = answer.copy()
+    kinds = bound.rows[4][rows]
+    sizes = bound.model.marginals.sizes
+    for kind in np.unique(kinds):
+        if kind == 0:
+            continue
+        members = np.flatnonzero(kinds == kind)
+        row = rows[members[0]]
+        stored = bound.model.row_marginals[slice(*bound.model.marginal_ptr[row : row + 2])]
+        starts = np.concatenate([[0], np.cumsum(sizes[stored])])
+        axes = bound.layout.axes[kind]
+        # entry i of the solver's order belongs to place[i] of the stored one
+        place = np.concatenate([np.arange(starts[a], starts[a + 1]) for a in axes])
+        target = where[members][:, None] + place
+        out[target] = answer[where[members][:, None] + np.arange(len(place))]
+    return out
 
 
 def branching_weight(model: FactoredMDP) -> IntArray:

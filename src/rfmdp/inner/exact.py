@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rfmdp.inner.bound import Bound, branching_weight, corners_of, inputs
+from rfmdp.inner.bound import Bound, RowSolver, branching_weight, corners_of, inputs
 from rfmdp.inner.layout import Work, pack_rows
 from rfmdp.inner.protocol import InnerStats, Side
 from rfmdp.model.arrays import FactoredMDP
@@ -60,7 +60,7 @@ class Exact:
         return PreparedExact(self, bound)
 
 
-class PreparedExact:
+class PreparedExact(RowSolver):
     """`Exact` bound to a model and a direction."""
 
     proves = Side.BOTH
@@ -81,22 +81,6 @@ class PreparedExact:
         stats.branched += int(np.count_nonzero(nodes))
         stats.nodes += int(np.where(nodes < 0, -1 - nodes, nodes).sum())
         stats.open_rows += int(np.count_nonzero(nodes < 0))
-
-    def respond(self, value: FloatArray, rows: IntArray) -> FloatArray:
-        """Return nature's optimal products over the successors of `rows`, concatenated."""
-        where, answer = self._answers(value, rows)
-        return self._bound.products(rows, where, answer)
-
-    def marginals(self, value: FloatArray, rows: IntArray) -> FloatArray:
-        """Return nature's optimal marginals of `rows` in the model's order, concatenated."""
-        where, answer = self._answers(value, rows)
-        return stored_order(self._bound, rows, where, answer)
-
-    def _answers(self, value: FloatArray, rows: IntArray) -> tuple[IntArray, FloatArray]:
-        where = self._bound.places(rows)
-        answer, ignored = np.empty(where[-1]), np.empty(self._bound.model.rows)
-        self._run(value, rows, where, answer, ignored, ignored.copy())
-        return where, answer
 
     def _run(
         self,
@@ -152,23 +136,3 @@ class PreparedExact:
         nodes[i] = found.cuts + 1 if found.high - found.low <= gap else -2 - found.cuts
         if len(where):
             answer[where[i] : where[i] + size] = found.points
-
-
-def stored_order(bound: Bound, rows: IntArray, where: IntArray, answer: FloatArray) -> FloatArray:
-    """Return marginals given in the solver's axis order in the model's order."""
-    out = answer.copy()
-    kinds = bound.rows[4][rows]
-    sizes = bound.model.marginals.sizes
-    for kind in np.unique(kinds):
-        if kind == 0:
-            continue
-        members = np.flatnonzero(kinds == kind)
-        row = rows[members[0]]
-        stored = bound.model.row_marginals[slice(*bound.model.marginal_ptr[row : row + 2])]
-        starts = np.concatenate([[0], np.cumsum(sizes[stored])])
-        axes = bound.layout.axes[kind]
-        # entry i of the solver's order belongs to place[i] of the stored one
-        place = np.concatenate([np.arange(starts[a], starts[a + 1]) for a in axes])
-        target = where[members][:, None] + place
-        out[target] = answer[where[members][:, None] + np.arange(len(place))]
-    return out

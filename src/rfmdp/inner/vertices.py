@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.inner.bound import Bound, corners_of, inputs, require_vertices
-from rfmdp.inner.exact import stored_order
+from rfmdp.inner.bound import Bound, RowSolver, corners_of, inputs, require_vertices
 from rfmdp.inner.layout import Work, pack_rows
 from rfmdp.inner.protocol import InnerStats, Side
 from rfmdp.model.arrays import FactoredMDP
@@ -53,7 +52,7 @@ class VertexEnumeration:
         return PreparedVertices(Bound(model, nature, pack_rows(model), corners))
 
 
-class PreparedVertices:
+class PreparedVertices(RowSolver):
     """`VertexEnumeration` bound to a model and a direction."""
 
     proves = Side.BOTH
@@ -68,21 +67,6 @@ class PreparedVertices:
         """Fill both sides of the wanted rows."""
         self._run(value, rows, np.empty(0, np.int64), np.empty(0), below, above)
         self.stats.rows += len(rows)
-
-    def respond(self, value: FloatArray, rows: IntArray) -> FloatArray:
-        """Return the best products over the successors of `rows`, concatenated."""
-        where, answer = self._answers(value, rows)
-        return self._bound.products(rows, where, answer)
-
-    def marginals(self, value: FloatArray, rows: IntArray) -> FloatArray:
-        """Return nature's optimal marginals of `rows` in the model's order, concatenated."""
-        return stored_order(self._bound, rows, *self._answers(value, rows))
-
-    def _answers(self, value: FloatArray, rows: IntArray) -> tuple[IntArray, FloatArray]:
-        where = self._bound.places(rows)
-        answer, ignored = np.empty(where[-1]), np.empty(self._bound.model.rows)
-        self._run(value, rows, where, answer, ignored, ignored.copy())
-        return where, answer
 
     def _run(
         self,
