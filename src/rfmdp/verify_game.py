@@ -37,12 +37,13 @@ class Game:
         for block in self.blocks:
             for rows, successors in block.batches(self.model):
                 own = value[successors]
-                base = own[:, :1]  # probabilities sum to one up to rounding only
+                base = own[:, :1]
                 each = (own - base) @ block.product.T.astype(np.longdouble)
                 best = base[:, 0] + (each.max(axis=1) if self.nature > 0 else each.min(axis=1))
                 q[rows] = self.reward[rows] + discount * best
                 size = np.abs(own).max(initial=0.0) + np.abs(self.reward[rows]).max(initial=0.0)
-                worst = max(worst, 4.0 * unit * (block.product.shape[1] + 4) * float(size))
+                relative = block.missing + 4.0 * unit * (block.product.shape[1] + 4)
+                worst = max(worst, relative * float(size))
         return q, worst
 
     def pick(self, q: AnyArray, rule: IntArray | None) -> AnyArray:
@@ -139,6 +140,12 @@ class Block:
 
     rows: IntArray  # (B,)
     product: FloatArray  # (N, K)
+
+    @property
+    def missing(self) -> float:
+        """The most by which probabilities, as floats, fail to sum to one."""
+        sums = self.product.sum(axis=1, dtype=np.longdouble)
+        return 2.0 * float(np.abs(sums - 1.0).max(initial=0.0))
 
     def batches(self, model: FactoredMDP) -> Iterator[tuple[IntArray, IntArray]]:
         """Yield rows and their successors (b, K), some at a time."""

@@ -151,13 +151,16 @@ def _merge(codes, level, rest, members, begin, end):
 
 
 @kernel
-def attract(edges, predecessors, nature, work, mode, status_R, missing_S, reached_S, inside_S):
-    """Grow `reached` to the least set closed under firing rows. Changes the last four in place.
+def attract(
+    edges, predecessors, nature, work, mode, status_R, missing_S, reached_S, inside_S, choice_S
+):  # fmt: skip
+    """Grow `reached` to the least set closed under firing rows. Changes the last five in place.
 
     A row fires when it may move to a reached state; if nature can bend the row, then
     in mode ANY as well; in mode CERTAIN if no support avoids the reached states (`inside` is
     their complement and kept so); in mode TOGETHER if some support inside `inside` meets them.
-    A state is reached when `missing` of its rows have fired; never if that is 0.
+    A state is reached when `missing` of its rows have fired; never if that is 0. Its `choice`
+    becomes the last of these.
 
     status_R : WAITING, FIRED (fires at once) or CLOSED (never fires); ends as WAITING or FIRED
     """
@@ -172,7 +175,7 @@ def attract(edges, predecessors, nature, work, mode, status_R, missing_S, reache
             tail += 1
     for r in range(status_R.shape[0]):
         if status_R[r] == FIRED:
-            tail = _fire(row_state[r], missing_S, reached_S, inside_S, mode, queue, tail)
+            tail = _fire(r, row_state, missing_S, reached_S, inside_S, choice_S, mode, queue, tail)
     while head < tail:
         waiting = 0
         while head < tail:
@@ -184,7 +187,9 @@ def attract(edges, predecessors, nature, work, mode, status_R, missing_S, reache
                     continue
                 if mode == ANY or not flexible[r]:
                     status_R[r] = FIRED
-                    tail = _fire(row_state[r], missing_S, reached_S, inside_S, mode, queue, tail)
+                    tail = _fire(
+                        r, row_state, missing_S, reached_S, inside_S, choice_S, mode, queue, tail
+                    )
                 elif missing_S[row_state[r]] > 0:
                     status_R[r] = PENDING
                     pending[waiting] = r
@@ -195,7 +200,9 @@ def attract(edges, predecessors, nature, work, mode, status_R, missing_S, reache
             status_R[r] = WAITING
             if _fires(edges, nature, codes, cursor, r, reached_S, inside_S, mode):
                 status_R[r] = FIRED
-                tail = _fire(row_state[r], missing_S, reached_S, inside_S, mode, queue, tail)
+                tail = _fire(
+                    r, row_state, missing_S, reached_S, inside_S, choice_S, mode, queue, tail
+                )
 
 
 @kernel
@@ -207,11 +214,13 @@ def _fires(edges, nature, codes, cursor, r, reached_S, inside_S, mode):
 
 
 @inline_kernel
-def _fire(s, missing_S, reached_S, inside_S, mode, queue, tail):
-    """Count a row of state s; queue the state if it was the last one missing."""
+def _fire(r, row_state, missing_S, reached_S, inside_S, choice_S, mode, queue, tail):
+    """Count row r of its state; queue the state if it was the last one missing."""
+    s = row_state[r]
     missing_S[s] -= 1
     if missing_S[s] == 0 and not reached_S[s]:
         reached_S[s] = True
+        choice_S[s] = r
         if mode == CERTAIN:
             inside_S[s] = False
         queue[tail] = s

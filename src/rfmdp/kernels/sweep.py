@@ -36,44 +36,64 @@ def share_group(group_ptr, members, q, sign, choice, value):
 
 
 @kernel
-def evaluate_chain(
-    states, choice, successor_ptr, successors, begin, probability, reward, discount, value,
-    sweeps, target,
+def pack_chain(
+    states, choice, successor_ptr, successors, begin, probability, reward, discount,
+    ptr, targets, weights, constants,
 ):  # fmt: skip
-    """Gauss-Seidel sweeps of value = reward + discount * P value on the listed states.
+    """Write x[i] = constants[i] + sum of weights[k] * value[targets[k]], k in ptr[i] : ptr[i + 1].
 
     State states[i] moves by row choice[states[i]] with the distribution at begin[i]. The part that
-    stays in the state is solved for at once. Stops after `sweeps` or when no value changes by
-    more than `target`; returns (sweeps done, last change).
+    stays in the state is solved for; moves of probability zero are left out. Packed like this a
+    sweep is several times faster than one through the rows of the model.
     """
-    change = 0.0
+    end = 0
+    ptr[0] = 0
+    for i in range(states.shape[0]):
+        s = states[i]
+        row = choice[s]
+        start = successor_ptr[row]
+        count = successor_ptr[row + 1] - start
+        stay = 0.0
+        for k in range(count):
+            if successors[start + k] == s:
+                stay += probability[begin[i] + k]
+        leave = 1.0 - discount * stay
+        if leave > 1e-12:
+            constants[i] = reward[row] / leave
+            for k in range(count):
+                x = probability[begin[i] + k]
+                if x != 0.0 and successors[start + k] != s:
+                    targets[end] = successors[start + k]
+                    weights[end] = discount * x / leave
+                    end += 1
+        else:  # (almost) a trap of the chain: keep what is known instead of dividing by zero
+            constants[i], targets[end], weights[end] = 0.0, s, 1.0
+            end += 1
+        ptr[i + 1] = end
+
+
+@kernel
+def evaluate_chain(states, ptr, targets, weights, constants, value, sweeps, target):
+    """Gauss-Seidel sweeps of a packed chain.
+
+    Stops after `sweeps`, or when no value changes by more than target[i]; returns (sweeps done,
+    whether it stopped so).
+    """
     done = 0
+    settled = False
     for _ in range(sweeps):
-        change = 0.0
+        settled = True
         done += 1
         for i in range(states.shape[0]):
-            s = states[i]
-            row = choice[s]
-            start = successor_ptr[row]
-            total, stay = 0.0, 0.0
-            for k in range(successor_ptr[row + 1] - start):
-                x = probability[begin[i] + k]
-                successor = successors[start + k]
-                if successor == s:
-                    stay += x
-                else:
-                    total += x * value[successor]
-            new = reward[row] + discount * total
-            leave = 1.0 - discount * stay
-            if leave > 1e-12:
-                new /= leave
-            else:  # (almost) a trap of the chain: keep what is known instead of dividing by zero
-                new = value[s]
-            change = max(change, abs(new - value[s]))
-            value[s] = new
-        if change <= target:
+            new = constants[i]
+            for k in range(ptr[i], ptr[i + 1]):
+                new += weights[k] * value[targets[k]]
+            if not abs(new - value[states[i]]) <= target[i]:
+                settled = False
+            value[states[i]] = new
+        if settled:
             break
-    return done, change
+    return done, settled
 
 
 @kernel
@@ -103,45 +123,29 @@ def row_span(rows, successor_ptr, successors, value, low, high):
 
 
 @kernel
-def distances(row_ptr, successor_ptr, successors, allowed, usable, state_open, distance):
+def distances(row_ptr, successor_ptr, successors, allowed, usable, states, distance):
     """Fewest steps to a state with distance 0, over allowed rows and usable transitions.
 
-    Relaxes in place until nothing changes; `distance` holds 0 at targets, a large number elsewhere.
+    Relaxes the listed states in place, forwards and backwards in turn, until nothing changes;
+    `distance` holds 0 at targets, a large number elsewhere. `usable` is empty if all are.
     """
-    changed = True
+    changed, forwards = True, True
+    every = usable.shape[0] == 0
     while changed:
         changed = False
-        for s in range(row_ptr.shape[0] - 1):
-            if not state_open[s]:
-                continue
+        for i in range(states.shape[0]):
+            s = states[i] if forwards else states[states.shape[0] - 1 - i]
             best = distance[s]
             for r in range(row_ptr[s], row_ptr[s + 1]):
                 if not allowed[r]:
                     continue
                 for k in range(successor_ptr[r], successor_ptr[r + 1]):
-                    if usable[k] and distance[successors[k]] + 1 < best:
+                    if distance[successors[k]] + 1 < best and (every or usable[k]):
                         best = distance[successors[k]] + 1
             if best < distance[s]:
                 distance[s] = best
                 changed = True
-
-
-@kernel
-def nearest_rows(row_ptr, successor_ptr, successors, allowed, usable, states, distance, choice):
-    """Fill choice[s] with an allowed row that may come closer to a state of distance 0."""
-    for i in range(states.shape[0]):
-        s = states[i]
-        best, chosen = distance[s] + 1, -1
-        for r in range(row_ptr[s], row_ptr[s + 1]):
-            if not allowed[r]:
-                continue
-            if chosen < 0:
-                chosen = r
-            for k in range(successor_ptr[r], successor_ptr[r + 1]):
-                if usable[k] and distance[successors[k]] < best:
-                    best = distance[successors[k]]
-                    chosen = r
-        choice[s] = max(chosen, row_ptr[s]) if chosen < 0 else chosen
+        forwards = not forwards
 
 
 @kernel

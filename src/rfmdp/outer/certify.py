@@ -9,8 +9,9 @@ and Tarski). If L < T(L) where L > 0, then L <= g T(L) for some g < 1; unrolled 
 most the value plus g^n max L. For rewards to a target, L <= T(L) unrolls along all plays that
 reach it, and the others cost infinitely much; and U > T(U) means that those who minimise have
 answers by which U falls in every step by some d > 0: the target is reached after at most U / d
-steps on average, and U unrolls likewise. A state may be equal instead if, by the graph, nature
-cannot help coming to a strict or terminal one from there: then a few steps together are strict.
+steps on average, and U unrolls likewise. A state may be equal instead if it belongs to a group
+(`region`), where every move gives the value itself, and walks through the group to a strict state
+from there, whatever an opposed nature does: then a few steps together are strict.
 
 On the side of the agent's guarantee, T is taken with its policy fixed: the policy is proven too.
 
@@ -29,7 +30,7 @@ from rfmdp.inner.bound import successor_starts
 from rfmdp.inner.protocol import Side
 from rfmdp.kernels import sweep as kernels
 from rfmdp.objective import MAX, MIN
-from rfmdp.outer.fixpoint import chain_solution
+from rfmdp.outer.fixpoint import chain_solution, sweep_chain
 from rfmdp.outer.image import Image
 from rfmdp.outer.lingering import (
     Groups,
@@ -47,8 +48,8 @@ from rfmdp.rounding import UNIT
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 TRIES = 10
+ROUNDS = 60  # of 500 sweeps
 DIRECT = 3000  # chains up to this size that mix slowly are solved by elimination
-COARSE = 1e-3  # candidates farther than this share of the value prove nothing worth having
 
 
 @dataclass(slots=True, eq=False)
@@ -84,20 +85,15 @@ class Certifier:
         plan = self.plan(value, choice, side)
         if plan is None:
             return None
-        weight = self._weights(value)
-        steps = self._steps(plan, weight)
+        weight, steps = self._first_steps(value, plan)
         if steps is None:
             return None
-        eps = self._first_eps(value, plan, weight)
-        for _ in range(TRIES):
-            candidate = self._widen(value, plan, eps * steps)
+        for attempt in range(TRIES):
+            candidate = self._widen(value, plan, 4.0**attempt * steps)
             failing = self.failing(candidate, plan)
-            self.clock.tick("certify", eps)
+            self.clock.tick("certify", float(np.max(steps)))
             if not failing.any():
                 return self.settle(candidate)
-            if eps > COARSE:
-                return None
-            eps *= 4.0
             steps = self._lengthen(steps, plan, candidate, weight)
         return None
 
@@ -130,13 +126,15 @@ class Certifier:
         if not flexible[rows].any():
             return region.groups if lingers else no_groups(problem)
         rigid, bends = rows[~flexible[rows]], rows[flexible[rows]]
-        parts = [row_choices(problem, rigid)]
+        parts = [row_choices(region.graph, rigid)]
         if image.nature_lingers:
             wanted = np.zeros(self.model.rows, dtype=np.bool_)
             wanted[bends] = True
             parts.append(vertex_choices(image.faces, wanted))
         else:
-            parts.append(row_choices(problem, bends, self.operator.inner.respond(value, bends)))
+            parts.append(
+                row_choices(region.graph, bends, self.operator.inner.respond(value, bends))
+            )
         return end_groups(problem, join(parts), region.open)
 
     def _exits(
@@ -176,25 +174,38 @@ class Certifier:
         for i in np.flatnonzero(vertex[rows] >= 0):
             answers[begin[i] : begin[i + 1]] = self.image.faces.distribution(int(vertex[rows[i]]))
 
-    def _weights(self, value: FloatArray) -> FloatArray:
-        """Return what a step counts in every row: its state's value, so that eps is relative."""
-        size = np.abs(value)
-        floor = 1e-12 * float(np.max(size[self.states], initial=0.0))
-        return (size + max(floor, 1e-290))[self.image.row_states]
+    def _first_steps(self, value: FloatArray, plan: Plan) -> tuple[FloatArray, FloatArray | None]:
+        """Return what a step has to count in every row to make up for the residual, and the sums.
 
-    def _first_eps(self, value: FloatArray, plan: Plan, weight: FloatArray) -> float:
-        """Return the relative residual of the value on this side, the least eps that can work."""
-        image = self.image.of(self._widen(value, plan, 0.0 * value), plan.side, plan.policy,
-                              plan.groups)  # fmt: skip
-        gap = plan.side * (image - value[self.states])
-        gap = gap[np.isfinite(gap)] / weight[self.model.row_ptr[self.states]][np.isfinite(gap)]
-        return 2.0 * max(float(np.max(gap, initial=0.0)), 4.0 * UNIT)
+        The largest relative residual everywhere; or, if that adds up to too much, a little
+        everywhere and the rest where the residual is.
+        """
+        states, limits = self.states, self.clock.limits
+        size = np.abs(value)
+        size += max(1e-12 * float(np.max(size[states], initial=0.0)), 1e-290)
+        weight = size[self.image.row_states]
+        steps = self._steps(plan, weight)
+        if steps is None:
+            return weight, None
+        flat = self._widen(value, plan, 0.0 * value)
+        image = self.image.of(flat, plan.side, plan.policy, plan.groups)
+        gap = np.maximum(plan.side * (image - value[states]), 0.0)
+        gap[~np.isfinite(gap)] = 0.0
+        length = float(np.max(steps[states] / size[states], initial=1.0))
+        eps = 2.0 * max(float(np.max(gap / size[states], initial=0.0)), 4.0 * UNIT)
+        fair = max(0.1 * limits.precision / length, 8.0 * UNIT)
+        if eps <= fair:
+            return eps * weight, eps * steps
+        size *= fair
+        size[states] += 2.0 * gap
+        weight = size[self.image.row_states]
+        return weight, self._steps(plan, weight)
 
     def failing(self, candidate: FloatArray, plan: Plan) -> BoolArray:
         """Return which open states fail the check of a candidate."""
         here = candidate[self.states]
         image = self.image.of(candidate, plan.side, plan.policy, plan.groups)
-        loose: BoolArray = plan.side * (image - here) > 0.0
+        loose: BoolArray = ~(plan.side * (image - here) <= 0.0)  # not a number fails
         if plan.side != self.strict_side or loose.any():
             return loose
         equal: BoolArray = here == image
@@ -203,8 +214,9 @@ class Certifier:
         if plan.groups.count and plan.policy is not None and equal.any():
             stuck = np.zeros(self.model.states, dtype=np.bool_)
             stuck[self.states[equal]] = True
-            graph = self.region.graph.with_rows(plan.policy)
-            leaves = graph.positive(~stuck, agent=MAX, nature=MIN)
+            graph = self.region.graph.with_rows(plan.policy).with_rows(plan.groups.rows)
+            helps = MAX if self.problem.nature is self.problem.agent else MIN
+            leaves = graph.positive(~stuck, agent=MAX, nature=helps)
             equal &= ~leaves[self.states]
         return equal
 
@@ -233,16 +245,16 @@ class Certifier:
         model, states = self.model, self.states
         steps = np.zeros(model.states)
         begin = successor_starts(model, plan.rows[states])
-        arrays = (states, plan.rows, model.successor_ptr, model.successors, begin, plan.answers)
-        accuracy = 0.01 * float(np.max(weight[plan.rows[states]], initial=0.0))
-        for attempt in range(60):
+        accuracy = 0.01 * weight[plan.rows[states]]
+        for attempt in range(ROUNDS):
             before = steps[states].copy()
-            done, change = kernels.evaluate_chain(*arrays, weight, 1.0, steps, 500, accuracy)
-            self.operator.stats.cheap_sweeps += done
-            if change <= accuracy:
+            settled = sweep_chain(
+                self.clock, self.operator.stats, 500, model, states, plan.rows, begin,
+                plan.answers, weight, 1.0, steps, accuracy,
+            )  # fmt: skip
+            if settled:
                 return steps
-            gain = float(np.max(steps[states] - before, initial=0.0))
-            if not np.isfinite(gain) or gain > 1e15 * accuracy:
+            if not np.max((steps[states] - before) / accuracy) < 1e15:
                 return None
             if attempt == 0 and len(states) <= DIRECT:
                 return self._direct_steps(plan, begin, weight)
@@ -263,15 +275,19 @@ class Certifier:
         self, steps: FloatArray, plan: Plan, candidate: FloatArray, weight: FloatArray
     ) -> FloatArray:
         """Let the steps follow rows and answers that are best at the failing candidate."""
-        if plan.groups.count:
-            return steps
-        rows = plan.rows.copy()
+        rows, loose = plan.rows.copy(), plan.side != self.strict_side
+        vertex = np.full(self.model.rows, -1, dtype=np.int64)
         if plan.policy is None:
             ignored = candidate.copy()
             q = self.operator.middle(self.image.open_rows)
             kernels.choose(
                 q, self.model.row_ptr, self.states, self.operator.sign, 0.0, rows, ignored
             )
+        fixed = rows if plan.policy is None else plan.policy
+        grouped = loose and plan.groups.count > 0
+        if grouped and not self._exits(candidate, fixed, plan.groups, rows, vertex):
+            return steps
         answers = self.operator.inner.respond(candidate, rows[self.states])
+        self._leave(answers, rows[self.states], vertex)
         longer = self._steps(Plan(plan.side, rows, answers, plan.policy, plan.groups), weight)
         return steps if longer is None else np.maximum(steps, longer)

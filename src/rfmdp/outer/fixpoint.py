@@ -7,6 +7,7 @@ number so found is *no* bound. `certify` turns it into bounds by inductive check
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,12 +20,15 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.operator import Operator, rows_of
 from rfmdp.outer.problem import Problem
 from rfmdp.outer.region import Region
-from rfmdp.outer.settings import Clock
+from rfmdp.outer.settings import Clock, LimitReached
+from rfmdp.outer.solution import Stats
 from rfmdp.types import FloatArray, IntArray
 
 DIRECT = 3000  # components up to this size whose chain mixes slowly are solved by elimination
 STALLED = 8  # sweeps without a smaller residual before another way is tried
 PATIENCE = 3000  # robust sweeps of one cyclic level per attempt
+CHEAP = 100  # sweeps of one chain at most: early policies are not worth more
+AT_ONCE = 20_000_000  # transitions of cheap sweeps between two looks at the clock
 BARRIER = 1e6  # infinite states count this many times the largest finite value while iterating
 
 
@@ -55,18 +59,23 @@ class Solver:
             value[region.open] = warm[region.open]
             value[~np.isfinite(value)] = 0.0
         elif region.cyclic:
-            nature = nominal_nature(self.problem)
-            for states, cyclic in self._levels:
-                self._raise_barrier(guess)
-                answers = nature.respond(value, guess.choice[states])
-                self._evaluate(guess, states, answers, self.problem.reward, 100 if cyclic else 1)
+            with suppress(LimitReached):  # a guess need not be a good one
+                self._follow_nominal(guess)
         self._raise_barrier(guess)
         return guess
+
+    def _follow_nominal(self, guess: Iterate) -> None:
+        """Evaluate the first policy under nominal nature, roughly."""
+        nature = nominal_nature(self.problem)
+        for states, cyclic in self._levels:
+            self._raise_barrier(guess)
+            answers = nature.respond(guess.value, guess.choice[states])
+            self._evaluate(guess, states, answers, self.problem.reward, 100 if cyclic else 1)
 
     def improve(self, guess: Iterate, residual: float) -> float:
         """Iterate all levels until their residual is at most `residual` times the value's scale.
 
-        Returns the largest residual that is left (absolute).
+        Returns the largest residual that is left, relative to that scale.
         """
         worst = 0.0
         for states, cyclic in self._levels:
@@ -92,20 +101,20 @@ class Solver:
         return out
 
     def _cycle(self, guess: Iterate, states: IntArray, residual: float) -> float:
-        """Iterate one cyclic level; returns its last residual.
+        """Iterate one cyclic level; returns its last residual, relative to the largest value.
 
         Agent and nature change their minds at once, which is fast but may go round in circles. If
         the residual does not fall, nature's best answer to the policy is found first; if even that
         does not help, plain sweeps remain.
         """
-        least, stalled = np.inf, 0
+        least, stalled, scale = np.inf, 0, 0.0
         for sweep in range(PATIENCE):
             change = self._sweep(guess, states)
             scale = float(np.max(np.abs(guess.value[states]), initial=0.0))
             self.clock.tick("solve", change)
             floor = 64 * 2.0**-53 * scale
             if change <= max(residual * scale, floor):
-                return change
+                return change / max(scale, 1e-300)
             stalled = 0 if change < 0.9 * least else stalled + 1
             least = min(least, change)
             target = max(1e-3 * change, 0.1 * residual * scale, floor)
@@ -115,12 +124,12 @@ class Solver:
                 self._answer(guess, states, target)
             elif sweep > 200 and change <= 1e3 * floor:
                 break
-        return least
+        return least / max(scale, 1e-300)
 
     def _follow(self, guess: Iterate, states: IntArray, target: float) -> None:
         """Evaluate the chain of policy and nature's answers."""
         answers = self.operator.inner.respond(guess.value, guess.choice[states])
-        self._evaluate(guess, states, answers, self.problem.reward, 400, target)
+        self._evaluate(guess, states, answers, self.problem.reward, CHEAP, target)
 
     def _answer(self, guess: Iterate, states: IntArray, target: float) -> None:
         """Evaluate the policy against nature's best answer to it."""
@@ -167,12 +176,11 @@ class Solver:
         """Cheap sweeps of the chain that policy and answers define, in place."""
         model = self.problem.model
         begin = successor_starts(model, guess.choice[states])
-        done, change = kernels.evaluate_chain(
-            states, guess.choice, model.successor_ptr, model.successors, begin, answers, reward,
-            self.problem.discount, guess.value, sweeps, target,
+        settled = sweep_chain(
+            self.clock, self.operator.stats, sweeps, model, states, guess.choice, begin,
+            answers, reward, self.problem.discount, guess.value, np.full(len(states), target),
         )  # fmt: skip
-        self.operator.stats.cheap_sweeps += done
-        if change > target and target > 0.0 and len(states) <= DIRECT:
+        if not settled and target > 0.0 and len(states) <= DIRECT:
             solved = chain_solution(
                 model, guess.value, guess.choice, states, begin, answers, reward,
                 self.problem.discount,
@@ -187,6 +195,43 @@ class Solver:
             finite = guess.value.copy()
             finite[self._infinite] = 0.0
             guess.value[self._infinite] = BARRIER * (1.0 + float(finite.max()))
+
+
+def sweep_chain(
+    clock: Clock,
+    stats: Stats,
+    sweeps: int,
+    model: FactoredMDP,
+    states: IntArray,
+    choice: IntArray,
+    begin: IntArray,
+    answers: FloatArray,
+    reward: FloatArray,
+    discount: float,
+    value: FloatArray,
+    target: FloatArray,
+) -> bool:
+    """Evaluate a chain by cheap sweeps in place, with an eye on the clock; see the kernel.
+
+    Returns whether no value changed by more than its `target` in the last sweep.
+    """
+    ptr = np.empty(len(states) + 1, dtype=np.int64)
+    targets = np.empty(len(answers), dtype=model.successors.dtype)
+    weights, constants = np.empty(len(answers)), np.empty(len(states))
+    kernels.pack_chain(
+        states, choice, model.successor_ptr, model.successors, begin, answers, reward, discount,
+        ptr, targets, weights, constants,
+    )  # fmt: skip
+    at_once = max(1, AT_ONCE // max(len(answers), 1))
+    settled = False
+    while sweeps > 0 and not settled:
+        done, settled = kernels.evaluate_chain(
+            states, ptr, targets, weights, constants, value, min(sweeps, at_once), target
+        )
+        stats.cheap_sweeps += done
+        sweeps -= at_once
+        clock.check()
+    return settled
 
 
 def chain_solution(

@@ -152,16 +152,20 @@ class Graph:
         *,
         agent: Direction,
         nature: Direction,
+        choice: IntArray | None = None,
     ) -> BoolArray:
         """Return where `target` is reached through `stay` with positive probability.
 
         The least X with X = target or (stay and a row (MAX) or all rows (MIN) move to X with
         positive probability: possibly (MAX) or certainly (MIN)). The value is 0 elsewhere.
+        `choice` (S,), if given, is filled with rows that give the agent what it wants: within X
+        if that is MAX, outside of X if it is MIN.
         """
         reached = self._states(target)
         status = self._status(self.rows, np.zeros_like(self.rows))
         mode = kernels.ANY if nature is MAX else kernels.CERTAIN
-        self._attract(reached, self._everywhere(stay) & ~reached, status, agent, mode, ~reached)
+        grow = self._everywhere(stay) & ~reached
+        self._attract(reached, grow, status, agent, mode, ~reached, choice)
         return reached
 
     def almost_sure(
@@ -171,33 +175,45 @@ class Graph:
         *,
         agent: Direction,
         nature: Direction,
+        choice: IntArray | None = None,
     ) -> BoolArray:
         """Return where `target` is reached through `stay` with probability one.
 
         The greatest Y with Y = the least X with X = target or (stay and a row (MAX) or all rows
-        (MIN) move to X with positive probability without leaving Y).
+        (MIN) move to X with positive probability without leaving Y). `choice` as in `positive`.
         """
         target = self._states(target)
         nothing = np.zeros_like(target)
         within = self._everywhere(stay) | target
         none = np.zeros_like(self.rows)
-        return self._nested(target, nothing, within, none, agent, nature)
+        return self._nested(target, nothing, within, none, agent, nature, choice)
 
     def zero_total(
-        self, positive_rows: BoolArray, *, agent: Direction, nature: Direction
+        self,
+        positive_rows: BoolArray,
+        *,
+        agent: Direction,
+        nature: Direction,
+        choice: IntArray | None = None,
     ) -> BoolArray:
         """Return where those who minimise can avoid all rows of positive reward for ever.
 
-        These are the states of total reward 0. MAX wants reward; `positive_rows` is (R,).
+        These are the states of total reward 0. MAX wants reward; `positive_rows` is (R,). `choice`
+        is filled as in `positive`: within the result if the agent is MIN.
         """
         reached = np.zeros(self.model.states, dtype=np.bool_)
         status = self._status(self.rows, np.asarray(positive_rows, dtype=np.bool_))
         mode = kernels.ANY if nature is MAX else kernels.CERTAIN
-        self._attract(reached, ~reached, status, agent, mode, ~reached)
+        self._attract(reached, ~reached, status, agent, mode, ~reached, choice)
         return ~reached
 
     def recurrent_positive(
-        self, positive_rows: BoolArray, *, agent: Direction, nature: Direction
+        self,
+        positive_rows: BoolArray,
+        *,
+        agent: Direction,
+        nature: Direction,
+        choice: IntArray | None = None,
     ) -> BoolArray:
         """Return where rows of positive reward are taken infinitely often, not almost never.
 
@@ -205,15 +221,20 @@ class Graph:
         positive probability. The least Z that contains every state from which they can force
         "a move to Z with positive probability, or else positive rows for ever": a minimiser who
         must choose between the two loses either way, so Z has to grow until nothing changes.
+        `choice` (S,), if given, is filled within Z if the agent is MAX.
         """
         positive_rows = np.asarray(positive_rows, dtype=np.bool_)
         everywhere = np.ones(self.model.states, dtype=np.bool_)
         won = ~everywhere
+        rule = np.empty(self.model.states, dtype=np.int64)
         while True:
-            more = self._nested(won, won, everywhere, positive_rows, agent, nature)
+            more = self._nested(won, won, everywhere, positive_rows, agent, nature, rule)
             if np.array_equal(more, won):
                 return won
-            won = self.positive(more, agent=agent, nature=nature)
+            new = self.positive(more, agent=agent, nature=nature, choice=rule)
+            if choice is not None:
+                choice[new & ~won] = rule[new & ~won]
+            won = new
 
     def _nested(
         self,
@@ -223,11 +244,13 @@ class Graph:
         fire: BoolArray,
         agent: Direction,
         nature: Direction,
+        choice: IntArray | None,
     ) -> BoolArray:
         """Return the greatest Y such that Y is the least X with the following property.
 
         X contains `base`, and a state if its move, by the quantifiers, meets `excused`, or stays
-        in Y and (meets X or takes a row of `fire`).
+        in Y and (meets X or takes a row of `fire`). `choice` is filled within Y if the agent is
+        MAX; if it is MIN, with the rows by which states were lost.
         """
         immune = np.zeros_like(self.rows)
         if excused.any():
@@ -244,13 +267,13 @@ class Graph:
             status = self._status(rows, np.zeros_like(rows))
             status[immune] = kernels.CLOSED
             missing = self._missing(stay & ~base, rows, agent.opposite)
-            self._run(lost, missing, status, leave, inside)
+            self._run(lost, missing, status, leave, inside, choice if agent is MIN else None)
             rows &= status != kernels.FIRED
             stay = ~lost
             reached = base.copy()
             inside = stay.copy() if nature is MAX else ~reached
             status = self._status(rows, fire | immune)
-            self._attract(reached, stay & ~base, status, agent, advance, inside)
+            self._attract(reached, stay & ~base, status, agent, advance, inside, choice)
             if np.array_equal(reached, stay):
                 return stay
             stay = reached
@@ -263,15 +286,27 @@ class Graph:
         agent: Direction,
         mode: int,
         inside: BoolArray,
+        choice: IntArray | None,
     ) -> None:
         """Grow `reached` within `grow`, see `kernels.attract`."""
         missing = self._missing(grow, status != kernels.CLOSED, agent)
-        self._run(reached, missing, status, mode, inside)
+        self._run(reached, missing, status, mode, inside, choice if agent is MAX else None)
+        if choice is not None and agent is MIN:
+            owner = self.edges.row_state
+            idle = np.flatnonzero((status == kernels.WAITING) & (grow & ~reached)[owner])[::-1]
+            choice[owner[idle]] = idle  # the first row that does not help
 
     def _run(
-        self, reached: BoolArray, missing: AnyArray, status: AnyArray, mode: int, inside: BoolArray
+        self,
+        reached: BoolArray,
+        missing: AnyArray,
+        status: AnyArray,
+        mode: int,
+        inside: BoolArray,
+        choice: IntArray | None,
     ) -> None:
-        arrays = (status, missing, reached, inside)
+        rule = np.empty(self.model.states, dtype=np.int64) if choice is None else choice
+        arrays = (status, missing, reached, inside, rule)
         kernels.attract(
             self.edges.forward, self.edges.backward, self._nature, self._work(), mode, *arrays
         )

@@ -103,6 +103,8 @@ class Image:
         low, high = np.empty(len(free)), np.empty(len(free))
         kernels.row_span(free, self.model.successor_ptr, self.model.successors, value, low, high)
         q[free] = np.clip(q[free], low, high)  # a mean lies between the extremes
+        rigid = free[groups.rows[free] & ~self.region.graph.flexible[free]]
+        q[rigid] = value[self.row_states[rigid]]  # these never leave
         stays, leave, _ = self.leaving(value, side, groups)
         listed = self.faces.rows
         here = value[self.row_states[listed]]

@@ -14,6 +14,7 @@ import numpy as np
 
 from rfmdp.inner.bound import successor_starts
 from rfmdp.outer.faces import ZERO, Faces
+from rfmdp.outer.graph import Graph
 from rfmdp.outer.problem import Problem
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
@@ -46,17 +47,18 @@ def no_groups(problem: Problem) -> Groups:
     return Groups(np.full(model.states, -1, dtype=np.int64), np.zeros(model.rows, dtype=np.bool_))
 
 
-def row_choices(problem: Problem, rows: IntArray, probability: FloatArray | None = None) -> Choices:
-    """Return one choice per row: all its successors, or those of a given distribution."""
-    model = problem.model
+def row_choices(graph: Graph, rows: IntArray, probability: FloatArray | None = None) -> Choices:
+    """Return one choice per row: all that it can move to, or that of a given distribution."""
+    model = graph.model
     begin = successor_starts(model, rows)
     sizes = np.diff(begin)
     within = np.arange(begin[-1]) - np.repeat(begin[:-1], sizes)
     place = np.repeat(model.successor_ptr[rows], sizes) + within
     successor = model.successors[place].astype(np.int64)
-    if probability is None:
-        return Choices(rows, begin, successor)
-    return _select(Choices(rows, begin, successor), probability > ZERO)
+    whole, present = Choices(rows, begin, successor), graph.edges.forward[-1]
+    if probability is not None:
+        return _select(whole, probability > ZERO)
+    return _select(whole, present[place]) if len(present) else whole
 
 
 def vertex_choices(faces: Faces, rows: BoolArray) -> Choices:

@@ -17,7 +17,7 @@ import numpy as np
 from rfmdp.inner.bound import successor_starts
 from rfmdp.kernels import sweep as kernels
 from rfmdp.outer.certify import DIRECT, Certifier, Plan
-from rfmdp.outer.fixpoint import Solver, chain_solution
+from rfmdp.outer.fixpoint import Solver, chain_solution, sweep_chain
 from rfmdp.outer.lingering import no_groups
 from rfmdp.outer.problem import Form
 from rfmdp.types import FloatArray, IntArray
@@ -102,10 +102,11 @@ class Approach:
         begin = successor_starts(model, rows)
         reward = factor * c.problem.reward
         value = self.value.copy()
-        arrays = (self.states, self.choice, model.successor_ptr, model.successors, begin, answers)
-        done, change = kernels.evaluate_chain(*arrays, reward, factor, value, 400, 0.0)
-        c.operator.stats.cheap_sweeps += done
-        if change > 0.0 and len(self.states) <= DIRECT:
+        settled = sweep_chain(
+            c.clock, c.operator.stats, 400, model, self.states, self.choice, begin, answers, reward,
+            factor, value, np.zeros(len(self.states)),
+        )  # fmt: skip
+        if not settled and len(self.states) <= DIRECT:
             exact = chain_solution(
                 model, value, self.choice, self.states, begin, answers, reward, factor
             )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rfmdp.objective import MAX, MIN
+from rfmdp.objective import MAX, MIN, Direction
 from rfmdp.outer.components import Components, components, end_components
 from rfmdp.outer.graph import Graph
 from rfmdp.outer.lingering import Groups
@@ -37,7 +37,7 @@ class Region:
     group_ptr: IntArray  # (G + 1,) states that share one value
     members: IntArray
     inner_rows: BoolArray  # (R,) rows that never leave their group
-    choice: IntArray  # (S,) a policy that makes progress
+    choice: IntArray  # (S,) a policy that makes progress, and is final where nothing is open
 
     @property
     def groups(self) -> Groups:
@@ -55,52 +55,61 @@ class Region:
 
 def analyse(problem: Problem) -> Region:
     """Classify the states of an unbounded problem."""
-    graph = Graph(problem.model)
+    graph, agent, nature = Graph(problem.model), problem.agent, problem.nature
     known = np.zeros(problem.model.states)
     allowed = np.ones(problem.model.rows, dtype=np.bool_)
     sure = np.zeros(problem.model.states, dtype=np.bool_)
-    agent, nature = problem.agent, problem.nature
+    choice = problem.model.row_ptr[:-1].copy()
+    to_win, to_dodge = (choice, None) if agent is MAX else (None, choice)
     if problem.form is Form.REACH:
         target, stay = problem.target, problem.stay
-        positive = graph.positive(target, stay, agent=agent, nature=nature)
-        sure = graph.almost_sure(target, stay, agent=agent, nature=nature)
+        positive = graph.positive(target, stay, agent=agent, nature=nature, choice=to_dodge)
+        sure = graph.almost_sure(target, stay, agent=agent, nature=nature, choice=to_win)
         known[sure | target] = 1.0
         open_ = positive & ~sure & ~target
         progress = target | sure
     elif problem.form is Form.TO_TARGET:
-        finite = graph.almost_sure(problem.target, agent=agent.opposite, nature=nature.opposite)
+        ends, helps = agent.opposite, nature.opposite
+        finite = graph.almost_sure(problem.target, agent=ends, nature=helps, choice=choice)
         known[~finite] = np.inf
-        zero = _free_of_cost(graph, problem)
+        zero = _free_of_cost(graph, problem, choice)
         open_ = finite & ~zero
         allowed = _staying_rows(graph, finite, problem)
         progress = zero
     else:
         paying = problem.reward > 0.0
-        infinite = graph.recurrent_positive(paying, agent=agent, nature=nature)
-        zero = graph.zero_total(paying, agent=agent, nature=nature)
+        infinite = graph.recurrent_positive(paying, agent=agent, nature=nature, choice=to_win)
+        zero = graph.zero_total(paying, agent=agent, nature=nature, choice=to_dodge)
         known[infinite] = np.inf
         open_ = ~infinite & ~zero
         allowed = _staying_rows(graph, ~infinite, problem)
         progress = zero
     group_ptr, members, inner_rows = _groups(graph, problem, open_, allowed)
     parts = components(graph.with_rows(allowed), open_)
-    choice = _first_policy(graph, problem, open_, allowed & ~inner_rows, progress)
+    _first_policy(graph, problem, open_, allowed & ~inner_rows, progress, choice)
     return Region(
         graph, known, open_, sure, allowed, allowed & ~inner_rows, parts, group_ptr, members,
         inner_rows, choice,
     )  # fmt: skip
 
 
-def _free_of_cost(graph: Graph, problem: Problem) -> BoolArray:
-    """Return where the target is reached almost surely without paying: reward to it is 0."""
+def _free_of_cost(graph: Graph, problem: Problem, choice: IntArray) -> BoolArray:
+    """Return where the target is reached almost surely without paying: reward to it is 0.
+
+    An agent that minimises gets the rows for it.
+    """
     paying, model = problem.reward > 0.0, problem.model
     stay = np.ones(model.states, dtype=np.bool_)
     if problem.agent is MAX:  # one row that pays is enough for the agent
         stay[model.row_states[paying]] = False
     else:
         graph = graph.with_rows(~paying)
-    towards = {"agent": problem.agent.opposite, "nature": problem.nature.opposite}
-    return graph.almost_sure(problem.target, stay, **towards)
+    agent, nature = problem.agent.opposite, problem.nature.opposite
+    rule = choice.copy()
+    zero = graph.almost_sure(problem.target, stay, agent=agent, nature=nature, choice=rule)
+    if problem.agent is MIN:
+        choice[zero] = rule[zero]
+    return zero
 
 
 def _staying_rows(graph: Graph, finite: BoolArray, problem: Problem) -> BoolArray:
@@ -124,7 +133,7 @@ def _groups(
     free = allowed & (problem.reward == 0.0)
     if not loops or not open_.any() or not free.any():
         return *nothing, np.zeros(len(allowed), dtype=np.bool_)
-    if problem.nature is MIN:
+    if problem.nature is not problem.agent:
         free &= ~graph.flexible  # nature could cut the way through
     ends = end_components(graph.with_rows(free), open_)
     members = np.flatnonzero(ends.component >= 0)
@@ -134,114 +143,57 @@ def _groups(
 
 
 def _first_policy(
-    graph: Graph, problem: Problem, open_: BoolArray, allowed: BoolArray, target: BoolArray
-) -> IntArray:
-    """Return a policy whose rows may come closer to the target, first rows elsewhere."""
-    from rfmdp.kernels.sweep import distances, nearest_rows
+    graph: Graph,
+    problem: Problem,
+    open_: BoolArray,
+    allowed: BoolArray,
+    target: BoolArray,
+    choice: IntArray,
+) -> None:
+    """Fill the open states with rows that come closer to the target, or first allowed rows."""
+    owner = graph.edges.row_state
+    rows = np.flatnonzero(allowed & open_[owner])[::-1]
+    choice[owner[rows]] = rows
+    graph.with_rows(allowed).positive(
+        target, open_, agent=MAX, nature=_ally(problem), choice=choice
+    )
 
-    model = problem.model
-    distance = np.where(target, 0, FAR).astype(np.int64)
-    usable = certain_transitions(problem)
-    arrays = model.row_ptr, model.successor_ptr, model.successors
-    distances(*arrays, allowed, usable, open_, distance)
-    choice = model.row_ptr[:-1].copy()
-    states = np.flatnonzero(open_)
-    nearest_rows(*arrays, allowed, usable, states, distance, choice)
-    return choice
 
-
-def certain_transitions(problem: Problem) -> BoolArray:
-    """Return the transitions (K,) that nature cannot remove, or can take if it helps progress."""
-    from rfmdp.kernels.sweep import joint_positive
-
-    model, marginals = problem.model, problem.model.marginals
-    opposed = problem.nature is (MAX if problem.form is Form.TO_TARGET else MIN)
-    bound = marginals.lower if opposed else marginals.upper
-    out = np.empty(model.transitions, dtype=np.bool_)
-    joint_positive(
-        model.marginal_ptr, model.row_marginals, model.successor_ptr, marginals.outcome_ptr,
-        bound, out,
-    )  # fmt: skip
-    return out
+def _ally(problem: Problem) -> Direction:
+    """Return MAX if nature helps the plays to end, MIN if it hinders them."""
+    return MIN if problem.nature is (MAX if problem.form is Form.TO_TARGET else MIN) else MAX
 
 
 def finish_policy(problem: Problem, region: Region, choice: IntArray) -> IntArray:
-    """Complete a policy of the open states: known states, and the way through groups."""
-    from rfmdp.kernels.sweep import nearest_rows
-
-    model, graph = problem.model, region.graph
-    choice = choice.copy()
-    _walk_groups(problem, region, choice)
-    if problem.form is Form.REACH:
-        if problem.agent is MAX:
-            inside = region.sure & ~problem.target
-            stay = region.sure | problem.target
-            rows = (
-                graph.rows_must_stay(stay) if problem.nature is MIN else graph.rows_can_stay(stay)
-            )
-            _approach(problem, inside, rows, problem.target, choice)
-        else:
-            zero = ~region.open & (region.known == 0.0)
-            rows = (
-                graph.rows_can_stay(zero) if problem.nature is MIN else graph.rows_must_stay(zero)
-            )
-            states = np.flatnonzero(zero & problem.stay)
-            usable = np.zeros(model.transitions, dtype=np.bool_)
-            distance = np.full(model.states, FAR, dtype=np.int64)
-            arrays = model.row_ptr, model.successor_ptr, model.successors
-            nearest_rows(*arrays, rows, usable, states, distance, choice)
-    elif problem.form is Form.TO_TARGET and problem.agent is MIN:
-        zero = ~region.open & (region.known == 0.0)
-        rows = graph.rows_can_stay(zero) if problem.nature is MIN else graph.rows_must_stay(zero)
-        inside = zero & ~problem.target
-        _approach(problem, inside, rows & (problem.reward == 0.0), problem.target, choice)
-    elif problem.form is Form.TOTAL and problem.agent is MIN:
-        zero = ~region.open & (region.known == 0.0)
-        rows = graph.rows_can_stay(zero) if problem.nature is MIN else graph.rows_must_stay(zero)
-        _approach(problem, zero, rows & (problem.reward == 0.0), ~zero & False, choice)
+    """Complete a policy of the open states: settled states, and the way through groups."""
+    choice = np.where(region.open, choice, region.choice)
+    if len(region.members):
+        exits = np.zeros(problem.model.states, dtype=np.bool_)
+        exits[region.graph.edges.row_state[choice[region.members]]] = True
+        others = np.zeros_like(exits)
+        others[region.members] = True
+        graph = region.graph.with_rows(region.inner_rows)
+        graph.positive(exits, others & ~exits, agent=MAX, nature=_ally(problem), choice=choice)
     return choice
 
 
-def _walk_groups(problem: Problem, region: Region, choice: IntArray) -> None:
-    """Let the members of a group walk to the one whose row leaves it."""
-    model = problem.model
-    if not len(region.members):
-        return
-    exits = np.zeros(model.states, dtype=np.bool_)
-    owner = np.searchsorted(model.row_ptr, choice[region.members], side="right") - 1
-    exits[owner] = True
-    others = np.zeros(model.states, dtype=np.bool_)
-    others[region.members] = True
-    others &= ~exits
-    _approach(problem, others, region.inner_rows, exits, choice)
-
-
-def _approach(
-    problem: Problem, states: BoolArray, rows: BoolArray, target: BoolArray, choice: IntArray
-) -> None:
-    """Fill choice on `states` with rows of a mask that come closer to the target."""
-    from rfmdp.kernels.sweep import distances, nearest_rows
-
-    model = problem.model
-    usable = certain_transitions(problem)
-    distance = np.where(target, 0, FAR).astype(np.int64)
-    arrays = model.row_ptr, model.successor_ptr, model.successors
-    distances(*arrays, rows, usable, states, distance)
-    nearest_rows(*arrays, rows, usable, np.flatnonzero(states), distance, choice)
-
-
 def ranks(problem: Problem, states: BoolArray, rows: IntArray, target: BoolArray) -> FloatArray:
-    """Return the fewest steps (S,) to the target by the rows of a policy, as nature may help."""
-    from rfmdp.kernels.sweep import distances
+    """Return the fewest steps (S,) to the target by the rows of a policy, if nature helps."""
+    from rfmdp.kernels.sweep import distances, joint_positive
 
-    model = problem.model
+    model, marginals = problem.model, problem.model.marginals
     chosen = np.zeros(model.rows, dtype=np.bool_)
     chosen[rows] = True
+    usable = np.empty(model.transitions, dtype=np.bool_)
+    joint_positive(
+        model.marginal_ptr, model.row_marginals, model.successor_ptr, marginals.outcome_ptr,
+        marginals.upper, usable,
+    )  # fmt: skip
     distance = np.where(target, 0, FAR).astype(np.int64)
-    usable = certain_transitions(problem)
     distances(
-        model.row_ptr, model.successor_ptr, model.successors, chosen, usable, states, distance
-    )
+        model.row_ptr, model.successor_ptr, model.successors, chosen, usable,
+        np.flatnonzero(states), distance,
+    )  # fmt: skip
     return distance.astype(np.float64)
 
 

@@ -22,6 +22,9 @@ class Measure(Enum):
     RELATIVE = "relative"
 
 
+LAST_SECONDS = 0.3  # for a last proof after the time is over
+LAST_SWEEPS = 100  # for the same after the last sweep
+
 Progress = Callable[[str, int, float], None]
 """Called as progress(phase, sweeps so far, current residual or width)."""
 
@@ -87,23 +90,35 @@ class LimitReached(Exception):
 
 
 class Clock:
-    """Counts robust sweeps and time against the limits."""
+    """Counts robust sweeps and time against the limits.
+
+    `reserve` is a share of the time that is kept for proofs; `last_chance` gives it to them.
+    """
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.sweeps = 0
-        self._end = time.monotonic() + limits.seconds
+        self.reserve = 0.0
+        self._most = limits.sweeps
+        self._start = time.monotonic()
+        self._least = 0.0
 
     def tick(self, phase: str, residual: float) -> None:
         """Count a robust sweep; raise `LimitReached` if that was the last one."""
         self.sweeps += 1
         if self.limits.progress is not None:
             self.limits.progress(phase, self.sweeps, residual)
-        if self.sweeps >= self.limits.sweeps:
+        if self.sweeps >= self._most:
             raise LimitReached(timed_out=False)
         self.check()
 
     def check(self) -> None:
         """Raise `LimitReached` if the time is over."""
-        if time.monotonic() > self._end:
+        gone = time.monotonic() - self._start
+        if gone > max(self.limits.seconds * (1.0 - self.reserve), self._least):
             raise LimitReached(timed_out=True)
+
+    def last_chance(self) -> None:
+        """Let what is proven last take the reserve, or a moment if there is none."""
+        self.reserve, self._most = 0.0, self._most + LAST_SWEEPS
+        self._least = time.monotonic() - self._start + LAST_SECONDS

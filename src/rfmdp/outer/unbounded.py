@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,8 +22,9 @@ from rfmdp.outer.settings import Clock, LimitReached, Limits
 from rfmdp.outer.solution import Status
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
-ATTEMPTS = 5
-PLAIN = 2  # of these by policy iteration, the others from the strict side
+ATTEMPTS = 8
+FLOOR = 2.0**-44  # of the relative residual that is asked for
+RESERVE = 0.3  # of the time, for a last proof
 
 
 @dataclass(slots=True, eq=False)
@@ -132,29 +134,30 @@ def _cyclic(
     limits: Limits,
     interest: BoolArray,
 ) -> Raw:
-    """Improve and certify in turn, until the bounds are close or a limit is reached."""
-    best = Best(problem, region, interest)
+    """Improve and certify in turn, until the bounds are close or a limit is reached.
+
+    Policy iteration goes on as long as it leads to proofs. Where it does not, it may have settled
+    on a wrong fixed point; then the value is approached from the strict side.
+    """
+    best, clock = Best(problem, region, interest), certifier.clock
     best.choice = guess.choice.copy()
-    status, residual = Status.CERTIFIED, 1e-2 * limits.precision
+    status, plain = Status.CERTIFIED, True
+    residual = reached = 1e-2 * limits.precision
+    clock.reserve = RESERVE
     try:
-        for attempt in range(ATTEMPTS):
-            sides: tuple[float, ...] = (-1.0, 1.0)
-            if attempt < PLAIN:
-                solver.improve(guess, residual)
-            else:
-                bound = _approach(certifier, guess, 1e2 * residual)
-                if bound is None:
-                    break
-                best.take(bound, certifier.strict_side, guess.choice)
-                sides = (-certifier.strict_side,)
-            _certify(certifier, guess, best, sides)
+        for _ in range(ATTEMPTS):
+            if plain:
+                reached = solver.improve(guess, residual)
+            elif not _approach(certifier, solver, guess, best, 1e2 * residual):
+                break
+            proven = _certify(certifier, guess, best)
             if _tight(solver.operator, limits, interest, best, guess.value):
                 break
-            residual = max(residual * 1e-2, 2.0**-44)
-    except LimitReached as reached:
-        status = reached.status
-        certifier.clock = Clock(Limits())
-        _certify(certifier, guess, best, (-1.0, 1.0))
+            plain = plain and proven and residual > FLOOR
+            residual = max(1e-2 * min(residual, reached), FLOOR)
+    except LimitReached as limit:
+        status = limit.status
+        _last_proof(certifier, guess, best)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     value = np.where(region.open, guess.value, region.known)
@@ -163,23 +166,37 @@ def _cyclic(
     return settle(problem, operator, limits, interest, best.lower, best.upper, value, rows, status)
 
 
-def _approach(certifier: Certifier, guess: Iterate, eta: float) -> FloatArray | None:
-    """Replace the guess by a bound found from the strict side and return it, if there is a way."""
-    if not certifier.proves(certifier.strict_side):
-        return None
-    found = approach(certifier, (1e3 * eta, eta))
+def _approach(certifier: Certifier, solver: Solver, guess: Iterate, best: Best, eta: float) -> bool:
+    """Take a bound found from the strict side and go on from there; False if there is no way."""
+    side = certifier.strict_side
+    found = approach(certifier, (1e3 * eta, eta)) if certifier.proves(side) else None
     if found is None:
-        return None
+        return False
     guess.value, guess.choice = found
-    return certifier.settle(guess.value)
+    best.take(certifier.settle(guess.value), side, guess.choice)
+    _certify(certifier, guess, best, (-side,))
+    solver.improve(guess, FLOOR)
+    return True
 
 
-def _certify(certifier: Certifier, guess: Iterate, best: Best, sides: tuple[float, ...]) -> None:
-    """Make the bounds better by what can be proven around the guess."""
+def _certify(
+    certifier: Certifier, guess: Iterate, best: Best, sides: tuple[float, ...] = (-1.0, 1.0)
+) -> bool:
+    """Make the bounds better by what can be proven around the guess; tell whether all can."""
+    proven = True
     for side in sides:
         found = certifier.bound(guess.value, guess.choice, side)
         if found is not None:
             best.take(found, side, guess.choice)
+        proven = proven and (found is not None or not certifier.proves(side))
+    return proven
+
+
+def _last_proof(certifier: Certifier, guess: Iterate, best: Best) -> None:
+    """Prove what can be proven in the time that is left, the guarantee first."""
+    certifier.clock.last_chance()
+    with suppress(LimitReached):
+        _certify(certifier, guess, best, (certifier.guarantee, -certifier.guarantee))
 
 
 def _tight(
