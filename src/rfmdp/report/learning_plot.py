@@ -11,6 +11,12 @@ import numpy as np
 from rfmdp.learn.run import Run
 from rfmdp.types import FloatArray
 
+LINES = {
+    "guarantee": ("guarantee", "--"),
+    "performance": ("true value", "-"),
+    "rollout": ("rollout certificate", ":"),
+}
+
 
 def learning_curve(
     methods: Mapping[str, Sequence[Run]], axes: Any = None, truth: float | None = None
@@ -35,12 +41,11 @@ def learning_curve(
         axes = Figure(figsize=(6.4, 4.0), layout="constrained").subplots()
     for number, (name, runs) in enumerate(methods.items()):
         colour = f"C{number}"
-        for column, style in (("guarantee", "--"), ("performance", "-"), ("rollout", ":")):
+        for column, (word, style) in LINES.items():
             where, mean, deviation = band(runs, column)
             if not np.isfinite(mean).any():
                 continue
-            label = f"{name}, {column}"
-            axes.plot(where, mean, style, color=colour, label=label)
+            axes.plot(where, mean, style, color=colour, label=f"{name}: {word}")
             if len(runs) > 1:
                 axes.fill_between(
                     where, mean - deviation, mean + deviation, color=colour, alpha=0.2, linewidth=0
