@@ -294,3 +294,49 @@ def test_constants_that_nothing_uses_need_no_value():
     """As do those that only such constants use."""
     text = "mdp const int N; const int M = 2*N; module m x : [0..1]; [] true -> (x'=1); endmodule"
     assert parse_prism(text).states == 2
+
+
+DEEP = """mdp
+const int N = 3000;
+module m
+  x : [0..N];
+  y : [0..2];
+  [] x<N & y<2 -> 0.5 : (x'=x+1) + 0.5 : (x'=0);
+  [go] x=N -> true;
+  UNREACHABLE
+endmodule
+"""
+
+
+@pytest.mark.parametrize(
+    "unreachable",
+    [
+        "[] y=1 -> true;",  # nothing special
+        "[] y=1 -> (x'=x+1);",  # leaves the range
+        "[] y=1 -> 0.5 : true;",  # no distribution
+        "[] y=1 -> 0.999999 : true;",  # scaled with a warning
+        "[] y=1 & mod(1, x)=0 -> true;",  # has no value
+    ],
+)
+def test_deep_models(unreachable, recwarn):
+    """What cannot be reached leaves no trace, whether it could be expanded or not."""
+    text = DEEP.replace("UNREACHABLE", unreachable)
+    model = parse_prism(text)
+    twin = parse_prism(text.replace("N = 3000", "N = 30"))
+    assert not recwarn
+    assert (model.states, model.rows, model.transitions) == (3001, 3001, 6001)
+    assert model.valuations[:, 1].max() == 0
+    assert model.marginal_names == twin.marginal_names
+    assert model.actions == twin.actions
+    assert validate(model).valid
+    row = int(model.row_ptr[1500])
+    assert sorted(model.successors[2 * row : 2 * row + 2].tolist()) == [0, 1501]
+
+
+def test_deep_chains_with_random_choices():
+    """A state with several choices is counted if it can be reached, and only then."""
+    text = "dtmc module m x : [0..3000]; y : [0..1]; [] x<3000 -> (x'=x+1); [] y=1 -> true; "
+    text += "[] x=3000 -> true; endmodule"
+    assert parse_prism(text).states == 3001
+    with pytest.warns(PrismWarning, match="3001 state"):
+        parse_prism(text.replace("y : [0..1]", "y : [0..1] init 1"))

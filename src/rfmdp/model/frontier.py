@@ -22,15 +22,20 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order
 
 from rfmdp.errors import ModelError
 from rfmdp.model.codes import Codec
 from rfmdp.model.numbering import Lookup, Numbering, Tensors
 from rfmdp.model.skeleton import Skeleton
-from rfmdp.types import AnyArray, Int32Array, IntArray
+from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray
 
 CERTAIN = -1  # in place of a marginal's id: the move has one outcome in this row
 SLICE = 1 << 16  # states expanded at once: bounds the memory of temporaries
+DEEP = 100  # frontiers of a model that is no shallow one
+NARROW = 16  # states of a frontier, on average, whose cost is that of a call
+WORTH = 50  # states that are expanded at once in the time of a narrow frontier
 
 
 class Frontier(NamedTuple):
@@ -72,6 +77,7 @@ class Deadlock(Enum):
 
 
 Expand = Callable[[Frontier], Iterable[RowBlock]]
+Harmless = Callable[[Frontier], bool]
 Progress = Callable[[int, int], None]  # (states found, transitions built)
 
 
@@ -83,8 +89,12 @@ def explore(
     deadlock: Deadlock = Deadlock.LOOP,
     lookup: Lookup = Lookup.AUTO,
     progress: Progress | None = None,
+    harmless: Harmless | None = None,
 ) -> Skeleton:
     """Return the reachable states and rows of a model.
+
+    A narrow and deep model (a counter, say) costs a call per state. If its domain is small, all
+    of it is expanded at once, and what is not reachable is dropped.
 
     Parameters
     ----------
@@ -94,6 +104,7 @@ def explore(
     deadlock : what to do with states that get no row
     lookup : how codes become states; the result is the same
     progress : called now and then with the number of states and transitions so far
+    harmless : says whether states can be expanded although they may not be reachable
 
     Raises
     ------
@@ -104,15 +115,25 @@ def explore(
     numbering = Numbering(codec, lookup)
     start = numbering.enter(np.asarray(initial, dtype=np.int64))
     rows = _Rows()
-    done = 0
+    done = frontiers = 0
+    whole = False
     while done < numbering.count:
         stop = min(numbering.count, done + SLICE)
         codes = numbering.known[done:stop].copy()
         for block in expand(Frontier(codec.unpack(codes), codes)):
             rows.add(block, done, codes, numbering)
-        done = stop
+        done, frontiers = stop, frontiers + 1
         if progress is not None:
             progress(numbering.count, rows.successors.size)
+        narrow = frontiers >= DEEP and done < NARROW * frontiers and done < numbering.count
+        if harmless is not None and narrow and codec.domain <= WORTH * frontiers:
+            everything = np.arange(codec.domain)
+            whole = harmless(Frontier(codec.unpack(everything), everything))
+            harmless = None
+            if whole:
+                numbering.enter(everything)
+    if whole:
+        start = _prune(rows, numbering, start)
     rows.close_deadlocks(codec, numbering, deadlock)
     return _assemble(codec, rows, numbering, start)
 
@@ -135,6 +156,10 @@ class _Buffer:
         view = self.array[self.size : need]
         self.size = need
         return view
+
+    def fill(self, values: AnyArray) -> None:
+        """Replace all entries."""
+        self.array, self.size = values, len(values)
 
     def trim(self) -> AnyArray:
         """Return the array at its size."""
@@ -195,6 +220,39 @@ class _Rows:
         self.marginals.extend(dead.size)[:] = 0
         self.tensor.extend(dead.size)[:] = 1
         self.successors.extend(dead.size)[:] = dead
+
+
+def _prune(rows: _Rows, numbering: Numbering, start: IntArray) -> IntArray:
+    """Drop what cannot be reached from some states; return their new numbers."""
+    tensor, source = rows.tensor.trim(), rows.source.trim()
+    reached = reachable(np.repeat(source, tensor), rows.successors.trim(), numbering.count, start)
+    number = (np.cumsum(reached) - 1).astype(np.int32)
+    keep = reached[source]
+    of_marginals, of_successors = (np.repeat(keep, n.trim()) for n in (rows.marginals, rows.tensor))
+    rows.source.fill(number[source[keep]])
+    rows.successors.fill(number[rows.successors.array[of_successors]])
+    for buffer, kept in (
+        (rows.action, keep),
+        (rows.marginals, keep),
+        (rows.tensor, keep),
+        (rows.marginal, of_marginals),
+        (rows.factor, of_marginals),
+    ):
+        buffer.fill(buffer.trim()[kept])
+    numbering.keep(reached)
+    return number[start].astype(np.int64)
+
+
+def reachable(source: AnyArray, target: AnyArray, count: int, start: IntArray) -> BoolArray:
+    """Return which of some states can be reached from a few by moves from source to target."""
+    # one more state leads to all those to start from
+    heads = np.concatenate([source, np.full(len(start), count)])
+    tails = np.concatenate([target, start])
+    ones = np.ones(len(heads), dtype=np.int8)
+    graph = csr_array((ones, (heads, tails)), shape=(count + 1, count + 1))
+    reached = np.zeros(count + 1, dtype=np.bool_)
+    reached[breadth_first_order(graph, count, return_predecessors=False)] = True
+    return reached[:count]
 
 
 def _tensors(block: RowBlock, codec: Codec, codes: IntArray) -> Tensors:

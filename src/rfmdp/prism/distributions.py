@@ -124,8 +124,9 @@ class CommandDistributions:
         key = lower.tobytes() + upper.tobytes()
         found = self._numbers.get(key)
         if found is None:
+            entered = self._enter(lower, upper, batch, row)
             found = self._numbers[key] = len(self.found)
-            self.found.append(self._enter(lower, upper, batch, row))
+            self.found.append(entered)
         return found
 
     def _enter(self, lower: FloatArray, upper: FloatArray, batch: Batch, row: int) -> Distribution:
@@ -194,6 +195,8 @@ def update_text(update: Update) -> str:
 
 def supports(found: Sequence[Distribution], numbers: Int32Array | IntArray) -> list[IntArray]:
     """Group rows by the updates that can happen in them; return the rows of every group."""
+    if len(found) == 1:
+        return [np.arange(len(numbers))]
     groups: dict[bytes, list[int]] = {}
     for number in np.unique(numbers):
         groups.setdefault(found[number].updates.tobytes(), []).append(int(number))

@@ -83,7 +83,9 @@ def build_model(
     codec = _codec(checked)
     expander = Expander(checked, codec)
     start = initial_codes(checked, codec)
-    skeleton = explore(codec, start, expander, deadlock=deadlock, progress=progress)
+    skeleton = explore(
+        codec, start, expander, deadlock=deadlock, progress=progress, harmless=expander.harmless
+    )
     _warn(checked, skeleton, expander)
     skeleton, used = skeleton.drop_unused()
     marginals, names, outcomes = expander.identifiers.marginals(used)
@@ -138,6 +140,20 @@ class Expander:
                 blocks = iter(self.randomiser(list(blocks), batch))
             for block in blocks:
                 yield RowBlock(block.source + start, block.action, block.rest, block.moves)
+
+    def harmless(self, frontier: Frontier) -> bool:
+        """Say whether states can be expanded without an error, a warning or a random choice."""
+        before = self.randomiser.states
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", PrismWarning)
+                for _ in self(frontier):
+                    pass
+        except (PrismError, PrismWarning):
+            return False
+        finally:
+            mixed, self.randomiser.states = self.randomiser.states > before, before
+        return not mixed
 
     def choice_counts(self, batch: Batch) -> list[IntArray]:
         """Return how many choices with every label (the last: unlabelled) states have."""
