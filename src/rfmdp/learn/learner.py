@@ -30,11 +30,12 @@ from rfmdp.learn.support import DeclaredSupport, Discovery, Support
 from rfmdp.learn.tally import Tally
 from rfmdp.learn.unknown_rewards import SHARE, RewardFamily, UnknownRewards
 from rfmdp.learn.views import Views
+from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, Spec
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.solve import evaluate, solve
-from rfmdp.types import AnyArray, IntArray
+from rfmdp.types import AnyArray, FloatArray, IntArray
 
 Progress = Callable[[Point], None]
 PRODUCT = "the marginals of a row are drawn independently of each other"
@@ -107,7 +108,7 @@ class Learner:
         self.done, self.steps, self.seconds = 0, 0, 0.0
         self.history: list[Point] = []
         self.best: IntArray | None = None  # rows of the policy of the reported guarantee
-        self.last: Solution | None = None
+        self.warm: dict[str, FloatArray] = {}  # values of the last evaluation, by side
         self.evaluated = np.full(len(sets.nominal), -1, dtype=np.int64)
         self.rollouts = Rollouts(self)
 
@@ -220,16 +221,24 @@ class Learner:
     def _bounds(self) -> tuple[float, float]:
         """Return (guarantee, optimistic bound) of the sets as they are now."""
         self.guard.refresh(self.context.seen.counts)
-        sets, inner, outer = self.guard.marginals(), self.setup.method.inner, self.setup.outer
-        model, spec = self.views.guarded(sets, self.ledger)
-        self.last = solve(model, spec, inner=inner, outer=outer)
-        self.context.robust = self.last.policy.rows
-        model, friendly = self.views.hoped(sets, self.ledger)
-        friend = solve(model, friendly, inner=inner, outer=outer).at_initial()
-        bounds = self.last.at_initial()
-        if spec.agent is MAX:
+        sets = self.guard.marginals()
+        robust = self._solve("guard", *self.views.guarded(sets, self.ledger))
+        friend = self._solve("hope", *self.views.hoped(sets, self.ledger)).at_initial()
+        self.context.robust = robust.policy.rows
+        bounds = robust.at_initial()
+        if self.spec.agent is MAX:
             return bounds.lower, friend.upper
         return bounds.upper, friend.lower
+
+    def _solve(self, side: str, model: FactoredMDP, spec: Spec) -> Solution:
+        """Solve from the value of the last evaluation; bounds are proven anew."""
+        found = solve(
+            model, spec, inner=self.setup.method.inner, outer=self.setup.outer,
+            warm=self.warm.get(side),
+        )  # fmt: skip
+        if np.all(np.isfinite(found.value)):
+            self.warm[side] = found.value
+        return found
 
     def _performance(self, rows: IntArray) -> float:
         """Return the value of a policy on the truth; nan if that is not known."""
@@ -314,6 +323,7 @@ class Learner:
             optional["rows"] = self.behaviour.rows
             state["other"] = np.array([self.behaviour.other])
         state.update({k: v for k, v in optional.items() if v is not None})
+        state.update({f"warm/{side}": value for side, value in self.warm.items()})
         for prefix, store in self._stores().items():
             state.update({f"{prefix}/{k}": v for k, v in store.state().items()})
         return state
@@ -348,5 +358,6 @@ class Learner:
         for prefix, store in self._stores().items():
             cut = len(prefix) + 1
             store.restore({k[cut:]: v for k, v in state.items() if k.startswith(f"{prefix}/")})
+        self.warm = {k[5:]: np.array(v) for k, v in state.items() if k.startswith("warm/")}
         self.history = list(run.history)
         self.rollouts.restore(run, state)

@@ -1,0 +1,95 @@
+"""How often guarantees are wrong, by many runs at a large error probability (slow suite)."""
+
+import numpy as np
+import pytest
+
+from rfmdp.learn.bounds import AssumptionAlarm
+from rfmdp.learn.confidence import ClopperPearson, GridClopperPearson, KrichevskyTrofimov, Mixture
+from rfmdp.learn.explore import Optimistic, UniformRandom
+from rfmdp.learn.identifiers import identify
+from rfmdp.learn.loop import learn
+from rfmdp.learn.methods import ROLLOUT
+from rfmdp.learn.schedule import AtTrajectories, Geometric
+from rfmdp.learn.stop import StopWhen
+from rfmdp.solve import evaluate
+from rfmdp.uncertainty.membership import contains
+
+from .tiny import REACH, bernoulli, distinct_factored, two_arms
+
+BETA = 0.2
+
+
+def false_guarantees(confidence, runs):
+    """Stop as soon as the guarantee exceeds the truth; return the share of runs that do.
+
+    A coin of probability 1/2, 100 looks at up to 400 samples. An alarm (nested sets that became
+    empty) is the same failure, noticed.
+    """
+    failures = 0
+    for seed in range(runs):
+        try:
+            run = learn(
+                bernoulli(0.5), REACH, confidence=confidence, beta=BETA, seed=seed, length=1,
+                points=AtTrajectories(tuple(range(4, 401, 4))), schedule=Geometric(4.0),
+                stop=StopWhen(400, guarantee=0.5 + 1e-9), exploration=UniformRandom(),
+            )  # fmt: skip
+        except AssumptionAlarm:
+            failures += 1
+        else:
+            failures += run.guarantee > 0.5
+    return failures / runs
+
+
+@pytest.mark.slow
+def test_stopping_at_a_target_breaks_clopper_pearson():
+    """Read at every look and stopped when it suits, the paper's set fails too often."""
+    assert false_guarantees(ClopperPearson(), 200) > BETA
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "confidence", [Mixture(), KrichevskyTrofimov(), GridClopperPearson()], ids=lambda c: c.label
+)
+def test_stopping_at_a_target_does_not_break_anytime_sets(confidence):
+    """The same rule, with sets that allow it."""
+    assert false_guarantees(confidence, 200) <= BETA
+
+
+@pytest.mark.slow
+def test_coverage_of_the_true_model():
+    """Nested sets hold the whole truth at all looks together in at least 1 - beta of the runs."""
+    runs, missed = 200, 0
+    for seed in range(runs):
+        model = distinct_factored(seed % 10)
+        truth = identify(model).model.marginals
+        try:
+            run = learn(
+                model, REACH, beta=BETA, seed=seed, length=3, exploration=Optimistic(0.1),
+                points=AtTrajectories(tuple(range(20, 401, 20))), stop=StopWhen(400),
+                schedule=Geometric(1.5),
+            )  # fmt: skip
+        except AssumptionAlarm:
+            missed += 1
+            continue
+        ptr = truth.outcome_ptr
+        missed += not all(
+            contains(uset, truth.nominal[ptr[j] : ptr[j + 1]])
+            for j, uset in enumerate(run.model.marginals)
+        )
+    assert missed / runs <= BETA
+
+
+@pytest.mark.slow
+def test_rollout_certificates_of_many_runs():
+    """Stop when the best certificate looks good: it exceeds its policy's value in few runs."""
+    runs, wrong = 200, 0
+    for seed in range(runs):
+        model = two_arms(0.5, 0.55)
+        run = learn(
+            model, REACH, ROLLOUT, beta=BETA, seed=seed, length=1, stop=StopWhen(6400),
+            points=AtTrajectories(tuple(100 * 2**k for k in range(7))),
+        )  # fmt: skip
+        assert run.rollout_policy is not None
+        value = evaluate(model, run.rollout_policy, REACH).value[0]
+        wrong += bool(np.max([c.bound for c in run.rollouts]) > value)
+    assert wrong / runs <= BETA / 2
