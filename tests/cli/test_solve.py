@@ -93,10 +93,47 @@ def test_not_certified_is_exit_code_2(folder, capsys):
     args = ["solve", "interval.prism", "--prop", 'Pmaxmin=? [ F "goal" ]', "--inner", "interval"]
     code = run([*args, "--json"])
     found = json.loads(capsys.readouterr().out)
-    assert found["method"] == "interval"
-    assert found["value"] == pytest.approx(0.2)
-    assert code == (0 if found["status"] == "certified" else 2)
-    assert found["upper"] is None or found["status"] == "certified"
+    assert found["method"] == "exact"  # the same on this model, and proven from both sides
+    assert (found["value"], code) == (pytest.approx(0.2), 0)
+    two = "imdp module a x:[0..2]; [go] x=0 -> [0.4,0.6]:(x'=1)+[0.4,0.6]:(x'=2); endmodule "
+    (folder / "two.prism").write_text(two + "module b = a [x=y] endmodule")
+    args = ["solve", "two.prism", "--prop", "Pmaxmin=? [ X x=y ]", "--inner", "interval", "--json"]
+    assert run(args) == 2
+    found = json.loads(capsys.readouterr().out)
+    assert (found["method"], found["status"], found["upper"]) == ("interval", "gap_open", None)
+    assert found["value"] == pytest.approx(0.32)  # the exact value is 0.48
+
+
+def test_ranges_of_constants(folder, capsys):
+    """A range is a run per value, each with its constants."""
+    args = ["solve", "m.prism", "--const", "N=1:3,k=1:2:5", "--prop"]
+    assert run([*args, "const int k; Pmax=? [ F<=k x=N ]", "--json"]) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    runs = [(one["constants"]["N"], one["constants"]["k"]) for one in found]
+    assert runs == [(n, k) for n in "123" for k in "135"]
+    assert [one["value"] for one in found[6:]] == sorted(one["value"] for one in found[6:])
+    assert run([*args, "x=0", "-o", "all.json"]) == 1  # k is no constant of this property
+    assert run(["solve", "m.prism", "--const", "N=1:3", "--prop", "x=0", "-o", "all.json"]) == 0
+    assert len((folder / "all.json").read_text().splitlines()) == 3
+    for wrong in ("N=3:1", "N=1:0:3", "N=1:x", "N=1:2:3:4"):
+        assert run(["solve", "m.prism", "--const", wrong, "--prop", "x=0"]) == 1
+        assert "a range must be" in capsys.readouterr().err
+
+
+def test_a_file_without_properties(folder, capsys):
+    """The model is built, and nothing is asked."""
+    (folder / "none.props").write_text("// later")
+    assert run(["solve", "m.prism", "none.props", "--const", "N=3"]) == 0
+    assert "4 states" in capsys.readouterr().out
+
+
+def test_refused_deadlocks(folder, capsys):
+    """By flag a deadlock is an error that names file and state."""
+    args = ["solve", "dead.prism", "--prop", "Pmax=? [ F x=1 ]"]
+    assert run(args) == 0
+    assert "deadlock" in capsys.readouterr().err
+    assert run([*args, "--nofixdl"]) == 1
+    assert "dead.prism: State (x=1) has no enabled action" in capsys.readouterr().err
 
 
 def test_undecided_threshold(folder, capsys):
@@ -188,7 +225,7 @@ ERRORS = [
     (["solve", "m.prism", "--const", "N=3", "--prop", "P=? [ F x=1 ]"], "must say min or max"),
     (["solve", "m.prism", "--const", "N=3", "--prop", "2"], "--prop: a number must be in 1..0"),
     (["solve", "m.prism", "--const", "N", "--prop", "x=1"], "--const must be NAME=VALUE"),
-    (["solve", "m.prism", "--const", "N=1:3", "--prop", "x=1"], "must be one value"),
+    (["solve", "m.prism", "--const", "N=3:1", "--prop", "x=1"], "a range must be"),
     (["solve", "m.prism", "--const", "N=a", "--prop", "x=1"], "must be a number"),
     (["solve", "m.prism", "--const", "N=3,M=1", "--prop", "x=1"], "no such constant"),
     (["solve", "m.prism", "--inner", "magic", "--prop", "x=1"], "--inner must be one of exact"),

@@ -12,9 +12,10 @@ from rfmdp.cli.models import Stopwatch, default_properties, open_model, spoken_w
 from rfmdp.cli.output import watching, write_policy, written
 from rfmdp.cli.questions import own_constants, questions
 from rfmdp.cli.records import Record, lines, record
-from rfmdp.cli.words import Radii, constants, inner_method
+from rfmdp.cli.words import Radii, experiments, inner_method
 from rfmdp.errors import ModelError, RfmdpError
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.frontier import Deadlock
 from rfmdp.outer.settings import Limits, Measure, Progress
 from rfmdp.outer.solution import Solution
 from rfmdp.prism.answer import Answer, check
@@ -37,33 +38,51 @@ class Asking:
     json: bool
     policy: str | None
     output: str | None
+    deadlock: Deadlock
 
     def run(self) -> int:
         """Print all answers and return the exit code."""
-        given = constants(self.const)
+        runs = experiments(self.const)
         inner_method(self.inner)  # a wrong word is known before the model is built
         self._limits(None)
-        asked = questions(self.file, self.wanted) or default_properties(self.model)
-        if len(asked) > 1 and (self.policy or (self.output and not self._records)):
+        asked = questions(self.file, self.wanted)
+        if not asked and self.file is None:
+            asked = default_properties(self.model)
+        count = len(asked) * len(runs)
+        if count > 1 and (self.policy or (self.output and not self._records)):
             raise ModelError(
-                f"A policy or solution file must be that of one property, found {len(asked)}; "
+                f"A policy or solution file must be that of one property, found {count}; "
                 "pick one with --prop."
             )
-        watch = Stopwatch()
-        with spoken_warnings(), watching("building") as show:
-            model = open_model(self.model, given, own_constants(asked), show.building)
-            model = self.radii.apply(model)
-        seconds = watch.seconds
-        if not self.json:
-            print("\n".join(_sizes(model, seconds)))
-        records, codes = [], []
-        for prop in asked:
-            found, code = self._ask(model, prop, given, seconds)
-            records.append(found)
-            codes.append(code)
+        records: list[Record] = []
+        code = _worst([self._run(asked, given, len(runs) > 1, records) for given in runs])
         if self._records and self.output is not None:
             with written(self.output) as out:
                 out.write("".join(json.dumps(found) + "\n" for found in records))
+        return code
+
+    def _run(
+        self, asked: list[Property], given: dict[str, str], many: bool, records: list[Record]
+    ) -> int:
+        """Print the answers for one choice of constants; with many runs each says which it is."""
+        watch = Stopwatch()
+        with spoken_warnings(), watching("building") as show:
+            known = own_constants(asked)
+            model = open_model(self.model, given, known, show.building, self.deadlock)
+            model = self.radii.apply(model)
+        seconds = watch.seconds
+        if many and not self.json:
+            print(f"\nconstants {', '.join(f'{name}={value}' for name, value in given.items())}")
+        if not self.json:
+            print("\n".join(_sizes(model, seconds)))
+        codes = []
+        for prop in asked:
+            found, code = self._ask(model, prop, given, seconds)
+            if many:
+                found = {"constants": given, **found}
+            self._tell(found)
+            records.append(found)
+            codes.append(code)
         return _worst(codes)
 
     @property
@@ -98,10 +117,8 @@ class Asking:
                 print(f"\nproperty  {prop.text}\nError: {str(error).partition(chr(10))[0]}")
             found: Record = {"property": prop.text, "error": str(error).partition("\n")[0]}
             complain(str(error))
-            self._tell(found)
             return found, USER_ERROR
         found = record(answer, model, self.inner, build, watch.seconds)
-        self._tell(found)
         if not self.json:
             print("\n" + "\n".join(lines(answer, self.inner, watch.seconds)))
         return found, CERTIFIED if answer.certified else NOT_CERTIFIED

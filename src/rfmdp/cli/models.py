@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rfmdp.errors import FileError, ModelError
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.frontier import Deadlock
 
 if TYPE_CHECKING:
     from rfmdp.model.frontier import Progress
@@ -26,6 +27,7 @@ def open_model(
     constants: dict[str, str],
     also_known: Collection[str] = (),
     progress: Progress | None = None,
+    deadlock: Deadlock = Deadlock.LOOP,
 ) -> FactoredMDP:
     """Return a model by its file or name.
 
@@ -33,6 +35,8 @@ def open_model(
     ----------
     constants
         Values of constants; those in `also_known` may belong to properties instead.
+    deadlock
+        What becomes of states of a PRISM model without choice.
 
     Raises
     ------
@@ -52,7 +56,8 @@ def open_model(
     from rfmdp.prism.explore import build_model
     from rfmdp.prism.load import check_prism
 
-    return build_model(check_prism(path, constants, also_known), progress=progress)
+    checked = check_prism(path, constants, also_known)
+    return build_model(checked, deadlock=deadlock, progress=progress)
 
 
 def is_domain(text: str) -> bool:

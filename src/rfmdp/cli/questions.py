@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rfmdp.errors import FileError, ModelError, PrismError
+from rfmdp.errors import FileError, ModelError
 from rfmdp.prism.property import Property, load_properties, parse_properties
 
 
@@ -37,8 +37,6 @@ def _load(file: str) -> list[Property]:
     except FileError as error:
         hint = "; give the text of a property with --prop" if "[" in file else ""
         raise FileError(str(error).removesuffix(".") + f"{hint}.") from None
-    if not listed:
-        raise PrismError(f"{file}: must hold at least one property, found none.")
     return listed
 
 

@@ -16,12 +16,14 @@ Record = dict[str, Any]
 def record(answer: Answer, model: FactoredMDP, method: str, build: float, solve: float) -> Record:
     """Return the fields that `--json` prints; unproven sides are null.
 
+    The method is the one that ran: where all are the same it is the exact one.
+
     Infinity is no number of JSON, it is the string "Infinity".
     """
     value = list(answer.value) if isinstance(answer.value, tuple) else answer.value
     return {
         "property": answer.text,
-        "method": method,
+        "method": method if method.startswith(answer.method) else answer.method,
         "status": answer.status.name.lower(),
         "value": _json(value),
         "lower": _json(answer.lower),

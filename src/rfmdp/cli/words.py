@@ -6,6 +6,8 @@ import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import product
 from typing import TYPE_CHECKING
 
 from rfmdp.errors import ModelError
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from rfmdp.inner.protocol import Inner
     from rfmdp.model.arrays import FactoredMDP
 
+MOST_RUNS = 10_000
 NORMS = {"l1": 1.0, "l2": 2.0, "linf": math.inf}
 METHODS = (
     "exact, vertices, interval, mccormick, mccormick:printed, mccormick:simplex, sequential, "
@@ -54,13 +57,40 @@ def constants(texts: Iterable[str]) -> dict[str, str]:
             name, sign, value = (piece.strip() for piece in part.partition("="))
             if not sign or not re.fullmatch(r"[A-Za-z_]\w*", name) or not value:
                 raise ModelError(f"--const must be NAME=VALUE,NAME=VALUE,...; got '{part}'.")
-            if ":" in value and "?" not in value:
-                raise ModelError(
-                    f"--const {name}: must be one value, got the range '{value}'; run once per "
-                    "value."
-                )
             found[name] = value
     return found
+
+
+def experiments(texts: Iterable[str]) -> list[dict[str, str]]:
+    """Return the values of all runs: a range `low:high` or `low:step:high` stands for many.
+
+    >>> [run["N"] for run in experiments(["N=1:3,p=0.5"])]
+    ['1', '2', '3']
+    >>> [run["p"] for run in experiments(["p=0:0.25:0.5"])]
+    ['0.0', '0.25', '0.5']
+    """
+    found = constants(texts)
+    values = [_range(name, value) for name, value in found.items()]
+    return [dict(zip(found, chosen, strict=True)) for chosen in product(*values)]
+
+
+def _range(name: str, text: str) -> list[str]:
+    ends = [piece.strip() for piece in text.split(":")]
+    if len(ends) == 1 or "?" in text:
+        return [text]
+    numbers = [Fraction(end) if _number(end) is not None else None for end in ends]
+    low, high, step = numbers[0], numbers[-1], numbers[1] if len(ends) == 3 else Fraction(1)
+    if len(ends) > 3 or low is None or high is None or step is None or step <= 0 or low > high:
+        raise ModelError(
+            f"--const {name}: a range must be LOW:HIGH or LOW:STEP:HIGH with numbers, LOW <= HIGH "
+            f"and STEP > 0; got '{text}'."
+        )
+    count = int((high - low) / step) + 1
+    if count > MOST_RUNS:
+        raise ModelError(f"--const {name}: a range must have at most {MOST_RUNS} values.")
+    whole = all(re.fullmatch(r"[+-]?\d+", end) for end in ends)
+    exact = (low + k * step for k in range(count))
+    return [str(int(x)) if whole else repr(float(x)) for x in exact]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,4 +172,4 @@ def _number(text: str) -> float | None:
         value = float(text)
     except ValueError:
         return None
-    return None if math.isnan(value) else value
+    return value if math.isfinite(value) else None

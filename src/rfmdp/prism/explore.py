@@ -83,9 +83,14 @@ def build_model(
     codec = _codec(checked)
     expander = Expander(checked, codec)
     start = initial_codes(checked, codec)
-    skeleton = explore(
-        codec, start, expander, deadlock=deadlock, progress=progress, harmless=expander.harmless
-    )
+    try:
+        skeleton = explore(
+            codec, start, expander, deadlock=deadlock, progress=progress, harmless=expander.harmless
+        )
+    except PrismError:
+        raise
+    except ModelError as error:
+        raise ModelError(f"{checked.source.filename}: {error}") from None
     _warn(checked, skeleton, expander)
     skeleton, used = skeleton.drop_unused()
     marginals, names, outcomes = expander.identifiers.marginals(used)
