@@ -50,12 +50,54 @@ def test_resume_goes_on(folder, capsys):
         (["--resume"], "-o FILE"),
         (["--seeds", "0"], "--seeds"),
         (["--inner", "magic"], "--inner"),
+        (["--schedule", "weekly"], "--schedule must be one of doubling, geometric"),
+        (["--explore", "gap:x"], "--explore"),
+        (["--support", "pmin"], "--support"),
+        (["--support", "pmin:2"], "p_min must lie in (0, 1)"),
+        (["--rewards", "random:1"], "--rewards"),
+        (["--rewards", "fixed:0:1"], "objective must be"),
+        (["--granularity", "coarse"], "--granularity"),
+        (["--confidence", "sure"], "--confidence"),
+        (["--tie", "m"], "--tie"),
+        (["--tie", "nobody=0"], "no marginal 'nobody'"),
     ],
 )
 def test_wrong_words_are_one_line(folder, capsys, words, complaint):
     """User errors end with code 1 and say what to try."""
     assert run(["learn", "m.prism", *REACH, "--const", "N=3", *words]) == 1
     assert complaint in capsys.readouterr().err
+
+
+def test_parts_and_assumptions_are_words(folder, capsys):
+    """Every option reaches the loop, and what it assumes is printed."""
+    words = [
+        *("--explore", "optimistic:0.2", "--schedule", "geometric:1.5", "--confidence", "kt"),
+        *("--granularity", "tied", "--support", "pmin:0.01", "-o", "run.rfmdp"),
+    ]
+    few = ["--const", "N=3", "--trajectories", "300", "--length", "20"]
+    assert run(["learn", "m.prism", *REACH, *few, *words]) == 0
+    out = capsys.readouterr().out
+    assert "p_min = 0.01" in out
+    assert "equal probabilities in the model are the same" in out
+    settings = load(folder / "run.rfmdp").settings
+    assert settings["exploration"] == "Optimistic(other=0.2, error=None)"
+    assert settings["schedule"] == "Geometric(factor=1.5, first=10)"
+    assert settings["confidence"].startswith("Krichevsky-Trofimov")
+    cost = ["--prop", 'R{"moves"}minmax=? [ F "top" ]', "--rewards", "random:0:2", "--json"]
+    assert run(["learn", "m.prism", *cost, *few]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert "every reward lies in [0, 2]" in record["assumptions"]
+    assert record["guarantee"] == "Infinity" or record["guarantee"] > 0
+
+
+def test_progress_on_a_terminal(folder, capsys, monkeypatch):
+    """One line per evaluation: guarantee, true value, speed, time left."""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    run(["learn", "m.prism", *REACH, *FEW])
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) >= 4
+    assert all("guarantee" in x and "true value" in x and "steps/s" in x for x in lines)
+    assert "s left" in lines[-1]
 
 
 def test_lists_methods(folder, capsys):

@@ -27,6 +27,7 @@ from rfmdp.learn.identifiers import identify
 from rfmdp.learn.loop import learn
 from rfmdp.learn.methods import ANYTIME, METHODS, ROLLOUT, find_method
 from rfmdp.learn.schedule import AtTrajectories, Doubling, Geometric, LogSpaced
+from rfmdp.learn.spending import ByRelevance
 from rfmdp.learn.stop import StopWhen
 from rfmdp.learn.store import SetStore
 from rfmdp.solve import solve
@@ -225,6 +226,18 @@ def test_every_method_runs_and_spends_at_most_beta(name):
     assert run.ledger.spent() <= 0.01
     assert run.history[-1].trajectories == 400
     assert run.stopped == "all trajectories run"
+
+
+def test_relevance_moves_the_budget():
+    """What is thought relevant gets narrower sets; the ledger still adds up."""
+    model = distinct_factored(1)
+    relevance = np.eye(len(identify(model).model.marginals))[0]
+    run = quick(model, budget=ByRelevance(relevance), beta=0.01)
+    assert run.ledger.spent() <= 0.01
+    assert run.ledger.delta[0] > 4.0 * run.ledger.delta[1] > 0.0
+    assert run.guarantee <= optimum(model) + 1e-9
+    with pytest.raises(ModelError, match="one per identifier, found 2"):
+        quick(model, budget=ByRelevance(relevance[:2]))
 
 
 def test_stops_at_guarantee_gap_and_time():

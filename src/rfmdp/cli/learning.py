@@ -16,6 +16,7 @@ from typing import Any
 from rfmdp.cli import learning_words as words
 from rfmdp.cli.models import default_properties, is_domain, open_model, spoken_warnings
 from rfmdp.cli.questions import own_constants, questions
+from rfmdp.cli.records import shown
 from rfmdp.cli.words import constants, inner_method
 from rfmdp.errors import ModelError
 from rfmdp.files import load
@@ -199,7 +200,7 @@ def _progress(task: Learning) -> Callable[[Point], None] | None:
 
 
 def record(run: Run, seed: int) -> dict[str, Any]:
-    """Return a run as one JSON object; infinities and nan are null."""
+    """Return a run as one JSON object; nan is null, infinity the string "Infinity"."""
     last = {k: _plain(v) for k, v in asdict(run.history[-1]).items()}
     return {
         "seed": seed,
@@ -217,4 +218,4 @@ def record(run: Run, seed: int) -> dict[str, Any]:
 def _plain(value: float) -> float | str | None:
     if math.isnan(value):
         return None
-    return value if math.isfinite(value) else str(value)
+    return value if math.isfinite(value) else shown(value)

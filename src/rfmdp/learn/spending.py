@@ -7,9 +7,17 @@ from typing import Protocol
 
 import numpy as np
 
-from rfmdp.learn.budget import Ledger, Shares, paper_box, paper_l1, weighted
+from rfmdp.errors import ModelError
+from rfmdp.learn.budget import (
+    Ledger,
+    Shares,
+    paper_box,
+    paper_l1,
+    relevance_weights,
+    weighted,
+)
 from rfmdp.learn.identifiers import Identifiers
-from rfmdp.types import IntArray
+from rfmdp.types import FloatArray, IntArray
 
 
 class EventCounter(Protocol):
@@ -35,6 +43,30 @@ class EqualEvents:
     def ledger(self, shares: Shares, confidence: EventCounter, ids: Identifiers) -> Ledger:
         """Return delta = model share / events."""
         return weighted(shares, confidence.events(ids.model.marginals.sizes))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ByRelevance:
+    """Half of the share evenly over all events, half by what is thought relevant beforehand.
+
+    Parameters
+    ----------
+    relevance
+        (M,) of the identifiers, at least 0: expected visits under a prior model, say. It must
+        not depend on the samples that the ledger is used for.
+    """
+
+    relevance: FloatArray
+
+    def ledger(self, shares: Shares, confidence: EventCounter, ids: Identifiers) -> Ledger:
+        """Return delta_j = model share * weight_j / events_j."""
+        events = confidence.events(ids.model.marginals.sizes)
+        if len(self.relevance) != len(events):
+            raise ModelError(
+                f"ByRelevance: {len(events)} numbers must be given, one per identifier, found "
+                f"{len(self.relevance)}."
+            )
+        return weighted(shares, events, relevance_weights(events, self.relevance))
 
 
 @dataclass(frozen=True, slots=True)
