@@ -280,7 +280,7 @@ def _answer(
     value: Value | None = _plain_value(result, 0)
     likely = None
     if found.least is not None:
-        value = (float(found.least.value[0]), float(result.value[0]))
+        value = (_plain_value(found.least, 0), _plain_value(result, 0))
     if result.type is Type.BOOL:
         value = bool(result.value[0]) if result.known[0] else None
         likely = bool(result.value[0]) if _touching(meter, model) else value
