@@ -27,10 +27,9 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, Direction, Spec
 from rfmdp.outer.problem import Form, Problem, pose
 from rfmdp.types import AnyArray, BoolArray, FloatArray
-from rfmdp.uncertainty.vertices import vertices
+from rfmdp.uncertainty.vertices import supported_vertices
 
 CHAINS = 50_000  # pairs of strategies that are tried
-ZERO = 1e-12  # vertex entries below are rounding, as in `outer.supports`
 LEEWAY = 1e-9  # relative error of a solved chain
 
 
@@ -55,7 +54,7 @@ def true_value(model: FactoredMDP, spec: Spec) -> FloatArray:
 
 def row_vertices(model: FactoredMDP) -> list[FloatArray]:
     """Return per row the distributions over states that the vertex products induce, (N, S)."""
-    corners = [np.where(vertices(m) < ZERO, 0.0, vertices(m)) for m in model.marginals]
+    corners = [supported_vertices(m) for m in model.marginals]
     found: list[FloatArray] = []
     for r in range(model.rows):
         ids = model.row_marginals[model.marginal_ptr[r] : model.marginal_ptr[r + 1]]

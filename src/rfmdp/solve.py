@@ -118,18 +118,20 @@ def _backward(
     """Solve a finite horizon: once for both sides, or side by side if that is too coarse."""
     assert problem.start is not None  # a STEPS problem is posed with one
     backward, status = Backward(problem, operator, clock), Status.CERTIFIED
-    scale = float(problem.probability)
+    scale, complete = float(problem.probability), False
     try:
         backward.run(problem.start, policy)
         value, rules = backward.value, backward.rules.copy()
         lower, upper = value - backward.error, value + backward.error
+        complete = True
         both = operator.inner.proves == Side.BOTH
         if both and not limits.closed(lower, upper, interest, scale):
             lower, upper, rules = _both_sides(backward, problem.start, problem.start, policy)
     except (LimitReached, KeyboardInterrupt) as stop:
         status = stop.status if isinstance(stop, LimitReached) else Status.INTERRUPTED
-        lower, upper = backward.hull()
-        value, rules = np.clip(backward.value, lower, upper), backward.rules
+        if not complete:
+            lower, upper = backward.hull()
+            value, rules = np.clip(backward.value, lower, upper), backward.rules
     chosen = rules if policy is None else policy
     return settle(problem, operator, limits, interest, lower, upper, value, chosen, status)
 

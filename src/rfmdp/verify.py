@@ -11,7 +11,7 @@ it (the agent by its policy alone, on the side of its guarantee) and "opposing" 
 - loose sides (upper of reach and total, lower of reward to a target): b against T(b).
 - strict sides: as well, and from every state the helping can make the bound gain, or end, with
   positive probability in some number of steps, whatever the opposing do (a plain fixpoint).
-- infinite lower bounds: a nested fixpoint over supports (for the best agent, not its policy).
+- infinite lower bounds: a nested fixpoint over supports.
 
 Cost: for every row the number of vertex products times the number of successors; some seconds for a
 million transitions of two small factors. Rows with more than `PRODUCTS` entries are refused.
@@ -242,9 +242,9 @@ class _Checker:
             signs = self.game.signs(bound, side, discount)
             trivial = self.stop | (bound == (np.inf if side > 0 else 0.0 if strict else -np.inf))
             if strict == 1 and side < 0:
-                trivial = trivial | self._check_infinite(bound)
+                trivial = trivial | self._check_infinite(bound, rule)
             if strict == -1 and side < 0 and np.isinf(bound).any():
-                trivial = trivial | self._check_infinite(bound)
+                trivial = trivial | self._check_infinite(bound, rule)
             if side == strict:
                 fine = self.game.gaining(signs, trivial, side, rule)
             else:
@@ -252,15 +252,15 @@ class _Checker:
                 fine = trivial | self.game.players(good, side, rule)
             self._report(fine, f"{_name(side)} bound by induction")
 
-    def _check_infinite(self, bound: FloatArray) -> BoolArray:
+    def _check_infinite(self, bound: FloatArray, rule: IntArray | None) -> BoolArray:
         """Return the states of infinite lower bound, after checking that they are infinite."""
         claimed = np.isinf(bound)
         if not claimed.any():
             return claimed
         if self.kind == "Total":
-            infinite = self.game.recurrent(self.game.reward > 0.0)
+            infinite = self.game.recurrent(self.game.reward > 0.0, rule)
         else:
-            infinite = ~self.game.sure(self.target)
+            infinite = ~self.game.sure(self.target, rule)
         self._report(~claimed | infinite, "infinite where claimed")
         return claimed
 

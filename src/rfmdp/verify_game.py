@@ -13,11 +13,10 @@ import numpy as np
 from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
-from rfmdp.uncertainty.vertices import count_vertices, vertices
+from rfmdp.uncertainty.vertices import count_vertices, supported_vertices
 
 PRODUCTS = 1 << 24  # entries of all vertex products of one row
 BATCH = 1 << 22  # entries handled at a time
-ZERO = 1e-12  # vertex entries below are rounding
 KINDS: tuple[Any, ...] = (np.float64, np.longdouble)
 
 
@@ -91,7 +90,7 @@ class Game:
                 return inside
             inside = more
 
-    def sure(self, target: BoolArray) -> BoolArray:
+    def sure(self, target: BoolArray, rule: IntArray | None) -> BoolArray:
         """Return where those who minimise reach the target almost surely (nested fixpoint)."""
         outer = np.ones(self.model.states, dtype=np.bool_)
         while True:
@@ -100,7 +99,7 @@ class Game:
                 good = [
                     b.stays(self.model, outer) & b.meets(self.model, inner) for b in self.blocks
                 ]
-                more = inner | self.players(good, 1, None)
+                more = inner | self.players(good, 1, rule)
                 if np.array_equal(more, inner):
                     break
                 inner = more
@@ -108,7 +107,7 @@ class Game:
                 return outer
             outer = inner
 
-    def recurrent(self, fire: BoolArray) -> BoolArray:
+    def recurrent(self, fire: BoolArray, rule: IntArray | None) -> BoolArray:
         """Return where those who maximise can be paid for ever with positive probability."""
         won = np.zeros(self.model.states, dtype=np.bool_)
         while True:
@@ -122,7 +121,7 @@ class Game:
                            & (b.meets(self.model, inner) | fire[b.rows][:, None]))
                         for b in self.blocks
                     ]  # fmt: skip
-                    more = inner | self.players(good, -1, None)
+                    more = inner | self.players(good, -1, rule)
                     if np.array_equal(more, inner):
                         break
                     inner = more
@@ -185,8 +184,7 @@ def _blocks(model: FactoredMDP) -> Iterator[Block]:
         product = np.ones((1, 1))
         for j in key:
             if j not in corners:
-                found = vertices(model.marginals[j])
-                corners[j] = np.where(found < ZERO, 0.0, found)
+                corners[j] = supported_vertices(model.marginals[j])
             product = np.einsum("ab,cd->acbd", product, corners[j]).reshape(
                 len(product) * len(corners[j]), -1
             )

@@ -17,7 +17,7 @@ from rfmdp.objective import (
     Total,
     Until,
 )  # fmt: skip
-from rfmdp.uncertainty.sets import Interval, L1Ball, Singleton
+from rfmdp.uncertainty.sets import Interval, L1Ball, Polytope, Singleton
 
 PAIRS = [(a, n) for a in (MAX, MIN) for n in (MAX, MIN)]
 
@@ -39,11 +39,36 @@ def tiny_set(rng: np.random.Generator, size: int):
             return Interval(lower, upper)
 
 
+def bent_set(rng: np.random.Generator, size: int):
+    """Return a set of any family with few vertices, most of whose outcomes can be emptied."""
+    kind = rng.integers(6)
+    point = rng.integers(0, 4, size).astype(float)
+    point[rng.integers(size)] += 1
+    if kind == 0:
+        return Singleton(point / point.sum())  # often with impossible outcomes
+    if kind == 1:
+        return L1Ball(point / point.sum(), float(rng.choice([0.25, 0.5, 1.0, 2.0])))
+    if kind == 2:
+        corners = rng.integers(0, 3, (2, size)).astype(float)
+        corners[:, rng.integers(size)] += 1
+        return Polytope(corners / corners.sum(axis=1, keepdims=True))
+    while True:
+        lower = rng.choice([0.0, 0.0, 0.0, 0.125], size)
+        upper = np.maximum(lower, rng.choice([0.0, 0.25, 0.5, 1.0, 1.0], size))
+        if lower.sum() <= 1.0 <= upper.sum():
+            return Interval(lower, upper)
+
+
 def tiny_model(seed: int) -> FactoredMDP:
-    """Return 2 to 4 states, one or two rows each, up to two small factors; rewards often 0."""
+    """Return 2 to 4 states, one or two rows each, up to two small factors; rewards often 0.
+
+    Every second model has sets that nature can bend wherever it likes and hardly any reward, so
+    that everybody may linger.
+    """
     rng = np.random.default_rng(seed)
-    states = int(rng.integers(2, 5))
-    sets = [tiny_set(rng, int(rng.choice([2, 2, 3]))) for _ in range(3)]
+    states, bent = int(rng.integers(2, 5)), seed % 2 == 1
+    draw = bent_set if bent else tiny_set
+    sets = [draw(rng, int(rng.choice([2, 2, 3]))) for _ in range(3)]
     lines = []
     for s in range(states):
         rows = []
@@ -58,7 +83,10 @@ def tiny_model(seed: int) -> FactoredMDP:
         lines.append(rows)
     count = sum(map(len, lines))
     rewards = {
-        "some": Rewards(rng.choice([0.0, 0.0, 1.0, 2.5], states), rng.choice([0.0, 1.0], count)),
+        "some": Rewards(
+            rng.choice([0.0, 0.0, 1.0, 2.5], states) * (not bent),
+            rng.choice([0.0, 0.0, 0.0, 1.0] if bent else [0.0, 1.0], count),
+        ),
         "signed": Rewards(rng.normal(0.0, 1.0, states), rng.choice([0.0, -1.0, 3.0], count)),
     }
     goal = np.zeros(states, dtype=bool)

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from rfmdp.model.restrict import restrict
+from rfmdp.objective import MAX
 from rfmdp.outer.problem import Form, pose
 from rfmdp.outer.solution import Status
 from rfmdp.reference_values import LEEWAY, exact_steps, true_value
@@ -19,6 +21,15 @@ def everywhere(model):
     return np.ones(model.states, dtype=bool)
 
 
+def check_policy(model, spec, found, truth) -> None:
+    """Check that the policy alone attains the value, also where that is one or infinite."""
+    if found.policy.stationary:
+        attained = true_value(restrict(model, found.policy.rows[0]), spec)
+        leeway = 2e-6 * np.where(np.isfinite(truth), np.maximum(1.0, np.abs(truth)), 1.0)
+        good = attained >= truth - leeway if spec.agent is MAX else attained <= truth + leeway
+        assert np.all(good), (attained, truth)
+
+
 def check_values(first: int, last: int) -> None:
     """Check a few objectives on each model, all of them in turn: bounds hold and are close."""
     for seed in range(first, last):
@@ -31,6 +42,7 @@ def check_values(first: int, last: int) -> None:
             assert np.all(found.lower <= truth + leeway), (seed, name, truth, found.lower)
             assert np.all(truth <= found.upper + leeway), (seed, name, truth, found.upper)
             assert found.status is Status.CERTIFIED, (seed, name, found.lower, found.upper)
+            check_policy(model, spec, found, truth)
             finite = np.isfinite(truth)
             width = found.upper[finite] - found.lower[finite]
             size = np.maximum(np.abs(found.upper[finite]), np.abs(found.lower[finite]))

@@ -17,10 +17,9 @@ from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.rounding import expectation_margin
 from rfmdp.types import BoolArray, FloatArray, IntArray
-from rfmdp.uncertainty.vertices import count_vertices, vertices
+from rfmdp.uncertainty.vertices import count_vertices, supported_vertices
 
 BUDGET = 1 << 22  # entries of all listed products together
-ZERO = 1e-12  # an outcome below has probability 0, as in `supports`
 
 
 class Faces:
@@ -113,11 +112,11 @@ def _products(model: FactoredMDP, ids: tuple[int, ...], left: int) -> FloatArray
         total = float(np.prod([float(c) * d for c, d in zip(counts, sizes, strict=True)]))
         if total > left:
             return np.empty((0, 0))
-        corners = [vertices(model.marginals[j]) for j in ids]
+        corners = [supported_vertices(model.marginals[j]) for j in ids]
     except UnsupportedError:
         return np.empty((0, 0))
     lines = []
-    for product in itertools.product(*(np.where(c < ZERO, 0.0, c) for c in corners)):
+    for product in itertools.product(*corners):
         joint = np.ones(1)
         for p in product:
             joint = np.multiply.outer(joint, p).ravel()

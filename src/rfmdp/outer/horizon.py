@@ -23,57 +23,66 @@ from rfmdp.types import BoolArray, FloatArray, IntArray
 
 
 class Backward:
-    """Runs backward steps; `value`, `error` and `done` hold how far it came."""
+    """Runs backward steps; `reached` holds how far it came: (value, error, steps done)."""
 
     def __init__(self, problem: Problem, operator: Operator, clock: Clock) -> None:
         self.problem, self.operator, self.clock = problem, operator, clock
         model = problem.model
         self.states, self.rows = np.arange(model.states), np.arange(model.rows)
         self.rules = np.tile(model.row_ptr[:-1], (max(len(problem.steps), 1), 1))
-        self.value, self.error, self.done = np.zeros(model.states), 0.0, 0
+        self.reached: tuple[FloatArray, float, int] = (np.zeros(model.states), 0.0, 0)
+
+    @property
+    def value(self) -> FloatArray:
+        """The value after the steps done."""
+        return self.reached[0]
+
+    @property
+    def error(self) -> float:
+        """The most that `value` is off."""
+        return self.reached[1]
 
     def run(self, start: FloatArray, policy: IntArray | None = None) -> None:
         """Step back from `start`, with the agent's best rows or those of a policy (steps, S)."""
-        self.value, self.error, self.done = start, 0.0, 0
-        for step in self.problem.steps:
-            self._prepare(policy)
-            self.operator.backup(self.value, self.rows)
+        self.reached = (start, 0.0, 0)
+        for done, step in enumerate(self.problem.steps):
+            value, error, _ = self.reached
+            self._prepare(policy, done)
+            self.operator.backup(value, self.rows)
             q = self.operator.middle(self.rows)
-            self.error = self.problem.discount * self.error + half_width(
-                self.operator, self.rows, q
-            )
-            self.value = self._take(q, step)
-            self._tick()
+            error = self.problem.discount * error + half_width(self.operator, self.rows, q)
+            # one assignment: an interrupt finds all three of the same step
+            self.reached = (self._take(q, step, done), error, done + 1)
+            self._tick(done + 1, error)
 
     def run_side(
         self, start: FloatArray, side: float, policy: IntArray | None = None
     ) -> FloatArray:
         """Return the bound of a side (+1 upper) after all steps."""
         problem, operator = self.problem, self.operator
-        self.value, self.error, self.done = start, 0.0, 0
         graph = Graph(problem.model) if problem.probability else None
-        zero = start == 0.0
-        for step in problem.steps:
-            self._prepare(policy)
-            operator.backup(self.value, self.rows)
+        value, zero = start, start == 0.0
+        for done, step in enumerate(problem.steps):
+            self._prepare(policy, done)
+            operator.backup(value, self.rows)
             q = operator.forbid(operator.above if side > 0.0 else operator.below, self.rows)
-            self.value = self._take(q, step)
+            value = self._take(q, step, done)
             if graph is not None:
                 zero = self._zero(graph, zero, step)
-                self.value = np.where(zero, 0.0, np.clip(self.value, 0.0, 1.0))
-            self._tick()
-        return self.value
+                value = np.where(zero, 0.0, np.clip(value, 0.0, 1.0))
+            self._tick(done + 1, 0.0)
+        return value
 
-    def _prepare(self, policy: IntArray | None) -> None:
+    def _prepare(self, policy: IntArray | None, done: int) -> None:
         """Let the agent take all rows, or those of a policy at this step."""
         if policy is not None:
             self.operator.allowed = np.zeros(self.problem.model.rows, dtype=np.bool_)
-            self.operator.allowed[policy[len(policy) - 1 - self.done]] = True
+            self.operator.allowed[policy[len(policy) - 1 - done]] = True
 
-    def _take(self, q: FloatArray, step: Step) -> FloatArray:
+    def _take(self, q: FloatArray, step: Step, done: int) -> FloatArray:
         """Return the value before a step, and note the rows chosen."""
         value = np.empty(self.problem.model.states)
-        rule = self.rules[len(self.problem.steps) - 1 - self.done]
+        rule = self.rules[len(self.problem.steps) - 1 - done]
         arrays = (q, self.problem.model.row_ptr, self.states, self.operator.sign, 0.0)
         kernels.choose(*arrays, rule, value)
         self.operator.stats.robust_sweeps += 1
@@ -89,19 +98,19 @@ class Backward:
         here: BoolArray = combine.reduceat(rows, problem.model.row_ptr[:-1])
         return np.where(step.fixed, step.given == 0.0, here)
 
-    def _tick(self) -> None:
-        self.done += 1
-        if self.done < len(self.problem.steps):
-            self.clock.tick("steps", self.error)
+    def _tick(self, done: int, error: float) -> None:
+        if done < len(self.problem.steps):
+            self.clock.tick("steps", error)
 
     def hull(self) -> tuple[FloatArray, FloatArray]:
-        """Return bounds after all steps from how far the last run came, by extremes alone."""
+        """Return bounds after all steps from how far `run` came, by extremes alone."""
         problem, size = self.problem, self.problem.model.states
-        low = float(np.min(self.value, initial=np.inf)) - self.error
-        high = float(np.max(self.value, initial=-np.inf)) + self.error
+        value, error, done = self.reached
+        low = float(np.min(value, initial=np.inf)) - error
+        high = float(np.max(value, initial=-np.inf)) + error
         least, most = float(problem.reward.min()), float(problem.reward.max())
         slack = 4.0 * UNIT
-        for step in problem.steps[self.done :]:
+        for step in problem.steps[done:]:
             low, high = problem.discount * low + least, problem.discount * high + most
             given = step.given[step.fixed]
             low = min(low - slack * abs(low), float(np.min(given, initial=np.inf)))

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfmdp.inner.bound import successor_starts
-from rfmdp.outer.faces import ZERO, Faces
+from rfmdp.outer.faces import Faces
 from rfmdp.outer.graph import Graph
 from rfmdp.outer.problem import Problem
 from rfmdp.types import BoolArray, FloatArray, IntArray
+from rfmdp.uncertainty.vertices import TRIFLE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +58,7 @@ def row_choices(graph: Graph, rows: IntArray, probability: FloatArray | None = N
     successor = model.successors[place].astype(np.int64)
     whole, present = Choices(rows, begin, successor), graph.edges.forward[-1]
     if probability is not None:
-        return _select(whole, probability > ZERO)
+        return _select(whole, probability > TRIFLE)
     return _select(whole, present[place]) if len(present) else whole
 
 

@@ -13,20 +13,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.inner.exact import Exact, PreparedExact
+from rfmdp.inner.exact import Exact
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.restrict import restrict
-from rfmdp.objective import MAX
+from rfmdp.objective import MAX, MIN
+from rfmdp.outer.faces import Faces
 from rfmdp.outer.horizon import Backward
 from rfmdp.outer.operator import Operator
 from rfmdp.outer.problem import Form, Problem, pose
-from rfmdp.outer.region import Region, analyse, ranks
+from rfmdp.outer.region import analyse
 from rfmdp.outer.settings import Clock, Limits
 from rfmdp.outer.solution import Solution, Stats
 from rfmdp.types import FloatArray, IntArray
 from rfmdp.uncertainty.marginals import Marginals
-
-FALL = 1e-3  # of the score per step away from the target, where all values are one
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +105,8 @@ def worst_case(solution: Solution, step: int = 0) -> Nature:
     ends = np.concatenate([[0], np.cumsum(sizes)])
     widths = ends[model.marginal_ptr[rows + 1]] - ends[model.marginal_ptr[rows]]
     begin = np.concatenate([[0], np.cumsum(widths)])
-    if problem.form is Form.REACH and problem.nature is MAX and step >= len(problem.steps):
-        _hurry(problem, analyse(problem), prepared, rows, begin, answers)
+    if problem.form in (Form.REACH, Form.TO_TARGET, Form.TOTAL) and step >= len(problem.steps):
+        _arrive(problem, rows, begin, answers)
     return Nature(model, rows, begin, answers)
 
 
@@ -146,27 +145,52 @@ def _tail(problem: Problem, solution: Solution) -> FloatArray:
     return raw.value if side is None else side
 
 
-def _hurry(
-    problem: Problem,
-    region: Region,
-    prepared: PreparedExact,
-    rows: IntArray,
-    begin: IntArray,
-    answers: FloatArray,
-) -> None:
-    """Where the probability is one, every member keeps it: take those that come closer."""
-    where = np.flatnonzero(region.sure & ~problem.target)
-    if not len(where):
+def _arrive(problem: Problem, rows: IntArray, begin: IntArray, answers: FloatArray) -> None:
+    """Where all values are one, let nature do its part in coming to the end, in place.
+
+    Every member that stays among these states is optimal in one step, but not for ever.
+    """
+    region, label = analyse(problem), np.full(problem.model.states, -1, dtype=np.int64)
+    ends = problem.target.copy()
+    if problem.form is Form.REACH and problem.nature is MAX:
+        label[region.sure | problem.target] = 0
+    if problem.form is Form.TO_TARGET and problem.nature is MIN:
+        label[~region.open & (region.known == 0.0)] = 0
+    if problem.nature is problem.agent:
+        groups = region.groups
+        label = np.where(groups.label >= 0, groups.label + 1, label)
+        ends |= (groups.label >= 0) & ~groups.rows[rows]
+    flexible = region.graph.flexible[rows]
+    faces = Faces(problem.model, rows[(label >= 0) & ~ends & flexible])
+    if not len(faces):
         return
-    inside = region.sure | problem.target
-    distance = ranks(problem, inside & ~problem.target, rows, problem.target)
-    score = np.where(inside, FALL ** np.minimum(distance, 90.0), -1.0)
-    sign = 1.0 if not problem.flipped else -1.0
-    better = prepared.marginals(sign * score, rows[where])
-    widths = begin[where + 1] - begin[where]
-    place = np.repeat(begin[where], widths) + np.arange(widths.sum())
-    place -= np.repeat(np.cumsum(widths) - widths, widths)
-    answers[place] = better
+    state = problem.model.row_states[faces.rows]
+    rigid = region.graph.with_rows(np.where(flexible, -1, rows))
+    stays = faces.staying(label, label[state])
+    while True:
+        ends = rigid.positive(ends, label >= 0, agent=MAX, nature=MAX)
+        share = faces.expectations(ends.astype(np.float64))[0]
+        _, chosen = faces.best(share, stays & (share > 0.0) & ~ends[state][faces.owner], 1.0)
+        found = np.flatnonzero(chosen >= 0)
+        if not len(found):
+            return
+        for i in found:
+            _put(problem.model, faces, int(i), int(chosen[i]), int(begin[state[i]]), answers)
+        ends[state[found]] = True
+
+
+def _put(
+    model: FactoredMDP, faces: Faces, row: int, vertex: int, place: int, answers: FloatArray
+) -> None:
+    """Write the marginals of a vertex into the answers."""
+    r = faces.rows[row]
+    ids = model.row_marginals[model.marginal_ptr[r] : model.marginal_ptr[r + 1]]
+    sizes = model.marginals.sizes[ids].tolist()
+    joint = faces.distribution(vertex).reshape(sizes)
+    for axis, size in enumerate(sizes):
+        others = tuple(a for a in range(len(sizes)) if a != axis)
+        answers[place : place + size] = joint.sum(axis=others)
+        place += size
 
 
 def _finite(value: FloatArray) -> FloatArray:

@@ -20,8 +20,6 @@ from rfmdp.outer.operator import rows_of
 from rfmdp.outer.problem import Form, Problem
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
-FAR = 1 << 40
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Region:
@@ -175,26 +173,6 @@ def finish_policy(problem: Problem, region: Region, choice: IntArray) -> IntArra
         graph = region.graph.with_rows(region.inner_rows)
         graph.positive(exits, others & ~exits, agent=MAX, nature=_ally(problem), choice=choice)
     return choice
-
-
-def ranks(problem: Problem, states: BoolArray, rows: IntArray, target: BoolArray) -> FloatArray:
-    """Return the fewest steps (S,) to the target by the rows of a policy, if nature helps."""
-    from rfmdp.kernels.sweep import distances, joint_positive
-
-    model, marginals = problem.model, problem.model.marginals
-    chosen = np.zeros(model.rows, dtype=np.bool_)
-    chosen[rows] = True
-    usable = np.empty(model.transitions, dtype=np.bool_)
-    joint_positive(
-        model.marginal_ptr, model.row_marginals, model.successor_ptr, marginals.outcome_ptr,
-        marginals.upper, usable,
-    )  # fmt: skip
-    distance = np.where(target, 0, FAR).astype(np.int64)
-    distances(
-        model.row_ptr, model.successor_ptr, model.successors, chosen, usable,
-        np.flatnonzero(states), distance,
-    )  # fmt: skip
-    return distance.astype(np.float64)
 
 
 def open_rows(problem: Problem, region: Region) -> IntArray:

@@ -101,7 +101,7 @@ class Clock:
         self.reserve = 0.0
         self._most = limits.sweeps
         self._start = time.monotonic()
-        self._least = 0.0
+        self._end = limits.seconds
 
     def tick(self, phase: str, residual: float) -> None:
         """Count a robust sweep; raise `LimitReached` if that was the last one."""
@@ -114,11 +114,11 @@ class Clock:
 
     def check(self) -> None:
         """Raise `LimitReached` if the time is over."""
-        gone = time.monotonic() - self._start
-        if gone > max(self.limits.seconds * (1.0 - self.reserve), self._least):
+        if time.monotonic() - self._start > self._end * (1.0 - self.reserve):
             raise LimitReached(timed_out=True)
 
     def last_chance(self) -> None:
-        """Let what is proven last take the reserve, or a moment if there is none."""
+        """Let what is proven last take the reserve, or as long as all before, or a moment."""
+        gone = time.monotonic() - self._start
         self.reserve, self._most = 0.0, self._most + LAST_SWEEPS
-        self._least = time.monotonic() - self._start + LAST_SECONDS
+        self._end = max(min(self.limits.seconds, 2.0 * gone), gone + LAST_SECONDS)

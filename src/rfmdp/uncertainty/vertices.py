@@ -28,6 +28,7 @@ from rfmdp.uncertainty.sets import Interval, LpBall, Polytope, Singleton
 
 VERTEX_LIMIT = 5_000_000
 CHUNK = 1 << 18
+TRIFLE = 1e-12  # as in `outer.supports`
 
 
 @singledispatch
@@ -63,6 +64,20 @@ def count_vertices(uset: object) -> int:
     252
     """
     return len(vertices(uset))
+
+
+def supported_vertices(uset: object) -> FloatArray:
+    """Return the vertices, with 0 where rounding left a trifle at an outcome that is empty.
+
+    Which outcomes a vertex takes matters to what can happen for ever. Entries that are bounds
+    themselves, or that were given as vertices, stay as they are, however small.
+    """
+    found = vertices(uset)
+    if isinstance(uset, Singleton | Polytope):
+        return found
+    lower, upper = bounds(uset)
+    trifle = (found < TRIFLE) & (lower == 0.0) & (found != upper)
+    return np.where(trifle, 0.0, found)
 
 
 @vertices.register
