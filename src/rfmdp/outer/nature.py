@@ -26,6 +26,7 @@ from rfmdp.outer.settings import Clock, Limits
 from rfmdp.outer.solution import Solution, Stats
 from rfmdp.types import FloatArray, IntArray
 from rfmdp.uncertainty.marginals import Marginals
+from rfmdp.uncertainty.vertices import TRIFLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,18 @@ def worst_case(solution: Solution, step: int = 0) -> Nature:
     begin = np.concatenate([[0], np.cumsum(widths)])
     if problem.form in (Form.REACH, Form.TO_TARGET, Form.TOTAL) and step >= len(problem.steps):
         _arrive(problem, rows, begin, answers)
+    answers[(answers < TRIFLE) & (_lower_bounds(model, rows) == 0.0)] = 0.0
     return Nature(model, rows, begin, answers)
+
+
+def _lower_bounds(model: FactoredMDP, rows: IntArray) -> FloatArray:
+    """Return the lower bounds of all outcomes of all marginals of the rows, as answers are laid."""
+    counts = np.diff(model.marginal_ptr)[rows]
+    slot = np.repeat(model.marginal_ptr[rows] - np.cumsum(counts) + counts, counts)
+    ids = model.row_marginals[slot + np.arange(len(slot))]
+    sizes = model.marginals.sizes[ids]
+    place = np.repeat(model.marginals.outcome_ptr[ids] - np.cumsum(sizes) + sizes, sizes)
+    return model.marginals.lower[place + np.arange(len(place))]
 
 
 def _own_side(solution: Solution) -> FloatArray:
