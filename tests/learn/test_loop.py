@@ -30,6 +30,8 @@ from rfmdp.learn.schedule import AtTrajectories, Doubling, Geometric, LogSpaced
 from rfmdp.learn.spending import ByRelevance
 from rfmdp.learn.stop import StopWhen
 from rfmdp.learn.store import SetStore
+from rfmdp.model.arrays import Rewards
+from rfmdp.objective import Cumulative, Discounted, Globally, Spec, Until
 from rfmdp.solve import solve
 from rfmdp.uncertainty.membership import contains
 
@@ -279,6 +281,22 @@ def test_rollout_certificates_are_separate():
     assert "Separate certificate" in run.statement()
     with pytest.raises(UnsupportedError, match="maximise"):
         learn(loop_to_goal(0.5), COST, ROLLOUT, stop=FEW)
+
+
+def test_rollouts_of_bounded_objectives():
+    """Step bounds within a trajectory are certified as they are, rewards of any sign too."""
+    model = two_arms(0.3, 0.8)
+    row = np.array([-1.0, 2.0, 0.5, 0.0])
+    paid = replace(model, rewards={"gain": Rewards(np.zeros(3), row)})
+    for spec in (Spec(Until("init", "goal", 1)), Spec(Cumulative(3, "gain"))):
+        run = learn(paid, spec, ROLLOUT, length=3, points=POINTS, stop=StopWhen(3200))
+        best = solve(paid, spec).value[0]
+        assert all(c.bound <= best + 1e-9 for c in run.rollouts)
+        assert 0.8 * best < max(c.bound for c in run.rollouts)
+    with pytest.raises(UnsupportedError, match="rewards must be at least 0"):
+        learn(paid, Spec(Discounted(0.9, "gain")), ROLLOUT, length=3, stop=FEW)
+    with pytest.raises(UnsupportedError, match="Trajectories show"):
+        learn(paid, Spec(Globally("init")), ROLLOUT, length=3, stop=FEW)
 
 
 def test_schedules():

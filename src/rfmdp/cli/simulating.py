@@ -13,28 +13,16 @@ from rfmdp import __version__
 from rfmdp.cli.models import default_properties, is_domain, open_model, spoken_warnings
 from rfmdp.cli.questions import own_constants, questions
 from rfmdp.cli.words import constants
-from rfmdp.errors import FileError, ModelError, UnsupportedError
+from rfmdp.errors import FileError, ModelError
 from rfmdp.files import load, save
 from rfmdp.learn.intervals import clopper_pearson
+from rfmdp.learn.measure import Measured, measure
 from rfmdp.learn.simulate import Simulation, simulate
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.objective import Cumulative, Discounted, Reach, ReachReward, Spec, Total, Until
-from rfmdp.outer.problem import where
+from rfmdp.objective import Spec
 from rfmdp.outer.solution import Policy, Solution
-from rfmdp.types import BoolArray
 
 ERROR = 0.05  # of the printed intervals
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """What a property asks of a trajectory."""
-
-    stop: BoolArray | None  # where a trajectory ends
-    target: BoolArray | None  # what counts as success; None: a reward is measured
-    reward: str | None = None
-    discount: float = 1.0
-    steps: int | None = None  # of the objective itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,35 +95,6 @@ class Simulating:
             "steps_per_second": round(found.steps / max(found.seconds, 1e-9)),
             "version": __version__,
         }
-
-
-def measure(model: FactoredMDP, spec: Spec) -> Measured:
-    """Return what to look at in a trajectory.
-
-    Raises
-    ------
-    UnsupportedError
-        For objectives that a single trajectory does not show.
-    """
-    objective = spec.objective
-    if isinstance(objective, Reach):
-        target = where(model, objective.target)
-        return Measured(target, target)
-    if isinstance(objective, Until) and objective.earliest == 0:
-        target = where(model, objective.target)
-        return Measured(target | ~where(model, objective.stay), target, steps=objective.latest)
-    if isinstance(objective, ReachReward):
-        return Measured(where(model, objective.target), None, objective.reward)
-    if isinstance(objective, Cumulative):
-        return Measured(None, None, objective.reward, objective.discount, objective.steps)
-    if isinstance(objective, Discounted):
-        return Measured(None, None, objective.reward, objective.discount)
-    if isinstance(objective, Total):
-        return Measured(None, None, objective.reward)
-    raise UnsupportedError(
-        "Simulation: the property must be F, U or U<=k, or a reward (F, C<=k, C); got "
-        f"{type(objective).__name__}."
-    )
 
 
 def chosen_policy(word: str, model: FactoredMDP, spec: Spec) -> Policy | None:

@@ -11,11 +11,12 @@ import numpy as np
 from rfmdp.errors import UnsupportedError
 from rfmdp.learn.budget import epoch_delta
 from rfmdp.learn.explore import smoothed
+from rfmdp.learn.measure import measure
 from rfmdp.learn.rewards import RewardRange
 from rfmdp.learn.rollout import RolloutCertificate, certify_returns, certify_successes
 from rfmdp.learn.simulate import Behaviour, Simulator
 from rfmdp.objective import MAX
-from rfmdp.outer.problem import Form
+from rfmdp.outer.problem import row_rewards
 from rfmdp.outer.solution import Policy
 from rfmdp.types import AnyArray
 
@@ -30,8 +31,8 @@ class Rollouts:
     """Certificates at doubling numbers of trajectories; half of all trajectories certify.
 
     What a trajectory reaches or earns within its length is a lower bound of what it would reach
-    or earn for ever, so agents that maximise with rewards >= 0 are served. Every trajectory is
-    also counted for the model.
+    or earn for ever, so agents that maximise are served; with rewards >= 0, unless the objective
+    ends within a trajectory. Every trajectory is also counted for the model.
     """
 
     def __init__(self, learner: Learner) -> None:
@@ -39,16 +40,35 @@ class Rollouts:
         self.epoch, self.due = 0, FIRST
         self.certificates: list[RolloutCertificate] = []
         self.best_policy: Policy | None = None
-        self._simulator: Simulator | None = None
-        if self.share > 0.0 and learner.spec.agent is not MAX:
+        if self.share > 0.0:
+            self._prepare(learner)
+
+    def _prepare(self, learner: Learner) -> None:
+        """Refuse what cannot be certified, before any work."""
+        if learner.spec.agent is not MAX:
             raise UnsupportedError(
                 "Rollout certificates: the agent must maximise; the cost of a trajectory that is "
                 "cut off bounds no expected cost. Learn without them."
             )
-        if self.share > 0.0 and learner.views.rewards is not None:
+        if learner.views.rewards is not None:
             raise UnsupportedError(
                 "Rollout certificates: rewards must be known. Learn without them."
             )
+        model, length = learner.truth, learner.setup.length
+        self._measured = seen = measure(model, learner.spec)
+        self._length = length if seen.steps is None else min(length, seen.steps)
+        self._simulator = Simulator(model, seen.stop)
+        self._reward = np.zeros(model.rows)
+        if seen.target is None:
+            self._reward = row_rewards(model, seen.reward)
+            least = float(self._reward.min(initial=0.0))
+            if least < 0.0 and seen.steps != self._length:
+                raise UnsupportedError(
+                    "Rollout certificates: rewards must be at least 0 where trajectories are cut "
+                    f"off, found {least:g}. Learn without them, or with longer trajectories."
+                )
+            most = float(self._reward.max(initial=0.0))
+            self._range = RewardRange(least * self._length, max(most, 1e-300) * self._length)
 
     @property
     def best_bound(self) -> float:
@@ -75,29 +95,18 @@ class Rollouts:
 
     def _certify(self, learner: Learner, rows: AnyArray, trajectories: int) -> RolloutCertificate:
         """Run the frozen policy and bound its value in the initial state."""
-        problem, length = learner.context.planner.problem, learner.setup.length
-        if self._simulator is None:
-            self._simulator = Simulator(learner.truth, problem.terminal)
-        served = (Form.REACH, Form.TO_TARGET, Form.TOTAL, Form.DISCOUNTED)
-        if problem.form not in served or problem.flipped or problem.steps:
-            raise UnsupportedError(
-                "Rollout certificates: the objective must be reachability or an expected reward "
-                "without step bound. Learn without them."
-            )
+        seen = self._measured
         batch = self._simulator.run(
-            Behaviour(rows), length, learner.done, trajectories, learner.setup.seed,
-            reward=problem.reward, discount=problem.discount,
+            Behaviour(rows), self._length, learner.done, trajectories, learner.setup.seed,
+            reward=self._reward, discount=seen.discount,
         )  # fmt: skip
         learner.steps += batch.steps
         learner.absorb(batch.counts)
         delta = epoch_delta(self.share, self.epoch)
-        if problem.form is Form.REACH:
-            reached = int(np.count_nonzero(problem.target[batch.final]))
+        if seen.target is not None:
+            reached = int(np.count_nonzero(seen.target[batch.final]))
             return certify_successes(reached, trajectories, delta)
-        if problem.reward.min(initial=0.0) < 0.0:
-            raise UnsupportedError("Rollout certificates: rewards must be at least 0.")
-        most = float(problem.reward.max(initial=0.0)) * length
-        return certify_returns(batch.returns, RewardRange(0.0, most), delta)
+        return certify_returns(batch.returns, self._range, delta)
 
     def restore(self, run: Run, state: Mapping[str, AnyArray]) -> None:
         """Continue from a saved run."""
