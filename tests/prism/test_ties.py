@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rfmdp.prism.answer import check
 from rfmdp.prism.distributions import PrismWarning
 from rfmdp.prism.load import parse_prism
-from rfmdp.prism.rational import TooHardError, chain_values, read
+from rfmdp.prism.rational import Effort, TooHardError, chain_values, read
 
 from .case_studies import DIE
 from .random_models import model_texts
@@ -137,7 +137,7 @@ def test_the_gambler(length, tenths):
              for k in range(1, length)}  # fmt: skip
     paid = {k: p if k == length - 1 else Fraction(0) for k in moves}
     odds = (1 - p) / p
-    found = chain_values(moves, paid)
+    found = chain_values(moves, paid, Effort())
     for k, x in found.items():
         wanted = Fraction(k, length) if odds == 1 else (1 - odds**k) / (1 - odds**length)
         assert x == wanted
@@ -147,4 +147,4 @@ def test_a_chain_that_never_leaves_has_no_value():
     """A closed cycle is refused."""
     one = Fraction(1)
     with pytest.raises(TooHardError):
-        chain_values({0: {1: one}, 1: {0: one}}, {0: 0 * one, 1: 0 * one})
+        chain_values({0: {1: one}, 1: {0: one}}, {0: 0 * one, 1: 0 * one}, Effort())

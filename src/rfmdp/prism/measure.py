@@ -37,7 +37,6 @@ from rfmdp.prism.quantity import Quantity, compare
 from rfmdp.prism.rational import read
 from rfmdp.prism.scope import is_uncertain, model_type
 from rfmdp.prism.source import Source
-from rfmdp.prism.ties import Exact as ExactValues
 from rfmdp.prism.ties import exact_values
 from rfmdp.solve import solve
 from rfmdp.types import BoolArray, FloatArray
@@ -123,24 +122,23 @@ class Meter:
         self.natures.append((agent, nature))
         solution = solve(asked, spec, inner=self.inner, outer=self.limits, states=interest)
         found = self._quantity(solution, agent, nature, negated)
-        if bound is not None and self._worth_another(solution, found, bound, interest):
+        if bound is None:
+            self.solutions.append(solution)
+            return found
+        if float(_number(bound.value)) in (0.0, 1.0):
+            found = _sharpened(found, certain_states(asked, spec), negated)
+        verdict = _decided(found, bound, asked, spec, solution, negated, interest)
+        known = solution.lower is not None and solution.upper is not None
+        if (~verdict.known & interest).any() and known and solution.status is Status.CERTIFIED:
             sharper = replace(self.limits, precision=SHARPER, measure=Measure.ABSOLUTE)
             solution = solve(
                 asked, spec, inner=self.inner, outer=sharper, states=interest, warm=solution
             )
             found = self._quantity(solution, agent, nature, negated)
-        if bound is not None and float(_number(bound.value)) in (0.0, 1.0):
-            found = _sharpened(found, certain_states(asked, spec), negated)
+            verdict = _combined(verdict, compare_with(found, bound))
         self.solutions.append(solution)
-        if bound is None:
-            return found
         self.bounded.append(found)
-        verdict = compare_with(found, bound)
-        open_ = ~verdict.known & interest
-        if not open_.any():
-            return verdict
-        exact = exact_values(pose(asked, spec), solution, open_)
-        return verdict if exact is None else _settled(verdict, exact, negated, bound, open_)
+        return verdict
 
     def _quantity(
         self, solution: Solution, agent: Direction, nature: Direction, negated: bool
@@ -162,14 +160,6 @@ class Meter:
         # a side that the method never proves says nothing; one that a limit left open says so
         never = (lower, upper)[low == negated] is None
         return found if never else replace(found, value=side)
-
-    def _worth_another(
-        self, solution: Solution, found: Quantity, bound: tree.Bound, interest: BoolArray
-    ) -> bool:
-        """Say whether a sharper precision may decide a bound."""
-        open_ = ~compare_with(found, bound).known & interest
-        known = solution.lower is not None and solution.upper is not None
-        return bool(open_.any()) and known and solution.status is Status.CERTIFIED
 
 
 def _effective(model: FactoredMDP, inner: Inner | None) -> Inner:
@@ -200,10 +190,21 @@ def _sharpened(
     )
 
 
-def _settled(
-    verdict: Quantity, exact: ExactValues, negated: bool, bound: tree.Bound, open_: BoolArray
+def _decided(
+    found: Quantity,
+    bound: tree.Bound,
+    model: FactoredMDP,
+    spec: Spec,
+    solution: Solution,
+    negated: bool,
+    interest: BoolArray,
 ) -> Quantity:
-    """Return a comparison with what exact values decide of it."""
+    """Return where a quantity meets a bound, by its bounds and then by exact values."""
+    verdict = compare_with(found, bound)
+    open_ = ~verdict.known & interest
+    exact = exact_values(pose(model, spec), solution, open_) if open_.any() else None
+    if exact is None:
+        return verdict
     exact = exact.one_minus() if negated else exact
     threshold = read(float(_number(bound.value)))
     lower, value, upper = verdict.lower.copy(), verdict.value.copy(), verdict.upper.copy()
@@ -212,6 +213,13 @@ def _settled(
         if met is not None:
             lower[state] = value[state] = upper[state] = met
     return Quantity(Type.BOOL, lower, value, upper)
+
+
+def _combined(first: Quantity, second: Quantity) -> Quantity:
+    """Return what two comparisons decide together."""
+    ends = (first.lower, first.value, first.upper), (second.lower, second.value, second.upper)
+    parts = [np.where(first.known, a, b) for a, b in zip(*ends, strict=True)]
+    return Quantity(Type.BOOL, *parts)
 
 
 def compare_with(found: Quantity, bound: tree.Bound) -> Quantity:

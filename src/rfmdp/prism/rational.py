@@ -24,14 +24,30 @@ from rfmdp.uncertainty.marginals import Kind
 NEAR = Fraction(1, 2**50)  # relative distance of a float from the number that it stands for
 DIGITS = 12  # a decimal of at most so many digits is taken for what was written
 SIMPLE = 10**6  # denominators up to this are simple
-LARGEST = 1 << 13  # bits of a numerator or denominator
+LARGEST = 1 << 13  # bits of a denominator
 OUTCOMES = 8  # of a box
 CORNERS = 256  # products of vertices that are tried in a row
 TRANSITIONS = 20_000  # of the part that is solved in fractions
+OPERATIONS = 300_000  # on fractions of a few digits; longer ones count more
 
 
 class TooHardError(Exception):
     """Fractions do not lead to an answer here, or not within reason."""
+
+
+class Effort:
+    """Counts operations on fractions, and gives up when they are too many."""
+
+    def __init__(self) -> None:
+        self._left = float(OPERATIONS)
+
+    def spend(self, number: Fraction) -> Fraction:
+        """Return the result of an operation, after a look at its cost."""
+        digits = number.denominator.bit_length()
+        self._left -= 1.0 + digits / 64
+        if self._left < 0.0 or digits > LARGEST:
+            raise TooHardError
+        return number
 
 
 def read(number: float) -> Fraction:
@@ -60,7 +76,7 @@ class Part:
     """
 
     def __init__(self, model: FactoredMDP, states: IntArray, nature: Direction) -> None:
-        self.model, self.states = model, states.tolist()
+        self.model, self.states, self.effort = model, states.tolist(), Effort()
         self.sign = 1 if nature is MIN else -1
         ends = model.row_ptr.tolist()
         self.rows = {s: range(ends[s], ends[s + 1]) for s in self.states}
@@ -75,6 +91,8 @@ class Part:
         tensor = [self.sign * value[t] for t in self.targets[row]]
         sets = self.sets(row)
         best, points = product_minimum(sets, tensor)
+        for entry in tensor:
+            self.effort.spend(entry)
         return self.sign * best, product(points)
 
     def certain(self, row: int) -> list[int]:
@@ -129,7 +147,7 @@ def reachable(model: FactoredMDP, start: BoolArray, terminal: BoolArray) -> IntA
 
 
 def chain_values(
-    moves: dict[int, dict[int, Fraction]], paid: dict[int, Fraction]
+    moves: dict[int, dict[int, Fraction]], paid: dict[int, Fraction], effort: Effort
 ) -> dict[int, Fraction]:
     """Return the solution of x[s] = paid[s] + sum of moves[s][t] x[t], by elimination.
 
@@ -145,7 +163,8 @@ def chain_values(
     Examples
     --------
     >>> half = Fraction(1, 2)
-    >>> str(chain_values({0: {0: half, 1: half}, 1: {0: half}}, {0: 0 * half, 1: half})[0])
+    >>> moves = {0: {0: half, 1: half}, 1: {0: half}}
+    >>> str(chain_values(moves, {0: 0 * half, 1: half}, Effort())[0])
     '1'
     """
     rows, value = {s: dict(row) for s, row in moves.items()}, dict(paid)
@@ -153,7 +172,7 @@ def chain_values(
     for s, row in rows.items():
         for t in row:
             before[t].add(s)
-    order = _bottom_up(rows)
+    order, gone = _bottom_up(rows), set[int]()
     for s in order:
         row, loop = rows[s], rows[s].pop(s, Fraction(0))
         if loop == 1:
@@ -162,24 +181,18 @@ def chain_values(
         value[s] *= scale
         for t in row:
             row[t] *= scale
-        for p in before[s] - {s}:
+        gone.add(s)
+        for p in before[s] - gone:  # the rows of those that are gone are filled in at the end
             weight = rows[p].pop(s, None)
             if weight is None:
                 continue
-            value[p] = small(value[p] + weight * value[s])
+            value[p] = effort.spend(value[p] + weight * value[s])
             for t, q in row.items():
-                rows[p][t] = small(rows[p].get(t, Fraction(0)) + weight * q)
+                rows[p][t] = effort.spend(rows[p].get(t, Fraction(0)) + weight * q)
                 before[t].add(p)
     for s in reversed(order):
         value[s] += sum((q * value[t] for t, q in rows[s].items()), Fraction(0))
     return value
-
-
-def small(number: Fraction) -> Fraction:
-    """Return a fraction, or raise if it has too many digits."""
-    if max(number.numerator.bit_length(), number.denominator.bit_length()) > LARGEST:
-        raise TooHardError
-    return number
 
 
 def weighted(

@@ -23,12 +23,11 @@ import numpy as np
 from rfmdp.objective import MAX, MIN
 from rfmdp.outer.problem import Form, Problem, Step
 from rfmdp.outer.solution import Solution
-from rfmdp.prism.rational import Part, TooHardError, chain_values, reachable, read, small, weighted
+from rfmdp.prism.rational import Part, TooHardError, chain_values, reachable, read, weighted
 from rfmdp.reference import Vector
 from rfmdp.types import BoolArray
 
 ROUNDS = 20  # of exact policy iteration from a policy that is nearly always the right one
-WORK = 200_000  # transitions times steps of a finite horizon
 
 Values = dict[int, Fraction]
 
@@ -90,8 +89,6 @@ def _steps(problem: Problem, where: BoolArray) -> Exact:
 
 
 def _stepped(problem: Problem, part: Part, value: Values, steps: tuple[Step, ...]) -> Values:
-    if len(steps) * sum(map(len, part.targets.values())) > WORK:
-        raise TooHardError
     for step in steps:
         value = {
             s: read(step.given[s]) if step.fixed[s] else _best(problem, part, s, value)
@@ -102,7 +99,7 @@ def _stepped(problem: Problem, part: Part, value: Values, steps: tuple[Step, ...
 
 def _best(problem: Problem, part: Part, state: int, value: Values) -> Fraction:
     pick = max if problem.agent is MAX else min
-    return small(pick(_row(problem, part, r, value)[0] for r in part.rows[state]))
+    return part.effort.spend(pick(_row(problem, part, r, value)[0] for r in part.rows[state]))
 
 
 def _row(problem: Problem, part: Part, row: int, value: Values) -> tuple[Fraction, Vector]:
@@ -184,25 +181,30 @@ class _Play:
         """
         least = self.problem.form is not Form.TO_TARGET  # a least fixed point is 0 where v is
         arrived = {s for s, x in self.value.items() if s in self.known or (least and x == 0)}
-        left = [s for s in self.part.states if s not in arrived]
-        while left:
-            found = [s for s in left if self._meets(s, arrived, ranging)]
-            if not found:
-                return False
-            arrived.update(found)
-            left = [s for s in left if s not in arrived]
-        return True
+        rows = {s: self._moves(s, ranging) for s in self.part.states if s not in arrived}
+        before: dict[int, list[tuple[int, int]]] = {}
+        for s, moves in rows.items():
+            for k, after in enumerate(moves):
+                for t in after:
+                    before.setdefault(t, []).append((s, k))
+        missing = {s: set(range(len(moves))) for s, moves in rows.items()}
+        queue = list(arrived)
+        while queue:
+            for s, k in before.get(queue.pop(), ()):
+                if k in missing[s]:
+                    missing[s].remove(k)
+                    queue += [] if missing[s] else [s]
+        return not any(missing.values())
 
-    def _meets(self, state: int, goal: set[int], ranging: object) -> bool:
-        rows = self.rows[state] if self.problem.agent is ranging else [self.choice[state]]
-        for row in rows:
-            after = self.part.certain(row)
-            if self.problem.nature is not ranging:
-                pairs = zip(self.part.targets[row], self.point[state], strict=True)
-                after = [t for t, p in pairs if p > 0] if row == self.choice[state] else after
-            if goal.isdisjoint(after):
-                return False
-        return True
+    def _moves(self, state: int, ranging: object) -> list[list[int]]:
+        """Return the successors that cannot be avoided, per row that may be played."""
+        row = self.choice[state]
+        played = self.rows[state] if self.problem.agent is ranging else [row]
+        moves = {r: self.part.certain(r) for r in played}
+        if self.problem.nature is not ranging and row in moves:
+            pairs = zip(self.part.targets[row], self.point[state], strict=True)
+            moves[row] = [t for t, p in pairs if p > 0]
+        return list(moves.values())
 
     def _evaluate(self) -> None:
         """Solve the chain of the choices."""
@@ -214,7 +216,7 @@ class _Play:
             moves[s] = {t: discount * p for t, p in within.items()}
             rest = sum((p * self.known[t] for t, p in beyond.items()), Fraction(0))
             paid[s] = read(self.problem.reward[row]) + discount * rest
-        self.value = {**self.known, **chain_values(moves, paid)}
+        self.value = {**self.known, **chain_values(moves, paid, self.part.effort)}
 
     def _improved(self, state: int) -> bool:
         """Let agent and nature do better in a state if they can."""
