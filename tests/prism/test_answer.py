@@ -360,3 +360,12 @@ def test_value_at_a_limit_is_the_guarantee_not_an_iterate():
     answer = check(model, "Rmin=? [ F x=0 | x=60 ]", outer=Limits(precision=1e-14, sweeps=1))
     assert answer.lower <= 800.0
     assert answer.value == (math.inf if answer.upper is None else answer.upper)
+
+
+def test_nested_formulas_are_decided_exactly():
+    """A method that proves one side only is asked for the value, not for what is inside it."""
+    model = parse_prism(TWO)
+    text = 'Pmin=? [ F P>=0.44 [ F "same" ] ]'
+    answer = check(model, text, inner=IntervalArithmetic())
+    assert answer.value == 1.0  # the bound is met at once; interval arithmetic has 0.2 inside
+    assert check(model, 'P>=0.44 [ F "same" ]', inner=IntervalArithmetic()).value is None

@@ -201,9 +201,16 @@ class Evaluator:
         return fold(expr, visit) or self._plain(expr)
 
     def decided(self, expr: Expr) -> BoolArray:
-        """Return where a state formula holds, or raise if bounds leave that open somewhere."""
+        """Return where a state formula holds, or raise if bounds leave that open somewhere.
+
+        It is decided by the exact method: one that proves a single side rarely could.
+        """
         everywhere = np.ones(self.model.states, dtype=np.bool_)
-        found = self.quantity(expr, everywhere)
+        outer, self.meter = self.meter, self.meter.exact()
+        try:
+            found = self.quantity(expr, everywhere)
+        finally:
+            self.meter = outer
         open_ = np.flatnonzero(~found.known)
         if open_.size:
             text = write_expression(rewrite(expr, self._paste))

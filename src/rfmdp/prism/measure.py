@@ -65,6 +65,10 @@ class Meter:
         self.kind = model_type(self.model)
         self.inner = _effective(self.model, self.inner)
 
+    def exact(self) -> Meter:
+        """Return a meter with the exact method that adds to the same lists."""
+        return replace(self, inner=None)
+
     def probability(self, node: tree.Probability, decide: Decide, interest: BoolArray) -> Quantity:
         """Return a probability, or where it meets its bound."""
         agent, nature = directions(node, self.kind, self.source)
