@@ -21,7 +21,7 @@ from rfmdp.objective import (
 )
 from rfmdp.outer.solution import Status
 from rfmdp.solve import solve
-from rfmdp.uncertainty.sets import Interval, Singleton
+from rfmdp.uncertainty.sets import Interval, Polytope, Singleton
 
 PAIRS = [(a, n) for a in (MAX, MIN) for n in (MAX, MIN)]
 MOVE = Interval([0.2, 0.4], [0.6, 0.8])  # first outcome within 0.2..0.6
@@ -197,3 +197,56 @@ def test_rare_event_keeps_its_relative_precision():
     found = solve(model, Spec(Reach("goal"), MAX, MIN)).require_certified()
     assert found.lower[0] == pytest.approx(1e-10, rel=1e-2)
     assert found.lower[0] <= 1e-10 * (1 + 1e-12) <= found.upper[0] * (1 + 1e-9)
+
+
+def test_impossible_outcome_is_no_way_out():
+    """A loop whose only way out has probability 0: the agent has to pay."""
+    stuck = Singleton([0.0, 1.0])
+    model = model_of(
+        [[([], [0])], [([0], [0, 1]), ([], [2])], [([], [0])]], [stuck], [0], [0, 0, 1]
+    )
+    for nature in (MAX, MIN):
+        found = values(model, Spec(ReachReward("goal", "cost"), MIN, nature))
+        assert found == pytest.approx([0.0, 1.0, 1.0], rel=1e-6)
+
+
+def test_policy_takes_the_row_that_nature_cannot_block():
+    """All three outcomes can be emptied, but not together: that row arrives, the other does not."""
+    block = Interval([0.0, 0.0], [1.0, 1.0])
+    free = Interval([0.0, 0.0, 0.0], [1.0, 1.0, 0.25])
+    model = model_of([[([0], [1, 0]), ([1], [1, 1, 1])], [([], [1])]], [block, free], [1])
+    found = solve(model, Spec(Reach("goal"), MAX, MIN))
+    assert found.lower[0] == 1.0
+    assert found.policy.row(0) == 1
+
+
+def test_policy_keeps_an_infinite_reward_infinite():
+    """To miss the target for ever the agent must not take the row that arrives."""
+    model = model_of([[([], [1]), ([], [0])], [([], [1])]], [], [1])
+    found = solve(model, Spec(ReachReward("goal", "cost"), MAX, MIN))
+    assert found.lower[0] == np.inf
+    assert found.policy.row(0) == 1
+    paid = solve(model_of([[([], [1]), ([], [0])], [([], [1])]], [], [], [1, 0]),
+                 Spec(Total("cost"), MAX, MIN))  # fmt: skip
+    assert paid.lower[0] == np.inf
+    assert paid.policy.row(0) == 1
+
+
+def test_nature_waits_for_the_sure_way():
+    """Most of the goal at once means some of the trap: nature takes less, again and again."""
+    corners = Polytope([[0.9, 0.1, 0.0], [0.1, 0.0, 0.9]])
+    model = model_of([[([0], [1, 2, 0])], [([], [1])], [([], [2])]], [corners], [1])
+    found = solve(model, Spec(Reach("goal"), MAX, MAX))
+    assert found.lower[0] == 1.0
+    assert found.nature().of(0)[0].probabilities == pytest.approx((0.1, 0.0, 0.9))
+
+
+def test_tiny_probabilities_are_not_nothing():
+    """An outcome of 1e-13 that nature cannot avoid ends a loop in the long run."""
+    leak = Interval([1e-13, 0.0, 0.0], [1e-13, 1.0, 1.0])
+    model = model_of([[([0], [1, 0, 2])], [([], [1])], [([], [2])]], [leak], [1])
+    found = solve(model, Spec(Reach("goal"), MAX, MAX))
+    assert found.lower[0] <= 1.0 <= found.upper[0]
+    least = solve(model, Spec(Reach("goal"), MAX, MIN))
+    assert least.lower[0] <= 1e-13 <= least.upper[0]
+    assert least.upper[0] < 1e-9

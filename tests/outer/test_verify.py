@@ -5,12 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from rfmdp.cli.main import run
 from rfmdp.errors import FileError, UnsupportedError
 from rfmdp.files import load, save
 from rfmdp.inner import IntervalArithmetic
+from rfmdp.model.restrict import restrict
 from rfmdp.objective import MAX, MIN, Reach, ReachReward, Spec
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Policy, Status
+from rfmdp.reference_values import true_value
 from rfmdp.solve import solve
 from rfmdp.uncertainty.sets import LpBall
 from rfmdp.verify import verify
@@ -143,3 +146,64 @@ def test_progress_is_told():
     seen = []
     verify(solve(walk(), REACH), progress=seen.append)
     assert seen == ["lower bound", "upper bound"]
+
+
+WITNESSED = [(n, s) for n, s in SPECS if n.split(" M")[0] in ("late", "globally", "globally late")]
+
+
+@pytest.mark.parametrize(("name", "spec"), WITNESSED, ids=[name for name, _ in WITNESSED])
+def test_altered_witnesses_fail(name, spec):
+    """Where bounds rest on others, these are numbers to check as well, on either side."""
+    tried = 0
+    for seed in range(24):
+        model = tiny_model(seed)
+        found = solve(model, spec, states=np.ones(model.states, bool))
+        lower, upper = found.witness
+        for s in range(model.states):
+            raised, lowered = lower.copy(), upper.copy()
+            raised[s] += 1e-5
+            lowered[s] -= 1e-5
+            if upper[s] < 1.0 - 2e-5:
+                assert not verify(replace(found, witness=(raised, upper))).valid, (seed, s)
+                tried += 1
+            if lower[s] > 2e-5:
+                assert not verify(replace(found, witness=(lower, lowered))).valid, (seed, s)
+                tried += 1
+    assert tried > 5
+
+
+@pytest.mark.parametrize(("name", "spec"), SPECS, ids=NAMES)
+def test_worse_policies_fail(name, spec):
+    """A row exchanged for one that does not attain the guarantee is noticed."""
+    tried = 0
+    for seed in range(12):
+        model = tiny_model(seed)
+        found = solve(model, spec, states=np.ones(model.states, bool))
+        if not found.policy.stationary:
+            continue
+        for s in np.flatnonzero(np.diff(model.row_ptr) > 1):
+            rows = found.policy.rows.copy()
+            rows[0, s] = 2 * model.row_ptr[s] + 1 - rows[0, s]
+            attained = true_value(restrict(model, rows[0]), spec)
+            ours, theirs = np.minimum(found.guarantee, 1e9), np.minimum(attained, 1e9)
+            worse = spec.agent.sign * (ours - theirs) > 1e-4
+            if worse.any():
+                assert not verify(replace(found, policy=Policy(rows))).valid, (seed, s)
+                tried += 1
+    assert tried > 0 or name.split(" M")[0] not in ("reach", "until", "to target", "discounted")
+
+
+def test_altered_files_fail(tmp_path):
+    """One number changed in a saved solution: the command says so and fails, however saved."""
+    path = tmp_path / "solution.rfmdp"
+    found = solve(walk(), REACH)
+    upper = found.upper.copy()
+    upper[3] -= 1e-4
+    save(replace(found, upper=upper, lower=np.minimum(found.lower, upper)), path)
+    assert run(["verify", str(path)]) == 1
+    save(found, path)
+    assert run(["verify", str(path)]) == 0
+    damaged = bytearray(path.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    path.write_bytes(damaged)
+    assert run(["verify", str(path)]) == 1

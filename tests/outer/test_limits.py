@@ -1,0 +1,86 @@
+"""Limits end the work wherever it is, and leave bounds that hold."""
+
+import numpy as np
+import pytest
+
+from rfmdp.objective import MAX, MIN, Cumulative, Discounted, Reach, Spec, Total, Until
+from rfmdp.outer import settings
+from rfmdp.outer.settings import Limits
+from rfmdp.outer.solution import Status
+from rfmdp.solve import solve
+
+from .test_laws import COST, REACH, walk
+
+TASKS = {
+    "reach": REACH,
+    "cost": COST,
+    "total": Spec(Total("cost"), MAX, MIN),
+    "discounted": Spec(Discounted(0.99, "cost"), MIN, MAX),
+    "steps": Spec(Cumulative(60, "cost"), MAX, MIN),
+    "late": Spec(Until(np.ones(40, bool), "goal", None, 5), MAX, MIN),
+}
+
+
+class Watch:
+    """A clock that goes on by one second whenever somebody looks at it."""
+
+    def __init__(self) -> None:
+        self.now = 0
+
+    def monotonic(self) -> float:
+        """Return the seconds so far."""
+        self.now += 1
+        return float(self.now)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_work_ends_soon_after_the_time(name, monkeypatch):
+    """Whatever the phase, only a last proof or two look at the clock after the end."""
+    whole = solve(walk(size=40), TASKS[name])
+    for seconds in (1, 3, 6, 12):
+        watch = Watch()
+        monkeypatch.setattr(settings, "time", watch)
+        found = solve(walk(size=40), TASKS[name], outer=Limits(seconds=seconds))
+        assert watch.now <= seconds + 8
+        assert found.status in (Status.TIME_LIMIT, Status.CERTIFIED)
+        assert np.all(found.lower <= whole.upper)
+        assert np.all(found.upper >= whole.lower)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_interrupts_anywhere_leave_proven_bounds(name):
+    """Ctrl-C in any sweep: whatever was proven is returned, with its policy."""
+    whole = solve(walk(size=40), TASKS[name])
+    for last in range(1, 12, 2):
+
+        def stop(phase, sweeps, residual, last=last):
+            if sweeps >= last:
+                raise KeyboardInterrupt
+
+        found = solve(walk(size=40), TASKS[name], outer=Limits(progress=stop))
+        assert found.status in (Status.INTERRUPTED, Status.CERTIFIED)
+        assert np.all(found.lower <= whole.upper)
+        assert np.all(found.upper >= whole.lower)
+
+
+def test_bounds_after_a_few_sweeps_are_worth_having():
+    """A guess that has not settled is proven to the residual that it has."""
+    whole = solve(walk(size=40), COST).at_initial()
+    widths = []
+    for sweeps in (2, 4, 8):
+        found = solve(walk(size=40), COST, outer=Limits(sweeps=sweeps, precision=1e-9))
+        widths.append(found.at_initial().upper - whole.lower)
+    assert widths[-1] < 1e-3 * whole.upper
+    assert widths == sorted(widths, reverse=True)
+
+
+def test_precision_is_relative_or_absolute():
+    """A rare event is resolved relatively by default; absolutely it is closed at once."""
+    rare = Spec(Reach("goal"), MIN, MIN)
+    model = walk(size=30)
+    relative = solve(model, rare).require_certified()
+    where = int(model.initial[0])
+    assert relative.upper[where] - relative.lower[where] <= 1e-6 * relative.upper[where]
+    limits = Limits(precision=0.1, measure=settings.Measure.ABSOLUTE)
+    absolute = solve(model, rare, outer=limits).require_certified()
+    assert absolute.upper[where] - absolute.lower[where] <= 0.1
