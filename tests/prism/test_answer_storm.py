@@ -3,11 +3,14 @@
 import warnings
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from rfmdp.prism.answer import check
 from rfmdp.prism.load import parse_prism
 
 from .case_studies import ALL, CONSENSUS, DIE, HERMAN, ROBOT
+from .random_models import model_texts
 
 stormpy = pytest.importorskip("stormpy")
 
@@ -153,3 +156,41 @@ def test_weak_operators_are_complements(weak, until, tmp_path):
         (value,) = storm_values(WALK, prop, tmp_path)
         answer = our_answer(WALK, weak.format(direction))
         assert answer.value == pytest.approx(1 - value, abs=1e-6)
+
+
+ASKED = [
+    'P{}=? [ F "top" ]',
+    'P{}=? [ F<=3 "top" ]',
+    'P{}=? [ X "top" ]',
+    'P{}=? [ "low" U "top" ]',
+    'P{}=? [ "low" U<=4 "top" ]',
+    'P{}=? [ G !"top" ]',
+    'P{}=? [ F[1,2] "top" ]',
+    'P{}=? [ F "deadlock" ]',
+    'P{}=? [ F P>=0.5 [ X "top" ] ]',
+    "P{}=? [ F R>=1 [ C<=2 ] ]",
+    'R{}=? [ F "top" ]',
+    "R{}=? [ C<=4 ]",
+    "R{}=? [ I=2 ]",
+]
+
+
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much],
+)
+@given(
+    text=model_texts(kinds=("mdp", "dtmc")).filter(lambda text: "<=>" not in text),
+    asked=st.lists(st.sampled_from(ASKED), min_size=2, max_size=4, unique=True),
+    direction=st.sampled_from(["min", "max"]),
+)
+def test_random_models_have_storms_values(text, asked, direction, tmp_path):
+    """Any model, any operator: one value. Storm's parser does not know `<=>`."""
+    text = text.replace('label "top"', 'label "low" = x0=0;\nlabel "top"')
+    for template in asked:
+        prop = template.format("" if text.startswith("dtmc") else direction)
+        (value,) = storm_values(text, prop, tmp_path)
+        answer = our_answer(text, prop)
+        assert answer.certified
+        assert answer.value == pytest.approx(value, rel=2e-6, abs=2e-6)
