@@ -1,12 +1,17 @@
-"""Damaged texts: whatever is done to a model or property, the answer is a tree or a PrismError."""
+"""Damaged texts: whatever is done to them, the answer is a value or an error of ours."""
 
+import math
 import random
+import warnings
 
 import pytest
 
-from rfmdp.errors import PrismError
+from rfmdp.errors import RfmdpError
+from rfmdp.prism.answer import check
 from rfmdp.prism.check import check_model
 from rfmdp.prism.check_properties import check_property
+from rfmdp.prism.distributions import PrismWarning
+from rfmdp.prism.explore import build_model
 from rfmdp.prism.parse import parse_model
 from rfmdp.prism.parse_properties import parse_properties
 
@@ -44,6 +49,16 @@ PIECES = [
     *["P", "R", "S", "F", "G", "U", "X", "C", "I", "E", "A", "Pmax", "filter", "multi", "label"],
     *["é", "\0", "\u2028", "//", "clock", "system", "2147483647", "mod(1,0)", "0/0"],
 ]
+QUESTIONS = [
+    "Pmin=? [ F s=1 ]",
+    "Pmaxmin=? [ x=0 U<=3 b ]",
+    "P>=0.5 [ X x=1 ]",
+    "R>=1 [ C<=2 ]",
+    "Rmax=? [ F x=1 ]",
+    "filter(argmin, Pmax=? [ F s=1 ])",
+    "E [ G x<2 ]",
+    "A [ F s>1 ]",
+]
 CHECKED = check_model(parse_model(MODELS[0]))
 
 
@@ -66,28 +81,39 @@ def damaged(text, rng):
 
 
 def survive(seed):
-    """Damage one text and read it; only a PrismError may come out."""
+    """Damage one text, read it, and build and ask what is small; only our errors may come out."""
     rng = random.Random(seed)
     if rng.random() < 0.6:
         text = damaged(rng.choice(MODELS), rng)
     else:
         text = damaged(rng.choice(PROPERTIES), rng)
-    answer(lambda: check_model(parse_model(text)))
+    checked = answer(lambda: check_model(parse_model(text)))
+    if checked is not None and math.prod(v.upper - v.lower + 1 for v in checked.variables) < 10_000:
+        ask(checked, rng)
     file = answer(lambda: parse_properties(text))
     for prop in file.properties if file is not None else ():
         answer(lambda prop=prop: check_property(prop, file, CHECKED))
 
 
+def ask(checked, rng):
+    """Build a model and ask it a property."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrismWarning)
+        model = answer(lambda: build_model(checked))
+    if model is not None:
+        answer(lambda: check(model, rng.choice(QUESTIONS)))
+
+
 def answer(read):
-    """Return what is read, or None after a PrismError; everything else is a failure."""
+    """Return what is read, or None after an error of ours; everything else is a failure."""
     try:
         return read()
-    except PrismError:
+    except RfmdpError:
         return None
 
 
 def test_damaged_texts():
-    """500 damaged texts give trees or PrismErrors."""
+    """500 damaged texts give values or errors of ours."""
     for seed in range(500):
         survive(seed)
 
@@ -95,7 +121,7 @@ def test_damaged_texts():
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(10))
 def test_many_damaged_texts(block):
-    """10,000 damaged texts give trees or PrismErrors."""
+    """10,000 damaged texts give values or errors of ours."""
     for seed in range(1000 * (block + 1), 1000 * (block + 2)):
         survive(seed)
 
