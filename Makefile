@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: test test-all demo lint bench-inner bench-solve bench-learn clean
+.PHONY: test test-all demo lint bench-inner bench-solve bench-ratio bench-learn clean
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -29,6 +29,9 @@ bench-inner: $(VENV)/.ready
 
 bench-solve: $(VENV)/.ready
 	$(BIN)/python benchmarks/solve.py --json results/bench-solve.json
+
+bench-ratio: $(VENV)/.ready
+	$(BIN)/python benchmarks/solve_ratio.py --json results/bench-ratio.json
 
 bench-learn: $(VENV)/.ready
 	$(BIN)/python benchmarks/learn.py aircraft --json results/bench-learn-aircraft.json
