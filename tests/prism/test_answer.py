@@ -369,3 +369,15 @@ def test_nested_formulas_are_decided_exactly():
     answer = check(model, text, inner=IntervalArithmetic())
     assert answer.value == 1.0  # the bound is met at once; interval arithmetic has 0.2 inside
     assert check(model, 'P>=0.44 [ F "same" ]', inner=IntervalArithmetic()).value is None
+
+
+def test_very_many_steps(coin, slippery):
+    """Steps that change nothing cost nothing, and the bounds still hold."""
+    answer = check(coin, 'P=? [ F<=100000 "one" ]')
+    assert answer.certified
+    assert answer.lower <= 0.4 <= answer.upper
+    best = check(slippery, 'Pmaxmin=? [ F<=50000 "goal" ]')
+    assert best.lower <= 0.2 <= best.upper
+    rows = best.solution.policy.rows
+    assert len(rows) == 50000
+    assert (rows == rows[-1]).all()

@@ -45,15 +45,21 @@ class Backward:
     def run(self, start: FloatArray, policy: IntArray | None = None) -> None:
         """Step back from `start`, with the agent's best rows or those of a policy (steps, S)."""
         self.reached = (start, 0.0, 0)
-        for done, step in enumerate(self.problem.steps):
-            value, error, _ = self.reached
+        while self.reached[2] < len(self.problem.steps):
+            value, error, done = self.reached
             self._prepare(policy, done)
             self.operator.backup(value, self.rows)
             q = self.operator.middle(self.rows)
-            error = self.problem.discount * error + half_width(self.operator, self.rows, q)
+            width = half_width(self.operator, self.rows, q)
+            after = self._take(q, self.problem.steps[done], done)
+            error, done = self.problem.discount * error + width, done + 1
+            if policy is None and np.array_equal(after, value):
+                # more of the same steps change nothing; each adds at most `width` to the error
+                again = self._repeat(done)
+                error, done = error + again * width * (1.0 + 4.0 * UNIT), done + again
             # one assignment: an interrupt finds all three of the same step
-            self.reached = (self._take(q, step, done), error, done + 1)
-            self._tick(done + 1, error)
+            self.reached = (after, error, done)
+            self._tick(done, error)
 
     def run_side(
         self, start: FloatArray, side: float, policy: IntArray | None = None
@@ -61,8 +67,9 @@ class Backward:
         """Return the bound of a side (+1 upper) after all steps."""
         problem, operator = self.problem, self.operator
         graph = Graph(problem.model) if problem.probability else None
-        value, zero = start, start == 0.0
-        for done, step in enumerate(problem.steps):
+        value, zero, done = start, start == 0.0, 0
+        while done < len(problem.steps):
+            before, step = (value, zero), problem.steps[done]
             self._prepare(policy, done)
             operator.backup(value, self.rows)
             q = operator.forbid(operator.above if side > 0.0 else operator.below, self.rows)
@@ -70,8 +77,19 @@ class Backward:
             if graph is not None:
                 zero = self._zero(graph, zero, step)
                 value = np.where(zero, 0.0, np.clip(value, 0.0, 1.0))
-            self._tick(done + 1, 0.0)
+            done += 1
+            same = np.array_equal(value, before[0]) and np.array_equal(zero, before[1])
+            done += self._repeat(done) if policy is None and same else 0
+            self._tick(done, 0.0)
         return value
+
+    def _repeat(self, done: int) -> int:
+        """Give the next steps the rule of the last one while they are the same; return how many."""
+        steps, end = self.problem.steps, done
+        while end < len(steps) and steps[end] is steps[done - 1]:
+            end += 1
+        self.rules[len(steps) - end : len(steps) - done] = self.rules[len(steps) - done]
+        return end - done
 
     def _prepare(self, policy: IntArray | None, done: int) -> None:
         """Let the agent take all rows, or those of a policy at this step."""
