@@ -16,11 +16,11 @@ Record = dict[str, Any]
 def record(answer: Answer, model: FactoredMDP, method: str, build: float, solve: float) -> Record:
     """Return the fields that `--json` prints; unproven sides are null.
 
-    The method is the one that ran: where all are the same it is the exact one.
-
-    Infinity is no number of JSON, it is the string "Infinity".
+    The method is the one that ran: where all are the same it is the exact one. The value of an
+    undecided property is the likely one, or null. Infinity, no number of JSON, is "Infinity".
     """
-    value = list(answer.value) if isinstance(answer.value, tuple) else answer.value
+    value: Any = answer.likely if answer.value is None else answer.value
+    value = list(value) if isinstance(value, tuple) else value
     return {
         "property": answer.text,
         "method": method if method.startswith(answer.method) else answer.method,
