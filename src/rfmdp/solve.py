@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -77,14 +76,14 @@ def solve(
     validate(model).require_valid()
     asked = spec if isinstance(spec, Spec) else spec.spec()
     limits, method = outer or Limits(), inner or Exact()
-    stats, clock, started = Stats(), Clock(limits), time.perf_counter()
-    problem = pose(model, asked)
-    prepared = method.prepare(model, problem.nature)
-    operator = Operator(problem, prepared, stats)
-    stats.seconds["prepare"] = time.perf_counter() - started
+    stats, clock = Stats(), Clock(limits)
+    with stats.phase("prepare"):
+        problem = pose(model, asked)
+        prepared = method.prepare(model, problem.nature)
+        operator = Operator(problem, prepared, stats)
     guess = warm.value if isinstance(warm, Solution) else warm
-    raw = _run(problem, operator, limits, clock, where(model, states), guess)
-    stats.seconds["solve"] = time.perf_counter() - started - stats.seconds["prepare"]
+    with stats.phase("solve"):
+        raw = _run(problem, operator, limits, clock, where(model, states), guess)
     stats.rows_branched, stats.nodes = prepared.stats.branched, prepared.stats.nodes
     return _dress(problem, asked, method, raw, limits, stats)
 

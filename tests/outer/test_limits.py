@@ -84,3 +84,10 @@ def test_precision_is_relative_or_absolute():
     limits = Limits(precision=0.1, measure=settings.Measure.ABSOLUTE)
     absolute = solve(model, rare, outer=limits).require_certified()
     assert absolute.upper[where] - absolute.lower[where] <= 0.1
+
+
+def test_seconds_by_phase():
+    """Every phase counts its own time, and together they are the whole."""
+    found = solve(walk(size=40), COST)
+    assert set(found.stats.seconds) == {"prepare", "graph", "solve", "certify"}
+    assert min(found.stats.seconds.values()) > 0.0

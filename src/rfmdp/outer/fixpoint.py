@@ -17,6 +17,7 @@ from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.inner.protocol import PreparedInner
 from rfmdp.kernels import sweep as kernels
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.objective import MIN
 from rfmdp.outer.operator import Operator, rows_of
 from rfmdp.outer.problem import Problem
 from rfmdp.outer.region import Region
@@ -118,6 +119,9 @@ class Solver:
             stalled = 0 if change < 0.9 * least else stalled + 1
             least = min(least, change)
             target = max(1e-3 * change, 0.1 * residual * scale, floor)
+            if stalled == STALLED and self.problem.agent is MIN:
+                # perhaps a policy that pays little for ever; the first one ends
+                guess.choice[states] = self.region.choice[states]
             if stalled < STALLED:
                 self._follow(guess, states, target)
             elif stalled < 3 * STALLED:

@@ -22,7 +22,7 @@ from rfmdp.outer.lingering import no_groups
 from rfmdp.outer.problem import Form
 from rfmdp.types import FloatArray, IntArray
 
-SWEEPS = 20_000  # per factor
+SWEEPS = 2_000  # per factor
 
 
 class Approach:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -53,7 +55,18 @@ class Stats:
     rows: int = 0
     rows_branched: int = 0
     nodes: int = 0
-    seconds: dict[str, float] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)  # prepare, graph, solve, certify
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Add the seconds of a block to a phase, less those of phases within it."""
+        started, inner = time.perf_counter(), sum(self.seconds.values())
+        try:
+            yield
+        finally:
+            inner = sum(self.seconds.values()) - inner
+            gone = time.perf_counter() - started - inner
+            self.seconds[name] = self.seconds.get(name, 0.0) + gone
 
     @property
     def certified_without_branching(self) -> float:

@@ -48,7 +48,8 @@ def solve_unbounded(
     warm: FloatArray | None,
 ) -> Raw:
     """Solve a reachability, reward-to-target or total-reward problem."""
-    region = analyse(problem)
+    with operator.stats.phase("graph"):
+        region = analyse(problem)
     operator.stats.components = len(region.components.trivial)
     operator.stats.levels = len(region.components.level_ptr) - 1
     solver = Solver(problem, region, operator, clock)
@@ -185,7 +186,8 @@ def _certify(
     """Make the bounds better by what can be proven around the guess; tell whether all can."""
     proven = True
     for side in sides:
-        found = certifier.bound(guess.value, guess.choice, side)
+        with certifier.operator.stats.phase("certify"):
+            found = certifier.bound(guess.value, guess.choice, side)
         if found is not None:
             best.take(found, side, guess.choice)
         proven = proven and (found is not None or not certifier.proves(side))
