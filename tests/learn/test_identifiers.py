@@ -29,6 +29,7 @@ def test_published_counts(name):
     model = domain(name, instance="learning")
     ids = identify(model, Granularity.LOCAL, local=LOCAL_STATES[name])
     assert (ids.components, ids.probabilities) == PUBLISHED[name]
+    assert len(set(ids.model.marginal_names)) == len(ids.model.marginals)
 
 
 @pytest.mark.parametrize("granularity", Granularity)

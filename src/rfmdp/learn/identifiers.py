@@ -248,7 +248,10 @@ class _Slots:
             if self.classes[slot] < sizes[slot]:
                 part = self.label[self.ptr[slot] : self.ptr[slot + 1]]
                 name += f", merged to {','.join(map(str, part))}"
-            names.append(f"{name}, first in {model.row_name(int(self.row[slot]))}")
+            place = model.row_name(int(self.row[slot]))
+            if len(model.row_factors):  # a marginal may move several factors of a row
+                place += f", factor {model.factors[model.row_factors[slot]]}"
+            names.append(f"{name}, first in {place}")
         return (*names, *(f"joint, {model.row_name(int(row))}" for row in joint))
 
 
