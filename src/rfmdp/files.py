@@ -25,7 +25,6 @@ from collections.abc import Mapping
 from functools import singledispatch
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
-from uuid import uuid4
 
 import numpy as np
 
@@ -33,6 +32,7 @@ from rfmdp import __version__
 from rfmdp.errors import FileError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.types import AnyArray
+from rfmdp.writing import replacing
 
 FORMAT = "rfmdp"
 FORMAT_VERSION = 1
@@ -82,19 +82,11 @@ def save(obj: object, path: str | os.PathLike[str]) -> None:
     """
     kind, header, arrays = to_record(obj)
     place = Path(path)
-    part = place.with_name(f".{place.name}.{uuid4().hex}.part")
-    try:
-        with part.open("x+b") as file:
-            _write(file, kind, header, arrays)
-            _sign(file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, place)
-    except OSError as error:
-        raise FileError(f"{place}: cannot be written ({error.strerror}).") from error
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink()
+    with replacing(place) as part, part.open("x+b") as file:
+        _write(file, kind, header, arrays)
+        _sign(file)
+        file.flush()
+        os.fsync(file.fileno())
     _sync_directory(place.parent)
 
 

@@ -8,10 +8,10 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from rfmdp import __version__
 from rfmdp.errors import FileError
+from rfmdp.writing import replacing
 
 FINISHED = ("CERTIFIED", "GAP_OPEN")
 
@@ -113,14 +113,8 @@ def replace_file(path: Path, data: bytes) -> None:
     FileError
         If it cannot be written.
     """
-    part = path.with_name(f".{path.name}.{uuid4().hex}.part")
-    try:
+    with replacing(path) as part:
         part.write_bytes(data)
-        os.replace(part, path)
-    except OSError as error:
-        raise FileError(f"{path}: cannot be written: {error.strerror}.") from None
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _plain(fields: dict[str, Any]) -> dict[str, Any]:

@@ -7,12 +7,11 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
+from threading import Lock, Timer
 from typing import TYPE_CHECKING, Any, TextIO
-from uuid import uuid4
 
-from rfmdp.errors import FileError
+from rfmdp.writing import replacing
 
 if TYPE_CHECKING:
     from rfmdp.outer.solution import Solution
@@ -30,20 +29,8 @@ def written(path: str | os.PathLike[str]) -> Iterator[TextIO]:
     FileError
         If it cannot be written.
     """
-    place = Path(path)
-    part = place.with_name(f".{place.name}.{uuid4().hex}.part")
-    try:
-        with part.open("x", encoding="utf-8", newline="") as file:
-            yield file
-        os.replace(part, place)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise FileError(f"{place}: the file cannot be written: {reason}.") from None
-    finally:
-        with suppress(OSError):
-            part.unlink()
+    with replacing(path) as part, part.open("x", encoding="utf-8", newline="") as file:
+        yield file
 
 
 def write_policy(solution: Solution, path: str | os.PathLike[str]) -> None:
@@ -67,11 +54,20 @@ class Watch:
     def __init__(self, what: str) -> None:
         self._what, self._started, self._shown = what, time.monotonic(), 0.0
         self._bar: Any = None
+        self._lock = Lock()
         self._silent = not sys.stderr.isatty()
+        self._timer = Timer(PATIENCE, self._show, [""])  # for steps that report nothing
+        self._timer.daemon = True
+        if not self._silent:
+            self._timer.start()
 
     def building(self, states: int, transitions: int) -> None:
         """Take note of states and transitions so far."""
         self._show(f"{states:,} states, {transitions:,} transitions")
+
+    def verifying(self, what: str) -> None:
+        """Take note of the check that is made."""
+        self._show(what)
 
     def solving(self, phase: str, sweeps: int, width: float) -> None:
         """Take note of sweeps so far, and of what is left."""
@@ -79,6 +75,9 @@ class Watch:
 
     def close(self) -> None:
         """Remove the bar."""
+        if not self._silent:
+            self._timer.cancel()
+            self._timer.join()
         if self._bar is not None:
             self._bar.stop()
 
@@ -86,10 +85,11 @@ class Watch:
         now = time.monotonic()
         if self._silent or now - self._started < PATIENCE or now - self._shown < REFRESH:
             return
-        self._shown = now
-        if self._bar is None:
-            self._bar = _bar(self._what)
-        self._bar.update(self._bar.task_ids[0], detail=text)
+        with self._lock:
+            self._shown = now
+            if self._bar is None:
+                self._bar = _bar(self._what)
+            self._bar.update(self._bar.task_ids[0], detail=text)
 
 
 @contextmanager

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rfmdp.learn.run import Run
 from rfmdp.types import FloatArray
+from rfmdp.writing import replacing
 
+FORMATS = (".png", ".pdf", ".svg")
 LINES = {
     "guarantee": ("guarantee", "--"),
     "performance": ("true value", "-"),
@@ -77,5 +80,7 @@ def save_learning_curve(
     path: str | os.PathLike[str],
     truth: float | None = None,
 ) -> None:
-    """Write the learning curve to a file; its ending says the format (png, pdf, svg)."""
-    learning_curve(methods, truth=truth).figure.savefig(path, dpi=150)
+    """Write the learning curve to a file; its ending, one of `FORMATS`, says the format."""
+    figure = learning_curve(methods, truth=truth).figure
+    with replacing(path) as part:
+        figure.savefig(part, dpi=150, format=Path(path).suffix[1:])

@@ -20,6 +20,7 @@ from rfmdp.model.frontier import Deadlock
 from rfmdp.sources.text import Text
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
 from rfmdp.uncertainty.sets import SUM_TOLERANCE
+from rfmdp.writing import replacing
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 LINES = 1 << 16  # lines that are put together before they are written
@@ -198,9 +199,9 @@ def number(x: float) -> str:
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write lines to a file, many at a time."""
+    """Write lines to a file, many at a time; it is complete or untouched."""
     rest = iter(lines)
-    with path.open("w", encoding="utf-8", newline="\n") as file:
+    with replacing(path) as part, part.open("x", encoding="utf-8", newline="\n") as file:
         while block := list(islice(rest, LINES)):
             file.write("\n".join(block) + "\n")
 

@@ -1,0 +1,52 @@
+"""Files that are complete or untouched, whatever interrupts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from uuid import uuid4
+
+from rfmdp.errors import FileError
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a place beside `path` to write to; what is there takes its place at the end.
+
+    Raises
+    ------
+    FileError
+        If it cannot be written.
+    """
+    place = Path(path)
+    part = place.with_name(f".{place.name}.{uuid4().hex}.part")
+    try:
+        yield part
+        os.replace(part, place)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise FileError(f"{place}: cannot be written ({reason}).") from error
+    finally:
+        with suppress(OSError):
+            part.unlink()
+
+
+def check_writable(*paths: str | os.PathLike[str] | None) -> None:
+    """Raise before long work if files could not be written after it; None is no file.
+
+    Raises
+    ------
+    FileError
+        If a path is a folder, or its folder is missing or must not be written to.
+    """
+    for place in (Path(path) for path in paths if path is not None):
+        if place.is_dir():
+            raise FileError(f"{place}: cannot be written (it is a folder); name a file.")
+        if not place.parent.is_dir():
+            raise FileError(f"{place}: cannot be written (there is no folder {place.parent}).")
+        if not os.access(place.parent, os.W_OK):
+            raise FileError(f"{place}: cannot be written (no permission in {place.parent}).")
