@@ -131,7 +131,7 @@ PROPERTIES = [
     ('word after C', 'R=? [ C<=3 gamma=0.9 ]', 1, 12, "expected ']', found 'gamma'"),
     ('old filter order', 'P=? [ F b {min} ]', 1, 12, 'expected {states}, then at most {min} and {max}'),
     ('unknown name', 'P=? [ F y=1 ]', 1, 9, "unknown name 'y'; it must be a constant, formula or variable"),
-    ('unknown label', 'P=? [ F "two" ]', 1, 9, 'unknown label or property "two"; define it'),
+    ('unknown label', 'P=? [ F "two" ]', 1, 9, 'unknown label or property "two"; the labels are "one"'),
     ('operand not bool', 'P=? [ F x ]', 1, 9, "an operand of 'F' must be of type bool, found int"),
     ('P of a number', 'P=? [ x+1 ]', 1, 7, 'the formula inside P must be of type bool, found int'),
     ('bound out of range', 'P>=1.5 [ F b ]', 1, 4, 'the bound of P must be in the range 0..1, found 1.5'),

@@ -337,6 +337,8 @@ def _label(node: Expr, labels: Mapping[str, Expr], source: Source) -> Expr:
     if not isinstance(node, Label) or node.name in BUILT_IN_LABELS:
         return node
     if node.name not in labels:
-        reason = f'unknown label or property "{node.name}"; define it'
+        known = ", ".join(f'"{name}"' for name in sorted(labels))
+        hint = f"the labels are {known}" if known else "define it"
+        reason = f'unknown label or property "{node.name}"; {hint}'
         raise source.error(node.position, reason)
     return labels[node.name]

@@ -85,7 +85,10 @@ def check_given(
     for name in given:
         constant = by_name.get(name)
         if constant is not None and constant.value is not None:
-            reason = f"constant '{name}' has a value in the text and must not be given another"
+            reason = (
+                f"constant '{name}' has a value in the text and must not be given another; "
+                "remove that value there to leave it open"
+            )
             raise source.error(constant.position, reason)
         if constant is None and name not in also_known:
             open_names = [c.name for c in constants if c.value is None]
