@@ -85,6 +85,8 @@ def test_convert_and_solve_again(target, folder, capsys):
     [
         (["convert", "m.prism", "m.xls", "--const", "N=3"], "must end in one of .drn, .tra"),
         (["convert", "m.prism", "m.drn"], "found none for N"),
+        (["convert", "interval.prism", "no/m.drn"], "cannot be written"),
+        (["convert", "interval.prism", "no/m.rfmdp"], "cannot be written"),
         (["solve", "no.drn", "--prop", "x=1"], "no.drn"),
         (["solve", "no.rfmdp", "--prop", "x=1"], "no.rfmdp"),
         (["verify", "no.rfmdp"], "rfmdp: error: "),
@@ -96,6 +98,34 @@ def test_errors(argv, message, folder, capsys):
     error = capsys.readouterr().err
     assert message in error
     assert len(error.splitlines()) == 1
+
+
+def test_verify_says_what_was_checked(folder, capsys):
+    """One line per check, a result line; a saved result is no model."""
+    words = ["solve", "interval.prism", "--prop", 'Pmaxmin=? [ F "goal" ]', "-o", "r.rfmdp"]
+    assert run(words) == 0
+    capsys.readouterr()
+    assert run(["verify", "r.rfmdp"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "checked   lower bound by induction" in lines
+    assert lines[-1] == "Result: valid"
+    assert run(["check", "r.rfmdp"]) == 1
+    assert "must hold a model" in capsys.readouterr().err
+
+
+def test_tables_fit_a_terminal(capsys):
+    """Listings are at most 80 columns wide."""
+    for words in (["domains"], ["domains", "herman"], ["learn", "chain", "--method", "list"], []):
+        run(words)
+        assert max(len(line) for line in capsys.readouterr().out.splitlines()) <= 80
+
+
+def test_runs_as_a_module():
+    """`python -m rfmdp` is `rfmdp`."""
+    words = [sys.executable, "-m", "rfmdp", "--version"]
+    found = subprocess.run(words, capture_output=True, text=True)
+    assert found.returncode == 0
+    assert found.stdout.startswith("rfmdp ")
 
 
 @pytest.mark.parametrize("word", METHODS.split(", "))

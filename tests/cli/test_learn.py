@@ -60,12 +60,28 @@ def test_resume_goes_on(folder, capsys):
         (["--confidence", "sure"], "--confidence"),
         (["--tie", "m"], "--tie"),
         (["--tie", "nobody=0"], "no marginal 'nobody'"),
+        (["--per-decade", "0"], "--per-decade must be > 0"),
+        (["--length", "0"], "--length must be > 0"),
+        (["--jobs", "-1"], "--jobs must be > 0"),
+        (["--timeout", "0"], "--timeout must be > 0"),
+        (["--beta", "1"], "--beta must be a probability below 1"),
+        (["--p-min", "3"], "--p-min must be a probability below 1"),
+        (["--plot", "curve.txt"], "--plot must end in one of .png"),
+        (["--plot", "no/curve.png"], "cannot be written"),
+        (["-o", "no/run.rfmdp"], "cannot be written"),
     ],
 )
 def test_wrong_words_are_one_line(folder, capsys, words, complaint):
     """User errors end with code 1 and say what to try."""
     assert run(["learn", "m.prism", *REACH, "--const", "N=3", *words]) == 1
     assert complaint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("prop", ['Pmax=? [ F "top" ]', 'Pmin=? [ F "top" ]', 'P>=0.5 [ F "top" ]'])
+def test_help_from_nature_is_no_guarantee(folder, capsys, prop):
+    """What is unknown must work against the agent, or the statement would be false."""
+    assert run(["learn", "m.prism", "--prop", prop, "--const", "N=3"]) == 1
+    assert "gives no guarantee; ask with Pmaxmin" in capsys.readouterr().err
 
 
 def test_parts_and_assumptions_are_words(folder, capsys):

@@ -24,6 +24,26 @@ def start(folder, *more):
     )
 
 
+def test_ctrl_c_ends_all_processes_quietly(folder):
+    """Ctrl-C at a terminal reaches every process; one says so, in two lines, and no file is cut."""
+    code = "from rfmdp.cli.main import main; main()"
+    words = [*WORDS, "--trajectories", "100000000", "--seeds", "2", "-o", "a.rfmdp"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *words],
+        cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    while not (folder / "a-5.rfmdp").exists() and process.poll() is None:
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "--resume" in error.splitlines()[0]
+    assert error.splitlines()[1:] == [
+        "rfmdp: error: interrupted; files are as they were, or complete."
+    ]
+    assert load(folder / "a-5.rfmdp").history
+
+
 def test_a_killed_run_resumes_to_the_same_result(folder):
     """SIGKILL after the first saved evaluation; the resumed run equals an uninterrupted one."""
     file, more = folder / "a.rfmdp", ["--method", "rollout", "--trajectories"]

@@ -63,7 +63,7 @@ def test_recorded_transitions_are_learned_from(folder, capsys):
         ([*REACH, "--policy", "m.rfmdp"], "must hold a policy"),
         (['--prop=P=? [ G "top" ]'], "reaching (F, U, U<=k)"),
         ([], "one property"),
-        ([*REACH, "--trajectories", "0"], "at least 1"),
+        ([*REACH, "--trajectories", "0"], "--trajectories must be > 0"),
     ],
 )
 def test_wrong_words_are_one_line(folder, capsys, words, complaint):

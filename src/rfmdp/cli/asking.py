@@ -12,7 +12,7 @@ from rfmdp.cli.models import Stopwatch, default_properties, open_model, spoken_w
 from rfmdp.cli.output import watching, write_policy, written
 from rfmdp.cli.questions import own_constants, questions
 from rfmdp.cli.records import Record, lines, record
-from rfmdp.cli.words import Radii, experiments, inner_method
+from rfmdp.cli.words import Radii, check_positive, experiments, inner_method
 from rfmdp.errors import ModelError, RfmdpError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.frontier import Deadlock
@@ -20,6 +20,7 @@ from rfmdp.outer.settings import Limits, Measure, Progress
 from rfmdp.outer.solution import Solution
 from rfmdp.prism.answer import Answer, check
 from rfmdp.prism.property import Property
+from rfmdp.writing import check_writable
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,9 @@ class Asking:
         """Print all answers and return the exit code."""
         runs = experiments(self.const)
         inner_method(self.inner)  # a wrong word is known before the model is built
+        check_positive("--timeout", self.timeout)
         self._limits(None)
+        check_writable(self.policy, self.output)
         asked = questions(self.file, self.wanted)
         if not asked and self.file is None:
             asked = default_properties(self.model)

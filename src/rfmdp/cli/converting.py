@@ -10,6 +10,7 @@ from rfmdp.cli.models import open_model, spoken_warnings
 from rfmdp.cli.output import watching
 from rfmdp.cli.words import Radii, constants
 from rfmdp.errors import ModelError
+from rfmdp.writing import check_writable
 
 ENDINGS = (".drn", ".tra", ".rfmdp")
 
@@ -25,6 +26,7 @@ def convert(name: str, target: str, const: Sequence[str], radii: Radii) -> None:
     place = Path(target)
     if place.suffix not in ENDINGS:
         raise ModelError(f"{target}: must end in one of {', '.join(ENDINGS)}.")
+    check_writable(place)
     with spoken_warnings(), watching("building") as show:
         model = radii.apply(open_model(name, constants(const), progress=show.building))
     if place.suffix == ".rfmdp":

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import json
 import textwrap
+from itertools import zip_longest
 
 from rfmdp.domains import DOMAINS, domain_path
 from rfmdp.domains.table import find
 from rfmdp.errors import ModelError
 from rfmdp.prism.load import read_text
 
-WIDTH = 96
+WIDTH = 80
 
 
 def listing() -> str:
     """Return one line per domain and version."""
     lines = [f"{'domain':<15}{'version':<11}{'states':>9}{'transitions':>13}  about"]
     for domain in DOMAINS.values():
-        name, about = domain.name, domain.about
-        for version, found in domain.versions.items():
-            sizes = f"{found.states:>9,}{found.transitions:>13,}"
-            lines.append(f"{name:<15}{version:<11}{sizes}  {about}".rstrip())
-            name = about = ""
+        sizes = [
+            f"{version:<11}{found.states:>9,}{found.transitions:>13,}"
+            for version, found in domain.versions.items()
+        ]
+        about = textwrap.wrap(domain.about, WIDTH - 50)
+        for part in zip_longest([domain.name], sizes, about, fillvalue=""):
+            lines.append("{:<15}{:<33}  {}".format(*part).rstrip())
     lines += [
         "",
-        "`rfmdp domains NAME` describes one, `rfmdp solve NAME --radius 0.025` solves it.",
+        "`rfmdp domains NAME` describes one, `rfmdp solve NAME --radius 0.025` solves it",
+        "(textbook), `--const instance=published` and the like pick another version.",
     ]
     return "\n".join(lines)
 
@@ -52,7 +56,8 @@ def records(name: str | None) -> str:
 def describe(name: str) -> str:
     """Return all there is to say about a domain."""
     domain = find(name)
-    lines = [f"{domain.title} ({domain.name}): {domain.about}", "", f"property   {domain.prop}"]
+    lines = textwrap.wrap(f"{domain.title} ({domain.name}): {domain.about}", WIDTH)
+    lines += ["", f"property   {domain.prop}"]
     for version, found in domain.versions.items():
         lines += ["", f"{version:<11}{found.states:,} states, {found.transitions:,} transitions"]
         values = ",".join(f"{key}={_word(value)}" for key, value in found.constants.items())

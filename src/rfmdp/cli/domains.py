@@ -12,7 +12,7 @@ def command(
     text: Annotated[bool, typer.Option("--text", help="Print the PRISM text of NAME.")] = False,
     json: Annotated[bool, typer.Option("--json", help="One object per version.")] = False,
 ) -> None:
-    """List the domains that MODEL may name, with sizes; of one also constants and property."""
+    """List the domains that MODEL may name; describe one."""
     from rfmdp.cli.domain_list import describe, listing, prism_text, records
 
     if text:

@@ -8,47 +8,96 @@ import typer
 
 
 def command(
-    model: Annotated[str, typer.Argument(help="File (.prism ... .rfmdp), or a domain.")],
-    props: Annotated[str | None, typer.Argument(help="File of properties.")] = None,
-    prop: Annotated[list[str], typer.Option(help="Property: TEXT, NAME or NUMBER.")] = [],  # noqa: B006
+    model: Annotated[
+        str, typer.Argument(help="PRISM file, .tra, .drn, .rfmdp, or a name of `rfmdp domains`.")
+    ],
+    props: Annotated[
+        str | None, typer.Argument(help="File of properties in PRISM's language.")
+    ] = None,
+    prop: Annotated[
+        list[str], typer.Option(help="Property: TEXT, or NAME or NUMBER in PROPS; repeatable.")
+    ] = [],  # noqa: B006
     const: Annotated[list[str], typer.Option(help="Constants: A=1,B=0.5.")] = [],  # noqa: B006
-    method: Annotated[str, typer.Option(help="Method; `list` prints all.")] = "anytime",
-    inner: Annotated[str | None, typer.Option(help="Other inner solver.")] = None,
-    beta: Annotated[float, typer.Option(help="Probability of a wrong guarantee.")] = 1e-4,
+    method: Annotated[
+        str, typer.Option(help="Method; `rfmdp learn MODEL --method list` prints all.")
+    ] = "anytime",
+    inner: Annotated[
+        str | None,
+        typer.Option(help="How sets are composed, in place of the method's; as in `solve`."),
+    ] = None,
+    beta: Annotated[
+        float, typer.Option(help="Most probability that the guarantee is wrong.")
+    ] = 1e-4,
     trajectories: Annotated[int, typer.Option(help="Trajectories, at most.")] = 100_000,
-    length: Annotated[int | None, typer.Option(help="Steps of a trajectory.")] = None,
-    target: Annotated[float | None, typer.Option(help="Stop at this guarantee.")] = None,
-    gap: Annotated[float | None, typer.Option(help="Stop at this gap.")] = None,
+    length: Annotated[
+        int | None, typer.Option(help="Steps of a trajectory; default: of the domain, or 100.")
+    ] = None,
+    target: Annotated[
+        float | None,
+        typer.Option(help="Stop when the guarantee is at least (costs: at most) this."),
+    ] = None,
+    gap: Annotated[
+        float | None, typer.Option(help="Stop when guarantee and optimistic bound are this close.")
+    ] = None,
     timeout: Annotated[float | None, typer.Option(help="Seconds per seed.")] = None,
     seed: Annotated[int, typer.Option(help="First seed.")] = 0,
     seeds: Annotated[int, typer.Option(help="Number of seeds.")] = 1,
     jobs: Annotated[int | None, typer.Option(help="Processes; default: all cores.")] = None,
-    confidence: Annotated[str | None, typer.Option(help="Other confidence sets.")] = None,
-    explore: Annotated[
-        str | None, typer.Option(help="optimistic, uniform, greedy, gap; OTHER after a colon.")
+    confidence: Annotated[
+        str | None,
+        typer.Option(
+            help="mixture, kt, grid, kl, subsets, by-size, clopper-pearson, hoeffding, weissman."
+        ),
     ] = None,
-    schedule: Annotated[str | None, typer.Option(help="doubling, geometric[:FACTOR].")] = None,
-    granularity: Annotated[str | None, typer.Option(help="tied, effect, local, flat.")] = None,
-    tie: Annotated[list[str], typer.Option(help="NAME=NAME: marginals that are the same.")] = [],  # noqa: B006
-    support: Annotated[str | None, typer.Option(help="declared, domain, pmin:P.")] = None,
+    explore: Annotated[
+        str | None,
+        typer.Option(
+            help="optimistic[:OTHER], gap, greedy[:OTHER], uniform; OTHER: chance of any action."
+        ),
+    ] = None,
+    schedule: Annotated[
+        str | None, typer.Option(help="When to plan again: doubling, geometric[:FACTOR].")
+    ] = None,
+    granularity: Annotated[
+        str | None, typer.Option(help="What is counted together: tied, effect, local, flat.")
+    ] = None,
+    tie: Annotated[
+        list[str], typer.Option(help="NAME=NAME: marginals that are the same; repeatable.")
+    ] = [],  # noqa: B006
+    support: Annotated[
+        str | None, typer.Option(help="Possible outcomes: declared, domain, pmin:P.")
+    ] = None,
     rewards: Annotated[
-        str | None, typer.Option(help="known, fixed:LOW:HIGH, random:LOW:HIGH.")
+        str | None, typer.Option(help="Rewards: known, fixed:LOW:HIGH, random:LOW:HIGH.")
     ] = None,
     p_min: Annotated[
         float | None, typer.Option(help="Assumed least probability of declared outcomes.")
     ] = None,
-    data: Annotated[str | None, typer.Option(help="Transitions of `simulate --record`.")] = None,
-    per_decade: Annotated[int, typer.Option(help="Evaluations per decade.")] = 8,
-    json: Annotated[bool, typer.Option("--json", help="One object per seed.")] = False,
-    plot: Annotated[str | None, typer.Option(help="File for the learning curve.")] = None,
-    output: Annotated[
-        str | None, typer.Option("-o", "--output", help="Run file; of several seeds NAME-SEED.")
+    data: Annotated[
+        str | None,
+        typer.Option(help="Learn from a file of `simulate --record` instead of sampling."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the run file.")] = False,
+    per_decade: Annotated[int, typer.Option(help="Evaluations per decade of trajectories.")] = 8,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object per seed, a line each.")
+    ] = False,
+    plot: Annotated[
+        str | None, typer.Option(help="File for the learning curve: .png, .pdf, .svg.")
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "-o", "--output", help="Run file, saved at every evaluation; several seeds: NAME-SEED."
+        ),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run file; same words as before.")
+    ] = False,
 ) -> None:
-    """Learn a policy and a guarantee for it by sampling a model with hidden probabilities.
+    """Learn a policy with a guarantee, by sampling a hidden model.
 
-    A domain's learning instance is used unless constants are given. Exit code 0: done.
+    The probabilities of the model are hidden and only sampled. A domain's learning instance is used
+    unless constants are given. Exit code 0: done. docs/learning.md explains all words.
     """
     from rfmdp.cli.learning import Learning
 

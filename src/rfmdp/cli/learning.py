@@ -5,20 +5,25 @@ from __future__ import annotations
 import json
 import math
 import os
+import signal
 import sys
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any
 
 from rfmdp.cli import learning_words as words
+from rfmdp.cli.main import complain
 from rfmdp.cli.models import default_properties, is_domain, open_model, spoken_warnings
 from rfmdp.cli.questions import own_constants, questions
 from rfmdp.cli.records import shown
-from rfmdp.cli.words import constants, inner_method
-from rfmdp.errors import ModelError
+from rfmdp.cli.words import check_positive, constants, inner_method
+from rfmdp.errors import ModelError, SolverError
 from rfmdp.files import load
 from rfmdp.learn.domains import LENGTHS, LOCAL_STATES
 from rfmdp.learn.identifiers import LocalStates
@@ -28,6 +33,8 @@ from rfmdp.learn.recorded import KIND as TRANSITIONS
 from rfmdp.learn.run import Point, Run
 from rfmdp.learn.schedule import LogSpaced
 from rfmdp.learn.stop import StopWhen
+from rfmdp.report.learning_plot import FORMATS, save_learning_curve
+from rfmdp.writing import check_writable
 
 LENGTH = 100
 
@@ -69,23 +76,45 @@ class Learning:
     def run(self) -> int:
         """Learn with every seed, print the results and return the exit code."""
         if self.method == "list":
-            print("\n".join(f"{name:20} {m.about}" for name, m in METHODS.items()))
+            print("\n".join(_method_lines()))
             return 0
-        self.parts()  # a wrong word is known before the model is built
-        if self.seeds < 1:
-            raise ModelError(f"--seeds must be at least 1, got {self.seeds}.")
+        self._check()
+        try:
+            runs = self._all()
+        except KeyboardInterrupt:
+            if self.output is not None:
+                complain("the same words with --resume go on at the last evaluation.", kind="note")
+            raise
+        for number, run in enumerate(runs):
+            self._print(run, self.seed + number)
+        if self.plot is not None:
+            save_learning_curve({self.method: runs}, self.plot)
+        return 0
+
+    def _check(self) -> None:
+        """Refuse wrong words before the model is built."""
+        self.parts()
+        for option, value in self._numbers():
+            check_positive(option, value)
+        for option, chance in (("--beta", self.beta), ("--p-min", self.p_min)):
+            if chance is not None and not 0.0 <= chance < 1.0:
+                raise ModelError(f"{option} must be a probability below 1, got {chance}.")
         if self.resume and self.output is None:
             raise ModelError("--resume needs the run file: give it with -o FILE.")
         if self.data is not None and self.seeds > 1:
             raise ModelError("--data is read once; leave out --seeds.")
-        runs = self._all()
-        for number, run in enumerate(runs):
-            self._print(run, self.seed + number)
-        if self.plot is not None:
-            from rfmdp.report.learning_plot import save_learning_curve
+        check_writable(self.output, self.plot)
+        if self.plot is not None and Path(self.plot).suffix not in FORMATS:
+            raise ModelError(f"--plot must end in one of {', '.join(FORMATS)}; got '{self.plot}'.")
 
-            save_learning_curve({self.method: runs}, self.plot)
-        return 0
+    def _numbers(self) -> Iterator[tuple[str, float | None]]:
+        yield "--trajectories", self.trajectories
+        yield "--length", self.length
+        yield "--timeout", self.timeout
+        yield "--seeds", self.seeds
+        yield "--jobs", self.jobs
+        yield "--per-decade", self.per_decade
+        yield "--beta", self.beta
 
     def parts(self) -> dict[str, Any]:
         """Return the parts of the method and the assumptions that words name."""
@@ -108,7 +137,19 @@ class Learning:
             return [learn_one(tasks[0])]
         jobs = min(self.jobs or os.cpu_count() or 1, self.seeds)
         with ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_one_thread) as pool:
-            return list(pool.map(learn_one, tasks))
+            with _deaf():
+                runs = pool.map(learn_one, tasks)
+            try:
+                return list(runs)
+            except KeyboardInterrupt:
+                for child in active_children():
+                    child.terminate()
+                raise
+            except BrokenProcessPool:
+                raise SolverError(
+                    "A process of learning was ended from outside, perhaps for lack of memory; try "
+                    "a smaller --jobs."
+                ) from None
 
     def _file(self, number: int) -> str | None:
         if self.output is None or self.seeds == 1:
@@ -124,11 +165,32 @@ class Learning:
         print(f"{'trajectories':>12} {'guarantee':>11} {'true value':>11} {'bound':>11} replans")
         for p in run.history:
             print(
-                f"{p.trajectories:12d} {p.guarantee:11.6g} {p.performance:11.6g} "
+                f"{p.trajectories:12d} {p.guarantee:11.6g} {_known(p.performance):>11} "
                 f"{p.optimistic:11.6g} {p.replans:7d}"
             )
         print(run.statement())
         print(f"Result: {run.guarantee}")
+
+
+def _known(value: float) -> str:
+    return "unknown" if math.isnan(value) else f"{value:.6g}"
+
+
+def _method_lines() -> Iterator[str]:
+    for name, method in METHODS.items():
+        head, *rest = textwrap.wrap(method.about, 59)
+        yield f"{name:<20} {head}"
+        yield from (f"{'':<20} {line}" for line in rest)
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Start processes that leave Ctrl-C to this one, which ends them."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _one_thread() -> None:
@@ -149,9 +211,15 @@ def learn_one(task: Learning) -> Run:
         given = {"instance": "learning"}
     with spoken_warnings():
         model = open_model(task.model, given, own_constants(asked))
+    spec = asked[0].spec()
+    if not spec.robust:
+        raise ModelError(
+            f"'{asked[0].text}' lets what is unknown help the agent, so it gives no guarantee; "
+            "ask with Pmaxmin, Pminmax, Rmaxmin or Rminmax."
+        )
     return learn(
         model,
-        asked[0].spec(),
+        spec,
         **task.parts(),
         data=None if task.data is None else load(task.data, TRANSITIONS),
         beta=task.beta,

@@ -95,6 +95,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         leave_pipe()
         return BROKEN_PIPE
+    except OSError as error:
+        complain(f"{error.filename or 'a file'}: {error.strerror or error}; check the disk.")
     except MemoryError:
         complain("the machine's memory is used up; try a smaller model.")
     return USER_ERROR

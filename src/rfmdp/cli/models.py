@@ -85,6 +85,8 @@ def default_properties(model: str) -> list[Property]:
     from rfmdp.prism.property import parse_properties
 
     if not is_domain(model):
+        if not Path(model).exists():
+            raise FileError(f"{model}: there is no such file.")
         raise ModelError(
             "A property is needed: give a file of properties after the model, or --prop "
             "'Pmaxmin=? [ F \"goal\" ]'."
@@ -100,7 +102,10 @@ def _open_built(path: Path) -> FactoredMDP:
 
         found = load(path)
         if not isinstance(found, FactoredMDP):
-            raise FileError(f"{path}: must hold a model, found a {type(found).__name__}.")
+            raise FileError(
+                f"{path}: must hold a model, as `rfmdp convert` writes it; found a "
+                f"{type(found).__name__.lower()}."
+            )
         return found
     from rfmdp import sources
 

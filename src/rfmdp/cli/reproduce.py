@@ -19,11 +19,15 @@ def command(
             help="Methods: exact,interval,vertices,mccormick,mccormick-simplex,mccormick-printed."
         ),
     ] = "",
-    quick: Annotated[bool, typer.Option("--quick", help="Radius 0.025, fast methods.")] = False,
-    timeout: Annotated[float, typer.Option(help="Seconds per run.")] = 900.0,
-    output: Annotated[str, typer.Option("-o", "--output", help="Folder.")] = "reproduced",
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Radius 0.025 and fast methods only.")
+    ] = False,
+    timeout: Annotated[float, typer.Option(help="Seconds per run, at most.")] = 900.0,
+    output: Annotated[
+        str, typer.Option("-o", "--output", help="Folder to write to.")
+    ] = "reproduced",
 ) -> None:
-    """Solve the published table again and compare, with certified values.
+    """Solve the published table again and compare.
 
     Writes one record per run, and CSV, Markdown, HTML and a figure. Started again on the same
     folder it goes on where it was. Exit code 2 if a printed value differs without explanation.

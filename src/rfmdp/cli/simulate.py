@@ -8,9 +8,15 @@ import typer
 
 
 def command(
-    model: Annotated[str, typer.Argument(help="File (.prism ... .rfmdp), or a domain.")],
-    props: Annotated[str | None, typer.Argument(help="File of properties.")] = None,
-    prop: Annotated[list[str], typer.Option(help="Property: TEXT, NAME or NUMBER.")] = [],  # noqa: B006
+    model: Annotated[
+        str, typer.Argument(help="PRISM file, .tra, .drn, .rfmdp, or a name of `rfmdp domains`.")
+    ],
+    props: Annotated[
+        str | None, typer.Argument(help="File of properties in PRISM's language.")
+    ] = None,
+    prop: Annotated[
+        list[str], typer.Option(help="Property: TEXT, or NAME or NUMBER in PROPS; repeatable.")
+    ] = [],  # noqa: B006
     const: Annotated[list[str], typer.Option(help="Constants: A=1,B=0.5.")] = [],  # noqa: B006
     policy: Annotated[
         str, typer.Option(help="uniform, optimal, or a file of `solve -o` or `learn -o`.")
@@ -18,8 +24,8 @@ def command(
     trajectories: Annotated[int, typer.Option(help="Number of trajectories.")] = 10_000,
     length: Annotated[int, typer.Option(help="Steps of a trajectory, at most.")] = 100,
     seed: Annotated[int, typer.Option(help="Fixes all randomness.")] = 0,
-    threads: Annotated[int | None, typer.Option(help="Default: all cores.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="One object.")] = False,
+    threads: Annotated[int | None, typer.Option(help="Threads; default: all cores.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     record: Annotated[
         str | None, typer.Option(help="File for all transitions, for `learn --data`.")
     ] = None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +12,9 @@ import numpy as np
 
 from rfmdp import __version__
 from rfmdp.cli.models import default_properties, is_domain, open_model, spoken_warnings
+from rfmdp.cli.output import watching
 from rfmdp.cli.questions import own_constants, questions
-from rfmdp.cli.words import constants
+from rfmdp.cli.words import check_positive, constants
 from rfmdp.errors import FileError, ModelError
 from rfmdp.files import load, save
 from rfmdp.learn.intervals import clopper_pearson
@@ -21,6 +23,7 @@ from rfmdp.learn.simulate import Simulation, simulate
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Spec
 from rfmdp.outer.solution import Policy, Solution
+from rfmdp.writing import check_writable
 
 ERROR = 0.05  # of the printed intervals
 
@@ -43,22 +46,28 @@ class Simulating:
 
     def run(self) -> int:
         """Simulate, print and return the exit code."""
+        for option, value in self._counts():
+            check_positive(option, value)
+        check_writable(self.record)
         asked = questions(self.file, self.wanted)
         if not asked and is_domain(self.model):
             asked = default_properties(self.model)
         if len(asked) != 1:
             raise ModelError(f"Simulation is for one property, found {len(asked)}; use --prop.")
-        with spoken_warnings():
-            model = open_model(self.model, constants(self.const), own_constants(asked))
+        with spoken_warnings(), watching("building") as show:
+            model = open_model(
+                self.model, constants(self.const), own_constants(asked), show.building
+            )
         spec = asked[0].spec()
         measured = measure(model, spec)
         policy = chosen_policy(self.policy, model, spec)
         length = self.length if measured.steps is None else measured.steps
-        found = simulate(
-            model, policy, length, self.trajectories, self.seed, reward=measured.reward,
-            discount=measured.discount, stop=measured.stop,
-            threads=self.threads or os.cpu_count() or 1,
-        )  # fmt: skip
+        with watching("simulating"):
+            found = simulate(
+                model, policy, length, self.trajectories, self.seed, reward=measured.reward,
+                discount=measured.discount, stop=measured.stop,
+                threads=self.threads or os.cpu_count() or 1,
+            )  # fmt: skip
         report = {"property": asked[0].text, "policy": self.policy, **self._report(found, measured)}
         if self.record is not None:
             from rfmdp.learn.recorded import record
@@ -68,6 +77,11 @@ class Simulating:
             report["record"] = self.record
         print(json.dumps(report) if self.json else "\n".join(_lines(report)))
         return 0
+
+    def _counts(self) -> Iterator[tuple[str, int | None]]:
+        yield "--trajectories", self.trajectories
+        yield "--length", self.length
+        yield "--threads", self.threads
 
     def _report(self, found: Simulation, measured: Measured) -> dict[str, Any]:
         """Return the numbers."""

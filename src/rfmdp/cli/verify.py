@@ -10,15 +10,18 @@ import typer
 def command(
     result: Annotated[str, typer.Argument(help="File that `rfmdp solve -o` wrote.")],
 ) -> None:
-    """Check bounds, policy and witness of a saved result again."""
-    from importlib import import_module
+    """Check bounds, policy and witness of a saved result again.
 
-    from rfmdp.errors import UnsupportedError
+    Exit code 0: all checks hold, 1: one does not, or the file cannot be checked.
+    """
+    from rfmdp.cli.output import watching
+    from rfmdp.verify import verify
 
-    try:
-        verify = import_module("rfmdp.verify").verify
-    except ModuleNotFoundError:
-        raise UnsupportedError("This version of rfmdp has no verifier.") from None
-    report = verify(result)
-    print(report)
-    raise typer.Exit(0 if getattr(report, "valid", report) else 1)
+    with watching("verifying") as show:
+        verdict = verify(result, show.verifying)
+    for check in verdict.checked:
+        print(f"checked   {check}")
+    for failure in verdict.failed:
+        print(f"FAILED    {failure}")
+    print(f"Result: {'valid' if verdict.valid else 'INVALID'}")
+    raise typer.Exit(0 if verdict.valid else 1)

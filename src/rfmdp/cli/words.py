@@ -57,7 +57,10 @@ def constants(texts: Iterable[str]) -> dict[str, str]:
             name, sign, value = (piece.strip() for piece in part.partition("="))
             if not sign or not re.fullmatch(r"[A-Za-z_]\w*", name) or not value:
                 raise ModelError(f"--const must be NAME=VALUE,NAME=VALUE,...; got '{part}'.")
-            found[name] = value
+            if found.setdefault(name, value) != value:
+                raise ModelError(
+                    f"--const {name}: must have one value, got {found[name]} and {value}."
+                )
     return found
 
 
@@ -165,6 +168,12 @@ class Radii:
                     f"--radius-of {name}: must be a module or action of the model; it has: {known}."
                 )
         return modules, actions
+
+
+def check_positive(option: str, value: float | None) -> None:
+    """Raise if the number of an option is given and not above zero."""
+    if value is not None and not value > 0:
+        raise ModelError(f"{option} must be > 0, got {value}.")
 
 
 def _number(text: str) -> float | None:
