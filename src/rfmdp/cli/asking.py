@@ -114,7 +114,6 @@ class Asking:
                     outer=self._limits(show.solving),
                     constants=given,
                 )
-            self._save(answer)
         except RfmdpError as error:
             if not self.json:
                 print(f"\nproperty  {prop.text}\nError: {str(error).partition(chr(10))[0]}")
@@ -124,11 +123,20 @@ class Asking:
         found = record(answer, model, self.inner, build, watch.seconds)
         if not self.json:
             print("\n" + "\n".join(lines(answer, self.inner, watch.seconds)))
-        return found, CERTIFIED if answer.certified else NOT_CERTIFIED
+        return found, self._saved(answer)
 
     def _tell(self, found: Record) -> None:
         if self.json:
             print(json.dumps(found), flush=True)
+
+    def _saved(self, answer: Answer) -> int:
+        """Write the files and return the exit code; if that fails, the answer was printed."""
+        try:
+            self._save(answer)
+        except RfmdpError as error:
+            complain(str(error))
+            return USER_ERROR
+        return CERTIFIED if answer.certified else NOT_CERTIFIED
 
     def _save(self, answer: Answer) -> None:
         if self.policy is not None:

@@ -86,6 +86,12 @@ class FactoredMDP:
         ):
             object.__setattr__(self, name, frozen(getattr(self, name)))
 
+    def __repr__(self) -> str:
+        return (
+            f"FactoredMDP({self.states:,} states, {self.rows:,} rows, "
+            f"{self.transitions:,} transitions, {len(self.marginals):,} marginals)"
+        )
+
     @staticmethod
     def from_arrays(
         row_ptr: ArrayLike,
