@@ -25,6 +25,14 @@ def test_mean_of_the_optimal_policy_is_its_value(folder, capsys):
     assert found["steps_per_second"] > 0
 
 
+def test_cut_off_trajectories_are_told(folder, capsys):
+    """A note says that a mean over too short trajectories is not the property's value."""
+    assert run(["simulate", *MODEL, *COST, "--trajectories", "100", "--length", "1"]) == 0
+    assert "were cut off after 1 steps" in capsys.readouterr().err
+    assert run(["simulate", *MODEL, *COST, "--trajectories", "100", "--length", "10000"]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_policies_come_from_files(folder, capsys):
     """Solutions and learning runs hold policies; step bounds set the length."""
     run(["solve", *MODEL, *REACH, "-o", "s.rfmdp"])

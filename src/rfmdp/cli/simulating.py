@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rfmdp import __version__
+from rfmdp.cli.main import complain
 from rfmdp.cli.models import default_properties, is_domain, open_model, spoken_warnings
 from rfmdp.cli.output import watching
 from rfmdp.cli.questions import own_constants, questions
@@ -69,6 +70,12 @@ class Simulating:
                 threads=self.threads or os.cpu_count() or 1,
             )  # fmt: skip
         report = {"property": asked[0].text, "policy": self.policy, **self._report(found, measured)}
+        if measured.steps is None and measured.stop is not None and report["ended"] < 1.0:
+            complain(
+                f"{100 * (1 - report['ended']):.4g} % of the trajectories were cut off after "
+                f"{length} steps; what would have followed is not counted. Try a larger --length.",
+                kind="note",
+            )
         if self.record is not None:
             from rfmdp.learn.recorded import record
 
