@@ -81,7 +81,7 @@ def test_wrong_words_are_one_line(folder, capsys, words, complaint):
 def test_help_from_nature_is_no_guarantee(folder, capsys, prop):
     """What is unknown must work against the agent, or the statement would be false."""
     assert run(["learn", "m.prism", "--prop", prop, "--const", "N=3"]) == 1
-    assert "gives no guarantee; ask with Pmaxmin" in capsys.readouterr().err
+    assert "nothing would be guaranteed; ask with Pmaxmin" in capsys.readouterr().err
 
 
 def test_parts_and_assumptions_are_words(folder, capsys):

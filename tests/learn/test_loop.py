@@ -32,6 +32,7 @@ from rfmdp.learn.stop import StopWhen
 from rfmdp.learn.store import SetStore
 from rfmdp.model.arrays import Rewards
 from rfmdp.objective import Cumulative, Discounted, Globally, Spec, Until
+from rfmdp.prism.property import parse_property
 from rfmdp.solve import solve
 from rfmdp.uncertainty.membership import contains
 
@@ -54,6 +55,14 @@ def optimum(model, spec=REACH):
 
 def quick(model, method=ANYTIME, stop=FEW, **more):
     return learn(model, REACH, method, **{"length": 3, "points": POINTS, "stop": stop, **more})
+
+
+def test_goals_may_be_properties_but_nature_must_oppose():
+    """A property is as good as its specification; where nature helps nothing is guaranteed."""
+    found = learn(two_arms(0.3, 0.6), parse_property('Pmaxmin=? [ F "goal" ]'), length=3, stop=FEW)
+    assert found.guarantee == learn(two_arms(0.3, 0.6), REACH, length=3, stop=FEW).guarantee
+    with pytest.raises(ModelError, match="must oppose"):
+        learn(two_arms(0.3, 0.6), parse_property('Pmax=? [ F "goal" ]'), length=3, stop=FEW)
 
 
 @pytest.mark.parametrize("seed", range(200))

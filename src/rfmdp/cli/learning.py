@@ -211,15 +211,9 @@ def learn_one(task: Learning) -> Run:
         given = {"instance": "learning"}
     with spoken_warnings():
         model = open_model(task.model, given, own_constants(asked))
-    spec = asked[0].spec()
-    if not spec.robust:
-        raise ModelError(
-            f"'{asked[0].text}' lets what is unknown help the agent, so it gives no guarantee; "
-            "ask with Pmaxmin, Pminmax, Rmaxmin or Rminmax."
-        )
     return learn(
         model,
-        spec,
+        asked[0],
         **task.parts(),
         data=None if task.data is None else load(task.data, TRANSITIONS),
         beta=task.beta,

@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Annotated, Any, cast
 
 import typer
@@ -29,7 +28,6 @@ COMMANDS = {
     "simulate": "rfmdp.cli.simulate",
     "verify": "rfmdp.cli.verify",
     "convert": "rfmdp.cli.convert",
-    "report": "rfmdp.cli.report",
 }
 CERTIFIED, USER_ERROR, NOT_CERTIFIED, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
 
@@ -41,13 +39,13 @@ class Commands(TyperGroup):
     """The table of commands, imported when they are asked for."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the commands whose module exists."""
-        return [name for name, module in COMMANDS.items() if find_spec(module) is not None]
+        """Return the commands in their order."""
+        return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import a command."""
         module = COMMANDS.get(cmd_name)
-        if module is None or find_spec(module) is None:
+        if module is None:
             return None
         single = typer.Typer(add_completion=False, rich_markup_mode=None)
         single.command(cmd_name)(import_module(module).command)

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.files import load
@@ -36,10 +37,13 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Spec
 from rfmdp.outer.settings import Limits
 
+if TYPE_CHECKING:
+    from rfmdp.prism.property import Property
+
 
 def learn(
     model: FactoredMDP,
-    spec: Spec,
+    spec: Spec | Property,
     method: Method = ANYTIME,
     *,
     confidence: ConfidenceSet | None = None,
@@ -100,6 +104,8 @@ def learn(
 
     Raises
     ------
+    ModelError
+        If the goal lets nature help the agent: then nothing would be guaranteed.
     AssumptionAlarm
         If the samples contradict an assumption of the guarantee.
 
@@ -119,8 +125,14 @@ def learn(
         "schedule": schedule, "granularity": granularity, "inner": inner,
     }  # fmt: skip
     chosen = replace(method, **{k: v for k, v in parts.items() if v is not None})  # type: ignore[arg-type]
+    asked = spec if isinstance(spec, Spec) else spec.spec()
+    if not asked.robust:
+        raise ModelError(
+            "learn: what is unknown must oppose the agent, here it helps, so nothing would be "
+            "guaranteed; ask with Pmaxmin, Pminmax, Rmaxmin or Rminmax."
+        )
     setup = Setup(
-        spec, chosen, beta, stop or StopWhen(), points or LogSpaced(), length, seed,
+        asked, chosen, beta, stop or StopWhen(), points or LogSpaced(), length, seed,
         outer or Limits(), p_min or 0.0, support or DeclaredSupport(), rewards, data, len(ties),
     )  # fmt: skip
     if length < 1:
