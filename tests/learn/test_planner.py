@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rfmdp.learn.confidence import ClopperPearson
+from rfmdp.learn.confidence import ClopperPearson, Weissman
 from rfmdp.learn.identifiers import identify
 from rfmdp.learn.planner import Planner
 from rfmdp.learn.store import SetStore
@@ -23,17 +23,18 @@ def updates(store, rng, rounds=12):
         yield
 
 
+@pytest.mark.parametrize("confidence", [ClopperPearson(), Weissman()], ids=lambda c: c.label)
 @pytest.mark.parametrize("nature", [MIN, MAX])
 @pytest.mark.parametrize(
     ("model", "spec"),
     [(distinct_factored(2), REACH), (loop_to_goal(0.3), COST)],
     ids=["dag", "loop"],
 )
-def test_incremental_plans_are_full_plans(model, spec, nature):
+def test_incremental_plans_are_full_plans(model, spec, nature, confidence):
     """After every update the kept planner agrees with a fresh one, value by value."""
     structure = identify(model).model
     sets = structure.marginals
-    store = SetStore(ClopperPearson(), sets.outcome_ptr, np.full(len(sets), 0.01), nested=False)
+    store = SetStore(confidence, sets.outcome_ptr, np.full(len(sets), 0.01), nested=False)
     kept = Planner(structure, spec)
     for _ in updates(store, np.random.default_rng(1)):
         value, rows = kept.plan(store, nature)

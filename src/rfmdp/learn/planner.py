@@ -116,10 +116,12 @@ class Planner:
             self._bound.sets = _packed(sets)
             return None
         stale, kept = sets.changes(), self._kept
-        if kept is None or kept.store is not sets or kept.nature is not nature or not sets.boxes:
+        if kept is None or kept.store is not sets or kept.nature is not nature:
             kept = Kept(sets, nature, _packed(sets.marginals()), self.model)
-        elif len(stale):
+        elif len(stale) and sets.boxes:
             _repack(kept.packed, sets, stale)
+        elif len(stale):
+            kept.packed = _packed(sets.marginals())
         kept.changed[stale] = True
         self._kept, self._bound.sets = kept, kept.packed
         return kept
