@@ -1,11 +1,15 @@
 """The verifier passes genuine results of all objectives and refuses altered ones."""
 
+import itertools
+import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from rfmdp.cli.main import run
+from rfmdp.domains import domain, domain_spec
 from rfmdp.errors import FileError, UnsupportedError
 from rfmdp.files import load, save
 from rfmdp.inner import IntervalArithmetic
@@ -16,7 +20,9 @@ from rfmdp.outer.solution import Policy, Status
 from rfmdp.reference_values import true_value
 from rfmdp.solve import solve
 from rfmdp.uncertainty.sets import LpBall
+from rfmdp.uncertainty.vertices import supported_vertices
 from rfmdp.verify import verify
+from rfmdp.verify_game import Game
 
 from .random_specs import specs, tiny_model
 from .test_laws import COST, REACH, walk
@@ -207,3 +213,91 @@ def test_altered_files_fail(tmp_path):
     damaged[len(damaged) // 2] ^= 1
     path.write_bytes(damaged)
     assert run(["verify", str(path)]) == 1
+
+
+def exact_gains(game, row, bound, discount):
+    """Return (support, gain) of every product of vertices of a row, in fractions."""
+    model = game.model
+    ids = model.row_marginals[model.marginal_ptr[row] : model.marginal_ptr[row + 1]]
+    first, last = model.successor_ptr[row : row + 2]
+    here = Fraction(game.reward[row]) - Fraction(bound[game.row_state[row]])
+    steps = [here + Fraction(discount) * Fraction(x) for x in bound[model.successors[first:last]]]
+    for chosen in itertools.product(*(supported_vertices(model.marginals[j]) for j in ids)):
+        each = itertools.product(*chosen)
+        p = [math.prod(map(Fraction, own), start=Fraction(1)) for own in each]
+        support = tuple(x > 0 for x in p)
+        yield support, sum(x * step for x, step in zip(p, steps, strict=True))
+
+
+@pytest.mark.parametrize("batch", [1, 1 << 20])
+@pytest.mark.parametrize("discount", [1.0, 0.9])
+def test_signs_are_those_of_fractions(batch, discount, monkeypatch):
+    """Of all products with the same support the best or the worst counts, ties included."""
+    monkeypatch.setattr("rfmdp.verify_game.BATCH", batch)
+    seen = {-1: 0, 0: 0, 1: 0}
+    for seed in range(12):
+        model, rng = tiny_model(seed), np.random.default_rng(seed)
+        close = 0.7 + rng.integers(0, 3, model.states) * 2.0**-53 * rng.integers(1, 3)
+        for bound in (rng.random(model.states), rng.integers(0, 2, model.states) * 0.5, close):
+            for nature, side in itertools.product((-1, 1), (-1, 1)):
+                game = Game(model, 1, nature)
+                game.reward = rng.integers(0, 2, model.rows) * 0.5
+                asked = rng.random(model.rows) < 0.8
+                signs = game.signs(bound, side, discount, asked)
+                pick = max if nature == -side else min
+                for block, found in zip(game.blocks, signs, strict=True):
+                    for place in np.flatnonzero(asked[block.rows]):
+                        gains = {}
+                        for support, gain in exact_gains(game, block.rows[place], bound, discount):
+                            gains.setdefault(support, []).append(-side * gain)
+                        wanted = [pick(own) for own in gains.values()]
+                        wanted = sorted((x > 0) - (x < 0) for x in wanted)
+                        assert sorted(found[:, place].tolist()) == wanted, (seed, nature, side)
+                        for sign in wanted:
+                            seen[sign] += 1
+    assert min(seen.values()) > 50
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n.startswith(("discounted", "reach"))])
+def test_infinite_bounds_prove_nothing(name):
+    """Minus infinity below is no step to more than the value, and plus infinity no lower bound."""
+    for seed in range(12):
+        model = tiny_model(seed)
+        found = solve(model, dict(SPECS)[name], states=np.ones(model.states, bool))
+        for s in range(model.states):
+            lower = np.full(model.states, -np.inf)
+            lower[s] = found.upper[s] + 1.0
+            assert not verify(replace(found, lower=lower, upper=found.upper + 2.0)).valid, (seed, s)
+        for same in (np.full(model.states, np.inf), np.full(model.states, -np.inf)):
+            assert not verify(replace(found, lower=same, upper=same)).valid, seed
+
+
+def test_too_many_products_are_refused(monkeypatch):
+    """The message says how many there are and how many may be."""
+    found = solve(walk(), REACH)
+    monkeypatch.setattr("rfmdp.verify_game.PRODUCTS", 1)
+    with pytest.raises(UnsupportedError, match="products of vertices, at most 1 are"):
+        verify(found)
+
+
+def alter_one(found):
+    """Yield the solution with a bound moved past the value at a state that is not settled."""
+    s = int(np.argmax((found.value > 0.1) & (found.value < 0.9)))
+    for lower, upper in ((found.upper[s] + 1e-6, 1.0), (0.0, found.lower[s] - 1e-6)):
+        new = found.lower.copy(), found.upper.copy()
+        new[0][s], new[1][s] = lower, upper
+        yield replace(found, lower=new[0], upper=new[1])
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [{"maxX": 8, "maxY": 5, "height": 2}, pytest.param({}, marks=pytest.mark.slow)],
+    ids=str,
+)
+def test_aircraft(sizes):
+    """Rows with hundreds of thousands of products pass, and an altered bound is noticed."""
+    model = domain("aircraft", **sizes).with_radius(0.025)
+    found = solve(model, domain_spec("aircraft"))
+    assert verify(found).valid
+    for altered in alter_one(found):
+        assert "bound by induction: does not hold" in str(verify(altered))

@@ -12,8 +12,8 @@ def command(
 ) -> None:
     """Check bounds, policy and witness of a saved result again.
 
-    Every product of vertices of the sets is looked at; models with too many of them in a row are
-    refused. Exit code 0: all checks hold, 1: one does not, or the file cannot be checked.
+    Every product of vertices of the sets is looked at; models with more than 2^24 of them in a row
+    are refused. Exit code 0: all checks hold, 1: one does not, or the file cannot be checked.
     """
     from rfmdp.cli.output import watching
     from rfmdp.verify import verify
