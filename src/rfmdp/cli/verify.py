@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
@@ -15,6 +16,8 @@ def command(
     Every product of vertices of the sets is looked at; models with more than 2^24 of them in a row
     are refused. Exit code 0: all checks hold, 1: one does not, or the file cannot be checked.
     """
+    # before NumPy is there: the products are many and small, threads only wait for each other
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from rfmdp.cli.output import watching
     from rfmdp.verify import verify
 
