@@ -44,6 +44,8 @@ def solve_part(console):
     spec = domain_spec("aircraft")
     inners = [Exact(), Sequential(), IntervalArithmetic()]
     rows = []
+    console.print("compiling kernels (once; half a minute or so) ...")
+    compare(nominal.with_radius(RADII[0]), spec, inners)
     for radius in RADII:
         console.print(f"solving with radius {radius:g} ...")
         for record in compare(nominal.with_radius(radius), spec, inners):
