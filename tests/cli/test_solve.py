@@ -297,3 +297,15 @@ def test_interruptions(kind, folder, monkeypatch, capfd):
     assert code == (130 if kind is KeyboardInterrupt else 141)
     assert (folder / "p.csv").read_text() == "old"
     assert bool(capfd.readouterr().err) is (kind is KeyboardInterrupt)
+
+
+def test_methods_inside_formulas_are_told(folder, capsys):
+    """Where an inner formula is decided by another method than was asked for, a line says so."""
+    two = "imdp\nmodule a x:[0..1]; [g] x=0 -> [0.2,0.6]:(x'=1)+[0.4,0.8]:(x'=0); endmodule\n"
+    two += "module b y:[0..1]; [g] y=0 -> [0.1,0.5]:(y'=1)+[0.5,0.9]:(y'=0); endmodule\n"
+    (folder / "two.prism").write_text(two)
+    args = ["solve", "two.prism", "--prop", "Pmaxmin=? [ F<=2 Pmaxmax>=0.1 [ X x=1 & y=1 ] ]"]
+    run([*args, "--inner", "interval"])
+    assert "decided by the exact method, not by interval" in capsys.readouterr().err
+    run([*args, "--inner", "exact"])
+    assert "decided by" not in capsys.readouterr().err

@@ -106,7 +106,7 @@ class Asking:
         """Ask one property; an error is an answer too."""
         watch = Stopwatch()
         try:
-            with watching("solving") as show:
+            with spoken_warnings(), watching("solving") as show:
                 answer = check(
                     model,
                     prop,

@@ -10,6 +10,7 @@ satisfy the property.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
@@ -23,11 +24,12 @@ from rfmdp.objective import Direction
 from rfmdp.outer.settings import Limits, Measure
 from rfmdp.outer.solution import Solution, Status
 from rfmdp.prism import property_ast as tree
-from rfmdp.prism.ast import Expr, Label, ModelType, Type, fold, rewrite
+from rfmdp.prism.ast import Expr, Label, ModelType, Type, fold, nodes, rewrite
 from rfmdp.prism.check_properties import CheckedProperty
 from rfmdp.prism.checked import CheckedModel
 from rfmdp.prism.compile import evaluate_states
 from rfmdp.prism.constants import Given
+from rfmdp.prism.distributions import PrismWarning
 from rfmdp.prism.filters import Filtered, apply_filter
 from rfmdp.prism.measure import Meter
 from rfmdp.prism.paths import paths_hold
@@ -211,6 +213,14 @@ class Evaluator:
             found = self.quantity(expr, everywhere)
         finally:
             self.meter = outer
+        method = "exact" if outer.inner is None else outer.inner.name
+        if method != "exact" and any(isinstance(part, Slot) for part in nodes(expr)):
+            warnings.warn(
+                "A formula inside another is decided by the exact method, not by "
+                f"{method}: the value can differ from one by {method} alone.",
+                PrismWarning,
+                stacklevel=2,
+            )
         open_ = np.flatnonzero(~found.known)
         if open_.size:
             text = write_expression(rewrite(expr, self._paste))
