@@ -6,31 +6,18 @@ from typing import Annotated
 
 import typer
 
+from rfmdp.cli.options import Const, Floor, Model, Nominal, OtherSet, Radius, RadiusOf
+
 
 def command(
-    model: Annotated[
-        str, typer.Argument(help="PRISM file, .tra, .drn, .rfmdp, or a name of `rfmdp domains`.")
-    ],
+    model: Model,
     target: Annotated[str, typer.Argument(help="File to write: .drn, .tra or .rfmdp.")],
-    const: Annotated[list[str], typer.Option(help="Constants: A=1,B=0.5.")] = [],  # noqa: B006
-    radius: Annotated[
-        float | None, typer.Option(help="Radius of boxes around all probabilities.")
-    ] = None,
-    set_: Annotated[
-        str | None, typer.Option("--set", help="Other sets of radius R: l1:R, linf:R, lp2:R.")
-    ] = None,
-    radius_of: Annotated[
-        list[str], typer.Option(help="Radius of one part: MODULE=R or ACTION=R; repeatable.")
-    ] = [],  # noqa: B006
-    floor: Annotated[
-        float, typer.Option(help="Least probability of every outcome in boxes.")
-    ] = 0.0,
-    nominal: Annotated[
-        bool,
-        typer.Option(
-            "--nominal", help="Drop the sets of the model: take its nominal probabilities."
-        ),
-    ] = False,
+    const: Const = [],  # noqa: B006
+    radius: Radius = None,
+    set_: OtherSet = None,
+    radius_of: RadiusOf = [],  # noqa: B006
+    floor: Floor = 0.0,
+    nominal: Nominal = False,
 ) -> None:
     """Write a model in another format.
 

@@ -6,18 +6,14 @@ from typing import Annotated
 
 import typer
 
+from rfmdp.cli.options import Const, Model, Prop, Props
+
 
 def command(
-    model: Annotated[
-        str, typer.Argument(help="PRISM file, .tra, .drn, .rfmdp, or a name of `rfmdp domains`.")
-    ],
-    props: Annotated[
-        str | None, typer.Argument(help="File of properties in PRISM's language.")
-    ] = None,
-    prop: Annotated[
-        list[str], typer.Option(help="Property: TEXT, or NAME or NUMBER in PROPS; repeatable.")
-    ] = [],  # noqa: B006
-    const: Annotated[list[str], typer.Option(help="Constants: A=1,B=0.5.")] = [],  # noqa: B006
+    model: Model,
+    props: Props = None,
+    prop: Prop = [],  # noqa: B006
+    const: Const = [],  # noqa: B006
     method: Annotated[
         str, typer.Option(help="Method; `rfmdp learn MODEL --method list` prints all.")
     ] = "anytime",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rfmdp.cli.options import Floor, Model, Nominal, OtherSet, Prop, Props, Radius, RadiusOf
 from rfmdp.cli.words import METHODS
 
 if TYPE_CHECKING:
@@ -13,37 +14,18 @@ if TYPE_CHECKING:
 
 
 def command(
-    model: Annotated[
-        str, typer.Argument(help="PRISM file, .tra, .drn, .rfmdp, or a name of `rfmdp domains`.")
-    ],
-    props: Annotated[
-        str | None, typer.Argument(help="File of properties in PRISM's language.")
-    ] = None,
-    prop: Annotated[
-        list[str], typer.Option(help="Property: TEXT, or NAME or NUMBER in PROPS; repeatable.")
-    ] = [],  # noqa: B006
+    model: Model,
+    props: Props = None,
+    prop: Prop = [],  # noqa: B006
     const: Annotated[
         list[str],
         typer.Option(help="Constants: A=1,B=0.5; a range C=1:3 or p=0:0.1:1 is a run per value."),
     ] = [],  # noqa: B006
-    radius: Annotated[
-        float | None, typer.Option(help="Radius of boxes around all probabilities.")
-    ] = None,
-    set_: Annotated[
-        str | None, typer.Option("--set", help="Other sets of radius R: l1:R, linf:R, lp2:R.")
-    ] = None,
-    radius_of: Annotated[
-        list[str], typer.Option(help="Radius of one part: MODULE=R or ACTION=R; repeatable.")
-    ] = [],  # noqa: B006
-    floor: Annotated[
-        float, typer.Option(help="Least probability of every outcome in boxes.")
-    ] = 0.0,
-    nominal: Annotated[
-        bool,
-        typer.Option(
-            "--nominal", help="Drop the sets of the model: take its nominal probabilities."
-        ),
-    ] = False,
+    radius: Radius = None,
+    set_: OtherSet = None,
+    radius_of: RadiusOf = [],  # noqa: B006
+    floor: Floor = 0.0,
+    nominal: Nominal = False,
     inner: Annotated[
         str, typer.Option(help=f"How nature's choice in a row is found: {METHODS}.")
     ] = "exact",

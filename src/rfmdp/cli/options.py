@@ -1,0 +1,28 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+Model = Annotated[
+    str, typer.Argument(help="PRISM file, .tra, .drn, .rfmdp, or a name of `rfmdp domains`.")
+]
+Props = Annotated[str | None, typer.Argument(help="File of properties in PRISM's language.")]
+Prop = Annotated[
+    list[str], typer.Option(help="Property: TEXT, or NAME or NUMBER in PROPS; repeatable.")
+]
+Const = Annotated[list[str], typer.Option(help="Constants: A=1,B=0.5.")]
+Radius = Annotated[float | None, typer.Option(help="Radius of boxes around all probabilities.")]
+OtherSet = Annotated[
+    str | None, typer.Option("--set", help="Other sets of radius R: l1:R, linf:R, lp2:R.")
+]
+RadiusOf = Annotated[
+    list[str], typer.Option(help="Radius of one part: MODULE=R or ACTION=R; repeatable.")
+]
+Floor = Annotated[float, typer.Option(help="Least probability of every outcome in boxes.")]
+Nominal = Annotated[
+    bool,
+    typer.Option("--nominal", help="Drop the sets of the model: take its nominal probabilities."),
+]
