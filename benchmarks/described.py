@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from rfmdp.model import Action, FactoredMDP, Lookup, Move, States, build
-from rfmdp.uncertainty.sets import Singleton
+from rfmdp.sets.families import Singleton
 
 STAY = Singleton([1.0])
 

@@ -32,7 +32,7 @@ from rfmdp.inner import (
 from rfmdp.inner.mccormick import Backend
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MIN
-from rfmdp.uncertainty.marginals import Marginals
+from rfmdp.sets.marginals import Marginals
 
 SHAPES = [(2, 2), (3, 3), (4, 4), (7, 7), (9, 9), (2,) * 10, (3, 3, 3)]
 CASES = [(shape, kind, 0.025) for shape in SHAPES for kind in ("smooth", "random")]

@@ -18,14 +18,14 @@ from pathlib import Path
 
 os.environ["NUMBA_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"  # read at import
 
-from rfmdp.domains import domain, domain_spec
-from rfmdp.learn.domains import LENGTHS, LOCAL_STATES
-from rfmdp.learn.loop import learn
-from rfmdp.learn.methods import METHODS, find_method
-from rfmdp.learn.schedule import Geometric
-from rfmdp.learn.simulate import Behaviour, Simulator
-from rfmdp.learn.stop import StopWhen
-from rfmdp.solve import solve
+from rfmdp.learning.loop import learn
+from rfmdp.learning.methods import METHODS, find_method
+from rfmdp.learning.schedule import Geometric
+from rfmdp.learning.stop import StopWhen
+from rfmdp.paper.domains import domain, domain_spec
+from rfmdp.paper.learning_setup import LENGTHS, LOCAL_STATES
+from rfmdp.solving import solve
+from rfmdp.sources.simulator import Behaviour, Simulator
 
 HEAD = f"{'domain':10} {'method':20} {'schedule':10} {'trajectories':>12} {'replans':>8}"
 HEAD += f" {'guarantee':>10} {'true value':>10} {'optimum':>9} {'seconds':>8} {'wall':>7}"

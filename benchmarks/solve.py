@@ -55,7 +55,7 @@ def peak_mb() -> float:
 
 
 def published(name: str, radius: float):
-    from rfmdp.domains import published_model
+    from rfmdp.paper.domains import published_model
 
     started = time.perf_counter()
     model = published_model(name, radius)
@@ -64,17 +64,17 @@ def published(name: str, radius: float):
 
 def warm_up(inner) -> None:
     """Load compiled code."""
-    from rfmdp.domains import domain_spec, published_model
-    from rfmdp.solve import solve
+    from rfmdp.paper.domains import domain_spec, published_model
+    from rfmdp.solving import solve
 
     solve(published_model("chain", 0.025), domain_spec("chain"), inner=inner)
 
 
 def ours(name: str, radius: float, method: str) -> dict:
     from rfmdp.campaign.runner import bounds
-    from rfmdp.domains import domain_spec
     from rfmdp.inner import Exact, IntervalArithmetic
-    from rfmdp.solve import solve
+    from rfmdp.paper.domains import domain_spec
+    from rfmdp.solving import solve
 
     inner = IntervalArithmetic() if method == "interval" else Exact()
     warm_up(inner)
@@ -102,7 +102,7 @@ def ours(name: str, radius: float, method: str) -> dict:
 
 def storm_formula(name: str) -> str:
     """Return the property in Storm's words: nature's direction is given apart."""
-    from rfmdp.domains import domain_property
+    from rfmdp.paper.domains import domain_property
 
     text = domain_property(name)
     text = re.sub(r"^filter\(max, (.*), true\)$", r"\1", text)
@@ -112,7 +112,7 @@ def storm_formula(name: str) -> str:
 def storm_robust(name: str, radius: float) -> dict:
     import stormpy
 
-    from rfmdp.sources.storm import Probabilities, to_stormpy
+    from rfmdp.formats.storm import Probabilities, to_stormpy
 
     model, build = published(name, radius)
     started = time.perf_counter()
@@ -136,7 +136,7 @@ def storm_record(result, initial, build: float, clock: Clock) -> dict:
 
 def positive(model):
     """Return the model with lower bounds of 0 made tiny."""
-    from rfmdp.uncertainty.marginals import Marginals
+    from rfmdp.sets.marginals import Marginals
 
     sets = model.marginals
     lower = np.where((sets.lower == 0.0) & (sets.upper > 0.0), TINY, sets.lower)
@@ -165,7 +165,7 @@ def storm_nominal(name: str, radius: float) -> dict:
 
 def closed_text(name: str) -> str:
     """Return the PRISM text of a published model with its constants filled in."""
-    from rfmdp.domains import PUBLISHED, domain_constants, domain_path
+    from rfmdp.paper.domains import PUBLISHED, domain_constants, domain_path
 
     text = domain_path(name).read_text()
     for key, value in domain_constants(name, PUBLISHED).items():
@@ -175,9 +175,9 @@ def closed_text(name: str) -> str:
 
 def linear_programmes(name: str, radius: float, backend: str, sweeps: int) -> dict:
     """Time McCormick's LPs on some rows; count the sweeps of plain value iteration if unknown."""
-    from rfmdp.domains import domain_spec
     from rfmdp.inner import Backend, Exact, McCormick
-    from rfmdp.solve import solve
+    from rfmdp.paper.domains import domain_spec
+    from rfmdp.solving import solve
 
     warm_up(Exact())
     model, build = published(name, radius)
@@ -328,7 +328,7 @@ def main() -> None:
     if options.one:
         print(json.dumps(measure(options.one[0], options.radius, options.one[1], options.sweeps)))
         return
-    from rfmdp.domains import DOMAINS
+    from rfmdp.paper.domains import DOMAINS
 
     domains = options.domains.split(",") if options.domains else list(DOMAINS)
     methods = options.methods.split(",") if options.methods else list(METHODS)

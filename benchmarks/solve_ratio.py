@@ -23,7 +23,6 @@ from pathlib import Path
 import numpy as np
 
 from described import drone
-from rfmdp.domains import DOMAINS, domain_spec, published_model
 from rfmdp.inner import Exact
 from rfmdp.kernels.sweep import choose
 from rfmdp.objective import MAX, MIN, Spec, Until
@@ -32,7 +31,8 @@ from rfmdp.outer.graph import Graph
 from rfmdp.outer.operator import Operator, rows_of
 from rfmdp.outer.problem import Form, pose
 from rfmdp.outer.solution import Stats
-from rfmdp.solve import solve
+from rfmdp.paper.domains import DOMAINS, domain_spec, published_model
+from rfmdp.solving import solve
 
 RESIDUAL = 1e-6
 SWEEPS = 100_000

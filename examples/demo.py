@@ -16,12 +16,12 @@ import matplotlib as mpl
 from rich.console import Console
 
 from rfmdp.cli.output import written
-from rfmdp.domains import domain, domain_spec
 from rfmdp.inner import Exact, IntervalArithmetic, Sequential
-from rfmdp.learn.loop import learn
-from rfmdp.learn.methods import ANYTIME, PAPER_INTERVAL, PAPER_L1
-from rfmdp.learn.stop import StopWhen
-from rfmdp.solve import compare
+from rfmdp.learning.loop import learn
+from rfmdp.learning.methods import ANYTIME, PAPER_INTERVAL, PAPER_L1
+from rfmdp.learning.stop import StopWhen
+from rfmdp.paper.domains import domain, domain_spec
+from rfmdp.solving import compare
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt

@@ -24,7 +24,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.uncertainty.sets import Interval, LpBall, Polytope, Singleton
+from rfmdp.sets.families import Interval, LpBall, Polytope, Singleton
 
 Vector: TypeAlias = tuple[Fraction, ...]
 Number: TypeAlias = Fraction | float

@@ -6,7 +6,7 @@ pair of strategies; a finite horizon by backward induction over all vertices. Th
 in floats with a known error (`LEEWAY`), their structure is exact; `exact_steps` works in fractions.
 
 >>> from rfmdp.objective import MAX, MIN, Reach
->>> from rfmdp.uncertainty.sets import Interval
+>>> from rfmdp.sets.families import Interval
 >>> move = Interval([0.2, 0.4], [0.6, 0.8])
 >>> rows = [[([0], [1, 2])], [([], [1])], [([], [2])]]
 >>> model = FactoredMDP.from_rows(rows, [move], labels={"goal": [False, True, False]})
@@ -26,8 +26,8 @@ from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, Direction, Spec
 from rfmdp.outer.problem import Form, Problem, pose
+from rfmdp.sets.vertices import supported_vertices
 from rfmdp.types import AnyArray, BoolArray, FloatArray
-from rfmdp.uncertainty.vertices import supported_vertices
 
 CHAINS = 50_000  # pairs of strategies that are tried
 LEEWAY = 1e-9  # relative error of a solved chain

@@ -28,8 +28,7 @@ from rfmdp import reference
 from rfmdp.inner.protocol import Inner, PreparedInner, Side
 from rfmdp.model.arrays import FactoredMDP, Rewards, Row
 from rfmdp.objective import MAX, MIN, Direction
-from rfmdp.types import FloatArray, IntArray
-from rfmdp.uncertainty import (
+from rfmdp.sets import (
     Interval,
     L1Ball,
     LinfBall,
@@ -40,6 +39,7 @@ from rfmdp.uncertainty import (
     contains,
     minimise,
 )
+from rfmdp.types import FloatArray, IntArray
 
 GRAIN = 20  # probabilities k / 20: ties, zeros, and sums that miss one by an ulp
 EXPONENTS = (1.1, 1.5, 2.0, 3.0, 10.0)

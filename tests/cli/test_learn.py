@@ -5,7 +5,7 @@ import json
 import pytest
 
 from rfmdp.cli.main import run
-from rfmdp.files import load
+from rfmdp.formats.files import load
 
 FEW = ["--const", "N=3", "--trajectories", "300", "--length", "20", "--method", "gap-directed"]
 REACH = ["--prop", 'Pmaxmin=? [ F<=4 "top" ]']

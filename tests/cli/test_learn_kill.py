@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 
-from rfmdp.files import load
+from rfmdp.formats.files import load
 
 WORDS = [
     *("learn", "m.prism", "--const", "N=3", "--prop", 'Pmaxmin=? [ F "top" ]'),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rfmdp.cli.main import run
-from rfmdp.files import load
+from rfmdp.formats.files import load
 
 MODEL = ["m.prism", "--const", "N=3"]
 REACH = ["--prop", 'Pmaxmin=? [ F<=4 "top" ]']

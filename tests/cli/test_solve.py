@@ -6,10 +6,10 @@ import json
 import pytest
 
 from rfmdp import __version__
+from rfmdp.answers.answer import Answer, Outcome
 from rfmdp.cli import asking
 from rfmdp.cli.main import run
-from rfmdp.prism.answer import Answer, Outcome
-from rfmdp.prism.ast import Type
+from rfmdp.language.ast import Type
 
 FIELDS = [
     "property", "method", "status", "value", "lower", "upper", "precision", "states", "rows",

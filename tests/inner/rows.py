@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.sets.families import Interval, UncertaintySet
+from rfmdp.sets.marginals import Marginals
 from rfmdp.testing import RowProblem
 from rfmdp.types import FloatArray
-from rfmdp.uncertainty.marginals import Marginals
-from rfmdp.uncertainty.sets import Interval, UncertaintySet
 
 
 def one_row_model(sets: Sequence[UncertaintySet], values_count: int) -> FactoredMDP:

@@ -19,6 +19,7 @@ from rfmdp.inner import (
     threads,
 )
 from rfmdp.objective import MAX, MIN
+from rfmdp.sets import L1Ball
 from rfmdp.testing import (
     any_sets,
     boxes,
@@ -29,7 +30,6 @@ from rfmdp.testing import (
     row_problems,
     smooth_balls,
 )
-from rfmdp.uncertainty import L1Ball
 
 from .rows import random_problems
 

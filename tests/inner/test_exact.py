@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from rfmdp.inner import Exact, IntervalArithmetic, VertexEnumeration
 from rfmdp.inner import exact as exact_module
 from rfmdp.objective import MAX, MIN
+from rfmdp.sets import Interval, L1Ball, Singleton
 from rfmdp.testing import RowProblem, boxes, finite_sets, joined_model, row_problems
-from rfmdp.uncertainty import Interval, L1Ball, Singleton
 
 from .rows import random_box, random_problems
 

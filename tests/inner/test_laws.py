@@ -18,8 +18,8 @@ from rfmdp.inner import (
     VertexEnumeration,
 )
 from rfmdp.objective import MAX, MIN
+from rfmdp.sets import Interval, LinfBall, LpBall, Singleton
 from rfmdp.testing import RowProblem, boxes, joined_model, row_problems
-from rfmdp.uncertainty import Interval, LinfBall, LpBall, Singleton
 
 from .rows import random_problems
 from .test_exact import solve

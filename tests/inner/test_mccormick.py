@@ -16,7 +16,7 @@ from rfmdp.inner.mccormick import Backend, McCormick
 from rfmdp.inner.mccormick_lp import Variant, programme
 from rfmdp.inner.protocol import Side
 from rfmdp.objective import MAX, MIN
-from rfmdp.uncertainty import Interval, L1Ball, Singleton, bounds, vertices
+from rfmdp.sets import Interval, L1Ball, Singleton, bounds, vertices
 
 from .rows import one_row_model, product_tensor, rows_model
 

@@ -13,8 +13,8 @@ from rfmdp.inner.protocol import Side
 from rfmdp.inner.radius_sum import Composition, RadiusSum
 from rfmdp.kernels.radius_sum import heap_order
 from rfmdp.objective import MAX, MIN
-from rfmdp.uncertainty import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton
-from rfmdp.uncertainty.minimiser import minimise
+from rfmdp.sets import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton
+from rfmdp.sets.minimiser import minimise
 
 from .rows import one_row_model, product_tensor, rows_model
 

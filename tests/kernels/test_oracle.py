@@ -12,6 +12,7 @@ from rfmdp.inner.bound import corners_of
 from rfmdp.inner.layout import pack_sets
 from rfmdp.kernels import interval, oracle, rows
 from rfmdp.rounding import backup_margin
+from rfmdp.sets import LpBall, contains, minimise
 from rfmdp.testing import (
     any_sets,
     distributions,
@@ -22,7 +23,6 @@ from rfmdp.testing import (
     row_problems,
     value_vectors,
 )
-from rfmdp.uncertainty import LpBall, contains, minimise
 
 
 def packed(sets):

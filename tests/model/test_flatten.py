@@ -8,13 +8,13 @@ import math
 import numpy as np
 import pytest
 
+from formats.models import random_model
 from rfmdp.kernels import flatten as kernels
 from rfmdp.model import flatten as flatten_module
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.flatten import flatten, flatten_note, is_known
-from rfmdp.uncertainty.bounds import tighten
-from rfmdp.uncertainty.sets import Interval, L1Ball, Singleton
-from sources.models import random_model
+from rfmdp.sets.bounds import tighten
+from rfmdp.sets.families import Interval, L1Ball, Singleton
 
 KINDS = ["known", "box", "l1"]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rfmdp.errors import ModelError
 from rfmdp.model import Action, FactoredMDP, Lookup, Move, Variable, build, validate
-from rfmdp.uncertainty.sets import Interval, Singleton, UncertaintySet
+from rfmdp.sets.families import Interval, Singleton, UncertaintySet
 
 COIN = Singleton([0.5, 0.5])
 ARRAYS = [

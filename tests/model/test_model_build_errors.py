@@ -5,7 +5,7 @@ import pytest
 
 from rfmdp.errors import ModelError
 from rfmdp.model import Action, Deadlock, Move, Variable, build
-from rfmdp.uncertainty.sets import Singleton
+from rfmdp.sets.families import Singleton
 
 COIN = Singleton([0.5, 0.5])
 

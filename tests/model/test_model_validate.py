@@ -7,8 +7,8 @@ import pytest
 
 from rfmdp.errors import ModelError
 from rfmdp.model import FactoredMDP, Rewards, Variable, validate
-from rfmdp.uncertainty.marginals import Marginals
-from rfmdp.uncertainty.sets import Singleton
+from rfmdp.sets.families import Singleton
+from rfmdp.sets.marginals import Marginals
 
 COIN, DIE = Singleton([0.5, 0.5]), Singleton([0.2, 0.3, 0.5])
 

@@ -22,9 +22,9 @@ import re
 import numpy as np
 import pytest
 
+from rfmdp.formats.storm import Probabilities, to_stormpy
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Direction
-from rfmdp.sources.storm import Probabilities, to_stormpy
 from rfmdp.types import FloatArray
 
 PRECISION = "1/10000000000"

@@ -8,8 +8,8 @@ import numpy as np
 
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Direction
-from rfmdp.uncertainty.sets import Interval, L1Ball, Polytope, Singleton
-from rfmdp.uncertainty.vertices import vertices
+from rfmdp.sets.families import Interval, L1Ball, Polytope, Singleton
+from rfmdp.sets.vertices import vertices
 
 PAIRS = [(a, n) for a in (MAX, MIN) for n in (MAX, MIN)]
 

@@ -17,7 +17,7 @@ from rfmdp.objective import (
     Total,
     Until,
 )  # fmt: skip
-from rfmdp.uncertainty.sets import Interval, L1Ball, Polytope, Singleton
+from rfmdp.sets.families import Interval, L1Ball, Polytope, Singleton
 
 PAIRS = [(a, n) for a in (MAX, MIN) for n in (MAX, MIN)]
 

@@ -20,8 +20,8 @@ from rfmdp.objective import (
     Until,
 )
 from rfmdp.outer.solution import Status
-from rfmdp.solve import solve
-from rfmdp.uncertainty.sets import Interval, Polytope, Singleton
+from rfmdp.sets.families import Interval, Polytope, Singleton
+from rfmdp.solving import solve
 
 PAIRS = [(a, n) for a in (MAX, MIN) for n in (MAX, MIN)]
 MOVE = Interval([0.2, 0.4], [0.6, 0.8])  # first outcome within 0.2..0.6

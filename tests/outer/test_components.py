@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.components import components, end_components
 from rfmdp.outer.graph import Graph
-from rfmdp.uncertainty.sets import Singleton
+from rfmdp.sets.families import Singleton
 
 from .games import explicit, random_model
 

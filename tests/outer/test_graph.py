@@ -9,7 +9,7 @@ from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN
 from rfmdp.outer.graph import Graph
-from rfmdp.uncertainty.sets import Interval, Polytope, Singleton
+from rfmdp.sets.families import Interval, Polytope, Singleton
 
 from .games import (
     PAIRS,

@@ -20,8 +20,8 @@ from rfmdp.objective import MAX, MIN, Cumulative, Discounted, Reach, ReachReward
 from rfmdp.outer.settings import Limits, Measure
 from rfmdp.outer.solution import Policy, Status
 from rfmdp.reference_values import true_value
-from rfmdp.solve import compare, evaluate, solve
-from rfmdp.uncertainty.sets import Interval, Singleton
+from rfmdp.sets.families import Interval, Singleton
+from rfmdp.solving import compare, evaluate, solve
 
 from .random_specs import specs, tiny_model
 

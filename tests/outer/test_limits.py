@@ -7,7 +7,7 @@ from rfmdp.objective import MAX, MIN, Cumulative, Discounted, Reach, Spec, Total
 from rfmdp.outer import settings
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Status
-from rfmdp.solve import solve
+from rfmdp.solving import solve
 
 from .test_laws import COST, REACH, walk
 

@@ -6,8 +6,8 @@ import pytest
 from rfmdp.errors import ModelError
 from rfmdp.objective import MAX, MIN, Cumulative, Reach, Spec
 from rfmdp.reference_values import true_value
-from rfmdp.solve import solve
-from rfmdp.uncertainty.membership import contains
+from rfmdp.sets.membership import contains
+from rfmdp.solving import solve
 
 from .random_specs import specs, tiny_model
 from .test_laws import walk

@@ -18,8 +18,8 @@ from rfmdp.objective import (
     Spec,
     Until,
 )
-from rfmdp.solve import solve
-from rfmdp.uncertainty.sets import Singleton
+from rfmdp.sets.families import Singleton
+from rfmdp.solving import solve
 
 OBJECTIVES = {
     'P{}=? [F "goal"]': Reach("goal"),

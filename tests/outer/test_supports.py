@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from rfmdp.errors import UnsupportedError
 from rfmdp.kernels import supports as kernels
 from rfmdp.outer.supports import supports
-from rfmdp.uncertainty.marginals import Marginals
-from rfmdp.uncertainty.sets import Interval, L1Ball, LpBall, Polytope, Singleton
+from rfmdp.sets.families import Interval, L1Ball, LpBall, Polytope, Singleton
+from rfmdp.sets.marginals import Marginals
 
 from .games import random_set, support_members
 

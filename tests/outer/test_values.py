@@ -8,7 +8,7 @@ from rfmdp.objective import MAX
 from rfmdp.outer.problem import Form, pose
 from rfmdp.outer.solution import Status
 from rfmdp.reference_values import LEEWAY, exact_steps, true_value
-from rfmdp.solve import solve
+from rfmdp.solving import solve
 
 from .random_specs import specs, tiny_model
 

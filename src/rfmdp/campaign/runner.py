@@ -10,17 +10,17 @@ from importlib.resources import files
 
 import numpy as np
 
-from rfmdp.campaign.methods import find_method
-from rfmdp.campaign.published import RADII
 from rfmdp.campaign.records import Record, Store, Task
-from rfmdp.domains import PUBLISHED, domain, domain_constants, domain_path, published_bounds
-from rfmdp.domains.table import find
 from rfmdp.errors import RfmdpError
+from rfmdp.language.load import read_text
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Solution
-from rfmdp.prism.load import read_text
-from rfmdp.solve import solve
+from rfmdp.paper.domains import PUBLISHED, domain, domain_constants, domain_path, published_bounds
+from rfmdp.paper.domains.table import find
+from rfmdp.paper.methods import find_method
+from rfmdp.paper.published import RADII
+from rfmdp.solving import solve
 from rfmdp.types import FloatArray
 
 Told = Callable[[Task, Record | None, int, int], None]
@@ -105,6 +105,6 @@ def bounds(solution: Solution) -> tuple[float | None, float | None]:
 
 def model_digest(name: str) -> str:
     """Return a digest of all that the published model of a domain is made of."""
-    rules = (files("rfmdp.domains") / "bounds.py").read_text(encoding="utf-8")
+    rules = (files("rfmdp.paper.domains") / "bounds.py").read_text(encoding="utf-8")
     parts = [read_text(domain_path(name)), json.dumps(domain_constants(name, PUBLISHED)), rules]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]

@@ -7,6 +7,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rfmdp.answers.answer import Answer, check
+from rfmdp.answers.property import Property
 from rfmdp.cli.main import CERTIFIED, NOT_CERTIFIED, USER_ERROR, complain
 from rfmdp.cli.models import Stopwatch, default_properties, open_model, spoken_warnings
 from rfmdp.cli.output import watching, write_policy, written
@@ -18,8 +20,6 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.frontier import Deadlock
 from rfmdp.outer.settings import Limits, Measure, Progress
 from rfmdp.outer.solution import Solution
-from rfmdp.prism.answer import Answer, check
-from rfmdp.prism.property import Property
 from rfmdp.writing import check_writable
 
 
@@ -142,7 +142,7 @@ class Asking:
         if self.policy is not None:
             write_policy(_solution(answer), self.policy)
         if self.output is not None and not self._records:
-            from rfmdp.files import save
+            from rfmdp.formats.files import save
 
             save(_solution(answer), self.output)
 

@@ -30,14 +30,14 @@ def convert(name: str, target: str, const: Sequence[str], radii: Radii) -> None:
     with spoken_warnings(), watching("building") as show:
         model = radii.apply(open_model(name, constants(const), progress=show.building))
     if place.suffix == ".rfmdp":
-        from rfmdp.files import save
+        from rfmdp.formats.files import save
 
         save(model, place)
         print(place)
         return
-    from rfmdp import sources
+    import rfmdp
 
-    write = sources.write_drn if place.suffix == ".drn" else sources.write_prism_explicit
+    write = rfmdp.write_drn if place.suffix == ".drn" else rfmdp.write_prism_explicit
     written = write(model, place)
     if written.note:
         complain(written.note, kind="note")

@@ -6,10 +6,10 @@ import json
 import textwrap
 from itertools import zip_longest
 
-from rfmdp.domains import DOMAINS, domain_path
-from rfmdp.domains.table import find
 from rfmdp.errors import ModelError
-from rfmdp.prism.load import read_text
+from rfmdp.language.load import read_text
+from rfmdp.paper.domains import DOMAINS, domain_path
+from rfmdp.paper.domains.table import find
 
 WIDTH = 80
 

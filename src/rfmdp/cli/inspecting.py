@@ -12,9 +12,9 @@ from rfmdp.cli.output import watching
 from rfmdp.cli.questions import own_constants, questions
 from rfmdp.cli.words import constants
 from rfmdp.errors import RfmdpError
+from rfmdp.language.model_scope import model_type
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.validate import validate
-from rfmdp.prism.scope import model_type
 
 
 def inspect(name: str, file: str | None, wanted: Sequence[str], const: Sequence[str]) -> int:

@@ -24,16 +24,16 @@ from rfmdp.cli.questions import own_constants, questions
 from rfmdp.cli.records import shown
 from rfmdp.cli.words import check_positive, constants, inner_method
 from rfmdp.errors import ModelError, SolverError
-from rfmdp.files import load
-from rfmdp.learn.domains import LENGTHS, LOCAL_STATES
-from rfmdp.learn.identifiers import LocalStates
-from rfmdp.learn.loop import learn
-from rfmdp.learn.methods import METHODS, find_method
-from rfmdp.learn.recorded import KIND as TRANSITIONS
-from rfmdp.learn.run import Point, Run
-from rfmdp.learn.schedule import LogSpaced
-from rfmdp.learn.stop import StopWhen
+from rfmdp.formats.files import load
+from rfmdp.learning.identifiers import LocalStates
+from rfmdp.learning.loop import learn
+from rfmdp.learning.methods import METHODS, find_method
+from rfmdp.learning.run import Point, Run
+from rfmdp.learning.schedule import LogSpaced
+from rfmdp.learning.stop import StopWhen
+from rfmdp.paper.learning_setup import LENGTHS, LOCAL_STATES
 from rfmdp.report.learning_plot import FORMATS, save_learning_curve
+from rfmdp.sources.recorded import KIND as TRANSITIONS
 from rfmdp.writing import check_writable
 
 LENGTH = 100
@@ -235,7 +235,7 @@ def _published(task: Learning) -> tuple[str | None, LocalStates, int]:
     """Return the domain with a learning instance, if it is one, and its setup."""
     if not is_domain(task.model):
         return None, {}, LENGTH
-    from rfmdp.domains.table import find
+    from rfmdp.paper.domains.table import find
 
     name = find(task.model).name
     if name not in LENGTHS:

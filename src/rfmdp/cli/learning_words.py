@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rfmdp.errors import ModelError
-from rfmdp.learn.confidence import (
+from rfmdp.learning.confidence import (
     AllSubsets,
     BySize,
     ClopperPearson,
@@ -18,12 +18,12 @@ from rfmdp.learn.confidence import (
     Mixture,
     Weissman,
 )
-from rfmdp.learn.explore import Exploration, GapDirected, Optimistic, RobustGreedy, UniformRandom
-from rfmdp.learn.identifiers import Granularity
-from rfmdp.learn.rewards import DeterministicReward, MixtureReward, RewardRange
-from rfmdp.learn.schedule import Doubling, Geometric, Schedule
-from rfmdp.learn.support import DeclaredSupport, DomainSupport, FloorSupport, Support
-from rfmdp.learn.unknown_rewards import RewardFamily
+from rfmdp.learning.explore import Exploration, GapDirected, Optimistic, RobustGreedy, UniformRandom
+from rfmdp.learning.identifiers import Granularity
+from rfmdp.learning.rewards import DeterministicReward, MixtureReward, RewardRange
+from rfmdp.learning.schedule import Doubling, Geometric, Schedule
+from rfmdp.learning.support import DeclaredSupport, DomainSupport, FloorSupport, Support
+from rfmdp.learning.unknown_rewards import RewardFamily
 
 CONFIDENCE: Mapping[str, Callable[[], ConfidenceSet]] = {
     "mixture": Mixture,

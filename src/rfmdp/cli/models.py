@@ -14,8 +14,8 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.frontier import Deadlock
 
 if TYPE_CHECKING:
+    from rfmdp.answers.property import Property
     from rfmdp.model.frontier import Progress
-    from rfmdp.prism.property import Property
 
 PRISM = (".prism", ".nm", ".pm", ".sm", ".imdp", ".idtmc", ".mdp", ".dtmc")
 EXPLICIT = (".tra", ".drn")
@@ -46,15 +46,15 @@ def open_model(
     path = Path(text)
     own = {name: value for name, value in constants.items() if name not in also_known}
     if is_domain(text):
-        from rfmdp.domains import domain
+        from rfmdp.paper.domains import domain
 
         return domain(text, **own)
     if path.suffix in (*EXPLICIT, SAVED):
         if own:
             raise ModelError(f"{text}: a built model has no constants; got {', '.join(own)}.")
         return _open_built(path)
-    from rfmdp.prism.explore import build_model
-    from rfmdp.prism.load import check_prism
+    from rfmdp.language.explore import build_model
+    from rfmdp.language.load import check_prism
 
     checked = check_prism(path, constants, also_known)
     return build_model(checked, deadlock=deadlock, progress=progress)
@@ -67,7 +67,7 @@ def is_domain(text: str) -> bool:
     if known or path.exists() or path.name != text:
         return False
     try:
-        from rfmdp.domains.table import DOMAINS, find
+        from rfmdp.paper.domains.table import DOMAINS, find
     except ModuleNotFoundError:
         raise FileError(f"{text}: there is no such file.") from None
     try:
@@ -82,7 +82,7 @@ def is_domain(text: str) -> bool:
 
 def default_properties(model: str) -> list[Property]:
     """Return the property that comes with a domain."""
-    from rfmdp.prism.property import parse_properties
+    from rfmdp.answers.property import parse_properties
 
     if not is_domain(model):
         if not Path(model).exists():
@@ -91,14 +91,14 @@ def default_properties(model: str) -> list[Property]:
             "A property is needed: give a file of properties after the model, or --prop "
             "'Pmaxmin=? [ F \"goal\" ]'."
         )
-    from rfmdp.domains import domain_property
+    from rfmdp.paper.domains import domain_property
 
     return parse_properties(domain_property(model))
 
 
 def _open_built(path: Path) -> FactoredMDP:
     if path.suffix == SAVED:
-        from rfmdp.files import load
+        from rfmdp.formats.files import load
 
         found = load(path)
         if not isinstance(found, FactoredMDP):
@@ -107,11 +107,11 @@ def _open_built(path: Path) -> FactoredMDP:
                 f"{type(found).__name__.lower()}."
             )
         return found
-    from rfmdp import sources
+    import rfmdp
 
     if path.suffix == ".drn":
-        return sources.read_drn(path)
-    return sources.read_prism_explicit(path)
+        return rfmdp.read_drn(path)
+    return rfmdp.read_prism_explicit(path)
 
 
 @contextmanager

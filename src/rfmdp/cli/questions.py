@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from rfmdp.answers.property import Property, load_properties, parse_properties
 from rfmdp.errors import FileError, ModelError
-from rfmdp.prism.property import Property, load_properties, parse_properties
 
 
 def questions(file: str | None, wanted: Sequence[str]) -> list[Property]:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from rfmdp import __version__
+from rfmdp.answers.answer import Answer, Outcome, Value
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.prism.answer import Answer, Outcome, Value
 
 Record = dict[str, Any]
 

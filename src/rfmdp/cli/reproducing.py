@@ -19,8 +19,8 @@ def reproduce(
     """Run a campaign and return the exit code."""
     if what != "solving":
         raise ModelError(f"reproduce: must be 'solving', got '{what}'.")
-    from rfmdp.campaign.solving import reproduce_solving, solving_plan
-    from rfmdp.campaign.solving_text import differences, summary
+    from rfmdp.paper.solving import reproduce_solving, solving_plan
+    from rfmdp.paper.solving_text import differences, summary
 
     plan = solving_plan(
         domains=_words(domains),

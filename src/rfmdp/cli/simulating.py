@@ -17,13 +17,13 @@ from rfmdp.cli.output import watching
 from rfmdp.cli.questions import own_constants, questions
 from rfmdp.cli.words import check_positive, constants
 from rfmdp.errors import FileError, ModelError
-from rfmdp.files import load, save
-from rfmdp.learn.intervals import clopper_pearson
-from rfmdp.learn.measure import Measured, measure
-from rfmdp.learn.simulate import Simulation, simulate
+from rfmdp.formats.files import load, save
+from rfmdp.learning.intervals import clopper_pearson
+from rfmdp.learning.measure import Measured, measure
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Spec
 from rfmdp.outer.solution import Policy, Solution
+from rfmdp.sources.simulator import Simulation, simulate
 from rfmdp.writing import check_writable
 
 ERROR = 0.05  # of the printed intervals
@@ -77,7 +77,7 @@ class Simulating:
                 kind="note",
             )
         if self.record is not None:
-            from rfmdp.learn.recorded import record
+            from rfmdp.sources.recorded import record
 
             data = record(model, policy, length, self.trajectories, self.seed, stop=measured.stop)
             save(data, self.record)
@@ -123,10 +123,10 @@ def chosen_policy(word: str, model: FactoredMDP, spec: Spec) -> Policy | None:
     if word == "uniform":
         return None
     if word == "optimal":
-        from rfmdp.solve import solve
+        from rfmdp.solving import solve
 
         return solve(model.nominal(), spec).policy
-    from rfmdp.learn.run import Run
+    from rfmdp.learning.run import Run
 
     found = load(word)
     if isinstance(found, Solution | Run):

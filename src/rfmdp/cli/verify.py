@@ -19,7 +19,7 @@ def command(
     # before NumPy is there: the products are many and small, threads only wait for each other
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from rfmdp.cli.output import watching
-    from rfmdp.verify import verify
+    from rfmdp.verification.solution import verify
 
     with watching("verifying") as show:
         verdict = verify(result, show.verifying)

@@ -114,7 +114,7 @@ class Radii:
         ModelError
             For words that do not fit the model; for a radius on a model that has sets already.
         """
-        from rfmdp.prism.radius import with_uncertainty
+        from rfmdp.language.radius import with_uncertainty
 
         model = model.nominal() if self.nominal else model
         if self.radius is None and self.norm is None and not self.parts:

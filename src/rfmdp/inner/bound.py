@@ -169,7 +169,7 @@ def branching_weight(model: FactoredMDP) -> IntArray:
     Factors with few vertices come first, because a tree branches on all factors but the last;
     sets without finitely many vertices come last.
     """
-    from rfmdp.uncertainty.marginals import Kind
+    from rfmdp.sets.marginals import Kind
 
     marginals = model.marginals
     size = marginals.sizes.astype(np.float64)
@@ -188,8 +188,8 @@ def corners_of(model: FactoredMDP, which: IntArray) -> tuple[IntArray, FloatArra
 
     Polytopes are always listed, because their minimiser reads the vertices.
     """
-    from rfmdp.uncertainty.marginals import Kind
-    from rfmdp.uncertainty.vertices import vertices_bulk
+    from rfmdp.sets.marginals import Kind
+    from rfmdp.sets.vertices import vertices_bulk
 
     marginals = model.marginals
     listed = np.zeros(len(marginals), dtype=np.bool_)
@@ -204,7 +204,7 @@ def corners_of(model: FactoredMDP, which: IntArray) -> tuple[IntArray, FloatArra
 
 def require_vertices(model: FactoredMDP, which: IntArray, limit: int, solver: str) -> None:
     """Raise `UnsupportedError` if a marginal has no finite list of at most `limit` vertices."""
-    from rfmdp.uncertainty.vertices import count_vertices
+    from rfmdp.sets.vertices import count_vertices
 
     sets = model.marginals
     for j in which:

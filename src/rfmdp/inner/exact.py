@@ -12,8 +12,8 @@ from rfmdp.inner.protocol import InnerStats, Side
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
 from rfmdp.rounding import backup_margin
+from rfmdp.sets.marginals import Kind
 from rfmdp.types import FloatArray, IntArray
-from rfmdp.uncertainty.marginals import Kind
 
 CORNER_LIMIT = 1 << 17  # entries of one marginal's vertex list that a tree may branch on
 

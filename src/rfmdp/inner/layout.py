@@ -23,8 +23,8 @@ from rfmdp.kernels.oracle import (
     SIZE,
 )
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import AnyArray, FloatArray, IntArray, frozen
-from rfmdp.uncertainty.marginals import Kind, Marginals
 
 Sets: TypeAlias = tuple[IntArray, FloatArray, FloatArray]  # head, data, corners
 Rows: TypeAlias = tuple[AnyArray, ...]  # see kernels.rows

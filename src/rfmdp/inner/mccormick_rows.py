@@ -13,8 +13,8 @@ import numpy as np
 from rfmdp.inner.mccormick_lp import Programme, Variant, programme
 from rfmdp.kernels import mccormick as kernels
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.sets.marginals import Marginals
 from rfmdp.types import FloatArray, IntArray
-from rfmdp.uncertainty.marginals import Marginals
 
 BATCH = 256  # rows whose costs and multipliers are held at once, fewer if they are large
 NUMBERS = 2**20

@@ -24,8 +24,8 @@ from rfmdp.inner.protocol import InnerStats, Side, relaxation_side
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MIN, Direction
 from rfmdp.rounding import UNIT
+from rfmdp.sets.marginals import Kind
 from rfmdp.types import BoolArray, FloatArray, IntArray
-from rfmdp.uncertainty.marginals import Kind
 
 
 class Composition(Enum):

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
+from rfmdp.sets.families import UncertaintySet
+from rfmdp.sets.marginals import Marginals
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray, frozen
-from rfmdp.uncertainty.marginals import Marginals
-from rfmdp.uncertainty.sets import UncertaintySet
 
 Row: TypeAlias = tuple[Sequence[int], ArrayLike] | tuple[Sequence[int], ArrayLike, str]
 # marginals, successors in C order, and the name of the action
@@ -120,7 +120,7 @@ class FactoredMDP:
 
         Examples
         --------
-        >>> from rfmdp.uncertainty.sets import Interval
+        >>> from rfmdp.sets.families import Interval
         >>> coin = Interval([0.4, 0.4], [0.6, 0.6])
         >>> model = FactoredMDP.from_arrays([0, 1, 2], [[0, 0], []], [0, 1, 1, 1, 1], [coin])
         >>> model.states, model.transitions
@@ -155,7 +155,7 @@ class FactoredMDP:
 
         Examples
         --------
-        >>> from rfmdp.uncertainty.sets import Singleton
+        >>> from rfmdp.sets.families import Singleton
         >>> coin = Singleton([0.5, 0.5])
         >>> model = FactoredMDP.from_rows(
         ...     [[([0], [0, 1], "toss"), ([], [0], "wait")], [([], [1], "wait")]], [coin]
@@ -226,7 +226,7 @@ class FactoredMDP:
         min(p + radius, 1 - floor)]; the support is kept. `floor` is an explicit assumption
         that every possible outcome has at least that probability.
         """
-        from rfmdp.uncertainty.radius import boxes_around
+        from rfmdp.sets.radius import boxes_around
 
         return self.with_marginals(boxes_around(self.marginals, radius, floor))
 

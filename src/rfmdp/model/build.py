@@ -14,8 +14,8 @@ from rfmdp.model.description import Action, Number, Predicate, States, state_tex
 from rfmdp.model.expander import Expander, booleans
 from rfmdp.model.frontier import Deadlock, Lookup, Progress, explore
 from rfmdp.model.skeleton import Skeleton
+from rfmdp.sets.marginals import Marginals
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
-from rfmdp.uncertainty.marginals import Marginals
 
 
 def build(
@@ -58,7 +58,7 @@ def build(
 
     >>> import numpy as np
     >>> from rfmdp.model import Action, Move, build
-    >>> from rfmdp.uncertainty.sets import Interval, Singleton
+    >>> from rfmdp.sets.families import Interval, Singleton
     >>> sets = {  # outcomes: 0 is down, 1 is up
     ...     "calm": Interval([0.05, 0.85], [0.15, 0.95]),
     ...     "stressed": Interval([0.50, 0.30], [0.70, 0.50]),

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import Variable
+from rfmdp.sets.families import UncertaintySet
 from rfmdp.types import AnyArray, IntArray, frozen
-from rfmdp.uncertainty.sets import UncertaintySet
 
 
 class States:

@@ -12,9 +12,9 @@ from rfmdp.errors import ModelError
 from rfmdp.model.codes import Codec
 from rfmdp.model.description import Action, Assignment, Move, States, select, state_text
 from rfmdp.model.frontier import CERTAIN, BlockMove, Frontier, RowBlock
+from rfmdp.sets.bounds import bounds
+from rfmdp.sets.families import UncertaintySet
 from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray, frozen
-from rfmdp.uncertainty.bounds import bounds
-from rfmdp.uncertainty.sets import UncertaintySet
 
 
 class Identifiers:

@@ -11,8 +11,8 @@ import numpy as np
 from rfmdp.kernels.flatten import number_rows
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.validate import validate
+from rfmdp.sets.marginals import Marginals
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
-from rfmdp.uncertainty.marginals import Marginals
 
 FACTOR = "joint"  # the one factor of a flat model
 

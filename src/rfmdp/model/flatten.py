@@ -17,8 +17,8 @@ import numpy as np
 from rfmdp.kernels.flatten import flatten_rows
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.flat import Boxes, flat_model, pointers_of
+from rfmdp.sets.marginals import Kind
 from rfmdp.types import Int32Array, IntArray
-from rfmdp.uncertainty.marginals import Kind
 
 CHUNK = 1 << 22  # transitions that are multiplied out before equal rows are joined
 
@@ -32,7 +32,7 @@ def flatten(model: FactoredMDP) -> FactoredMDP:
 
     Examples
     --------
-    >>> from rfmdp.uncertainty.sets import Interval
+    >>> from rfmdp.sets.families import Interval
     >>> coin = Interval([0.4, 0.4], [0.6, 0.6])
     >>> two = FactoredMDP.from_arrays([0, 1, 2], [[0, 0], []], [0, 1, 1, 1, 1], [coin])
     >>> flat = flatten(two)

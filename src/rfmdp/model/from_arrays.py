@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP, Rewards, Row
 from rfmdp.model.validate import validate
+from rfmdp.sets.families import UncertaintySet
+from rfmdp.sets.marginals import Marginals
 from rfmdp.types import AnyArray, IntArray
-from rfmdp.uncertainty.marginals import Marginals
-from rfmdp.uncertainty.sets import UncertaintySet
 
 
 def from_arrays(

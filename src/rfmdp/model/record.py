@@ -10,8 +10,8 @@ import numpy as np
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
+from rfmdp.sets.marginals import Marginals
 from rfmdp.types import AnyArray
-from rfmdp.uncertainty.marginals import Marginals
 
 KIND = "model"
 ARRAYS = (
@@ -79,8 +79,8 @@ def _plain(name: str, value: object) -> Any:
         value = value.item()
     if isinstance(value, bool | int | float):
         return value
-    from rfmdp.prism.ast import Expr
-    from rfmdp.prism.write import write_expression
+    from rfmdp.language.ast import Expr
+    from rfmdp.language.write import write_expression
 
     if isinstance(value, Expr):
         return {"expression": write_expression(value)}
@@ -92,7 +92,7 @@ def _plain(name: str, value: object) -> Any:
 
 def _value(stored: Any) -> Any:
     if isinstance(stored, dict):
-        from rfmdp.prism.parse import parse_expression
+        from rfmdp.language.parse import parse_expression
 
         return parse_expression(stored["expression"])
     return stored

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
+from rfmdp.sets.marginals import Marginals
 from rfmdp.types import BoolArray, Int32Array, IntArray
-from rfmdp.uncertainty.marginals import Marginals
 
 
 @dataclass(frozen=True, slots=True, eq=False)

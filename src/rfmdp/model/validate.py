@@ -23,7 +23,7 @@ def validate(model: FactoredMDP) -> Report:
     Examples
     --------
     >>> from rfmdp.model.arrays import FactoredMDP
-    >>> from rfmdp.uncertainty.sets import Singleton
+    >>> from rfmdp.sets.families import Singleton
     >>> coin = Singleton([0.5, 0.5])
     >>> model = FactoredMDP.from_rows([[([0], [0, 1])], [([], [1])]], [coin])
     >>> print(validate(model))

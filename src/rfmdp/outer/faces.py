@@ -16,8 +16,8 @@ import numpy as np
 from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.rounding import expectation_margin
+from rfmdp.sets.vertices import count_vertices, supported_vertices
 from rfmdp.types import BoolArray, FloatArray, IntArray
-from rfmdp.uncertainty.vertices import count_vertices, supported_vertices
 
 BUDGET = 1 << 22  # entries of all listed products together
 

@@ -14,7 +14,7 @@ because turn-based games with finitely many choices have optimal memoryless stra
 ball with 1 < p < inf that touches a face in one point may approach a value without attaining it).
 
 >>> from rfmdp.objective import MAX, MIN
->>> from rfmdp.uncertainty.sets import Interval
+>>> from rfmdp.sets.families import Interval
 >>> step = Interval([0.0, 0.5], [0.5, 1.0])                    # nature may block the move
 >>> model = FactoredMDP.from_rows([[([0], [1, 0])], [([], [1])]], [step])
 >>> graph, goal = Graph(model), np.array([False, True])

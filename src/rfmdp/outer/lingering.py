@@ -16,8 +16,8 @@ from rfmdp.inner.bound import successor_starts
 from rfmdp.outer.faces import Faces
 from rfmdp.outer.graph import Graph
 from rfmdp.outer.problem import Problem
+from rfmdp.sets.vertices import TRIFLE
 from rfmdp.types import BoolArray, FloatArray, IntArray
-from rfmdp.uncertainty.vertices import TRIFLE
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -24,9 +24,9 @@ from rfmdp.outer.problem import Form, Problem, pose
 from rfmdp.outer.region import analyse
 from rfmdp.outer.settings import Clock, Limits
 from rfmdp.outer.solution import Solution, Stats
+from rfmdp.sets.marginals import Marginals
+from rfmdp.sets.vertices import TRIFLE
 from rfmdp.types import FloatArray, IntArray
-from rfmdp.uncertainty.marginals import Marginals
-from rfmdp.uncertainty.vertices import TRIFLE
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ import numpy as np
 
 from rfmdp import objective as objectives
 from rfmdp.errors import FileError
-from rfmdp.files import Record
 from rfmdp.model.record import model_from_record, model_to_record
 from rfmdp.objective import Direction, Objective, Spec
 from rfmdp.outer.problem import where
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
+from rfmdp.record import Record
 from rfmdp.types import AnyArray, FloatArray
 
 SETS = ("stay", "target")  # fields of objectives that are sets of states

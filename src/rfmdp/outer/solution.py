@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rfmdp.errors import ModelError, NotCertifiedError
-from rfmdp.files import Record, to_record
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, Spec
+from rfmdp.record import Record, to_record
 from rfmdp.types import FloatArray, IntArray
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ import numpy as np
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.kernels.supports import SLACK, families
+from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import BoolArray, Int32Array, IntArray
-from rfmdp.uncertainty.marginals import Kind, Marginals
 
 SUPPORT_LIMIT = 1 << 17  # per marginal
 OUTCOME_LIMIT = 62  # bits of a mask
@@ -60,7 +60,7 @@ def supports(marginals: Marginals) -> Supports:
 
     Examples
     --------
-    >>> from rfmdp.uncertainty.sets import Interval
+    >>> from rfmdp.sets.families import Interval
     >>> supports(Marginals.from_sets([Interval([0.7, 0.0], [1.0, 0.3])])).of(0)
     [(0,), (0, 1)]
     """

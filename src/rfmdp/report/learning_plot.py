@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rfmdp.learn.run import Run
+from rfmdp.learning.run import Run
 from rfmdp.types import FloatArray
 from rfmdp.writing import replacing
 

@@ -1,0 +1,226 @@
+"""The public names of rfmdp, each with its home; `__init__.py` imports them on first use."""
+
+__version__: str
+
+from .answers.answer import (
+    check as check,
+)
+from .answers.property import (
+    parse_property as parse_property,
+)
+from .errors import (
+    FileError as FileError,
+)
+from .errors import (
+    ModelError as ModelError,
+)
+from .errors import (
+    NotCertifiedError as NotCertifiedError,
+)
+from .errors import (
+    PrismError as PrismError,
+)
+from .errors import (
+    RfmdpError as RfmdpError,
+)
+from .errors import (
+    SolverError as SolverError,
+)
+from .errors import (
+    UnsupportedError as UnsupportedError,
+)
+from .formats.drn import (
+    read_drn as read_drn,
+)
+from .formats.drn_write import (
+    write_drn as write_drn,
+)
+from .formats.files import (
+    load as load,
+)
+from .formats.files import (
+    save as save,
+)
+from .formats.prism_explicit import (
+    read_prism_explicit as read_prism_explicit,
+)
+from .formats.prism_explicit_write import (
+    write_prism_explicit as write_prism_explicit,
+)
+from .formats.storm import (
+    from_stormpy as from_stormpy,
+)
+from .formats.storm import (
+    to_stormpy as to_stormpy,
+)
+from .inner import (
+    Alternating as Alternating,
+)
+from .inner import (
+    Backend as Backend,
+)
+from .inner import (
+    Composition as Composition,
+)
+from .inner import (
+    Exact as Exact,
+)
+from .inner import (
+    IntervalArithmetic as IntervalArithmetic,
+)
+from .inner import (
+    McCormick as McCormick,
+)
+from .inner import (
+    Orders as Orders,
+)
+from .inner import (
+    RadiusSum as RadiusSum,
+)
+from .inner import (
+    Sandwich as Sandwich,
+)
+from .inner import (
+    Sequential as Sequential,
+)
+from .inner import (
+    Variant as Variant,
+)
+from .inner import (
+    VertexEnumeration as VertexEnumeration,
+)
+from .language.load import (
+    load_prism as load_prism,
+)
+from .language.load import (
+    parse_prism as parse_prism,
+)
+from .learning.loop import (
+    learn as learn,
+)
+from .learning.stop import (
+    StopWhen as StopWhen,
+)
+from .model import (
+    Action as Action,
+)
+from .model import (
+    FactoredMDP as FactoredMDP,
+)
+from .model import (
+    Move as Move,
+)
+from .model import (
+    Rewards as Rewards,
+)
+from .model import (
+    Variable as Variable,
+)
+from .model.build import (
+    build as build,
+)
+from .model.validate import (
+    validate as validate,
+)
+from .objective import (
+    MAX as MAX,
+)
+from .objective import (
+    MIN as MIN,
+)
+from .objective import (
+    Cumulative as Cumulative,
+)
+from .objective import (
+    Direction as Direction,
+)
+from .objective import (
+    Discounted as Discounted,
+)
+from .objective import (
+    Globally as Globally,
+)
+from .objective import (
+    Instantaneous as Instantaneous,
+)
+from .objective import (
+    Next as Next,
+)
+from .objective import (
+    Reach as Reach,
+)
+from .objective import (
+    ReachReward as ReachReward,
+)
+from .objective import (
+    Spec as Spec,
+)
+from .objective import (
+    Total as Total,
+)
+from .objective import (
+    Until as Until,
+)
+from .outer.settings import (
+    Limits as Limits,
+)
+from .outer.settings import (
+    Measure as Measure,
+)
+from .outer.solution import (
+    Bounds as Bounds,
+)
+from .outer.solution import (
+    Policy as Policy,
+)
+from .outer.solution import (
+    Solution as Solution,
+)
+from .outer.solution import (
+    Status as Status,
+)
+from .paper.domains import (
+    domain as domain,
+)
+from .paper.domains import (
+    domain_spec as domain_spec,
+)
+from .sets import (
+    Interval as Interval,
+)
+from .sets import (
+    KLBall as KLBall,
+)
+from .sets import (
+    L1Ball as L1Ball,
+)
+from .sets import (
+    LinfBall as LinfBall,
+)
+from .sets import (
+    LpBall as LpBall,
+)
+from .sets import (
+    Marginals as Marginals,
+)
+from .sets import (
+    Polytope as Polytope,
+)
+from .sets import (
+    Singleton as Singleton,
+)
+from .sets import (
+    SubsetSet as SubsetSet,
+)
+from .solving import (
+    compare as compare,
+)
+from .solving import (
+    evaluate as evaluate,
+)
+from .solving import (
+    solve as solve,
+)
+from .verification.solution import (
+    verify as verify,
+)

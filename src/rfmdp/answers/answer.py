@@ -1,0 +1,399 @@
+"""Ask a property of a model: the answer with proven bounds.
+
+A property is a tree of ordinary operators over P, R and filters. Each of these is evaluated for
+all states with its bounds; nested ones first, because a formula inside P must be decided by
+proven bounds in every state. What is left at the end is one value, picked as PRISM picks it: at
+the initial state, or the range over several initial states; of truth values, whether all of them
+satisfy the property.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+
+from rfmdp.answers.exists_forall import paths_hold
+from rfmdp.answers.filters import Filtered, apply_filter
+from rfmdp.answers.measure import Meter
+from rfmdp.answers.property import Property, parse_property
+from rfmdp.answers.quantity import Quantity, combine
+from rfmdp.errors import NotCertifiedError
+from rfmdp.inner.protocol import Inner
+from rfmdp.language import property_ast as tree
+from rfmdp.language.ast import Expr, Label, ModelType, Type, fold, nodes, rewrite
+from rfmdp.language.check_properties import CheckedProperty
+from rfmdp.language.checked import CheckedModel
+from rfmdp.language.compile import evaluate_states
+from rfmdp.language.constants import Given
+from rfmdp.language.distributions import PrismWarning
+from rfmdp.language.model_scope import scope
+from rfmdp.language.source import Source
+from rfmdp.language.types import type_of
+from rfmdp.language.write import write_expression
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.objective import Direction
+from rfmdp.outer.settings import Limits, Measure
+from rfmdp.outer.solution import Solution, Status
+from rfmdp.types import BoolArray
+
+DEEPEST = 50  # operators P, R, E, A and filter inside each other
+ROUNDING = 2.0**-40  # width per size of the largest value that is not asked to shrink
+TOUCHING = 1e-9  # a threshold inside bounds this narrow is taken for the number itself
+OPERATORS = (tree.Probability, tree.Reward, tree.Quantified, tree.Filter)
+LISTS = ("print", "printall", "argmin", "argmax")
+
+Value = bool | int | float | tuple[float, float]
+
+
+class Outcome(Enum):
+    """How a question ended."""
+
+    CERTIFIED = "certified"
+    UNDECIDED = "undecided: the bounds contain the threshold"
+    GAP_OPEN = Status.GAP_OPEN.value
+    SWEEP_LIMIT = Status.SWEEP_LIMIT.value
+    TIME_LIMIT = Status.TIME_LIMIT.value
+    INTERRUPTED = Status.INTERRUPTED.value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """What `check` returns.
+
+    value : the side that is guaranteed (lower if the agent maximises); a truth value only if
+        bounds decide it, else None; the pair (least, largest) over several initial states
+    lower, upper : proven bounds of the value, or of the number that a bound such as >= is about
+    likely : of an undecided truth value, what holds if the true number is the threshold itself, or
+        if a one-sided method's number is the true one; None if the bounds are far apart
+    nature : what was assumed about nature, in words
+    listing : the states and values that a filter such as print lists
+    """
+
+    text: str
+    type: Type
+    value: Value | None
+    lower: float | None
+    upper: float | None
+    status: Outcome
+    method: str
+    precision: float
+    nature: str
+    likely: bool | None = None
+    solutions: tuple[Solution, ...] = ()
+    listing: tuple[tuple[int, Value], ...] = ()
+    model: FactoredMDP | None = field(default=None, repr=False)
+
+    @property
+    def solution(self) -> Solution | None:
+        """The solution of the outermost P or R, with its policy; None if there is none."""
+        return self.solutions[-1] if self.solutions else None
+
+    @property
+    def certified(self) -> bool:
+        """Whether the answer is proven as precisely as wanted."""
+        return self.status is Outcome.CERTIFIED
+
+
+def check(
+    model: FactoredMDP,
+    prop: Property | str,
+    *,
+    inner: Inner | None = None,
+    outer: Limits | None = None,
+    constants: Given | None = None,
+) -> Answer:
+    """Return the answer to a property, with proven bounds.
+
+    Parameters
+    ----------
+    model, prop
+        What is asked of which model; a text is parsed first.
+    inner, outer
+        Method and limits, as for `solve`.
+    constants
+        Values of constants that the property leaves open.
+
+    Raises
+    ------
+    PrismError
+        If the property does not fit the model.
+    NotCertifiedError
+        If a formula inside P or R is not decided by proven bounds in some state.
+
+    Examples
+    --------
+    >>> from rfmdp.language.load import parse_prism
+    >>> coin = parse_prism("dtmc module m x:[0..2]; [] x=0 -> 0.5:(x'=1) + 0.5:(x'=2); "
+    ...                    "[] x>0 -> true; endmodule")
+    >>> check(coin, "P>=0.4 [ F x=1 ]").value, check(coin, "2*P=? [ X x=1 ]").value
+    (True, 1.0)
+    """
+    asked = parse_property(prop) if isinstance(prop, str) else prop
+    bound = asked.bind(model, constants)
+    limits = outer or Limits()
+    evaluator = Evaluator(model, bound, asked.file.source, inner, limits)
+    found = evaluator.answer()
+    return _answer(model, asked, bound, evaluator, found, limits)
+
+
+def states_where(model: FactoredMDP, prop: Property) -> BoolArray:
+    """Return where a state formula holds, (S,)."""
+    bound = prop.bind(model)
+    evaluator = Evaluator(model, bound, prop.file.source, None, Limits())
+    return evaluator.decided(evaluator.top)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot(Expr):
+    """Stands for a P, R, E, A or filter that is evaluated on its own."""
+
+    number: int
+
+
+class Evaluator:
+    """Evaluates one property on one model."""
+
+    def __init__(
+        self,
+        model: FactoredMDP,
+        prop: CheckedProperty,
+        source: Source,
+        inner: Inner | None,
+        limits: Limits,
+    ) -> None:
+        self.model, self.source, self.type = model, source, prop.type
+        self.names: CheckedModel = scope(model, source)
+        self.meter = Meter(model, inner, limits, source)
+        self.listed: tuple[Quantity, BoolArray, str] | None = None
+        self._slots: list[Expr] = []
+        self._check_depth(prop.expression)
+        self.top = rewrite(prop.expression, self._cut)
+
+    def answer(self) -> Filtered:
+        """Return the one value of a property, by PRISM's rules."""
+        initial = self.model.label("init")
+        top = self._slots[self.top.number] if isinstance(self.top, Slot) else None
+        if isinstance(top, tree.Filter) and top.operator not in LISTS:
+            return self._filter(top)
+        found = self.quantity(self.top, initial)
+        if self.type is Type.BOOL:
+            return apply_filter("forall", self.model, found, initial)
+        name = "range" if np.count_nonzero(initial) > 1 else "state"
+        return apply_filter(name, self.model, found, initial)
+
+    def quantity(self, expr: Expr, interest: BoolArray) -> Quantity:
+        """Return an expression in all states, as precisely as wanted in those of interest."""
+
+        def visit(node: Expr, below: tuple[Quantity | None, ...]) -> Quantity | None:
+            match node:
+                case Slot(number):
+                    return self._slot(self._slots[number], interest)
+                case Label(name):
+                    return Quantity.exact(Type.BOOL, self.model.label(name))
+            if all(part is None for part in below):
+                return None  # an expression over variables only: compiled as a whole, later
+            parts = zip(node.children(), below, strict=True)
+            return combine(node, [part or self._plain(child) for child, part in parts])
+
+        return fold(expr, visit) or self._plain(expr)
+
+    def decided(self, expr: Expr) -> BoolArray:
+        """Return where a state formula holds, or raise if bounds leave that open somewhere.
+
+        It is decided by the exact method: one that proves a single side rarely could.
+        """
+        everywhere = np.ones(self.model.states, dtype=np.bool_)
+        outer, self.meter = self.meter, self.meter.exact()
+        try:
+            found = self.quantity(expr, everywhere)
+        finally:
+            self.meter = outer
+        method = "exact" if outer.inner is None else outer.inner.name
+        if method != "exact" and any(isinstance(part, Slot) for part in nodes(expr)):
+            warnings.warn(
+                "A formula inside another is decided by the exact method, not by "
+                f"{method}: the value can differ from one by {method} alone.",
+                PrismWarning,
+                stacklevel=2,
+            )
+        open_ = np.flatnonzero(~found.known)
+        if open_.size:
+            text = write_expression(rewrite(expr, self._paste))
+            state = self.model.state_name(int(open_[0]))
+            raise NotCertifiedError(
+                f"A formula inside P or R must be decided in every state; the bounds of '{text}' "
+                f"leave {open_.size} open, the first is {state}. Try another threshold, a smaller "
+                "precision, or the exact method."
+            )
+        return np.asarray(found.lower, dtype=np.bool_)
+
+    def _slot(self, node: Expr, interest: BoolArray) -> Quantity:
+        if isinstance(node, tree.Probability):
+            return self.meter.probability(node, self.decided, interest)
+        if isinstance(node, tree.Reward):
+            return self.meter.reward(node, self.decided, interest)
+        if isinstance(node, tree.Quantified):
+            holds = paths_hold(self.model, node, self.decided)
+            return Quantity.exact(Type.BOOL, holds)
+        assert isinstance(node, tree.Filter)  # nothing else is cut
+        found = self._filter(node)
+        if found.least is not None:
+            reason = "filter(range, ...) must stand alone: it has two values"
+            raise self.source.error(node.position, reason)
+        return found.result
+
+    def _filter(self, node: tree.Filter) -> Filtered:
+        where = np.ones(self.model.states, dtype=np.bool_)
+        if node.states is not None:
+            where = self.decided(node.states)
+        operand = self.quantity(node.operand, where)
+        found = apply_filter(node.operator, self.model, operand, where)
+        if node.operator in LISTS:
+            self.listed = (found.result, where, node.operator)
+        return found
+
+    def _plain(self, expr: Expr) -> Quantity:
+        kind = type_of(expr, self.names.variable_types(), self.source)
+        valuations = self.model.valuations.reshape(self.model.states, len(self.model.variables))
+        return Quantity.exact(kind, evaluate_states(expr, self.names, valuations))
+
+    def _cut(self, node: Expr) -> Expr:
+        if not isinstance(node, OPERATORS):
+            return node
+        self._slots.append(node)
+        return Slot(len(self._slots) - 1, position=node.position)
+
+    def _paste(self, node: Expr) -> Expr:
+        if not isinstance(node, Slot):
+            return node
+        return rewrite(self._slots[node.number], self._paste)
+
+    def _check_depth(self, expr: Expr) -> None:
+        def depth(node: Expr, below: tuple[int, ...]) -> int:
+            own = isinstance(node, OPERATORS)
+            return max(below, default=0) + own
+
+        if fold(expr, depth) > DEEPEST:
+            reason = f"P, R, E, A and filters must be nested at most {DEEPEST} deep"
+            raise self.source.error(expr.position, reason)
+
+
+def _answer(
+    model: FactoredMDP,
+    prop: Property,
+    bound: CheckedProperty,
+    evaluator: Evaluator,
+    found: Filtered,
+    limits: Limits,
+) -> Answer:
+    meter, result = evaluator.meter, found.result
+    ends = found.least or result
+    low, high = ends.lower[0], result.upper[0]
+    value: Value | None = _plain_value(result, 0)
+    likely = None
+    if found.least is not None:
+        value = (_plain_value(found.least, 0), _plain_value(result, 0))
+    if result.type is Type.BOOL:
+        value = bool(result.value[0]) if result.known[0] else None
+        likely = bool(result.value[0]) if _touching(meter, model) else value
+        low, high = _bounded(meter, model)
+    return Answer(
+        prop.text,
+        result.type,
+        value,
+        None if low == -np.inf else float(low),
+        None if high == np.inf != low else float(high),
+        _outcome(found, meter),
+        "exact" if meter.inner is None else meter.inner.name,
+        limits.precision,
+        nature_in_words(meter.kind, meter.natures),
+        likely,
+        tuple(meter.solutions),
+        tuple(_listing(evaluator)),
+        model,
+    )
+
+
+def nature_in_words(kind: ModelType, natures: list[tuple[Direction, Direction]]) -> str:
+    """Return what was assumed about nature: `min, against the agent (maxmin)`."""
+    if kind in (ModelType.DTMC, ModelType.MDP) or not natures:
+        return "no choice"
+    words = []
+    for agent, nature in dict.fromkeys(natures):
+        how = nature.name.lower()
+        if kind is ModelType.IMDP:
+            side = "with" if agent is nature else "against"
+            how = f"{how}, {side} the agent ({agent.name.lower()}{nature.name.lower()})"
+        words.append(how)
+    return "; ".join(words)
+
+
+def _outcome(found: Filtered, meter: Meter) -> Outcome:
+    if found.result.type is Type.BOOL:
+        if found.result.known[0]:
+            return Outcome.CERTIFIED
+    elif all(_closed(quantity, meter) for quantity in _both(found)):
+        return Outcome.CERTIFIED
+    worst = {solution.status.name for solution in meter.solutions}
+    for outcome in (Outcome.INTERRUPTED, Outcome.TIME_LIMIT, Outcome.SWEEP_LIMIT):
+        if outcome.name in worst:
+            return outcome
+    return Outcome.UNDECIDED if found.result.type is Type.BOOL else Outcome.GAP_OPEN
+
+
+def _closed(found: Quantity, meter: Meter) -> bool:
+    """Say whether bounds are as close as wanted, or as close as floats let them be."""
+    low, high = float(found.lower[0]), float(found.upper[0])
+    if low == high:  # also of infinities
+        return True
+    sizes = [np.abs(s.value[np.isfinite(s.value)]).max(initial=1.0) for s in meter.solutions]
+    relative = meter.limits.measure is Measure.RELATIVE
+    wanted = meter.limits.precision * (max(abs(low), abs(high)) if relative else 1.0)
+    width = high - low
+    return math.isfinite(width) and width <= max(wanted, ROUNDING * max(sizes, default=1.0))
+
+
+def _both(found: Filtered) -> Iterator[Quantity]:
+    yield found.result
+    if found.least is not None:
+        yield found.least
+
+
+def _bounded(meter: Meter, model: FactoredMDP) -> tuple[float, float]:
+    """Return bounds of the number that a truth value is about, if there is just one."""
+    if len(meter.bounded) != 1 or len(model.initial) != 1:
+        return -np.inf, np.inf
+    state = int(model.initial[0])
+    return float(meter.bounded[0].lower[state]), float(meter.bounded[0].upper[state])
+
+
+def _touching(meter: Meter, model: FactoredMDP) -> bool:
+    """Say whether an undecided bound is met exactly, or depends on what a method does not prove."""
+    for found in meter.bounded:
+        low, high = found.lower[model.initial], found.upper[model.initial]
+        one_sided = np.isneginf(low) | np.isposinf(high)
+        if not np.all((low == high) | (high <= low + TOUCHING) | one_sided):
+            return False
+    return True
+
+
+def _plain_value(found: Quantity, state: int) -> bool | int | float:
+    value = found.value[state]
+    if found.type is Type.BOOL:
+        return bool(value)
+    return int(value) if found.type is Type.INT and np.isfinite(value) else float(value)
+
+
+def _listing(evaluator: Evaluator) -> Iterator[tuple[int, Value]]:
+    if evaluator.listed is None:
+        return
+    found, where, name = evaluator.listed
+    for state in np.flatnonzero(where):
+        value = _plain_value(found, int(state))
+        if value or name == "printall":
+            yield int(state), value

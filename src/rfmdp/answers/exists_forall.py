@@ -1,0 +1,80 @@
+"""E and A: what some path does, and what all do, by the graph of possible moves alone.
+
+With E[ a U b ] by backward search and E[ G a ] by cycles within a, the others follow:
+
+    A[ a U b ] = !( E[ !b U (!a & !b) ] | E[ G !b ] )
+    E[ !p ] = !A[ p ]        A[ !p ] = !E[ p ]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from rfmdp.language.ast import Expr
+from rfmdp.language.path_formula import NextFormula, NowFormula, UntilFormula, normal
+from rfmdp.language.property_ast import Quantified
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.objective import MAX
+from rfmdp.outer.components import components
+from rfmdp.outer.graph import Graph
+from rfmdp.types import BoolArray
+
+
+def paths_hold(
+    model: FactoredMDP, node: Quantified, decide: Callable[[Expr], BoolArray]
+) -> BoolArray:
+    """Return where E or A of a path formula holds, (S,).
+
+    Parameters
+    ----------
+    decide
+        Returns where a state formula holds.
+    """
+    form = normal(node.path)
+    if isinstance(form, NowFormula):
+        return decide(form.holds)
+    every = node.every is not form.negated
+    holds = _every(model, form, decide) if every else _some(model, form, decide)
+    return ~holds if form.negated else holds
+
+
+def _some(
+    model: FactoredMDP, form: NextFormula | UntilFormula, decide: Callable[[Expr], BoolArray]
+) -> BoolArray:
+    target = decide(form.target)
+    if isinstance(form, NextFormula):
+        return ~_next_all(model, ~target)
+    return _some_until(Graph(model), decide(form.stay), target)
+
+
+def _every(
+    model: FactoredMDP, form: NextFormula | UntilFormula, decide: Callable[[Expr], BoolArray]
+) -> BoolArray:
+    target = decide(form.target)
+    if isinstance(form, NextFormula):
+        return _next_all(model, target)
+    graph, stay = Graph(model), decide(form.stay)
+    fails = _some_until(graph, ~target, ~stay & ~target)
+    return ~(fails | _some_globally(graph, ~target))
+
+
+def _next_all(model: FactoredMDP, target: BoolArray) -> BoolArray:
+    """Return where every possible move leads to the target."""
+    rows = Graph(model).rows_must_stay(target)
+    all_: BoolArray = np.logical_and.reduceat(rows, model.row_ptr[:-1])
+    return all_
+
+
+def _some_until(graph: Graph, stay: BoolArray, target: BoolArray) -> BoolArray:
+    return graph.positive(target, stay, agent=MAX, nature=MAX)
+
+
+def _some_globally(graph: Graph, stay: BoolArray) -> BoolArray:
+    """Return where a path stays for ever: it comes to a cycle within `stay`."""
+    parts = components(graph, stay)
+    inside = parts.component >= 0
+    cyclic = np.zeros(len(stay), dtype=np.bool_)
+    cyclic[inside] = ~parts.trivial[parts.component[inside]]
+    return _some_until(graph, stay, cyclic)

@@ -1,0 +1,144 @@
+"""Properties as users hold them: a text that was read, to be asked of any model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+
+from rfmdp.errors import UnsupportedError
+from rfmdp.language import property_ast as tree
+from rfmdp.language.ast import Expr
+from rfmdp.language.check_properties import CheckedProperty, check_property
+from rfmdp.language.constants import Given
+from rfmdp.language.load import read_text
+from rfmdp.language.model_scope import scope
+from rfmdp.language.parse_properties import parse_properties as parse_file
+from rfmdp.language.source import Position
+from rfmdp.language.supported import require_supported
+from rfmdp.language.write import write_expression
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.objective import Spec
+from rfmdp.types import BoolArray
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """A property in PRISM's language; `solve` and `check` take it.
+
+    file : where its constants, formulas, labels and references come from
+    constants : values of constants that the file leaves open
+    """
+
+    parsed: tree.Property = field(repr=False)
+    file: tree.PropertyFile = field(repr=False)
+    constants: Mapping[str, bool | int | float | str] = field(default_factory=dict, repr=False)
+
+    @property
+    def name(self) -> str | None:
+        """The name before the colon, if there is one."""
+        return self.parsed.name
+
+    @property
+    def text(self) -> str:
+        """The property in PRISM's notation, without its name."""
+        return write_expression(self.parsed.expression)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def bind(self, model: FactoredMDP, constants: Given | None = None) -> CheckedProperty:
+        """Return the property with its names resolved against a model.
+
+        Raises
+        ------
+        PrismError
+            If the property does not fit the model, or is not supported.
+        """
+        given = {**self.constants, **(constants or {})}
+        return check_property(self.parsed, self.file, scope(model, self.file.source), given)
+
+    def spec(self) -> Spec:
+        """Return the specification of a single P or R; of one with a bound, what it bounds.
+
+        Raises
+        ------
+        UnsupportedError
+            If the property is more than that (a filter, a formula over several); use `check`.
+        """
+        from rfmdp.answers.specification import spec_of
+
+        return spec_of(self)
+
+    def states(self, expr: Expr) -> StateSet:
+        """Return a part of the property as a set of states."""
+        return StateSet(expr, self)
+
+
+@dataclass(frozen=True, slots=True)
+class StateSet:
+    """Where a part of a property holds; an objective takes it as a set of states."""
+
+    expr: Expr
+    of: Property = field(repr=False)
+
+    def holds(self, model: FactoredMDP) -> BoolArray:
+        """Return a (S,) array.
+
+        Raises
+        ------
+        PrismError
+            If the formula does not fit the model.
+        NotCertifiedError
+            If it has a nested P or R whose bounds do not decide it somewhere.
+        """
+        from rfmdp.answers.answer import states_where
+
+        part = tree.Property(None, self.expr, position=self.expr.position)
+        return states_where(model, Property(part, self.of.file, self.of.constants))
+
+
+def parse_property(text: str, constants: Given | None = None) -> Property:
+    """Return a property; the text may define constants, labels and formulas before it.
+
+    Raises
+    ------
+    PrismError
+        If the text is not one property that rfmdp supports, with place and caret.
+
+    Examples
+    --------
+    >>> parse_property('const int k = 3; Pmaxmin=? [ F<=k "goal" ]').text
+    'Pmaxmin=? [ F<=k "goal" ]'
+    """
+    found = parse_properties(text, constants, filename="<property>")
+    if len(found) != 1:
+        source = found[0].file.source if found else parse_file(text, "<property>").source
+        place = found[1].parsed.position if found else Position(1, 1)
+        raise source.error(place, f"expected one property, found {len(found)}")
+    require_supported(found[0].parsed.expression, found[0].file.source)
+    return found[0]
+
+
+def parse_properties(
+    text: str, constants: Given | None = None, *, filename: str = "<properties>"
+) -> list[Property]:
+    """Return all properties of a text; those that are not supported say so when they are used."""
+    file = parse_file(text, filename)
+    return [Property(parsed, file, dict(constants or {})) for parsed in file.properties]
+
+
+def load_properties(path: str | PathLike[str], constants: Given | None = None) -> list[Property]:
+    """Return all properties of a file; see `parse_properties`."""
+    return parse_properties(read_text(path), constants, filename=str(path))
+
+
+def refuse(what: str) -> UnsupportedError:
+    """Return (not raise) the error of a property that is no single specification."""
+    return UnsupportedError(
+        f"A specification is a single P or R over X, F, G, U or a reward; {what}. "
+        "Use `check(model, property)`."
+    )
+
+
+__all__ = ["Property", "StateSet", "load_properties", "parse_properties", "parse_property"]

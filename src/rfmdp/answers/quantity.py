@@ -1,0 +1,204 @@
+"""What a property evaluates to in every state: a value between proven bounds.
+
+Numbers are float64, truth values bool; of a truth value, `lower` says where it surely holds and
+`upper` where it possibly does. Operators act on both ends, so that `1 - P=? [...]` is as proven
+as the probability in it. Where an operator would need the true number and the ends do not decide
+it, the ends stay open; `value` is then what holds if the true number is the threshold itself, or,
+where a side is not proven at all, what holds for the number that the method gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import product
+
+import numpy as np
+
+from rfmdp.errors import UnsupportedError
+from rfmdp.language.ast import Binary, Call, Expr, Ite, Type, Unary
+from rfmdp.types import AnyArray, BoolArray, FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Quantity:
+    """Proven bounds (S,) of an expression in every state, and the number to report."""
+
+    type: Type
+    lower: AnyArray
+    value: AnyArray
+    upper: AnyArray
+
+    @staticmethod
+    def exact(type_: Type, value: AnyArray) -> Quantity:
+        """Return a quantity that is known."""
+        known = value.astype(np.bool_ if type_ is Type.BOOL else np.float64)
+        return Quantity(type_, known, known, known)
+
+    @property
+    def known(self) -> BoolArray:
+        """Where both bounds are the same."""
+        same: BoolArray = self.lower == self.upper
+        return same
+
+    def one_minus(self) -> Quantity:
+        """Return 1 - x, which turns the bounds."""
+        lower, upper = 1.0 - self.upper, 1.0 - self.lower
+        # a difference that was rounded goes one step outwards
+        lower = np.where(1.0 - lower == self.upper, lower, np.nextafter(lower, -np.inf))
+        upper = np.where(1.0 - upper == self.lower, upper, np.nextafter(upper, np.inf))
+        return Quantity(self.type, lower, 1.0 - self.value, upper)
+
+
+def compare(operator: str, left: Quantity, right: Quantity) -> Quantity:
+    """Return where a comparison of numbers surely, probably and possibly holds.
+
+    >>> half = Quantity(Type.DOUBLE, *(np.array([x]) for x in (0.4, 0.4, 0.6)))
+    >>> asked = compare(">=", half, Quantity.exact(Type.DOUBLE, np.array([0.5])))
+    >>> bool(asked.lower[0]), bool(asked.value[0]), bool(asked.upper[0])
+    (False, True, True)
+    """
+    if operator in (">", ">="):
+        return compare({">": "<", ">=": "<="}[operator], right, left)
+    if operator == "!=":
+        return _not(compare("=", left, right))
+    if operator == "<":
+        sure, possible = left.upper < right.lower, left.lower < right.upper
+    elif operator == "<=":
+        sure, possible = left.upper <= right.lower, left.lower <= right.upper
+    else:
+        sure = left.known & right.known & (left.lower == right.lower)
+        possible = (left.lower <= right.upper) & (right.lower <= left.upper)
+    likely = possible if operator in ("<=", "=") else sure
+    ends = (left.lower, left.upper, right.lower, right.upper)
+    narrow = reduce(np.logical_and, (np.isfinite(end) for end in ends))
+    guess = {"<": np.less, "<=": np.less_equal, "=": np.equal}[operator](left.value, right.value)
+    return Quantity(Type.BOOL, sure, np.where(narrow | (sure == possible), likely, guess), possible)
+
+
+def combine(node: Expr, below: Sequence[Quantity]) -> Quantity:
+    """Return an operator or function of quantities."""
+    match node:
+        case Unary("!"):
+            return _not(below[0])
+        case Unary():
+            zero = Quantity.exact(below[0].type, np.zeros(1))
+            return _by_corners(ARITHMETIC["-"], [zero, below[0]], below[0].type)
+        case Binary(operator):
+            return _binary(operator, below[0], below[1])
+        case Ite():
+            return _choice(*below)
+        case Call(function):
+            return _by_corners(FUNCTIONS[function], below, _call_type(function, below))
+    raise UnsupportedError(f"{type(node).__name__} cannot be combined with P or R.")
+
+
+def _not(x: Quantity) -> Quantity:
+    return Quantity(Type.BOOL, ~x.upper, ~x.value, ~x.lower)
+
+
+def _binary(operator: str, left: Quantity, right: Quantity) -> Quantity:
+    if operator in ARITHMETIC:
+        both_int = left.type is Type.INT and right.type is Type.INT and operator != "/"
+        kind = Type.INT if both_int else Type.DOUBLE
+        return _by_corners(ARITHMETIC[operator], [left, right], kind)
+    if left.type is Type.BOOL:
+        return _logical(operator, left, right)
+    return compare(operator, left, right)
+
+
+def _logical(operator: str, left: Quantity, right: Quantity) -> Quantity:
+    match operator:
+        case "&":
+            parts = [getattr(left, k) & getattr(right, k) for k in ("lower", "value", "upper")]
+            return Quantity(Type.BOOL, *parts)
+        case "|":
+            return _not(_logical("&", _not(left), _not(right)))
+        case "=>":
+            return _logical("|", _not(left), right)
+        case "!=":
+            return _not(_logical("=", left, right))
+    there, back = _logical("=>", left, right), _logical("=>", right, left)  # = and <=>
+    return _logical("&", there, back)
+
+
+def _choice(condition: Quantity, then: Quantity, other: Quantity) -> Quantity:
+    kind = then.type if then.type is other.type else Type.DOUBLE
+    least, most = np.minimum(then.lower, other.lower), np.maximum(then.upper, other.upper)
+    ends = []
+    for name, hull in (("lower", least), ("upper", most)):
+        open_or_else = np.where(condition.upper, hull, getattr(other, name))
+        ends.append(np.where(condition.lower, getattr(then, name), open_or_else))
+    value = np.where(condition.value, then.value, other.value)
+    return Quantity(kind, ends[0], value, ends[1])
+
+
+@dataclass(frozen=True, slots=True)
+class _Function:
+    """A function whose extremes over a box lie at corners, wherever `fits` holds."""
+
+    apply: Callable[..., FloatArray]
+    fits: Callable[..., AnyArray | bool]
+
+
+def _by_corners(function: _Function, operands: Sequence[Quantity], kind: Type) -> Quantity:
+    with np.errstate(all="ignore"):
+        value = function.apply(*(x.value for x in operands))
+        corners = [
+            function.apply(*corner) for corner in product(*((x.lower, x.upper) for x in operands))
+        ]
+        low, high = np.minimum.reduce(corners), np.maximum.reduce(corners)  # nan spreads
+        fits = ~np.isnan(low) & function.fits(*operands)
+    known = reduce(np.logical_and, (x.known for x in operands))
+    lower = np.where(known, value, np.where(fits, np.nextafter(low, -np.inf), -np.inf))
+    upper = np.where(known, value, np.where(fits, np.nextafter(high, np.inf), np.inf))
+    return Quantity(kind, lower, value, upper)
+
+
+def _always(*operands: Quantity) -> bool:
+    return True
+
+
+def _power_fits(base: Quantity, exponent: Quantity) -> AnyArray:
+    return (base.lower > 0.0) | ((base.lower >= 0.0) & (exponent.lower > 0.0))
+
+
+def _log_fits(x: Quantity, base: Quantity) -> AnyArray:
+    return (x.lower > 0.0) & (base.lower > 0.0) & ((base.upper < 1.0) | (base.lower > 1.0))
+
+
+def _call_type(function: str, below: Sequence[Quantity]) -> Type:
+    if function in ("floor", "ceil", "round", "mod"):
+        return Type.INT
+    ints = function != "log" and all(x.type is Type.INT for x in below)
+    return Type.INT if ints else Type.DOUBLE
+
+
+def _smallest(*values: FloatArray) -> FloatArray:
+    least: FloatArray = np.minimum.reduce(np.broadcast_arrays(*values))
+    return least
+
+
+def _largest(*values: FloatArray) -> FloatArray:
+    most: FloatArray = np.maximum.reduce(np.broadcast_arrays(*values))
+    return most
+
+
+ARITHMETIC: dict[str, _Function] = {
+    "+": _Function(np.add, _always),
+    "-": _Function(np.subtract, _always),
+    "*": _Function(np.multiply, _always),
+    "/": _Function(np.divide, lambda a, b: (b.lower > 0.0) | (b.upper < 0.0)),
+    "^": _Function(np.power, _power_fits),
+}
+FUNCTIONS: dict[str, _Function] = {
+    "min": _Function(_smallest, _always),
+    "max": _Function(_largest, _always),
+    "floor": _Function(np.floor, _always),
+    "ceil": _Function(np.ceil, _always),
+    "round": _Function(lambda x: np.floor(x + 0.5), _always),
+    "pow": ARITHMETIC["^"],
+    "mod": _Function(np.mod, lambda a, n: False),
+    "log": _Function(lambda x, base: np.log(x) / np.log(base), _log_fits),
+}

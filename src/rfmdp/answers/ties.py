@@ -1,0 +1,231 @@
+"""Thresholds that bounds do not decide, decided in fractions where the model is small.
+
+Bounds carry a rounding error, so they never show that a value *is* the threshold. Here the chain
+of the agent's policy and nature's answers is solved exactly, and its value v is checked to be
+a fixed point: no row and no distribution does better. For the rest of the proof, least fixed
+points (probabilities, total rewards) and rewards until a target differ:
+
+- V <= v holds for every least fixed point V, since T(v) <= v. For V >= v, suppose V < v somewhere
+  and look at the states where v - V is largest: optimal play never leaves them. But if all who
+  minimise, however they play, come to a settled state with positive probability while all who
+  maximise play as chosen, there is no such set.
+- Rewards to a target are infinite for who never arrives, so V >= v needs T(v) >= v only, and for
+  V <= v all who maximise must arrive, while all who minimise play as chosen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from rfmdp.answers.rational import Part, TooHardError, chain_values, reachable, read, weighted
+from rfmdp.objective import MAX, MIN
+from rfmdp.outer.problem import Form, Problem, Step
+from rfmdp.outer.solution import Solution
+from rfmdp.reference import Vector
+from rfmdp.types import BoolArray
+
+ROUNDS = 20  # of exact policy iteration from a policy that is nearly always the right one
+
+Values = dict[int, Fraction]
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """Exact bounds of the value in some states; a side that is not proven is missing."""
+
+    lower: Values
+    upper: Values
+
+    def one_minus(self) -> Exact:
+        """Return 1 - x, which turns the sides."""
+        turned = ({s: 1 - x for s, x in side.items()} for side in (self.upper, self.lower))
+        return Exact(*turned)
+
+    def decide(self, operator: str, threshold: Fraction, state: int) -> bool | None:
+        """Return whether the value meets a bound, None if that is not known."""
+        low, high = self.lower.get(state), self.upper.get(state)
+        strict, at_least = len(operator) == 1, operator.startswith(">")
+        yes, no = (low, high) if at_least else (high, low)
+        sign = 1 if at_least else -1
+        if yes is not None and (sign * (yes - threshold) > 0 or (yes == threshold and not strict)):
+            return True
+        if no is not None and (sign * (no - threshold) < 0 or (no == threshold and strict)):
+            return False
+        return None
+
+
+def exact_values(problem: Problem, solution: Solution, where: BoolArray) -> Exact | None:
+    """Return exact bounds in some states, None if fractions do not lead there.
+
+    Parameters
+    ----------
+    problem, solution
+        What was solved by a method that proves both sides.
+    where
+        The states of interest.
+    """
+    if solution.lower is None or solution.upper is None:
+        return None
+    try:
+        found = _steps(problem, where) if problem.form is Form.STEPS else None
+        if found is None:
+            found = _fixed_point(problem, solution, where)
+    except TooHardError:
+        return None
+    return found.one_minus() if problem.flipped else found
+
+
+def _steps(problem: Problem, where: BoolArray) -> Exact:
+    """Step back exactly."""
+    none = np.zeros(problem.model.states, dtype=np.bool_)
+    part = Part(problem.model, reachable(problem.model, where, none), problem.nature)
+    assert problem.start is not None  # a STEPS problem is posed with one
+    value = {s: read(problem.start[s]) for s in part.states}
+    value = _stepped(problem, part, value, problem.steps)
+    return Exact(value, value)
+
+
+def _stepped(problem: Problem, part: Part, value: Values, steps: tuple[Step, ...]) -> Values:
+    for step in steps:
+        value = {
+            s: read(step.given[s]) if step.fixed[s] else _best(problem, part, s, value)
+            for s in part.states
+        }
+    return value
+
+
+def _best(problem: Problem, part: Part, state: int, value: Values) -> Fraction:
+    pick = max if problem.agent is MAX else min
+    return part.effort.spend(pick(_row(problem, part, r, value)[0] for r in part.rows[state]))
+
+
+def _row(problem: Problem, part: Part, row: int, value: Values) -> tuple[Fraction, Vector]:
+    """Return what a row is worth against nature's best answer, and the answer."""
+    expected, point = part.respond(row, value)
+    return read(problem.reward[row]) + read(problem.discount) * expected, point
+
+
+def _fixed_point(problem: Problem, solution: Solution, where: BoolArray) -> Exact:
+    lower, upper = solution.lower, solution.upper
+    assert lower is not None  # `exact_values` asked
+    assert upper is not None
+    if problem.flipped:
+        lower, upper = 1.0 - upper, 1.0 - lower
+    if problem.steps:  # the bounds are those before the steps; only the witness knows the others
+        raise TooHardError
+    settled = (lower == upper) & ((lower == 0.0) | (lower == 1.0) | np.isinf(lower))
+    settled |= problem.terminal
+    part = Part(problem.model, reachable(problem.model, where, settled), problem.nature)
+    known = {
+        int(t): read(lower[t])
+        for t in {t for targets in part.targets.values() for t in targets}
+        if settled[t] and np.isfinite(lower[t])
+    }
+    rows = {s: [r for r in part.rows[s] if _finite(part, r, known)] for s in part.states}
+    if any(not found for found in rows.values()):
+        raise TooHardError
+    if problem.agent is MAX and any(len(rows[s]) < len(part.rows[s]) for s in part.states):
+        raise TooHardError
+    play = _Play(problem, part, rows, known, solution)
+    play.improve()
+    value = {s: play.value[s] for s in part.states}
+    both = problem.form is Form.DISCOUNTED
+    to_target = problem.form is Form.TO_TARGET
+    below = both or to_target or play.arrives(MIN)
+    above = both or not to_target or play.arrives(MAX)
+    return Exact(value if below else {}, value if above else {})
+
+
+def _finite(part: Part, row: int, known: Values) -> bool:
+    """Say whether all successors of a row have a finite value; some that may not is too hard."""
+    infinite = {t for t in part.targets[row] if t not in known and t not in part.rows}
+    if infinite and not infinite & set(part.certain(row)):
+        raise TooHardError
+    return not infinite
+
+
+class _Play:
+    """A policy of the agent with nature's answers, improved until nobody can do better."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        part: Part,
+        rows: dict[int, list[int]],
+        known: Values,
+        solution: Solution,
+    ) -> None:
+        self.problem, self.part, self.rows, self.known = problem, part, rows, known
+        near = 1.0 - solution.value if problem.flipped else solution.value
+        self.value: Values = {**known, **{s: Fraction(near[s]) for s in part.states}}
+        self.choice = {s: int(solution.policy.rows[-1, s]) for s in part.states}
+        if any(self.choice[s] not in rows[s] for s in part.states):
+            raise TooHardError
+        self.point = {s: part.respond(r, self.value)[1] for s, r in self.choice.items()}
+
+    def improve(self) -> None:
+        """Run exact policy iteration; afterwards `value` is a fixed point."""
+        for _ in range(ROUNDS):
+            self._evaluate()
+            if not [s for s in self.part.states if self._improved(s)]:
+                return
+        raise TooHardError
+
+    def arrives(self, ranging: object) -> bool:
+        """Say whether settled states are met with positive probability from everywhere.
+
+        Whoever has the direction `ranging` may play anything, the others as chosen.
+        """
+        least = self.problem.form is not Form.TO_TARGET  # a least fixed point is 0 where v is
+        arrived = {s for s, x in self.value.items() if s in self.known or (least and x == 0)}
+        rows = {s: self._moves(s, ranging) for s in self.part.states if s not in arrived}
+        before: dict[int, list[tuple[int, int]]] = {}
+        for s, moves in rows.items():
+            for k, after in enumerate(moves):
+                for t in after:
+                    before.setdefault(t, []).append((s, k))
+        missing = {s: set(range(len(moves))) for s, moves in rows.items()}
+        queue = list(arrived)
+        while queue:
+            for s, k in before.get(queue.pop(), ()):
+                if k in missing[s]:
+                    missing[s].remove(k)
+                    queue += [] if missing[s] else [s]
+        return not any(missing.values())
+
+    def _moves(self, state: int, ranging: object) -> list[list[int]]:
+        """Return the successors that cannot be avoided, per row that may be played."""
+        row = self.choice[state]
+        played = self.rows[state] if self.problem.agent is ranging else [row]
+        moves = {r: self.part.certain(r) for r in played}
+        if self.problem.nature is not ranging and row in moves:
+            pairs = zip(self.part.targets[row], self.point[state], strict=True)
+            moves[row] = [t for t, p in pairs if p > 0]
+        return list(moves.values())
+
+    def _evaluate(self) -> None:
+        """Solve the chain of the choices."""
+        discount = read(self.problem.discount)
+        moves: dict[int, dict[int, Fraction]] = {s: {} for s in self.part.states}
+        paid: Values = {}
+        for s, row in self.choice.items():
+            within, beyond = weighted(self.part.targets[row], self.point[s], moves)
+            moves[s] = {t: discount * p for t, p in within.items()}
+            rest = sum((p * self.known[t] for t, p in beyond.items()), Fraction(0))
+            paid[s] = read(self.problem.reward[row]) + discount * rest
+        self.value = {**self.known, **chain_values(moves, paid, self.part.effort)}
+
+    def _improved(self, state: int) -> bool:
+        """Let agent and nature do better in a state if they can."""
+        sign = 1 if self.problem.agent is MAX else -1
+        found = {r: _row(self.problem, self.part, r, self.value) for r in self.rows[state]}
+        best = max(found, key=lambda r: sign * found[r][0])
+        if found[best][0] == found[self.choice[state]][0]:
+            best = self.choice[state]
+        if found[best][0] == self.value[state]:
+            return False
+        self.choice[state], self.point[state] = best, found[best][1]
+        return True

@@ -1,0 +1,361 @@
+"""Read Storm's DRN format: dtmc and mdp, with probabilities or intervals.
+
+A header of `@` lines, then per state `state N [rewards] labels`, its choices `action NAME
+[rewards]` and their `target : probability` lines. Comments `//[x=1 & y=2]`, as Storm and
+`write_drn` write them, give the state's variables if every state has one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rfmdp.errors import UnsupportedError
+from rfmdp.formats.explicit import ModelType, Rows
+from rfmdp.formats.text import BLANKS, Text, Words
+from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
+from rfmdp.model.flat import pointers_of
+from rfmdp.model.frontier import Deadlock
+from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
+
+VALUE_TYPES = ("double", "double-interval", "rational", "rational-interval")
+TYPES = {"DTMC": ModelType.DTMC, "MDP": ModelType.MDP}
+ASSIGNMENT = re.compile(rb"(!?)([A-Za-z_][A-Za-z0-9_]*)(?:=(-?\d+|true|false))?")
+NO_LABEL = "__NOLABEL__"
+
+
+def read_drn(path: str | os.PathLike[str], *, deadlock: Deadlock = Deadlock.LOOP) -> FactoredMDP:
+    """Return the model in a DRN file; rows with equal distributions share a marginal.
+
+    Parameters
+    ----------
+    path
+        The file.
+    deadlock
+        What to do with states that have no transition.
+
+    Raises
+    ------
+    FileError
+        With file and line, for whatever is not as it must be.
+    UnsupportedError
+        For types other than dtmc and mdp, parameters, and rewards that are intervals.
+    """
+    text = Text.read(path)
+    head = _read_header(text)
+    body = _Body.split(text, head)
+    rows, stuck = body.rows().closed(head.states, deadlock)
+    rewards = body.rewards(stuck, rows.row_states)
+    labels = body.labels()
+    if "init" not in labels:
+        text.fail(head.line, 'Some state must have the label "init".')
+    initial = np.flatnonzero(labels.pop("init"))
+    if stuck.any():
+        labels["deadlock"] = stuck | labels.get("deadlock", stuck)
+    variables, valuations = _read_valuations(text, head)
+    return rows.model(
+        head.states,
+        initial=initial,
+        labels=labels,
+        rewards=rewards,
+        variables=variables,
+        valuations=valuations,
+    )
+
+
+@dataclass(slots=True)
+class _Header:
+    """What stands before `@model`."""
+
+    type: ModelType | None = None
+    states: int = 0
+    choices: int | None = None
+    rewards: list[str] = field(default_factory=list)
+    placeholders: dict[str, str] = field(default_factory=dict)
+    line: int = 0  # of `@model`
+    end: int = 0  # the byte after it
+
+
+def _read_header(text: Text) -> _Header:
+    """Read up to and including `@model`."""
+    found = re.search(rb"^@model[ \t\r]*(\n|\Z)", bytes(text.data), re.MULTILINE)
+    if found is None:
+        text.fail(1, "A DRN file must have a line `@model`; this one may be truncated.")
+    head, end = _Header(), found.end()
+    lines = bytes(text.data[:end]).decode("utf-8", "replace").splitlines()
+    head.line, head.end = len(lines), end
+    at = 0
+    while at < len(lines) - 1:
+        line = lines[at].strip()
+        at += 1
+        if not line or line.startswith("//"):
+            continue
+        key, _, value = (
+            line.partition(":")
+            if line.startswith("@type") or line.startswith("@value_type")
+            else (line, "", "")
+        )
+        if key not in _FIELDS:
+            text.fail(at, f"A header line must be one of {', '.join(_FIELDS)}.")
+        at = _FIELDS[key](text, head, lines, at, value.strip())
+    if head.type is None or head.states <= 0:
+        missing = "@type" if head.type is None else "@nr_states"
+        text.fail(head.line, f"The header must have {missing} before @model.")
+    return head
+
+
+def _type(text: Text, head: _Header, lines: list[str], at: int, value: str) -> int:
+    if value.upper() not in TYPES:
+        raise UnsupportedError(
+            f"{text.path}:{at}: models of the type {value!r} are not supported; dtmc and mdp are."
+        )
+    head.type = TYPES[value.upper()]
+    return at
+
+
+def _value_type(text: Text, head: _Header, lines: list[str], at: int, value: str) -> int:
+    if value not in VALUE_TYPES:
+        raise UnsupportedError(
+            f"{text.path}:{at}: the value type {value!r} is not supported; "
+            f"{', '.join(VALUE_TYPES)} are."
+        )
+    return at
+
+
+def _parameters(text: Text, head: _Header, lines: list[str], at: int, value: str) -> int:
+    if lines[at].strip() and not lines[at].startswith("@"):
+        raise UnsupportedError(
+            f"{text.path}:{at + 1}: parametric models are not supported; instantiate "
+            f"{lines[at].strip()!r} first."
+        )
+    return at if lines[at].startswith("@") else at + 1
+
+
+def _placeholders(text: Text, head: _Header, lines: list[str], at: int, value: str) -> int:
+    while lines[at].startswith("$"):
+        name, _, word = lines[at].partition(":")
+        head.placeholders[name.strip()] = word.strip()
+        at += 1
+    return at
+
+
+def _reward_models(text: Text, head: _Header, lines: list[str], at: int, value: str) -> int:
+    if lines[at].startswith("@"):
+        return at
+    head.rewards = lines[at].split()
+    return at + 1
+
+
+def _count(name: str) -> Callable[[Text, _Header, list[str], int, str], int]:
+    def read(text: Text, head: _Header, lines: list[str], at: int, value: str) -> int:
+        if not lines[at].strip().isdecimal():
+            text.fail(at + 1, f"A number must follow @nr_{name}.")
+        setattr(head, name, int(lines[at]))
+        return at + 1
+
+    return read
+
+
+_FIELDS = {
+    "@type": _type,
+    "@value_type": _value_type,
+    "@parameters": _parameters,
+    "@placeholders": _placeholders,
+    "@reward_models": _reward_models,
+    "@nr_states": _count("states"),
+    "@nr_choices": _count("choices"),
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Body:
+    """The lines after `@model`, by what they are."""
+
+    head: _Header
+    words: Words
+    first: IntArray  # (L,) first word of every line
+    width: IntArray  # (L,) words per line
+    is_state: BoolArray  # (L,)
+    is_action: BoolArray  # (L,)
+    starts_row: BoolArray  # (L,) an action, or a transition right after its state
+
+    @staticmethod
+    def split(text: Text, head: _Header) -> _Body:
+        """Tell the lines apart and check their form and their number."""
+        words = text.words(head.end, head.line + 1, comment="/")
+        first, width = words.lines()
+        if not len(first):
+            text.fail(head.line, "States must follow @model; the file may be truncated.")
+        opening = words[first].as_bytes()
+        is_state, is_action = opening == b"state", opening == b"action"
+        move = ~(is_state | is_action)
+        after_state = np.concatenate([[False], is_state[:-1]])
+        body = _Body(
+            head, words, first, width, is_state, is_action, is_action | (move & after_state)
+        )
+        body._check(words[first], move)
+        return body
+
+    def _check(self, lines: Words, move: BoolArray) -> None:
+        if not self.is_state[0]:
+            lines.fail(0, "The first line after @model must be `state 0`.")
+        form = ~move | (self.width == 3)
+        middle = self.first[move & form] + 1
+        form[move & form] = self.words[middle].as_bytes() == b":"
+        lines.require(
+            form, lambda i: "A line must be `state N`, `action NAME` or `target : probability`."
+        )
+        lines.require(move | (self.width > 1), lambda i: "A number or name must follow.")
+        of = lines[self.is_state]
+        numbers = self.words[self.first[self.is_state] + 1].integers("state")
+        of.require(
+            numbers == np.arange(len(numbers)),
+            lambda i: f"States must be numbered 0, 1, 2, ...; expected {i}, found {numbers[i]}.",
+        )
+        head, text, rows = self.head, self.words.text, int(self.starts_row.sum())
+        if len(numbers) != head.states:
+            text.fail(
+                head.line,
+                f"The header promises {head.states} states, found {len(numbers)}; the file may be "
+                "truncated.",
+            )
+        if head.choices not in (None, 0, rows) and head.type is ModelType.MDP:
+            text.fail(head.line, f"The header promises {head.choices} choices, found {rows}.")
+
+    def rows(self) -> Rows:
+        """Return the rows and their transitions."""
+        words, first = self.words, self.first
+        state = np.cumsum(self.is_state) - 1
+        move = ~(self.is_state | self.is_action)
+        row_of = (np.cumsum(self.starts_row) - 1)[move]
+        count = int(self.starts_row.sum())
+        sizes = np.bincount(row_of, minlength=count)
+        opening = words[first[self.starts_row]]
+        opening.require(sizes > 0, lambda i: "An action must have transitions.")
+        states = state[self.starts_row]
+        if self.head.type is ModelType.DTMC:
+            opening.require(
+                np.diff(states, prepend=-1) > 0, lambda i: "A state of a dtmc has one action."
+            )
+        entries = words[first[move] + 2]
+        lower, upper = entries.values("probability", self._placeholder)
+        entries.require(
+            (lower >= 0.0) & (lower <= upper) & (upper <= 1.0),
+            lambda i: f"Probabilities must satisfy 0 <= l <= u <= 1, found {entries.word(i)}.",
+        )
+        names, row_actions = self._actions()
+        return Rows(
+            words.text,
+            states,
+            opening.line,
+            row_actions,
+            names,
+            pointers_of(sizes),
+            words[first[move]].integers("target state", self.head.states),
+            lower,
+            upper,
+        )
+
+    def _placeholder(self, word: str) -> str:
+        return self.head.placeholders.get(word, word)
+
+    def _actions(self) -> tuple[tuple[str, ...], IntArray]:
+        """Return the names of actions and the action of every row."""
+        ids, names = self.words[self.first[self.is_action] + 1].distinct()
+        named = self.is_action[self.starts_row]
+        shown = ["" if name == NO_LABEL else name for name in names]
+        if "" not in shown and not named.all():
+            shown.append("")
+        rows = np.full(len(named), shown.index("") if "" in shown else 0, dtype=np.int64)
+        rows[named] = ids
+        return tuple(shown), rows
+
+    def _after_name(self, lines: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
+        """Return the words after `state N` or `action NAME`: their owners, indices and places."""
+        extra = self.width[lines] - 2
+        owner = np.repeat(np.arange(len(extra)), extra)
+        place = np.arange(int(extra.sum())) - np.repeat(pointers_of(extra)[:-1], extra)
+        return owner, np.repeat(self.first[lines] + 2, extra) + place, place
+
+    def labels(self) -> dict[str, BoolArray]:
+        """Return where labels hold."""
+        owner, index, place = self._after_name(self.is_state)
+        rewards = (place == 0) & (self.words[index].first_bytes == ord("["))
+        ids, names = self.words[index[~rewards]].distinct()
+        where: dict[str, BoolArray] = {}
+        for i, name in enumerate(names):
+            holds = where.setdefault(name.strip('"'), np.zeros(self.head.states, dtype=np.bool_))
+            holds[owner[~rewards][ids == i]] = True
+        return where
+
+    def rewards(self, stuck: BoolArray, row_states: IntArray) -> dict[str, Rewards]:
+        """Return the reward structures; `stuck` states have a row that is not in the file."""
+        states = self._reward_columns(self.is_state, len(stuck))
+        given = self._reward_columns(self.is_action, int(self.is_action.sum()))
+        count = max(len(states), len(given))
+        names = [*self.head.rewards, *(f"rew{i}" for i in range(len(self.head.rewards), count))]
+        in_file = np.flatnonzero(~stuck[row_states])[self.is_action[self.starts_row]]
+        result = {}
+        for i, name in enumerate(names):
+            rows = np.zeros(len(row_states))
+            if i < len(given):
+                rows[in_file] = given[i]
+            result[name] = Rewards(states[i] if i < len(states) else np.zeros(len(stuck)), rows)
+        return result
+
+    def _reward_columns(self, lines: BoolArray, count: int) -> FloatArray:
+        """Return the rewards `[a, b]` of states or actions, one row per structure."""
+        owner, index, place = self._after_name(lines)
+        having = (place == 0) & (self.words[index].first_bytes == ord("["))
+        boxes = self.words[index[having]]
+        if not len(boxes):
+            return np.empty((0, count))
+        closed = self.words.text.data[boxes.end - 1] == ord("]")
+        boxes.require(closed, lambda i: "Rewards must end with `]`.")
+        inner = boxes.inside_brackets().words(separators=BLANKS + ",")
+        lower, upper = inner.values("reward", self._placeholder)
+        if np.any(lower != upper):
+            raise UnsupportedError(
+                f"{self.words.text.path}: rewards must be numbers, found an interval."
+            )
+        first, width = inner.lines()
+        of = inner.line[first] - 1  # a line per box, but empty brackets leave none
+        table = np.zeros((int(width.max(initial=0)), count))
+        for i in range(len(table)):
+            wide = width > i
+            table[i, owner[having][of[wide]]] = lower[first[wide] + i]
+        return table
+
+
+def _read_valuations(text: Text, head: _Header) -> tuple[tuple[Variable, ...], Int32Array | None]:
+    """Return the variables in comments, if there is one comment per state, else none."""
+    comments = re.findall(rb"^\s*//\[(.*)\]\s*$", bytes(text.data[head.end :]), re.MULTILINE)
+    if len(comments) != head.states:
+        return (), None
+    states = [
+        {
+            name.decode(): b"false" if negated else value or b"true"
+            for negated, name, value in ASSIGNMENT.findall(comment)
+        }
+        for comment in comments
+    ]
+    names = list(dict.fromkeys(name for values in states for name in values))
+    if not names:
+        return (), None
+    table: AnyArray = np.array([[values.get(n, b"true") for n in names] for values in states])
+    # Storm leaves out booleans that are true
+    words = (table == b"true") | (table == b"false")
+    boolean = words.any(axis=0)
+    if np.any(words != boolean):
+        return (), None
+    numbers = np.where(table == b"true", b"1", np.where(table == b"false", b"0", table))
+    valuations = numbers.astype(np.int64)
+    variables = [
+        Variable(n, 0, 1, True) if b else Variable(n, int(v.min()), int(v.max()))
+        for n, b, v in zip(names, boolean.tolist(), valuations.T, strict=True)
+    ]
+    return tuple(variables), valuations.astype(np.int32)

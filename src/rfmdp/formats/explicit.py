@@ -1,0 +1,214 @@
+"""What the explicit formats share: transitions as columns, and the model they make."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import islice
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+
+from rfmdp.errors import ModelError
+from rfmdp.formats.text import Text
+from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
+from rfmdp.model.flat import Boxes, flat_model, joint_outcomes, pointers_of
+from rfmdp.model.flatten import flatten, flatten_note, is_known
+from rfmdp.model.frontier import Deadlock
+from rfmdp.sets.families import SUM_TOLERANCE
+from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
+from rfmdp.writing import replacing
+
+IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+LINES = 1 << 16  # lines that are put together before they are written
+
+
+class ModelType(Enum):
+    """Whether a file has choices; the interval types follow from the probabilities."""
+
+    DTMC = "dtmc"
+    MDP = "mdp"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a writer did: the files, and what of the model they cannot say (may be empty)."""
+
+    paths: tuple[Path, ...]
+    note: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """The rows of a file, in order of their states, successors row after row."""
+
+    text: Text
+    row_states: IntArray  # (R,) ascending
+    row_lines: IntArray  # (R,) where a row starts
+    row_actions: IntArray  # (R,) index into `actions`
+    actions: tuple[str, ...]
+    successor_ptr: IntArray  # (R + 1,)
+    successors: IntArray  # (K,)
+    lower: FloatArray  # (K,)
+    upper: FloatArray  # (K,)
+
+    @property
+    def sizes(self) -> IntArray:
+        """Number of successors of every row."""
+        return np.diff(self.successor_ptr)
+
+    def check(self) -> None:
+        """Raise a FileError at the first row whose probabilities do not fit together."""
+        if not len(self.row_states):
+            return
+        low = np.add.reduceat(self.lower, self.successor_ptr[:-1])
+        high = np.add.reduceat(self.upper, self.successor_ptr[:-1])
+        bad = np.flatnonzero((low > 1.0 + SUM_TOLERANCE) | (high < 1.0 - SUM_TOLERANCE))
+        if not bad.size:
+            return
+        row = int(bad[0])
+        where = f"of state {self.row_states[row]}"
+        if low[row] == high[row]:
+            message = (
+                f"The probabilities {where} sum to {low[row]:.12g} in the row that starts here, "
+                "must sum to 1; write them with more digits (17 lose nothing)."
+            )
+        else:
+            message = (
+                f"The intervals {where} admit no distribution in the row that starts here: lower "
+                f"bounds sum to {low[row]:.12g}, upper bounds to {high[row]:.12g}, 1 must lie "
+                "between."
+            )
+        self.text.fail(int(self.row_lines[row]), message)
+
+    def model(
+        self,
+        states: int,
+        *,
+        initial: IntArray,
+        labels: Mapping[str, BoolArray],
+        rewards: Mapping[str, Rewards] = MappingProxyType({}),
+        variables: Sequence[Variable] = (),
+        valuations: Int32Array | None = None,
+    ) -> FactoredMDP:
+        """Return the model; `rewards` are those of the rows after `closed`."""
+        self.check()
+        boxes = Boxes.centred(self.successor_ptr, self.lower, self.upper)
+        ids, different = boxes.shared()
+        return flat_model(
+            pointers_of(np.bincount(self.row_states, minlength=states)),
+            self.successors.astype(np.int32),
+            self.sizes,
+            ids,
+            different,
+            initial=initial,
+            row_actions=self.row_actions,
+            actions=self.actions,
+            labels=labels,
+            rewards=rewards,
+            variables=variables,
+            valuations=valuations,
+        )
+
+    def closed(self, states: int, deadlock: Deadlock) -> tuple[Rows, BoolArray]:
+        """Return the rows with a self-loop for every state without one, and these states."""
+        stuck = np.bincount(self.row_states, minlength=states) == 0
+        if not stuck.any():
+            return self, stuck
+        alone = np.flatnonzero(stuck)
+        if deadlock is Deadlock.ERROR:
+            raise ModelError(
+                f"{self.text.path}: {len(alone)} states have no transition, the first is "
+                f"{alone[0]}; give them one, or read with deadlock=Deadlock.LOOP."
+            )
+        at = np.searchsorted(self.row_states, alone)
+        places = self.successor_ptr[at]
+        actions = self.actions if "" in self.actions else (*self.actions, "")
+        loop = actions.index("")
+        rows = Rows(
+            self.text,
+            np.insert(self.row_states, at, alone),
+            np.insert(self.row_lines, at, 1),
+            np.insert(self.row_actions, at, loop),
+            actions,
+            pointers_of(np.insert(self.sizes, at, 1)),
+            np.insert(self.successors, places, alone),
+            np.insert(self.lower, places, 1.0),
+            np.insert(self.upper, places, 1.0),
+        )
+        return rows, stuck
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Flat:
+    """A flat model with what writers need of it."""
+
+    model: FactoredMDP
+    type: ModelType
+    note: str
+    probabilities: list[str]  # texts of the outcomes of all marginals, then of a certain move
+    outcome: IntArray  # (K,) index into `probabilities`
+
+    @staticmethod
+    def of(model: FactoredMDP, type: ModelType | None, separator: str) -> Flat:
+        """Flatten a model for writing; intervals are written `[l<separator>u]`."""
+        flat = flatten(model)
+        single = bool(np.all(np.diff(flat.row_ptr) == 1))
+        if type is ModelType.DTMC and not single:
+            raise ModelError("A dtmc must have one choice per state; write this model as an mdp.")
+        if type is None:
+            type = ModelType.DTMC if single else ModelType.MDP
+        sets = flat.marginals
+        if is_known(flat):
+            texts = [number(x) for x in [*sets.nominal.tolist(), 1.0]]
+            note = flatten_note(model)
+        else:
+            pairs = zip([*sets.lower.tolist(), 1.0], [*sets.upper.tolist(), 1.0], strict=True)
+            texts = [f"[{number(low)}{separator}{number(high)}]" for low, high in pairs]
+            note = " ".join(filter(None, [flatten_note(model), _zero_note(flat)]))
+        return Flat(flat, type, note, texts, joint_outcomes(flat))
+
+    def transitions(self) -> Iterator[tuple[list[int], list[int], list[int]]]:
+        """Return rows, successors and indices into `probabilities`, some transitions at a time."""
+        model = self.model
+        for begin in range(0, model.transitions, LINES):
+            part = slice(begin, begin + LINES)
+            length = len(model.successors[part])
+            rows = np.searchsorted(
+                model.successor_ptr, np.arange(begin, begin + length), side="right"
+            )
+            yield (rows - 1).tolist(), model.successors[part].tolist(), self.outcome[part].tolist()
+
+    def actions(self, unlabelled: str, before: str = "") -> list[str]:
+        """Return the text of every action; names that the formats cannot hold are refused."""
+        for name in self.model.actions:
+            if name and (re.search(r"\s", name) or '"' in name):
+                raise ModelError(
+                    f"Action {name!r} cannot be written: names must have no blanks or quotes; "
+                    "rename it."
+                )
+        return [before + name if name else unlabelled for name in self.model.actions]
+
+
+def number(x: float) -> str:
+    """Return the shortest text that reads back as x; integers without a point."""
+    return repr(x).removesuffix(".0")
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write lines to a file, many at a time; it is complete or untouched."""
+    rest = iter(lines)
+    with replacing(path) as part, part.open("x", encoding="utf-8", newline="\n") as file:
+        while block := list(islice(rest, LINES)):
+            file.write("\n".join(block) + "\n")
+
+
+def _zero_note(flat: FactoredMDP) -> str:
+    """Return a warning about what PRISM and Storm refuse."""
+    zeros = int(np.count_nonzero(flat.marginals.lower == 0.0))
+    if not zeros:
+        return ""
+    return f"{zeros} intervals have the lower bound 0, which PRISM and Storm refuse."

@@ -1,0 +1,373 @@
+"""Static semantics of a model: what can be said without building its states."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from rfmdp.language.ast import (
+    Assignment,
+    Command,
+    Constant,
+    Expr,
+    Interval,
+    Label,
+    LabelDefinition,
+    Literal,
+    Model,
+    ModelType,
+    Module,
+    Name,
+    Rewards,
+    Type,
+    Update,
+    Variable,
+    rewrite,
+)
+from rfmdp.language.checked import CheckedModel, CheckedModule, CheckedVariable
+from rfmdp.language.constants import Given, check_given, constant_values, needed
+from rfmdp.language.evaluate import Value, evaluate, simplify
+from rfmdp.language.expand import (
+    all_modules,
+    expand_formulas,
+    labels_in,
+    order,
+    substitute,
+    texts_of,
+)
+from rfmdp.language.source import Position, Source
+from rfmdp.language.types import require, type_of
+
+BUILT_IN_LABELS = ("init", "deadlock")
+WITH_INTERVALS = {ModelType.DTMC: ModelType.IDTMC, ModelType.MDP: ModelType.IMDP}
+
+
+def check_model(
+    model: Model, constants: Given | None = None, also_known: Collection[str] = ()
+) -> CheckedModel:
+    """Return the model resolved, or raise its first mistake.
+
+    Parameters
+    ----------
+    constants
+        Values of constants that the model leaves open; a string is read as an expression.
+    also_known
+        Names that may appear in `constants` although the model has no such constant, because a
+        property file has it.
+
+    Raises
+    ------
+    PrismError
+        With file, line, column, source line and caret.
+
+    Examples
+    --------
+    >>> from rfmdp.language.parse import parse_model
+    >>> text = "const int N; module m x : [0..N]; [] x<N -> (x'=x+1); endmodule"
+    >>> check_model(parse_model(text), {"N": 3}).variables[0].upper
+    3
+    """
+    source, given = model.source, dict(constants or {})
+    if not model.modules:
+        raise source.error(Position(1, 1), "a model must have at least one module")
+    _check_module_names(model)
+    formulas = expand_formulas(model.formulas, source)
+    modules = all_modules(model, formulas)
+    check_unique(_definitions(model, modules), source)
+    check_given(given, model.constants, also_known, source)
+    variables = [*model.globals, *(v for module in modules for v in module.variables)]
+    types = {c.name: c.type for c in model.constants}
+    types |= {v.name: Type.BOOL if v.is_bool else Type.INT for v in variables}
+    values = constant_values(_used(model, modules, formulas, given), given, types, formulas, source)
+    replaced: dict[str, Expr] = {name: Literal(value) for name, value in values.items()}
+    labels = expand_labels(model.labels, formulas | replaced, {}, source)
+    resolver = Resolver(formulas | replaced, types, labels, values, source)
+    return _assemble(model, modules, resolver, formulas)
+
+
+def _used(
+    model: Model, modules: list[Module], formulas: Mapping[str, Expr], given: Given
+) -> list[Constant]:
+    """Return the constants that matter: those that have a value, and those that the model uses."""
+    used = needed(texts_of(model, modules), model.constants, formulas)
+    open_ = {c.name for c in model.constants if c.value is None and c.name not in given} - used
+
+    def has_value(constant: Constant) -> bool:
+        return not open_ & needed([Name(constant.name)], model.constants, formulas)
+
+    return [c for c in model.constants if c.name in used or has_value(c)]
+
+
+@dataclass(frozen=True, slots=True)
+class Resolver:
+    """Turns expressions of the text into checked ones: no formulas, constants or labels left."""
+
+    replaced: Mapping[str, Expr]  # formulas and constants
+    types: Mapping[str, Type]
+    labels: Mapping[str, Expr]
+    values: Mapping[str, Value]
+    source: Source
+
+    def resolve(self, expr: Expr, wanted: Type, what: str) -> Expr:
+        """Return the expression resolved and evaluated as far as possible, of the type wanted."""
+        expr = replace_labels(self.expand(expr), self.labels, self.source)
+        require(expr, wanted, type_of(expr, self.types, self.source), what, self.source)
+        return simplify(expr)
+
+    def expand(self, expr: Expr) -> Expr:
+        """Return the expression with formulas, then constants replaced."""
+        # twice: a formula brings constants along
+        return substitute(substitute(expr, self.replaced), self.replaced)
+
+    def constant(self, expr: Expr, wanted: Type, what: str) -> Value:
+        """Return the value of an expression without variables."""
+        return evaluate(self.resolve(expr, wanted, what), {}, self.source)
+
+
+def expand_labels(
+    labels: Sequence[LabelDefinition],
+    replaced: Mapping[str, Expr],
+    outer: Mapping[str, Expr],
+    source: Source,
+) -> dict[str, Expr]:
+    """Return every label with names and the labels inside it replaced; types are not checked."""
+    places: dict[str, Position] = {}
+    for label in labels:
+        if label.name in BUILT_IN_LABELS:
+            reason = f'label "{label.name}" is built in and must not be defined'
+            raise source.error(label.position, reason)
+        if label.name in places or label.name in outer:
+            raise source.error(label.position, f'label "{label.name}" must be defined only once')
+        places[label.name] = label.position
+    texts = {
+        label.name: substitute(substitute(label.value, replaced), replaced) for label in labels
+    }
+    graph = {name: labels_in(text) for name, text in texts.items()}
+    done = dict(outer)
+    for name in order(graph, "label", places, source):
+        done[name] = replace_labels(texts[name], done, source)
+    return done
+
+
+def replace_labels(expr: Expr, labels: Mapping[str, Expr], source: Source) -> Expr:
+    """Replace labels by the conditions they stand for."""
+
+    def change(node: Expr) -> Expr:
+        if not isinstance(node, Label):
+            return node
+        if node.name in BUILT_IN_LABELS:
+            reason = f'label "{node.name}" must be used in properties only'
+            raise source.error(node.position, reason)
+        if node.name not in labels:
+            raise source.error(node.position, f'unknown label "{node.name}"; define it')
+        return labels[node.name]
+
+    return rewrite(expr, change)
+
+
+def check_unique(definitions: Iterator[tuple[str, str, Position]], source: Source) -> None:
+    """Raise if two of the (name, kind, position) have one name, at the later one."""
+    seen: dict[str, tuple[str, Position]] = {}
+    for name, kind, position in sorted(definitions, key=lambda entry: entry[2]):
+        if name in seen:
+            first, place = seen[name]
+            reason = (
+                f"'{name}' must be defined only once, found a {kind} "
+                f"and a {first} in line {place.line}"
+            )
+            raise source.error(position, reason)
+        seen[name] = kind, position
+
+
+def _definitions(model: Model, modules: list[Module]) -> Iterator[tuple[str, str, Position]]:
+    for constant in model.constants:
+        yield constant.name, "constant", constant.position
+    for formula in model.formulas:
+        yield formula.name, "formula", formula.position
+    for variable in model.globals:
+        yield variable.name, "global variable", variable.position
+    for module in modules:
+        for variable in module.variables:
+            yield variable.name, f"variable of module '{module.name}'", variable.position
+
+
+def _check_module_names(model: Model) -> None:
+    seen: set[str] = set()
+    for module in model.modules:
+        if module.name in seen:
+            reason = f"module '{module.name}' must be defined only once"
+            raise model.source.error(module.position, reason)
+        seen.add(module.name)
+
+
+def _assemble(
+    model: Model, modules: list[Module], resolver: Resolver, formulas: Mapping[str, Expr]
+) -> CheckedModel:
+    owners = [(variable, None) for variable in model.globals] + [
+        (variable, index) for index, module in enumerate(modules) for variable in module.variables
+    ]
+    variables = tuple(_variable(v, owner, model, resolver) for v, owner in owners)
+    checked = tuple(_module(m, k, variables, resolver) for k, m in enumerate(modules))
+    actions = tuple(dict.fromkeys(action for module in checked for action in module.alphabet))
+    labels = tuple(_label(label, resolver) for label in model.labels)
+    init = None
+    if model.init is not None:
+        init = resolver.resolve(model.init, Type.BOOL, "the condition of 'init'")
+    return CheckedModel(
+        type=_model_type(model, modules),
+        variables=variables,
+        modules=checked,
+        labels=labels,
+        rewards=_rewards(model.rewards, actions, resolver),
+        init=init,
+        constants=resolver.values,
+        formulas=formulas,
+        actions=actions,
+        source=model.source,
+    )
+
+
+def _model_type(model: Model, modules: list[Module]) -> ModelType:
+    declared = model.type or ModelType.MDP
+    intervals = any(
+        isinstance(update.probability, Interval)
+        for module in modules
+        for command in module.commands
+        for update in command.updates
+    )
+    return WITH_INTERVALS.get(declared, declared) if intervals else declared
+
+
+def _variable(
+    variable: Variable, owner: int | None, model: Model, resolver: Resolver
+) -> CheckedVariable:
+    name, source = variable.name, resolver.source
+    lower, upper = 0, 1
+    if variable.lower is not None and variable.upper is not None:
+        bounds = (variable.lower, variable.upper)
+        what = f"a bound of '{name}'"
+        lower, upper = (int(resolver.constant(b, Type.INT, what)) for b in bounds)
+        if lower > upper:
+            reason = f"the range of '{name}' must not be empty, found [{lower}..{upper}]"
+            raise source.error(variable.lower.position, reason)
+    init: int | None = None if model.init is not None else lower
+    if variable.init is not None:
+        if model.init is not None:
+            reason = (
+                f"'{name}' must have no initial value, because the model has 'init ... endinit'"
+            )
+            raise source.error(variable.init.position, reason)
+        type_ = resolver.types[name]
+        init = int(resolver.constant(variable.init, type_, f"the initial value of '{name}'"))
+        if not lower <= init <= upper:
+            reason = f"the initial value of '{name}' must be in [{lower}..{upper}], found {init}"
+            raise source.error(variable.init.position, reason)
+    is_bool = variable.is_bool
+    return CheckedVariable(name, lower, upper, is_bool, init, owner, position=variable.position)
+
+
+def _module(
+    module: Module, index: int, variables: tuple[CheckedVariable, ...], resolver: Resolver
+) -> CheckedModule:
+    by_name = {variable.name: variable for variable in variables}
+    commands = tuple(_command(c, module.name, index, by_name, resolver) for c in module.commands)
+    own = tuple(k for k, variable in enumerate(variables) if variable.module == index)
+    alphabet = tuple(dict.fromkeys(c.action for c in commands if c.action is not None))
+    return CheckedModule(module.name, own, commands, alphabet, position=module.position)
+
+
+def _command(
+    command: Command,
+    module: str,
+    index: int,
+    variables: Mapping[str, CheckedVariable],
+    resolver: Resolver,
+) -> Command:
+    guard = resolver.resolve(command.guard, Type.BOOL, "a guard")
+    for update in command.updates:
+        seen: set[str] = set()
+        for assignment in update.assignments:
+            _check_target(assignment, command, module, index, variables, resolver.source)
+            if assignment.variable in seen:
+                reason = f"'{assignment.variable}' must be assigned only once in an update"
+                raise resolver.source.error(assignment.position, reason)
+            seen.add(assignment.variable)
+    updates = tuple(_update(update, resolver) for update in command.updates)
+    return replace(command, guard=guard, updates=updates)
+
+
+def _check_target(
+    assignment: Assignment,
+    command: Command,
+    module: str,
+    index: int,
+    variables: Mapping[str, CheckedVariable],
+    source: Source,
+) -> None:
+    name = assignment.variable
+    if name not in variables:
+        raise source.error(assignment.position, f"unknown variable '{name}'; declare it")
+    owner = variables[name].module
+    if owner is None and command.action is not None:
+        reason = (
+            f"a command with an action must not assign a global variable, found '{name}'; "
+            f"use [] instead of [{command.action}]"
+        )
+        raise source.error(assignment.position, reason)
+    if owner is not None and owner != index:
+        reason = f"module '{module}' must assign its own variables only, found '{name}'"
+        raise source.error(assignment.position, reason)
+
+
+def _update(update: Update, resolver: Resolver) -> Update:
+    chance: Expr | Interval
+    match update.probability:
+        case None:
+            chance = Literal(1.0, position=update.position)
+        case Interval(lower, upper) as interval:
+            lower = resolver.resolve(lower, Type.DOUBLE, "the lower bound of a probability")
+            upper = resolver.resolve(upper, Type.DOUBLE, "the upper bound of a probability")
+            chance = replace(interval, lower=lower, upper=upper)
+        case expr:
+            chance = resolver.resolve(expr, Type.DOUBLE, "a probability")
+    assignments = tuple(
+        replace(
+            assignment,
+            value=resolver.resolve(
+                assignment.value,
+                resolver.types[assignment.variable],
+                f"the new value of '{assignment.variable}'",
+            ),
+        )
+        for assignment in update.assignments
+    )
+    return replace(update, probability=chance, assignments=assignments)
+
+
+def _label(label: LabelDefinition, resolver: Resolver) -> LabelDefinition:
+    expr, source = resolver.labels[label.name], resolver.source
+    found = type_of(expr, resolver.types, source)
+    require(label.value, Type.BOOL, found, f'label "{label.name}"', source)
+    return replace(label, value=simplify(expr))
+
+
+def _rewards(
+    structures: Sequence[Rewards], actions: tuple[str, ...], resolver: Resolver
+) -> tuple[Rewards, ...]:
+    seen: set[str] = set()
+    checked = []
+    for rewards in structures:
+        if rewards.name is not None and rewards.name in seen:
+            reason = f'rewards "{rewards.name}" must be defined only once'
+            raise resolver.source.error(rewards.position, reason)
+        seen.add(rewards.name or "")
+        items = []
+        for item in rewards.items:
+            if item.action and item.action not in actions:
+                reason = f"unknown action '{item.action}'; it must be the action of a command"
+                raise resolver.source.error(item.position, reason)
+            guard = resolver.resolve(item.guard, Type.BOOL, "the condition of a reward")
+            value = resolver.resolve(item.value, Type.DOUBLE, "a reward")
+            items.append(replace(item, guard=guard, value=value))
+        checked.append(replace(rewards, items=tuple(items)))
+    return tuple(checked)

@@ -1,0 +1,344 @@
+"""Static semantics of properties: names, types and bounds against a checked model.
+
+Each property is resolved on its own, so that a mistake in one does not touch the others, and an
+undefined constant matters only to properties that use it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from rfmdp.language.ast import (
+    Expr,
+    Formula,
+    Label,
+    LabelDefinition,
+    Literal,
+    Node,
+    Type,
+    fold,
+    nodes,
+    rewrite,
+)
+from rfmdp.language.check import BUILT_IN_LABELS, check_unique, expand_labels
+from rfmdp.language.checked import CheckedModel
+from rfmdp.language.constants import Given, constant_values, needed
+from rfmdp.language.evaluate import Value, evaluate, simplify
+from rfmdp.language.expand import expand_formulas, labels_in, order, substitute
+from rfmdp.language.property_ast import (
+    Cumulative,
+    Filter,
+    Instantaneous,
+    Path,
+    Probability,
+    Property,
+    PropertyFile,
+    Quantified,
+    Reward,
+)
+from rfmdp.language.source import Source
+from rfmdp.language.supported import require_supported
+from rfmdp.language.types import node_type, require, type_of
+from rfmdp.language.write import write_property
+
+NUMERIC_FILTERS = frozenset({"min", "max", "avg", "sum", "range", "argmin", "argmax"})
+BOOLEAN_FILTERS = frozenset({"count", "forall", "exists"})
+FILTER_TYPES = {
+    "avg": Type.DOUBLE,
+    "range": Type.DOUBLE,
+    "count": Type.INT,
+    "forall": Type.BOOL,
+    "exists": Type.BOOL,
+    "argmin": Type.BOOL,
+    "argmax": Type.BOOL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedProperty(Node):
+    """A property ready to be solved.
+
+    Names are variables only; labels are replaced by their conditions, but for "init" and
+    "deadlock"; bounds, steps and discounts are `Literal`s; `Reward.structure` is a `Literal`
+    number from 1 into `CheckedModel.rewards`.
+
+    text : the property in PRISM's notation, as it was before it was resolved
+    type : BOOL for a property that answers yes or no
+    """
+
+    name: str | None
+    text: str
+    expression: Expr
+    type: Type
+
+
+def check_property(
+    prop: Property, file: PropertyFile, model: CheckedModel, constants: Given | None = None
+) -> CheckedProperty:
+    """Return a property resolved against a model.
+
+    Parameters
+    ----------
+    prop
+        One of `file.properties`.
+    file
+        Where its constants, labels, formulas and other named properties come from.
+    constants
+        Values of constants that the file leaves open.
+
+    Raises
+    ------
+    PrismError
+        If the property does not fit the model or is not supported.
+
+    Examples
+    --------
+    >>> from rfmdp.language.check import check_model
+    >>> from rfmdp.language.parse import parse_model
+    >>> from rfmdp.language.parse_properties import parse_properties
+    >>> model = check_model(parse_model("module m x : [0..2]; [] true -> (x'=1); endmodule"))
+    >>> file = parse_properties("const int k = 2; P=? [ F<=2*k x=k ]")
+    >>> check_property(file.properties[0], file, model).expression.path.time.upper
+    Literal(value=4)
+    """
+    source = file.source
+    check_file(file, model)
+    expression = _inline(prop, file, model)
+    require_supported(expression, source)
+    formulas = _formulas(file, model)
+    used = _used_labels(expression, file, formulas)
+    texts = [substitute(e, formulas) for e in (expression, *(label.value for label in used))]
+    values = _constants(texts, formulas, file, model, constants or {})
+    replaced: dict[str, Expr] = {name: Literal(value) for name, value in values.items()}
+    outer = {label.name: label.value for label in model.labels}
+    labels = expand_labels(used, formulas | replaced, outer, source)
+    expression = substitute(texts[0], replaced)
+    expression = rewrite(expression, lambda node: _label(node, labels, source))
+    scope = _Scope(model.variable_types(), model, source)
+    found = fold(expression, scope.type_of)
+    expression = simplify(rewrite(expression, scope.settle))
+    return CheckedProperty(
+        prop.name,
+        write_property(replace(prop, name=None)),
+        expression,
+        found,
+        position=prop.position,
+    )
+
+
+def check_file(file: PropertyFile, model: CheckedModel) -> None:
+    """Raise if a property file defines a name twice, or one that the model has."""
+    source = file.source
+    definitions = [(c.name, "constant", c.position) for c in file.constants]
+    definitions += [(f.name, "formula", f.position) for f in file.formulas]
+    check_unique(iter(definitions), source)
+    for name, _, position in definitions:
+        if name in model.variable_types() or name in model.constants or name in model.formulas:
+            raise source.error(position, f"'{name}' must not be defined again, the model has it")
+    named = [(p.name, "property", p.position) for p in file.properties if p.name is not None]
+    named += [(label.name, "label", label.position) for label in file.labels]
+    check_unique(iter(named), source)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """Types and bounds of one property."""
+
+    types: Mapping[str, Type]
+    model: CheckedModel
+    source: Source
+
+    def type_of(self, node: Expr, below: tuple[Type, ...]) -> Type:
+        """Return the type of a node and check its operands."""
+        match node:
+            case Path():
+                operands = node.children()[: 1 if node.left is None else 2]
+                for operand, found in zip(operands, below, strict=False):
+                    what = f"an operand of '{node.operator}'"
+                    require(operand, Type.BOOL, found, what, self.source)
+                return Type.BOOL
+            case Cumulative() | Instantaneous():
+                return Type.DOUBLE
+            case Probability():
+                require(node.path, Type.BOOL, below[-1], "the formula inside P", self.source)
+                return Type.DOUBLE if node.bound is None else Type.BOOL
+            case Reward():
+                return Type.DOUBLE if node.bound is None else Type.BOOL
+            case Quantified():
+                letter = "A" if node.every else "E"
+                require(node.path, Type.BOOL, below[0], f"the formula inside {letter}", self.source)
+                return Type.BOOL
+            case Filter():
+                return self._filter(node, below)
+        return node_type(node, below, self.types, self.source)
+
+    def _filter(self, node: Filter, below: tuple[Type, ...]) -> Type:
+        name, operand = node.operator, below[0]
+        if name in NUMERIC_FILTERS:
+            require(node.operand, Type.DOUBLE, operand, f"the operand of '{name}'", self.source)
+        if name in BOOLEAN_FILTERS:
+            require(node.operand, Type.BOOL, operand, f"the operand of '{name}'", self.source)
+        if node.states is not None:
+            require(node.states, Type.BOOL, below[1], "the states of a filter", self.source)
+        return FILTER_TYPES.get(name, operand)
+
+    def settle(self, node: Expr) -> Expr:
+        """Replace bounds, steps, discounts and reward structures of a node by their values."""
+        match node:
+            case Path():
+                return self._path(node)
+            case Cumulative():
+                steps = None if node.steps is None else self._steps(node.steps)
+                return replace(node, steps=steps, discount=self._discount(node.discount))
+            case Instantaneous():
+                return replace(node, step=self._steps(node.step))
+            case Probability():
+                return self._probability(node)
+            case Reward():
+                return self._reward(node)
+        return node
+
+    def _path(self, node: Path) -> Expr:
+        time = node.time
+        if time is not None:
+            lower = None if time.lower is None else self._steps(time.lower)
+            upper = None if time.upper is None else self._steps(time.upper)
+            if lower is not None and upper is not None and lower.value > upper.value:
+                reason = f"steps must be [a,b] with a <= b, found [{lower.value},{upper.value}]"
+                raise self.source.error(time.position, reason)
+            if time.upper_strict and upper is not None and upper.value == 0:
+                raise self.source.error(time.position, "steps must be <k with k >= 1, found <0")
+            time = replace(time, lower=lower, upper=upper)
+        return replace(node, time=time, discount=self._discount(node.discount))
+
+    def _constant(self, expr: Expr, wanted: Type, what: str) -> Value:
+        require(expr, wanted, type_of(expr, self.types, self.source), what, self.source)
+        return evaluate(expr, {}, self.source)
+
+    def _steps(self, expr: Expr) -> Literal:
+        value = self._constant(expr, Type.INT, "a number of steps")
+        if value < 0:
+            raise self.source.error(expr.position, f"a number of steps must be >= 0, found {value}")
+        return Literal(value, position=expr.position)
+
+    def _discount(self, expr: Expr | None) -> Literal | None:
+        if expr is None:
+            return None
+        value = float(self._constant(expr, Type.DOUBLE, "a discount factor"))
+        if not 0 <= value <= 1:
+            reason = f"a discount factor must be in the range 0..1, found {value}"
+            raise self.source.error(expr.position, reason)
+        return Literal(value, position=expr.position)
+
+    def _probability(self, node: Probability) -> Expr:
+        if node.bound is None:
+            return node
+        value = float(self._constant(node.bound.value, Type.DOUBLE, "the bound of P"))
+        if not 0 <= value <= 1:
+            reason = f"the bound of P must be in the range 0..1, found {value}"
+            raise self.source.error(node.bound.value.position, reason)
+        literal = Literal(value, position=node.bound.value.position)
+        return replace(node, bound=replace(node.bound, value=literal))
+
+    def _reward(self, node: Reward) -> Expr:
+        number = self._structure(node)
+        bound = node.bound
+        if bound is not None:
+            value = float(self._constant(bound.value, Type.DOUBLE, "the bound of R"))
+            bound = replace(bound, value=Literal(value, position=bound.value.position))
+        return replace(node, structure=Literal(number, position=node.position), bound=bound)
+
+    def _structure(self, node: Reward) -> int:
+        names = [rewards.name for rewards in self.model.rewards]
+        if not names:
+            reason = "R must refer to rewards, found a model without; add 'rewards ... endrewards'"
+            raise self.source.error(node.position, reason)
+        if node.structure is None:
+            return 1
+        if isinstance(node.structure, str):
+            if node.structure not in names:
+                known = ", ".join(f'"{name}"' for name in names if name is not None) or "unnamed"
+                reason = f'unknown rewards "{node.structure}"; the model has {known}'
+                raise self.source.error(node.position, reason)
+            return names.index(node.structure) + 1
+        number = int(self._constant(node.structure, Type.INT, "the number of a reward structure"))
+        if not 1 <= number <= len(names):
+            reason = f"the number of a reward structure must be in 1..{len(names)}, found {number}"
+            raise self.source.error(node.structure.position, reason)
+        return number
+
+
+def _inline(prop: Property, file: PropertyFile, model: CheckedModel) -> Expr:
+    """Replace references to other properties by what they stand for."""
+    labels = {label.name for label in chain(file.labels, model.labels)} | set(BUILT_IN_LABELS)
+    named = {p.name: p for p in file.properties if p.name is not None and p.name not in labels}
+
+    def references(expr: Expr) -> set[str]:
+        return {n.name for n in nodes(expr) if isinstance(n, Label) and n.name in named}
+
+    wanted = [*references(prop.expression)]
+    graph: dict[str, set[str]] = {}
+    while wanted:
+        name = wanted.pop()
+        if name not in graph:
+            graph[name] = references(named[name].expression)
+            wanted += graph[name]
+    places = {name: named[name].position for name in graph}
+    done: dict[str, Expr] = {}
+
+    def change(node: Expr) -> Expr:
+        return done.get(node.name, node) if isinstance(node, Label) else node
+
+    for name in order(graph, "property", places, file.source):
+        done[name] = rewrite(named[name].expression, change)
+    return rewrite(prop.expression, change)
+
+
+def _formulas(file: PropertyFile, model: CheckedModel) -> dict[str, Expr]:
+    own = [Formula(name, value) for name, value in model.formulas.items()]
+    return expand_formulas([*own, *file.formulas], file.source)
+
+
+def _used_labels(
+    expr: Expr, file: PropertyFile, formulas: Mapping[str, Expr]
+) -> list[LabelDefinition]:
+    """Return the labels of the file that a property needs."""
+    by_name = {label.name: label for label in file.labels}
+    used: set[str] = set()
+    wanted = [expr]
+    while wanted:
+        for name in labels_in(substitute(wanted.pop(), formulas)) - used:
+            if name in by_name:
+                used.add(name)
+                wanted.append(by_name[name].value)
+    return [label for label in file.labels if label.name in used]
+
+
+def _constants(
+    texts: Iterable[Expr],
+    formulas: Mapping[str, Expr],
+    file: PropertyFile,
+    model: CheckedModel,
+    given: Given,
+) -> dict[str, Value]:
+    """Return the values of the constants that some texts need, and all those of the model."""
+    used = needed(texts, file.constants, formulas)
+    constants = [constant for constant in file.constants if constant.name in used]
+    types = model.variable_types() | {c.name: c.type for c in file.constants}
+    types |= {name: Literal(value).type for name, value in model.constants.items()}
+    given = {name: value for name, value in given.items() if name in used}
+    own = constant_values(constants, given, types, formulas, file.source, model.constants)
+    return {**model.constants, **own}
+
+
+def _label(node: Expr, labels: Mapping[str, Expr], source: Source) -> Expr:
+    if not isinstance(node, Label) or node.name in BUILT_IN_LABELS:
+        return node
+    if node.name not in labels:
+        known = ", ".join(f'"{name}"' for name in sorted(labels))
+        hint = f"the labels are {known}" if known else "define it"
+        reason = f'unknown label or property "{node.name}"; {hint}'
+        raise source.error(node.position, reason)
+    return labels[node.name]

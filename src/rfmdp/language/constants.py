@@ -1,0 +1,131 @@
+"""Values of constants, from the text and from the user."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from rfmdp.language.ast import Constant, Expr, Type, type_of_value
+from rfmdp.language.evaluate import Value, evaluate
+from rfmdp.language.expand import names_in, order, substitute
+from rfmdp.language.source import NOWHERE, PrismSourceError, Source
+from rfmdp.language.types import can_assign, require, type_of
+
+Given = Mapping[str, bool | int | float | str]
+
+
+def constant_values(
+    constants: Sequence[Constant],
+    given: Given,
+    names: Mapping[str, Type],
+    formulas: Mapping[str, Expr],
+    source: Source,
+    outer: Mapping[str, Value] | None = None,
+) -> dict[str, Value]:
+    """Return the value of every constant.
+
+    Parameters
+    ----------
+    given
+        What the user gives for constants without a value; a string is read as an expression.
+    names
+        Types of all names, so that an error tells a variable from an unknown name.
+    formulas
+        Expanded formulas that definitions may use.
+    outer
+        Values that are known already (of the model, for constants of a property file).
+
+    Raises
+    ------
+    PrismError
+        If a constant has no value or two, depends on itself, or has a value of another type.
+    """
+    missing = [c for c in constants if c.value is None and c.name not in given]
+    if missing:
+        listed = ", ".join(constant.name for constant in missing)
+        hint = ",".join(f"{constant.name}=..." for constant in missing)
+        reason = f"every constant must have a value, found none for {listed}; give {hint}"
+        raise source.error(missing[0].position, reason)
+    by_name = {constant.name: constant for constant in constants}
+    texts = {c.name: substitute(c.value, formulas) for c in constants if c.value is not None}
+    graph = {name: names_in(texts[name]) if name in texts else set() for name in by_name}
+    places = {constant.name: constant.position for constant in constants}
+    values: dict[str, Value] = dict(outer or {})
+    for name in order(graph, "constant", places, source):
+        constant = by_name[name]
+        if name in given:
+            values[name] = _given_value(constant, given[name], source)
+            continue
+        what = f"constant '{name}'"
+        require(texts[name], constant.type, type_of(texts[name], names, source), what, source)
+        values[name] = _promoted(evaluate(texts[name], values, source), constant.type)
+    return {name: values[name] for name in by_name}
+
+
+def needed(
+    texts: Iterable[Expr], constants: Sequence[Constant], formulas: Mapping[str, Expr]
+) -> set[str]:
+    """Return the constants that some texts use, directly or by way of others."""
+    by_name = {constant.name: constant.value for constant in constants}
+    wanted = [substitute(text, formulas) for text in texts]
+    found: set[str] = set()
+    while wanted:
+        for name in names_in(wanted.pop()) & set(by_name) - found:
+            found.add(name)
+            value = by_name[name]
+            wanted += [] if value is None else [substitute(value, formulas)]
+    return found
+
+
+def check_given(
+    given: Given, constants: Sequence[Constant], also_known: Collection[str], source: Source
+) -> None:
+    """Raise if a value is given for something that is no constant or that has a value."""
+    by_name = {constant.name: constant for constant in constants}
+    for name in given:
+        constant = by_name.get(name)
+        if constant is not None and constant.value is not None:
+            reason = (
+                f"constant '{name}' has a value in the text and must not be given another; "
+                "remove that value there to leave it open"
+            )
+            raise source.error(constant.position, reason)
+        if constant is None and name not in also_known:
+            open_names = [c.name for c in constants if c.value is None]
+            listed = ", ".join(open_names) if open_names else "none"
+            reason = (
+                f"constant '{name}' is given a value, but the text has no such constant; "
+                f"constants without a value: {listed}"
+            )
+            raise source.error(NOWHERE, reason)
+
+
+def _given_value(constant: Constant, given: bool | int | float | str, source: Source) -> Value:
+    value = _read(constant, given, source) if isinstance(given, str) else given
+    if not can_assign(constant.type, type_of_value(value)):
+        reason = (
+            f"constant '{constant.name}' must be of type {constant.type.value}, "
+            f"the value given is {given}"
+        )
+        raise source.error(constant.position, reason)
+    return _promoted(value, constant.type)
+
+
+def _read(constant: Constant, text: str, source: Source) -> Value:
+    # imported here: only texts need the parser
+    from rfmdp.language.parse import parse_expression
+
+    if text.strip() in ("inf", "Infinity"):
+        return math.inf
+    named = Source(text, f"value of constant '{constant.name}'")
+    try:
+        expr = parse_expression(named.text, named.filename)
+        type_of(expr, {}, named)
+        return evaluate(expr, {}, named)
+    except PrismSourceError as error:
+        reason = f"the value given for '{constant.name}' must be a number or a truth value"
+        raise source.error(constant.position, f"{reason}, found '{text}': {error.reason}") from None
+
+
+def _promoted(value: Value, wanted: Type) -> Value:
+    return float(value) if wanted is Type.DOUBLE else value

@@ -1,0 +1,236 @@
+"""The distributions of commands, each with its identifier.
+
+A command has one marginal per vector of probabilities (or of bounds) that it takes on in some
+state. Its outcomes are the updates that can happen, so that rows in different places share it.
+A vector in which one update is certain is no marginal.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rfmdp.language.ast import Command, Update
+from rfmdp.language.compile import Batch
+from rfmdp.language.source import Position, Source
+from rfmdp.language.write import write_expression
+from rfmdp.model.frontier import CERTAIN
+from rfmdp.sets.families import SUM_TOLERANCE, box_centre
+from rfmdp.sets.marginals import Marginals
+from rfmdp.types import FloatArray, Int32Array, IntArray
+
+SCALED_WITHIN = 1e-5  # how far from 1 a sum may be: PRISM's own limit
+FEW = 8  # vectors that are looked for one by one before sorting
+
+
+class PrismWarning(UserWarning):
+    """Something in a model that is probably not meant, and what was made of it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Distribution:
+    """What a command does in the states where it has one vector."""
+
+    identifier: int  # of the marginal, or CERTAIN
+    updates: IntArray  # those that can happen
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entry:
+    """A marginal: its bounds and what it is called."""
+
+    lower: FloatArray
+    upper: FloatArray
+    name: str
+    position: Position  # of the command
+    outcomes: tuple[str, ...]
+
+
+class Identifiers:
+    """All marginals of a model in the order in which they were met."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+
+    def enter(self, entry: Entry) -> int:
+        """Give a marginal its identifier."""
+        self.entries.append(entry)
+        return len(self.entries) - 1
+
+    def exact(self, identifier: int) -> FloatArray | None:
+        """Return the probabilities of a marginal, None if it has intervals."""
+        entry = self.entries[identifier]
+        return entry.lower if np.array_equal(entry.lower, entry.upper) else None
+
+    def marginals(self, used: IntArray) -> tuple[Marginals, list[str], list[str]]:
+        """Pack the marginals that a model uses; return them with their and outcomes' names."""
+        entries = [self.entries[j] for j in used]
+        pointers = np.zeros(len(entries) + 1, dtype=np.int64)
+        np.cumsum([len(entry.lower) for entry in entries], out=pointers[1:])
+        lower = _joined([entry.lower for entry in entries])
+        upper = _joined([entry.upper for entry in entries])
+        centre = _joined([_centre(entry) for entry in entries])
+        names = _distinct(entries)
+        packed = Marginals.from_boxes(pointers, lower, upper, centre, names)
+        if not (np.array_equal(packed.lower, lower) and np.array_equal(packed.upper, upper)):
+            packed = replace(packed, stated=np.stack([lower, upper]))
+        return packed, names, [name for entry in entries for name in entry.outcomes]
+
+
+class CommandDistributions:
+    """The vectors that one command has taken on so far."""
+
+    def __init__(
+        self, command: Command, module: str, source: Source, identifiers: Identifiers
+    ) -> None:
+        self.command, self.module, self.source = command, module, source
+        self.found: list[Distribution] = []
+        self._identifiers = identifiers
+        self._numbers: dict[bytes, int] = {}
+
+    def numbers(self, lower: FloatArray, upper: FloatArray, batch: Batch) -> IntArray:
+        """Return the index into `found` of every row of bounds (N, U).
+
+        Raises
+        ------
+        PrismError
+            If a row is no distribution, with the state where it happens.
+        """
+        both = lower if lower is upper else np.concatenate([lower, upper], axis=1)
+        numbers = np.full(len(both), -1, dtype=np.int64)
+        for _ in range(FEW):
+            row = int((numbers < 0).argmax())
+            if numbers[row] >= 0:
+                return numbers
+            same = (both == both[row]).all(axis=1)
+            same[row] = True  # nan is not equal to itself, and is refused below
+            numbers[same] = self.number(lower[row], upper[row], batch, row)
+        rest = np.flatnonzero(numbers < 0)
+        if rest.size:
+            _, first, inverse = np.unique(
+                both[rest], axis=0, return_index=True, return_inverse=True
+            )
+            known = [self.number(lower[r], upper[r], batch, int(r)) for r in rest[first]]
+            numbers[rest] = np.array(known, dtype=np.int64)[inverse.reshape(-1)]
+        return numbers
+
+    def number(self, lower: FloatArray, upper: FloatArray, batch: Batch, row: int) -> int:
+        """Return the index into `found` of one vector, seen in a row of a batch."""
+        key = lower.tobytes() + upper.tobytes()
+        found = self._numbers.get(key)
+        if found is None:
+            entered = self._enter(lower, upper, batch, row)
+            found = self._numbers[key] = len(self.found)
+            self.found.append(entered)
+        return found
+
+    def _enter(self, lower: FloatArray, upper: FloatArray, batch: Batch, row: int) -> Distribution:
+        """Check a new vector and give it its identifier."""
+        interval = not np.array_equal(lower, upper)
+        self._check_entries(lower, upper, batch, row)
+        lower, upper = np.minimum(lower, 1.0), np.minimum(upper, 1.0)
+        if interval:
+            self._check_bounds(lower, upper, batch, row)
+        else:
+            lower = upper = self._checked_sum(lower, batch, row)
+        certain = np.flatnonzero(lower >= 1.0)
+        possible = np.flatnonzero(upper > 0.0)
+        if certain.size or (possible.size == 1 and not interval):
+            return Distribution(CERTAIN, certain[:1] if certain.size else possible)
+        updates = [self.command.updates[k] for k in possible]
+        entry = Entry(
+            lower[possible],
+            upper[possible],
+            f"{self.module}: [{self.command.action or ''}] line {self.command.position.line}",
+            self.command.position,
+            tuple(update_text(update) for update in updates),
+        )
+        return Distribution(self._identifiers.enter(entry), possible)
+
+    def _check_entries(self, lower: FloatArray, upper: FloatArray, batch: Batch, row: int) -> None:
+        for update, low, high in zip(self.command.updates, lower, upper, strict=True):
+            place = update.position
+            for value in (low, high):
+                if not 0.0 <= value <= 1.0 + SUM_TOLERANCE:
+                    reason = f"a probability must be in [0, 1], found {value:.9g}"
+                    raise batch.error(place, reason, row)
+            if low > high:
+                reason = f"an interval must not be empty, found [{low:.9g}, {high:.9g}]"
+                raise batch.error(place, reason, row)
+
+    def _check_bounds(self, lower: FloatArray, upper: FloatArray, batch: Batch, row: int) -> None:
+        place = self.command.updates[0].position
+        least, most = math.fsum(lower), math.fsum(upper)
+        if least > 1.0 + SUM_TOLERANCE:
+            reason = f"the lower bounds of a command must sum to at most 1, found {least:.9g}"
+            raise batch.error(place, reason, row)
+        if most < 1.0 - SUM_TOLERANCE:
+            reason = f"the upper bounds of a command must sum to at least 1, found {most:.9g}"
+            raise batch.error(place, reason, row)
+
+    def _checked_sum(self, vector: FloatArray, batch: Batch, row: int) -> FloatArray:
+        """Return probabilities that sum to 1, scaled with a warning if PRISM would take them."""
+        place = self.command.updates[0].position
+        found = math.fsum(vector)
+        if abs(found - 1.0) <= SUM_TOLERANCE:
+            return vector
+        reason = f"the probabilities of a command must sum to 1, found {found:.9g}"
+        if abs(found - 1.0) > SCALED_WITHIN:
+            raise batch.error(place, reason, row)
+        error = batch.error(place, reason, row)
+        warnings.warn(f"{error}\nThey are scaled to sum to 1.", PrismWarning, stacklevel=2)
+        return vector / found
+
+
+def update_text(update: Update) -> str:
+    """Return what an update does, without its probability."""
+    parts = [f"({a.variable}'={write_expression(a.value)})" for a in update.assignments]
+    return " & ".join(parts) or "true"
+
+
+def supports(found: Sequence[Distribution], numbers: Int32Array | IntArray) -> list[IntArray]:
+    """Group rows by the updates that can happen in them; return the rows of every group."""
+    if len(found) == 1:
+        return [np.arange(len(numbers))]
+    groups: dict[bytes, list[int]] = {}
+    for number in np.unique(numbers):
+        groups.setdefault(found[number].updates.tobytes(), []).append(int(number))
+    if len(groups) == 1:
+        return [np.arange(len(numbers))]
+    group_of = np.empty(len(found), dtype=np.int64)
+    for index, members in enumerate(groups.values()):
+        group_of[members] = index
+    return [np.flatnonzero(group_of[numbers] == index) for index in range(len(groups))]
+
+
+def _centre(entry: Entry) -> FloatArray:
+    if np.array_equal(entry.lower, entry.upper):
+        return entry.lower
+    return box_centre(entry.lower, entry.upper)
+
+
+def _distinct(entries: Sequence[Entry]) -> list[str]:
+    """Return a name per marginal: with the column if two commands share a line, then numbered."""
+    places: dict[str, set[int]] = {}
+    for entry in entries:
+        places.setdefault(entry.name, set()).add(entry.position.column)
+    full = [
+        e.name + (f", column {e.position.column}" if len(places[e.name]) > 1 else "")
+        for e in entries
+    ]
+    many = {name for name, count in Counter(full).items() if count > 1}
+    seen: dict[str, int] = {}
+    names = []
+    for name in full:
+        seen[name] = seen.get(name, 0) + 1
+        names.append(f"{name} #{seen[name]}" if name in many else name)
+    return names
+
+
+def _joined(parts: Sequence[FloatArray]) -> FloatArray:
+    return np.concatenate(parts) if parts else np.empty(0)

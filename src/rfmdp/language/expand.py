@@ -1,0 +1,212 @@
+"""Expansion of what a model says once and means in many places: formulas and renamed modules.
+
+As in PRISM, formulas are expanded before modules are renamed, so that a renaming reaches the
+names inside a formula; labels are not, so it does not reach into them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from graphlib import CycleError, TopologicalSorter
+
+from rfmdp.language.ast import (
+    Assignment,
+    Call,
+    Command,
+    Expr,
+    Formula,
+    Interval,
+    Label,
+    Model,
+    Module,
+    Name,
+    RenamedModule,
+    Renaming,
+    Update,
+    Variable,
+    nodes,
+    rewrite,
+)
+from rfmdp.language.source import Position, Source
+
+Change = Callable[[Expr], Expr]
+
+
+def names_in(expr: Expr) -> set[str]:
+    """Return the names of constants, formulas and variables in an expression."""
+    return {node.name for node in nodes(expr) if isinstance(node, Name)}
+
+
+def labels_in(expr: Expr) -> set[str]:
+    """Return the names of labels in an expression."""
+    return {node.name for node in nodes(expr) if isinstance(node, Label)}
+
+
+def order(
+    graph: Mapping[str, Iterable[str]], what: str, places: Mapping[str, Position], source: Source
+) -> list[str]:
+    """Return the keys of `graph` so that each comes after those it needs.
+
+    Raises
+    ------
+    PrismError
+        If a definition needs itself, with the whole cycle.
+    """
+    needs = {name: [n for n in sorted(needed) if n in graph] for name, needed in graph.items()}
+    try:
+        return list(TopologicalSorter(needs).static_order())
+    except CycleError as error:
+        cycle: list[str] = error.args[1][::-1]
+        first = min(range(len(cycle) - 1), key=lambda k: places[cycle[k]])
+        cycle = [*cycle[first:-1], *cycle[: first + 1]]
+        reason = f"a {what} must not depend on itself, found {' -> '.join(cycle)}"
+        raise source.error(places[cycle[0]], reason) from None
+
+
+def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
+    """Replace names by expressions; a literal takes the place of the name it replaces."""
+
+    def change(node: Expr) -> Expr:
+        if not isinstance(node, Name) or node.name not in values:
+            return node
+        value = values[node.name]
+        return value if value.children() else replace(value, position=node.position)
+
+    return rewrite(expr, change) if values else expr
+
+
+def expand_formulas(formulas: Sequence[Formula], source: Source) -> dict[str, Expr]:
+    """Return every formula with the formulas inside it expanded."""
+    texts = {formula.name: formula.value for formula in formulas}
+    places = {formula.name: formula.position for formula in formulas}
+    graph = {name: names_in(value) for name, value in texts.items()}
+    expanded: dict[str, Expr] = {}
+    for name in order(graph, "formula", places, source):
+        inner = {other: expanded[other] for other in graph[name] if other in expanded}
+        expanded[name] = substitute(texts[name], inner)
+    return expanded
+
+
+def map_variable(variable: Variable, change: Change) -> Variable:
+    """Apply a change to every expression of a variable's declaration."""
+    lower, upper, init = (
+        None if expr is None else change(expr)
+        for expr in (variable.lower, variable.upper, variable.init)
+    )
+    return replace(variable, lower=lower, upper=upper, init=init)
+
+
+def map_update(update: Update, change: Change) -> Update:
+    """Apply a change to every expression of an update."""
+    chance = update.probability
+    if isinstance(chance, Interval):
+        chance = replace(chance, lower=change(chance.lower), upper=change(chance.upper))
+    elif chance is not None:
+        chance = change(chance)
+    assignments = tuple(replace(a, value=change(a.value)) for a in update.assignments)
+    return replace(update, probability=chance, assignments=assignments)
+
+
+def map_command(command: Command, change: Change) -> Command:
+    """Apply a change to every expression of a command."""
+    updates = tuple(map_update(update, change) for update in command.updates)
+    return replace(command, guard=change(command.guard), updates=updates)
+
+
+def map_module(module: Module, change: Change) -> Module:
+    """Apply a change to every expression of a module."""
+    return replace(
+        module,
+        variables=tuple(map_variable(variable, change) for variable in module.variables),
+        commands=tuple(map_command(command, change) for command in module.commands),
+    )
+
+
+def texts_of(model: Model, modules: Sequence[Module]) -> Iterator[Expr]:
+    """Give all expressions of a model but those of its formulas and constants."""
+    variables = [*model.globals, *(v for module in modules for v in module.variables)]
+    for variable in variables:
+        yield from (e for e in (variable.lower, variable.upper, variable.init) if e is not None)
+    for command in (c for module in modules for c in module.commands):
+        yield command.guard
+        for update in command.updates:
+            chance = update.probability
+            if isinstance(chance, Interval):
+                yield from (chance.lower, chance.upper)
+            elif chance is not None:
+                yield chance
+            yield from (assignment.value for assignment in update.assignments)
+    yield from (label.value for label in model.labels)
+    for item in (item for rewards in model.rewards for item in rewards.items):
+        yield from (item.guard, item.value)
+    if model.init is not None:
+        yield model.init
+
+
+def all_modules(model: Model, formulas: Mapping[str, Expr]) -> list[Module]:
+    """Return the modules in the order of the text, formulas expanded, renamings carried out."""
+    source = model.source
+    parts = {module.name: module for module in model.modules}
+    graph = {m.name: {m.base} if isinstance(m, RenamedModule) else () for m in model.modules}
+    places = {module.name: module.position for module in model.modules}
+    done: dict[str, Module] = {}
+    for name in order(graph, "renamed module", places, source):
+        module = parts[name]
+        if isinstance(module, Module):
+            done[name] = map_module(module, lambda expr: substitute(expr, formulas))
+        elif module.base not in parts:
+            reason = f"unknown module '{module.base}'; it must be defined in the model"
+            raise source.error(module.position, reason)
+        else:
+            done[name] = _renamed(done[module.base], module, source)
+    return [done[module.name] for module in model.modules]
+
+
+def _renamed(base: Module, renamed: RenamedModule, source: Source) -> Module:
+    new: dict[str, Renaming] = {}
+    for renaming in renamed.renamings:
+        if renaming.old in new:
+            reason = f"'{renaming.old}' must be renamed only once"
+            raise source.error(renaming.position, reason)
+        new[renaming.old] = renaming
+    for variable in base.variables:
+        if variable.name not in new:
+            reason = (
+                f"module '{renamed.name}' must rename every variable of '{base.name}', "
+                f"found none for '{variable.name}'"
+            )
+            raise source.error(renamed.position, reason)
+    names = {old: renaming.new for old, renaming in new.items()}
+    moved = map_module(base, lambda expr: _rename(expr, names))
+    variables = tuple(
+        replace(variable, name=names[variable.name], position=new[variable.name].position)
+        for variable in moved.variables
+    )
+    commands = tuple(_rename_command(command, names) for command in moved.commands)
+    return Module(renamed.name, variables, commands, position=renamed.position)
+
+
+def _rename(expr: Expr, names: Mapping[str, str]) -> Expr:
+    def change(node: Expr) -> Expr:
+        if isinstance(node, Name) and node.name in names:
+            return replace(node, name=names[node.name])
+        if isinstance(node, Call) and node.function in names:
+            return replace(node, function=names[node.function])
+        return node
+
+    return rewrite(expr, change)
+
+
+def _rename_command(command: Command, names: Mapping[str, str]) -> Command:
+    def assigned(assignment: Assignment) -> Assignment:
+        return replace(assignment, variable=names.get(assignment.variable, assignment.variable))
+
+    action = command.action
+    updates = tuple(
+        replace(update, assignments=tuple(assigned(a) for a in update.assignments))
+        for update in command.updates
+    )
+    return replace(
+        command, action=None if action is None else names.get(action, action), updates=updates
+    )

@@ -1,0 +1,159 @@
+"""The parser of `grammar.lark` and its syntax errors. The only importer of lark's parser."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from lark import Lark, Token
+from lark.exceptions import UnexpectedCharacters, UnexpectedToken
+
+from rfmdp.language.operators import MisplacedNotError
+from rfmdp.language.source import Position, PrismSourceError, Source
+
+WORDS = {
+    "NAME": "a name",
+    "PRIMED": "a primed variable such as x'",
+    "STRING": "a name in double quotes",
+    "INT": "a number",
+    "DOUBLE": "a number",
+    "FUNCTION": "a function",
+    "$END": "the end of the text",
+}
+PLAIN_START = {"NAME", "INT", "DOUBLE", "TRUE", "FALSE", "STRING", "LPAR", "NOT", "MINUS"}
+CALL_START = {"FUNCTION", "MIN", "MAX", "FUNC"}
+PROPERTY_START = {"P", "P_QUANTIFIED", "R", "R_QUANTIFIED", "S", "E", "A", "FILTER"}
+STRATEGY_START = {"COALITION", "OTHERS", "HOA"}
+PATH_START = {"X", "F", "G"}
+EXPRESSION_START = PLAIN_START | CALL_START | PROPERTY_START | STRATEGY_START | PATH_START
+ARITHMETIC = {"POWER", "TIMES", "DIVIDE", "PLUS", "MINUS"}
+COMPARISONS = {"LT", "LE", "GT", "GE", "EQ", "NE"}
+OPERATORS = ARITHMETIC | COMPARISONS | {"AND", "OR", "IFF", "IMPLIES", "QUESTION"}
+UNSUPPORTED = {
+    "CTMC": "model type 'ctmc'",
+    "STOCHASTIC": "model type 'stochastic' (a ctmc)",
+    "PTA": "model type 'pta'",
+    "POMDP": "model type 'pomdp'",
+    "POPTA": "model type 'popta'",
+    "CLOCK": "a clock variable ('clock')",
+    "INVARIANT": "a clock invariant ('invariant ... endinvariant')",
+    "SYSTEM": "a process-algebra composition ('system ... endsystem')",
+    "OBSERVABLES": "'observables ... endobservables' of partially observable models",
+    "OBSERVABLE": "'observable' of partially observable models",
+}
+SHOWN = 40  # characters of an unexpected word that a message repeats
+HINT_TYPES = "use dtmc, mdp, idtmc or imdp"
+
+
+class BuildError(Exception):
+    """Raised while a tree is made; `parse` turns it into the error with the source line."""
+
+    def __init__(self, position: Position, reason: str, supported: bool = True) -> None:
+        super().__init__(reason)
+        self.position = position
+        self.reason = reason
+        self.supported = supported
+
+
+def make_parser(starts: list[str], builder: object) -> Lark:
+    """Return a new parser that builds trees with `builder`; callers keep it.
+
+    Its tables take most of a second to make, so they are kept beside the compiled modules if that
+    folder can be written; lark makes them anew for another grammar, version or interpreter.
+    """
+    folder = Path(__file__).parent
+    tables = folder / "__pycache__"
+    with suppress(OSError):
+        tables.mkdir(exist_ok=True)
+    return Lark(
+        (folder / "grammar.lark").read_text(encoding="utf-8"),
+        parser="lalr",
+        lexer="basic",  # every keyword is reserved everywhere, as in PRISM
+        start=[*starts, "reserved"],
+        transformer=builder,
+        maybe_placeholders=True,
+        cache=str(tables / f"grammar-{starts[0]}.tables"),
+    )
+
+
+def parse(parser: Lark, source: Source, start: str) -> Any:
+    """Return what the builder makes of the text.
+
+    Raises
+    ------
+    PrismSourceError
+        For every text that is not in the language.
+    """
+    try:
+        return parser.parse(source.text, start=start)
+    except UnexpectedToken as error:
+        raise _token_error(parser, source, error) from None
+    except UnexpectedCharacters as error:
+        raise _character_error(source, error) from None
+    except MisplacedNotError as error:
+        reason = "expected an operand, found '!'; write the negation in parentheses"
+        raise source.error(error.position, reason) from None
+    except BuildError as error:
+        if error.supported:
+            raise source.error(error.position, error.reason) from None
+        raise source.unsupported(error.position, error.reason) from None
+
+
+def position_of(token: Token) -> Position:
+    """Return where a token starts."""
+    return Position(token.line or 1, token.column or 1)
+
+
+def describe(names: set[str], parser: Lark) -> str:
+    """Name the terminals that could come next, in one phrase."""
+    rest = set(names)
+    phrases = []
+    if {"NAME", "LPAR", "MINUS", "INT"} <= rest:
+        phrases.append("a path formula" if rest >= PATH_START else "an expression")
+        rest -= EXPRESSION_START
+    if {"PLUS", "TIMES", "AND", "EQ"} <= names:
+        phrases.append("an operator")
+        rest -= OPERATORS
+    signs = {t.name: t.pattern.value for t in parser.terminals if t.pattern.type == "str"}
+    quoted = sorted({f"'{signs[name]}'" for name in rest if name in signs})
+    words = sorted({WORDS[name] for name in rest if name in WORDS})
+    phrases = [*words, *quoted, *phrases]
+    return " or ".join([", ".join(phrases[:-1]), phrases[-1]] if phrases[1:] else phrases)
+
+
+def _token_error(parser: Lark, source: Source, error: UnexpectedToken) -> PrismSourceError:
+    token = error.token
+    if token.type in UNSUPPORTED:
+        hint = HINT_TYPES if "model type" in UNSUPPORTED[token.type] else ""
+        return source.unsupported(position_of(token), UNSUPPORTED[token.type], hint)
+    if token.type == "$END":
+        position = Position(token.end_line or 1, token.end_column or 1)
+        found = "the end of the text"
+    else:
+        position, found = position_of(token), f"'{token[:SHOWN]}'"
+    # a state that accepts nothing is the one after the whole text
+    accepted: set[str] = error.interactive_parser.accepts() or {"$END"}
+    last = error.interactive_parser.parser_state.value_stack[-1:]
+    if token.type == "LPAR" and last and getattr(last[0], "type", None) == "NAME":
+        known = "min, max, floor, ceil, round, pow, mod and log"
+        reason = f"unknown function '{last[0][:SHOWN]}'; there are {known}"
+        return source.error(position_of(last[0]), reason)
+    if token.type in PATH_START and "P" in accepted:
+        reason = f"expected a state formula, found {found}"
+        hint = "write path formulas inside P or R, and below other operators in parentheses"
+        return source.error(position, f"{reason}; {hint}")
+    if "NAME" in accepted and token.type != "NAME" and token.isidentifier():
+        found += ", which is a reserved word"
+    reason = f"expected {describe(accepted, parser)}, found {found}"
+    if token.type == "PRIMED" or (accepted == {"COLON"} and token.type == "SEMICOLON"):
+        reason += "; an assignment is written (x'=1)"
+    return source.error(position, reason)
+
+
+def _character_error(source: Source, error: UnexpectedCharacters) -> PrismSourceError:
+    character = source.text[error.pos_in_stream]
+    reason = f"unexpected character {character!r}"
+    if character == '"':
+        reason = "a quoted name must end with '\"' on the same line"
+    return source.error(Position(error.line, error.column), reason)

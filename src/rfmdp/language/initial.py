@@ -1,0 +1,70 @@
+"""Initial states: the values of variables, or all states that satisfy `init ... endinit`."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from rfmdp.language.ast import Expr
+from rfmdp.language.checked import CheckedModel
+from rfmdp.language.commands import necessary
+from rfmdp.language.compile import CHUNK, Batch, Expressions
+from rfmdp.model.codes import Codec
+from rfmdp.types import IntArray
+
+MAX_CANDIDATES = 1 << 28
+
+
+def initial_codes(checked: CheckedModel, codec: Codec) -> IntArray:
+    """Return the codes of all initial states, ascending.
+
+    Raises
+    ------
+    PrismError
+        If no state satisfies the condition, or there are too many to try.
+    """
+    if checked.init is not None:
+        return _satisfying(checked, codec, checked.init)
+    values = [v.lower if v.init is None else v.init for v in checked.variables]
+    return codec.pack(np.array([values], dtype=np.int64).reshape(1, len(values)))
+
+
+def _satisfying(checked: CheckedModel, codec: Codec, condition: Expr) -> IntArray:
+    """Try all valuations that simple bounds of the condition leave, in chunks."""
+    low, radix = _box(checked, condition)
+    count = math.prod(radix)
+    if count > MAX_CANDIDATES:
+        reason = (
+            f"the condition of 'init' leaves {count:.3g} states to try, must be at most "
+            f"{MAX_CANDIDATES}; add conjuncts that bound single variables, such as x=0"
+        )
+        raise checked.source.error(condition.position, reason)
+    expressions = Expressions(checked.variables, checked.source)
+    number = expressions.add(condition)
+    found = []
+    for start in range(0, count, CHUNK):
+        codes = np.arange(start, min(start + CHUNK, count))
+        valuations = np.empty((len(codes), len(radix)), dtype=np.int64, order="F")
+        for k in range(len(radix) - 1, -1, -1):
+            valuations[:, k] = codes % radix[k] + low[k]
+            codes //= radix[k]
+        holds = Batch(expressions, valuations).value(number)
+        found.append(codec.pack(valuations[holds]))
+    codes = np.concatenate(found) if found else np.empty(0, dtype=np.int64)
+    if codes.size == 0:
+        reason = "some state must satisfy the condition of 'init', found none"
+        raise checked.source.error(condition.position, reason)
+    return codes
+
+
+def _box(checked: CheckedModel, condition: Expr) -> tuple[list[int], list[int]]:
+    """Return lower ends and numbers of values of all variables that can satisfy a condition."""
+    needs = necessary(condition)
+    low, radix = [], []
+    for variable in checked.variables:
+        least, most = needs.get(variable.name, (-math.inf, math.inf))
+        first = int(max(variable.lower, least))
+        low.append(first)
+        radix.append(max(0, int(min(variable.upper, most)) - first + 1))
+    return low, radix

@@ -1,0 +1,106 @@
+"""PRISM files and texts to models."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from os import PathLike
+from pathlib import Path
+
+from rfmdp.errors import FileError
+from rfmdp.language.check import check_model
+from rfmdp.language.checked import CheckedModel
+from rfmdp.language.constants import Given
+from rfmdp.language.explore import build_model
+from rfmdp.language.parse import parse_model
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.frontier import Deadlock, Progress
+
+
+def load_prism(
+    path: str | PathLike[str],
+    constants: Given | None = None,
+    *,
+    deadlock: Deadlock = Deadlock.LOOP,
+    progress: Progress | None = None,
+) -> FactoredMDP:
+    """Return the model of a PRISM file.
+
+    Parameters
+    ----------
+    path
+        A model file in the PRISM language: dtmc, mdp, idtmc or imdp.
+    constants
+        Values of constants that the file leaves open; a string is read as an expression.
+    deadlock
+        What to do with states without choice: a self-loop and a warning, or an error.
+    progress
+        Called now and then with the number of states and transitions so far.
+
+    Raises
+    ------
+    FileError
+        If the file cannot be read.
+    PrismError
+        For a mistake in the text, with file, line, column, source line and caret.
+    """
+    return build_model(check_prism(path, constants), deadlock=deadlock, progress=progress)
+
+
+def parse_prism(
+    text: str,
+    constants: Given | None = None,
+    *,
+    filename: str = "<model>",
+    deadlock: Deadlock = Deadlock.LOOP,
+    progress: Progress | None = None,
+) -> FactoredMDP:
+    """Return the model of a text in the PRISM language; see `load_prism`.
+
+    Examples
+    --------
+    >>> model = parse_prism("mdp module m x : [0..3]; [] true -> (x'=mod(x+1,4)); endmodule")
+    >>> model.states, model.transitions
+    (4, 4)
+    """
+    checked = check_model(parse_model(text, filename), constants)
+    return build_model(checked, deadlock=deadlock, progress=progress)
+
+
+def check_prism(
+    path: str | PathLike[str],
+    constants: Given | None = None,
+    also_known: Collection[str] = (),
+) -> CheckedModel:
+    """Return a PRISM file parsed and checked, not built; properties are checked against it.
+
+    Parameters
+    ----------
+    also_known
+        Names in `constants` that are not the model's, but those of a property file.
+    """
+    return check_model(parse_model(read_text(path), str(path)), constants, also_known)
+
+
+def read_text(path: str | PathLike[str]) -> str:
+    """Return the text of a file in UTF-8.
+
+    Raises
+    ------
+    FileError
+        One line that names the file and what is wrong with it.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise FileError(f"{path}: the file cannot be read: {reason}.") from None
+    except ValueError as error:
+        raise FileError(f"{path!r}: this is no file name: {error}.") from None
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise FileError(
+            f"{path}: the file must be text in UTF-8, found byte 0x{data[error.start]:02x} "
+            f"in line {line}."
+        ) from None

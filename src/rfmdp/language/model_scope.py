@@ -1,0 +1,50 @@
+"""A built model as the static checks of properties see it.
+
+Labels stand for themselves: where they hold is in the model's arrays, so properties fit models
+from anywhere (PRISM texts, explicit files, Python), not only those that still have their text.
+"""
+
+from __future__ import annotations
+
+from rfmdp.language.ast import Expr, Label, LabelDefinition, ModelType, Rewards
+from rfmdp.language.check import BUILT_IN_LABELS
+from rfmdp.language.checked import CheckedModel, CheckedVariable
+from rfmdp.language.source import Source
+from rfmdp.model.arrays import FactoredMDP
+
+
+def is_chain(model: FactoredMDP) -> bool:
+    """Say whether the agent never has a choice."""
+    return model.rows == model.states
+
+
+def is_uncertain(model: FactoredMDP) -> bool:
+    """Say whether nature has a choice somewhere."""
+    marginals = model.marginals
+    return bool((marginals.lower < marginals.upper).any())
+
+
+def model_type(model: FactoredMDP) -> ModelType:
+    """Return the PRISM type that a model amounts to."""
+    if is_chain(model):
+        return ModelType.IDTMC if is_uncertain(model) else ModelType.DTMC
+    return ModelType.IMDP if is_uncertain(model) else ModelType.MDP
+
+
+def scope(model: FactoredMDP, source: Source) -> CheckedModel:
+    """Return the names that properties of a model may use; errors show `source`."""
+    constants = {k: v for k, v in model.formulas.items() if not isinstance(v, Expr)}
+    return CheckedModel(
+        model_type(model),
+        tuple(
+            CheckedVariable(v.name, v.low, v.high, v.boolean, None, None) for v in model.variables
+        ),
+        (),
+        tuple(LabelDefinition(k, Label(k)) for k in model.labels if k not in BUILT_IN_LABELS),
+        tuple(Rewards(name or None, ()) for name in model.rewards),
+        None,
+        constants,
+        {k: v for k, v in model.formulas.items() if isinstance(v, Expr)},
+        model.actions,
+        source,
+    )

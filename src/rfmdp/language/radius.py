@@ -1,0 +1,122 @@
+"""Uncertainty on a nominal model, with a radius per module and per action."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+import numpy as np
+
+from rfmdp.errors import ModelError, UnsupportedError
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.sets.marginals import Marginals
+from rfmdp.sets.radius import balls_around, boxes_around
+from rfmdp.types import FloatArray
+
+NONE: Mapping[str, float] = MappingProxyType({})
+
+
+def with_uncertainty(
+    model: FactoredMDP,
+    radius: float = 0.0,
+    *,
+    exponent: float = math.inf,
+    by_module: Mapping[str, float] = NONE,
+    by_action: Mapping[str, float] = NONE,
+    floor: float = 0.0,
+) -> FactoredMDP:
+    """Return the model with balls around its nominal distributions.
+
+    A marginal belongs to the module and the action of its command. Its radius is that of the
+    action if `by_action` has one, else that of the module, else `radius`; modules that share it
+    (one renames the other) have one each if their radii differ. Probabilities 0 and 1 stay as they
+    are, so that the support is kept.
+
+    Parameters
+    ----------
+    radius
+        Where neither its action nor its module has a radius of its own.
+    exponent
+        Of the norm: inf for boxes, 1 for L1 balls, any p >= 1.
+    by_module, by_action
+        Radii by name; "" are the unlabelled commands.
+    floor
+        Least probability of every possible outcome, an explicit assumption; boxes only.
+
+    Raises
+    ------
+    ModelError
+        For an unknown name or a negative radius.
+    UnsupportedError
+        For a floor with a norm other than L-infinity.
+
+    Examples
+    --------
+    >>> from rfmdp.language.load import parse_prism
+    >>> text = "mdp module m x : [0..1]; [a] true -> 0.5 : (x'=0) + 0.5 : (x'=1); endmodule"
+    >>> model = with_uncertainty(parse_prism(text), 0.1, by_action={"a": 0.2})
+    >>> model.marginals[0].lower.tolist()
+    [0.3, 0.3]
+    """
+    if floor != 0.0 and not math.isinf(exponent):
+        raise UnsupportedError("A floor needs the L-infinity norm; leave it out, or use boxes.")
+    if not radius >= 0.0:
+        raise ModelError(f"A radius must be >= 0, got {radius!r}.")
+    _check_names("module", by_module, model.factors)
+    _check_names("action", by_action, model.actions)
+    model, radii = _split(model, radius, _radii(model, radius, by_module, by_action))
+    if math.isinf(exponent):
+        return model.with_marginals(boxes_around(model.marginals, radii, floor))
+    return model.with_marginals(balls_around(model.marginals, radii, exponent))
+
+
+def _radii(
+    model: FactoredMDP,
+    radius: float,
+    by_module: Mapping[str, float],
+    by_action: Mapping[str, float],
+) -> FloatArray:
+    """Return the radius of every use of a marginal, shaped as `model.row_marginals`."""
+    actions = np.repeat(model.row_actions, np.diff(model.marginal_ptr))
+    by_factor = np.array([by_module.get(name, radius) for name in model.factors], dtype=float)
+    uses = np.full(len(model.row_marginals), float(radius))
+    if len(model.row_factors):
+        uses = by_factor[model.row_factors]
+    for name, value in by_action.items():
+        uses[actions == model.actions.index(name)] = value
+    return uses
+
+
+def _split(model: FactoredMDP, radius: float, uses: FloatArray) -> tuple[FactoredMDP, FloatArray]:
+    """Return the model with a marginal per radius that it is used with, and all radii (M,)."""
+    sets, ids = model.marginals, model.row_marginals
+    radii = np.full(len(sets), float(radius))
+    radii[ids] = uses
+    if np.array_equal(radii[ids], uses):
+        return model, radii
+    kinds, kind = np.unique(uses, return_inverse=True)
+    codes, numbers = np.unique(ids.astype(np.int64) * len(kinds) + kind, return_inverse=True)
+    old = codes // len(kinds)
+    pointers = np.concatenate([[0], np.cumsum(sets.sizes[old])])
+    within = np.arange(pointers[-1]) - np.repeat(pointers[:-1], sets.sizes[old])
+    entries = np.repeat(sets.outcome_ptr[old], sets.sizes[old]) + within
+    parted = replace(
+        model,
+        marginals=Marginals.from_points(pointers, sets.nominal[entries]),
+        row_marginals=numbers.astype(ids.dtype),
+        marginal_names=tuple(model.marginal_names[j] for j in old) if model.marginal_names else (),
+        outcome_names=tuple(model.outcome_names[k] for k in entries) if model.outcome_names else (),
+    )
+    return parted, kinds[codes % len(kinds)]
+
+
+def _check_names(kind: str, given: Mapping[str, float], known: Iterable[str]) -> None:
+    names = list(known)
+    for name, value in given.items():
+        if name not in names:
+            listed = ", ".join(name or '""' for name in names)
+            raise ModelError(f"Radius of {kind} '{name}': no such {kind}; there are: {listed}.")
+        if not value >= 0.0:
+            raise ModelError(f"Radius of {kind} '{name}': must be >= 0, got {value!r}.")

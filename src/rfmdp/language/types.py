@@ -1,0 +1,137 @@
+"""Types of expressions: int, double and bool, with int accepted where double is expected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rfmdp.language.ast import Binary, Call, Expr, Ite, Label, Literal, Name, Type, Unary, fold
+from rfmdp.language.source import Source
+
+BOOLEAN_OPERATORS = frozenset({"&", "|", "=>", "<=>"})
+ORDER_OPERATORS = frozenset({"<", "<=", ">", ">="})
+EQUALITY_OPERATORS = frozenset({"=", "!="})
+ARITY: dict[str, tuple[int, int | None]] = {  # smallest and largest number of arguments
+    "min": (1, None),
+    "max": (1, None),
+    "floor": (1, 1),
+    "ceil": (1, 1),
+    "round": (1, 1),
+    "pow": (2, 2),
+    "mod": (2, 2),
+    "log": (2, 2),
+}
+ROUNDING = frozenset({"floor", "ceil", "round"})
+
+
+def type_of(expr: Expr, names: Mapping[str, Type], source: Source) -> Type:
+    """Return the type of an expression.
+
+    Parameters
+    ----------
+    names
+        The type of every constant and variable that may appear.
+
+    Raises
+    ------
+    PrismError
+        At the first name that is not known or operand that does not fit.
+
+    Examples
+    --------
+    >>> from rfmdp.language.ast import Literal
+    >>> type_of(Binary("/", Literal(4), Literal(2)), {}, Source("4/2")).value
+    'double'
+    """
+    return fold(expr, lambda node, below: node_type(node, below, names, source))
+
+
+def can_assign(target: Type, value: Type) -> bool:
+    """Say whether a value of one type may stand where another is expected."""
+    return target is value or (target is Type.DOUBLE and value is Type.INT)
+
+
+def require(expr: Expr, wanted: Type, found: Type, what: str, source: Source) -> None:
+    """Raise unless the type found fits the type wanted."""
+    if not can_assign(wanted, found):
+        wanted_text = "int or double" if wanted is Type.DOUBLE else wanted.value
+        raise source.error(
+            expr.position, f"{what} must be of type {wanted_text}, found {found.value}"
+        )
+
+
+def node_type(
+    node: Expr, below: tuple[Type, ...], names: Mapping[str, Type], source: Source
+) -> Type:
+    """Return the type of one node, given the types of its children."""
+    match node:
+        case Literal():
+            return node.type
+        case Name(name):
+            if name not in names:
+                raise source.error(
+                    node.position,
+                    f"unknown name '{name}'; it must be a constant, formula or variable",
+                )
+            return names[name]
+        case Label():
+            return Type.BOOL
+        case Unary(operator):
+            wanted = Type.BOOL if operator == "!" else Type.DOUBLE
+            require(node.operand, wanted, below[0], f"the operand of '{operator}'", source)
+            return below[0]
+        case Binary():
+            return _binary_type(node, below, source)
+        case Ite():
+            return _choice_type(node, below, source)
+        case Call():
+            return _call_type(node, below, source)
+    raise source.error(node.position, "expected an expression without P, R or path operators")
+
+
+def _binary_type(node: Binary, below: tuple[Type, ...], source: Source) -> Type:
+    operator = node.operator
+    if operator in EQUALITY_OPERATORS:
+        if (below[0] is Type.BOOL) != (below[1] is Type.BOOL):
+            found = f"{below[0].value} and {below[1].value}"
+            raise source.error(
+                node.position, f"both sides of '{operator}' must be of one type, found {found}"
+            )
+        return Type.BOOL
+    wanted = Type.BOOL if operator in BOOLEAN_OPERATORS else Type.DOUBLE
+    for child, found_type in zip(node.children(), below, strict=True):
+        require(child, wanted, found_type, f"an operand of '{operator}'", source)
+    if wanted is Type.BOOL or operator in ORDER_OPERATORS:
+        return Type.BOOL
+    return Type.DOUBLE if operator == "/" else _joined(below)
+
+
+def _choice_type(node: Ite, below: tuple[Type, ...], source: Source) -> Type:
+    condition, then, otherwise = below
+    require(node.condition, Type.BOOL, condition, "the condition of '?'", source)
+    if (then is Type.BOOL) != (otherwise is Type.BOOL):
+        found = f"{then.value} and {otherwise.value}"
+        raise source.error(
+            node.then.position, f"both results of '?' must be of one type, found {found}"
+        )
+    return then if then is otherwise else Type.DOUBLE
+
+
+def _call_type(node: Call, below: tuple[Type, ...], source: Source) -> Type:
+    function, count = node.function, len(below)
+    if function not in ARITY:
+        known = ", ".join(ARITY)
+        raise source.error(node.position, f"unknown function '{function}'; there are {known}")
+    smallest, largest = ARITY[function]
+    if count < smallest or (largest is not None and count > largest):
+        wanted = "at least 1 argument" if largest is None else f"{smallest} argument(s)"
+        raise source.error(node.position, f"'{function}' must have {wanted}, found {count}")
+    required = Type.INT if function == "mod" else Type.DOUBLE
+    for child, found in zip(node.arguments, below, strict=True):
+        require(child, required, found, f"an argument of '{function}'", source)
+    if function == "log":
+        return Type.DOUBLE
+    return Type.INT if function in ROUNDING else _joined(below)
+
+
+def _joined(types: tuple[Type, ...]) -> Type:
+    return Type.DOUBLE if Type.DOUBLE in types else Type.INT

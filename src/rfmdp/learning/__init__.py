@@ -1,0 +1,1 @@
+"""Learning: from counts to confidence sets, budgets, exploration and guaranteed policies."""

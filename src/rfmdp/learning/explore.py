@@ -1,0 +1,191 @@
+"""Exploration: which policy to sample next. None of these needs to be valid, only useful."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from rfmdp.learning.confidence import ClopperPearson, ConfidenceSet
+from rfmdp.learning.planner import Planner
+from rfmdp.learning.store import SetStore
+from rfmdp.learning.tally import Tally
+from rfmdp.objective import MAX
+from rfmdp.sets.marginals import Marginals
+from rfmdp.sources.simulator import Behaviour
+from rfmdp.types import FloatArray, IntArray
+
+GROWTH = 1.1  # sets used for exploration only are made anew when the visits grew by this factor
+
+
+@dataclass(slots=True, eq=False)
+class Context:
+    """What an exploration policy may look at: nothing of the hidden truth."""
+
+    planner: Planner
+    sets: SetStore  # for exploration, from `sets`
+    seen: Tally
+    plans: int  # made before this one
+    length: int  # of a trajectory
+    robust: IntArray | None  # rows (steps, S) of the last robust policy
+    value: FloatArray | None = None  # of the last plan
+
+
+class Exploration(Protocol):
+    """How the next trajectories are sampled."""
+
+    def sets(self, outcome_ptr: IntArray, guard: ConfidenceSet, delta: FloatArray) -> SetStore:
+        """Return the sets to plan with, given those of the guarantee."""
+        ...
+
+    def plan(self, context: Context) -> Behaviour:
+        """Return the behaviour until the next plan."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Optimistic:
+    """The best policy if nature cooperates within the confidence sets (the paper's).
+
+    Parameters
+    ----------
+    other
+        Probability of taking another row than the planned one.
+    error
+        Error probability of the sets it plans with, shared evenly; None: those of the guarantee.
+    """
+
+    other: float = 0.0
+    error: float | None = None
+
+    def sets(self, outcome_ptr: IntArray, guard: ConfidenceSet, delta: FloatArray) -> SetStore:
+        """Return the guarantee's sets, or looser ones."""
+        if self.error is None:
+            return SetStore(guard, outcome_ptr, delta, nested=False)
+        return _loose(outcome_ptr, self.error)
+
+    def plan(self, context: Context) -> Behaviour:
+        """Plan with nature on the agent's side."""
+        _refresh(context)
+        return Behaviour(_optimistic(context), self.other)
+
+
+@dataclass(frozen=True, slots=True)
+class UniformRandom:
+    """Every row of a state with the same probability."""
+
+    def sets(self, outcome_ptr: IntArray, guard: ConfidenceSet, delta: FloatArray) -> SetStore:
+        """Return sets that are never looked at."""
+        return _loose(outcome_ptr, 0.5)
+
+    def plan(self, context: Context) -> Behaviour:
+        """Return the uniform behaviour."""
+        return Behaviour.uniform(context.planner.model)
+
+
+@dataclass(frozen=True, slots=True)
+class RobustGreedy:
+    """The last robust policy; it may get stuck where an untried action would be better."""
+
+    other: float = 0.0
+
+    def sets(self, outcome_ptr: IntArray, guard: ConfidenceSet, delta: FloatArray) -> SetStore:
+        """Return sets that are never looked at."""
+        return _loose(outcome_ptr, 0.5)
+
+    def plan(self, context: Context) -> Behaviour:
+        """Return the robust policy, uniform before the first one."""
+        if context.robust is None:
+            return Behaviour.uniform(context.planner.model)
+        return Behaviour(context.robust, self.other)
+
+
+@dataclass(frozen=True, slots=True)
+class GapDirected:
+    """Sample where ignorance costs the guarantee most.
+
+    With pi optimal for the estimated model, an identifier j costs
+        loss_j = sum_s visits(s) [E V - least E V over the set of j, the others estimated],
+    and one more sample of it saves about loss_j / (2 n_j). The plan collects as much of
+    loss_j / n_j as a trajectory can. Every `every`-th plan is optimistic, so that no good action
+    stays untried.
+    """
+
+    every: int = 4
+    error: float = 0.5
+
+    def sets(self, outcome_ptr: IntArray, guard: ConfidenceSet, delta: FloatArray) -> SetStore:
+        """Return loose boxes: narrower sets find promising actions sooner."""
+        return _loose(outcome_ptr, self.error)
+
+    def plan(self, context: Context) -> Behaviour:
+        """Plan for the largest bonus, or optimistically."""
+        _refresh(context)
+        if context.plans % self.every == 0:
+            return Behaviour(_optimistic(context))
+        estimate = smoothed(context)
+        planner = context.planner
+        value, rows = planner.plan(estimate, planner.problem.nature)
+        loss = _losses(context, estimate, value, rows)
+        bonus = loss / np.maximum(context.seen.totals, 1)
+        model = planner.model
+        slots = np.concatenate([[0.0], np.cumsum(bonus[model.row_marginals])])
+        per_row = slots[model.marginal_ptr[1:]] - slots[model.marginal_ptr[:-1]]
+        return Behaviour(planner.collect(estimate, per_row, context.length))
+
+
+def smoothed(context: Context) -> Marginals:
+    """Return the estimates (x + 1/2) / (n + k/2): positive, so that nothing counts as excluded."""
+    pointers = context.sets.ptr
+    sizes = np.diff(pointers)
+    total = np.repeat(context.seen.totals + 0.5 * sizes, sizes)
+    return Marginals.from_points(pointers, (context.seen.counts + 0.5) / total)
+
+
+def _loose(outcome_ptr: IntArray, error: float) -> SetStore:
+    """Return Clopper-Pearson boxes with an error probability shared evenly."""
+    sizes = np.diff(outcome_ptr)
+    delta = np.full(len(sizes), error / max(1, int(sizes.sum())))
+    return SetStore(ClopperPearson(), outcome_ptr, delta)
+
+
+def _refresh(context: Context) -> None:
+    """Bring the sets of identifiers with enough new samples up to date."""
+    sets, totals = context.sets, context.seen.totals
+    grown = np.flatnonzero(totals >= GROWTH * np.maximum(sets.totals, 0.5))
+    sets.refresh(context.seen.counts, grown)
+
+
+def _optimistic(context: Context) -> IntArray:
+    """Return the rows of the best policy with nature on the agent's side."""
+    planner = context.planner
+    agent = planner.problem.agent
+    context.value, rows = planner.plan(context.sets, agent, context.value)
+    return rows
+
+
+def _losses(context: Context, estimate: Marginals, value: FloatArray, rows: IntArray) -> FloatArray:
+    """Return what every identifier's set costs, (M,)."""
+    from rfmdp.kernels.explore import gap_losses, occupancy
+
+    planner, sets = context.planner, context.sets
+    model, problem = planner.model, planner.problem
+    arrays = (
+        *(model.row_ptr, model.marginal_ptr, model.row_marginals),
+        *(model.successor_ptr, model.successors),
+    )
+    scratch = np.empty(int(np.max(np.diff(model.successor_ptr), initial=1)))
+    visits, loss = np.zeros(model.states), np.zeros(len(model.marginals))
+    pointers, p = np.ascontiguousarray(estimate.outcome_ptr), np.array(estimate.nominal)
+    occupancy(
+        rows, context.length, arrays, pointers, p, np.array(model.initial), problem.terminal,
+        scratch, visits,
+    )  # fmt: skip
+    largest = int(np.max(model.marginals.sizes, initial=1))
+    gap_losses(
+        rows[0], visits, arrays, pointers, p, sets.lower, sets.upper, value,
+        -1.0 if problem.nature is MAX else 1.0, scratch, np.empty(largest),
+        np.empty(largest, dtype=np.int64), loss,
+    )  # fmt: skip
+    return loss

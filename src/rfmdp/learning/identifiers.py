@@ -1,0 +1,374 @@
+"""Identifiers: which draws of a model share one unknown distribution that can be counted.
+
+A row's outcomes can be counted only if the successor tells them. Outcomes that always lead to the
+same successor (at a wall, say) are merged, and the merged marginal is an identifier of its own; a
+row whose outcomes cannot be told apart even so is learned as one distribution over its successors.
+
+    ids = identify(model)                                      # one per marginal and merge pattern
+    ids = identify(model, Granularity.LOCAL, local={"own": ["x", "y"], "other": ["ax", "ay"]})
+    ids.model                # the learning model: same states and rows, identifiers as marginals
+
+Two rows share an identifier only if the model gives them the same marginal with the same outcomes
+merged, so coarser sharing than the model declares never happens by itself: `ties` declares it, or
+`Granularity.TIED`, which says that equal numbers of the model are one unknown constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from types import MappingProxyType
+
+import numpy as np
+
+from rfmdp.errors import ModelError
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.sets.marginals import Marginals
+from rfmdp.types import AnyArray, FloatArray, Int32Array, IntArray
+
+JOINT_FACTOR = "joint"
+LocalStates = Mapping[str, Sequence[str]]  # factor -> the variables its identifiers are keyed by
+
+
+class Granularity(Enum):
+    """What an identifier is."""
+
+    TIED = "tied"  # all marginals that the model gives the same probabilities
+    EFFECT = "effect"  # a marginal of the model, shared by all rows that use it
+    LOCAL = "local state"  # marginal, action and the values of the factor's variables
+    FLAT = "flat"  # a row
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Identifiers:
+    """The learning model and what it stands for."""
+
+    model: FactoredMDP  # identifiers as marginals, with the merged true probabilities
+    granularity: Granularity
+    merged_rows: int  # rows with outcomes that were merged
+    joint_rows: int  # rows that are learned as one distribution over successors
+    counted: IntArray  # outcomes of all identifiers that the paper counts, certain moves included
+
+    @property
+    def components(self) -> int:
+        """|Q| of the paper: marginal distributions to be learned, certain moves included."""
+        return len(self.counted)
+
+    @property
+    def probabilities(self) -> int:
+        """U of the paper: outcomes over all of them."""
+        return int(self.counted.sum())
+
+
+def identify(
+    model: FactoredMDP,
+    granularity: Granularity = Granularity.EFFECT,
+    *,
+    local: LocalStates = MappingProxyType({}),
+    ties: Sequence[Sequence[int | str]] = (),
+) -> Identifiers:
+    """Return the identifiers of a model at a granularity.
+
+    Parameters
+    ----------
+    model
+        Its nominal probabilities become those of the learning model (the hidden truth).
+    granularity
+        What is counted together.
+    local
+        For `LOCAL`: the variables of every factor, parents included. A factor that is left out
+        is keyed by the variables that its outcomes change.
+    ties
+        Groups of marginals (numbers or names) that are declared to be the same unknown
+        distribution, outcome by outcome.
+
+    Raises
+    ------
+    ModelError
+        If a tie joins marginals of different sizes or probabilities, or a name is unknown.
+
+    Examples
+    --------
+    A walk on 0..2 whose steps +1 and +2 cannot be told apart in 1:
+
+    >>> from rfmdp.sets.families import Singleton
+    >>> walk = FactoredMDP.from_rows(
+    ...     [[([0], [1, 2])], [([0], [2, 2])], [([], [2])]], [Singleton([0.3, 0.7])])
+    >>> ids = identify(walk)
+    >>> len(ids.model.marginals), ids.merged_rows, ids.model.transitions
+    (1, 1, 4)
+    """
+    slots = _Slots(model, granularity)
+    same = _tied(model, ties, _equal(model) if granularity is Granularity.TIED else None)
+    keys = [same[model.row_marginals], slots.pattern()]
+    if granularity is Granularity.LOCAL:
+        keys.extend(_local_keys(model, local))
+    elif granularity is Granularity.FLAT:
+        keys.append(np.arange(len(model.row_marginals)))
+    learning = slots.reduce(keys)
+    counted = learning.marginals.sizes
+    if granularity is Granularity.LOCAL and local:
+        counted = _all_components(model, slots, local)
+    return Identifiers(
+        learning, granularity, int(np.sum(slots.status == 1)), int(np.sum(slots.joint)), counted
+    )
+
+
+class _Slots:
+    """Every (row, marginal) of a model with the classes of its outcomes."""
+
+    def __init__(self, model: FactoredMDP, granularity: Granularity) -> None:
+        from rfmdp.kernels.identify import JOINT, merge_outcomes
+
+        self.model = model
+        sizes = model.marginals.sizes[model.row_marginals]
+        self.ptr = _pointers(sizes)
+        self.label = np.empty(int(self.ptr[-1]), dtype=np.int64)
+        self.status = np.empty(model.rows, dtype=np.int64)
+        merge_outcomes(
+            model.marginal_ptr, model.row_marginals, model.marginals.outcome_ptr,
+            model.successor_ptr, model.successors, self.ptr, model.states, self.label, self.status,
+        )  # fmt: skip
+        self.classes = np.zeros(len(sizes), dtype=np.int64)
+        if len(sizes):
+            self.classes = np.maximum.reduceat(self.label, self.ptr[:-1]) + 1
+        self.joint = self.status == JOINT
+        if granularity is Granularity.FLAT:
+            self.joint = np.diff(model.marginal_ptr) > 0
+        self.row = np.repeat(np.arange(model.rows), np.diff(model.marginal_ptr))
+
+    def pattern(self) -> IntArray:
+        """Return a number per slot: which outcomes are merged; 0 if none is."""
+        sizes = np.diff(self.ptr)
+        pattern = np.zeros(len(sizes), dtype=np.int64)
+        known = 1
+        merged = self.classes < sizes
+        for d in np.unique(sizes[merged]):
+            which = np.flatnonzero(merged & (sizes == d))
+            lines = self.label[self.ptr[which][:, None] + np.arange(d)]
+            _, number = np.unique(lines, axis=0, return_inverse=True)
+            pattern[which] = known + number.reshape(-1)
+            known += int(number.max()) + 1
+        return pattern
+
+    def reduce(self, keys: list[IntArray]) -> FactoredMDP:
+        """Return the learning model: slots with equal keys share a marginal."""
+        model = self.model
+        plain = ~self.joint[self.row]
+        kept = np.flatnonzero(plain & (self.classes > 1))
+        first, number = _number([key[kept] for key in keys])
+        shared = kept[first]
+        joint = np.flatnonzero(self.joint)
+        sizes, targets, mass = self._multiply(joint)
+        several = sizes > 1
+        entries = np.concatenate([self._merged(shared), mass[np.repeat(several, sizes)]])
+        pointers = _pointers(np.concatenate([self.classes[shared], sizes[several]]))
+        per_row = np.bincount(self.row[kept], minlength=model.rows)
+        per_row[joint] = several
+        marginal_ptr = _pointers(per_row)
+        row_marginals = np.empty(int(marginal_ptr[-1]), dtype=np.int32)
+        own = np.repeat(~self.joint, per_row)
+        row_marginals[own] = number
+        row_marginals[~own] = len(shared) + np.arange(int(several.sum()))
+        successor_ptr, successors = self._successors(joint, sizes, targets)
+        return replace(
+            model,
+            marginal_ptr=marginal_ptr,
+            row_marginals=row_marginals,
+            successor_ptr=successor_ptr,
+            successors=successors,
+            marginals=Marginals.from_points(pointers, _normalised(pointers, entries)),
+            factors=(*model.factors, JOINT_FACTOR),
+            row_factors=self._factors(kept, own),
+            marginal_names=self._names(shared, joint[several]),
+            outcome_names=(),
+        )
+
+    def _multiply(self, joint: IntArray) -> tuple[IntArray, Int32Array, FloatArray]:
+        """Return sizes, successors and probabilities of the joint rows."""
+        from rfmdp.kernels.identify import joint_rows
+
+        model = self.model
+        length = int(np.sum(np.diff(model.successor_ptr)[joint]))
+        sizes = np.empty(len(joint), dtype=np.int64)
+        targets, mass = np.empty(length, dtype=np.int32), np.empty(length)
+        used = joint_rows(
+            joint, model.marginal_ptr, model.row_marginals, model.marginals.outcome_ptr,
+            model.marginals.nominal, model.successor_ptr, model.successors, model.states,
+            sizes, targets, mass,
+        )  # fmt: skip
+        return sizes, targets[:used], mass[:used]
+
+    def _merged(self, slots: IntArray) -> FloatArray:
+        """Return the true probabilities of the classes of some slots, concatenated."""
+        model = self.model
+        sizes, classes = np.diff(self.ptr)[slots], self.classes[slots]
+        starts = _pointers(classes)
+        within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        label = self.label[np.repeat(self.ptr[slots], sizes) + within]
+        begin = model.marginals.outcome_ptr[model.row_marginals[slots]]
+        source = model.marginals.nominal[np.repeat(begin, sizes) + within]
+        place = np.repeat(starts[:-1], sizes) + label
+        return np.bincount(place, weights=source, minlength=int(starts[-1])).astype(np.float64)
+
+    def _successors(
+        self, joint: IntArray, sizes: IntArray, targets: Int32Array
+    ) -> tuple[IntArray, Int32Array]:
+        """Return the successor tensors over classes."""
+        from rfmdp.kernels.identify import reduced_tensors
+
+        model = self.model
+        length = np.ones(model.rows, dtype=np.int64)
+        np.multiply.at(length, self.row, self.classes)
+        length[joint] = sizes
+        pointers = _pointers(length)
+        out = np.empty(int(pointers[-1]), dtype=np.int32)
+        reduced_tensors(
+            np.flatnonzero(~self.joint), model.marginal_ptr, model.row_marginals,
+            model.marginals.outcome_ptr, self.ptr, self.label, self.classes, model.successor_ptr,
+            model.successors, pointers, out,
+        )  # fmt: skip
+        out[np.repeat(self.joint, length)] = targets
+        return pointers, out
+
+    def _factors(self, kept: IntArray, own: AnyArray) -> Int32Array:
+        """Return the factor of every remaining slot."""
+        factors = np.full(len(own), len(self.model.factors), dtype=np.int32)
+        if len(self.model.row_factors):
+            factors[own] = self.model.row_factors[kept]
+        return factors
+
+    def _names(self, shared: IntArray, joint: IntArray) -> tuple[str, ...]:
+        """Name identifiers by their marginal, and by where they were met first."""
+        model, names = self.model, []
+        sizes = np.diff(self.ptr)
+        for slot in shared:
+            name = model.marginal_name(int(model.row_marginals[slot]))
+            if self.classes[slot] < sizes[slot]:
+                part = self.label[self.ptr[slot] : self.ptr[slot + 1]]
+                name += f", merged to {','.join(map(str, part))}"
+            place = model.row_name(int(self.row[slot]))
+            if len(model.row_factors):  # a marginal may move several factors of a row
+                place += f", factor {model.factors[model.row_factors[slot]]}"
+            names.append(f"{name}, first in {place}")
+        return (*names, *(f"joint, {model.row_name(int(row))}" for row in joint))
+
+
+def _equal(model: FactoredMDP) -> IntArray:
+    """Return the first marginal with the same probabilities, outcome by outcome, for each."""
+    first: dict[bytes, int] = {}
+    sets = model.marginals
+    parts = np.split(np.asarray(sets.nominal), sets.outcome_ptr[1:-1])
+    return np.array([first.setdefault(p.tobytes(), j) for j, p in enumerate(parts)], np.int64)
+
+
+def _tied(
+    model: FactoredMDP, ties: Sequence[Sequence[int | str]], equal: IntArray | None
+) -> IntArray:
+    """Return the representative of every marginal, (M,); `equal` is what is tied already."""
+    same = np.arange(len(model.marginals)) if equal is None else equal
+    number = {name: j for j, name in enumerate(model.marginal_names)}
+    for group in ties:
+        members = []
+        for member in group:
+            if isinstance(member, str) and member not in number:
+                raise ModelError(f"Tie: the model has no marginal '{member}'.")
+            members.append(number[member] if isinstance(member, str) else int(member))
+        for j in members[1:]:
+            parts = [model.marginals.outcome_ptr[m : m + 2] for m in (members[0], j)]
+            first, other = (model.marginals.nominal[slice(*p)] for p in parts)
+            if first.shape != other.shape or not np.allclose(first, other, rtol=0, atol=1e-12):
+                raise ModelError(
+                    f"Tie: {model.marginal_name(members[0])} and {model.marginal_name(j)} must "
+                    f"have the same probabilities, found {first.tolist()} and {other.tolist()}."
+                )
+            same[same == same[j]] = same[members[0]]
+    return same
+
+
+def _local_keys(model: FactoredMDP, local: LocalStates) -> list[IntArray]:
+    """Return factor, action and local state of every slot."""
+    row = np.repeat(np.arange(model.rows), np.diff(model.marginal_ptr))
+    if not len(model.row_factors) or not model.variables:
+        raise ModelError("Granularity.LOCAL: the model must know its variables and factors.")
+    code = np.zeros(len(row), dtype=np.int64)
+    for f, factor in enumerate(model.factors):
+        which = np.flatnonzero(model.row_factors == f)
+        names = local[factor] if factor in local else _moved(model, f)
+        code[which] = _codes(model, names)[model.row_states[row[which]]]
+    return [model.row_factors.astype(np.int64), model.row_actions[row].astype(np.int64), code]
+
+
+def _moved(model: FactoredMDP, factor: int) -> list[str]:
+    """Return the variables that differ along the axis of a factor in some row."""
+    differs = np.zeros(len(model.variables), dtype=np.bool_)
+    owner = np.repeat(np.arange(model.rows), np.diff(model.marginal_ptr))
+    for slot in np.flatnonzero(model.row_factors == factor)[:4096]:
+        row = int(owner[slot])
+        own = model.row_marginals[model.marginal_ptr[row] : model.marginal_ptr[row + 1]]
+        shape = model.marginals.sizes[own]
+        tensor = model.successors[model.successor_ptr[row] : model.successor_ptr[row + 1]]
+        fibre = np.moveaxis(tensor.reshape(shape), int(slot - model.marginal_ptr[row]), 0)
+        values = model.valuations[fibre.reshape(len(fibre), -1)[:, 0]]
+        differs |= (values != values[0]).any(axis=0)
+    return [v.name for v, moved in zip(model.variables, differs, strict=True) if moved]
+
+
+def _codes(model: FactoredMDP, names: Sequence[str]) -> IntArray:
+    """Return the values of some variables per state as one number."""
+    known = {v.name: i for i, v in enumerate(model.variables)}
+    code = np.zeros(model.states, dtype=np.int64)
+    for name in names:
+        if name not in known:
+            raise ModelError(f"Local state: the model has no variable '{name}'.")
+        variable = model.variables[known[name]]
+        column = model.valuations[:, known[name]].astype(np.int64) - variable.low
+        code = code * (variable.high - variable.low + 1) + column
+    return code
+
+
+def _all_components(model: FactoredMDP, slots: _Slots, local: LocalStates) -> IntArray:
+    """Return the outcomes of every (factor, local state, action) that occurs, certain or not."""
+    found = []
+    actions = model.row_actions.astype(np.int64)
+    for factor, names in local.items():
+        keys = [actions, _codes(model, names)[model.row_states]]
+        outcomes = np.ones(model.rows, dtype=np.int64)
+        if factor in model.factors:
+            own = model.row_factors == model.factors.index(factor)
+            np.maximum.at(outcomes, slots.row[own], slots.classes[own])
+        _, number = _number(keys)
+        most = np.zeros(int(number.max()) + 1, dtype=np.int64)
+        np.maximum.at(most, number, outcomes)
+        found.append(most)
+    return np.concatenate(found)
+
+
+def _number(keys: list[IntArray]) -> tuple[IntArray, IntArray]:
+    """Return first members of the classes of equal keys, in order, and the class of each entry."""
+    code = np.zeros(len(keys[0]), dtype=np.int64)
+    for key in keys:
+        _, code = np.unique(code, return_inverse=True)
+        _, column = np.unique(key, return_inverse=True)
+        code = code.reshape(-1) * (int(column.max(initial=0)) + 1) + column.reshape(-1)
+    _, first, number = np.unique(code, return_index=True, return_inverse=True)
+    # number by first appearance, so that identifiers come in the order of the rows
+    order = np.argsort(first, kind="stable")
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return first[order], rank[number.reshape(-1)]
+
+
+def _normalised(pointers: IntArray, mass: FloatArray) -> FloatArray:
+    """Divide by sums that miss one by the rounding of products."""
+    if len(pointers) == 1:
+        return mass
+    sums = np.add.reduceat(mass, pointers[:-1])
+    return np.asarray(mass / np.repeat(sums, np.diff(pointers)))
+
+
+def _pointers(sizes: AnyArray) -> IntArray:
+    pointers = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=pointers[1:])
+    return pointers

@@ -1,0 +1,230 @@
+"""Planning for exploration: fast sweeps that prove nothing.
+
+Only the guarantee carries an error probability; what to try next may be computed roughly. A plan
+is one sweep over the levels of an acyclic model, and a limited number of sweeps of a cyclic one,
+with the sequential minimiser as the inner solver. Layouts are made once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from rfmdp.inner.bound import Bound, corners_of, inputs
+from rfmdp.inner.layout import Sets, Work, pack_rows, pack_sets
+from rfmdp.kernels.explore import stale_rows
+from rfmdp.kernels.oracle import FREE, LOWER, PLACE
+from rfmdp.kernels.sweep import choose
+from rfmdp.learning.store import SetStore
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.objective import MIN, Direction, Spec
+from rfmdp.outer.components import components
+from rfmdp.outer.graph import Graph
+from rfmdp.outer.operator import rows_of
+from rfmdp.outer.problem import Form, Problem, pose
+from rfmdp.sets.marginals import Kind, Marginals
+from rfmdp.types import FloatArray, IntArray
+
+SWEEPS = 200
+CHANGE = 1e-4  # relative change of the values at which a plan is good enough
+
+
+class Planner:
+    """Plans for one specification on a structure whose marginals change.
+
+    `value` and `choice` are those of the last plan, to start the next one from.
+    """
+
+    def __init__(self, structure: FactoredMDP, spec: Spec) -> None:
+        self.problem: Problem = pose(structure, spec)
+        self.model = structure
+        none = corners_of(structure, np.empty(0, dtype=np.int64))
+        self._bound = Bound(structure, MIN, pack_rows(structure), none)
+        self._below, self._above = np.empty(structure.rows), np.empty(structure.rows)
+        parts = components(Graph(structure), ~self.problem.terminal)
+        self.cyclic = not bool(np.all(parts.trivial))
+        self._levels = [parts.level(i) for i in range(len(parts.level_ptr) - 1)]
+        if self.cyclic and self._levels:
+            self._levels = [np.concatenate(self._levels)]
+        self._rows = [rows_of(structure.row_ptr, states) for states in self._levels]
+        self.choice = structure.row_ptr[:-1].copy()
+        self._kept: Kept | None = None
+
+    def plan(
+        self, sets: Marginals | SetStore, nature: Direction, warm: FloatArray | None = None
+    ) -> tuple[FloatArray, IntArray]:
+        """Return a value and rows (steps, S), the agent's best against (or with) nature.
+
+        Of a store, only what changed since the last plan is computed again: the sets with new
+        samples, and the rows that have such a set or a successor with another value.
+        """
+        kept = self._load(sets, nature)
+        if self.problem.form is Form.STEPS:
+            return self._backward(nature)
+        value = self._start(warm)
+        for _ in range(SWEEPS if self.cyclic else 1):
+            old = value.copy()
+            for states, rows in zip(self._levels, self._rows, strict=True):
+                q = self._expect(kept, value, rows, nature)
+                choose(
+                    q, self.model.row_ptr, states, self.problem.agent.sign, 0.0,
+                    self.choice, value,
+                )  # fmt: skip
+            if kept is not None:
+                kept.used(old if self.cyclic else value)
+            scale = float(np.max(np.abs(value), initial=1e-300))
+            if float(np.max(np.abs(value - old), initial=0.0)) <= CHANGE * scale:
+                break
+        return value, self.choice[None, :].copy()
+
+    def pay(self, reward: FloatArray | None) -> None:
+        """Plan with other rewards of the rows from now on; None: with those as they are."""
+        old = self.problem.reward
+        if reward is None or np.array_equal(reward, old[: len(reward)]):
+            return
+        self.problem = replace(self.problem, reward=np.append(reward, old[len(reward) :]))
+        self._kept = None
+
+    def collect(self, sets: Marginals, bonus: FloatArray, steps: int) -> IntArray:
+        """Return the rows (steps, S) that collect the most of a bonus (R,) within some steps."""
+        self._load(sets, MIN)
+        model = self.model
+        states, rows = np.arange(model.states), np.arange(model.rows)
+        value = np.zeros(model.states)
+        rules = np.tile(model.row_ptr[:-1], (steps, 1))
+        for step in range(steps - 1, -1, -1):
+            q = self._backup(value, rows, MIN, bonus, 1.0)
+            value = np.empty(model.states)
+            choose(q, model.row_ptr, states, 1.0, 0.0, rules[step], value)
+            value[self.problem.terminal] = 0.0
+        return rules
+
+    def _start(self, warm: FloatArray | None) -> FloatArray:
+        """Return the first value: known ones are fixed; optimistic costs only grow, so may stay."""
+        problem = self.problem
+        value = np.zeros(self.model.states)
+        if problem.form is Form.REACH:
+            value[problem.target] = 1.0
+        elif warm is not None and (problem.agent is MIN or problem.form is Form.DISCOUNTED):
+            value[:] = np.where(problem.terminal, 0.0, warm)
+        return value
+
+    def _load(self, sets: Marginals | SetStore, nature: Direction) -> Kept | None:
+        """Pack the sets for the kernels; returns what is kept of the last plan with a store."""
+        if isinstance(sets, Marginals):
+            self._bound.sets = _packed(sets)
+            return None
+        stale, kept = sets.changes(), self._kept
+        if kept is None or kept.store is not sets or kept.nature is not nature:
+            kept = Kept(sets, nature, _packed(sets.marginals()), self.model)
+        elif len(stale) and sets.boxes:
+            _repack(kept.packed, sets, stale)
+        elif len(stale):
+            kept.packed = _packed(sets.marginals())
+        kept.changed[stale] = True
+        self._kept, self._bound.sets = kept, kept.packed
+        return kept
+
+    def _expect(
+        self, kept: Kept | None, value: FloatArray, rows: IntArray, nature: Direction
+    ) -> FloatArray:
+        """Return reward + discount * nature's expectation of some rows, from the last plan."""
+        reward, discount = self.problem.reward, self.problem.discount
+        if kept is None:
+            return self._backup(value, rows, nature, reward, discount)
+        stale = kept.stale(self.model, value, rows)
+        if len(stale):
+            kept.q[stale] = self._backup(value, stale, nature, reward, discount)[stale]
+        return kept.q
+
+    def _backup(
+        self,
+        value: FloatArray,
+        rows: IntArray,
+        nature: Direction,
+        reward: FloatArray,
+        discount: float,
+    ) -> FloatArray:
+        """Return reward + discount * nature's expectation; other rows keep old numbers."""
+        from rfmdp.kernels.plain import sequential_rows
+
+        b, sign = self._bound, 1.0 if nature is MIN else -1.0
+        value, rows = inputs(value, rows)
+
+        def part(work: Work, chosen: slice) -> None:
+            sequential_rows(
+                b.sets, b.rows, work, rows[chosen], value, sign, self._below, self._above
+            )
+
+        b.run(rows, part)
+        q = self._below if nature is MIN else self._above
+        q[rows] = reward[rows] + discount * q[rows]
+        return q
+
+    def _backward(self, nature: Direction) -> tuple[FloatArray, IntArray]:
+        """Plan a finite horizon."""
+        problem, model = self.problem, self.model
+        assert problem.start is not None
+        value, count = problem.start.copy(), max(len(problem.steps), 1)
+        states, rows = np.arange(model.states), np.arange(model.rows)
+        rules = np.tile(model.row_ptr[:-1], (count, 1))
+        for number, step in enumerate(problem.steps):
+            q = self._backup(value, rows, nature, problem.reward, problem.discount)
+            value = np.empty(model.states)
+            rule = rules[count - 1 - number]
+            choose(q, model.row_ptr, states, problem.agent.sign, 0.0, rule, value)
+            value = np.where(step.fixed, step.given, value)
+        return value, rules
+
+
+class Kept:
+    """What the last plan with a store computed: rows that nothing changed for keep their number."""
+
+    def __init__(
+        self, store: SetStore, nature: Direction, packed: Sets, model: FactoredMDP
+    ) -> None:
+        self.store, self.nature, self.packed = store, nature, packed
+        self.q = np.empty(model.rows)
+        self.changed = np.ones(len(store.kind), dtype=np.bool_)
+        self._value = np.full(model.states, np.nan)  # unequal to everything
+        self._rows = np.empty(model.rows, dtype=np.int64)
+
+    def stale(self, model: FactoredMDP, value: FloatArray, rows: IntArray) -> IntArray:
+        """Return the rows that must be computed again."""
+        count = stale_rows(
+            rows, model.marginal_ptr, model.row_marginals, model.successor_ptr, model.successors,
+            self.changed, value, self._value, self._rows,
+        )  # fmt: skip
+        return self._rows[:count].copy()
+
+    def used(self, value: FloatArray) -> None:
+        """Take note that all rows are now those of a value."""
+        self._value[:] = value
+        self.changed[:] = False
+
+
+def _packed(sets: Marginals) -> Sets:
+    """Pack sets for the kernels, without vertices beside those that are stored.
+
+    An L1 ball of two outcomes is the box of its bounds, which is quicker.
+    """
+    pairs = (sets.kind == Kind.L1) & (sets.sizes == 2)
+    if pairs.any():
+        sets = replace(sets, kind=np.where(pairs, Kind.BOX, sets.kind).astype(np.int8))
+    return pack_sets(sets, sets.corner_ptr, sets.corners)
+
+
+def _repack(packed: Sets, store: SetStore, which: IntArray) -> None:
+    """Write the boxes of some identifiers into packed sets, in the layout of `pack_sets`."""
+    head, data, _ = packed
+    pointers, entries = store.part(which)
+    sizes = np.diff(pointers)
+    place = head[which, PLACE]
+    lower = store.lower[entries]
+    data[place + FREE] = np.maximum(0.0, 1.0 - np.add.reduceat(lower, pointers[:-1]))
+    within = np.arange(len(entries)) - np.repeat(pointers[:-1], sizes)
+    at, step = np.repeat(place + LOWER, sizes) + within, np.repeat(sizes, sizes)
+    data[at] = lower
+    data[at + step] = store.upper[entries] - lower
+    data[at + 2 * step] = store.nominal[entries]

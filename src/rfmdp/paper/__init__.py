@@ -1,0 +1,1 @@
+"""The paper: its seven domains, its published tables, and how to make them again."""

@@ -1,0 +1,129 @@
+"""Benchmark domains by name: PRISM files with a table of constants and properties.
+
+>>> model = domain("chain")                          # the textbook version
+>>> model.states
+100
+>>> domain("chain", M=4).states                      # other constants
+16
+>>> published_model("chain", 0.025).transitions      # the model behind a published row
+3136
+"""
+
+from __future__ import annotations
+
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from rfmdp.errors import ModelError
+from rfmdp.language.load import load_prism
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.objective import Spec
+from rfmdp.paper.domains.bounds import published_bounds
+from rfmdp.paper.domains.table import (
+    DOMAINS,
+    LEARNING,
+    PUBLISHED,
+    TEXTBOOK,
+    Constants,
+    Domain,
+    find,
+)
+
+
+def domain(
+    name: str,
+    *,
+    instance: str = TEXTBOOK,
+    as_published: bool | str = False,
+    radius: float | str = 0.0,
+    **constants: bool | int | float | str,
+) -> FactoredMDP:
+    """Return the model of a domain, nominal unless a radius is given.
+
+    Parameters
+    ----------
+    name
+        One of `DOMAINS`.
+    instance
+        "textbook" (default), "published" (the model behind the published solving table) or
+        "learning" (the smaller one of the published learning experiments).
+    as_published
+        True is the same as the instance "published": the oddities of the published model.
+    radius
+        L-infinity radius of the uncertainty; in the instance "published" with the published
+        oddities of the bounds, elsewhere as `with_radius` does it.
+    constants
+        Values for constants of the file, over those of the instance.
+
+    Raises
+    ------
+    ModelError
+        If there is no such domain or instance.
+    PrismError
+        If the file has no such constant.
+    """
+    found = find(name)
+    published = str(as_published).strip().lower() == "true"
+    chosen = PUBLISHED if published and instance == TEXTBOOK else instance
+    values = domain_constants(found.name, chosen) | constants
+    with as_file(files(__package__) / found.file) as path:
+        model = load_prism(path, values)
+    size = _number(radius)
+    if not size:
+        return model
+    if chosen == PUBLISHED:
+        return published_bounds(found.name, model, size)
+    return model.with_radius(size)
+
+
+def domain_constants(name: str, instance: str = TEXTBOOK) -> dict[str, bool | int | float | str]:
+    """Return the values of all constants of a domain's file in an instance."""
+    found = find(name)
+    if instance not in found.versions:
+        known = ", ".join(found.versions)
+        raise ModelError(f"Domain {found.name} has no instance {instance!r}; it has: {known}.")
+    return dict(found.versions[instance].constants)
+
+
+def domain_path(name: str) -> Path:
+    """Return where the PRISM file of a domain is installed."""
+    return Path(str(files(__package__) / find(name).file))
+
+
+def domain_property(name: str) -> str:
+    """Return the property of a domain in PRISM's notation."""
+    return find(name).prop
+
+
+def domain_spec(name: str) -> Spec:
+    """Return the property of a domain as a specification."""
+    return find(name).spec
+
+
+def published_model(name: str, radius: float) -> FactoredMDP:
+    """Return the rf-MDP behind the published row of a domain and a radius, oddities included."""
+    return domain(name, instance=PUBLISHED, radius=radius)
+
+
+def _number(radius: float | str) -> float:
+    try:
+        return float(radius)
+    except ValueError:
+        raise ModelError(f"A radius must be a number >= 0, got {radius!r}.") from None
+
+
+__all__ = [
+    "DOMAINS",
+    "LEARNING",
+    "PUBLISHED",
+    "TEXTBOOK",
+    "Constants",
+    "Domain",
+    "domain",
+    "domain_constants",
+    "domain_path",
+    "domain_property",
+    "domain_spec",
+    "published_bounds",
+    "published_model",
+]

@@ -1,0 +1,134 @@
+"""The page of the solving campaign: one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+from rfmdp import __version__
+from rfmdp.campaign.records import Record
+from rfmdp.objective import MAX
+from rfmdp.paper.domains.table import DOMAINS
+from rfmdp.paper.methods import Method
+from rfmdp.paper.solving import Line, SolvingTable
+from rfmdp.paper.solving_text import differences, seconds, shown, summary
+
+STYLE = """
+:root { --ink: #1c2430; --soft: #647084; --line: #dfe4ea; --good: #1d7a3a; --note: #a35a00; }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); margin: 0 auto; padding: 2rem;
+  max-width: 104rem; background: #fff; }
+h1 { font-size: 1.6rem; margin: 0 0 .4rem; } h2 { font-size: 1.15rem; margin: 2.2rem 0 .5rem; }
+p, li { max-width: 60rem; } .soft { color: var(--soft); }
+figure { margin: 1.5rem 0; overflow-x: auto; } figure svg { max-width: 100%; height: auto; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .84rem; }
+th, td { padding: .28rem .5rem; text-align: right; white-space: nowrap; }
+thead th { font-weight: 600; border-bottom: 2px solid var(--ink); vertical-align: bottom; }
+thead tr:first-child th { border-bottom: 1px solid var(--line); text-align: center; }
+tbody tr { border-bottom: 1px solid var(--line); }
+.group { border-left: 1px solid var(--line); }
+td small { display: block; color: var(--soft); font-size: .72rem; }
+.yes { color: var(--good); font-weight: 700; } .no { color: var(--note); font-weight: 700; }
+"""
+
+
+def page(table: SolvingTable, figure: bytes) -> str:
+    """Return the page with the figure inside."""
+    picture = figure.decode().partition("<svg")[2]
+    parts = [
+        "<!doctype html>",
+        '<html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width">',
+        "<title>The published solving table, solved again</title>",
+        f"<style>{STYLE}</style></head><body>",
+        "<h1>The published solving table, solved again</h1>",
+        "<ul>",
+        *(f"<li>{escape(text)}</li>" for text in summary(table)),
+        "</ul>",
+        f'<figure role="img" aria-label="Value against radius per domain"><svg{picture}</figure>',
+        '<p class="soft">✓: the certified value, rounded, is the printed one. ✗: it is not; the '
+        "reason is below the table. Below each value: the width of the proven bounds, or the "
+        "side on which a relaxation bounds the exact value; hold the pointer there for the bounds. "
+        "Seconds: solving on this machine, in the paper on 40 cores.</p>",
+    ]
+    for name in table.domains:
+        parts += _domain(table, name)
+    if table.left_out:
+        parts.append("<h2>Left out</h2><ul>")
+        parts += [
+            f"<li>{escape(DOMAINS[x.domain].title)}, {escape(x.method)}: {escape(x.reason)}</li>"
+            for x in table.left_out
+        ]
+        parts.append("</ul>")
+    parts.append(f'<p class="soft">rfmdp {escape(__version__)}</p></body></html>')
+    return "\n".join(parts) + "\n"
+
+
+def _domain(table: SolvingTable, name: str) -> Iterator[str]:
+    """Give the section of one domain: heading, table, reasons."""
+    domain = DOMAINS[name]
+    own = SolvingTable(tuple(x for x in table.lines if x.record.domain == name), ())
+    goal = "maximise" if domain.agent is MAX else "minimise"
+    yield f"<h2>{escape(domain.title)}</h2>"
+    yield (
+        f'<p>{escape(domain.about)} <span class="soft">{escape(domain.prop)}, {goal}; '
+        f"{domain.published.states:,} states, {domain.published.transitions:,} transitions.</span>"
+        "</p>"
+    )
+    yield '<div class="scroll"><table><thead><tr><th></th>'
+    for method in own.methods:
+        span = 5 if _compared(method) else 2
+        yield f'<th colspan="{span}" class="group">{escape(method.title)}</th>'
+    yield '</tr><tr><th scope="col">radius</th>'
+    for method in own.methods:
+        titles = ["paper", "certified", "", "paper s", "our s"]
+        titles = titles if _compared(method) else ["certified", "our s"]
+        yield from (
+            f'<th scope="col"{_group(place)}>{title}</th>' for place, title in enumerate(titles)
+        )
+    yield "</tr></thead><tbody>"
+    for radius in own.radii:
+        yield f'<tr><th scope="row">{radius:g}</th>'
+        for method in own.methods:
+            yield from _cells(own.of(name, radius, method.word), method)
+        yield "</tr>"
+    yield "</tbody></table></div>"
+    notes = [text for text in differences(own) if text != "None."]
+    if notes:
+        yield "<ul>" + "".join(f"<li>{escape(text)}</li>" for text in notes) + "</ul>"
+
+
+def _compared(method: Method) -> bool:
+    return method.word == method.column
+
+
+def _cells(line: Line | None, method: Method) -> Iterator[str]:
+    """Give the cells of one run."""
+    if line is None:
+        count = 5 if _compared(method) else 2
+        yield "".join(f"<td{_group(place)}></td>" for place in range(count))
+        return
+    record, printed = line.record, line.printed
+    value = f"{shown(record.value)}<small{_bounds(record)}</small>"
+    mine = seconds(record.seconds_solve)
+    if not _compared(method):
+        yield f"<td{_group(0)}>{value}</td><td>{mine}</td>"
+        return
+    sign = {True: '<span class="yes" title="agrees">✓</span>', False: '<span class="no" '
+            'title="differs, see below">✗</span>', None: ""}[line.agrees]  # fmt: skip
+    yield f"<td{_group(0)}>{escape(printed.value) if printed else ''}</td><td>{value}</td>"
+    yield f"<td>{sign}</td><td>{seconds(printed.seconds) if printed else ''}</td><td>{mine}</td>"
+
+
+def _bounds(record: Record) -> str:
+    """Return the rest of the tag with the bounds in full, and what they prove in short."""
+    full = f' title="[{record.lower}, {record.upper}]">'.replace("None", "–")
+    if not record.finished:
+        return full + escape(record.status.lower().replace("_", " "))
+    if record.lower is not None and record.upper is not None:
+        return f"{full}width {record.upper - record.lower:.0e}"
+    return full + ("lower bound" if record.upper is None else "upper bound")
+
+
+def _group(place: int) -> str:
+    return ' class="group"' if place == 0 else ""

@@ -1,0 +1,225 @@
+"""The families of marginal uncertainty sets, as frozen data that is checked once.
+
+Every set is a non-empty, closed, convex set of distributions over `size` outcomes.
+Sums are accepted within `SUM_TOLERANCE` of one, because decimal inputs such as
+0.1 + 0.2 + 0.7 miss it by an ulp; nothing is renormalised.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rfmdp.errors import ModelError
+from rfmdp.sets.statistical_sets import KLBall, SubsetSet
+from rfmdp.types import FloatArray, frozen
+
+SUM_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Singleton:
+    """One known distribution."""
+
+    nominal: FloatArray  # (X,)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "nominal", _distribution("Singleton", self.nominal))
+
+    @property
+    def size(self) -> int:
+        """Number of outcomes."""
+        return len(self.nominal)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Interval:
+    """{p : lower <= p <= upper, sum p = 1}, a box within the simplex.
+
+    `nominal` may name a distinguished member; without one, it is the point
+    `lower + t (upper - lower)` whose entries sum to one.
+
+    Examples
+    --------
+    >>> Interval([0.0, 0.5], [0.5, 1.0]).nominal.tolist()
+    [0.25, 0.75]
+    """
+
+    lower: FloatArray  # (X,)
+    upper: FloatArray  # (X,)
+    nominal: FloatArray = field(default=None)  # type: ignore[arg-type]
+
+    def __post_init__(self) -> None:
+        lower = _vector("Interval", "lower", self.lower)
+        upper = _vector("Interval", "upper", self.upper)
+        check_box(lower, upper)
+        centre = box_centre(lower, upper) if self.nominal is None else self.nominal
+        centre = _distribution("Interval", centre)
+        check_nominal(centre, lower, upper)
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
+        object.__setattr__(self, "nominal", centre)
+
+    @property
+    def size(self) -> int:
+        """Number of outcomes."""
+        return len(self.lower)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LpBall:
+    """{p in the simplex : ||p - nominal||_exponent <= radius}, for 1 <= exponent <= inf."""
+
+    nominal: FloatArray  # (X,)
+    radius: float
+    exponent: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "nominal", _distribution("LpBall", self.nominal))
+        object.__setattr__(self, "radius", _number("LpBall", "radius", self.radius))
+        object.__setattr__(self, "exponent", _number("LpBall", "exponent", self.exponent))
+        if not (self.radius >= 0.0 and math.isfinite(self.radius)):
+            raise ModelError(f"LpBall: radius must be finite and >= 0, got {self.radius!r}.")
+        if not self.exponent >= 1.0:
+            raise ModelError(f"LpBall: exponent must be in [1, inf], got {self.exponent!r}.")
+
+    @property
+    def size(self) -> int:
+        """Number of outcomes."""
+        return len(self.nominal)
+
+
+def L1Ball(nominal: ArrayLike, radius: float) -> LpBall:
+    """Return {p : sum |p - nominal| <= radius}; a radius of 2 or more is the whole simplex."""
+    return LpBall(_as_floats(nominal), radius, 1.0)
+
+
+def LinfBall(nominal: ArrayLike, radius: float) -> LpBall:
+    """Return {p : max |p - nominal| <= radius}, the box around a nominal distribution."""
+    return LpBall(_as_floats(nominal), radius, math.inf)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Polytope:
+    """The convex hull of finitely many distributions."""
+
+    vertices: FloatArray  # (V, X)
+
+    def __post_init__(self) -> None:
+        corners = np.atleast_2d(_as_floats(self.vertices))
+        if corners.ndim != 2 or corners.size == 0:
+            raise ModelError("Polytope: vertices must be a non-empty (V, X) array.")
+        for number, corner in enumerate(corners):
+            _distribution(f"Polytope, vertex {number}", corner)
+        # np.unique drops equal points only; `vertices` drops those within the hull of others
+        object.__setattr__(self, "vertices", frozen(np.unique(corners, axis=0)))
+
+    @property
+    def size(self) -> int:
+        """Number of outcomes."""
+        return int(self.vertices.shape[1])
+
+    @staticmethod
+    def from_halfspaces(matrix: ArrayLike, bound: ArrayLike) -> Polytope:
+        """Return {p in the simplex : matrix @ p <= bound} by its vertices.
+
+        Raises `ModelError` if no distribution satisfies the inequalities.
+        """
+        from rfmdp.sets.halfspaces import halfspace_vertices
+
+        return Polytope(halfspace_vertices(_as_floats(matrix), _as_floats(bound)))
+
+
+UncertaintySet: TypeAlias = Singleton | Interval | LpBall | Polytope | KLBall | SubsetSet
+
+
+def check_box(lower: FloatArray, upper: FloatArray, where: str = "Interval") -> None:
+    """Raise `ModelError` unless {lower <= p <= upper, sum p = 1} is a non-empty box."""
+    if lower.shape != upper.shape:
+        raise ModelError(
+            f"{where}: lower and upper must have the same size, got {lower.size} and {upper.size}."
+        )
+    for name, values in (("lower", lower), ("upper", upper)):
+        bad = np.flatnonzero(~((values >= 0.0) & (values <= 1.0)))
+        if bad.size:
+            raise ModelError(
+                f"{where}: {name} bounds must lie in [0, 1], "
+                f"outcome {bad[0]} has {values[bad[0]]!s}."
+            )
+    bad = np.flatnonzero(lower > upper)
+    if bad.size:
+        raise ModelError(
+            f"{where}: lower must be <= upper, outcome {bad[0]} has "
+            f"[{lower[bad[0]]!s}, {upper[bad[0]]!s}]."
+        )
+    if lower.sum() > 1.0 + SUM_TOLERANCE:
+        raise ModelError(f"{where}: lower bounds sum to {lower.sum():.6g}, must be <= 1.")
+    if upper.sum() < 1.0 - SUM_TOLERANCE:
+        raise ModelError(f"{where}: upper bounds sum to {upper.sum():.6g}, must be >= 1.")
+
+
+def check_nominal(
+    nominal: FloatArray, lower: FloatArray, upper: FloatArray, where: str = "Interval"
+) -> None:
+    """Raise `ModelError` unless a nominal distribution respects the bounds of its box."""
+    if nominal.shape != lower.shape:
+        raise ModelError(
+            f"{where}: nominal must have {lower.size} outcomes as the bounds, got {nominal.size}."
+        )
+    inside = (lower - SUM_TOLERANCE <= nominal) & (nominal <= upper + SUM_TOLERANCE)
+    bad = np.flatnonzero(~inside)
+    if bad.size:
+        raise ModelError(
+            f"{where}: nominal must lie within the bounds, outcome {bad[0]} has "
+            f"{nominal[bad[0]]!s}, not in [{lower[bad[0]]!s}, {upper[bad[0]]!s}]."
+        )
+    if not abs(float(nominal.sum()) - 1.0) <= SUM_TOLERANCE:
+        raise ModelError(
+            f"{where}: nominal probabilities must sum to 1, they sum to {nominal.sum():.9g}."
+        )
+
+
+def box_centre(lower: FloatArray, upper: FloatArray) -> FloatArray:
+    """Return the distribution lower + t (upper - lower)."""
+    slack = upper - lower
+    total = float(slack.sum())
+    if total == 0.0:
+        return lower
+    share = min(1.0, max(0.0, (1.0 - float(lower.sum())) / total))
+    centre: FloatArray = np.minimum(lower + share * slack, upper)
+    return centre
+
+
+def _as_floats(values: ArrayLike) -> FloatArray:
+    try:
+        # a copy: a set must not change with the caller's array
+        return np.array(values, dtype=np.float64, order="C", ndmin=1)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"Probabilities must be numbers, got {values!r}.") from error
+
+
+def _number(where: str, name: str, value: float) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{where}: {name} must be a number, got {value!r}.") from error
+
+
+def _vector(where: str, name: str, values: ArrayLike) -> FloatArray:
+    vector = _as_floats(values)
+    if vector.ndim != 1 or vector.size == 0:
+        raise ModelError(f"{where}: {name} must be a non-empty vector, got shape {vector.shape}.")
+    return frozen(vector)
+
+
+def _distribution(where: str, values: ArrayLike) -> FloatArray:
+    vector = _vector(where, "probabilities", values)
+    if not np.all((vector >= 0.0) & (vector <= 1.0)):
+        raise ModelError(f"{where}: probabilities must lie in [0, 1], got {vector.tolist()}.")
+    if abs(float(vector.sum()) - 1.0) > SUM_TOLERANCE:
+        raise ModelError(f"{where}: probabilities must sum to 1, they sum to {vector.sum():.9g}.")
+    return vector

@@ -1,0 +1,263 @@
+"""Many marginal sets as flat arrays: what the kernels read and a model stores.
+
+A marginal `j` owns the outcomes `outcome_ptr[j] : outcome_ptr[j + 1]`. Whatever its kind,
+`lower` and `upper` are attainable bounds of its entries and `nominal` is a member, so that
+solvers that need only bounds (interval arithmetic, McCormick) accept every kind.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+import numpy as np
+
+import rfmdp.sets.statistical  # noqa: F401  registers KL balls and subset sets
+from rfmdp.errors import ModelError
+from rfmdp.sets.bounds import bounds, nominal, tighten
+from rfmdp.sets.families import (
+    SUM_TOLERANCE,
+    Interval,
+    LpBall,
+    Polytope,
+    Singleton,
+    UncertaintySet,
+    check_box,
+    check_nominal,
+)
+from rfmdp.sets.statistical_sets import KLBall, SubsetSet
+from rfmdp.types import FloatArray, Int8Array, IntArray, frozen
+
+
+class Kind(IntEnum):
+    """How the minimiser of a marginal works."""
+
+    SINGLETON = 0
+    BOX = 1
+    L1 = 2
+    LP = 3
+    POLYTOPE = 4
+    KL = 5
+    SUBSETS = 6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Marginals:
+    """A sequence of M uncertainty sets, packed.
+
+    Build with `from_sets`, or in bulk with `from_points` and `from_boxes`. `marginals[j]`
+    gives the set back as an object; a set with a single member is of the kind SINGLETON,
+    whatever its family, and comes back as a `Singleton` (Lp balls keep their family).
+    """
+
+    outcome_ptr: IntArray  # (M + 1,)
+    kind: Int8Array  # (M,)
+    nominal: FloatArray  # (O,)
+    lower: FloatArray  # (O,) attainable
+    upper: FloatArray  # (O,) attainable
+    radius: FloatArray  # (M,) of Lp and KL balls, nan elsewhere
+    exponent: FloatArray  # (M,) of Lp balls, nan elsewhere
+    corner_ptr: IntArray  # (M + 1,) parts of `corners` per marginal
+    corners: FloatArray  # of polytopes vertices (V_j * X_j,), of subset sets bounds (2**X_j,)
+    stated: FloatArray | None = None  # (2, O) bounds as a text has them, None: the attainable ones
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, frozen(getattr(self, name)))
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def __getitem__(self, j: int) -> UncertaintySet:
+        if not 0 <= j < len(self):
+            raise IndexError(j)
+        kind, part = self.kind[j], slice(self.outcome_ptr[j], self.outcome_ptr[j + 1])
+        if not math.isnan(self.exponent[j]):
+            return LpBall(self.nominal[part], float(self.radius[j]), float(self.exponent[j]))
+        if kind == Kind.SINGLETON:
+            return Singleton(self.nominal[part])
+        if kind == Kind.KL:
+            return KLBall(self.nominal[part], float(self.radius[j]))
+        if kind == Kind.SUBSETS:
+            table = self.corners[self.corner_ptr[j] : self.corner_ptr[j + 1]]
+            return SubsetSet(table, self.nominal[part])
+        if kind == Kind.POLYTOPE:
+            corners = self.corners[self.corner_ptr[j] : self.corner_ptr[j + 1]]
+            return Polytope(corners.reshape(-1, part.stop - part.start))
+        return Interval(self.lower[part], self.upper[part], self.nominal[part])
+
+    def __iter__(self) -> Iterator[UncertaintySet]:
+        return (self[j] for j in range(len(self)))
+
+    @property
+    def sizes(self) -> IntArray:
+        """Number of outcomes of every marginal."""
+        return np.diff(self.outcome_ptr)
+
+    def as_stated(self) -> Marginals:
+        """Return the sets with the bounds that a text states, for products of bounds only.
+
+        PRISM multiplies the bounds of synchronised commands as they are written, attainable or
+        not; everything else needs attainable bounds.
+        """
+        if self.stated is None:
+            return self
+        return replace(self, lower=self.stated[0], upper=self.stated[1], stated=None)
+
+    @staticmethod
+    def from_sets(sets: Iterable[UncertaintySet]) -> Marginals:
+        """Pack sets of any families, in order."""
+        sets = list(sets)
+        for j, uset in enumerate(sets):
+            if not isinstance(uset, UncertaintySet):
+                raise ModelError(f"Marginal {j}: must be an uncertainty set, got {uset!r}.")
+        ends = [bounds(uset) for uset in sets]
+        kinds = [_kind(s, *end) for s, end in zip(sets, ends, strict=True)]
+        # a single member is stored alike in all three arrays
+        ends = [
+            (nominal(s), nominal(s)) if kind is Kind.SINGLETON else end
+            for s, kind, end in zip(sets, kinds, ends, strict=True)
+        ]
+        corners = [_listed(s, kind) for s, kind in zip(sets, kinds, strict=True)]
+        balls = [s if isinstance(s, LpBall) else None for s in sets]
+        radii = [s.radius if isinstance(s, LpBall | KLBall) else math.nan for s in sets]
+        return Marginals(
+            outcome_ptr=_pointers([s.size for s in sets]),
+            kind=np.array(kinds, dtype=np.int8),
+            nominal=_join([nominal(s) for s in sets]),
+            lower=_join([low for low, _ in ends]),
+            upper=_join([high for _, high in ends]),
+            radius=np.array(radii, dtype=np.float64),
+            exponent=np.array([b.exponent if b else math.nan for b in balls], dtype=np.float64),
+            corner_ptr=_pointers([len(c) for c in corners]),
+            corners=_join(corners),
+        )
+
+    @staticmethod
+    def from_points(
+        outcome_ptr: IntArray, probability: FloatArray, names: Sequence[str] = ()
+    ) -> Marginals:
+        """Pack known distributions (O,); they are checked by `from_boxes`' rules."""
+        return Marginals.from_boxes(outcome_ptr, probability, probability, probability, names)
+
+    @staticmethod
+    def from_boxes(
+        outcome_ptr: IntArray,
+        lower: FloatArray,
+        upper: FloatArray,
+        nominal: FloatArray,
+        names: Sequence[str] = (),
+    ) -> Marginals:
+        """Pack boxes given in bulk (O,), with a nominal member each.
+
+        A box whose bounds coincide becomes a singleton. `names` of the marginals, if given,
+        are used in error messages.
+
+        Raises
+        ------
+        ModelError
+            If sizes do not fit, or for the first marginal that is no non-empty box with a
+            nominal member inside.
+        """
+        outcome_ptr = np.asarray(outcome_ptr, dtype=np.int64)
+        lower, upper, nominal = (np.asarray(a, dtype=np.float64) for a in (lower, upper, nominal))
+        check_boxes(outcome_ptr, lower, upper, nominal, names)
+        count = len(outcome_ptr) - 1
+        lower, upper = tighten(outcome_ptr, lower, upper)
+        width = np.zeros(count)
+        if count:
+            width = np.maximum.reduceat(upper - lower, outcome_ptr[:-1])
+        single = np.repeat(width == 0.0, np.diff(outcome_ptr))
+        return Marginals(
+            outcome_ptr=outcome_ptr,
+            kind=np.where(width > 0.0, Kind.BOX, Kind.SINGLETON).astype(np.int8),
+            nominal=nominal,
+            lower=np.where(single, nominal, lower),
+            upper=np.where(single, nominal, upper),
+            radius=np.full(count, math.nan),
+            exponent=np.full(count, math.nan),
+            corner_ptr=np.zeros(count + 1, dtype=np.int64),
+            corners=np.empty(0),
+        )
+
+
+def _listed(uset: UncertaintySet, kind: Kind) -> FloatArray:
+    """Return what a set keeps in `corners`."""
+    if isinstance(uset, Polytope):
+        return uset.vertices.ravel()
+    return uset.lower if kind is Kind.SUBSETS and isinstance(uset, SubsetSet) else np.empty(0)
+
+
+def _kind(uset: UncertaintySet, lower: FloatArray, upper: FloatArray) -> Kind:
+    if isinstance(uset, Singleton) or np.array_equal(lower, upper):
+        return Kind.SINGLETON
+    if isinstance(uset, Polytope):
+        return Kind.POLYTOPE
+    if isinstance(uset, KLBall | SubsetSet):
+        return Kind.KL if isinstance(uset, KLBall) else Kind.SUBSETS
+    if isinstance(uset, LpBall):
+        if uset.exponent == math.inf:
+            return Kind.BOX
+        return Kind.L1 if uset.exponent == 1.0 else Kind.LP
+    return Kind.BOX
+
+
+def check_boxes(
+    outcome_ptr: IntArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    nominal: FloatArray,
+    names: Sequence[str] = (),
+) -> None:
+    """Check all boxes at once; on a fault name the first marginal that has one."""
+    _check_layout(outcome_ptr, {"lower": lower, "upper": upper, "nominal": nominal}, names)
+    if len(outcome_ptr) == 1:
+        return
+    starts = outcome_ptr[:-1]
+    ordered = (lower >= 0.0) & (lower <= upper) & (upper <= 1.0)
+    inside = (lower - SUM_TOLERANCE <= nominal) & (nominal <= upper + SUM_TOLERANCE)
+    sums = [np.add.reduceat(a, starts) for a in (lower, upper, nominal)]
+    fault = (
+        ~np.logical_and.reduceat(ordered & inside, starts)
+        | (sums[0] > 1.0 + SUM_TOLERANCE)
+        | (sums[1] < 1.0 - SUM_TOLERANCE)
+        | (np.abs(sums[2] - 1.0) > SUM_TOLERANCE)
+    )
+    for j in np.flatnonzero(fault):
+        part, where = slice(outcome_ptr[j], outcome_ptr[j + 1]), _name(int(j), names)
+        check_box(lower[part], upper[part], where)
+        check_nominal(nominal[part], lower[part], upper[part], where)
+
+
+def _check_layout(
+    outcome_ptr: IntArray, entries: dict[str, FloatArray], names: Sequence[str]
+) -> None:
+    """Raise `ModelError` unless the pointers cut every array into non-empty marginals."""
+    if outcome_ptr.ndim != 1 or len(outcome_ptr) == 0 or outcome_ptr[0] != 0:
+        raise ModelError("Marginals: outcome_ptr must be a vector that starts with 0.")
+    empty = np.flatnonzero(np.diff(outcome_ptr) < 1)
+    if empty.size:
+        raise ModelError(f"{_name(int(empty[0]), names)}: must have at least one outcome.")
+    for name, values in entries.items():
+        if values.shape != (outcome_ptr[-1],):
+            raise ModelError(
+                f"Marginals: {name} must have {outcome_ptr[-1]} entries, one per outcome, "
+                f"got shape {values.shape}."
+            )
+
+
+def _name(j: int, names: Sequence[str]) -> str:
+    return f"Marginal '{names[j]}'" if names else f"Marginal {j}"
+
+
+def _pointers(sizes: list[int]) -> IntArray:
+    pointers = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=pointers[1:])
+    return pointers
+
+
+def _join(parts: list[FloatArray]) -> FloatArray:
+    return np.concatenate(parts) if parts else np.empty(0)

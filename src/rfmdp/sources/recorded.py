@@ -1,0 +1,109 @@
+"""Recorded transitions: written by a simulation, read back as a source of counts.
+
+    data = record(model, solution.policy, steps=100, trajectories=1000, seed=7)
+    save(data, "data.rfmdp")
+    run = learn(model, spec, data=load("data.rfmdp"))     # one look at all of it
+
+A guarantee from records needs every transition to be there, whatever came of it: records of
+successful trajectories only, or without repetitions, say nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rfmdp.errors import ModelError
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.outer.solution import Policy
+from rfmdp.record import Record, to_record
+from rfmdp.sources.simulator import Behaviour, Simulator, behaviour_of
+from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray
+
+KIND = "transitions"
+MOST = 500_000_000  # transitions in one file
+ALL = "every transition of the source was recorded, none was left out because of what followed"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Transitions:
+    """Rows that were taken and the states that followed, in their order."""
+
+    rows: Int32Array  # (N,) of the model; a row says state and action
+    successors: Int32Array  # (N,)
+    lengths: IntArray  # (trajectories,) transitions of every trajectory
+    structure: str  # digest of the model's states, rows and successors
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What a guarantee from these records assumes about them."""
+        return (ALL,)
+
+    def check(self, model: FactoredMDP) -> None:
+        """Raise ModelError unless the records are of a model with this structure."""
+        if self.structure != structure_of(model):
+            raise ModelError(
+                "Transitions: must be those of the given model; its states, rows or successors "
+                "differ from those that were recorded. Give the same model and constants."
+            )
+
+
+def record(
+    model: FactoredMDP,
+    policy: Policy | Behaviour | None,
+    steps: int,
+    trajectories: int,
+    seed: int = 0,
+    stop: BoolArray | None = None,
+) -> Transitions:
+    """Simulate trajectories of at most `steps` steps and return all their transitions.
+
+    Parameters are those of `rfmdp.learn.simulate.simulate`, and so are the trajectories.
+    """
+    from rfmdp.kernels.simulate import record_trajectories
+
+    if steps < 1 or trajectories < 1 or steps * trajectories > MOST:
+        raise ModelError(
+            f"record: 1 <= steps * trajectories <= {MOST} must hold, found {steps}, {trajectories}."
+        )
+    simulator, behaviour = Simulator(model, stop), behaviour_of(model, policy)
+    rows = np.empty(steps * trajectories, dtype=np.int32)
+    successors, lengths = np.empty_like(rows), np.empty(trajectories, dtype=np.int64)
+    used = simulator.call(
+        record_trajectories, behaviour, steps, seed, 0, trajectories,
+        np.zeros(len(model.marginals.nominal), dtype=np.int64), rows, successors, lengths,
+    )  # fmt: skip
+    return Transitions(rows[:used], successors[:used], lengths, structure_of(model))
+
+
+def structure_of(model: FactoredMDP) -> str:
+    """Return a digest of what transitions refer to."""
+    digest = hashlib.sha256()
+    for array in (model.row_ptr, model.successor_ptr, model.successors, model.row_actions):
+        digest.update(np.ascontiguousarray(array, dtype=np.int64).tobytes())
+    return digest.hexdigest()
+
+
+@to_record.register
+def transitions_to_record(data: Transitions) -> Record:
+    """Return (kind, header, arrays) of transitions."""
+    arrays: dict[str, AnyArray] = {
+        "rows": data.rows, "successors": data.successors, "lengths": data.lengths
+    }  # fmt: skip
+    return KIND, {"structure": data.structure, "selection": "none"}, arrays
+
+
+def transitions_from_record(
+    header: Mapping[str, Any], arrays: Mapping[str, AnyArray]
+) -> Transitions:
+    """Make transitions again; records that were selected are refused."""
+    if header["selection"] != "none":
+        raise ModelError(
+            f"Transitions: no guarantee follows from selected records ({header['selection']})."
+        )
+    rows, successors, lengths = (np.asarray(arrays[n]) for n in ("rows", "successors", "lengths"))
+    return Transitions(rows, successors, lengths, header["structure"])

@@ -1,0 +1,1 @@
+"""Verification: results checked again, by means that share nothing with the solver."""

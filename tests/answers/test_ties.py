@@ -1,0 +1,149 @@
+"""A threshold that a value meets exactly is decided, in fractions."""
+
+import warnings
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from language.case_studies import DIE
+from language.random_models import model_texts
+from rfmdp.answers.answer import check
+from rfmdp.answers.rational import Effort, TooHardError, chain_values, read
+from rfmdp.language.distributions import PrismWarning
+from rfmdp.language.load import parse_prism
+
+CHOICES = """mdp
+module m
+  x : [0..2];
+  [a] x=0 -> 0.1 : (x'=1) + 0.2 : (x'=2) + 0.7 : true;
+  [b] x=0 -> 1/3 : (x'=1) + 2/3 : (x'=2);
+  [c] x=0 -> true;
+  [] x>0 -> true;
+endmodule
+rewards x=0 : 1; endrewards
+"""
+INTERVALS = """imdp
+module m
+  x : [0..2];
+  [a] x=0 -> [0.1,0.3] : (x'=1) + [0.2,0.5] : (x'=2) + [0.3,0.7] : true;
+  [b] x=0 -> [0.2,0.4] : (x'=1) + [0.6,0.8] : (x'=2);
+  [] x>0 -> true;
+endmodule
+rewards x=0 : 1; endrewards
+"""
+TWO = """imdp
+module a x : [0..2]; [go] x=0 -> [0.2,0.6] : (x'=1) + [0.4,0.8] : (x'=2); [] x>0 -> true; endmodule
+module b y : [0..2]; [go] y=0 -> [0.1,0.3] : (y'=1) + [0.7,0.9] : (y'=2); endmodule
+"""
+EXACT = [
+    (DIE, "P", "F face=1", "1/6"),
+    (DIE, "P", "G face!=1", "5/6"),
+    (DIE, "P", "F<=5 face=1", "5/32"),
+    (DIE, "P", "s<7 U face=1", "1/6"),
+    (DIE, "R", "F s=7", "11/3"),
+    (DIE, "R", "C<=3", "3"),
+    (DIE, "R", "C", "11/3"),
+    (CHOICES, "Pmax", "F x=1", "1/3"),
+    (CHOICES, "Pmin", "F x=1", "0"),
+    (CHOICES, "Rmin", "F x>0", "1"),
+    (INTERVALS, "Pmaxmin", "F x=1", "1/5"),
+    (INTERVALS, "Pmaxmax", "F x=1", "3/5"),
+    (INTERVALS, "Pminmin", "F x=1", "1/6"),
+    (INTERVALS, "Pminmax", "F x=1", "2/5"),
+    (INTERVALS, "Rmaxmax", "F x>0", "10/3"),
+    (INTERVALS, "Rmaxmin", "F x>0", "10/7"),
+    (TWO, "Pmaxmin", "X (x=1 & y=1)", "1/50"),
+    (TWO, "Pmaxmin", "F (x=1 & y=1)", "1/50"),
+    (TWO, "Pmaxmax", "X (x=1 <=> y=1)", "37/50"),
+]
+
+
+def quiet(text):
+    """Build without minding warnings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrismWarning)
+        return parse_prism(text)
+
+
+@pytest.mark.parametrize(("text", "operator", "path", "value"), EXACT)
+def test_a_value_at_its_threshold(text, operator, path, value):
+    """The value meets >= and <=, and neither > nor <."""
+    model = quiet(text)
+    found = {
+        sign: check(model, f"{operator}{sign}{value} [ {path} ]") for sign in (">=", "<=", ">", "<")
+    }
+    assert all(answer.certified for answer in found.values())
+    assert [answer.value for answer in found.values()] == [True, True, False, False]
+
+
+def test_formulas_inside_others():
+    """Two states have probability 1/3 or more, and just one has 2/3."""
+    model = quiet(DIE)
+    assert check(model, "filter(count, P>=1/3 [ F face=1 ], s<7)").value == 2
+    assert check(model, "P=? [ F (s<7 & P>=2/3 [ F face=1 ]) ]").value == pytest.approx(0.25)
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    model_texts(kinds=("mdp", "imdp")),
+    st.sampled_from(["Pmaxmin", "Pminmax", "Pminmin", "Pmaxmax", "Rmaxmin"]),
+    st.sampled_from(['F "top"', 'F<=2 "top"', 'G !"top"']),
+)
+def test_comparisons_agree(text, operator, path):
+    """At the value itself and beside it, >= and < are opposites, as are <= and >."""
+    model = quiet(text)
+    path = "C<=2" if operator.startswith("R") else path
+    value = check(model, f"{operator}=? [ {path} ]")
+    for threshold in {Fraction(value.value).limit_denominator(d) for d in (10, 1000)}:
+        if operator.startswith("P") and not 0 <= threshold <= 1:
+            continue
+        found = [
+            check(model, f"{operator}{sign}{threshold} [ {path} ]").value
+            for sign in (">=", "<", "<=", ">")
+        ]
+        for yes, no in (found[:2], found[2:]):
+            assert yes is None or no is None or yes is not no
+        if abs(float(threshold) - value.value) > 1e-5:
+            assert None not in found
+        if found[0] is False and found[2] is False:
+            pytest.fail("the value is neither above nor below")
+
+
+@pytest.mark.parametrize(
+    ("number", "meant"),
+    [
+        (0.1, "1/10"),
+        (1 / 3, "1/3"),
+        (1 - 0.1 - 0.2, "7/10"),
+        (2.5e-5, "1/40000"),
+        (0.123456789012, "30864197253/250000000000"),
+        (0.0, "0"),
+        (3.0, "3"),
+    ],
+)
+def test_floats_stand_for_what_was_written(number, meant):
+    """Short decimals and simple fractions are found again."""
+    assert read(number) == Fraction(meant)
+
+
+@given(st.integers(2, 30), st.integers(1, 9))
+def test_the_gambler(length, tenths):
+    """The chain of a gambler has the closed form of his ruin."""
+    p = Fraction(tenths, 10)
+    moves = {k: {j: q for j, q in ((k + 1, p), (k - 1, 1 - p)) if 0 < j < length}
+             for k in range(1, length)}  # fmt: skip
+    paid = {k: p if k == length - 1 else Fraction(0) for k in moves}
+    odds = (1 - p) / p
+    found = chain_values(moves, paid, Effort())
+    for k, x in found.items():
+        wanted = Fraction(k, length) if odds == 1 else (1 - odds**k) / (1 - odds**length)
+        assert x == wanted
+
+
+def test_a_chain_that_never_leaves_has_no_value():
+    """A closed cycle is refused."""
+    one = Fraction(1)
+    with pytest.raises(TooHardError):
+        chain_values({0: {1: one}, 1: {0: one}}, {0: 0 * one, 1: 0 * one}, Effort())

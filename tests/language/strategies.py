@@ -1,0 +1,115 @@
+"""Random trees of the PRISM language, all of them such as a parser can return."""
+
+from hypothesis import strategies as st
+
+from rfmdp.language import ast
+from rfmdp.language import property_ast as props
+from rfmdp.language.operators import BINARY
+from rfmdp.language.types import ARITY
+
+NAMES = st.sampled_from(["a", "b", "x", "y_1", "_z", "log", "round", "Fin", "discount2", "imdp"])
+LITERALS = st.one_of(
+    st.booleans(),
+    st.integers(0, 2**31 - 1),
+    st.floats(0, allow_nan=False),
+).map(ast.Literal)
+LEAVES = st.one_of(LITERALS, NAMES.map(ast.Name), NAMES.map(ast.Label))
+
+
+def operations(inner):
+    """Operators and functions over given operands."""
+    return st.one_of(
+        st.builds(ast.Unary, st.sampled_from("-!"), inner),
+        st.builds(ast.Binary, st.sampled_from(sorted(BINARY)), inner, inner),
+        st.builds(ast.Ite, inner, inner, inner),
+        st.builds(
+            ast.Call,
+            st.sampled_from(sorted(ARITY)),
+            st.lists(inner, min_size=1, max_size=3).map(tuple),
+        ),
+    )
+
+
+EXPRESSIONS = st.recursive(LEAVES, operations, max_leaves=12)
+OPTIONAL = st.none() | EXPRESSIONS
+
+
+def tuples(strategy, smallest=0, largest=2):
+    """Tuples of a few."""
+    return st.lists(strategy, min_size=smallest, max_size=largest).map(tuple)
+
+
+INTERVALS = st.builds(ast.Interval, EXPRESSIONS, EXPRESSIONS)
+ASSIGNMENTS = tuples(st.builds(ast.Assignment, NAMES, EXPRESSIONS))
+CERTAIN = st.builds(ast.Update, st.none(), ASSIGNMENTS).map(lambda update: (update,))
+UPDATES = CERTAIN | tuples(st.builds(ast.Update, EXPRESSIONS | INTERVALS, ASSIGNMENTS), 1, 3)
+COMMANDS = st.builds(ast.Command, st.none() | NAMES, EXPRESSIONS, UPDATES)
+VARIABLES = st.one_of(
+    st.builds(ast.Variable, NAMES, EXPRESSIONS, EXPRESSIONS, OPTIONAL),
+    st.builds(ast.Variable, NAMES, st.none(), st.none(), OPTIONAL),
+)
+MODULES = st.builds(ast.Module, NAMES, tuples(VARIABLES), tuples(COMMANDS))
+RENAMINGS = st.builds(ast.Renaming, NAMES | st.just("min"), NAMES | st.just("max"))
+RENAMED = st.builds(ast.RenamedModule, NAMES, NAMES, tuples(RENAMINGS, 1))
+ITEMS = st.builds(ast.RewardItem, st.none() | st.just("") | NAMES, EXPRESSIONS, EXPRESSIONS)
+CONSTANTS = st.builds(ast.Constant, NAMES, st.sampled_from(ast.Type), OPTIONAL)
+FORMULAS = st.builds(ast.Formula, NAMES, EXPRESSIONS)
+LABELS = st.builds(ast.LabelDefinition, NAMES, EXPRESSIONS)
+MODELS = st.builds(
+    ast.Model,
+    st.none() | st.sampled_from(ast.ModelType),
+    tuples(CONSTANTS),
+    tuples(FORMULAS),
+    tuples(LABELS),
+    tuples(VARIABLES),
+    tuples(MODULES | RENAMED),
+    tuples(st.builds(ast.Rewards, st.none() | NAMES, tuples(ITEMS))),
+    OPTIONAL,
+)
+
+PLAIN = st.recursive(LEAVES, operations, max_leaves=4)
+TIMES = st.one_of(
+    st.none(),
+    st.builds(lambda k, s: props.TimeBound(None, k, upper_strict=s), PLAIN, st.booleans()),
+    st.builds(lambda k, s: props.TimeBound(k, None, lower_strict=s), PLAIN, st.booleans()),
+    st.builds(props.TimeBound, PLAIN, PLAIN),
+    PLAIN.map(lambda k: props.TimeBound(k, k)),
+)
+OPTIMA = st.one_of(
+    st.just((None, None)),
+    st.tuples(st.sampled_from(props.Optimum), st.none() | st.sampled_from(props.Optimum)),
+)
+BOUNDS = st.none() | st.builds(props.Bound, st.sampled_from(["<", "<=", ">", ">="]), PLAIN)
+STRUCTURES = st.none() | NAMES | PLAIN.filter(lambda expr: not isinstance(expr, ast.Label))
+
+
+def property_nodes(inner):
+    """Operators that only properties have, over given operands."""
+    unary = st.builds(props.Path, st.sampled_from("XFG"), st.none(), inner, TIMES)
+    discounted = st.builds(props.Path, st.just("F"), st.none(), inner, TIMES, PLAIN)
+    binary = st.builds(props.Path, st.sampled_from("UWR"), inner, inner, TIMES)
+    paths = unary | discounted | binary
+    sums = st.builds(props.Cumulative, st.none() | PLAIN, st.none() | PLAIN)
+    reward_paths = paths | sums | st.builds(props.Instantaneous, PLAIN)
+    return st.one_of(
+        operations(inner),
+        paths,
+        st.builds(lambda q, b, p: props.Probability(*q, b, p), OPTIMA, BOUNDS, inner | paths),
+        st.builds(
+            lambda s, q, b, p: props.Reward(s, *q, b, p), STRUCTURES, OPTIMA, BOUNDS, reward_paths
+        ),
+        st.builds(props.Quantified, st.booleans(), inner | paths),
+        st.builds(props.Filter, st.sampled_from(props.FILTERS), inner, st.none() | inner),
+    )
+
+
+PROPERTY_EXPRESSIONS = st.recursive(LEAVES, property_nodes, max_leaves=8)
+# A property is a state formula: a path formula needs parentheses, which `-` and `!` bring along.
+STATES = PROPERTY_EXPRESSIONS.filter(lambda expr: not isinstance(expr, props.Path))
+FILES = st.builds(
+    props.PropertyFile,
+    tuples(st.builds(props.Property, st.none() | NAMES, STATES), 0, 3),
+    tuples(CONSTANTS),
+    tuples(FORMULAS),
+    tuples(LABELS),
+)

@@ -1,0 +1,59 @@
+"""Writing a tree and reading it again gives the same tree."""
+
+from hypothesis import given, settings
+
+from rfmdp.language.ast import Binary, Literal, Name
+from rfmdp.language.parse import parse_expression, parse_model
+from rfmdp.language.parse_properties import parse_properties
+from rfmdp.language.write import write_expression, write_model, write_properties
+
+from .strategies import EXPRESSIONS, FILES, MODELS
+
+QUICK = settings(max_examples=150, deadline=None)
+
+
+@QUICK
+@given(EXPRESSIONS)
+def test_expression_round_trip(expr):
+    """An expression survives writing."""
+    assert parse_expression(write_expression(expr)) == expr
+
+
+@QUICK
+@given(MODELS)
+def test_model_round_trip(model):
+    """A model survives writing."""
+    assert parse_model(write_model(model)) == model
+
+
+@QUICK
+@given(FILES)
+def test_property_round_trip(file):
+    """A property file survives writing."""
+    assert parse_properties(write_properties(file)) == file
+
+
+def test_unsupported_properties_are_written():
+    """Also what is not supported can be shown again."""
+    many = "multi(Pmax=? [ F a ], R<=2 [ C ])"
+    file = parse_properties(f"S=? [ a ]; E [ F a ]; {many}; <<1,p>> (P>=1 [ F a ]); R=? [ S ];")
+    assert parse_properties(write_properties(file)) == file
+
+
+def test_literals_are_told_apart():
+    """1, 1.0 and true are three literals, though Python finds them equal."""
+    assert len({Literal(1), Literal(1.0), Literal(True)}) == 3
+    assert Literal(1) != Literal(1.0)
+
+
+def test_values_no_text_has():
+    """Negative, infinite and undefined values, which only evaluation gives, are still readable."""
+    texts = [write_expression(Literal(value)) for value in (-2, float("-inf"), float("nan"))]
+    assert texts == ["-2", "-1e999", "(0/0)"]
+    assert write_expression(Binary("^", Literal(-2), Name("x"))) == "-2^x"
+
+
+def test_long_chain_is_written_in_linear_time():
+    """A chain of 20,000 operators is no problem for the writer."""
+    expr = parse_expression("+".join(["x"] * 20_000))
+    assert write_expression(expr) == "+".join(["x"] * 20_000)

@@ -1,0 +1,225 @@
+"""Confidence sets: reference values, events, unknown marginals, intersections."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from rfmdp.errors import ModelError, RfmdpError
+from rfmdp.learning.bounds import AssumptionAlarm, BoxBounds, KLHistory
+from rfmdp.learning.confidence import (
+    AllSubsets,
+    BySize,
+    ClopperPearson,
+    GridClopperPearson,
+    Hoeffding,
+    KLDirichlet,
+    KrichevskyTrofimov,
+    Mixture,
+    Validity,
+    Weissman,
+    empirical,
+)
+
+BOXES = [ClopperPearson(), Hoeffding(), Mixture(), KrichevskyTrofimov(), GridClopperPearson()]
+SETS = [*BOXES, Weissman(), KLDirichlet(), AllSubsets(Mixture()), BySize()]
+SIZES = np.array([1, 2, 3, 4])
+PTR = np.array([0, 1, 3, 6, 10])
+COUNTS = np.array([50, 30, 20, 5, 0, 45, 0, 0, 0, 0])
+DELTA = np.array([1e-3, 1e-3, 1e-4, 1e-4])
+
+
+@pytest.mark.parametrize("sets", SETS, ids=lambda s: s.label)
+def test_every_set_says_what_it_assumes(sets):
+    """Label, validity and assumptions are there to be printed."""
+    assert sets.label
+    assert sets.assumptions
+    assert all(isinstance(line, str) for line in sets.assumptions)
+    single_look = "fixed before sampling" in " ".join(sets.assumptions)
+    assert single_look == (sets.validity is Validity.SINGLE_LOOK)
+
+
+def test_validity_of_the_paper_s_sets_is_named():
+    """The paper's intervals are labelled for what they are."""
+    assert ClopperPearson().validity.value == "fixed sample size, single look"
+    assert Mixture().validity.value == "anytime"
+
+
+def test_events_per_marginal():
+    """No event for one outcome, one for two."""
+    assert_array_equal(Mixture().events(SIZES), [0, 1, 3, 4])
+    assert_array_equal(KLDirichlet().events(SIZES), [0, 1, 1, 1])
+    assert_array_equal(Weissman().events(SIZES), [0, 1, 1, 1])
+    assert_array_equal(AllSubsets(Mixture()).events(SIZES), [0, 1, 3, 7])
+
+
+@pytest.mark.parametrize("sets", BOXES, ids=lambda s: s.label)
+def test_boxes(sets):
+    """Known outcomes are certain, two mirror each other, unvisited ones are free."""
+    box = sets.bounds(PTR, COUNTS, DELTA)
+    assert box.lower[0] == box.upper[0] == 1.0
+    assert box.lower[1] == pytest.approx(1 - box.upper[2], abs=1e-15)
+    low, high = sets.interval(30, 50, 1e-3)
+    assert_allclose([box.lower[1], box.upper[1]], [low, high], atol=1e-15)
+    assert_array_equal(box.lower[6:], 0.0)
+    assert_array_equal(box.upper[6:], 1.0)
+    nominal = empirical(PTR, COUNTS)
+    assert np.all((box.lower <= nominal) & (nominal <= box.upper))
+
+
+def test_bounds_are_attainable():
+    """Every entry's bound is reached by some member of the box."""
+    box = Mixture().bounds(np.array([0, 3]), np.array([90, 5, 5]), np.array([0.1]))
+    for i in range(3):
+        others = [j for j in range(3) if j != i]
+        assert box.lower[i] >= 1 - box.upper[others].sum() - 1e-14
+        assert box.upper[i] <= 1 - box.lower[others].sum() + 1e-14
+
+
+def test_no_budget_means_unknown():
+    """A marginal with delta 0 stays the whole simplex, whatever was seen."""
+    box = Mixture().bounds(np.array([0, 2]), np.array([90, 10]), np.array([0.0]))
+    assert_array_equal(box.lower, 0.0)
+    ball = KLDirichlet().bounds(np.array([0, 2]), np.array([90, 10]), np.array([0.0]))
+    assert ball.rho[0] == np.inf
+
+
+def test_weissman_radius():
+    """Radius formula of the paper; 2 where nothing is known, 0 for one outcome."""
+    ball = Weissman().bounds(PTR, COUNTS, DELTA)
+    expected = np.sqrt(2 * (np.log(2**3 - 2) - np.log(1e-4)) / 50)
+    assert ball.radius[2] == pytest.approx(expected, rel=1e-14)
+    assert ball.radius[0] == 0.0
+    assert ball.radius[3] == 2.0
+    assert_array_equal(ball.nominal[6:], 0.25)
+
+
+@pytest.mark.parametrize(
+    ("counts", "rho"),
+    [((550, 300, 100, 50), 0.0260149201997), ((550, 300, 100, 50, 0), 0.0291849892195)],
+)
+def test_kl_radius_reference(counts, rho):
+    """Printed digits of the reference values."""
+    ball = KLDirichlet().bounds(np.array([0, len(counts)]), np.array(counts), np.array([1e-7]))
+    assert ball.rho[0] == pytest.approx(rho, abs=6e-14)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(0, 300), min_size=2, max_size=2))
+def test_kl_ball_of_two_outcomes_is_the_kt_interval(counts):
+    """Both are the Beta(1/2, 1/2) mixture."""
+    n = sum(counts)
+    if n == 0:
+        return
+    ball = KLDirichlet().bounds(np.array([0, 2]), np.array(counts), np.array([1e-3]))
+    low = float(KrichevskyTrofimov().interval(counts[0], n, 1e-3)[0])
+    if counts[0] > 0 and low > 0:
+        p = np.array([low, 1 - low])
+        seen = ball.nominal > 0
+        divergence = np.sum(ball.nominal[seen] * np.log(ball.nominal[seen] / p[seen]))
+        assert divergence == pytest.approx(ball.rho[0], rel=1e-9)
+
+
+def test_subsets_of_three_outcomes_are_the_box():
+    """For k = 3 the singletons and their complements are all subsets."""
+    ptr, counts, delta = np.array([0, 3]), np.array([50, 30, 20]), np.array([1e-3])
+    table = AllSubsets(Mixture()).bounds(ptr, counts, delta).table(0)
+    low, high = Mixture().interval(counts, 100, 1e-3)
+    assert_allclose(table[[1, 2, 4]], low, atol=1e-15)
+    assert_allclose(table[[6, 5, 3]], 1 - high, atol=1e-15)
+    assert (table[0], table[7]) == (0.0, 1.0)
+
+
+def test_subsets_refuse_large_marginals():
+    """The message says how many events there would be, and what to use."""
+    with pytest.raises(ModelError, match="KLDirichlet"):
+        AllSubsets(Mixture()).events(np.array([12]))
+
+
+def test_unvisited_subset_bounds_are_vacuous():
+    """Only the full set is certain."""
+    bounds = AllSubsets(Mixture()).bounds(PTR, COUNTS, DELTA)
+    assert_array_equal(bounds.table(3), [0.0] * 15 + [1.0])
+    assert_array_equal(bounds.table(0), [0.0, 1.0])
+
+
+def test_running_intersection_is_nested():
+    """Intersecting over time only shrinks boxes and raises lower probabilities."""
+    early, late = np.array([6, 3, 1, 2]), np.array([60, 30, 12, 18])
+    ptr, delta = np.array([0, 4]), np.array([1e-3])
+    first, second = (Mixture().bounds(ptr, c, delta) for c in (early, late))
+    both = first.intersect(second)
+    assert np.all(both.lower >= np.maximum(first.lower, second.lower) - 1e-15)
+    assert np.all(both.upper <= np.minimum(first.upper, second.upper) + 1e-15)
+    subsets = AllSubsets(Mixture())
+    tables = [subsets.bounds(ptr, c, delta) for c in (early, late)]
+    joined = tables[0].intersect(tables[1])
+    assert np.all(joined.lower >= tables[0].lower)
+
+
+@pytest.mark.parametrize("sets", [Mixture(), AllSubsets(Mixture())], ids=lambda s: s.label)
+def test_contradicting_data_raise_an_alarm(sets):
+    """A marginal that changed leaves no distribution."""
+    ptr, delta = np.array([0, 2, 4]), np.array([1e-3, 1e-3])
+    before = sets.bounds(ptr, np.array([5, 5, 900, 100]), delta)
+    after = sets.bounds(ptr, np.array([5, 5, 100, 900]), delta)
+    with pytest.raises(AssumptionAlarm, match=r"Marginal 1.*stationary") as caught:
+        before.intersect(after)
+    assert isinstance(caught.value, RfmdpError)
+
+
+def test_intersection_needs_the_same_marginals():
+    """Different marginals are a mistake, not an empty set."""
+    one = Mixture().bounds(np.array([0, 2]), np.array([5, 5]), np.array([0.1]))
+    two = Mixture().bounds(np.array([0, 3]), np.array([5, 5, 5]), np.array([0.1]))
+    with pytest.raises(ModelError, match="same marginals"):
+        one.intersect(two)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(0, 50), min_size=3, max_size=6), st.floats(-6, -0.1))
+def test_member_lies_in_its_box(counts, exponent):
+    """The member is a distribution within the bounds."""
+    ptr = np.array([0, len(counts)])
+    box = Mixture().bounds(ptr, np.array(counts), np.array([10.0**exponent]))
+    member = box.member()
+    assert member.sum() == pytest.approx(1.0, abs=1e-12)
+    assert np.all((member >= box.lower - 1e-15) & (member <= box.upper + 1e-15))
+
+
+def test_no_marginals_at_all():
+    """Empty arrays are a model without unknown parts."""
+    ptr, counts, delta = np.array([0]), np.empty(0, dtype=np.int64), np.empty(0)
+    for sets in SETS:
+        sets.bounds(ptr, counts, delta)
+    assert len(BoxBounds(ptr, np.empty(0), np.empty(0)).member()) == 0
+
+
+def test_history_keeps_the_newest_balls():
+    """At most `keep` balls, newest first."""
+    ptr, delta = np.array([0, 2]), np.array([0.1])
+    history = KLHistory(())
+    for n in (1, 2, 3, 4):
+        history = history.push(KLDirichlet().bounds(ptr, np.array([n, n]), delta))
+    assert len(history.balls) == 3
+    assert history.balls[0].rho[0] < history.balls[2].rho[0]
+
+
+def test_sets_by_size_are_their_parts():
+    """Small marginals get boxes, large ones a KL ball, from their own counts."""
+    counts = np.array([50, 30, 20, 5, 0, 45, 7, 8, 9, 10])
+    mixed = BySize().bounds(PTR, counts, DELTA)
+    assert_array_equal(BySize().events(SIZES), [0, 1, 3, 1])
+    assert_array_equal(mixed.marginals[0], [0, 1, 2])
+    assert_array_equal(mixed.marginals[1], [3])
+    box, ball = mixed.parts
+    assert_array_equal(box.lower, Mixture().bounds(PTR, counts, DELTA).lower[:6])
+    assert ball.rho[0] == KLDirichlet().bounds(PTR, counts, DELTA).rho[3]
+    assert BySize(small=ClopperPearson()).validity is Validity.SINGLE_LOOK
+
+
+def test_lengths_are_checked():
+    """Counts and deltas must fit the pointers."""
+    with pytest.raises(ModelError, match="2 counts and 1 deltas"):
+        Mixture().bounds(np.array([0, 2]), np.array([1, 2, 3]), np.array([0.1]))

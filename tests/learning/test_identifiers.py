@@ -1,0 +1,149 @@
+"""Identifiers: published counts, merging, ties, values that do not change."""
+
+import numpy as np
+import pytest
+
+from rfmdp.errors import ModelError
+from rfmdp.learning.counts import count_transitions
+from rfmdp.learning.identifiers import Granularity, identify
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.paper.domains import domain, domain_spec
+from rfmdp.paper.learning_setup import LOCAL_STATES
+from rfmdp.sets.families import Singleton
+from rfmdp.solving import solve
+
+from .tiny import REACH, distinct_factored, random_factored
+
+PUBLISHED = {  # |Q|, U
+    "aircraft": (1362, 6952),
+    "frozen_lake": (512, 1520),
+    "stock_trading": (746, 2936),
+    "sysadmin": (7821, 11286),
+    "drone": (1800, 5618),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_counts(name):
+    """|Q| and U of the published experiments come out exactly."""
+    model = domain(name, instance="learning")
+    ids = identify(model, Granularity.LOCAL, local=LOCAL_STATES[name])
+    assert (ids.components, ids.probabilities) == PUBLISHED[name]
+    assert len(set(ids.model.marginal_names)) == len(ids.model.marginals)
+
+
+@pytest.mark.parametrize("granularity", Granularity)
+def test_values_do_not_change(granularity):
+    """The learning model of a domain has the optimum of the model itself."""
+    model, spec = domain("aircraft", instance="learning"), domain_spec("aircraft")
+    ids = identify(model, granularity, local=LOCAL_STATES["aircraft"])
+    value = solve(ids.model, spec).at_initial().lower
+    assert value == pytest.approx(0.8451320612679, abs=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("granularity", [Granularity.EFFECT, Granularity.FLAT])
+def test_outcomes_are_identifiable(seed, granularity):
+    """In a learning model the successor tells all outcomes, and values stay."""
+    model = random_factored(seed)
+    learning = identify(model, granularity).model
+    for row in range(learning.rows):
+        part = learning.successors[slice(*learning.successor_ptr[row : row + 2])]
+        assert len(set(part.tolist())) == len(part)
+    before, after = (solve(m, REACH).at_initial().lower for m in (model, learning))
+    assert after == pytest.approx(before, abs=1e-9)
+
+
+def test_walls_merge_outcomes_into_an_identifier_of_its_own():
+    """A clamped row does not count for the free one."""
+    walk = FactoredMDP.from_rows(
+        [[([0], [1, 2, 3])], [([0], [2, 3, 3])], [([0], [3, 3, 3])], [([], [3])]],
+        [Singleton([0.2, 0.3, 0.5])],
+    )
+    ids = identify(walk)
+    assert ids.model.marginals.sizes.tolist() == [3, 2]
+    assert ids.model.marginals.nominal.tolist() == pytest.approx([0.2, 0.3, 0.5, 0.2, 0.8])
+    assert np.diff(ids.model.marginal_ptr).tolist() == [1, 1, 0, 0]
+    assert ids.merged_rows == 2
+
+
+def test_crossed_outcomes_become_a_joint_distribution():
+    """Two coins of which only the sum is seen are one distribution over sums."""
+    model = FactoredMDP.from_rows(
+        [[([0, 1], [1, 2, 2, 3])], [([], [1])], [([], [2])], [([], [3])]],
+        [Singleton([0.5, 0.5]), Singleton([0.25, 0.75])],
+    )
+    ids = identify(model)
+    assert ids.joint_rows == 1
+    assert ids.model.marginals.nominal.tolist() == pytest.approx([0.125, 0.5, 0.375])
+
+
+def test_ties_share_counts_and_are_checked():
+    """Tied marginals are one identifier; different probabilities cannot be tied."""
+    model = FactoredMDP.from_rows(
+        [[([0], [0, 1], "a"), ([1], [0, 1], "b"), ([2], [0, 1], "c")], [([], [1])]],
+        [Singleton([0.5, 0.5]), Singleton([0.5, 0.5]), Singleton([0.4, 0.6])],
+    )
+    assert len(identify(model).model.marginals) == 3
+    assert len(identify(model, ties=[(0, 1)]).model.marginals) == 2
+    with pytest.raises(ModelError, match="same probabilities"):
+        identify(model, ties=[(0, 2)])
+    with pytest.raises(ModelError, match="no marginal"):
+        identify(model, ties=[("nobody", 0)])
+
+
+def test_equal_marginals_can_be_tied_all_at_once():
+    """`TIED` joins equal probabilities, in their order; merged ones stay apart."""
+    model = FactoredMDP.from_rows(
+        [
+            [([0], [0, 1], "a"), ([1], [0, 1], "b"), ([2], [0, 1], "c"), ([3], [0, 1, 1], "d")],
+            [([4], [0, 1, 2], "e")],
+            [([3], [0, 1, 2], "f")],
+        ],
+        [
+            Singleton([0.25, 0.75]), Singleton([0.25, 0.75]), Singleton([0.75, 0.25]),
+            Singleton([0.5, 0.25, 0.25]), Singleton([0.5, 0.25, 0.25]),
+        ],
+    )  # fmt: skip
+    ids = identify(model, Granularity.TIED)
+    assert ids.model.marginals.sizes.tolist() == [2, 2, 2, 3]
+    assert ids.model.row_marginals.tolist() == [0, 0, 1, 2, 3, 3]
+    assert len(identify(model, Granularity.TIED, ties=[(0, 1)]).model.marginals) == 4
+
+
+def test_tied_identifiers_of_sysadmin():
+    """A machine fails with one of two probabilities: two unknowns.
+
+    Untied, each of the eleven commands of both modules that are written out has its own pair.
+    """
+    model = domain("sysadmin", instance="learning")
+    tied = identify(model, Granularity.TIED)
+    assert len(tied.model.marginals) == 2
+    assert len(identify(model).model.marginals) == 2 * 11 * 2
+
+
+def test_flat_has_one_identifier_per_uncertain_row():
+    """Flat learning shares nothing."""
+    model = distinct_factored(0)
+    ids = identify(model, Granularity.FLAT)
+    uncertain = int(np.count_nonzero(np.diff(ids.model.successor_ptr) > 1))
+    assert len(ids.model.marginals) == uncertain
+
+
+@pytest.mark.parametrize("granularity", [Granularity.EFFECT, Granularity.FLAT])
+def test_counts_from_transitions(granularity):
+    """Counted transitions of every successor give one count per fibre; strangers are refused."""
+    ids = identify(distinct_factored(0), granularity)
+    model = ids.model
+    rows = np.repeat(np.arange(model.rows), np.diff(model.successor_ptr))
+    counts = count_transitions(ids, rows, model.successors).counts
+    expected = np.zeros(len(model.marginals.nominal), dtype=np.int64)
+    for row in range(model.rows):
+        own = model.row_marginals[slice(*model.marginal_ptr[row : row + 2])]
+        size = int(np.prod(model.marginals.sizes[own]))
+        for j in own:
+            part = slice(*model.marginals.outcome_ptr[j : j + 2])
+            expected[part] += size // model.marginals.sizes[j]
+    assert np.array_equal(counts, expected)
+    with pytest.raises(ModelError, match="void"):
+        count_transitions(ids, [0], [10])

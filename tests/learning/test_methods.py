@@ -1,0 +1,88 @@
+"""No method reports a guarantee whose assumptions it does not state."""
+
+import pytest
+
+from rfmdp import load_prism
+from rfmdp.learning.budget import ASSUMPTION
+from rfmdp.learning.confidence import DRAWS, FIXED_SIZE, SUPPORT, GridClopperPearson, Validity
+from rfmdp.learning.identifiers import Granularity
+from rfmdp.learning.learner import PRODUCT, REWARDS, SHARED, STRUCTURE, TIED
+from rfmdp.learning.loop import learn
+from rfmdp.learning.methods import METHODS
+from rfmdp.learning.stop import StopWhen
+from rfmdp.objective import Reach, Spec
+
+TEXT = """mdp
+module left
+  x : [0..2];
+  [a] x<2 -> 0.6 : (x'=x+1) + 0.4 : (x'=x);
+  [b] x<2 -> 0.3 : (x'=2) + 0.3 : (x'=0) + 0.4 : (x'=1);
+  [stay] x=2 -> true;
+endmodule
+module right
+  y : [0..1];
+  [a] true -> 0.6 : (y'=1) + 0.4 : (y'=0);
+  [b] true -> 0.9 : (y'=y) + 0.1 : (y'=1-y);
+  [stay] true -> true;
+endmodule
+label "goal" = x=2 & y=1;
+"""
+REACH = Spec(Reach("goal"))
+
+
+@pytest.fixture
+def model(tmp_path):
+    """Two modules of two variables, one of them with a wall."""
+    (tmp_path / "m.prism").write_text(TEXT)
+    return load_prism(tmp_path / "m.prism")
+
+
+def expected(method):
+    """Return every sentence that the parts of a method need."""
+    lines = {DRAWS, SUPPORT, ASSUMPTION, SHARED, PRODUCT, STRUCTURE, REWARDS}
+    if method.confidence.validity is Validity.SINGLE_LOOK:
+        lines.add(FIXED_SIZE)
+    if method.granularity is Granularity.TIED:
+        lines.add(TIED)
+    return lines
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_states_its_assumptions(model, name):
+    """The statement names validity, probability and every assumption; certificates their own."""
+    method = METHODS[name]
+    run = learn(model, REACH, method, stop=StopWhen(500), length=6, beta=1e-3)
+    text = run.statement()
+    assert expected(method) <= set(run.assumptions)
+    assert all(line in text for line in run.assumptions)
+    assert f"({run.validity})" in text
+    assert "at least 0.999" in text
+    assert (FIXED_SIZE in text) == ("single look" in run.validity)
+    assert bool(run.rollouts) == (method.rollout > 0.0)
+    for certificate in run.rollouts[-1:]:
+        assert "Separate certificate by rollouts" in text
+        assert certificate.assumptions
+    assert run.ledger.spent() <= run.beta <= 1e-3
+    assert method.about
+
+
+def test_named_assumptions_of_options_are_stated(model):
+    """A floor, declared ties and a largest sample size are assumptions too."""
+    run = learn(
+        model, REACH, p_min=0.01, ties=[(0, 1)], confidence=GridClopperPearson(),
+        stop=StopWhen(200), length=6,
+    )  # fmt: skip
+    text = run.statement()
+    assert "p_min: every declared outcome has probability >= 0.01" in text
+    assert "1 declared ties" in text
+    assert "no marginal is sampled more than 16777216 times" in text
+
+
+def test_ties_save_samples(model):
+    """Tied identifiers pool their counts: the guarantee of the same trajectories is better."""
+    runs = [
+        learn(model, REACH, METHODS[name], stop=StopWhen(2000), length=6, seed=4)
+        for name in ("anytime", "tied")
+    ]
+    assert len(runs[1].model.marginals) < len(runs[0].model.marginals)
+    assert runs[0].guarantee < runs[1].guarantee <= runs[1].history[-1].performance

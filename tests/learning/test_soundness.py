@@ -1,0 +1,102 @@
+"""How often guarantees are wrong, by many runs at a large error probability (slow suite)."""
+
+import numpy as np
+import pytest
+
+from rfmdp.learning.bounds import AssumptionAlarm
+from rfmdp.learning.confidence import (
+    ClopperPearson,
+    GridClopperPearson,
+    KrichevskyTrofimov,
+    Mixture,
+)
+from rfmdp.learning.explore import Optimistic, UniformRandom
+from rfmdp.learning.identifiers import identify
+from rfmdp.learning.loop import learn
+from rfmdp.learning.methods import ROLLOUT
+from rfmdp.learning.schedule import AtTrajectories, Geometric
+from rfmdp.learning.stop import StopWhen
+from rfmdp.sets.membership import contains
+from rfmdp.solving import evaluate
+
+from .tiny import REACH, bernoulli, distinct_factored, two_arms
+
+BETA = 0.2
+LOOKS = AtTrajectories(tuple(round(4 * 1.12**k) for k in range(42)))
+RUNS = 150
+
+
+def false_guarantees(confidence):
+    """Stop as soon as the guarantee exceeds the truth; return the share of runs that do.
+
+    A coin of probability 1/2, 42 looks at up to 400 samples. An alarm (nested sets that became
+    empty) is the same failure, noticed.
+    """
+    failures = 0
+    for seed in range(RUNS):
+        try:
+            run = learn(
+                bernoulli(0.5), REACH, confidence=confidence, beta=BETA, seed=seed, length=1,
+                points=LOOKS, schedule=Geometric(4.0),
+                stop=StopWhen(400, guarantee=0.5 + 1e-9), exploration=UniformRandom(),
+            )  # fmt: skip
+        except AssumptionAlarm:
+            failures += 1
+        else:
+            failures += run.guarantee > 0.5
+    return failures / RUNS
+
+
+@pytest.mark.slow
+def test_stopping_at_a_target_breaks_clopper_pearson():
+    """Read at every look and stopped when it suits, the paper's set fails too often."""
+    assert false_guarantees(ClopperPearson()) > BETA
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "confidence", [Mixture(), KrichevskyTrofimov(), GridClopperPearson()], ids=lambda c: c.label
+)
+def test_stopping_at_a_target_does_not_break_anytime_sets(confidence):
+    """The same rule, with sets that allow it."""
+    assert false_guarantees(confidence) <= BETA
+
+
+@pytest.mark.slow
+def test_coverage_of_the_true_model():
+    """Nested sets hold the whole truth at all looks together in at least 1 - beta of the runs."""
+    missed = 0
+    for seed in range(RUNS):
+        model = distinct_factored(seed % 10)
+        truth = identify(model).model.marginals
+        try:
+            run = learn(
+                model, REACH, beta=BETA, seed=seed, length=3, exploration=Optimistic(0.1),
+                points=AtTrajectories(tuple(range(20, 401, 20))), stop=StopWhen(400),
+                schedule=Geometric(1.5),
+            )  # fmt: skip
+        except AssumptionAlarm:
+            missed += 1
+            continue
+        ptr = truth.outcome_ptr
+        missed += not all(
+            contains(uset, truth.nominal[ptr[j] : ptr[j + 1]])
+            for j, uset in enumerate(run.model.marginals)
+        )
+    assert missed / RUNS <= BETA
+
+
+@pytest.mark.slow
+def test_rollout_certificates_of_many_runs():
+    """The best of all certificates of a run exceeds the value of its policy in few runs."""
+    wrong = 0
+    for seed in range(RUNS):
+        model = two_arms(0.5, 0.55)
+        run = learn(
+            model, REACH, ROLLOUT, beta=BETA, seed=seed, length=1, stop=StopWhen(3200),
+            points=AtTrajectories((200, 800, 3200)), schedule=Geometric(2.0),
+        )  # fmt: skip
+        assert run.rollout_policy is not None
+        value = evaluate(model, run.rollout_policy, REACH).value[0]
+        wrong += bool(np.max([c.bound for c in run.rollouts]) > value)
+    assert wrong / RUNS <= BETA / 2

@@ -1,0 +1,99 @@
+"""Unknown supports: the missing-mass bound and the floor."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from rfmdp.errors import ModelError
+from rfmdp.learning.confidence import ClopperPearson, Mixture
+from rfmdp.learning.support import (
+    DeclaredSupport,
+    DomainSupport,
+    FloorSupport,
+    discovery_delta,
+    missing_mass,
+    seen_intervals,
+)
+
+
+def test_reference_value():
+    """Printed digits of the reference value."""
+    assert missing_mass(3, 1000, 1e-7) == pytest.approx(0.0184310344771, abs=6e-14)
+
+
+def test_nothing_seen_nothing_known():
+    """Before the first sample, and right after a discovery, everything may be missing."""
+    assert_allclose(missing_mass([0, 1, 4], [0, 0, 0], 0.1), 1.0)
+
+
+@pytest.mark.parametrize("unseen", [0.3, 0.05, 0.01])
+def test_missing_mass_is_valid_at_all_times(unseen):
+    """Exact: one frequent outcome and one rare one; failure means waiting too long for it."""
+    delta = 0.1
+    waits = np.arange(1, 2000)
+    bound = missing_mass(1, waits, delta)
+    fails = np.flatnonzero(bound < unseen)
+    first = waits[fails[0]]
+    # the rare outcome comes first, or the wait for it is longer than `first`; by symmetry the
+    # frequent one may be the unseen one, after fewer samples
+    rare_missing = (1 - unseen) * (1 - unseen) ** first
+    rest = waits[np.flatnonzero(bound < 1 - unseen)[0]]
+    assert rare_missing + unseen * unseen**rest < delta
+
+
+def test_missing_mass_simulated():
+    """Geometric outcomes: the bound fails at some time in at most delta of the runs."""
+    rng = np.random.default_rng(1)
+    delta, runs, length, failed = 0.2, 300, 300, 0
+    for _ in range(runs):
+        draws = rng.geometric(0.5, size=length)
+        fresh = np.zeros(length, dtype=bool)
+        fresh[np.unique(draws, return_index=True)[1]] = True
+        time = np.arange(length)
+        since = time - np.maximum.accumulate(np.where(fresh, time, 0))
+        missing = 1 - np.cumsum(np.where(fresh, 0.5**draws, 0.0))
+        failed += np.any(missing_mass(np.cumsum(fresh), since, delta) < missing - 1e-12)
+    assert failed <= delta * runs
+
+
+def test_floor_completes_the_support():
+    """Needs ln(1/delta_r) / -ln(1 - p_min) samples without a new outcome."""
+    floor = FloorSupport(0.05)
+    needed = float(floor.samples_needed(3, 1e-6))
+    assert needed == np.ceil(np.log(1e-6 / 12) / np.log(0.95))
+    assert not floor.complete(3, needed - 1, 1e-6)
+    assert floor.complete(3, needed, 1e-6)
+    assert not floor.complete(0, 0, 1e-6)
+    assert "0.05" in " ".join(floor.assumptions)
+
+
+def test_seen_outcomes_share_their_delta():
+    """Ranks 1, 2, ... cost delta together, and only sequences may be used."""
+    ranks = np.arange(1, 1000)
+    assert discovery_delta(0.1, ranks).sum() <= 0.1
+    low, high = seen_intervals(Mixture(), [1, 2], [40, 30], [100, 90], 0.1)
+    expected = Mixture().interval(30, 90, 0.1 / 6)
+    assert (low[1], high[1]) == expected
+    with pytest.raises(ModelError, match="anytime"):
+        seen_intervals(ClopperPearson(), 1, 4, 10, 0.1)
+
+
+def test_an_undeclared_observation_voids_the_guarantee():
+    """Names the marginal, the declared outcomes and what was found."""
+    DeclaredSupport().check("x2", "up", ("up", "stay"))
+    with pytest.raises(ModelError, match=r"x2.*up, stay.*down.*void"):
+        DeclaredSupport().check("x2", "down", ("up", "stay"))
+
+
+@pytest.mark.parametrize("support", [DeclaredSupport(), DomainSupport(), FloorSupport(0.1)])
+def test_every_support_says_what_it_assumes(support):
+    """Assumptions are there to be printed."""
+    assert support.assumptions
+
+
+def test_bad_input_is_named():
+    """Ranks and floors are checked."""
+    with pytest.raises(ModelError, match="start at 1"):
+        discovery_delta(0.1, 0)
+    with pytest.raises(ModelError, match="p_min"):
+        FloorSupport(1.5)

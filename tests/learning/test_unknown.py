@@ -1,0 +1,218 @@
+"""Unknown supports and unknown rewards in the loop: sound, printed, resumable."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rfmdp.errors import ModelError, UnsupportedError
+from rfmdp.learning.confidence import KLDirichlet
+from rfmdp.learning.explore import GapDirected, Optimistic, UniformRandom
+from rfmdp.learning.identifiers import identify
+from rfmdp.learning.loop import learn
+from rfmdp.learning.methods import ANYTIME, ROLLOUT, find_method
+from rfmdp.learning.rewards import DeterministicReward, MixtureReward, RewardRange
+from rfmdp.learning.schedule import AtTrajectories, Geometric
+from rfmdp.learning.stop import StopWhen
+from rfmdp.learning.support import DomainSupport, FloorSupport
+from rfmdp.learning.unseen import view, with_unseen
+from rfmdp.model.arrays import FactoredMDP, Rewards
+from rfmdp.objective import (
+    MAX,
+    MIN,
+    Cumulative,
+    Discounted,
+    Globally,
+    Instantaneous,
+    Next,
+    Reach,
+    ReachReward,
+    Spec,
+    Total,
+    Until,
+)
+from rfmdp.sets.marginals import Marginals
+from rfmdp.sets.membership import contains
+from rfmdp.solving import solve
+
+from .tiny import COST, REACH, bernoulli, distinct_factored, loop_to_goal
+
+POINTS = AtTrajectories((50, 100, 200, 400, 800, 1600, 3200))
+UNIT = RewardRange(0.0, 1.0)
+
+
+def quick(model, spec=REACH, method=ANYTIME, **more):
+    """Learn a little."""
+    asked = {"length": 3, "points": POINTS, "stop": StopWhen(400), "schedule": Geometric(1.5)}
+    return learn(model, spec, method, **{**asked, **more})
+
+
+def paying(seed: int) -> FactoredMDP:
+    """Return the small grid with a reward in [0, 1] for every row."""
+    model = distinct_factored(seed)
+    row = np.random.default_rng(seed).uniform(size=model.rows)
+    row[-2:] = 0.0
+    return replace(model, rewards={"gain": Rewards(np.zeros(model.states), row)})
+
+
+EARN = Spec(Cumulative(2, "gain"), MAX, MIN)
+PAY = Spec(Cumulative(2, "gain"), MIN, MAX)
+
+
+def check_sound(run, model, spec):
+    """No guarantee on the wrong side of the optimum or of its own policy."""
+    best, sign = solve(model, spec).value[0], spec.agent.sign
+    for point in run.history:
+        assert sign * point.guarantee <= sign * best + 1e-9
+        assert sign * point.guarantee <= sign * point.performance + 1e-9
+        assert sign * point.optimistic >= sign * best - 1e-9
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_unknown_support_is_sound(seed):
+    """With outcomes that have to be discovered, no guarantee exceeds the truth (beta 1e-4)."""
+    model = distinct_factored(seed % 10)
+    support = (DomainSupport(), FloorSupport(1e-3))[seed % 2]
+    exploration = (Optimistic(), GapDirected(), UniformRandom())[seed % 3]
+    run = quick(model, seed=seed, support=support, exploration=exploration)
+    check_sound(run, model, REACH)
+    assert run.ledger.spent() <= run.beta
+    extended = with_unseen(identify(model)).model.marginals
+    for j, uset in enumerate(run.model.marginals):
+        assert contains(uset, extended.nominal[slice(*extended.outcome_ptr[j : j + 2])])
+
+
+def test_unknown_support_costs_something_and_vanishes():
+    """Unseen mass goes with the samples; a floor removes it at once when it is excluded."""
+    model = distinct_factored(3)
+    more = {"exploration": UniformRandom(), "stop": StopWhen(3200), "seed": 5}
+    domain = quick(model, support=DomainSupport(), **more)
+    floor = quick(model, support=FloorSupport(0.01), **more)
+    assert np.all(floor.column("fresh") >= domain.column("fresh") - 1e-9)
+    assert np.all(np.diff(domain.column("fresh")) >= -1e-9)
+    best = solve(model, REACH).value[0]
+    assert 0.6 * best < domain.guarantee < floor.guarantee < best
+
+
+def test_supports_print_what_they_assume():
+    """The declared support is an assumption; without it, its sentence is gone."""
+    declared = "declared outcomes of a marginal are all"
+    assert declared in quick(bernoulli(0.5)).statement()
+    unknown = quick(bernoulli(0.5), support=DomainSupport()).statement()
+    assert declared not in unknown
+    assert "declares as certain are certain" in unknown
+    assert "p_min = 0.05" in quick(bernoulli(0.5), support=FloorSupport(0.05)).statement()
+
+
+def test_a_cost_is_finite_only_when_the_support_is_complete():
+    """An unseen outcome may never lead to the target; a floor excludes it after enough samples."""
+    more = {"length": 5, "stop": StopWhen(1600)}
+    assert quick(loop_to_goal(0.5), COST, support=DomainSupport(), **more).guarantee == math.inf
+    run = quick(loop_to_goal(0.5), COST, support=FloorSupport(0.05), **more)
+    assert run.history[0].guarantee == math.inf
+    assert 2.0 <= run.guarantee < 3.0
+
+
+def test_the_policy_is_one_of_the_model():
+    """The state of unseen outcomes is no state of the user's model."""
+    model = distinct_factored(1)
+    run = quick(model, support=DomainSupport())
+    assert run.policy.rows.shape[1] == model.states
+    assert run.model.states == model.states + 1
+
+
+@pytest.mark.parametrize("agent", [MAX, MIN])
+@pytest.mark.parametrize(
+    "objective",
+    [
+        Reach("goal"), Until("init", "goal", 1), Globally("init", 1), Next("goal"),
+        Globally("init"), ReachReward("end", "gain"), Cumulative(3, "gain"), Total("gain"),
+        Discounted(0.9, "gain"), Instantaneous(1, "gain"),
+    ],
+    ids=lambda o: type(o).__name__,
+)  # fmt: skip
+def test_views_enclose_whatever_unseen_outcomes_do(objective, agent):
+    """Mass moved to the extra outcome can only make the worst view worse, the best one better."""
+    model = paying(2)
+    end = np.arange(model.states) >= 9
+    model = replace(model, labels={**model.labels, "end": end})
+    spec, extended = Spec(objective, agent, agent.opposite), with_unseen(identify(model)).model
+    pointers, share = extended.marginals.outcome_ptr, 0.2
+    moved = np.array(extended.marginals.nominal) * (1.0 - share)
+    moved[pointers[1:] - 1] = share
+    truth, sign = solve(model, spec).value[0], agent.sign
+    values = []
+    for worst in (True, False):
+        seen, asked = view(identify(model).model, extended, spec, worst)
+        same = solve(seen, asked).value[0]
+        assert same == pytest.approx(truth, abs=1e-9)
+        values.append(solve(seen.with_marginals(Marginals.from_points(pointers, moved)), asked))
+    assert sign * values[0].value[0] <= sign * truth + 1e-9 <= sign * values[1].value[0] + 2e-9
+
+
+def test_sets_that_cannot_wait_for_outcomes_are_refused():
+    """Sequences of discovered outcomes start at random times and need intervals."""
+    with pytest.raises(ModelError, match="anytime valid"):
+        quick(bernoulli(0.5), method=find_method("paper-flat"), support=DomainSupport())
+    with pytest.raises(ModelError, match="intervals per outcome"):
+        quick(bernoulli(0.5), confidence=KLDirichlet(), support=DomainSupport())
+    with pytest.raises(UnsupportedError, match="FloorSupport"):
+        quick(bernoulli(0.5), p_min=0.1, support=DomainSupport())
+
+
+@pytest.mark.parametrize("spec", [EARN, PAY], ids=["earn", "pay"])
+@pytest.mark.parametrize("family", [DeterministicReward, MixtureReward])
+def test_unknown_rewards_are_sound(family, spec):
+    """Over seeds and explorations, no guarantee exceeds what is true (beta 1e-4)."""
+    for seed in range(12):
+        model = paying(seed)
+        exploration = (Optimistic(), UniformRandom())[seed % 2]
+        run = quick(model, spec, seed=seed, rewards=family(UNIT), exploration=exploration)
+        check_sound(run, model, spec)
+        assert run.ledger.spent() <= run.beta
+        assert "every reward lies in [0, 1]" in run.statement()
+        assert "rewards of the model are as declared" not in run.statement()
+
+
+def test_rewards_that_were_seen_are_known():
+    """Deterministic rewards: once all rows were visited, nothing is lost by not knowing them."""
+    model, more = paying(4), {"exploration": UniformRandom(), "stop": StopWhen(3200)}
+    known = quick(model, EARN, **more)
+    learned = quick(model, EARN, rewards=DeterministicReward(UNIT), **more)
+    assert np.array_equal(known.counts, learned.counts)
+    assert learned.history[0].fresh <= known.history[0].fresh
+    assert learned.guarantee == pytest.approx(known.guarantee, abs=1e-12)
+    noisy = quick(model, EARN, rewards=MixtureReward(UNIT), **more)
+    assert noisy.guarantee < known.guarantee
+    assert noisy.ledger.shares.reward == pytest.approx(noisy.beta / 2)
+
+
+def test_unknown_rewards_and_support_together():
+    """Both options at once are sound too."""
+    model = paying(6)
+    run = quick(model, EARN, rewards=MixtureReward(UNIT), support=DomainSupport())
+    check_sound(run, model, EARN)
+
+
+def test_wrong_requests_for_rewards_are_refused():
+    """Objectives without rewards, ranges that do not hold, rollouts."""
+    with pytest.raises(UnsupportedError, match="objective must be"):
+        quick(paying(1), REACH, rewards=MixtureReward(UNIT))
+    with pytest.raises(ModelError, match="widen the range"):
+        quick(paying(1), EARN, rewards=MixtureReward(RewardRange(0.0, 0.01)))
+    with pytest.raises(UnsupportedError, match="rewards must be known"):
+        quick(paying(1), EARN, ROLLOUT, rewards=DeterministicReward(UNIT))
+
+
+def test_resumed_runs_with_unknowns_equal_uninterrupted_ones(tmp_path):
+    """Times of discovery and drawn rewards are part of the saved state."""
+    model, file = paying(7), tmp_path / "run.rfmdp"
+    more = {"rewards": MixtureReward(UNIT), "support": DomainSupport(), "seed": 11}
+    whole = quick(model, EARN, stop=StopWhen(1600), **more)
+    for stop in (100, 400, 1600):
+        part = quick(model, EARN, stop=StopWhen(stop), file=file, resume=True, **more)
+    assert np.array_equal(part.counts, whole.counts)
+    assert [p.guarantee for p in part.history] == [p.guarantee for p in whole.history]
+    with pytest.raises(ModelError, match="rewards"):
+        quick(model, EARN, file=file, resume=True, support=DomainSupport(), seed=11)

@@ -1,0 +1,109 @@
+"""Sizes, optima and properties of all versions of the domains."""
+
+import numpy as np
+import pytest
+
+from rfmdp.answers.property import parse_property
+from rfmdp.errors import ModelError, PrismError
+from rfmdp.paper.domains import (
+    DOMAINS,
+    domain,
+    domain_constants,
+    domain_property,
+    domain_spec,
+    published_model,
+)
+from rfmdp.solving import solve
+
+SMALL = {
+    "aircraft": {"maxX": 8, "maxY": 9},
+    "drone": {"n": 4, "maxY": 4, "targetX": 3, "targetZ": 3},
+    "frozen_lake": {"size": 6},
+    "stock_trading": {"T": 3},
+    "sysadmin": {"N": 3, "T": 3},
+}
+VERSIONS = [(name, version) for name, found in DOMAINS.items() for version in found.versions]
+
+
+@pytest.mark.parametrize(("name", "version"), VERSIONS)
+def test_sizes_are_the_published_ones(name, version):
+    """States and transitions, unmerged branches counted, are those of the tables."""
+    known, model = DOMAINS[name].versions[version], domain(name, instance=version)
+    assert (model.states, model.transitions) == (known.states, known.transitions)
+
+
+@pytest.mark.parametrize("name", [n for n, found in DOMAINS.items() if found.learning])
+def test_learning_instances_have_the_known_optimum(name):
+    """The optimum on the truth is the one given for the learning experiments."""
+    known = DOMAINS[name].versions["learning"]
+    model = domain(name, instance="learning")
+    bounds = solve(model, domain_spec(name)).require_certified().at_initial()
+    # the reference values have six digits and come from stopped iterations
+    assert bounds.lower == pytest.approx(known.optimum, rel=1e-5)
+    assert bounds.upper == pytest.approx(known.optimum, rel=1e-5)
+
+
+def test_small_drone_with_all_moves_held_back():
+    """With the border closed the learning instance of Drone loses half its value."""
+    model = domain("drone", instance="learning", maxY=5)
+    assert model.states == 15625
+    assert solve(model, domain_spec("drone")).at_initial().lower == pytest.approx(0.06897, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["aircraft", "drone"])
+def test_nominal_values(name):
+    """Without uncertainty the published models have the known values."""
+    model = domain(name, as_published=True)
+    bounds = solve(model, domain_spec(name)).require_certified().at_initial()
+    assert bounds.lower == pytest.approx(DOMAINS[name].published.optimum, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", [n for n, found in DOMAINS.items() if not found.all_states])
+def test_property_text_and_specification_agree(name):
+    """The property in PRISM's notation is the specification that the table holds."""
+    model = domain(name, **SMALL.get(name, {})).with_radius(0.02)
+    by_text = solve(model, parse_property(domain_property(name))).at_initial()
+    by_table = solve(model, domain_spec(name)).at_initial()
+    assert (by_text.lower, by_text.upper) == (by_table.lower, by_table.upper)
+
+
+def test_as_published_and_radius_as_words():
+    """The command line hands in texts."""
+    model = domain("chain", as_published="true", radius="0.02")
+    twin = published_model("chain", 0.02)
+    assert np.array_equal(model.marginals.upper, twin.marginals.upper)
+    plain = domain("chain", instance="published").with_radius(0.02)
+    assert not np.array_equal(model.marginals.upper, plain.marginals.upper)
+
+
+def test_textbook_versions_restrict_what_the_published_ones_allow():
+    """The clean Drone crashes more, the clean Chain waits for both chains."""
+    for name, constants in (("drone", {"n": 5, "maxY": 5}), ("chain", {})):
+        spec, at_radius = domain_spec(name), 0.02
+        clean = solve(domain(name, **constants).with_radius(at_radius), spec).at_initial()
+        raw = domain(name, as_published=True, **constants).with_radius(at_radius)
+        odd = solve(raw, spec).at_initial()
+        assert clean.upper <= odd.lower if name == "drone" else clean.lower >= odd.upper
+
+
+def test_smaller_rings():
+    """Machines and processes beyond N do nothing."""
+    assert domain("sysadmin", N=4, T=3).states == 1 + 3 * 16
+    assert domain("herman", N=5).states == 32
+    assert domain("stock_trading", sectors=1, T=3).states == 1 + 3 * 8
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "words"),
+    [
+        (lambda: domain("nowhere"), ModelError, "there are: aircraft"),
+        (lambda: domain("chain", instance="learning"), ModelError, "textbook, published"),
+        (lambda: domain("chain", radius="much"), ModelError, "radius must be a number"),
+        (lambda: domain("chain", Q=3), PrismError, "'Q'"),
+        (lambda: domain_constants("lake"), ModelError, "frozen_lake"),
+    ],
+)
+def test_mistakes_are_named(wrong, error, words):
+    """An unknown name is answered with the known ones."""
+    with pytest.raises(error, match=words):
+        wrong()

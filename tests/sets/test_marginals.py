@@ -1,0 +1,108 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rfmdp.sets import (
+    Interval,
+    Kind,
+    L1Ball,
+    LinfBall,
+    LpBall,
+    Marginals,
+    Polytope,
+    Singleton,
+    bounds,
+    nominal,
+    vertices,
+)
+
+from .strategies import finite_sets
+
+SETS = [
+    Singleton([0.25, 0.75]),
+    Interval([0.1, 0.2, 0.3], [0.5, 0.5, 0.6]),
+    L1Ball([0.5, 0.5], 0.2),
+    LinfBall([0.5, 0.5], 0.2),
+    LpBall([0.5, 0.25, 0.25], 0.1, 2.0),
+    Polytope([[1.0, 0.0], [0.5, 0.5]]),
+]
+
+
+def test_round_trip_keeps_families_and_data():
+    """from_sets and [j] give every set back; iteration and length agree."""
+    packed = Marginals.from_sets(SETS)
+    assert len(packed) == len(SETS)
+    assert packed.sizes.tolist() == [2, 3, 2, 2, 3, 2]
+    for uset, back in zip(SETS, packed, strict=True):
+        assert type(back) is type(uset)
+        assert np.array_equal(nominal(back), nominal(uset))
+        assert np.stack(bounds(back)) == pytest.approx(np.stack(bounds(uset)), abs=1e-15)
+    assert (packed[4].radius, packed[4].exponent) == (0.1, 2.0)
+    assert np.array_equal(packed[5].vertices, SETS[5].vertices)
+
+
+def test_kinds():
+    """The kind says how the minimiser works."""
+    expected = [Kind.SINGLETON, Kind.BOX, Kind.L1, Kind.BOX, Kind.LP, Kind.POLYTOPE]
+    assert Marginals.from_sets(SETS).kind.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "uset",
+    [
+        Interval([1.0], [1.0]),
+        Interval([0.0], [1.0]),
+        Interval([0.3, 0.7], [0.3, 0.7]),
+        Interval([0.3, 0.7], [0.9, 0.9]),
+        L1Ball([1.0], 0.5),
+        L1Ball([0.5, 0.5], 0.0),
+        LpBall([0.5, 0.5], 0.0, 2.0),
+        LinfBall([0.5, 0.5], 0.0),
+        Polytope([[0.5, 0.5]]),
+    ],
+    ids=repr,
+)
+def test_single_members_are_singletons(uset):
+    """A set with one member is of the kind SINGLETON, with equal bounds and nominal."""
+    packed = Marginals.from_sets([uset])
+    assert packed.kind.tolist() == [Kind.SINGLETON]
+    assert np.array_equal(packed.lower, packed.nominal)
+    assert np.array_equal(packed.upper, packed.nominal)
+    assert isinstance(packed[0], (Singleton, LpBall))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(finite_sets(), max_size=5))
+def test_round_trip_keeps_the_set(sets):
+    """Whatever the family, the set that comes back has the same vertices."""
+    for uset, back in zip(sets, Marginals.from_sets(sets), strict=True):
+        assert vertices(back) == pytest.approx(vertices(uset), abs=1e-15)
+
+
+def test_empty_sequence():
+    """No marginals are fine."""
+    for packed in (Marginals.from_sets([]), Marginals.from_points([0], [])):
+        assert len(packed) == 0
+        assert list(packed) == []
+
+
+def test_index_out_of_range():
+    """An identifier beyond the last marginal is an IndexError, also a negative one."""
+    packed = Marginals.from_sets(SETS)
+    for j in (-1, len(SETS)):
+        with pytest.raises(IndexError):
+            packed[j]
+
+
+def test_bulk_boxes_equal_single_ones():
+    """from_boxes packs what from_sets packs."""
+    one = Marginals.from_sets([Interval([0.1, 0.2, 0.3], [0.5, 0.5, 0.9]), Singleton([0.1, 0.9])])
+    two = Marginals.from_boxes(
+        [0, 3, 5],
+        [0.1, 0.2, 0.3, 0.1, 0.9],
+        [0.5, 0.5, 0.9, 0.1, 0.9],
+        [*one.nominal[:3], 0.1, 0.9],
+    )
+    for name in ("outcome_ptr", "kind", "nominal", "lower", "upper", "corner_ptr"):
+        assert np.array_equal(getattr(one, name), getattr(two, name)), name

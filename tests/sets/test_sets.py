@@ -1,0 +1,153 @@
+import math
+
+import numpy as np
+import pytest
+
+from rfmdp.errors import ModelError, UnsupportedError
+from rfmdp.sets import (
+    Interval,
+    L1Ball,
+    LinfBall,
+    LpBall,
+    Marginals,
+    Polytope,
+    Singleton,
+    bounds,
+    contains,
+    minimise,
+    nominal,
+)
+from rfmdp.sets.radius import balls_around, boxes_around
+
+NAN = math.nan
+
+BAD_SETS = [
+    (lambda: Singleton([]), r"Singleton: probabilities must be a non-empty vector"),
+    (lambda: Singleton([[0.5], [0.5]]), r"must be a non-empty vector, got shape \(2, 1\)"),
+    (lambda: Singleton(["a", "b"]), r"Probabilities must be numbers"),
+    (lambda: Singleton([0.5, NAN]), r"probabilities must lie in \[0, 1\]"),
+    (lambda: Singleton([0.5, 0.6]), r"must sum to 1, they sum to 1.1"),
+    (lambda: Singleton([-0.5, 1.5]), r"probabilities must lie in \[0, 1\]"),
+    (lambda: Interval([-0.1, 0.5], [0.5, 0.6]), r"lower bounds must lie in \[0, 1\], outcome 0"),
+    (lambda: Interval([0.1, 0.5], [0.5, 1.6]), r"upper bounds must lie in \[0, 1\], outcome 1"),
+    (lambda: Interval([NAN, 0.5], [0.5, 0.6]), r"lower bounds must lie in \[0, 1\].*nan"),
+    (lambda: Interval([0.1, 0.5], [NAN, 0.6]), r"upper bounds must lie in \[0, 1\].*nan"),
+    (lambda: Interval([0.6, 0.1], [0.5, 0.9]), r"lower must be <= upper, outcome 0"),
+    (lambda: Interval([0.6, 0.6], [0.7, 0.9]), r"lower bounds sum to 1.2, must be <= 1"),
+    (lambda: Interval([0.1, 0.1], [0.4, 0.4]), r"upper bounds sum to 0.8, must be >= 1"),
+    (lambda: Interval([0.1], [0.5, 0.5]), r"the same size, got 1 and 2"),
+    (lambda: Interval([0, 0], [1, 1], [1.0]), r"nominal must have 2 outcomes .* got 1"),
+    (lambda: Interval([0, 0], [0.6, 1], [0.7, 0.3]), r"outcome 0 has 0.7, not in \[0.0, 0.6\]"),
+    (lambda: L1Ball([0.5, 0.5], -1.0), r"radius must be finite and >= 0, got -1.0"),
+    (lambda: L1Ball([0.5, 0.5], NAN), r"radius must be finite and >= 0, got nan"),
+    (lambda: LinfBall([0.5, 0.5], math.inf), r"radius must be finite and >= 0, got inf"),
+    (lambda: LinfBall([0.5, 0.5], "wide"), r"radius must be a number, got 'wide'"),
+    (lambda: LpBall([0.5, 0.5], 0.1, 0.5), r"exponent must be in \[1, inf\], got 0.5"),
+    (lambda: LpBall([0.5, 0.5], 0.1, NAN), r"exponent must be in \[1, inf\], got nan"),
+    (lambda: Polytope(np.empty((0, 2))), r"vertices must be a non-empty \(V, X\) array"),
+    (lambda: Polytope([[0.5, 0.5], [1.0]]), r"Probabilities must be numbers"),
+    (lambda: Polytope([[1.0, 0.0], [0.9, 0.9]]), r"Polytope, vertex 1: .* sum to 1.8"),
+    (
+        lambda: Polytope.from_halfspaces([[1, 0], [0, 1]], [0.2, 0.3]),
+        r"it is empty, no distribution satisfies all half-spaces; .* by 0.25",
+    ),
+    (lambda: Polytope.from_halfspaces([[1, 0]], [0.2, 0.3]), r"got shapes \(1, 2\) and \(2,\)"),
+    (lambda: Polytope.from_halfspaces([[1, NAN]], [0.2]), r"must be finite, row 0 is not"),
+    (lambda: Polytope.from_halfspaces([[1, 0]], [math.inf]), r"must be finite, row 0 is not"),
+    (lambda: contains(Singleton([1.0]), [0.5, 0.5]), r"a member has 1 outcomes, got shape \(2,\)"),
+    (lambda: minimise(Singleton([1.0]), [1.0, 2.0]), r"Singleton: needs 1 finite values"),
+    (lambda: minimise(Interval([0], [1]), [NAN]), r"Interval: needs 1 finite values, got \[nan\]"),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), BAD_SETS, ids=[m for _, m in BAD_SETS])
+def test_bad_sets_say_what_is_wrong(make, message):
+    """Every fault is a ModelError that says what must hold and what was found."""
+    with pytest.raises(ModelError, match=message):
+        make()
+
+
+PTR = [0, 2, 4]
+GOOD = [0.5, 0.5]
+BAD_BOXES = [
+    ([*GOOD, -0.1, 0.5], [*GOOD, 0.5, 0.6], r"Marginal 1: lower bounds must lie in \[0, 1\]"),
+    ([*GOOD, 0.1, 0.5], [*GOOD, 0.5, 1.6], r"Marginal 1: upper bounds must lie in \[0, 1\]"),
+    ([*GOOD, NAN, 0.5], [*GOOD, 0.5, 0.6], r"Marginal 1: lower bounds .* outcome 0 has nan"),
+    ([*GOOD, 0.5, 0.5], [*GOOD, 0.5, NAN], r"Marginal 1: upper bounds .* outcome 1 has nan"),
+    ([*GOOD, 0.6, 0.1], [*GOOD, 0.5, 0.9], r"Marginal 1: lower must be <= upper, outcome 0"),
+    ([*GOOD, 0.6, 0.6], [*GOOD, 0.7, 0.9], r"Marginal 1: lower bounds sum to 1.2"),
+    ([*GOOD, 0.1, 0.1], [*GOOD, 0.4, 0.4], r"Marginal 1: upper bounds sum to 0.8"),
+    ([*GOOD, 0.6, 0.1], [*GOOD, 0.9, 0.4], r"Marginal 1: nominal must lie within the bounds"),
+    (GOOD, [*GOOD, *GOOD], r"lower must have 4 entries, one per outcome, got shape \(2,\)"),
+]
+
+
+@pytest.mark.parametrize(("lower", "upper", "message"), BAD_BOXES, ids=[m for *_, m in BAD_BOXES])
+def test_bad_boxes_in_bulk_name_the_marginal(lower, upper, message):
+    """Bulk checks find the first bad marginal and name it, by its name if there is one."""
+    with pytest.raises(ModelError, match=message):
+        Marginals.from_boxes(PTR, lower, upper, [*GOOD, *GOOD])
+    if len(lower) == 4:
+        with pytest.raises(ModelError, match=message.replace("Marginal 1", "Marginal 'y, wet'")):
+            Marginals.from_boxes(PTR, lower, upper, [*GOOD, *GOOD], names=["x, dry", "y, wet"])
+
+
+@pytest.mark.parametrize(
+    ("pointers", "points", "message"),
+    [
+        ([0, 2, 2], GOOD, r"Marginal 1: must have at least one outcome"),
+        ([1, 2], GOOD, r"outcome_ptr must be a vector that starts with 0"),
+        ([0, 2], [0.5, 0.4], r"Marginal 0: upper bounds sum to 0.9"),
+        ([0, 2], [0.5, 0.6], r"Marginal 0: lower bounds sum to 1.1"),
+        ([0, 3], GOOD, r"lower must have 3 entries"),
+    ],
+)
+def test_bad_points_in_bulk(pointers, points, message):
+    """Known distributions are checked as boxes are."""
+    with pytest.raises(ModelError, match=message):
+        Marginals.from_points(pointers, points)
+
+
+def test_foreign_sets_are_named():
+    """Something that is no set is named by its position; capabilities name its type."""
+    with pytest.raises(ModelError, match=r"Marginal 1: must be an uncertainty set, got \[0.5"):
+        Marginals.from_sets([Singleton([1.0]), [0.5, 0.5]])
+    for call in (bounds, nominal, lambda s: contains(s, GOOD), lambda s: minimise(s, GOOD)):
+        with pytest.raises(UnsupportedError, match=r"list has no .*; register one"):
+            call([0.5, 0.5])
+
+
+def test_sets_do_not_follow_the_callers_array():
+    """A set copies what it is given, and is read-only."""
+    p = np.array([0.5, 0.5])
+    uset = Singleton(p)
+    p[0] = 0.9
+    assert uset.nominal.tolist() == [0.5, 0.5]
+    with pytest.raises(ValueError, match="read-only"):
+        uset.nominal[0] = 0.9
+
+
+@pytest.mark.parametrize("radius", [-0.1, NAN, [0.1, -0.1]])
+def test_bad_radii(radius):
+    """Radii in bulk must be numbers >= 0."""
+    points = Marginals.from_points(PTR, [*GOOD, *GOOD])
+    for around in (boxes_around, lambda m, r: balls_around(m, r, 1.0)):
+        with pytest.raises(ModelError, match=r"A radius must be >= 0"):
+            around(points, np.asarray(radius))
+
+
+def test_bad_floor():
+    """A floor of one half or more leaves no room."""
+    with pytest.raises(ModelError, match=r"floor must lie in \[0, 0.5\)"):
+        boxes_around(Marginals.from_points(PTR, [*GOOD, *GOOD]), 0.1, floor=0.5)
+
+
+def test_radius_keeps_the_support_and_the_floor():
+    """Certain outcomes stay certain; the floor bounds uncertain ones only."""
+    points = Marginals.from_points([0, 3, 4], [0.05, 0.95, 0.0, 1.0])
+    box = boxes_around(points, 0.1, floor=0.01)
+    assert box.lower == pytest.approx([0.01, 0.85, 0.0, 1.0])
+    assert box.upper == pytest.approx([0.15, 0.99, 0.0, 1.0])
+    ball = balls_around(points, [0.1, 0.1], 1.0)
+    assert ball.lower == pytest.approx([0.0, 0.9, 0.0, 1.0])
+    assert ball.upper == pytest.approx([0.1, 1.0, 0.05, 1.0])

@@ -1,0 +1,258 @@
+import math
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from rfmdp.errors import UnsupportedError
+from rfmdp.sets import (
+    Interval,
+    L1Ball,
+    LinfBall,
+    LpBall,
+    Marginals,
+    Polytope,
+    Singleton,
+    bounds,
+    box_vertices_bulk,
+    contains,
+    count_vertices,
+    minimise,
+    vertices,
+    vertices_bulk,
+)
+from rfmdp.sets.hull import extreme_points
+
+from .strategies import (
+    GRAIN,
+    as_grains,
+    balls,
+    boxes,
+    exact_box_vertices,
+    exact_polytope_vertices,
+    finite_sets,
+    grain_boxes,
+    grains,
+)
+
+quick = settings(max_examples=60, deadline=None)
+LP_TOLERANCE = 1e-6  # feasibility of HiGHS is 1e-7 per row
+
+
+def in_hull(points, p):
+    """Say by an LP whether p is a convex combination of points."""
+    result = linprog(
+        np.zeros(len(points)),
+        A_eq=np.vstack([points.T, np.ones(len(points))]),
+        b_eq=np.append(p, 1.0),
+    )
+    return result.status == 0
+
+
+@quick
+@given(finite_sets())
+def test_vertices_are_members(uset):
+    """Every vertex is a distribution in the set."""
+    for p in vertices(uset):
+        assert abs(p.sum() - 1.0) <= 1e-14
+        assert contains(uset, p, 1e-14)
+
+
+@quick
+@given(finite_sets())
+def test_vertices_are_extreme(uset):
+    """No vertex is a convex combination of the others."""
+    points = vertices(uset)
+    if not 1 < len(points) <= 12:
+        return
+    for v, p in enumerate(points):
+        others = np.delete(points, v, axis=0)
+        if np.abs(others - p).max(axis=1).min() > 1e-3:  # farther than the LP's own tolerance
+            assert not in_hull(others, p)
+        else:
+            assert len(extreme_points(points)) == len(points)
+
+
+@quick
+@given(finite_sets())
+def test_count_equals_what_is_built(uset):
+    """The number without building is the number built."""
+    assert count_vertices(uset) == len(vertices(uset))
+
+
+@quick
+@given(boxes(), st.integers(0, 2**32))
+def test_box_vertices_are_complete(uset, seed):
+    """The least expectation over the vertices is that of the LP."""
+    values = np.random.default_rng(seed).normal(size=uset.size)
+    ends = np.stack([uset.lower, uset.upper], axis=1)
+    lp = linprog(values, A_eq=np.ones((1, uset.size)), b_eq=[1.0], bounds=ends)
+    assert (vertices(uset) @ values).min() == pytest.approx(lp.fun, abs=LP_TOLERANCE)
+    assert (vertices(uset) @ values).min() == pytest.approx(minimise(uset, values)[0], abs=1e-13)
+
+
+@quick
+@given(balls(), st.integers(0, 2**32))
+def test_l1_vertices_are_complete(uset, seed):
+    """The least expectation over the vertices of an L1 ball is that of the LP with up and down."""
+    values, size = np.random.default_rng(seed).normal(size=uset.size), uset.size
+    lp = linprog(
+        np.concatenate([values, -values]),
+        A_ub=np.vstack([np.hstack([-np.eye(size), np.eye(size)]), np.ones(2 * size)]),
+        b_ub=np.append(uset.nominal, uset.radius),
+        A_eq=np.concatenate([np.ones(size), -np.ones(size)])[None, :],
+        b_eq=[0.0],
+    )
+    expected = lp.fun + values @ uset.nominal
+    assert (vertices(uset) @ values).min() == pytest.approx(expected, abs=LP_TOLERANCE)
+    assert (vertices(uset) @ values).min() == pytest.approx(minimise(uset, values)[0], abs=1e-13)
+
+
+@given(grain_boxes())
+def test_box_vertices_equal_the_exact_ones(box):
+    """Ties and degenerate bounds: the same set as by exact arithmetic, each vertex once."""
+    uset = Interval(box[0] / GRAIN, box[1] / GRAIN)
+    assert as_grains(vertices(uset)) == exact_box_vertices(*box)
+
+
+@settings(max_examples=25, deadline=None)
+@given(grains(least=2, most=4), st.integers(0, 45))
+def test_l1_vertices_equal_the_exact_ones(p, radius):
+    """An L1 ball as the 2^X half-spaces of its norm, in fractions, has the same vertices."""
+    signs = np.array(np.meshgrid(*[[-1, 1]] * len(p))).reshape(len(p), -1).T
+    limits = [2 * (radius + int(s @ p)) for s in signs]  # grid of 1 / (2 GRAIN): radius / 2 fits
+    exact = exact_polytope_vertices([[2 * GRAIN * int(x) for x in s] for s in signs], limits)
+    expected = {tuple(int(2 * GRAIN * x) for x in v) for v in exact}
+    assert as_grains(vertices(L1Ball(p / GRAIN, radius / GRAIN)), 2 * GRAIN) == expected
+
+
+@pytest.mark.parametrize("k", [2, 4, 6, 8, 10, 12])
+def test_uniform_ball_has_central_binomial_vertices(k):
+    """The paper's appendix on vertex cardinality: radius 1/k around uniform, k even."""
+    uset = LinfBall(np.full(k, 1.0 / k), 1.0 / k)
+    assert len(vertices(uset)) == count_vertices(uset) == math.comb(k, k // 2)
+
+
+@pytest.mark.parametrize("k", [2, 4, 6, 8, 10])
+def test_uniform_l1_ball_of_radius_one(k):
+    """One receiver, k/2 of the others emptied: at least the paper's central binomial."""
+    uset = L1Ball(np.full(k, 1.0 / k), 1.0)
+    count = k * math.comb(k - 1, k // 2)
+    assert len(vertices(uset)) == count_vertices(uset) == count >= math.comb(k, k // 2)
+
+
+@pytest.mark.parametrize(
+    ("uset", "expected"),
+    [
+        (Singleton([0.3, 0.7]), [[0.3, 0.7]]),
+        (Interval([1.0], [1.0]), [[1.0]]),
+        (Interval([0.0], [1.0]), [[1.0]]),
+        (Interval([0.1, 0.2, 0.7], [0.1, 0.2, 0.7]), [[0.1, 0.2, 0.7]]),
+        (Interval([0.1, 0.2, 0.7], [0.9, 0.9, 0.9]), [[0.1, 0.2, 0.7]]),
+        (Interval([0.0, 0.0], [0.3, 0.7]), [[0.3, 0.7]]),
+        (Interval([0, 0, 0], [1, 1, 1]), [[0, 0, 1], [0, 1, 0], [1, 0, 0]]),
+        (Interval([0, 0, 0], [0.5, 0.5, 0]), [[0.5, 0.5, 0]]),
+        (L1Ball([1.0], 1.0), [[1.0]]),
+        (L1Ball([0.25, 0.75], 0.0), [[0.25, 0.75]]),
+        (L1Ball([1.0, 0.0], 0.5), [[1.0, 0.0], [0.75, 0.25]]),
+        (L1Ball([0.5, 0.5, 0.0], 2.0), [[1, 0, 0], [0, 1, 0], [0, 0, 1]]),
+        (L1Ball([0.5, 0.5, 0.0], 1.0), [[1, 0, 0], [0, 1, 0], [0, 0.5, 0.5], [0.5, 0, 0.5]]),
+        (Polytope([[0.5, 0.5], [0, 1], [1, 0], [0, 1]]), [[0, 1], [1, 0]]),
+    ],
+    ids=repr,
+)
+def test_known_vertices(uset, expected):
+    """Small sets whose vertices are known by hand."""
+    points = vertices(uset)
+    assert len(points) == len(expected) == count_vertices(uset)
+    assert np.array_equal(points, np.array(expected, dtype=float))
+
+
+def test_whole_simplex_of_many_outcomes():
+    """No scan of 2^100 candidates: the simplex has one vertex per outcome."""
+    uset = Interval(np.zeros(100), np.ones(100))
+    assert np.array_equal(vertices(uset)[::-1], np.eye(100))
+    assert count_vertices(uset) == 100
+
+
+def test_count_of_many_equal_outcomes():
+    """Counts beyond 64 bits are exact."""
+    uset = LinfBall(np.full(80, 1 / 80), 1 / 80)
+    assert count_vertices(uset) == math.comb(80, 40)
+
+
+def test_eleven_outcomes_are_quick():
+    """2772 vertices of an 11-outcome box take milliseconds (generous limit for busy machines)."""
+    uset = LinfBall(np.full(11, 1 / 11), 0.1)
+    start = time.perf_counter()
+    points = vertices(uset)
+    assert time.perf_counter() - start < 0.2
+    assert len(points) == 2772
+
+
+@quick
+@given(st.lists(finite_sets(), max_size=6), st.randoms(use_true_random=False))
+def test_bulk_equals_one_by_one(sets, random):
+    """Bulk vertices are those of the single sets, in the order asked for."""
+    marginals = Marginals.from_sets(sets)
+    which = np.array(random.sample(range(len(sets)), len(sets)), dtype=np.int64)
+    pointers, flat = vertices_bulk(marginals, which)
+    assert pointers[0] == 0
+    assert pointers[-1] == len(flat)
+    for k, j in enumerate(which):
+        part = flat[pointers[k] : pointers[k + 1]].reshape(-1, sets[j].size)
+        assert part == pytest.approx(vertices(sets[j]), abs=1e-15)
+
+
+def test_bulk_splits_large_batches():
+    """More boxes than fit one piece come out in order."""
+    rng = np.random.default_rng(1)
+    nominal = rng.dirichlet(np.ones(8), size=2000)
+    lower, upper = np.maximum(nominal - 0.1, 0.0), np.minimum(nominal + 0.1, 1.0)
+    pointer = np.arange(0, 16001, 8)
+    boxes_ = Marginals.from_boxes(pointer, lower.ravel(), upper.ravel(), nominal.ravel())
+    ptr, flat = box_vertices_bulk(boxes_, np.arange(2000))
+    for j in (0, 999, 1999):
+        assert np.array_equal(flat[ptr[j] : ptr[j + 1]].reshape(-1, 8), vertices(boxes_[j]))
+
+
+def test_tightening_keeps_the_vertices():
+    """Bounds that nothing attains change no vertex."""
+    loose = Interval([0.0, 0.1, 0.0], [0.2, 1.0, 0.3])
+    tight = Interval(*bounds(loose))
+    assert vertices(loose) == pytest.approx(vertices(tight), abs=1e-15)
+
+
+@pytest.mark.parametrize("call", [vertices, count_vertices])
+def test_round_balls_have_no_vertices(call):
+    """An Lp ball says why it has no vertices and what to use instead."""
+    with pytest.raises(UnsupportedError, match=r"exponent 2 has no finite vertices; use"):
+        call(LpBall([0.5, 0.5], 0.1, 2.0))
+
+
+def test_bulk_names_what_does_not_fit():
+    """Bulk functions name the marginal that has no vertices, or is no box."""
+    marginals = Marginals.from_sets([Singleton([1.0]), LpBall([0.5, 0.5], 0.1, 2.0)])
+    with pytest.raises(UnsupportedError, match=r"Marginal 1.*no finite vertices"):
+        vertices_bulk(marginals, np.arange(2))
+    with pytest.raises(UnsupportedError, match=r"Marginal 1 is a LpBall, not a box"):
+        box_vertices_bulk(marginals, np.arange(2))
+
+
+def test_too_many_vertices_are_refused():
+    """A set beyond the limit is refused with its count; beyond counting, with that reason."""
+    with pytest.raises(UnsupportedError, match=r"has 137846528820 vertices"):
+        vertices(LinfBall(np.full(40, 1 / 40), 1 / 40))
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.full(60, 50.0))
+    with pytest.raises(UnsupportedError, match=r"too many to count"):
+        count_vertices(Interval(p * rng.uniform(0, 1, 60), np.minimum(p * 2, 1.0), p))
+
+
+def test_foreign_objects_are_refused():
+    """A type without a registration is named."""
+    with pytest.raises(UnsupportedError, match=r"str has no vertices\(\)"):
+        vertices("box")

@@ -1,0 +1,302 @@
+"""The verifier passes genuine results of all objectives and refuses altered ones."""
+
+import itertools
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from outer.random_specs import specs, tiny_model
+from outer.test_laws import COST, REACH, walk
+from rfmdp.cli.main import run
+from rfmdp.errors import FileError, UnsupportedError
+from rfmdp.formats.files import load, save
+from rfmdp.inner import IntervalArithmetic
+from rfmdp.model.restrict import restrict
+from rfmdp.objective import MAX, MIN, Reach, ReachReward, Spec
+from rfmdp.outer.settings import Limits
+from rfmdp.outer.solution import Policy, Status
+from rfmdp.paper.domains import domain, domain_spec
+from rfmdp.reference_values import true_value
+from rfmdp.sets.families import LpBall
+from rfmdp.sets.vertices import supported_vertices
+from rfmdp.solving import solve
+from rfmdp.verification.game import Game
+from rfmdp.verification.solution import verify
+
+SPECS = list(specs())
+NAMES = [name for name, _ in SPECS]
+
+
+@pytest.mark.parametrize("chunk", range(4))
+def test_genuine_results_pass(chunk):
+    """Random models, all objectives and directions."""
+    for seed in range(30 * chunk, 30 * (chunk + 1)):
+        model = tiny_model(seed)
+        for k in range(4):
+            name, spec = SPECS[(7 * seed + 15 * k + 1) % len(SPECS)]
+            verdict = verify(solve(model, spec, states=np.ones(model.states, bool)))
+            assert verdict.valid, (seed, name, str(verdict))
+
+
+# total reward with both maximising is 0 or infinite on all of these models: nothing to move
+ALTERED = [(name, spec) for name, spec in SPECS if name != "total MAXMAX"]
+
+
+@pytest.mark.parametrize(("name", "spec"), ALTERED, ids=[name for name, _ in ALTERED])
+def test_altered_bounds_fail(name, spec):
+    """A bound moved past the value at any one state is noticed, on either side."""
+    tried = 0
+    for seed in range(12):
+        model = tiny_model(seed)
+        found = solve(model, spec, states=np.ones(model.states, bool))
+        for s in range(model.states):
+            if not np.isfinite(found.value[s]):
+                continue
+            step = 1e-5 * max(1.0, abs(found.value[s]))
+            lower, upper = found.lower.copy(), found.upper.copy()
+            lower[s] += step
+            upper[s] -= step
+            raised = replace(found, lower=lower, upper=np.maximum(lower, found.upper))
+            lowered = replace(found, upper=upper, lower=np.minimum(upper, found.lower))
+            assert not verify(raised).valid, (seed, s)
+            assert not verify(lowered).valid, (seed, s)
+            tried += 1
+    assert tried > 5
+
+
+@pytest.mark.parametrize("spec", [REACH, COST], ids=["reach", "cost"])
+def test_another_policy_fails(spec):
+    """A policy that does not attain the guarantee is noticed, as is a row of another state."""
+    found = solve(walk(), spec)
+    assert verify(found).valid
+    rows = found.policy.rows.copy()
+    rows[0, 3] = 2 * walk().row_ptr[3] + 1 - rows[0, 3]
+    worse = verify(replace(found, policy=Policy(rows)))
+    assert "bound by induction" in str(worse)
+    rows[0, 3] = 0
+    assert "own rows" in str(verify(replace(found, policy=Policy(rows))))
+
+
+def test_infinite_claims_are_checked():
+    """An infinite bound where the value is finite, and the other way round."""
+    for seed in range(40):
+        model = tiny_model(seed)
+        found = solve(model, Spec(ReachReward("goal", "some"), MAX, MIN))
+        for s in np.flatnonzero(np.isfinite(found.value)):
+            lower, upper = found.lower.copy(), found.upper.copy()
+            lower[s] = upper[s] = np.inf
+            assert not verify(replace(found, lower=lower, upper=upper)).valid
+        for s in np.flatnonzero(np.isinf(found.value)):
+            lower, upper = found.lower.copy(), found.upper.copy()
+            lower[s] = upper[s] = 50.0
+            assert not verify(replace(found, lower=lower, upper=upper)).valid
+
+
+def test_open_and_one_sided_results_pass():
+    """What is proven of them is checked; a missing side is not."""
+    assert verify(solve(walk(), REACH, inner=IntervalArithmetic())).valid
+    assert verify(solve(walk(), COST, outer=Limits(sweeps=1))).valid
+    claimed = replace(solve(walk(), REACH, inner=IntervalArithmetic()), status=Status.CERTIFIED)
+    assert "both sides" in str(verify(claimed))
+
+
+def test_files_are_verified(tmp_path):
+    """From the file alone; saved and loaded solutions are the same."""
+    for name in ("reach MAXMIN", "globally late MINMAX", "bounded MAXMIN", "to target MINMAX"):
+        found = solve(tiny_model(3), dict(SPECS)[name])
+        path = tmp_path / "solution.rfmdp"
+        save(found, path)
+        assert verify(path).valid
+        again = load(path)
+        assert np.array_equal(again.lower, found.lower)
+        assert np.array_equal(again.policy.rows, found.policy.rows)
+        assert (again.status, again.spec, again.method) == (found.status, found.spec, found.method)
+        assert again.stats == found.stats
+
+
+def test_policies_are_saved(tmp_path):
+    """A policy alone is a file, but nothing to verify."""
+    policy = solve(walk(), REACH).policy
+    save(policy, tmp_path / "policy.rfmdp")
+    assert np.array_equal(load(tmp_path / "policy.rfmdp").rows, policy.rows)
+    with pytest.raises(FileError, match="is a policy"):
+        verify(tmp_path / "policy.rfmdp")
+
+
+def test_sets_given_as_arrays_are_saved(tmp_path):
+    """A target that is no label is stored with the solution."""
+    goal = walk().label("goal")
+    found = solve(walk(), Spec(Reach(goal), MAX, MIN))
+    save(found, tmp_path / "s.rfmdp")
+    assert verify(tmp_path / "s.rfmdp").valid
+    assert np.array_equal(load(tmp_path / "s.rfmdp").spec.objective.target, goal)
+
+
+def test_sets_without_vertices_are_refused():
+    """The message names what is missing."""
+    from rfmdp.model.arrays import FactoredMDP
+
+    ball = LpBall([0.5, 0.5], 0.1, 2.0)
+    rows = [[([0], [1, 2])], [([], [1])], [([], [2])]]
+    model = FactoredMDP.from_rows(rows, [ball], labels={"goal": [False, True, False]})
+    with pytest.raises(UnsupportedError, match="vertices"):
+        verify(solve(model, REACH))
+
+
+def test_progress_is_told():
+    """Long checks say where they are."""
+    seen = []
+    verify(solve(walk(), REACH), progress=seen.append)
+    assert seen == ["lower bound", "upper bound"]
+
+
+WITNESSED = [(n, s) for n, s in SPECS if n.split(" M")[0] in ("late", "globally", "globally late")]
+
+
+@pytest.mark.parametrize(("name", "spec"), WITNESSED, ids=[name for name, _ in WITNESSED])
+def test_altered_witnesses_fail(name, spec):
+    """Where bounds rest on others, these are numbers to check as well, on either side."""
+    tried = 0
+    for seed in range(24):
+        model = tiny_model(seed)
+        found = solve(model, spec, states=np.ones(model.states, bool))
+        lower, upper = found.witness
+        for s in range(model.states):
+            raised, lowered = lower.copy(), upper.copy()
+            raised[s] += 1e-5
+            lowered[s] -= 1e-5
+            if upper[s] < 1.0 - 2e-5:
+                assert not verify(replace(found, witness=(raised, upper))).valid, (seed, s)
+                tried += 1
+            if lower[s] > 2e-5:
+                assert not verify(replace(found, witness=(lower, lowered))).valid, (seed, s)
+                tried += 1
+    assert tried > 5
+
+
+@pytest.mark.parametrize(("name", "spec"), SPECS, ids=NAMES)
+def test_worse_policies_fail(name, spec):
+    """A row exchanged for one that does not attain the guarantee is noticed."""
+    tried = 0
+    for seed in range(12):
+        model = tiny_model(seed)
+        found = solve(model, spec, states=np.ones(model.states, bool))
+        if not found.policy.stationary:
+            continue
+        for s in np.flatnonzero(np.diff(model.row_ptr) > 1):
+            rows = found.policy.rows.copy()
+            rows[0, s] = 2 * model.row_ptr[s] + 1 - rows[0, s]
+            attained = true_value(restrict(model, rows[0]), spec)
+            ours, theirs = np.minimum(found.guarantee, 1e9), np.minimum(attained, 1e9)
+            worse = spec.agent.sign * (ours - theirs) > 1e-4
+            if worse.any():
+                assert not verify(replace(found, policy=Policy(rows))).valid, (seed, s)
+                tried += 1
+    assert tried > 0 or name.split(" M")[0] not in ("reach", "until", "to target", "discounted")
+
+
+def test_altered_files_fail(tmp_path):
+    """One number changed in a saved solution: the command says so and fails, however saved."""
+    path = tmp_path / "solution.rfmdp"
+    found = solve(walk(), REACH)
+    upper = found.upper.copy()
+    upper[3] -= 1e-4
+    save(replace(found, upper=upper, lower=np.minimum(found.lower, upper)), path)
+    assert run(["verify", str(path)]) == 1
+    save(found, path)
+    assert run(["verify", str(path)]) == 0
+    damaged = bytearray(path.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    path.write_bytes(damaged)
+    assert run(["verify", str(path)]) == 1
+
+
+def exact_gains(game, row, bound, discount):
+    """Return (support, gain) of every product of vertices of a row, in fractions."""
+    model = game.model
+    ids = model.row_marginals[model.marginal_ptr[row] : model.marginal_ptr[row + 1]]
+    first, last = model.successor_ptr[row : row + 2]
+    here = Fraction(game.reward[row]) - Fraction(bound[game.row_state[row]])
+    steps = [here + Fraction(discount) * Fraction(x) for x in bound[model.successors[first:last]]]
+    for chosen in itertools.product(*(supported_vertices(model.marginals[j]) for j in ids)):
+        each = itertools.product(*chosen)
+        p = [math.prod(map(Fraction, own), start=Fraction(1)) for own in each]
+        support = tuple(x > 0 for x in p)
+        yield support, sum(x * step for x, step in zip(p, steps, strict=True))
+
+
+@pytest.mark.parametrize("batch", [1, 1 << 20])
+@pytest.mark.parametrize("discount", [1.0, 0.9])
+def test_signs_are_those_of_fractions(batch, discount, monkeypatch):
+    """Of all products with the same support the best or the worst counts, ties included."""
+    monkeypatch.setattr("rfmdp.verification.game.BATCH", batch)
+    seen = {-1: 0, 0: 0, 1: 0}
+    for seed in range(12):
+        model, rng = tiny_model(seed), np.random.default_rng(seed)
+        close = 0.7 + rng.integers(0, 3, model.states) * 2.0**-53 * rng.integers(1, 3)
+        for bound in (rng.random(model.states), rng.integers(0, 2, model.states) * 0.5, close):
+            for nature, side in itertools.product((-1, 1), (-1, 1)):
+                game = Game(model, 1, nature)
+                game.reward = rng.integers(0, 2, model.rows) * 0.5
+                asked = rng.random(model.rows) < 0.8
+                signs = game.signs(bound, side, discount, asked)
+                pick = max if nature == -side else min
+                for block, found in zip(game.blocks, signs, strict=True):
+                    for place in np.flatnonzero(asked[block.rows]):
+                        gains = {}
+                        for support, gain in exact_gains(game, block.rows[place], bound, discount):
+                            gains.setdefault(support, []).append(-side * gain)
+                        wanted = [pick(own) for own in gains.values()]
+                        wanted = sorted((x > 0) - (x < 0) for x in wanted)
+                        assert sorted(found[:, place].tolist()) == wanted, (seed, nature, side)
+                        for sign in wanted:
+                            seen[sign] += 1
+    assert min(seen.values()) > 50
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n.startswith(("discounted", "reach"))])
+def test_infinite_bounds_prove_nothing(name):
+    """Minus infinity below is no step to more than the value, and plus infinity no lower bound."""
+    for seed in range(12):
+        model = tiny_model(seed)
+        found = solve(model, dict(SPECS)[name], states=np.ones(model.states, bool))
+        for s in range(model.states):
+            lower = np.full(model.states, -np.inf)
+            lower[s] = found.upper[s] + 1.0
+            assert not verify(replace(found, lower=lower, upper=found.upper + 2.0)).valid, (seed, s)
+        for same in (np.full(model.states, np.inf), np.full(model.states, -np.inf)):
+            assert not verify(replace(found, lower=same, upper=same)).valid, seed
+
+
+def test_too_many_products_are_refused(monkeypatch):
+    """The message says how many there are and how many may be."""
+    found = solve(walk(), REACH)
+    monkeypatch.setattr("rfmdp.verification.game.PRODUCTS", 1)
+    with pytest.raises(UnsupportedError, match="products of vertices, at most 1 are"):
+        verify(found)
+
+
+def alter_one(found):
+    """Yield the solution with a bound moved past the value at a state that is not settled."""
+    s = int(np.argmax((found.value > 0.1) & (found.value < 0.9)))
+    for lower, upper in ((found.upper[s] + 1e-6, 1.0), (0.0, found.lower[s] - 1e-6)):
+        new = found.lower.copy(), found.upper.copy()
+        new[0][s], new[1][s] = lower, upper
+        yield replace(found, lower=new[0], upper=new[1])
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [{"maxX": 8, "maxY": 5, "height": 2}, pytest.param({}, marks=pytest.mark.slow)],
+    ids=str,
+)
+def test_aircraft(sizes):
+    """Rows with hundreds of thousands of products pass, and an altered bound is noticed."""
+    model = domain("aircraft", **sizes).with_radius(0.025)
+    found = solve(model, domain_spec("aircraft"))
+    assert verify(found).valid
+    for altered in alter_one(found):
+        assert "bound by induction: does not hold" in str(verify(altered))
