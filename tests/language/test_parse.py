@@ -247,9 +247,7 @@ def test_unclosed_depth_is_an_error_with_a_place():
 
 def test_importing_rfmdp_does_not_load_the_parser():
     """The parser generator is loaded only by those who parse."""
-    code = (
-        "import rfmdp, rfmdp.language.check, sys; sys.exit('lark' in sys.modules)"
-    )
+    code = "import rfmdp, rfmdp.language.check, sys; sys.exit('lark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

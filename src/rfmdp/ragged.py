@@ -1,0 +1,66 @@
+"""Ragged arrays: segments of any length, one after the other, and pointers to where they start.
+
+`ptr` has one entry more than there are segments; segment i is `values[ptr[i]:ptr[i + 1]]`.
+
+>>> ptr = starts([2, 0, 3])
+>>> ptr
+array([0, 2, 2, 5])
+>>> owners(ptr)
+array([0, 0, 2, 2, 2])
+>>> entries(ptr, np.array([2, 0]))
+array([2, 3, 4, 0, 1])
+>>> segment_sum(np.array([1.0, 2.0, 3.0, 4.0, 5.0]), ptr)
+array([ 3.,  0., 12.])
+>>> segment_all(np.array([True, False, True, True, True]), ptr)
+array([False,  True,  True])
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rfmdp.types import BoolArray, FloatArray, IntArray
+
+
+def starts(counts: ArrayLike) -> IntArray:
+    """Return pointers (N + 1,) to segments of the given lengths (N,)."""
+    lengths = np.asarray(counts, dtype=np.int64)
+    ptr = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=ptr[1:])
+    return ptr
+
+
+def owners(ptr: IntArray) -> IntArray:
+    """Return the number of the segment of every entry."""
+    return np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
+
+
+def entries(ptr: IntArray, chosen: NDArray[Any]) -> IntArray:
+    """Return the places of all entries of the chosen segments, in the order of `chosen`."""
+    begin = ptr[chosen]
+    lengths = ptr[np.asarray(chosen) + 1] - begin
+    inside = starts(lengths)
+    places: IntArray = np.arange(inside[-1]) + np.repeat(begin - inside[:-1], lengths)
+    return places
+
+
+def segment_sum(values: FloatArray, ptr: IntArray) -> FloatArray:
+    """Return the sum of every segment, added from left to right; 0 where it is empty."""
+    return np.bincount(owners(ptr), values, minlength=len(ptr) - 1)
+
+
+def segment_all(holds: BoolArray, ptr: IntArray) -> BoolArray:
+    """Return whether all entries of every segment hold; empty ones do."""
+    misses = starts(~holds)
+    fine: BoolArray = misses[ptr[1:]] == misses[ptr[:-1]]
+    return fine
+
+
+def segment_any(holds: BoolArray, ptr: IntArray) -> BoolArray:
+    """Return whether some entry of every segment holds; empty ones do not."""
+    hits = starts(holds)
+    found: BoolArray = hits[ptr[1:]] > hits[ptr[:-1]]
+    return found
