@@ -49,7 +49,8 @@ def entries(ptr: IntArray, chosen: NDArray[Any]) -> IntArray:
 
 def segment_sum(values: FloatArray, ptr: IntArray) -> FloatArray:
     """Return the sum of every segment, added from left to right; 0 where it is empty."""
-    return np.bincount(owners(ptr), values, minlength=len(ptr) - 1)
+    sums = np.bincount(owners(ptr), weights=values, minlength=len(ptr) - 1)
+    return sums.astype(np.float64, copy=False)
 
 
 def segment_all(holds: BoolArray, ptr: IntArray) -> BoolArray:
