@@ -33,7 +33,7 @@ def solve(
     spec: Spec | Property,
     *,
     inner: Inner | None = None,
-    outer: Limits | None = None,
+    limits: Limits | None = None,
     states: States = "init",
     warm: Solution | FloatArray | None = None,
 ) -> Solution:
@@ -45,7 +45,7 @@ def solve(
         What to solve; a parsed property stands for its specification.
     inner
         How nature's choice in a row is solved; `Exact()` by default.
-    outer
+    limits
         Precision, limits and progress; `Limits()` by default.
     states
         Where the wanted precision has to be reached: the initial states by default.
@@ -75,7 +75,7 @@ def solve(
     """
     validate(model).require_valid()
     asked = spec if isinstance(spec, Spec) else spec.spec()
-    limits, method = outer or Limits(), inner or Exact()
+    limits, method = limits or Limits(), inner or Exact()
     stats, clock = Stats(), Clock(limits)
     with stats.phase("prepare"):
         problem = pose(model, asked)
@@ -85,7 +85,7 @@ def solve(
     with stats.phase("solve"):
         raw = _run(problem, operator, limits, clock, where(model, states), guess)
     stats.rows_branched, stats.nodes = prepared.stats.branched, prepared.stats.nodes
-    return _dress(problem, asked, method, raw, limits, stats)
+    return to_solution(problem, asked, method, raw, limits, stats)
 
 
 def _run(
@@ -184,7 +184,7 @@ def _prefix(
     return done
 
 
-def _dress(
+def to_solution(
     problem: Problem, spec: Spec, inner: Inner, raw: Raw, limits: Limits, stats: Stats
 ) -> Solution:
     """Return a result as a `Solution`, turned back if the problem was the opposite one."""
@@ -208,7 +208,7 @@ def evaluate(
     *,
     nature: Direction | None = None,
     inner: Inner | None = None,
-    outer: Limits | None = None,
+    limits: Limits | None = None,
     states: States = "init",
 ) -> Solution:
     """Return certified bounds of the value of a given policy.
@@ -235,7 +235,7 @@ def evaluate(
     wanted = replace(spec, nature=nature or spec.nature)
     if policy.stationary:
         fixed = restrict(model, policy.rows[0])
-        return solve(fixed, wanted, inner=inner, outer=outer, states=states)
+        return solve(fixed, wanted, inner=inner, limits=limits, states=states)
     problem = pose(model, wanted)
     rules = len(problem.steps) + (problem.form is not Form.STEPS)
     if not problem.steps or rules != len(policy.rows):
@@ -243,7 +243,7 @@ def evaluate(
             f"A policy of {len(policy.rows)} rules fits objectives with as many; "
             f"{type(spec.objective).__name__} here has {rules}."
         )
-    method, limits, stats = inner or Exact(), outer or Limits(), Stats()
+    method, limits, stats = inner or Exact(), limits or Limits(), Stats()
     operator = Operator(problem, method.prepare(model, problem.nature), stats)
     clock, interest = Clock(limits), where(model, states)
     if problem.form is Form.STEPS:
@@ -258,7 +258,7 @@ def evaluate(
         raw = solve_unbounded(tail, below, limits, clock, np.ones_like(interest), None)
         raw.rows = policy.rows[-1:]
         raw = _prefix(problem, operator, limits, clock, interest, raw, policy.rows[:-1])
-    return _dress(problem, wanted, method, raw, limits, stats)
+    return to_solution(problem, wanted, method, raw, limits, stats)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +275,7 @@ class Comparison:
 
 
 def compare(
-    model: FactoredMDP, spec: Spec, inners: Sequence[Inner], *, outer: Limits | None = None
+    model: FactoredMDP, spec: Spec, inners: Sequence[Inner], *, limits: Limits | None = None
 ) -> list[Comparison]:
     """Return one record per inner solver: the row of the paper's table.
 
@@ -285,7 +285,7 @@ def compare(
     records: list[Comparison] = []
     for inner in inners:
         try:
-            solution = solve(model, spec, inner=inner, outer=outer)
+            solution = solve(model, spec, inner=inner, limits=limits)
         except RfmdpError as error:
             nothing = float("nan")
             records.append(

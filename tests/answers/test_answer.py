@@ -348,7 +348,7 @@ def test_limits_end_with_what_is_proven():
     text = "dtmc module m x:[0..60]; [] x>0 & x<60 -> 0.5:(x'=x-1)+0.5:(x'=x+1); "
     model = parse_prism(text + "[] x=0 | x=60 -> true; endmodule init x=20 endinit")
     limits = Limits(precision=1e-12, sweeps=2)
-    answer = check(model, "P=? [ F x=60 ]", outer=limits)
+    answer = check(model, "P=? [ F x=60 ]", limits=limits)
     assert answer.lower <= 1 / 3 <= answer.upper
     assert answer.status in (Outcome.SWEEP_LIMIT, Outcome.CERTIFIED, Outcome.GAP_OPEN)
 
@@ -358,7 +358,7 @@ def test_value_at_a_limit_is_the_guarantee_not_an_iterate():
     text = "mdp module m x:[0..60] init 20; [a] x>0 & x<60 -> 0.5:(x'=x-1)+0.5:(x'=x+1); "
     text += "[b] x=20 -> 0.5:(x'=19)+0.5:(x'=21); [c] x=0 | x=60 -> true; endmodule "
     model = parse_prism(text + "rewards true : 1; endrewards")
-    answer = check(model, "Rmin=? [ F x=0 | x=60 ]", outer=Limits(precision=1e-14, sweeps=1))
+    answer = check(model, "Rmin=? [ F x=0 | x=60 ]", limits=Limits(precision=1e-14, sweeps=1))
     assert answer.lower <= 800.0
     assert answer.value == (math.inf if answer.upper is None else answer.upper)
 

@@ -268,16 +268,16 @@ def test_argv_calls_the_api(folder, monkeypatch, capsys):
     """What is asked for reaches `check` as objects."""
     seen = {}
 
-    def fake(model, prop, *, inner, outer, constants):
-        seen.update(model=model, prop=prop.text, inner=inner, outer=outer, constants=constants)
+    def fake(model, prop, *, inner, limits, constants):
+        seen.update(model=model, prop=prop.text, inner=inner, limits=limits, constants=constants)
         return Answer(prop.text, Type.DOUBLE, 0.5, 0.5, 0.5, Outcome.CERTIFIED, "x", 1e-3, "")
 
     monkeypatch.setattr(asking, "check", fake)
     words = "--precision 0.001 --absolute --timeout 7 --inner mccormick:simplex --const N=3,k=2"
     assert run(["solve", "m.prism", "m.props", "--prop", "reach", *words.split()]) == 0
     assert seen["prop"] == 'Pmax=? [ F<=k "top" ]'
-    assert (seen["outer"].precision, seen["outer"].seconds) == (0.001, 7.0)
-    assert seen["outer"].measure.value == "absolute"
+    assert (seen["limits"].precision, seen["limits"].seconds) == (0.001, 7.0)
+    assert seen["limits"].measure.value == "absolute"
     assert "SIMPLEX" in repr(seen["inner"])
     assert seen["constants"] == {"N": "3", "k": "2"}
 

@@ -117,7 +117,7 @@ def test_warm_start_proves_the_same(spec):
 def test_absolute_precision():
     """A coarse absolute width is enough if asked for."""
     limits = Limits(precision=1e-3, measure=Measure.ABSOLUTE)
-    assert solve(walk(), COST, outer=limits).require_certified().at_initial().width <= 1e-3
+    assert solve(walk(), COST, limits=limits).require_certified().at_initial().width <= 1e-3
 
 
 @pytest.mark.parametrize("spec", [s for _, s in SPECS], ids=[n for n, _ in SPECS])
@@ -126,7 +126,7 @@ def test_sweep_limit_leaves_proven_bounds(spec):
     for seed in (4, 9, 11):
         model = tiny_model(seed)
         truth = true_value(model, spec)
-        found = solve(model, spec, outer=Limits(sweeps=1))
+        found = solve(model, spec, limits=Limits(sweeps=1))
         assert found.status in (Status.CERTIFIED, Status.SWEEP_LIMIT)
         assert np.all(found.lower <= truth + 1e-9)
         assert np.all(truth <= found.upper + 1e-9)
@@ -134,7 +134,7 @@ def test_sweep_limit_leaves_proven_bounds(spec):
 
 def test_time_limit_leaves_proven_bounds():
     """A limit that is over at once gives TIME_LIMIT, not an exception."""
-    found = solve(walk(size=40), COST, outer=Limits(seconds=1e-9))
+    found = solve(walk(size=40), COST, limits=Limits(seconds=1e-9))
     best = solve(walk(size=40), COST)
     assert found.status in (Status.TIME_LIMIT, Status.CERTIFIED)
     assert found.lower[20] <= best.upper[20]
@@ -149,7 +149,7 @@ def test_interrupt_gives_proven_bounds(spec):
     def stop(phase, sweeps, residual):
         raise KeyboardInterrupt
 
-    found = solve(walk(), spec, outer=Limits(progress=stop))
+    found = solve(walk(), spec, limits=Limits(progress=stop))
     truth = solve(walk(), spec)
     assert found.status is Status.INTERRUPTED
     assert np.all(found.lower <= truth.upper)
@@ -161,7 +161,7 @@ def test_interrupt_gives_proven_bounds(spec):
 def test_progress_is_called():
     """The callback sees a phase, the number of sweeps and a residual."""
     seen = []
-    solve(walk(), REACH, outer=Limits(progress=lambda *args: seen.append(args)))
+    solve(walk(), REACH, limits=Limits(progress=lambda *args: seen.append(args)))
     assert [sweeps for _, sweeps, _ in seen] == list(range(1, len(seen) + 1))
     assert {phase for phase, _, _ in seen} <= {"solve", "certify", "approach", "steps"}
 

@@ -40,7 +40,7 @@ def test_work_ends_soon_after_the_time(name, monkeypatch):
     for seconds in (1, 3, 6, 12):
         watch = Watch()
         monkeypatch.setattr(settings, "time", watch)
-        found = solve(walk(size=40), TASKS[name], outer=Limits(seconds=seconds))
+        found = solve(walk(size=40), TASKS[name], limits=Limits(seconds=seconds))
         assert watch.now <= seconds + 8
         assert found.status in (Status.TIME_LIMIT, Status.CERTIFIED)
         assert np.all(found.lower <= whole.upper)
@@ -57,7 +57,7 @@ def test_interrupts_anywhere_leave_proven_bounds(name):
             if sweeps >= last:
                 raise KeyboardInterrupt
 
-        found = solve(walk(size=40), TASKS[name], outer=Limits(progress=stop))
+        found = solve(walk(size=40), TASKS[name], limits=Limits(progress=stop))
         assert found.status in (Status.INTERRUPTED, Status.CERTIFIED)
         assert np.all(found.lower <= whole.upper)
         assert np.all(found.upper >= whole.lower)
@@ -68,7 +68,7 @@ def test_bounds_after_a_few_sweeps_are_worth_having():
     whole = solve(walk(size=40), COST).at_initial()
     widths = []
     for sweeps in (2, 4, 8):
-        found = solve(walk(size=40), COST, outer=Limits(sweeps=sweeps, precision=1e-9))
+        found = solve(walk(size=40), COST, limits=Limits(sweeps=sweeps, precision=1e-9))
         widths.append(found.at_initial().upper - whole.lower)
     assert widths[-1] < 1e-3 * whole.upper
     assert widths == sorted(widths, reverse=True)
@@ -82,7 +82,7 @@ def test_precision_is_relative_or_absolute():
     where = int(model.initial[0])
     assert relative.upper[where] - relative.lower[where] <= 1e-6 * relative.upper[where]
     limits = Limits(precision=0.1, measure=settings.Measure.ABSOLUTE)
-    absolute = solve(model, rare, outer=limits).require_certified()
+    absolute = solve(model, rare, limits=limits).require_certified()
     assert absolute.upper[where] - absolute.lower[where] <= 0.1
 
 

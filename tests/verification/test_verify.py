@@ -98,7 +98,7 @@ def test_infinite_claims_are_checked():
 def test_open_and_one_sided_results_pass():
     """What is proven of them is checked; a missing side is not."""
     assert verify(solve(walk(), REACH, inner=IntervalArithmetic())).valid
-    assert verify(solve(walk(), COST, outer=Limits(sweeps=1))).valid
+    assert verify(solve(walk(), COST, limits=Limits(sweeps=1))).valid
     claimed = replace(solve(walk(), REACH, inner=IntervalArithmetic()), status=Status.CERTIFIED)
     assert "both sides" in str(verify(claimed))
 

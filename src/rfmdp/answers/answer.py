@@ -104,7 +104,7 @@ def check(
     prop: Property | str,
     *,
     inner: Inner | None = None,
-    outer: Limits | None = None,
+    limits: Limits | None = None,
     constants: Given | None = None,
 ) -> Answer:
     """Return the answer to a property, with proven bounds.
@@ -113,7 +113,7 @@ def check(
     ----------
     model, prop
         What is asked of which model; a text is parsed first.
-    inner, outer
+    inner, limits
         Method and limits, as for `solve`.
     constants
         Values of constants that the property leaves open.
@@ -135,7 +135,7 @@ def check(
     """
     asked = parse_property(prop) if isinstance(prop, str) else prop
     bound = asked.bind(model, constants)
-    limits = outer or Limits()
+    limits = limits or Limits()
     evaluator = Evaluator(model, bound, asked.file.source, inner, limits)
     found = evaluator.answer()
     return _answer(model, asked, bound, evaluator, found, limits)

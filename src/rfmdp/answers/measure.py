@@ -131,7 +131,7 @@ class Meter:
         turned = (agent.opposite, nature.opposite) if negated else (agent, nature)
         spec, asked = Spec(objective, *turned), model or self.model
         self.natures.append((agent, nature))
-        solution = solve(asked, spec, inner=self.inner, outer=self.limits, states=interest)
+        solution = solve(asked, spec, inner=self.inner, limits=self.limits, states=interest)
         found = self._quantity(solution, agent, nature, negated)
         if bound is None:
             self.solutions.append(solution)
@@ -143,7 +143,7 @@ class Meter:
         if (~verdict.known & interest).any() and known and solution.status is Status.CERTIFIED:
             sharper = replace(self.limits, precision=SHARPER, measure=Measure.ABSOLUTE)
             solution = solve(
-                asked, spec, inner=self.inner, outer=sharper, states=interest, warm=solution
+                asked, spec, inner=self.inner, limits=sharper, states=interest, warm=solution
             )
             found = self._quantity(solution, agent, nature, negated)
             verdict = _combined(verdict, compare_with(found, bound))

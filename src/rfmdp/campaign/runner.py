@@ -51,7 +51,7 @@ def _warm_up(methods: Iterable[str]) -> None:
     """Load compiled code before anything is timed."""
     model = domain("chain", instance=PUBLISHED, radius=RADII[0])
     for word in methods:
-        solve(model, find("chain").spec, inner=find_method(word).make(), outer=Limits(sweeps=2))
+        solve(model, find("chain").spec, inner=find_method(word).make(), limits=Limits(sweeps=2))
 
 
 def _solved(task: Task, nominal: FactoredMDP, built: float, digest: str) -> Record:
@@ -61,7 +61,7 @@ def _solved(task: Task, nominal: FactoredMDP, built: float, digest: str) -> Reco
     started, processor = time.perf_counter(), time.process_time()
     message, solution = "", None
     try:
-        solution = solve(model, spec, inner=method.make(), outer=limits)
+        solution = solve(model, spec, inner=method.make(), limits=limits)
     except RfmdpError as error:
         message = str(error).partition("\n")[0]
     seconds = time.perf_counter() - started

@@ -111,7 +111,7 @@ class Asking:
                     model,
                     prop,
                     inner=inner_method(self.inner),
-                    outer=self._limits(show.solving),
+                    limits=self._limits(show.solving),
                     constants=given,
                 )
         except RfmdpError as error:

@@ -57,7 +57,7 @@ class Setup:
     points: Points
     length: int
     seed: int
-    outer: Limits
+    limits: Limits
     p_min: float = 0.0
     support: Support = DECLARED
     rewards: RewardFamily | None = None
@@ -233,7 +233,7 @@ class Learner:
     def _solve(self, side: str, model: FactoredMDP, spec: Spec) -> Solution:
         """Solve from the value of the last evaluation; bounds are proven anew."""
         found = solve(
-            model, spec, inner=self.setup.method.inner, outer=self.setup.outer,
+            model, spec, inner=self.setup.method.inner, limits=self.setup.limits,
             warm=self.warm.get(side),
         )  # fmt: skip
         if np.all(np.isfinite(found.value)):
@@ -244,7 +244,7 @@ class Learner:
         """Return the value of a policy on the truth; nan if that is not known."""
         if self.setup.data is not None:
             return float("nan")
-        found = evaluate(self.truth, Policy(rows), self.spec, outer=self.setup.outer)
+        found = evaluate(self.truth, Policy(rows), self.spec, limits=self.setup.limits)
         return float(found.value[self.truth.initial[0]])
 
     def settings(self) -> dict[str, str]:

@@ -63,7 +63,7 @@ def learn(
     support: Support | None = None,
     rewards: RewardFamily | None = None,
     data: Transitions | None = None,
-    outer: Limits | None = None,
+    limits: Limits | None = None,
     progress: Progress | None = None,
     file: str | os.PathLike[str] | None = None,
     resume: bool = False,
@@ -95,7 +95,7 @@ def learn(
     data
         Recorded transitions to learn from, in one look and without simulation; the model's
         probabilities are then ignored.
-    outer
+    limits
         Precision of the robust values.
     progress
         Called with every evaluation.
@@ -133,7 +133,7 @@ def learn(
         )
     setup = Setup(
         asked, chosen, beta, stop or StopWhen(), points or LogSpaced(), length, seed,
-        outer or Limits(), p_min or 0.0, support or DeclaredSupport(), rewards, data, len(ties),
+        limits or Limits(), p_min or 0.0, support or DeclaredSupport(), rewards, data, len(ties),
     )  # fmt: skip
     if length < 1:
         raise ModelError(f"learn: the length of a trajectory must be at least 1, found {length}.")

@@ -29,7 +29,7 @@ RESERVE = 0.3  # of the time, for a last proof
 
 @dataclass(slots=True, eq=False)
 class Raw:
-    """Result of a solver before it is dressed as a `Solution`."""
+    """Result of a solver before it is turned into a `Solution`."""
 
     lower: FloatArray | None
     upper: FloatArray | None
