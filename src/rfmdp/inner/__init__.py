@@ -1,4 +1,12 @@
-"""The inner problem: nature's choice in one row, by several methods with one contract."""
+"""The inner problem: nature's choice in one row, by several methods with one contract.
+
+`METHODS` is the one table of their names, as on the command line and in records:
+
+    METHODS["interval"].prepare(model, MIN)
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from rfmdp.inner.alternating import Alternating
 from rfmdp.inner.exact import Exact
@@ -12,7 +20,23 @@ from rfmdp.inner.screened import Screened
 from rfmdp.inner.sequential import Orders, Sequential
 from rfmdp.inner.vertices import VertexEnumeration
 
+METHODS: Mapping[str, Inner] = MappingProxyType(
+    {
+        "exact": Exact(),
+        "vertices": VertexEnumeration(),
+        "interval": IntervalArithmetic(),
+        "mccormick": McCormick(),
+        "mccormick:simplex": McCormick(Variant.SIMPLEX),
+        "mccormick:printed": McCormick(Variant.PRINTED),
+        "sequential": Sequential(),
+        "radius-sum": RadiusSum(),
+        "radius-sum:plain": RadiusSum(Composition.SUM),
+        "alternating": Alternating(),
+    }
+)
+
 __all__ = [
+    "METHODS",
     "Alternating",
     "Backend",
     "Composition",
