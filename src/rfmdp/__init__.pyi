@@ -161,6 +161,9 @@ from .objective import (
 from .objective import (
     Until as Until,
 )
+from .opening import (
+    open_model as open_model,
+)
 from .outer.settings import (
     Limits as Limits,
 )

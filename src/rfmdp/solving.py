@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rfmdp.errors import ModelError, RfmdpError
+from rfmdp.errors import ModelError, RfmdpError, UnsupportedError
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.protocol import Inner, Side
 from rfmdp.model.arrays import FactoredMDP
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 def solve(
     model: FactoredMDP,
-    spec: Spec | Property,
+    spec: Spec | Property | str,
     *,
     inner: Inner | None = None,
     limits: Limits | None = None,
@@ -42,7 +42,7 @@ def solve(
     Parameters
     ----------
     model, spec
-        What to solve; a parsed property stands for its specification.
+        What to solve; a property, parsed or as text, stands for its specification.
     inner
         How nature's choice in a row is solved; `Exact()` by default.
     limits
@@ -74,18 +74,55 @@ def solve(
     (True, True)
     """
     validate(model).require_valid()
-    asked = spec if isinstance(spec, Spec) else spec.spec()
+    asked = as_spec(spec)
     limits, method = limits or Limits(), inner or Exact()
     stats, clock = Stats(), Clock(limits)
     with stats.phase("prepare"):
         problem = pose(model, asked)
         prepared = method.prepare(model, problem.nature)
         operator = Operator(problem, prepared, stats)
-    guess = warm.value if isinstance(warm, Solution) else warm
+    guess = _guess(model, warm)
     with stats.phase("solve"):
         raw = _run(problem, operator, limits, clock, where(model, states), guess)
     stats.rows_branched, stats.nodes = prepared.stats.branched, prepared.stats.nodes
     return to_solution(problem, asked, method, raw, limits, stats)
+
+
+def as_spec(wanted: Spec | Property | str) -> Spec:
+    """Return the specification that a property, or its text, stands for.
+
+    Raises
+    ------
+    PrismError
+        For a text that is not one property.
+    UnsupportedError
+        For a property that is more than one P or R, and for anything else.
+    """
+    if isinstance(wanted, Spec):
+        return wanted
+    if isinstance(wanted, str):
+        from rfmdp.answers.property import parse_property  # the room above, for this line only
+
+        wanted = parse_property(wanted)
+    if not hasattr(wanted, "spec"):
+        raise UnsupportedError(
+            "A specification must be a Spec, a parsed property or its text, got a "
+            f"{type(wanted).__name__}."
+        )
+    return wanted.spec()
+
+
+def _guess(model: FactoredMDP, warm: Solution | FloatArray | None) -> FloatArray | None:
+    """Return the values to start from; they must be those of a model of the same size."""
+    if warm is None:
+        return None
+    value = np.asarray(warm.value if isinstance(warm, Solution) else warm)
+    if value.shape != (model.states,) or value.dtype.kind not in "fiu" or np.isnan(value).any():
+        raise ModelError(
+            f"warm: must have one number per state of this model ({model.states}), got "
+            f"{value.dtype} of shape {value.shape}; start without it, or solve the same states."
+        )
+    return value.astype(np.float64)
 
 
 def _run(
@@ -204,7 +241,7 @@ def to_solution(
 def evaluate(
     model: FactoredMDP,
     policy: Policy,
-    spec: Spec,
+    spec: Spec | Property | str,
     *,
     nature: Direction | None = None,
     inner: Inner | None = None,
@@ -232,7 +269,8 @@ def evaluate(
     ModelError
         If a time-dependent policy meets an objective without a matching number of steps.
     """
-    wanted = replace(spec, nature=nature or spec.nature)
+    asked = as_spec(spec)
+    wanted = replace(asked, nature=nature or asked.nature)
     if policy.stationary:
         fixed = restrict(model, policy.rows[0])
         return solve(fixed, wanted, inner=inner, limits=limits, states=states)
@@ -241,7 +279,7 @@ def evaluate(
     if not problem.steps or rules != len(policy.rows):
         raise ModelError(
             f"A policy of {len(policy.rows)} rules fits objectives with as many; "
-            f"{type(spec.objective).__name__} here has {rules}."
+            f"{type(wanted.objective).__name__} here has {rules}."
         )
     method, limits, stats = inner or Exact(), limits or Limits(), Stats()
     operator = Operator(problem, method.prepare(model, problem.nature), stats)
@@ -275,17 +313,22 @@ class Comparison:
 
 
 def compare(
-    model: FactoredMDP, spec: Spec, inners: Sequence[Inner], *, limits: Limits | None = None
+    model: FactoredMDP,
+    spec: Spec | Property | str,
+    inners: Sequence[Inner],
+    *,
+    limits: Limits | None = None,
 ) -> list[Comparison]:
     """Return one record per inner solver: the row of the paper's table.
 
     The gap is |first - value| / |value| in percent, the first solver being the reference. A solver
     that refuses the model has its reason as status.
     """
+    asked = as_spec(spec)
     records: list[Comparison] = []
     for inner in inners:
         try:
-            solution = solve(model, spec, inner=inner, limits=limits)
+            solution = solve(model, asked, inner=inner, limits=limits)
         except RfmdpError as error:
             nothing = float("nan")
             records.append(
@@ -293,7 +336,7 @@ def compare(
             )
             continue
         bounds = solution.at_initial()
-        value = bounds.lower if spec.agent is MAX else bounds.upper
+        value = bounds.lower if asked.agent is MAX else bounds.upper
         if not np.isfinite(value):
             value = float(solution.value[model.initial[0]])
         first = records[0].value if records else value

@@ -71,7 +71,13 @@ class Asking:
         watch = Stopwatch()
         with spoken_warnings(), watching("building") as show:
             known = own_constants(asked)
-            model = open_model(self.model, given, known, show.building, self.deadlock)
+            model = open_model(
+                self.model,
+                given,
+                also_known=known,
+                progress=show.building,
+                deadlock=self.deadlock,
+            )
             model = self.radii.apply(model)
         seconds = watch.seconds
         if many and not self.json:

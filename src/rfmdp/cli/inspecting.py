@@ -23,7 +23,7 @@ def inspect(name: str, file: str | None, wanted: Sequence[str], const: Sequence[
     asked = questions(file, wanted)
     watch = Stopwatch()
     with spoken_warnings(), watching("building") as show:
-        model = open_model(name, given, own_constants(asked), show.building)
+        model = open_model(name, given, also_known=own_constants(asked), progress=show.building)
     print("\n".join(_facts(model, watch.seconds)))
     report = validate(model)
     print(report)

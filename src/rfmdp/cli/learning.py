@@ -210,7 +210,7 @@ def learn_one(task: Learning) -> Run:
     if name is not None and not given:
         given = {"instance": "learning"}
     with spoken_warnings():
-        model = open_model(task.model, given, own_constants(asked))
+        model = open_model(task.model, given, also_known=own_constants(asked))
     return learn(
         model,
         asked[0],

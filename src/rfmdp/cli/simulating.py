@@ -57,7 +57,10 @@ class Simulating:
             raise ModelError(f"Simulation is for one property, found {len(asked)}; use --prop.")
         with spoken_warnings(), watching("building") as show:
             model = open_model(
-                self.model, constants(self.const), own_constants(asked), show.building
+                self.model,
+                constants(self.const),
+                also_known=own_constants(asked),
+                progress=show.building,
             )
         spec = asked[0].spec()
         measured = measure(model, spec)

@@ -21,7 +21,7 @@ import importlib
 import json
 import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -42,6 +42,15 @@ DIGEST = 64  # hexadecimal digits at the end of a file
 BLOCK = 1 << 22
 EPOCH = (1980, 1, 1, 0, 0, 0)  # of all entries: equal objects give equal files
 
+SAVED = ".rfmdp"
+EXPLICIT: dict[str, str] = {  # ending -> "module:function" of (path)
+    ".drn": "rfmdp.formats.drn:read_drn",
+    ".tra": "rfmdp.formats.prism_explicit:read_prism_explicit",
+}
+PRISM: dict[str, str] = dict.fromkeys(
+    (".prism", ".nm", ".pm", ".sm", ".imdp", ".idtmc", ".mdp", ".dtmc"),
+    "rfmdp.language.load:load_prism",
+)
 READERS: dict[str, str] = {  # kind -> "module:function" of (header, arrays)
     "model": "rfmdp.model.record:model_from_record",
     "learning run": "rfmdp.learning.run:run_from_record",
@@ -79,12 +88,13 @@ def save(obj: object, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str], kind: str | None = None) -> Any:
-    """Return the object in a file that `save` wrote.
+    """Return the object in a file that `save` wrote, or the model in one of another tool.
 
     Parameters
     ----------
     path
-        The file.
+        The file. `.tra`, `.drn` and the endings of the PRISM language are models; any other file
+        must be one that `save` wrote.
     kind
         What must be in it, "model" for instance; by default anything.
 
@@ -94,20 +104,28 @@ def load(path: str | os.PathLike[str], kind: str | None = None) -> Any:
         If the file is missing, damaged, truncated, of another kind, or from a newer version.
     """
     place = Path(path)
-    found, header, arrays = load_record(place)
+    foreign = (EXPLICIT | PRISM).get(place.suffix)
+    found, header, arrays = ("model", {}, {}) if foreign else load_record(place)
     if kind is not None and found != kind:
         raise FileError(f"{place}: must hold a {kind}, holds a {found}; give another file.")
+    if foreign:
+        return _named(foreign)(place)
     if found not in READERS:
         raise FileError(
             f"{place}: holds a {found}, which this version of rfmdp cannot read; it reads: "
             f"{', '.join(sorted(READERS))}."
         )
-    module, function = READERS[found].split(":")
-    reader = getattr(importlib.import_module(module), function)
     try:
-        return reader(header, arrays)
+        return _named(READERS[found])(header, arrays)
     except KeyError as error:
         raise FileError(f"{place}: holds a {found} without {error}; make it again.") from error
+
+
+def _named(place: str) -> Callable[..., Any]:
+    """Return the function at "module:function"; imported when it is needed."""
+    module, function = place.split(":")
+    found: Callable[..., Any] = getattr(importlib.import_module(module), function)
+    return found
 
 
 def load_record(path: str | os.PathLike[str]) -> Record:

@@ -32,6 +32,7 @@ from rfmdp.paper.domains.table import (
 
 def domain(
     name: str,
+    /,
     *,
     instance: str = TEXTBOOK,
     as_published: bool | str = False,

@@ -1,0 +1,60 @@
+"""What `solve`, `evaluate` and `compare` accept."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rfmdp as rf
+from rfmdp.errors import ModelError, PrismError, UnsupportedError
+
+TEXT = 'Pmaxmin=? [ F "goal" ]'
+
+
+@pytest.fixture
+def model():
+    """Return one uncertain step to the goal or a sink."""
+    return rf.FactoredMDP.from_rows(
+        [[([0], [1, 2])], [([], [1])], [([], [2])]],
+        [rf.Interval([0.2, 0.4], [0.6, 0.8])],
+        labels={"goal": [False, True, False]},
+    )
+
+
+@pytest.mark.parametrize(
+    "spec", [TEXT, rf.parse_property(TEXT), rf.Spec(rf.Reach("goal"))], ids=["text", "parsed", "S"]
+)
+def test_a_question_in_any_form(model, spec):
+    """A specification, a parsed property and its text are the same question everywhere."""
+    solution = rf.solve(model, spec)
+    again = rf.evaluate(model, solution.policy, spec)
+    best = rf.evaluate(model, solution.policy, spec, nature=rf.MAX)
+    records = rf.compare(model, spec, [rf.Exact(), rf.IntervalArithmetic()])
+    for value in (solution.at_initial().lower, again.at_initial().lower, records[1].value):
+        assert value == pytest.approx(0.2, abs=1e-6)
+    assert best.at_initial().upper == pytest.approx(0.6, abs=1e-6)
+
+
+def test_what_is_no_question(model):
+    """Other texts, other properties and other things say what must be given."""
+    with pytest.raises(PrismError):
+        rf.solve(model, "Pmax=? [ F ")
+    with pytest.raises(UnsupportedError, match="single P or R"):
+        rf.solve(model, 'filter(min, P=? [ F "goal" ], true)')
+    with pytest.raises(UnsupportedError, match="a parsed property or its text, got a Reach"):
+        rf.solve(model, rf.Reach("goal"))
+
+
+@pytest.mark.parametrize("warm", [np.zeros(2), np.zeros((3, 1)), np.full(3, np.nan), np.array("x")])
+def test_warm_values_of_another_model(model, warm):
+    """Values that do not fit the states are refused before any work."""
+    with pytest.raises(ModelError, match="warm: must have one number per state of this model"):
+        rf.solve(model, TEXT, warm=warm)
+
+
+def test_warm_solution_of_another_model(model):
+    """So is a solution of a model of another size; one of the same states is a start."""
+    small = rf.FactoredMDP.from_rows([[([], [0])]], [], labels={"goal": [True]})
+    with pytest.raises(ModelError, match="warm"):
+        rf.solve(model, TEXT, warm=rf.solve(small, TEXT))
+    assert rf.solve(model, TEXT, warm=rf.solve(model, TEXT)).at_initial().width < 1e-6
