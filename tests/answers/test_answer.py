@@ -383,3 +383,28 @@ def test_very_many_steps(coin, slippery):
     rows = best.solution.policy.rows
     assert len(rows) == 50000
     assert (rows == rows[-1]).all()
+
+
+def test_a_state_nobody_asked_about_may_overflow(coin):
+    """A value that does not exist in another state does not matter."""
+    assert check(coin, "filter(state, x*1500000000, x=0)").value == 0
+    with pytest.raises(PrismError, match="32 bits"):
+        check(coin, "filter(max, x*1500000000)")
+
+
+@pytest.mark.parametrize(
+    "text", ["filter(forall, P>=0 [ F x=1 ], x=2)", "E [ F P>0.3 [ X x=1 ] ]", "x=0"]
+)
+def test_bounds_of_another_number_are_not_told(text, coin):
+    """A truth value that compares no number at the initial state has no bounds."""
+    found = check(coin, text)
+    assert (found.value, found.lower, found.upper) == (True, None, None)
+
+
+def test_certainty_within_steps_is_exact(coin):
+    """What cannot happen within some steps has probability 0, not a rounding error."""
+    three = "dtmc module m x:[0..3]; [] x=0 -> 0.3:(x'=1) + 0.7:(x'=2); "
+    model = parse_prism(three + "[] x>0&x<3 -> 0.1:(x'=x) + 0.9:(x'=3); [] x=3 -> true; endmodule")
+    for text, value in (("P=? [ F<=1 x=3 ]", 0.0), ("P=? [ G<=1 x<3 ]", 1.0)):
+        found = check(model, text)
+        assert (found.value, found.lower, found.upper) == (value, value, value)

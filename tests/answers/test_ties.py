@@ -147,3 +147,12 @@ def test_a_chain_that_never_leaves_has_no_value():
     one = Fraction(1)
     with pytest.raises(TooHardError):
         chain_values({0: {1: one}, 1: {0: one}}, {0: 0 * one, 1: 0 * one}, Effort())
+
+
+@pytest.mark.parametrize("half", ["0.500000000000000000000000000000001", "0.5+1e-33", "1/2+1e-33"])
+def test_a_threshold_is_the_number_as_written_not_its_float(half):
+    """A threshold next to 1/2, whose float is 1/2, is not met by 1/2."""
+    model = quiet(DIE)
+    assert check(model, f"P>={half} [ F face<=3 & s=7 ]").value is False
+    assert check(model, f"P<{half} [ F face<=3 & s=7 ]").value is True
+    assert check(model, "P>=0.5 [ F face<=3 & s=7 ]").value is True

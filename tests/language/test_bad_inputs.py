@@ -26,6 +26,11 @@ def command(text: str) -> str:
 # name, text, line, column, message
 # fmt: off
 MODELS = [
+    ('pepa', 'r = 1.0;\nP = (a, r).Q;\nQ = (b, r).P;\nP <a> Q', 1, 3, "expected a name, the end of the text, 'const', 'dtmc', 'formula', 'global', 'init', 'label', 'mdp', 'module', 'nondeterministic', 'prob', 'probabilistic', 'rate' or 'rewards', found '='; this looks like PEPA: models in the PRISM language (dtmc, mdp, idtmc, imdp), .drn, .tra, .umb and .rfmdp are read"),
+    ('pepa comment', '%r = 1.0;', 1, 1, "unexpected character '%'; this looks like PEPA: models in the PRISM language (dtmc, mdp, idtmc, imdp), .drn, .tra, .umb and .rfmdp are read"),
+    ('jani', '{"jani-version": 1}', 1, 1, "expected a name, the end of the text, 'const', 'dtmc', 'formula', 'global', 'init', 'label', 'mdp', 'module', 'nondeterministic', 'prob', 'probabilistic', 'rate' or 'rewards', found '{'; this looks like a JANI model: models in the PRISM language (dtmc, mdp, idtmc, imdp), .drn, .tra, .umb and .rfmdp are read"),
+    ('misspelt type', 'dtcm\nmodule m endmodule', 1, 1, "expected a model type, 'const', 'formula', 'global', 'init', 'label', 'module' or 'rewards', found 'dtcm'; did you mean 'dtmc' instead of 'dtcm'?"),
+    ('misspelt variable', 'module m\n  count : [0..1];\n  [] cuont=0 -> true;\nendmodule', 3, 6, "unknown name 'cuont'; it must be a constant, formula or variable; did you mean 'count'?"),
     ('ctmc', 'ctmc\nmodule m endmodule', 1, 1, "model type 'ctmc' is not supported; use dtmc, mdp, idtmc or imdp"),
     ('pta', 'pta', 1, 1, "model type 'pta' is not supported; use dtmc, mdp, idtmc or imdp"),
     ('smg', 'smg\nmodule m endmodule', 1, 1, "model type 'smg' is not supported"),
@@ -117,13 +122,17 @@ rewards "r" true : 1; endrewards
 
 # fmt: off
 PROPERTIES = [
+    ('misspelt filter', 'fiter(max, P=? [ F x=1 ], x=0)', 1, 10, "expected '(', found ','; did you mean 'filter' instead of 'fiter'?"),
+    ('misspelt quantifier', 'Pmaxmn=? [ F x=1 ]', 1, 8, "expected an expression, found '?'; did you mean 'Pmaxmin' instead of 'Pmaxmn'?"),
+    ('misspelt filter name', 'filter(mx, P=? [ F x=1 ], x=0)', 1, 8, "unknown filter 'mx'; there are state, min, max, avg, sum, count, forall, exists, first, print, printall, range, argmin, argmax; did you mean 'max' instead of 'mx'?"),
+    ('misspelt function', 'flor(x)=1', 1, 1, "unknown function 'flor'; there are min, max, floor, ceil, round, pow, mod and log; did you mean 'floor' instead of 'flor'?"),
     ('no query', 'P [ F x=1 ]', 1, 3, "expected '<', '<=', '=', '>', '>=', 'max' or 'min', found '['"),
     ('no path', 'P=? [ ]', 1, 7, "expected a path formula, found ']'"),
     ('unclosed', 'P=? [ F x=1', 1, 12, "expected 'R', 'U', 'W', ']' or '{', found the end of the text"),
     ('path outside P', '(F x=1)', 1, 2, 'a path formula must stand inside P or R, for example P=? [ F x=1 ]'),
     ('temporal at top', 'F x=1', 1, 1, "expected a state formula, found 'F'; write path formulas inside P or R, and below other operators in parentheses"),
     ('R without operator', 'R [ F x=1 ]', 1, 3, "expected '<', '<=', '=', '>', '>=', 'max', 'min' or '{', found '['"),
-    ('two quantifiers too many', 'Pmaxminmax=? [ F x=1 ]', 1, 12, "expected an expression, found '?'"),
+    ('two quantifiers too many', 'Pmaxminmax=? [ F x=1 ]', 1, 12, "expected an expression, found '?'; did you mean 'Pminmax' instead of 'Pmaxminmax'?"),
     ('P inside a bound', 'P>=P=? [ X b ] [ F b ]', 1, 10, 'expected an expression without P, R or path operators'),
     ('unknown filter', 'filter(mean, P=? [ F b ])', 1, 8, "unknown filter 'mean'; there are state, min, max, avg, sum, count, forall, exists, first, print, printall, range, argmin, argmax"),
     ('braces after F', 'R=? [ F{gamma=0.9} b ]', 1, 9, "expected 'discount=...' in the braces after 'F'"),

@@ -174,6 +174,13 @@ class Evaluator:
         self._check_depth(prop.expression)
         self.top = rewrite(prop.expression, self._cut)
 
+    @property
+    def about_one_number(self) -> bool:
+        """Whether the property compares just one P or R with a number, outside of any filter."""
+        slots = [self._slots[n.number] for n in nodes(self.top) if isinstance(n, Slot)]
+        operator = slots[0] if len(slots) == 1 else None
+        return isinstance(operator, tree.Probability | tree.Reward) and operator.bound is not None
+
     def answer(self) -> Filtered:
         """Return the one value of a property, by PRISM's rules."""
         initial = self.model.label("init")
@@ -198,9 +205,9 @@ class Evaluator:
             if all(part is None for part in below):
                 return None  # an expression over variables only: compiled as a whole, later
             parts = zip(node.children(), below, strict=True)
-            return combine(node, [part or self._plain(child) for child, part in parts])
+            return combine(node, [part or self._plain(child, interest) for child, part in parts])
 
-        return fold(expr, visit) or self._plain(expr)
+        return fold(expr, visit) or self._plain(expr, interest)
 
     def decided(self, expr: Expr) -> BoolArray:
         """Return where a state formula holds, or raise if bounds leave that open somewhere.
@@ -257,10 +264,10 @@ class Evaluator:
             self.listed = (found.result, where, node.operator)
         return found
 
-    def _plain(self, expr: Expr) -> Quantity:
+    def _plain(self, expr: Expr, interest: BoolArray) -> Quantity:
         kind = type_of(expr, self.names.variable_types(), self.source)
         valuations = self.model.valuations.reshape(self.model.states, len(self.model.variables))
-        return Quantity.exact(kind, evaluate_states(expr, self.names, valuations))
+        return Quantity.exact(kind, evaluate_states(expr, self.names, valuations, interest))
 
     def _cut(self, node: Expr) -> Expr:
         if not isinstance(node, OPERATORS):
@@ -301,7 +308,7 @@ def _answer(
     if result.type is Type.BOOL:
         value = bool(result.value[0]) if result.known[0] else None
         likely = bool(result.value[0]) if _touching(meter, model) else value
-        low, high = _bounded(meter, model)
+        low, high = _bounded(evaluator)
     return Answer(
         prop.text,
         result.type,
@@ -364,11 +371,12 @@ def _both(found: Filtered) -> Iterator[Quantity]:
         yield found.least
 
 
-def _bounded(meter: Meter, model: FactoredMDP) -> tuple[float, float]:
-    """Return bounds of the number that a truth value is about, if there is just one."""
-    if len(meter.bounded) != 1 or len(model.initial) != 1:
+def _bounded(evaluator: Evaluator) -> tuple[float, float]:
+    """Return bounds of the number that a truth value at the initial state is about, if just one."""
+    meter, initial = evaluator.meter, evaluator.model.initial
+    if not evaluator.about_one_number or len(meter.bounded) != 1 or len(initial) != 1:
         return -np.inf, np.inf
-    state = int(model.initial[0])
+    state = int(initial[0])
     return float(meter.bounded[0].lower[state]), float(meter.bounded[0].upper[state])
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, Spec
-from rfmdp.outer.problem import Form, pose
+from rfmdp.outer.problem import Form, Step, pose
 from rfmdp.types import BoolArray
 
 
@@ -34,7 +34,11 @@ def certain_states(model: FactoredMDP, spec: Spec) -> tuple[BoolArray, BoolArray
         one_is_enough = (problem.agent is MAX) == (value == 1.0)
         join = np.logical_or if one_is_enough else np.logical_and
         holds: BoolArray = problem.start == value
+        last: tuple[Step, BoolArray] | None = None
         for step in problem.steps:
+            if last is not None and last[0] is step and np.array_equal(last[1], holds):
+                continue  # the same step again changes nothing
+            last = step, holds
             rows = np.logical_and.reduceat(holds[model.successors], model.successor_ptr[:-1])
             holds = join.reduceat(rows, model.row_ptr[:-1])
             holds = np.where(step.fixed, step.given == value, holds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -133,11 +134,11 @@ class Meter:
         self.natures.append((agent, nature))
         solution = solve(asked, spec, inner=self.inner, limits=self.limits, states=interest)
         found = self._quantity(solution, agent, nature, negated)
+        if _near_certain(found, interest):
+            found = _sharpened(found, certain_states(asked, spec), negated)
         if bound is None:
             self.solutions.append(solution)
             return found
-        if float(_number(bound.value)) in (0.0, 1.0):
-            found = _sharpened(found, certain_states(asked, spec), negated)
         verdict = _decided(found, bound, asked, spec, solution, negated, interest)
         known = solution.lower is not None and solution.upper is not None
         if (~verdict.known & interest).any() and known and solution.status is Status.CERTIFIED:
@@ -186,6 +187,13 @@ def _effective(model: FactoredMDP, inner: Inner | None) -> Inner:
     return inner
 
 
+def _near_certain(found: Quantity, interest: BoolArray) -> bool:
+    """Return whether proven bounds leave open in some state whether a probability is 0, or 1."""
+    open_ = interest & (found.lower < found.upper)
+    open_ &= np.isfinite(found.lower) & np.isfinite(found.upper)
+    return bool(np.any(open_ & ((found.lower <= 0.0) | (found.upper >= 1.0))))
+
+
 def _sharpened(
     found: Quantity, certain: tuple[BoolArray, BoolArray] | None, negated: bool
 ) -> Quantity:
@@ -195,9 +203,10 @@ def _sharpened(
     zero, one = reversed(certain) if negated else certain
     return Quantity(
         found.type,
-        np.where(one, 1.0, found.lower),
-        np.where(zero, 0.0, np.where(one, 1.0, found.value)),
-        np.where(zero, 0.0, found.upper),
+        *(
+            np.where(zero, 0.0, np.where(one, 1.0, end))
+            for end in (found.lower, found.value, found.upper)
+        ),
     )
 
 
@@ -217,7 +226,7 @@ def _decided(
     if exact is None:
         return verdict
     exact = exact.one_minus() if negated else exact
-    threshold = read(float(_number(bound.value)))
+    threshold = _threshold(bound)
     lower, value, upper = verdict.lower.copy(), verdict.value.copy(), verdict.upper.copy()
     for state in np.flatnonzero(open_).tolist():
         met = exact.decide(bound.operator, threshold, state)
@@ -235,8 +244,19 @@ def _combined(first: Quantity, second: Quantity) -> Quantity:
 
 def compare_with(found: Quantity, bound: tree.Bound) -> Quantity:
     """Return where a quantity meets a bound."""
-    threshold = np.full(len(found.value), float(_number(bound.value)))
-    return compare(bound.operator, found, Quantity.exact(Type.DOUBLE, threshold))
+    value = float(_number(bound.value))
+    lower = upper = value
+    if np.isfinite(value) and _threshold(bound) != read(value):  # no float stands for it
+        lower = np.nextafter(value, -np.inf) if value > _threshold(bound) else value
+        upper = np.nextafter(value, np.inf) if value < _threshold(bound) else value
+    ends = (np.full(len(found.value), end) for end in (lower, value, upper))
+    return compare(bound.operator, found, Quantity(Type.DOUBLE, *ends))
+
+
+def _threshold(bound: tree.Bound) -> Fraction:
+    """Return the number that a bound was written as."""
+    assert isinstance(bound.value, Literal)  # the static checks evaluated it
+    return read(float(bound.value.value)) if bound.value.exact is None else bound.value.exact
 
 
 def stopped(model: FactoredMDP, where: BoolArray, name: str) -> FactoredMDP:

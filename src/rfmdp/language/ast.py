@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from fractions import Fraction
 from typing import TypeVar
 
 from rfmdp.language.source import NOWHERE, Position, Source
@@ -57,9 +58,13 @@ class Expr(Node):
 
 @dataclass(frozen=True, slots=True)
 class Literal(Expr):
-    """A number or a truth value; the Python type of `value` is the type of the literal."""
+    """A number or a truth value; the Python type of `value` is the type of the literal.
+
+    exact : the number as it was written or computed, where the float `value` was rounded
+    """
 
     value: bool | int | float
+    exact: Fraction | None = field(default=None, repr=False)
 
     @property
     def type(self) -> Type:

@@ -25,9 +25,11 @@ from rfmdp.language.ast import (
 from rfmdp.language.check import BUILT_IN_LABELS, check_unique, expand_labels
 from rfmdp.language.checked import CheckedModel
 from rfmdp.language.constants import Given, constant_values, needed
-from rfmdp.language.evaluate import Value, evaluate, simplify
+from rfmdp.language.evaluate import Value, evaluate, exact_value, simplify
 from rfmdp.language.expand import expand_formulas, labels_in, order, substitute
+from rfmdp.language.hints import question
 from rfmdp.language.property_ast import (
+    Bound,
     Cumulative,
     Filter,
     Instantaneous,
@@ -239,15 +241,14 @@ class _Scope:
         if not 0 <= value <= 1:
             reason = f"the bound of P must be in the range 0..1, found {value}"
             raise self.source.error(node.bound.value.position, reason)
-        literal = Literal(value, position=node.bound.value.position)
-        return replace(node, bound=replace(node.bound, value=literal))
+        return replace(node, bound=_settled(node.bound, value))
 
     def _reward(self, node: Reward) -> Expr:
         number = self._structure(node)
         bound = node.bound
         if bound is not None:
             value = float(self._constant(bound.value, Type.DOUBLE, "the bound of R"))
-            bound = replace(bound, value=Literal(value, position=bound.value.position))
+            bound = _settled(bound, value)
         return replace(node, structure=Literal(number, position=node.position), bound=bound)
 
     def _structure(self, node: Reward) -> int:
@@ -268,6 +269,12 @@ class _Scope:
             reason = f"the number of a reward structure must be in 1..{len(names)}, found {number}"
             raise self.source.error(node.structure.position, reason)
         return number
+
+
+def _settled(bound: Bound, value: float) -> Bound:
+    """Return a bound with its value, which remembers the number as it was written."""
+    literal = Literal(value, exact_value(bound.value), position=bound.value.position)
+    return replace(bound, value=literal)
 
 
 def _inline(prop: Property, file: PropertyFile, model: CheckedModel) -> Expr:
@@ -339,6 +346,6 @@ def _label(node: Expr, labels: Mapping[str, Expr], source: Source) -> Expr:
     if node.name not in labels:
         known = ", ".join(f'"{name}"' for name in sorted(labels))
         hint = f"the labels are {known}" if known else "define it"
-        reason = f'unknown label or property "{node.name}"; {hint}'
+        reason = f'unknown label or property "{node.name}"; {hint}{question(node.name, labels)}'
         raise source.error(node.position, reason)
     return labels[node.name]

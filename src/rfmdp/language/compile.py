@@ -247,17 +247,20 @@ class Batch:
         return self.error(position, "the expression must have a value, found none", row)
 
 
-def evaluate_states(expr: Expr, model: CheckedModel, valuations: AnyArray) -> AnyArray:
+def evaluate_states(
+    expr: Expr, model: CheckedModel, valuations: AnyArray, where: BoolArray | None = None
+) -> AnyArray:
     """Return a checked expression in many states, (N,) of bool, int64 or float64.
 
     Parameters
     ----------
     valuations : (N, vars), columns in the order of `model.variables`
+    where : (N,) the states in which the expression must have a value, None for all
 
     Raises
     ------
     PrismError
-        If the expression has no value in one of the states.
+        If the expression has no value in one of the states where it must.
     """
     expressions = Expressions(model.variables, model.source)
     number = expressions.add(expr)
@@ -265,7 +268,8 @@ def evaluate_states(expr: Expr, model: CheckedModel, valuations: AnyArray) -> An
     out: AnyArray = np.empty(len(valuations), dtype=dtype[expressions.steps[number].type])
     for start in range(0, len(valuations), CHUNK):
         part = np.asfortranarray(valuations[start : start + CHUNK], dtype=np.int64)
-        out[start : start + CHUNK] = Batch(expressions, part).value(number)
+        needed = None if where is None else where[start : start + CHUNK]
+        out[start : start + CHUNK] = Batch(expressions, part).value(number, needed)
     return out
 
 

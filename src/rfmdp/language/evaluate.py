@@ -12,6 +12,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 from rfmdp.language.ast import Binary, Call, Expr, Ite, Literal, Name, Unary, fold, rewrite
 from rfmdp.language.source import Position, Source
@@ -19,6 +20,7 @@ from rfmdp.language.source import Position, Source
 Value = bool | int | float
 
 INT_LIMIT = 2**31
+MAX_EXACT = 10**2000  # denominator of a number that is kept exactly
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,32 @@ def evaluate(expr: Expr, names: Mapping[str, Value], source: Source) -> Value:
     if isinstance(value, Undefined):
         raise source.error(value.position, value.reason)
     return value
+
+
+def exact_value(expr: Expr) -> Fraction | None:
+    """Return the value of a sum, difference, product or quotient of literals, None for others.
+
+    >>> from rfmdp.language.parse import parse_expression
+    >>> str(exact_value(parse_expression("1/3 + 0.1")))
+    '13/30'
+    """
+    return fold(expr, _exact)
+
+
+def _exact(node: Expr, below: tuple[Fraction | None, ...]) -> Fraction | None:
+    if isinstance(node, Literal):
+        return Fraction(node.value) if isinstance(node.value, int) else node.exact
+    known = [x for x in below if x is not None]
+    if len(known) < len(below) or max((x.denominator for x in known), default=1) > MAX_EXACT:
+        return None
+    match node:
+        case Unary("-"):
+            return -known[0]
+        case Binary("/"):
+            return known[0] / known[1] if known[1] else None
+        case Binary("+" | "-" | "*" as sign):
+            return EXACT[sign](known[0], known[1])
+    return None
 
 
 def simplify(expr: Expr) -> Expr:
@@ -223,6 +251,11 @@ def _half_up(value: float) -> int:
     return math.floor(value) + (value - math.floor(value) >= 0.5)
 
 
+EXACT: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+}
 ARITHMETIC: dict[str, Callable[[Value, Value], Value]] = {
     "+": operator.add,
     "-": operator.sub,

@@ -9,8 +9,14 @@ from typing import Any
 from lark import Lark, Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
+from rfmdp.language.hints import FUNCTIONS, MODEL_WORDS, PROPERTY_WORDS, misspelt, other_language
 from rfmdp.language.operators import MisplacedNotError
-from rfmdp.language.source import Position, PrismSourceError, Source
+from rfmdp.language.source import (
+    Position,
+    PrismSourceError,
+    PrismUnsupportedError,
+    Source,
+)
 
 WORDS = {
     "NAME": "a name",
@@ -88,15 +94,15 @@ def parse(parser: Lark, source: Source, start: str) -> Any:
     try:
         return parser.parse(source.text, start=start)
     except UnexpectedToken as error:
-        raise _token_error(parser, source, error) from None
+        raise hinted(_token_error(parser, source, error), source, start) from None
     except UnexpectedCharacters as error:
-        raise _character_error(source, error) from None
+        raise hinted(_character_error(source, error), source, start) from None
     except MisplacedNotError as error:
         reason = "expected an operand, found '!'; write the negation in parentheses"
         raise source.error(error.position, reason) from None
     except BuildError as error:
         if error.supported:
-            raise source.error(error.position, error.reason) from None
+            raise hinted(source.error(error.position, error.reason), source, start) from None
         raise source.unsupported(error.position, error.reason) from None
 
 
@@ -136,9 +142,7 @@ def _token_error(parser: Lark, source: Source, error: UnexpectedToken) -> PrismS
     accepted: set[str] = error.interactive_parser.accepts() or {"$END"}
     last = error.interactive_parser.parser_state.value_stack[-1:]
     if token.type == "LPAR" and last and getattr(last[0], "type", None) == "NAME":
-        known = "min, max, floor, ceil, round, pow, mod and log"
-        reason = f"unknown function '{last[0][:SHOWN]}'; there are {known}"
-        return source.error(position_of(last[0]), reason)
+        return unknown_function(last[0], position_of(last[0]), source)
     if token.type in PATH_START and "P" in accepted:
         reason = f"expected a state formula, found {found}"
         hint = "write path formulas inside P or R, and below other operators in parentheses"
@@ -149,6 +153,24 @@ def _token_error(parser: Lark, source: Source, error: UnexpectedToken) -> PrismS
     if token.type == "PRIMED" or (accepted == {"COLON"} and token.type == "SEMICOLON"):
         reason += "; an assignment is written (x'=1)"
     return source.error(position, reason)
+
+
+def unknown_function(name: str, position: Position, source: Source) -> PrismSourceError:
+    """Return (not raise) the error of a name before a parenthesis that is no function."""
+    known = f"{', '.join(FUNCTIONS[:-1])} and {FUNCTIONS[-1]}"
+    return source.error(position, f"unknown function '{name[:SHOWN]}'; there are {known}")
+
+
+def hinted(error: PrismSourceError, source: Source, start: str) -> PrismSourceError:
+    """Add to a syntax error what was probably meant."""
+    if isinstance(error, PrismUnsupportedError):
+        return error
+    place = Position(error.line, error.column)
+    hint = ""
+    if start == "model" and "module" not in source.text:
+        hint = other_language(source)
+    hint = hint or misspelt(source, place, PROPERTY_WORDS if start == "properties" else MODEL_WORDS)
+    return source.error(place, error.reason + hint) if hint else error
 
 
 def _character_error(source: Source, error: UnexpectedCharacters) -> PrismSourceError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import cache
 from typing import Any, TypeVar
 
@@ -22,6 +23,7 @@ from rfmdp.language.source import Position, Source
 T = TypeVar("T")
 
 MAX_INT = 2**31 - 1
+MAX_WRITTEN = 1000  # digits of a double that is kept as it was written
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 MODEL_TYPES = {
     "dtmc": ModelType.DTMC,
@@ -94,8 +96,12 @@ class ExpressionBuilder:
         return ast.Literal(int(token), position=position_of(token))
 
     def double(self, parts: list[Token]) -> Expr:
-        """Make a double."""
-        return ast.Literal(float(parts[0]), position=position_of(parts[0]))
+        """Make a double, which remembers the number as it was written."""
+        (token,) = parts
+        power = token.lower().partition("e")[2]
+        short = len(token) <= MAX_WRITTEN and abs(int(power or 0)) <= MAX_WRITTEN
+        exact = Fraction(str(token)) if short else None
+        return ast.Literal(float(token), exact, position=position_of(token))
 
     def true(self, parts: list[Token]) -> Expr:
         """Make true."""

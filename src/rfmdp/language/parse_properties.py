@@ -14,7 +14,14 @@ from lark import Lark, Token
 from rfmdp.language import ast
 from rfmdp.language import property_ast as props
 from rfmdp.language.ast import Binary, Expr, Name, nodes
-from rfmdp.language.grammar import BuildError, make_parser, parse, position_of
+from rfmdp.language.grammar import (
+    BuildError,
+    hinted,
+    make_parser,
+    parse,
+    position_of,
+    unknown_function,
+)
 from rfmdp.language.parse import ExpressionBuilder, all_of, unquoted
 from rfmdp.language.property_ast import Bound, Cumulative, Optimum, Path, TimeBound, Unsupported
 from rfmdp.language.source import Position, Source
@@ -41,6 +48,8 @@ def parse_properties(text: str, filename: str = "<properties>") -> props.Propert
     """
     source = Source(text.removeprefix("\ufeff"), filename)
     items: list[Any] = parse(_parser(), source, "properties")
+    for item in items:
+        _check_no_call(item, source)
     return props.PropertyFile(
         all_of(items, props.Property),
         all_of(items, ast.Constant),
@@ -255,6 +264,17 @@ class PropertyBuilder(ExpressionBuilder):
             reason = f"unknown filter '{operator[:40]}'; there are {known}"
             raise BuildError(position_of(operator), reason)
         return props.Filter(name, operand, states, position=position_of(token))
+
+
+def _check_no_call(item: Any, source: Source) -> None:
+    """Raise if a property is a lone name before a parenthesis, which was meant as a function."""
+    expr = item.expression if isinstance(item, props.Property) else None
+    if not isinstance(expr, Name):
+        return
+    line = source.text.split("\n")[expr.position.line - 1]
+    if line[expr.position.column - 1 + len(expr.name) :].lstrip().startswith("("):
+        error = unknown_function(expr.name, expr.position, source)
+        raise hinted(error, source, "properties")
 
 
 def _plain(expr: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rfmdp.language.ast import Binary, Call, Expr, Ite, Label, Literal, Name, Type, Unary, fold
+from rfmdp.language.hints import question
 from rfmdp.language.source import Source
 
 BOOLEAN_OPERATORS = frozenset({"&", "|", "=>", "<=>"})
@@ -70,7 +71,8 @@ def node_type(
             if name not in names:
                 raise source.error(
                     node.position,
-                    f"unknown name '{name}'; it must be a constant, formula or variable",
+                    f"unknown name '{name}'; it must be a constant, formula or variable"
+                    + question(name, names),
                 )
             return names[name]
         case Label():
