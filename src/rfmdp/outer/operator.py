@@ -65,12 +65,22 @@ class Operator:
 
     def best(self, side: FloatArray, states: IntArray) -> FloatArray:
         """Return the agent's best of a side per listed state."""
+        value = np.empty(self.model.states)
+        self._choose(side, states, self.model.row_ptr[:-1].copy(), value)
+        return value[states]
+
+    def choose(self, side: FloatArray, states: IntArray, choice: IntArray) -> IntArray:
+        """Return `choice` (S,) with the best rows of a side in the listed states; ties keep."""
+        rule = choice.copy()
+        self._choose(side, states, rule, np.empty(self.model.states))
+        return rule
+
+    def _choose(
+        self, side: FloatArray, states: IntArray, choice: IntArray, value: FloatArray
+    ) -> None:
         from rfmdp.kernels.sweep import choose
 
-        value = np.empty(self.model.states)
-        choice = self.model.row_ptr[:-1].copy()
         choose(side, self.model.row_ptr, states, self.sign, 0.0, choice, value)
-        return value[states]
 
     def rows_of(self, states: IntArray) -> IntArray:
         """Return all rows of the listed states."""

@@ -20,6 +20,7 @@ from rfmdp.outer.problem import Form, Problem
 from rfmdp.outer.region import Region, analyse, finish_policy
 from rfmdp.outer.settings import Clock, LimitReached, Limits
 from rfmdp.outer.solution import Status
+from rfmdp.rounding import UNIT
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 ATTEMPTS = 8
@@ -152,7 +153,7 @@ def _cyclic(
             elif not _approach(certifier, solver, guess, best, 1e2 * residual):
                 break
             proven = _certify(certifier, guess, best)
-            if _tight(solver.operator, limits, interest, best, guess.value):
+            if _tight(solver.operator, limits, interest, best.lower, best.upper, guess.value):
                 break
             plain = plain and proven and residual > FLOOR
             residual = max(1e-2 * min(residual, reached), FLOOR)
@@ -202,10 +203,15 @@ def _last_proof(certifier: Certifier, guess: Iterate, best: Best) -> None:
 
 
 def _tight(
-    operator: Operator, limits: Limits, interest: BoolArray, best: Best, value: FloatArray
+    operator: Operator,
+    limits: Limits,
+    interest: BoolArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    value: FloatArray,
 ) -> bool:
-    """Tell whether the proven bounds are close to each other, or the only one to the value."""
-    proves, lower, upper = operator.inner.proves, best.lower, best.upper
+    """Return whether the proven bounds are close to each other, or the only one to the value."""
+    proves = operator.inner.proves
     low = lower if proves & Side.BELOW else np.where(np.isinf(upper), upper, value)
     high = upper if proves & Side.ABOVE else np.where(np.isinf(lower), lower, value)
     return limits.closed(low, high, interest, float(operator.problem.probability))
@@ -271,32 +277,38 @@ def solve_discounted(
     solver = Solver(problem, region, operator, clock)
     guess = solver.start(warm)
     status, residual = Status.CERTIFIED, 1e-1 * limits.precision * (1.0 - problem.discount)
-    best = Best(problem, region, interest)
     try:
         for _ in range(ATTEMPTS):
             solver.improve(guess, residual)
-            best.lower, best.upper = contraction_bounds(problem, operator, guess.value)
-            if _tight(operator, limits, interest, best, guess.value):
+            lower, upper = contraction_bounds(problem, operator, guess)
+            if _tight(operator, limits, interest, lower, upper, guess.value):
                 break
             residual = max(residual * 1e-2, 2.0**-52)
     except (LimitReached, KeyboardInterrupt) as stop:
         status = stop.status if isinstance(stop, LimitReached) else Status.INTERRUPTED
-        best.lower, best.upper = contraction_bounds(problem, operator, guess.value)
+        lower, upper = contraction_bounds(problem, operator, guess)
     rows = guess.choice[None, :]
-    lower, upper = best.lower, best.upper
     return settle(problem, operator, limits, interest, lower, upper, guess.value, rows, status)
 
 
 def contraction_bounds(
-    problem: Problem, operator: Operator, value: FloatArray
+    problem: Problem, operator: Operator, guess: Iterate
 ) -> tuple[FloatArray, FloatArray]:
-    """Return bounds from one sweep: value plus or minus its one-sided residual / (1 - discount)."""
+    """Return bounds from one sweep: value plus or minus its one-sided residual / (1 - discount).
+
+    The policy becomes the best rows of the guarantee's side, so that the bound there is proven for
+    it: with T_p the operator of its rows, V - c <= T_p(V - c) if c (1 - discount) >= V - T_p(V).
+    """
     states, rows = np.arange(problem.model.states), np.arange(problem.model.rows)
-    operator.backup(value, rows)
-    low = operator.best(operator.below, states)
-    high = operator.best(operator.above, states)
-    slack = 8.0 * 2.0**-53 * float(np.max(np.abs(value), initial=0.0))
-    rest = 1.0 - problem.discount
-    down = (max(float(np.max(value - low, initial=0.0)), 0.0) + slack) / rest
-    up = (max(float(np.max(high - value, initial=0.0)), 0.0) + slack) / rest
-    return value - down * (1 + 1e-12), value + up * (1 + 1e-12)
+    operator.backup(guess.value, rows)
+    value, sign = guess.value, operator.sign
+    guarantee = operator.below if sign > 0.0 else operator.above
+    if np.isfinite(guarantee).all():
+        guess.choice = operator.choose(guarantee, states, guess.choice)
+    slack = 8.0 * UNIT * float(np.max(np.abs(value), initial=0.0))
+    bounds = []
+    for side, q in ((-1.0, operator.below), (1.0, operator.above)):
+        image = operator.best(q, states)
+        off = max(float(np.max(side * (image - value), initial=0.0)), 0.0) + slack
+        bounds.append(value + side * off / (1.0 - problem.discount) * (1.0 + 1e-12))
+    return bounds[0], bounds[1]
