@@ -2,10 +2,12 @@
 
 Backups subtract a reference value first, so that the error of an inner product of K terms is
 bounded by a multiple of the *span* of the row's values and not of their size: a row whose
-successors all have one value is exact. With unit roundoff u, a dot product of K products is off by
-at most gamma_K times the sum of absolute terms [Higham2002, 3.1]; bounds and slacks of the sets
-are themselves rounded once, and the reference is added back with one more rounding. The factors
-below are generous on purpose: four ulps per term cost nothing in a gap of 1e-6.
+successors all have one value is exact. That also makes the error of a distribution that stands
+for itself divided by its sum (see `sets.families`) one of the span, at most 5 u per marginal.
+With unit roundoff u, a dot product of K products is off by at most gamma_K times the sum of
+absolute terms [Higham2002, 3.1]; bounds and slacks of the sets are themselves rounded once, and
+the reference is added back with one more rounding. The factors below are generous on purpose:
+four ulps per term cost nothing in a gap of 1e-6.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from rfmdp.types import FloatArray, IntArray
 UNIT = 2.0**-53
 TERM = 8.0 * UNIT  # per term of a contraction, relative to the span
 SUM = 2.0 * UNIT  # of the final addition, relative to the result
+SUM_TOLERANCE = 1e-9  # constructors take probabilities whose sum misses one by this much
+SUM_OFF = 4.0 * UNIT  # what they store misses it by this much at most, see `sets.families`
 REWARD = 4.0 * UNIT  # of reward + discount * q, relative to both parts
 RESOLUTION = 2.0**-40  # of the largest value: a width that no precision asks to undercut
 

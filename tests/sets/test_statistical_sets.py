@@ -15,11 +15,10 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Reach, Spec
 from rfmdp.outer.supports import supports
 from rfmdp.sets.bounds import bounds
-from rfmdp.sets.families import Interval
+from rfmdp.sets.families import Interval, KLBall, SubsetSet
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.sets.membership import contains
 from rfmdp.sets.minimiser import minimise
-from rfmdp.sets.statistical_sets import KLBall, SubsetSet
 from rfmdp.solving import solve
 
 COUNTS = np.array([55, 30, 10, 5])

@@ -18,7 +18,7 @@ from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.flat import Boxes, flat_model, joint_outcomes, pointers_of
 from rfmdp.model.flatten import flatten, flatten_note, is_known
 from rfmdp.model.frontier import Deadlock
-from rfmdp.sets.families import SUM_TOLERANCE
+from rfmdp.rounding import SUM_TOLERANCE
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
 from rfmdp.writing import replacing
 

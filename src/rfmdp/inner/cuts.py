@@ -25,12 +25,11 @@ from rfmdp.inner.bound import Bound
 from rfmdp.inner.layout import Sets, Work
 from rfmdp.kernels.oracle import CORNERS, CORNERS_END, KIND, LOWER, PLACE, SIZE
 from rfmdp.sets.bounds import bounds
-from rfmdp.sets.families import Interval, LpBall, UncertaintySet
+from rfmdp.sets.families import Interval, KLBall, LpBall, SubsetSet, UncertaintySet
 from rfmdp.sets.halfspaces import _cut as cut_vertices
 from rfmdp.sets.marginals import Kind
 from rfmdp.sets.membership import contains
 from rfmdp.sets.norms import p_norm
-from rfmdp.sets.statistical_sets import KLBall, SubsetSet
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray, frozen
 
 VERTEX_LIMIT = 2000  # of one outer polytope; beyond it the row keeps its gap

@@ -20,7 +20,8 @@ from rfmdp.language.compile import Batch
 from rfmdp.language.source import Position, Source
 from rfmdp.language.write import write_expression
 from rfmdp.model.frontier import CERTAIN
-from rfmdp.sets.families import SUM_TOLERANCE, box_centre
+from rfmdp.rounding import SUM_TOLERANCE
+from rfmdp.sets.families import box_centre
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import FloatArray, Int32Array, IntArray
 

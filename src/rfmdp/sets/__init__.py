@@ -8,17 +8,18 @@ registration per family). `boxes`, `hull`, `halfspaces` and `lp_ball` hold the g
 from rfmdp.sets.bounds import bounds, nominal
 from rfmdp.sets.families import (
     Interval,
+    KLBall,
     L1Ball,
     LinfBall,
     LpBall,
     Polytope,
     Singleton,
+    SubsetSet,
     UncertaintySet,
 )
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.sets.membership import contains
 from rfmdp.sets.minimiser import minimise
-from rfmdp.sets.statistical_sets import KLBall, SubsetSet
 from rfmdp.sets.vertices import box_vertices_bulk, count_vertices, vertices, vertices_bulk
 
 __all__ = [

@@ -8,9 +8,13 @@ from functools import singledispatch
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
+from rfmdp.rounding import UNIT
+from rfmdp.sets.exact import without_excess
 from rfmdp.sets.families import Interval, LpBall, Polytope, Singleton
 from rfmdp.sets.lp_ball import lp_ball_bounds
 from rfmdp.types import FloatArray, IntArray
+
+ATTAINED = 8.0 * UNIT  # bounds this close to attainable ones are kept
 
 
 def tighten(
@@ -18,24 +22,19 @@ def tighten(
 ) -> tuple[FloatArray, FloatArray]:
     """Make box bounds attainable: l_i >= 1 - sum of the other u, and u_i likewise.
 
-    One pass is enough: afterwards every bound is the entry of some member.
+    One pass is enough. Bounds are rounded outwards, so that the set stays the same to the last
+    bit; a bound that would move by no more than rounding stays as it is given.
     """
     lower = np.asarray(lower, dtype=np.float64)
     upper = np.asarray(upper, dtype=np.float64)
     if len(outcome_ptr) <= 1:
         return lower, upper
-    sizes = np.diff(outcome_ptr)
-    spare_low = np.repeat(1.0 - np.add.reduceat(lower, outcome_ptr[:-1]), sizes)
-    spare_high = np.repeat(np.add.reduceat(upper, outcome_ptr[:-1]) - 1.0, sizes)
-    # an ulp of slack must not move a bound: widths below it are kept as given
-    spare_low = np.maximum(spare_low, 0.0)
-    spare_high = np.maximum(spare_high, 0.0)
-    loose_high = upper - lower > spare_low + 1e-15
-    loose_low = upper - lower > spare_high + 1e-15
-    # rounding must not push an attainable bound out of [0, 1] either
-    tight_upper = np.where(loose_high, np.minimum(lower + spare_low, 1.0), upper)
-    tight_lower = np.where(loose_low, np.maximum(upper - spare_high, 0.0), lower)
-    return np.minimum(tight_lower, tight_upper), tight_upper
+    tight_upper = without_excess(lower, lower, outcome_ptr, 1.0)
+    tight_lower = without_excess(upper, upper, outcome_ptr, -1.0)
+    return (
+        np.where(tight_lower > lower + ATTAINED, tight_lower, lower),
+        np.where(tight_upper < upper - ATTAINED, tight_upper, upper),
+    )
 
 
 @singledispatch

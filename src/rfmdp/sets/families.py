@@ -1,8 +1,25 @@
 """The families of marginal uncertainty sets, as frozen data that is checked once.
 
-Every set is a non-empty, closed, convex set of distributions over `size` outcomes.
-Sums are accepted within `SUM_TOLERANCE` of one, because decimal inputs such as
-0.1 + 0.2 + 0.7 miss it by an ulp; nothing is renormalised.
+Every set is a non-empty, closed, convex set of distributions over `size` outcomes. What it is
+exactly: every float is the rational number that it is, all sums are exact, and d is what a
+constructor stores.
+
+distribution  d / S with S = sum d. Constructors take sums within 1e-9 of one; if the correctly
+              rounded sum is off one by more than 2^-51 they store d / S, rounded, instead of d.
+Singleton     the distribution
+Interval      {p : lower <= p <= upper, sum p = 1}; if the lower bounds sum to one or more, the
+              distribution `lower`, and if the upper bounds sum to one or less, `upper`
+LpBall        {q / S : q >= 0, sum q = S, ||q - d||_exponent <= radius}: drawn around the numbers
+              as they are, among points of the same sum; an L1 ball of radius 2 or more is the
+              simplex, and an L-infinity ball is the box of the *floats* max(d - radius, 0) and
+              min(d + radius, 1)
+Polytope      the hull of its vertices, each a distribution
+KLBall        {p : KL(d / S || p) <= radius}
+SubsetSet     {p : p(A) >= lower[A] for all A}
+
+So a stored number misses what it stands for by at most 5 units of roundoff of itself, which
+`rounding.TERM` pays for, and whether nature can empty an outcome is a question of exact sums of
+the stored numbers (`sets.supports`). `docs/soundness.md` says this with examples.
 """
 
 from __future__ import annotations
@@ -15,10 +32,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
-from rfmdp.sets.statistical_sets import KLBall, SubsetSet
-from rfmdp.types import FloatArray, frozen
-
-SUM_TOLERANCE = 1e-9
+from rfmdp.rounding import SUM_TOLERANCE
+from rfmdp.sets.exact import excess, normalised
+from rfmdp.types import FloatArray, IntArray, frozen
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,8 +56,8 @@ class Singleton:
 class Interval:
     """{p : lower <= p <= upper, sum p = 1}, a box within the simplex.
 
-    `nominal` may name a distinguished member; without one, it is the point
-    `lower + t (upper - lower)` whose entries sum to one.
+    `nominal` may name a distinguished member, for reports and radii: no bound rests on it.
+    Without one, it is the point `lower + t (upper - lower)` whose entries sum to one.
 
     Examples
     --------
@@ -57,9 +73,13 @@ class Interval:
         lower = _vector("Interval", "lower", self.lower)
         upper = _vector("Interval", "upper", self.upper)
         check_box(lower, upper)
-        centre = box_centre(lower, upper) if self.nominal is None else self.nominal
-        centre = _distribution("Interval", centre)
-        check_nominal(centre, lower, upper)
+        if self.nominal is None:
+            centre = box_centre(lower, upper)
+        else:
+            centre = _distribution("Interval", self.nominal)
+            check_nominal(centre, lower, upper)
+        ends = np.array([0, len(lower)])
+        lower, upper, centre = (frozen(a) for a in settled_boxes(ends, lower, upper, centre))
         object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "upper", upper)
         object.__setattr__(self, "nominal", centre)
@@ -114,8 +134,7 @@ class Polytope:
         if corners.ndim != 2 or corners.size == 0:
             raise ModelError("Polytope: vertices must be a non-empty (V, X) array.")
         for number, corner in enumerate(corners):
-            _distribution(f"Polytope, vertex {number}", corner)
-        # np.unique drops equal points only; `vertices` drops those within the hull of others
+            corners[number] = _distribution(f"Polytope, vertex {number}", corner)
         object.__setattr__(self, "vertices", frozen(np.unique(corners, axis=0)))
 
     @property
@@ -132,6 +151,69 @@ class Polytope:
         from rfmdp.sets.halfspaces import halfspace_vertices
 
         return Polytope(halfspace_vertices(_as_floats(matrix), _as_floats(bound)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KLBall:
+    """{p : KL(nominal || p) <= radius}; an infinite radius is the whole simplex.
+
+    A finite one never empties an outcome of positive nominal probability.
+
+    Examples
+    --------
+    >>> from rfmdp.sets import bounds
+    >>> low, high = bounds(KLBall([0.5, 0.5], 0.1))
+    >>> low.round(3).tolist(), high.round(3).tolist()
+    ([0.287, 0.287], [0.713, 0.713])
+    """
+
+    nominal: FloatArray  # (X,)
+    radius: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "nominal", _distribution("KLBall", self.nominal))
+        object.__setattr__(self, "radius", _number("KLBall", "radius", self.radius))
+        if not self.radius >= 0.0:
+            raise ModelError(f"KLBall: radius must be >= 0, got {self.radius!r}.")
+
+    @property
+    def size(self) -> int:
+        """Number of outcomes."""
+        return len(self.nominal)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SubsetSet:
+    """{p : p(A) >= lower[A] for every set A of outcomes}, A as a bitmask; bit i is outcome i.
+
+    The minimiser is exact if `lower` is supermodular, else a lower bound.
+    """
+
+    lower: FloatArray  # (2**X,)
+    nominal: FloatArray  # (X,) a member
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "nominal", _distribution("SubsetSet", self.nominal))
+        table = _as_floats(self.lower)
+        if table.shape != (2 ** len(self.nominal),):
+            raise ModelError(
+                f"SubsetSet: {2 ** len(self.nominal)} lower probabilities must be given for "
+                f"{len(self.nominal)} outcomes, got shape {table.shape}."
+            )
+        if not np.all((table >= 0.0) & (table <= 1.0)) or table[0] != 0.0 or table[-1] != 1.0:
+            raise ModelError(
+                "SubsetSet: lower probabilities must lie in [0, 1], that of the empty set is 0 "
+                "and that of all outcomes 1."
+            )
+        both = np.column_stack([table, table[::-1]]).ravel()
+        if np.any(excess(both, np.arange(0, 2 * len(table) + 1, 2)) > 0.0):
+            raise ModelError("SubsetSet: a set and its complement must not both be that likely.")
+        object.__setattr__(self, "lower", frozen(table))
+
+    @property
+    def size(self) -> int:
+        """Number of outcomes."""
+        return len(self.nominal)
 
 
 UncertaintySet: TypeAlias = Singleton | Interval | LpBall | Polytope | KLBall | SubsetSet
@@ -183,6 +265,29 @@ def check_nominal(
         )
 
 
+def settled_boxes(
+    outcome_ptr: IntArray, lower: FloatArray, upper: FloatArray, nominal: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return checked boxes (O,) as they are stored: lower, upper, nominal.
+
+    A box that holds one distribution, or none because of rounding, has it in all three arrays.
+    """
+    full = excess(lower, outcome_ptr) >= 0.0
+    scant = excess(upper, outcome_ptr) <= 0.0
+    single = full | scant
+    nominal = normalised(nominal, outcome_ptr)
+    if not single.any():
+        return lower, upper, nominal
+    sizes = np.diff(outcome_ptr)
+    point = normalised(np.where(np.repeat(full, sizes), lower, upper), outcome_ptr, single)
+    inside = np.repeat(single, sizes)
+    return (
+        np.where(inside, point, lower),
+        np.where(inside, point, upper),
+        np.where(inside, point, nominal),
+    )
+
+
 def box_centre(lower: FloatArray, upper: FloatArray) -> FloatArray:
     """Return the distribution lower + t (upper - lower)."""
     slack = upper - lower
@@ -222,4 +327,4 @@ def _distribution(where: str, values: ArrayLike) -> FloatArray:
         raise ModelError(f"{where}: probabilities must lie in [0, 1], got {vector.tolist()}.")
     if abs(float(vector.sum()) - 1.0) > SUM_TOLERANCE:
         raise ModelError(f"{where}: probabilities must sum to 1, they sum to {vector.sum():.9g}.")
-    return vector
+    return frozen(normalised(vector, np.array([0, len(vector)])))

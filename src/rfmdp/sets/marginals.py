@@ -16,18 +16,20 @@ import numpy as np
 
 import rfmdp.sets.statistical  # noqa: F401  registers KL balls and subset sets
 from rfmdp.errors import ModelError
+from rfmdp.rounding import SUM_TOLERANCE
 from rfmdp.sets.bounds import bounds, nominal, tighten
 from rfmdp.sets.families import (
-    SUM_TOLERANCE,
     Interval,
+    KLBall,
     LpBall,
     Polytope,
     Singleton,
+    SubsetSet,
     UncertaintySet,
     check_box,
     check_nominal,
+    settled_boxes,
 )
-from rfmdp.sets.statistical_sets import KLBall, SubsetSet
 from rfmdp.types import FloatArray, Int8Array, IntArray, frozen
 
 
@@ -166,17 +168,17 @@ class Marginals:
         lower, upper, nominal = (np.asarray(a, dtype=np.float64) for a in (lower, upper, nominal))
         check_boxes(outcome_ptr, lower, upper, nominal, names)
         count = len(outcome_ptr) - 1
+        lower, upper, nominal = settled_boxes(outcome_ptr, lower, upper, nominal)
         lower, upper = tighten(outcome_ptr, lower, upper)
         width = np.zeros(count)
         if count:
             width = np.maximum.reduceat(upper - lower, outcome_ptr[:-1])
-        single = np.repeat(width == 0.0, np.diff(outcome_ptr))
         return Marginals(
             outcome_ptr=outcome_ptr,
             kind=np.where(width > 0.0, Kind.BOX, Kind.SINGLETON).astype(np.int8),
             nominal=nominal,
-            lower=np.where(single, nominal, lower),
-            upper=np.where(single, nominal, upper),
+            lower=lower,
+            upper=upper,
             radius=np.full(count, math.nan),
             exponent=np.full(count, math.nan),
             corner_ptr=np.zeros(count + 1, dtype=np.int64),

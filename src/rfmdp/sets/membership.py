@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError, UnsupportedError
-from rfmdp.sets.families import SUM_TOLERANCE, Interval, LpBall, Polytope, Singleton
+from rfmdp.rounding import SUM_TOLERANCE
+from rfmdp.sets.families import Interval, LpBall, Polytope, Singleton
 from rfmdp.sets.hull import distance_to_hull
 from rfmdp.sets.norms import p_norm
 from rfmdp.types import FloatArray

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from rfmdp.sets.bounds import bounds, nominal
+from rfmdp.sets.families import KLBall, SubsetSet
 from rfmdp.sets.membership import register as register_membership
 from rfmdp.sets.minimiser import register as register_minimiser
-from rfmdp.sets.statistical_sets import KLBall, SubsetSet
 from rfmdp.types import FloatArray
 
 
