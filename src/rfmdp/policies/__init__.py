@@ -1,0 +1,1 @@
+"""Policies: what they decide and why, in words that people read."""

@@ -1,0 +1,141 @@
+"""What every action of a state is worth, and what nature answers to it.
+
+The value of an action is what it pays plus nature's expectation of the values that follow, once
+with the proven lower bounds and once with the upper ones: so it is bounded from both sides too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rfmdp.inner.exact import Exact
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.objective import Cumulative, Globally, Instantaneous, Next, Spec, Until
+from rfmdp.outer.problem import pose, where
+from rfmdp.outer.solution import Policy, Solution
+from rfmdp.ragged import entries, segment_sum, starts
+from rfmdp.solving import evaluate
+from rfmdp.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decisions:
+    """All rows of some states with their values and nature's answers, in the model's order."""
+
+    model: FactoredMDP
+    states: IntArray  # (N,)
+    row_ptr: IntArray  # (N + 1,) into `rows`
+    rows: IntArray  # (Q,) rows of the model
+    lower: FloatArray  # (Q,) proven bounds of the value of taking the row
+    upper: FloatArray  # (Q,)
+    chosen: IntArray  # (N,) the policy's rows
+    outcome_ptr: IntArray  # (Q + 1,) into `nature`: all marginals of a row, one after the other
+    nature: FloatArray  # nature's probabilities of all outcomes of all marginals
+
+    def marginals(self, place: int) -> list[tuple[int, FloatArray]]:
+        """Return (marginal, nature's distribution) for the row at a place of `rows`."""
+        model, row = self.model, self.rows[place]
+        ids = model.row_marginals[model.marginal_ptr[row] : model.marginal_ptr[row + 1]]
+        own = self.nature[self.outcome_ptr[place] : self.outcome_ptr[place + 1]]
+        parts = np.split(own, np.cumsum(model.marginals.sizes[ids])[:-1])
+        return [(int(j), part) for j, part in zip(ids, parts, strict=False)]
+
+
+def decisions(solution: Solution, states: IntArray, step: int = 0) -> Decisions:
+    """Return every row of some states, with its bounds and nature's answer to it.
+
+    Parameters
+    ----------
+    solution
+        Of any objective.
+    states : (N,)
+        Where to look.
+    step
+        For finite horizons: how many steps are gone.
+    """
+    model, problem = solution.model, pose(solution.model, solution.spec)
+    rows = entries(model.row_ptr, states)
+    nature = Exact().prepare(model, solution.spec.nature)
+    low, high = _finite(*values_after(solution, step + 1))
+    below, above, unused = np.empty((3, model.rows))
+    nature.backup(low, rows, below, unused)
+    nature.backup(high, rows, unused, above)
+    lower = problem.reward[rows] + problem.discount * below[rows]
+    upper = problem.reward[rows] + problem.discount * above[rows]
+    sizes = model.marginals.sizes[model.row_marginals].astype(np.float64)
+    outcomes = segment_sum(sizes, model.marginal_ptr)[rows]
+    return Decisions(
+        model, states, starts(np.diff(model.row_ptr)[states]), rows, lower, upper,
+        solution.policy.rows[min(step, len(solution.policy.rows) - 1)][states], starts(outcomes),
+        nature.marginals(high, rows),
+    )  # fmt: skip
+
+
+def values_after(solution: Solution, steps: int) -> tuple[FloatArray, FloatArray]:
+    """Return proven bounds (S,) of the values when some steps are gone; -inf or inf if nobody can.
+
+    Without a horizon they are the bounds of the solution, whatever the number of steps.
+    """
+    later = remaining(solution.spec, steps)
+    if later is solution.spec:
+        found = solution
+    elif isinstance(later, Spec):
+        rest = Policy(solution.policy.rows[steps:])
+        everywhere = np.ones(solution.model.states, dtype=np.bool_)
+        found = evaluate(solution.model, rest, later, states=everywhere)
+    else:
+        end = _at_the_end(solution)
+        return end, end
+    nothing = np.full(solution.model.states, np.inf)
+    lower = -nothing if found.lower is None else found.lower
+    return lower, nothing if found.upper is None else found.upper
+
+
+def remaining(spec: Spec, steps: int) -> Spec | None:
+    """Return what is left of a specification after some steps; None if nothing is.
+
+    >>> remaining(Spec(Until("safe", "goal", latest=5)), 2).objective.latest
+    3
+    """
+    match spec.objective:
+        case Until(latest=latest, earliest=earliest) | Globally(latest=latest, earliest=earliest):
+            if latest is None and not earliest:
+                return spec
+            if latest is not None and latest <= steps:
+                return None
+            left = None if latest is None else latest - steps
+            later = replace(spec.objective, latest=left, earliest=max(earliest - steps, 0))
+            return replace(spec, objective=later)
+        case Cumulative(steps=count):
+            left = count - steps
+            return (
+                replace(spec, objective=replace(spec.objective, steps=left)) if left > 0 else None
+            )
+        case Instantaneous(step=count):
+            left = count - steps
+            return replace(spec, objective=replace(spec.objective, step=left)) if left > 0 else None
+        case Next():
+            return None
+    return spec
+
+
+def _at_the_end(solution: Solution) -> FloatArray:
+    """Return the value (S,) of a finite horizon when no step is left."""
+    model, objective = solution.model, solution.spec.objective
+    match objective:
+        case Until() | Next():
+            return where(model, objective.target).astype(np.float64)
+        case Globally():
+            return where(model, objective.stay).astype(np.float64)
+        case Instantaneous():
+            return np.array(model.reward(objective.reward).state)
+    return np.zeros(model.states)
+
+
+def _finite(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return bounds with infinite ones far above or below all others: kernels take numbers."""
+    sizes = np.abs(np.concatenate([lower, upper]))
+    far = 1e6 * (1.0 + float(np.max(sizes[np.isfinite(sizes)], initial=0.0)))
+    return np.clip(lower, -far, far), np.clip(upper, -far, far)

@@ -1,0 +1,376 @@
+"use strict";
+// One page of results: tables that sort, curves that toggle, and an explorer of the policy.
+
+const $ = (tag, attributes = {}, ...children) => {
+  const node = document.createElement(tag);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else if (value !== undefined) node.setAttribute(key, value);
+  }
+  node.append(...children);
+  return node;
+};
+
+const digits = (x) => (Number.isFinite(x) ? Number(x.toPrecision(6)).toString() : x > 0 ? "∞" : x < 0 ? "−∞" : "?");
+
+// ---- tables -----------------------------------------------------------------------------------
+
+function makeSortable(table) {
+  const heads = [...table.tHead.rows[0].cells];
+  heads.forEach((head, column) => {
+    head.replaceChildren($("button", { onclick: () => sort(column) }, head.textContent));
+  });
+  function sort(column) {
+    const up = heads[column].getAttribute("aria-sort") !== "ascending";
+    heads.forEach((head) => head.removeAttribute("aria-sort"));
+    heads[column].setAttribute("aria-sort", up ? "ascending" : "descending");
+    const key = (row) => row.cells[column].dataset.value ?? row.cells[column].textContent;
+    const rows = [...table.tBodies[0].rows].sort((a, b) => {
+      const x = key(a), y = key(b), p = Number(x), q = Number(y);
+      const order = Number.isNaN(p) || Number.isNaN(q) ? x.localeCompare(y) : p - q;
+      return up ? order : -order;
+    });
+    table.tBodies[0].append(...rows);
+  }
+}
+
+// ---- curves -----------------------------------------------------------------------------------
+
+const SVG = "http://www.w3.org/2000/svg";
+const svg = (tag, attributes, text) => {
+  const node = document.createElementNS(SVG, tag);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  if (text !== undefined) node.textContent = text;
+  return node;
+};
+
+function ticks(low, high) {
+  const rough = (high - low) / 5, unit = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((k) => k * unit).find((k) => k >= rough);
+  const found = [];
+  for (let k = Math.ceil(low / step); k * step <= high * (1 + 1e-12); k += 1) found.push(Number((k * step).toPrecision(12)));
+  return found;
+}
+
+function decades(low, high) {
+  const found = [];
+  for (let e = Math.floor(low); e <= high; e += 1) {
+    for (const k of high - low > 2.5 ? [1] : [1, 3]) {
+      const x = k * 10 ** e;
+      if (Math.log10(x) >= low - 1e-9 && Math.log10(x) <= high + 1e-9) found.push(x);
+    }
+  }
+  return found;
+}
+
+function drawChart(place, chart) {
+  const W = 760, H = 340, left = 62, right = 16, top = 14, bottom = 44;
+  const hidden = new Set();
+  const frame = $("div", { class: "chart" });
+  const legend = $("div", { class: "legend" });
+  const tip = $("div", { class: "tip", hidden: "" });
+  const names = [...new Set(chart.lines.map((line) => line.name))];
+  const colour = (name) => `var(--c${names.indexOf(name) % 6})`;
+  for (const name of names) {
+    const button = $("button", { "aria-pressed": "true", onclick: () => toggle(name, button) },
+      $("span", { style: `color:${colour(name)}` }, "● "), name);
+    legend.append(button);
+  }
+  function toggle(name, button) {
+    if (!hidden.delete(name)) hidden.add(name);
+    button.setAttribute("aria-pressed", String(!hidden.has(name)));
+    draw();
+  }
+  function draw() {
+    const lines = chart.lines.filter((line) => !hidden.has(line.name));
+    const points = lines.flatMap((line) => line.points).filter((p) => Number.isFinite(p[1]));
+    const root = svg("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": chart.title });
+    if (points.length) axes(root, points, lines);
+    frame.replaceChildren(root);
+  }
+  function axes(root, points, lines) {
+    const fx = chart.log ? Math.log10 : (x) => x;
+    const xs = points.map((p) => fx(p[0])), ys = points.map((p) => p[1]);
+    let [x0, x1, y0, y1] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
+    if (x0 === x1) { x0 -= 1; x1 += 1; }
+    if (y0 === y1) { y0 -= 0.5; y1 += 0.5; }
+    const X = (x) => left + ((fx(x) - x0) / (x1 - x0)) * (W - left - right);
+    const Y = (y) => H - bottom - ((y - y0) / (y1 - y0)) * (H - top - bottom);
+    for (const y of ticks(y0, y1)) {
+      root.append(svg("line", { class: "grid", x1: left, x2: W - right, y1: Y(y), y2: Y(y) }));
+      root.append(svg("text", { x: left - 8, y: Y(y) + 4, "text-anchor": "end" }, digits(y)));
+    }
+    for (const x of chart.log ? decades(x0, x1) : ticks(x0, x1)) {
+      root.append(svg("text", { x: X(x), y: H - bottom + 18, "text-anchor": "middle" }, x.toLocaleString("en")));
+    }
+    root.append(svg("text", { x: (W + left) / 2, y: H - 6, "text-anchor": "middle" }, chart.x));
+    root.append(svg("text", { x: 14, y: H / 2, transform: `rotate(-90 14 ${H / 2})`, "text-anchor": "middle" }, chart.y));
+    for (const line of lines) {
+      const path = line.points.filter((p) => Number.isFinite(p[1]))
+        .map((p, i) => `${i ? "L" : "M"}${X(p[0]).toFixed(1)} ${Y(p[1]).toFixed(1)}`).join("");
+      root.append(svg("path", { d: path, style: `stroke:${colour(line.name)}`, "stroke-dasharray": line.dashed ? "6 4" : "none" }));
+      for (const p of line.points) {
+        if (!Number.isFinite(p[1])) continue;
+        const dot = svg("circle", { cx: X(p[0]), cy: Y(p[1]), r: 4, style: `fill:${colour(line.name)}`, tabindex: 0 });
+        dot.addEventListener("pointerenter", (event) => {
+          tip.textContent = `${line.name}${line.note ? `, ${line.note}` : ""}: ${digits(p[1])} at ${digits(p[0])}`;
+          tip.style.left = `${event.clientX + 12}px`;
+          tip.style.top = `${event.clientY - 30}px`;
+          tip.hidden = false;
+        });
+        dot.addEventListener("pointerleave", () => { tip.hidden = true; });
+        root.append(dot);
+      }
+    }
+  }
+  draw();
+  place.append($("h3", {}, chart.title), legend, frame, tip);
+}
+
+// ---- explorer ---------------------------------------------------------------------------------
+
+const TYPES = { f8: Float64Array, f4: Float32Array, i4: Int32Array, u1: Uint8Array };
+
+async function unpack(text) {
+  const bytes = Uint8Array.from(atob(text.trim()), (c) => c.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const raw = await new Response(stream).arrayBuffer();
+  const length = new DataView(raw).getUint32(0, true);
+  const head = JSON.parse(new TextDecoder().decode(new Uint8Array(raw, 4, length)));
+  const data = {};
+  for (const [name, [type, offset, count]] of Object.entries(head.arrays)) {
+    data[name] = new TYPES[type](raw, 4 + length + offset, count);
+  }
+  return { head, data };
+}
+
+class Explorer {
+  constructor(place, { head, data }) {
+    Object.assign(this, { place, head, data, history: [] });
+    this.width = head.variables.length;
+    this.index = new Map();
+    for (let i = 0; i < data.state.length; i += 1) this.index.set(this.key(this.valuation(i)), i);
+    this.start = Math.max(data.state.indexOf(head.initial), 0);
+    this.now = this.start;
+    this.axes = this.widest();
+    this.main = $("div", { class: "card" });
+    this.side = $("div", { class: "card" });
+    place.replaceChildren($("div", { class: "explorer" }, this.main, this.side));
+    this.show();
+  }
+
+  valuation(i) { return this.data.valuation.subarray(i * this.width, (i + 1) * this.width); }
+
+  key(values) { return values.length ? values.join() : ""; }
+
+  name(i) {
+    if (!this.width) return `state ${this.data.state[i]}`;
+    return this.head.variables.map(([name, , , boolean], v) => {
+      const value = this.valuation(i)[v];
+      return boolean ? `${value ? "" : "!"}${name}` : `${name}=${value}`;
+    }).join(", ");
+  }
+
+  // the two variables in which most neighbours of the first state are on the page
+  widest() {
+    const own = this.valuation(this.start), count = new Map();
+    for (let i = 0; i < this.data.state.length; i += 1) {
+      const values = this.valuation(i), other = [];
+      for (let v = 0; v < this.width && other.length < 3; v += 1) if (values[v] !== own[v]) other.push(v);
+      if (other.length < 3) {
+        const pair = other.length === 2 ? other : other.length ? [other[0], other[0] ? 0 : 1] : [0, 1];
+        const key = pair.sort((x, y) => x - y).join();
+        count.set(key, (count.get(key) || 0) + 1);
+      }
+    }
+    const best = [...count].sort((x, y) => y[1] - x[1])[0][0].split(",").map(Number);
+    return best.map((v) => Math.min(v, Math.max(this.width - 1, 0)));
+  }
+
+  go(i) {
+    if (i < 0 || i === this.now) return;
+    this.history.push(this.now);
+    this.now = i;
+    this.show();
+  }
+
+  back() {
+    if (this.history.length) { this.now = this.history.pop(); this.show(); }
+  }
+
+  show() {
+    const d = this.data, i = this.now;
+    const labels = this.head.labels.filter((_, l) => d.label[l * d.state.length + i]);
+    const badges = labels.map((label) => $("span", { class: "badge" }, label));
+    const [low, high] = [digits(d.lower[i]), digits(d.upper[i])];
+    const value = low === high ? low : `[${low}, ${high}]`;
+    this.main.replaceChildren(
+      $("div", { class: "controls" },
+        $("button", { onclick: () => this.go(this.start) }, "Start"),
+        $("button", { "data-action": "back", onclick: () => this.back(), ...(this.history.length ? {} : { disabled: "" }) }, `Back (${this.history.length})`),
+        $("button", { "data-action": "nature", onclick: () => this.draw("nature") }, "Step: nature's worst case"),
+        $("button", { "data-action": "chance", onclick: () => this.draw("nominal") }, "Step: nominal chance")),
+      this.picker(),
+      $("h3", { "data-role": "state" }, this.name(i)),
+      $("p", {}, "Guaranteed value ", $("span", { class: "big" }, value), " ", ...badges),
+      this.actions(), this.outcomes(), this.marginals());
+    this.side.replaceChildren(this.heatmap());
+  }
+
+  picker() {
+    const values = [...this.valuation(this.now)];
+    const boxes = this.head.variables.map(([name, low, high], v) =>
+      $("label", {}, `${name} `, $("input", { type: "number", min: low, max: high, value: values[v], "data-variable": name,
+        onchange: (event) => {
+          values[v] = Number(event.target.value);
+          const found = this.index.get(this.key(values));
+          if (found === undefined) event.target.setCustomValidity("The policy does not reach this state, or it is not on this page.");
+          else this.go(found);
+          event.target.reportValidity();
+        } })));
+    return $("div", { class: "controls" }, ...boxes);
+  }
+
+  rows() {
+    const d = this.data, rows = [];
+    for (let r = d.row_ptr[this.now]; r < d.row_ptr[this.now + 1]; r += 1) rows.push(r);
+    return rows;
+  }
+
+  chosen() { return this.rows().find((r) => this.data.taken[r]) ?? this.rows()[0]; }
+
+  actions() {
+    const d = this.data, body = $("tbody");
+    for (const r of this.rows()) {
+      body.append($("tr", { class: d.taken[r] ? "chosen" : "" },
+        $("td", {}, `${d.taken[r] ? "► " : ""}${this.head.actions[d.action[r]] || `choice ${r - d.row_ptr[this.now] + 1}`}`),
+        $("td", {}, digits(d.row_lower[r])), $("td", {}, digits(d.row_upper[r]))));
+    }
+    return $("div", { class: "scroll" }, $("table", { "data-role": "actions" },
+      $("thead", {}, $("tr", {}, $("th", {}, "action (► the policy's)"), $("th", {}, "at least"), $("th", {}, "at most"))), body));
+  }
+
+  parts(r) {
+    const d = this.data, parts = [];
+    let place = d.nature_ptr[r];
+    for (let k = d.marginal_ptr[r]; k < d.marginal_ptr[r + 1]; k += 1) {
+      const j = d.marginal[k], first = d.outcome_ptr[j], size = d.outcome_ptr[j + 1] - first;
+      parts.push({ j, first, size, nature: d.nature.subarray(place, place + size), nominal: d.nominal.subarray(first, first + size) });
+      place += size;
+    }
+    return parts;
+  }
+
+  marginals() {
+    const d = this.data, body = $("tbody");
+    const bar = (p, kind) => $("span", { class: `bar ${kind}`, style: `width:${(p * 4).toFixed(2)}rem` });
+    for (const part of this.parts(this.chosen())) {
+      body.append($("tr", {}, $("th", { colspan: 4 }, this.head.marginals[part.j])));
+      for (let o = 0; o < part.size; o += 1) {
+        const e = part.first + o;
+        body.append($("tr", {},
+          $("td", {}, this.head.outcomes[e] || `outcome ${o + 1}`),
+          $("td", {}, `[${digits(d.set_lower[e])}, ${digits(d.set_upper[e])}]`),
+          $("td", {}, digits(part.nominal[o]), " ", bar(part.nominal[o], "")),
+          $("td", {}, digits(part.nature[o]), " ", bar(part.nature[o], "worst"))));
+      }
+    }
+    if (!body.rows.length) return $("p", { class: "soft" }, "The policy's action is certain here: nature has no choice.");
+    return $("div", { class: "scroll" }, $("h3", {}, "What nature does against it"), $("table", {},
+      $("thead", {}, $("tr", {}, ...["outcome", "set", "nominal", "nature"].map((t) => $("th", {}, t)))), body));
+  }
+
+  joint(kind) {
+    const d = this.data, r = this.chosen();
+    let probabilities = [1];
+    for (const part of this.parts(r)) {
+      probabilities = probabilities.flatMap((p) => Array.from(part[kind], (q) => p * q));
+    }
+    const total = new Map();
+    for (let k = d.successor_ptr[r], o = 0; k < d.successor_ptr[r + 1]; k += 1, o += 1) {
+      total.set(d.successor[k], (total.get(d.successor[k]) || 0) + probabilities[o]);
+    }
+    return total;
+  }
+
+  draw(kind) {
+    let left = Math.random();
+    let last = this.now;
+    for (const [state, p] of this.joint(kind)) {
+      if (p > 0 && state >= 0) last = state;
+      left -= p;
+      if (left <= 0) break;
+    }
+    this.go(last);
+  }
+
+  outcomes() {
+    const worst = this.joint("nature"), nominal = this.joint("nominal"), body = $("tbody");
+    const order = [...worst].sort((a, b) => b[1] - a[1]).slice(0, 12);
+    for (const [state, p] of order) {
+      const name = state < 0 ? "(a state that is not on this page)" : this.name(state);
+      const button = state < 0 || state === this.now ? name
+        : $("button", { "data-action": "outcome", onclick: () => this.go(state) }, name);
+      body.append($("tr", {}, $("td", { class: "controls" }, button), $("td", {}, digits(nominal.get(state))), $("td", {}, digits(p)),
+        $("td", {}, state < 0 ? "" : digits(this.data.lower[state]))));
+    }
+    return $("div", { class: "scroll" }, $("h3", {}, `What happens next${worst.size > 12 ? " (the twelve likeliest)" : ""}`),
+      $("table", { "data-role": "next" }, $("thead", {}, $("tr", {}, ...["state", "nominal", "nature", "value there"].map((t) => $("th", {}, t)))), body));
+  }
+
+  heatmap() {
+    const variables = this.head.variables;
+    if (variables.length < 2) return $("p", { class: "soft" }, "A map needs two variables.");
+    const choose = (axis) => $("select", { "aria-label": axis ? "vertical variable" : "horizontal variable", onchange: (event) => { this.axes[axis] = Number(event.target.value); this.show(); } },
+      ...variables.map(([name], v) => $("option", { value: v, ...(this.axes[axis] === v ? { selected: "" } : {}) }, name)));
+    const [a, b] = this.axes, fixed = [...this.valuation(this.now)];
+    const [, low, high] = variables[a], [, bottom, top] = variables[b];
+    const canvas = $("canvas", { width: (high - low + 1) * 16, height: (top - bottom + 1) * 16, role: "img", "aria-label": "values" });
+    const pen = canvas.getContext("2d");
+    const finite = this.data.lower.filter(Number.isFinite);
+    const least = finite.reduce((x, y) => Math.min(x, y), Infinity), most = finite.reduce((x, y) => Math.max(x, y), -Infinity);
+    for (let x = low; x <= high; x += 1) {
+      for (let y = bottom; y <= top; y += 1) {
+        const values = fixed.slice();
+        values[a] = x; values[b] = y;
+        const i = this.index.get(this.key(values));
+        if (i === undefined || (a === b && x !== y)) continue;
+        const share = most > least ? (this.data.lower[i] - least) / (most - least) : 1;
+        pen.fillStyle = viridis(Math.min(Math.max(share, 0), 1));
+        pen.fillRect((x - low) * 16, (top - y) * 16, 16, 16);
+        if (i === this.now) { pen.strokeStyle = "#ff4f00"; pen.lineWidth = 3; pen.strokeRect((x - low) * 16 + 1.5, (top - y) * 16 + 1.5, 13, 13); }
+      }
+    }
+    canvas.addEventListener("click", (event) => {
+      const box = canvas.getBoundingClientRect();
+      const values = fixed.slice();
+      values[a] = low + Math.floor(((event.clientX - box.left) / box.width) * (high - low + 1));
+      values[b] = top - Math.floor(((event.clientY - box.top) / box.height) * (top - bottom + 1));
+      const found = this.index.get(this.key(values));
+      if (found !== undefined) this.go(found);
+    });
+    return $("div", {}, $("h3", {}, "Guaranteed values, the other variables as they are"),
+      $("div", { class: "controls" }, "across ", choose(0), " up ", choose(1)), canvas,
+      $("p", { class: "soft" }, `dark ${digits(least)} to bright ${digits(most)}; empty: not reached by the policy. Click a cell to go there.`));
+  }
+}
+
+function viridis(t) {
+  const stops = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
+  const x = t * (stops.length - 1), i = Math.min(Math.floor(x), stops.length - 2), f = x - i;
+  return `rgb(${stops[i].map((c, k) => Math.round(c + f * (stops[i + 1][k] - c))).join(",")})`;
+}
+
+// ---- page -------------------------------------------------------------------------------------
+
+document.querySelectorAll("table.sortable").forEach(makeSortable);
+const charts = document.getElementById("charts");
+if (charts) JSON.parse(charts.textContent).forEach((chart) => drawChart(document.getElementById("curves"), chart));
+document.querySelectorAll("script[type='application/x-explorer']").forEach(async (script) => {
+  const place = document.getElementById(script.dataset.place);
+  try {
+    new Explorer(place, await unpack(script.textContent));
+  } catch (error) {
+    place.textContent = `The explorer needs a browser of 2023 or newer (${error}).`;
+  }
+});

@@ -1,0 +1,131 @@
+"""The policy explorer of a page: the part of a model that a policy reaches, packed for a browser.
+
+Numbers go as typed arrays, one after the other, compressed; the browser unpacks them. Actions that
+the policy does not take are listed with their values, and can be followed as well as long as they
+lead to states on the page.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from typing import Any
+
+import numpy as np
+
+from rfmdp.objective import MAX
+from rfmdp.outer.solution import Solution
+from rfmdp.policies.decisions import Decisions, decisions
+from rfmdp.ragged import entries, starts
+from rfmdp.types import AnyArray, IntArray
+
+STATES = 20_000  # on a page
+ENTRIES = 1_500_000  # successors on a page
+
+
+def explorer(solution: Solution) -> str:
+    """Return the explorer's data of a solution as text: compressed, then base 64.
+
+    For finite horizons it shows the first step.
+    """
+    states = reached(solution, STATES, ENTRIES)
+    found = decisions(solution, states)
+    arrays = {**_of_states(solution, states), **_of_rows(solution, found)}
+    model = solution.model
+    header: dict[str, Any] = {
+        "agent": "max" if solution.spec.agent is MAX else "min",
+        "nature": "max" if solution.spec.nature is MAX else "min",
+        "variables": [[v.name, v.low, v.high, v.boolean] for v in model.variables],
+        "actions": list(model.actions),
+        "marginals": [model.marginal_name(j) for j in range(len(model.marginals))],
+        "outcomes": list(model.outcome_names),
+        "labels": list(model.labels),
+        "initial": int(model.initial[0]),
+        "total": model.states,
+        "steps": len(solution.policy.rows),
+    }
+    return _packed(header, arrays)
+
+
+def reached(solution: Solution, most: int, successors: int) -> IntArray:
+    """Return the states that the policy may reach, the nearest first, up to a number of them.
+
+    Parameters
+    ----------
+    most
+        States to return at the most; what is left out is farther than what is in.
+    successors
+        Entries that their chosen rows may have together.
+    """
+    model, rule = solution.model, solution.policy.rows[0]
+    seen = np.zeros(model.states, dtype=np.bool_)
+    seen[model.initial] = True
+    frontier, found, size = np.array(model.initial), [np.array(model.initial)], 0
+    while len(frontier) and sum(map(len, found)) < most and size < successors:
+        places = entries(model.successor_ptr, rule[frontier])
+        size += len(places)
+        after = np.unique(model.successors[places])
+        frontier = after[~seen[after]].astype(np.int64)
+        seen[frontier] = True
+        found.append(frontier)
+    return np.concatenate(found)[:most].astype(np.int64)
+
+
+def _of_states(solution: Solution, states: IntArray) -> dict[str, AnyArray]:
+    model = solution.model
+    unknown = np.full(model.states, np.nan)
+    lower = unknown if solution.lower is None else solution.lower
+    upper = unknown if solution.upper is None else solution.upper
+    marks = [model.labels[name][states] for name in model.labels]
+    return {
+        "state": states.astype(np.int32),
+        "valuation": model.valuations[states].astype(np.int32).ravel(),
+        "lower": lower[states],
+        "upper": upper[states],
+        "label": np.array(marks, dtype=np.uint8).ravel(),
+    }
+
+
+def _of_rows(solution: Solution, found: Decisions) -> dict[str, AnyArray]:
+    model, rows = solution.model, found.rows
+    place = np.full(model.states, -1, dtype=np.int32)
+    place[found.states] = np.arange(len(found.states))
+    taken = np.isin(rows, found.chosen)
+    widths = np.diff(model.successor_ptr)[rows]
+    if widths.sum() > ENTRIES:  # then only the policy's own rows can be followed
+        widths = np.where(taken, widths, 0)
+    followed = rows[widths > 0]
+    ids = entries(model.marginal_ptr, rows)
+    return {
+        "row_ptr": found.row_ptr.astype(np.int32),
+        "action": model.row_actions[rows].astype(np.int32),
+        "row_lower": found.lower.astype(np.float32),
+        "row_upper": found.upper.astype(np.float32),
+        "taken": taken.astype(np.uint8),
+        "marginal_ptr": starts(np.diff(model.marginal_ptr)[rows]).astype(np.int32),
+        "marginal": model.row_marginals[ids].astype(np.int32),
+        "outcome_ptr": model.marginals.outcome_ptr.astype(np.int32),
+        "nominal": model.marginals.nominal.astype(np.float32),
+        "set_lower": model.marginals.lower.astype(np.float32),
+        "set_upper": model.marginals.upper.astype(np.float32),
+        "nature_ptr": found.outcome_ptr.astype(np.int32),
+        "nature": found.nature.astype(np.float32),
+        "successor_ptr": starts(widths).astype(np.int32),
+        "successor": place[model.successors[entries(model.successor_ptr, followed)]],
+    }
+
+
+def _packed(header: dict[str, Any], arrays: dict[str, AnyArray]) -> str:
+    """Return a header and arrays as one compressed text."""
+    parts, offset, table = [], 0, {}
+    for name, array in arrays.items():
+        data = np.ascontiguousarray(array).tobytes()
+        data += b"\0" * (-len(data) % 8)  # typed arrays start at multiples of their size
+        table[name] = [array.dtype.str[1:], offset, len(array)]
+        parts.append(data)
+        offset += len(data)
+    head = json.dumps({**header, "arrays": table}, allow_nan=False).encode()
+    head += b" " * (-(len(head) + 4) % 8)
+    raw = len(head).to_bytes(4, "little") + head + b"".join(parts)
+    return base64.b64encode(zlib.compress(raw, 9)).decode()
