@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q --disable-pip-version-check -e '.[storm,gurobi]' pytest pytest-xdist hypothesis ruff mypy
+	$(BIN)/pip install -q --disable-pip-version-check -e '.[storm,gurobi]' pytest pytest-xdist hypothesis ruff mypy playwright
 	touch $@
 
 lint: $(VENV)/.ready

@@ -188,6 +188,9 @@ from .paper.domains import (
 from .paper.domains import (
     domain_spec as domain_spec,
 )
+from .report.page import (
+    write_report as write_report,
+)
 from .sets import (
     Interval as Interval,
 )

@@ -28,6 +28,7 @@ COMMANDS = {
     "simulate": "rfmdp.cli.simulate",
     "verify": "rfmdp.cli.verify",
     "convert": "rfmdp.cli.convert",
+    "report": "rfmdp.cli.report",
 }
 CERTIFIED, USER_ERROR, NOT_CERTIFIED, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
 

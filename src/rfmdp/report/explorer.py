@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from rfmdp.model.arrays import Variable
 from rfmdp.objective import MAX
 from rfmdp.outer.solution import Solution
 from rfmdp.policies.decisions import Decisions, decisions
@@ -33,10 +34,11 @@ def explorer(solution: Solution) -> str:
     found = decisions(solution, states)
     arrays = {**_of_states(solution, states), **_of_rows(solution, found)}
     model = solution.model
+    variables = model.variables or (Variable("state", 0, model.states - 1),)
     header: dict[str, Any] = {
         "agent": "max" if solution.spec.agent is MAX else "min",
         "nature": "max" if solution.spec.nature is MAX else "min",
-        "variables": [[v.name, v.low, v.high, v.boolean] for v in model.variables],
+        "variables": [[v.name, v.low, v.high, v.boolean] for v in variables],
         "actions": list(model.actions),
         "marginals": [model.marginal_name(j) for j in range(len(model.marginals))],
         "outcomes": list(model.outcome_names),
@@ -80,7 +82,7 @@ def _of_states(solution: Solution, states: IntArray) -> dict[str, AnyArray]:
     marks = [model.labels[name][states] for name in model.labels]
     return {
         "state": states.astype(np.int32),
-        "valuation": model.valuations[states].astype(np.int32).ravel(),
+        "valuation": (model.valuations[states] if model.variables else states).astype("i4").ravel(),
         "lower": lower[states],
         "upper": upper[states],
         "label": np.array(marks, dtype=np.uint8).ravel(),

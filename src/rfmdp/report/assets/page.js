@@ -161,10 +161,9 @@ class Explorer {
 
   valuation(i) { return this.data.valuation.subarray(i * this.width, (i + 1) * this.width); }
 
-  key(values) { return values.length ? values.join() : ""; }
+  key(values) { return values.join(); }
 
   name(i) {
-    if (!this.width) return `state ${this.data.state[i]}`;
     return this.head.variables.map(([name, , , boolean], v) => {
       const value = this.valuation(i)[v];
       return boolean ? `${value ? "" : "!"}${name}` : `${name}=${value}`;
@@ -184,7 +183,7 @@ class Explorer {
       }
     }
     const best = [...count].sort((x, y) => y[1] - x[1])[0][0].split(",").map(Number);
-    return best.map((v) => Math.min(v, Math.max(this.width - 1, 0)));
+    return best.map((v) => Math.min(v, this.width - 1));
   }
 
   go(i) {

@@ -1,0 +1,126 @@
+"""The report page in a real browser: no errors, and everything on it works."""
+
+import shutil
+
+import pytest
+
+from rfmdp.learning.loop import learn
+from rfmdp.learning.stop import StopWhen
+from rfmdp.paper.domains import domain, domain_spec
+from rfmdp.report.page import write_report
+from rfmdp.solving import solve
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+QUIET = (
+    "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run",
+    "--disable-component-update", "--disable-sync", "--disable-quic",
+)  # fmt: skip
+
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="no Chromium here: the report page is not tried in a browser"
+)
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """Return the page of Aircraft with two learning runs."""
+    spec = domain_spec("aircraft")
+    solution = solve(domain("aircraft").with_radius(0.025), spec)
+    small = domain("aircraft", instance="learning")
+    runs = [
+        learn(small, spec, stop=StopWhen(trajectories=400), length=15, seed=seed) for seed in (1, 2)
+    ]
+    path = tmp_path_factory.mktemp("report") / "page.html"
+    write_report([solution, *runs], path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def page(report):
+    """Open the page; errors that the browser reports end up in `page.complaints`."""
+    driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with driver.sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=CHROMIUM, args=list(QUIET))
+        opened = browser.new_page(viewport={"width": 1200, "height": 900})
+        opened.complaints = []
+        opened.on("console", lambda m: opened.complaints.append(m.text) if m.type == "error" else 0)
+        opened.on("pageerror", lambda e: opened.complaints.append(str(e)))
+        opened.goto(report.as_uri())
+        opened.wait_for_selector("[data-role=actions]")
+        yield opened
+        assert opened.complaints == []
+        browser.close()
+
+
+def shown_state(page):
+    return page.inner_text("[data-role=state]")
+
+
+def test_page_is_small(report):
+    """Everything of Aircraft fits into two megabytes."""
+    assert report.stat().st_size < 2_000_000
+
+
+def test_stepping_and_going_back(page):
+    """An outcome leads to its state; going back leads to where we were."""
+    first = shown_state(page)
+    target = page.locator("[data-role=next] [data-action=outcome]").first
+    name = target.inner_text()
+    target.click()
+    assert shown_state(page) == name != first
+    page.click("[data-action=nature]")
+    page.click("[data-action=chance]")
+    assert shown_state(page) not in (name, first)
+    for _ in range(3):
+        page.click("[data-action=back]")
+    assert shown_state(page) == first
+    assert page.is_disabled("[data-action=back]")
+
+
+def test_a_state_is_picked_by_its_variables(page):
+    """Numbers in the boxes of the variables lead to that state, once it is a state of the page."""
+    first = shown_state(page)
+    page.click("[data-role=next] [data-action=outcome] >> nth=0")
+    second = shown_state(page)
+    page.click("[data-action=back]")
+    assert shown_state(page) == first != second
+    for part in second.split(", "):
+        name, value = part.split("=")
+        box = page.locator(f"[data-variable={name}]")
+        if box.input_value() != value:
+            box.fill(value)
+            box.dispatch_event("change")
+    assert shown_state(page) == second
+    page.click("[data-action=back]")
+
+
+def test_the_chosen_action_is_marked(page):
+    """One action is the policy's, and no other has a larger lower bound."""
+    rows = page.locator("[data-role=actions] tbody tr")
+    assert page.locator("[data-role=actions] tr.chosen").count() == 1
+    numbers = [float(rows.nth(k).locator("td").nth(1).inner_text()) for k in range(rows.count())]
+    chosen = page.locator("[data-role=actions] tr.chosen td").nth(1).inner_text()
+    assert float(chosen) >= max(numbers) - 1e-5
+
+
+def test_the_table_sorts(page):
+    """A click on a heading sorts by it, a second one the other way."""
+    column = page.locator("table.sortable thead th", has_text="seconds")
+    cells = "table.sortable tbody tr td:last-child"
+    column.locator("button").click()
+    up = [float(page.locator(cells).nth(k).get_attribute("data-value")) for k in range(3)]
+    column.locator("button").click()
+    down = [float(page.locator(cells).nth(k).get_attribute("data-value")) for k in range(3)]
+    assert up == sorted(up) == down[::-1]
+
+
+def test_curves_toggle(page):
+    """A name in the legend hides its lines and brings them back."""
+    lines = page.locator("#curves path")
+    before = lines.count()
+    button = page.locator("#curves .legend button").first
+    button.click()
+    assert button.get_attribute("aria-pressed") == "false"
+    assert lines.count() < before
+    button.click()
+    assert lines.count() == before

@@ -1,0 +1,83 @@
+"""The report page: what is in it, and what is refused."""
+
+import base64
+import json
+import re
+import zlib
+
+import numpy as np
+import pytest
+
+from policies.test_decisions import walk
+from rfmdp.cli.main import run as command_line
+from rfmdp.errors import UnsupportedError
+from rfmdp.formats.files import save
+from rfmdp.objective import MAX, MIN, Reach, Spec, Until
+from rfmdp.report.explorer import explorer, reached
+from rfmdp.report.page import write_report
+from rfmdp.solving import solve
+
+SPEC = Spec(Reach("goal"), MAX, MIN)
+
+
+def unpacked(text):
+    """Return header and arrays of an explorer's data, as the browser reads them."""
+    raw = zlib.decompress(base64.b64decode(text))
+    size = int.from_bytes(raw[:4], "little")
+    head = json.loads(raw[4 : 4 + size])
+    start = 4 + size
+    return head, {
+        name: np.frombuffer(raw, dtype=f"<{kind}", count=count, offset=start + offset)
+        for name, (kind, offset, count) in head["arrays"].items()
+    }
+
+
+def test_explorer_has_the_values_and_the_moves():
+    """Unpacked, bounds are those of the solution, and every successor is a place on the page."""
+    solution = solve(walk(), SPEC)
+    head, data = unpacked(explorer(solution))
+    assert head["initial"] == 0
+    assert np.array_equal(data["lower"], solution.lower[data["state"]])
+    assert np.array_equal(data["upper"], solution.upper[data["state"]])
+    assert data["successor"].min() >= -1
+    assert data["successor"].max() < len(data["state"])
+    assert data["taken"].sum() == len(data["state"])
+    assert all(offset % 8 == 0 for _, offset, _ in head["arrays"].values())
+
+
+def test_reached_states_are_the_nearest():
+    """With a limit, states are taken in order of their distance from the first one."""
+    solution = solve(walk(), SPEC)
+    full = reached(solution, 100, 1000)
+    assert np.array_equal(reached(solution, 2, 1000), full[:2])
+    assert len(np.unique(full)) == len(full)
+
+
+def test_page_is_complete_and_closed(tmp_path):
+    """The page loads nothing from elsewhere, says what is proven and how to make it again."""
+    solution = solve(walk(), Spec(Until("live", "goal", latest=4), MAX, MIN))
+    path = tmp_path / "page.html"
+    write_report([solution], path, command="make <this> again")
+    text = path.read_text()
+    assert not re.search(r"(src|href)=|https?://(?!www\.w3\.org/2000/svg)", text)
+    assert "certified" in text
+    assert "make &lt;this&gt; again" in text
+    assert repr(solution.at(0).lower) in text
+
+
+def test_what_is_no_result_is_refused(tmp_path):
+    """A page of something else is not written at all."""
+    with pytest.raises(UnsupportedError, match="solutions and learning runs"):
+        write_report([walk()], tmp_path / "page.html")
+    assert not list(tmp_path.iterdir())
+
+
+def test_command_writes_a_page(tmp_path, capsys):
+    """`rfmdp report` reads saved results; one that is missing is one line and exit code 1."""
+    saved, page = tmp_path / "r.rfmdp", tmp_path / "page.html"
+    save(solve(walk(), SPEC), saved)
+    assert command_line(["report", str(saved), "-o", str(page), "--title", "A & B"]) == 0
+    assert "<h1>A &amp; B</h1>" in page.read_text()
+    capsys.readouterr()
+    assert command_line(["report", str(tmp_path / "none.rfmdp"), "-o", str(page)]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
