@@ -13,7 +13,8 @@ from rfmdp.cli.main import run as command_line
 from rfmdp.errors import UnsupportedError
 from rfmdp.formats.files import save
 from rfmdp.objective import MAX, MIN, Reach, Spec, Until
-from rfmdp.report.explorer import explorer, reached
+from rfmdp.policies.decisions import reached
+from rfmdp.report.explorer import explorer
 from rfmdp.report.page import write_report
 from rfmdp.solving import solve
 

@@ -73,6 +73,30 @@ def decisions(solution: Solution, states: IntArray, step: int = 0) -> Decisions:
     )  # fmt: skip
 
 
+def reached(solution: Solution, most: int, successors: int) -> IntArray:
+    """Return the states that the policy may reach, the nearest first, up to a number of them.
+
+    Parameters
+    ----------
+    most
+        States to return at the most; what is left out is farther than what is in.
+    successors
+        Entries that their chosen rows may have together.
+    """
+    model, rule = solution.model, solution.policy.rows[0]
+    seen = np.zeros(model.states, dtype=np.bool_)
+    seen[model.initial] = True
+    frontier, found, size = np.array(model.initial), [np.array(model.initial)], 0
+    while len(frontier) and sum(map(len, found)) < most and size < successors:
+        places = entries(model.successor_ptr, rule[frontier])
+        size += len(places)
+        after = np.unique(model.successors[places])
+        frontier = after[~seen[after]].astype(np.int64)
+        seen[frontier] = True
+        found.append(frontier)
+    return np.concatenate(found)[:most].astype(np.int64)
+
+
 def values_after(solution: Solution, steps: int) -> tuple[FloatArray, FloatArray]:
     """Return proven bounds (S,) of the values when some steps are gone; -inf or inf if nobody can.
 

@@ -1,0 +1,155 @@
+"""Policies written for people and other tools, read again, and applied to other models."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from rfmdp.errors import FileError, ModelError
+from rfmdp.language.load import parse_prism
+from rfmdp.objective import MAX, MIN, Reach, Spec, Until
+from rfmdp.policies.files import read_policy, write_policy
+from rfmdp.policies.table import choice_name, decision_table, policy_from_table
+from rfmdp.solving import evaluate, solve
+
+from .test_decisions import walk
+
+SPEC = Spec(Reach("goal"), MAX, MIN)
+GRID = """
+mdp
+const int N;
+const double slip;
+module robot
+  x : [0..N];
+  up : bool;
+  [right] x<N -> 1-slip : (x'=x+1) + slip : true;
+  [] x<N & !up -> 0.5 : (up'=true) + 0.5 : (x'=max(x-1,0));
+  [] x<N & up -> (up'=false);
+  [left] x>0 & x<N -> (x'=x-1);
+  [] x=N -> true;
+endmodule
+label "goal" = x=N;
+"""
+
+
+def grid(**constants):
+    """Return the robot with uncertain slips."""
+    return parse_prism(GRID, {"N": 4, "slip": 0.2} | constants).with_radius(0.05)
+
+
+@pytest.mark.parametrize("ending", ["csv", "json", "strat"])
+@pytest.mark.parametrize("model", [walk(), grid()], ids=["rows", "prism"])
+def test_a_policy_is_read_as_it_was_written(tmp_path, ending, model):
+    """Every format brings the same rows back where names tell rows apart, and the same value."""
+    solution = solve(model, SPEC)
+    path = tmp_path / f"policy.{ending}"
+    write_policy(solution, path)
+    again = read_policy(path, model)
+    assert np.array_equal(again.rows, solution.policy.rows)
+
+
+def test_a_time_dependent_policy_keeps_its_steps(tmp_path):
+    """A rule per step goes into a column of its own; formats without time refuse."""
+    solution = solve(walk(), Spec(Until("live", "goal", latest=3), MAX, MIN))
+    path = tmp_path / "policy.csv"
+    write_policy(solution, path)
+    assert np.array_equal(read_policy(path, walk()).rows, solution.policy.rows)
+    for ending in "strat", "dot":
+        with pytest.raises(FileError, match="changes with time"):
+            write_policy(solution, tmp_path / f"policy.{ending}")
+    assert [p.name for p in tmp_path.iterdir()] == ["policy.csv"]
+
+
+def test_values_stand_beside_the_decisions(tmp_path):
+    """Bounds in the file are those of the solution, to the last bit."""
+    solution = solve(grid(), SPEC)
+    path = tmp_path / "policy.csv"
+    write_policy(solution, path)
+    with path.open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert [float(line["lower"]) for line in lines] == solution.lower.tolist()
+    assert [float(line["upper"]) for line in lines] == solution.upper.tolist()
+    assert all(line["action"] for line in lines)
+    path = tmp_path / "policy.json"
+    write_policy(solution, path)
+    found = json.loads(path.read_text())["decisions"]
+    assert [d["value"] for d in found] == solution.lower.tolist()
+    assert found[0]["state"] == {"x": 0, "up": False}
+
+
+def test_unlabelled_commands_have_names():
+    """A command without a label is called by its module and line, or by its number."""
+    model = grid()
+    names = [choice_name(model, row) for row in range(model.rows)]
+    assert "right" in names
+    assert any("line 9" in name for name in names)
+    assert "" not in names
+
+
+def test_a_policy_fits_a_model_with_other_probabilities():
+    """Applied to a larger slip, the policy's own value is found, at most the optimum there."""
+    table = decision_table(solve(grid(), SPEC))
+    other = grid(slip=0.4)
+    policy = policy_from_table(other, table)
+    value = evaluate(other, policy, SPEC).at_initial()
+    assert value.lower <= solve(other, SPEC).at_initial().upper
+
+
+def test_a_state_without_a_decision_is_named():
+    """A larger model reaches states that the table does not know; the first one is named."""
+    table = decision_table(solve(grid(), SPEC))
+    with pytest.raises(ModelError, match=r"no decision in \(x=4"):
+        policy_from_table(grid(N=6), {k: v[:8] for k, v in table.items()})
+
+
+def test_an_unknown_action_is_answered_with_the_known_ones():
+    """The line, the state and its actions are in the message."""
+    table = decision_table(solve(grid(), SPEC))
+    table["action"][0] = "rigth"
+    with pytest.raises(ModelError, match=r"Line 1 .* no action 'rigth'; it has: .*right"):
+        policy_from_table(grid(), table)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("p.csv", ""),
+        ("p.csv", "x,up,action\n1\n"),
+        ("p.csv", "x,action\n1,right\n"),
+        ("p.csv", "x,up,action\none,true,right\n"),
+        ("p.json", "{"),
+        ("p.json", "[]"),
+        ("p.json", '{"decisions": []}'),
+        ("p.strat", "nonsense"),
+        ("p.strat", "(1):right"),
+        ("p.strat", "99:right"),
+        ("p.txt", ""),
+    ],
+)
+def test_bad_files_are_one_clear_error(tmp_path, name, text):
+    """Whatever is wrong with a file, the error is ours and one line long."""
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises((FileError, ModelError)) as error:
+        read_policy(path, grid())
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_file_is_one_clear_error(tmp_path):
+    """A file that is not there is named."""
+    with pytest.raises(FileError, match=r"none\.csv: cannot be read"):
+        read_policy(tmp_path / "none.csv", grid())
+
+
+def test_the_graph_shows_nature(tmp_path):
+    """Edges of the chain carry nominal and worst probabilities, which add up to one each."""
+    solution = solve(grid(), SPEC)
+    path = tmp_path / "policy.dot"
+    write_policy(solution, path)
+    text = path.read_text()
+    assert text.startswith("digraph")
+    edges = [line for line in text.splitlines() if "0 -> " in line and line.startswith("  0 ")]
+    labels = [line.partition('label="')[2].partition('"')[0] for line in edges]
+    assert sum(float(x.split(",")[0]) for x in labels) == pytest.approx(1.0)
+    assert sum(float(x.split("worst ")[-1]) for x in labels) == pytest.approx(1.0)
