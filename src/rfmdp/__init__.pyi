@@ -188,6 +188,14 @@ from .paper.domains import (
 from .paper.domains import (
     domain_spec as domain_spec,
 )
+from .policies.explain import (
+    explain as explain,
+    gains as gains,
+)
+from .policies.files import (
+    read_policy as read_policy,
+    write_policy as write_policy,
+)
 from .report.page import (
     write_report as write_report,
 )

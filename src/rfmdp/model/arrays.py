@@ -235,6 +235,27 @@ class FactoredMDP:
         points = Marginals.from_points(self.marginals.outcome_ptr, self.marginals.nominal)
         return self.with_marginals(points)
 
+    def find(self, **values: int) -> int:
+        """Return the state with the given values of all variables, `find(x=1, y=2)`.
+
+        Raises
+        ------
+        ModelError
+            If a variable is missing or unknown, or no reachable state has these values.
+        """
+        names = [v.name for v in self.variables]
+        if set(values) != set(names):
+            raise ModelError(
+                f"A state is given by all variables ({', '.join(names) or 'there are none'}); "
+                f"got {', '.join(values) or 'none'}."
+            )
+        wanted = np.array([values[name] for name in names])
+        hits = np.flatnonzero((self.valuations == wanted).all(axis=1))
+        if not len(hits):
+            named = ", ".join(f"{name}={values[name]}" for name in names)
+            raise ModelError(f"No reachable state has {named}.")
+        return int(hits[0])
+
     def state_name(self, state: int) -> str:
         """Return a state as `(x=1, y=0)`, or `state 7` if the model has no variables."""
         if not self.variables:

@@ -18,6 +18,7 @@ from rfmdp.errors import FileError, ModelError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.policies.decisions import decisions, reached
+from rfmdp.policies.explain import joint
 from rfmdp.policies.table import (
     ACTION,
     Table,
@@ -26,7 +27,6 @@ from rfmdp.policies.table import (
     policy_from_table,
     state_columns,
 )
-from rfmdp.types import FloatArray
 from rfmdp.writing import replacing
 
 DRAWN = 2_000  # states of a graph that somebody may still look at
@@ -133,8 +133,7 @@ def _graph(solution: Solution) -> Iterator[str]:
         value = bounds.lower if solution.spec.agent.sign > 0 else bounds.upper
         name = f"{model.state_name(int(state))}\\n{choice_name(model, int(row))}, {value:.6g}"
         yield f'  {state} [label="{_quoted(name)}"];\n'
-        worst = _joint([p for _, p in found.marginals(place[int(row)])])
-        nominal = _joint([_nominal(model, j) for j, _ in found.marginals(place[int(row)])])
+        worst, nominal = joint(model, found.marginals(place[int(row)]))
         after = model.successors[model.successor_ptr[row] : model.successor_ptr[row + 1]]
         for target in np.unique(after):
             p, q = (float(x[after == target].sum()) for x in (nominal, worst))
@@ -149,18 +148,6 @@ def _stationary(solution: Solution, what: str) -> Solution:
             f"The policy changes with time, which {what} cannot say; use .csv or .json."
         )
     return solution
-
-
-def _joint(parts: list[FloatArray]) -> FloatArray:
-    joint = np.ones(1)
-    for part in parts:
-        joint = np.multiply.outer(joint, part).ravel()
-    return joint
-
-
-def _nominal(model: FactoredMDP, j: int) -> FloatArray:
-    ptr = model.marginals.outcome_ptr
-    return model.marginals.nominal[ptr[j] : ptr[j + 1]]
 
 
 def _quoted(text: str) -> str:

@@ -1,0 +1,229 @@
+"""Why a policy decides as it does in one state: for people, and as plain data.
+
+What the agent could do and what that is worth; what nature does against it; what happens next; and
+which uncertainty costs most: how much better the guarantee would be if one marginal were known to
+be its nominal distribution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.outer.settings import Limits
+from rfmdp.outer.solution import Bounds, Solution
+from rfmdp.policies.decisions import Decisions, decisions, reached, values_after
+from rfmdp.policies.table import choice_name
+from rfmdp.ragged import entries
+from rfmdp.sets.families import Singleton
+from rfmdp.sets.marginals import Marginals
+from rfmdp.solving import solve
+from rfmdp.types import FloatArray
+
+NEXT = 8  # likeliest successors that are listed
+
+
+@dataclass(frozen=True, slots=True)
+class ActionValue:
+    """An action of a state, with proven bounds of what taking it is worth."""
+
+    action: str
+    value: Bounds
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeShift:
+    """One outcome of a marginal: its set, its nominal probability, and nature's."""
+
+    effect: str
+    lower: float
+    upper: float
+    nominal: float
+    nature: float
+
+
+@dataclass(frozen=True, slots=True)
+class MarginalShift:
+    """Nature's answer to the policy's action, in one marginal."""
+
+    marginal: str
+    outcomes: tuple[OutcomeShift, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NextState:
+    """Where the policy's action may lead."""
+
+    state: str
+    nominal: float
+    nature: float
+    value: Bounds
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A decision and its reasons; `str` says it in words."""
+
+    state: str
+    value: Bounds
+    choices: tuple[ActionValue, ...]
+    nature: tuple[MarginalShift, ...]
+    successors: tuple[NextState, ...]  # the likeliest ones
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+
+def explain(solution: Solution, state: int, *, step: int = 0) -> Explanation:
+    """Return why the policy of a solution decides as it does in a state.
+
+    Parameters
+    ----------
+    state
+        Its number; `model.find(x=1, y=2)` tells it.
+    step
+        For finite horizons: how many steps are gone.
+    """
+    found = decisions(solution, np.array([state]), step)
+    lower, upper = values_after(solution, step)
+    place = int(np.flatnonzero(found.rows == found.chosen[0])[0])
+    return Explanation(
+        solution.model.state_name(state),
+        Bounds(float(lower[state]), float(upper[state])),
+        tuple(_choices(found)),
+        tuple(_answers(found, place)),
+        tuple(_successors(found, place, *values_after(solution, step + 1))),
+    )
+
+
+def gains(
+    solution: Solution, marginals: Sequence[int] | None = None, *, limits: Limits | None = None
+) -> list[tuple[str, float]]:
+    """Return (marginal, gain), the largest gain first: what knowing one marginal would be worth.
+
+    A gain is how much the guarantee in the initial state improves if the marginal is its nominal
+    distribution for sure and all others stay uncertain; each takes a solve of its own. Gains come
+    from proven bounds on both sides, so they are at least what is said.
+
+    Parameters
+    ----------
+    marginals
+        Which to look at; by default all that the policy can meet.
+    """
+    model, sign = solution.model, solution.spec.agent.sign
+    start = int(model.initial[0])
+    wanted = _met(solution) if marginals is None else list(marginals)
+    worst = solution.at(start).upper if sign > 0 else solution.at(start).lower
+    found = []
+    for j in wanted:
+        known = model.with_marginals(_with_known(model.marginals, j))
+        better = solve(known, solution.spec, limits=limits, warm=solution).at(start)
+        gain = (better.lower if sign > 0 else better.upper) - worst
+        found.append((model.marginal_name(j), max(sign * gain, 0.0)))
+    return sorted(found, key=lambda pair: -pair[1])
+
+
+def _met(solution: Solution) -> list[int]:
+    """Return the uncertain marginals that the policy can meet."""
+    model = solution.model
+    states = reached(solution, model.states, model.transitions)
+    rows = np.unique(solution.policy.rows[:, states])
+    ids = np.unique(model.row_marginals[entries(model.marginal_ptr, rows)])
+    flexible = np.maximum.reduceat(
+        model.marginals.upper - model.marginals.lower, model.marginals.outcome_ptr[:-1]
+    )
+    return [int(j) for j in ids if flexible[j] > 0.0]
+
+
+def _with_known(marginals: Marginals, j: int) -> Marginals:
+    """Return the sets with one replaced by its nominal member."""
+    first, last = marginals.outcome_ptr[j], marginals.outcome_ptr[j + 1]
+    sets = [marginals[i] for i in range(len(marginals))]
+    sets[j] = Singleton(marginals.nominal[first:last])
+    return Marginals.from_sets(sets)
+
+
+def _choices(found: Decisions) -> Iterator[ActionValue]:
+    for row, low, high in zip(found.rows, found.lower, found.upper, strict=True):
+        name = choice_name(found.model, int(row))
+        yield ActionValue(name, Bounds(float(low), float(high)), bool(row == found.chosen[0]))
+
+
+def _answers(found: Decisions, place: int) -> Iterator[MarginalShift]:
+    model, sets = found.model, found.model.marginals
+    for j, answer in found.marginals(place):
+        first = int(sets.outcome_ptr[j])
+        names = model.outcome_names[first : first + len(answer)] if model.outcome_names else ()
+        yield MarginalShift(
+            model.marginal_name(j),
+            tuple(
+                OutcomeShift(
+                    names[o] if names else f"outcome {o + 1}",
+                    float(sets.lower[first + o]),
+                    float(sets.upper[first + o]),
+                    float(sets.nominal[first + o]),
+                    float(answer[o]),
+                )
+                for o in range(len(answer))
+            ),
+        )
+
+
+def _successors(
+    found: Decisions, place: int, lower: FloatArray, upper: FloatArray
+) -> Iterator[NextState]:
+    """Yield the likeliest successors of a row, those that meet in one state added up."""
+    model, row = found.model, int(found.rows[place])
+    worst, nominal = joint(model, found.marginals(place))
+    after = model.successors[model.successor_ptr[row] : model.successor_ptr[row + 1]]
+    states, meets = np.unique(after, return_inverse=True)
+    p, q = (np.bincount(meets, x) for x in (nominal, worst))
+    for k in np.argsort(-q, kind="stable")[:NEXT]:
+        state = int(states[k])
+        value = Bounds(float(lower[state]), float(upper[state]))
+        yield NextState(model.state_name(state), float(p[k]), float(q[k]), value)
+
+
+def joint(
+    model: FactoredMDP, answers: Sequence[tuple[int, FloatArray]]
+) -> tuple[FloatArray, FloatArray]:
+    """Return nature's and the nominal distribution over the successors of a row."""
+    worst, nominal = np.ones(1), np.ones(1)
+    for j, answer in answers:
+        first = model.marginals.outcome_ptr[j]
+        own = model.marginals.nominal[first : first + len(answer)]
+        worst = np.multiply.outer(worst, answer).ravel()
+        nominal = np.multiply.outer(nominal, own).ravel()
+    return worst, nominal
+
+
+def _lines(found: Explanation) -> Iterator[str]:
+    yield f"In {found.state} the policy guarantees a value {_shown(found.value)}."
+    yield "Actions:"
+    width = max(len(c.action) for c in found.choices)
+    for choice in found.choices:
+        mark = ">" if choice.chosen else " "
+        yield f"  {mark} {choice.action:{width}}  {_shown(choice.value)}"
+    if not found.nature:
+        yield "Nature has no choice here."
+    for answer in found.nature:
+        yield f"Nature in {answer.marginal}:"
+        effects = max(len(o.effect) for o in answer.outcomes)
+        for o in answer.outcomes:
+            change = "" if abs(o.nature - o.nominal) < 1e-9 else f" -> {o.nature:.6g}"
+            yield (
+                f"    {o.effect:{effects}}  {o.nominal:.6g}{change}"
+                f"  of [{o.lower:.6g}, {o.upper:.6g}]"
+            )
+    yield "Next, with nature's probability (nominal), and the value there:"
+    for s in found.successors:
+        yield f"    {s.nature:.6g} ({s.nominal:.6g})  {s.state}  {_shown(s.value)}"
+
+
+def _shown(bounds: Bounds) -> str:
+    low, high = f"{bounds.lower:.6g}", f"{bounds.upper:.6g}"
+    return f"of {low}" if low == high else f"in [{low}, {high}]"

@@ -1,0 +1,77 @@
+"""Explanations: numbers that belong together, and what knowing a marginal is worth."""
+
+import numpy as np
+import pytest
+
+from rfmdp.errors import ModelError
+from rfmdp.objective import MAX, MIN, Reach, ReachReward, Spec, Until
+from rfmdp.policies.explain import explain, gains
+from rfmdp.solving import solve
+
+from .test_decisions import walk
+from .test_files import SPEC, grid
+
+
+@pytest.mark.parametrize("state", range(5))
+def test_shares_add_up(state):
+    """Nature's distributions, nominal ones and those over successors sum to one."""
+    found = explain(solve(walk(), Spec(Reach("goal"), MAX, MIN)), state)
+    for marginal in found.nature:
+        assert sum(o.nature for o in marginal.outcomes) == pytest.approx(1.0, abs=1e-14)
+        assert sum(o.nominal for o in marginal.outcomes) == pytest.approx(1.0, abs=1e-14)
+        for o in marginal.outcomes:
+            assert o.lower - 1e-15 <= o.nature <= o.upper + 1e-15
+    assert sum(s.nature for s in found.successors) == pytest.approx(1.0, abs=1e-14)
+
+
+def test_successors_explain_the_value_of_the_action():
+    """Nature's expectation of the values there is the value of the chosen action."""
+    found = explain(solve(walk(), Spec(Reach("goal"), MAX, MIN)), 0)
+    chosen = next(c for c in found.choices if c.chosen)
+    high = sum(s.nature * s.value.upper for s in found.successors)
+    assert chosen.value.lower - 1e-12 <= high <= chosen.value.upper + 1e-12
+
+
+def test_words_name_the_choice_and_what_nature_does():
+    """The text shows the chosen action, the shifted probabilities and where it leads."""
+    model = grid()
+    text = str(explain(solve(model, SPEC), model.find(x=0, up=0)))
+    assert "(x=0, up=0)" in text
+    assert "> right" in text
+    assert "Nature in robot: [right]" in text or "Nature has no choice" in text
+    assert "Next" in text
+
+
+def test_a_step_of_a_horizon_is_explained_with_what_is_left():
+    """With one step left, the value of an action is the chance to arrive at once."""
+    spec = Spec(Until("live", "goal", latest=3), MAX, MIN)
+    found = explain(solve(walk(), spec), 2, step=2)
+    best = max(c.value.upper for c in found.choices)
+    assert best == pytest.approx(max(0.4, 0.3), abs=1e-9)  # the coin's tails, or the die's third
+
+
+@pytest.mark.parametrize("agent", [MAX, MIN])
+def test_gains_are_those_of_solving_again(agent):
+    """Knowing more never hurts, and each gain is the difference of two guarantees."""
+    goal = Reach("goal") if agent is MAX else ReachReward("end")
+    spec = Spec(goal, agent, MIN if agent is MAX else MAX)
+    solution = solve(walk(), spec)
+    found = dict(gains(solution))
+    assert set(found) <= {"marginal 0", "marginal 1"}
+    assert all(gain >= 0.0 for gain in found.values())
+    known = solve(walk().nominal(), spec).at_initial()
+    now = solution.at_initial()
+    most = known.upper - now.lower if agent is MAX else now.upper - known.lower
+    assert all(gain <= most + 1e-9 for gain in found.values())
+
+
+def test_states_are_found_by_their_variables():
+    """All variables must be given, and the state must be there."""
+    model = grid()
+    state = model.find(x=2, up=1)
+    assert model.valuations[state].tolist() == [2, 1]
+    for wrong in {"x": 2}, {"x": 2, "up": 1, "z": 0}, {"x": 99, "up": 0}:
+        with pytest.raises(ModelError):
+            model.find(**wrong)
+    assert np.array_equal([model.find(x=int(x), up=int(u)) for x, u in model.valuations],
+                          np.arange(model.states))  # fmt: skip
