@@ -190,10 +190,14 @@ from .paper.domains import (
 )
 from .policies.explain import (
     explain as explain,
+)
+from .policies.explain import (
     gains as gains,
 )
 from .policies.files import (
     read_policy as read_policy,
+)
+from .policies.files import (
     write_policy as write_policy,
 )
 from .report.page import (
