@@ -21,6 +21,9 @@ from .errors import (
     PrismError as PrismError,
 )
 from .errors import (
+    ResourceError as ResourceError,
+)
+from .errors import (
     RfmdpError as RfmdpError,
 )
 from .errors import (

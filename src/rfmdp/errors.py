@@ -24,6 +24,10 @@ class FileError(RfmdpError, ValueError):
     """A file that is missing, damaged, truncated or written by a newer version."""
 
 
+class ResourceError(RfmdpError, MemoryError):
+    """Work that does not fit into this machine's memory, refused before it starts."""
+
+
 class SolverError(RfmdpError, RuntimeError):
     """A solver underneath (an LP, say) that ended in a state it must not end in."""
 

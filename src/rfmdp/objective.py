@@ -14,9 +14,12 @@ True
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+import numpy as np
 
 from rfmdp.errors import ModelError
 from rfmdp.types import BoolArray
@@ -62,6 +65,9 @@ class Reach:
 
     target: States
 
+    def __post_init__(self) -> None:
+        _check(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Until:
@@ -77,7 +83,7 @@ class Until:
     earliest: int = 0
 
     def __post_init__(self) -> None:
-        _check_steps(self.latest, self.earliest)
+        _check(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +95,7 @@ class Globally:
     earliest: int = 0
 
     def __post_init__(self) -> None:
-        _check_steps(self.latest, self.earliest)
+        _check(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +104,9 @@ class Next:
 
     target: States
 
+    def __post_init__(self) -> None:
+        _check(self)
+
 
 @dataclass(frozen=True, slots=True)
 class ReachReward:
@@ -105,6 +114,9 @@ class ReachReward:
 
     target: States
     reward: str | None = None
+
+    def __post_init__(self) -> None:
+        _check(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +128,7 @@ class Cumulative:
     discount: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_steps(self.steps, 0)
-        _check_discount(self.discount)
+        _check(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +139,7 @@ class Instantaneous:
     reward: str | None = None
 
     def __post_init__(self) -> None:
-        _check_steps(self.step, 0)
+        _check(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +150,7 @@ class Discounted:
     reward: str | None = None
 
     def __post_init__(self) -> None:
-        _check_discount(self.discount)
+        _check(self)
         if self.discount >= 1.0:
             raise ModelError("Discounted: discount must be < 1; use Total for undiscounted reward.")
 
@@ -149,6 +160,9 @@ class Total:
     """Expected reward for ever, undiscounted; may be infinite."""
 
     reward: str | None = None
+
+    def __post_init__(self) -> None:
+        _check(self)
 
 
 Objective: TypeAlias = (
@@ -164,19 +178,63 @@ class Spec:
     agent: Direction = MAX
     nature: Direction = MIN
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.objective, Objective):
+            raise ModelError(f"Spec: objective must be one, got {self.objective!r:.60}.")
+        for name in ("agent", "nature"):
+            if not isinstance(getattr(self, name), Direction):
+                raise ModelError(
+                    f"Spec: {name} must be MAX or MIN, got {getattr(self, name)!r:.60}."
+                )
+
     @property
     def robust(self) -> bool:
         """Whether nature opposes the agent."""
         return self.agent is not self.nature
 
 
-def _check_steps(latest: int | None, earliest: int) -> None:
-    if earliest < 0 or (latest is not None and latest < earliest):
-        raise ModelError(
-            f"Step bounds must satisfy 0 <= earliest <= latest, got {earliest}, {latest}."
-        )
+def _check(objective: Objective) -> None:
+    """Raise ModelError unless every field of an objective is what its name says."""
+    for field in fields(objective):
+        value = getattr(objective, field.name)
+        wanted, holds = _FIELDS[field.name]
+        if not holds(value):
+            raise ModelError(
+                f"{type(objective).__name__}: {field.name} must be {wanted}, got {value!r:.60}."
+            )
+    if isinstance(objective, Until | Globally):
+        latest, earliest = objective.latest, objective.earliest
+        if latest is not None and latest < earliest:
+            raise ModelError(
+                f"Step bounds must satisfy 0 <= earliest <= latest, got {earliest}, {latest}."
+            )
 
 
-def _check_discount(discount: float) -> None:
-    if not 0.0 < discount <= 1.0:
-        raise ModelError(f"A discount must lie in (0, 1], got {discount!r}.")
+def _is_count(value: object) -> bool:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return whole and value >= 0  # type: ignore[operator]
+
+
+def _is_set(value: object) -> bool:
+    if isinstance(value, np.ndarray):
+        return bool(value.dtype == np.bool_ and value.ndim == 1)
+    return isinstance(value, str) or hasattr(value, "holds")
+
+
+def _is_discount(value: object) -> bool:
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return number and bool(0.0 < value <= 1.0)  # type: ignore[operator]
+
+
+_SET = "a label, a boolean array over states, or a formula", _is_set
+_COUNT = "a number of steps >= 0", _is_count
+_FIELDS: dict[str, tuple[str, Callable[[object], bool]]] = {
+    "target": _SET,
+    "stay": _SET,
+    "steps": _COUNT,
+    "step": _COUNT,
+    "earliest": _COUNT,
+    "latest": ("a number of steps >= 0 or None", lambda value: value is None or _is_count(value)),
+    "discount": ("a number in (0, 1]", _is_discount),
+    "reward": ("a name or None", lambda value: value is None or isinstance(value, str)),
+}

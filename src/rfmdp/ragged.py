@@ -11,6 +11,8 @@ array([0, 0, 2, 2, 2])
 array([2, 3, 4, 0, 1])
 >>> segment_sum(np.array([1.0, 2.0, 3.0, 4.0, 5.0]), ptr)
 array([ 3.,  0., 12.])
+>>> segment_product(np.array([2, 3, 4, 5, 6]), ptr)
+array([  6,   1, 120])
 >>> segment_all(np.array([True, False, True, True, True]), ptr)
 array([False,  True,  True])
 """
@@ -23,6 +25,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfmdp.types import BoolArray, FloatArray, IntArray
+
+LARGEST = 1 << 62  # of products: beyond it integers of 64 bits would wrap
 
 
 def starts(counts: ArrayLike) -> IntArray:
@@ -51,6 +55,19 @@ def segment_sum(values: FloatArray, ptr: IntArray) -> FloatArray:
     """Return the sum of every segment, added from left to right; 0 where it is empty."""
     sums = np.bincount(owners(ptr), weights=values, minlength=len(ptr) - 1)
     return sums.astype(np.float64, copy=False)
+
+
+def segment_product(values: IntArray, ptr: IntArray) -> IntArray:
+    """Return the product of every segment of integers >= 1; `LARGEST` if it is that or more."""
+    lengths = np.diff(ptr)
+    product = np.ones(len(lengths), dtype=np.int64)
+    chosen = np.arange(len(lengths))
+    for place in range(int(lengths.max(initial=0))):
+        chosen = chosen[lengths[chosen] > place]
+        factor = values[ptr[chosen] + place]
+        fits = product[chosen] < LARGEST // factor
+        product[chosen] = np.where(fits, product[chosen] * factor, LARGEST)
+    return product
 
 
 def segment_all(holds: BoolArray, ptr: IntArray) -> BoolArray:

@@ -11,13 +11,16 @@ import pytest
 
 from formats.models import random_model
 from rfmdp.errors import FileError, UnsupportedError
-from rfmdp.formats import files
-from rfmdp.formats.files import FORMAT_VERSION, READERS, load, load_record, save, to_record
+from rfmdp.formats import archive, files
+from rfmdp.formats.archive import FORMAT_VERSION
+from rfmdp.formats.files import READERS, load, load_record, save
+from rfmdp.formats.records import NAMES
 from rfmdp.language.ast import Expr
 from rfmdp.language.parse import parse_expression
 from rfmdp.language.write import write_expression
 from rfmdp.model.arrays import FactoredMDP, Variable
-from rfmdp.model.record import ARRAYS, NAMES
+from rfmdp.model.validate import ARRAYS
+from rfmdp.record import to_record
 from rfmdp.sets.families import Interval, L1Ball, LpBall, Polytope, Singleton
 from rfmdp.sets.marginals import Marginals
 
@@ -168,7 +171,7 @@ def test_objects_are_never_pickled(tmp_path):
 
 def test_newer_versions_are_refused(tmp_path, small, monkeypatch):
     """A file of a later format names both versions and says to upgrade."""
-    monkeypatch.setattr(files, "FORMAT_VERSION", FORMAT_VERSION + 1)
+    monkeypatch.setattr(archive, "FORMAT_VERSION", FORMAT_VERSION + 1)
     save(small, tmp_path / "m")
     monkeypatch.undo()
     with pytest.raises(FileError, match=r"m: was written by rfmdp .* version 2.*upgrade rfmdp"):
@@ -224,7 +227,7 @@ def test_every_truncation_is_noticed(tmp_path, small):
             load(tmp_path / "m")
 
 
-@pytest.mark.parametrize("step", ["_write", "_sign", "os.fsync", "os.replace"])
+@pytest.mark.parametrize("step", ["write_archive", "sign", "os.fsync", "os.replace"])
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
 def test_interrupted_save_keeps_the_old_file(tmp_path, small, monkeypatch, step, error):
     """Whatever stops a save, the old file stays whole and nothing is left beside it."""
@@ -264,6 +267,6 @@ def test_records_without_objects(tmp_path, small):
 def test_incomplete_records(tmp_path, notes, monkeypatch):
     """A whole file that lacks what its kind needs is an error that names it."""
     save(Note("", np.zeros(1)), tmp_path / "n")
-    monkeypatch.setitem(READERS, "note", "rfmdp.model.record:model_from_record")
+    monkeypatch.setitem(READERS, "note", "rfmdp.formats.records:model_from_record")
     with pytest.raises(FileError, match="n: holds a note without 'row_ptr'"):
         load(tmp_path / "n")

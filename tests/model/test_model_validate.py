@@ -60,7 +60,7 @@ def test_every_problem_is_listed_at_once(model):
         "Row 2: its action must be within 0..1, got 8.",
         'Label "goal": must have one entry per state (3), got 2.',
         'Label "real": must be boolean, got float64.',
-        'Reward "cost", states: must be numbers, state 1 has NaN.',
+        'Reward "cost", states: must be numbers of at most 1e+300, state 1 has nan.',
         'Reward "cost", rows: must have one entry per row (4), got 7.',
         "State 2 (x=3, x=0): x must be within 0..1.",
         "Action 'go': is named twice.",
@@ -79,7 +79,7 @@ def test_pointers_are_checked_first(model):
         model,
         row_ptr=np.array([1, 3, 2, 5]),
         marginal_ptr=np.array([0, 2, 3]),
-        initial=np.array([]),
+        initial=np.array([], dtype=np.int64),
     )
     assert [f"{i.context}: {i.message}" for i in validate(broken)] == [
         "row_ptr: must start with 0, got 1.",
@@ -154,7 +154,7 @@ def test_arrays_and_rows_give_the_same_model(model):
 
 
 BAD_ROWS = [
-    ([[([0], [0])]], "State 0, row 0: the tensor must have 2 = 2 successors, has 1."),
+    ([[([0], [0])]], "State 0, row 0: the tensor must have 2 successors, has 1."),
     ([[([0, 1], [0])]], "State 0, row 0: the tensor must have 2 x 3 = 6 successors, has 1."),
     ([[([], [0])], [([3], [0])]], "State 1, row 0: marginals must be within 0..1, got 3."),
     ([[([], [0.5])]], "State 0, row 0, successors: must be integers, got float64."),
@@ -188,3 +188,65 @@ def test_arrays_are_validated():
     """What the pointers allow is still checked by `validate`."""
     with pytest.raises(ModelError, match=r"successors must be within 0..0, got 5"):
         FactoredMDP.from_arrays([0, 1], [[0]], [0, 5], [COIN])
+
+
+def test_a_row_of_64_coins_is_refused():
+    """Its tensor has 2^64 successors, which integers of 64 bits call 0."""
+    message = r"the product of 64 sizes, 1.84467e\+19, successors, has 0"
+    with pytest.raises(ModelError, match=message):
+        FactoredMDP.from_rows([[([0] * 64, [])]], [COIN])
+    with pytest.raises(ModelError, match=r"the tensors of all rows need 4.6\de\+18 entries, got 0"):
+        FactoredMDP.from_arrays([0, 1], [[0] * 64], [], [COIN])
+    whole = FactoredMDP.from_rows([[([], [0])]], [COIN])
+    for coins in (62, 63, 64, 65, 128):
+        forged = replace(
+            whole,
+            row_marginals=np.zeros(coins, dtype=np.int32),
+            marginal_ptr=np.array([0, coins]),
+            successor_ptr=np.array([0, 0]),
+            successors=np.empty(0, dtype=np.int32),
+        )
+        assert f"the product of {coins} sizes" in str(validate(forged))
+
+
+def test_many_rows_whose_sizes_add_up_to_nothing():
+    """Four rows of 2^62 successors need 2^64 entries, which wraps as well."""
+    with pytest.raises(ModelError, match=r"need 1.84e\+19 entries, got 0"):
+        FactoredMDP.from_arrays([0, 4], [[0] * 62] * 4, [], [COIN])
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, 1e301, -1e308])
+@pytest.mark.parametrize("part", ["state", "row"])
+def test_rewards_that_overflow(model, value, part):
+    """Rewards are finite, and far enough from the largest float that sums of them are."""
+    cost = {"state": np.zeros(3), "row": np.ones(4)}
+    cost[part][1] = value
+    with pytest.raises(ModelError, match=f"must be numbers of at most 1e\\+300, {part} 1 has"):
+        validate(replace(model, rewards={"cost": Rewards(**cost)})).require_valid()
+
+
+def test_rewards_are_numbers():
+    """Lists and integers become floats; anything else is refused where it is given."""
+    assert Rewards([1, 2], [3]).state.dtype == np.float64
+    with pytest.raises(ModelError, match="Rewards: row must be numbers"):
+        Rewards([1.0], ["much"])
+
+
+def test_sets_filled_by_hand_are_checked(model):
+    """Sets of a model are checked, whoever filled their arrays."""
+    sets = replace(model.marginals, upper=model.marginals.upper + 6.5)
+    assert "Marginal 0: upper bounds must lie in [0, 1], outcome 0 has 7.0." in str(
+        validate(replace(model, marginals=sets))
+    )
+    with pytest.raises(ModelError, match="kind must be within"):
+        FactoredMDP.from_arrays(
+            [0, 1], [[0]], [0, 0], replace(Marginals.from_sets([COIN]), kind=np.array([99], "i1"))
+        )
+
+
+def test_types_of_arrays_are_checked(model):
+    """Arrays of other types would make kernels compile anew, or fail."""
+    wrong = replace(model, successors=model.successors.astype(np.float64))
+    assert [str(i) for i in validate(wrong)] == [
+        "error: successors: must be int32 with 1 dimensions, got float64 with 1."
+    ]

@@ -18,8 +18,8 @@ from rfmdp.errors import UnsupportedError
 from rfmdp.formats.explicit import ModelType, Rows
 from rfmdp.formats.text import BLANKS, Text, Words
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
-from rfmdp.model.flat import pointers_of
 from rfmdp.model.frontier import Deadlock
+from rfmdp.ragged import owners, starts
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
 VALUE_TYPES = ("double", "double-interval", "rational", "rational-interval")
@@ -254,7 +254,7 @@ class _Body:
             opening.line,
             row_actions,
             names,
-            pointers_of(sizes),
+            starts(sizes),
             words[first[move]].integers("target state", self.head.states),
             lower,
             upper,
@@ -276,10 +276,10 @@ class _Body:
 
     def _after_name(self, lines: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
         """Return the words after `state N` or `action NAME`: their owners, indices and places."""
-        extra = self.width[lines] - 2
-        owner = np.repeat(np.arange(len(extra)), extra)
-        place = np.arange(int(extra.sum())) - np.repeat(pointers_of(extra)[:-1], extra)
-        return owner, np.repeat(self.first[lines] + 2, extra) + place, place
+        ptr = starts(self.width[lines] - 2)
+        owner = owners(ptr)
+        place = np.arange(ptr[-1]) - ptr[owner]
+        return owner, self.first[lines][owner] + 2 + place, place
 
     def labels(self) -> dict[str, BoolArray]:
         """Return where labels hold."""

@@ -15,9 +15,10 @@ import numpy as np
 from rfmdp.errors import ModelError
 from rfmdp.formats.text import Text
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
-from rfmdp.model.flat import Boxes, flat_model, joint_outcomes, pointers_of
+from rfmdp.model.flat import Boxes, flat_model, joint_outcomes
 from rfmdp.model.flatten import flatten, flatten_note, is_known
 from rfmdp.model.frontier import Deadlock
+from rfmdp.ragged import segment_sum, starts
 from rfmdp.rounding import SUM_TOLERANCE
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
 from rfmdp.writing import replacing
@@ -62,10 +63,8 @@ class Rows:
 
     def check(self) -> None:
         """Raise a FileError at the first row whose probabilities do not fit together."""
-        if not len(self.row_states):
-            return
-        low = np.add.reduceat(self.lower, self.successor_ptr[:-1])
-        high = np.add.reduceat(self.upper, self.successor_ptr[:-1])
+        low = segment_sum(self.lower, self.successor_ptr)
+        high = segment_sum(self.upper, self.successor_ptr)
         bad = np.flatnonzero((low > 1.0 + SUM_TOLERANCE) | (high < 1.0 - SUM_TOLERANCE))
         if not bad.size:
             return
@@ -99,7 +98,7 @@ class Rows:
         boxes = Boxes.centred(self.successor_ptr, self.lower, self.upper)
         ids, different = boxes.shared()
         return flat_model(
-            pointers_of(np.bincount(self.row_states, minlength=states)),
+            starts(np.bincount(self.row_states, minlength=states)),
             self.successors.astype(np.int32),
             self.sizes,
             ids,
@@ -134,7 +133,7 @@ class Rows:
             np.insert(self.row_lines, at, 1),
             np.insert(self.row_actions, at, loop),
             actions,
-            pointers_of(np.insert(self.sizes, at, 1)),
+            starts(np.insert(self.sizes, at, 1)),
             np.insert(self.successors, places, alone),
             np.insert(self.lower, places, 1.0),
             np.insert(self.upper, places, 1.0),

@@ -23,8 +23,8 @@ from rfmdp.formats.prism_rewards import Keys, read_rewards
 from rfmdp.formats.text import BLANKS, Text, Words
 from rfmdp.kernels.text import BOOLEAN, INTEGER
 from rfmdp.model.arrays import FactoredMDP, Variable
-from rfmdp.model.flat import pointers_of
 from rfmdp.model.frontier import Deadlock
+from rfmdp.ragged import starts
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
 
 LABEL = re.compile(r'\s*(\d+)="([^"]+)"')
@@ -157,7 +157,7 @@ class _Table:
             line[first],
             row_actions,
             actions,
-            pointers_of(sizes),
+            starts(sizes),
             self.targets[order],
             self.lower[order],
             self.upper[order],
@@ -167,8 +167,7 @@ class _Table:
         return repr(self.actions[action]) if self.actions[action] else "one without a name"
 
     def _check_choices(self, state: IntArray, choice: IntArray, line: IntArray) -> None:
-        starts = np.searchsorted(state, state)
-        expected = np.arange(len(state)) - starts
+        expected = np.arange(len(state)) - np.searchsorted(state, state)
         bad = np.flatnonzero(choice != expected)
         if bad.size:
             at = int(bad[0])

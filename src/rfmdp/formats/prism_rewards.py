@@ -12,7 +12,7 @@ import numpy as np
 from rfmdp.formats.explicit import Rows
 from rfmdp.formats.text import Text, Words
 from rfmdp.model.arrays import Rewards
-from rfmdp.model.flat import pointers_of
+from rfmdp.ragged import owners, starts
 from rfmdp.types import FloatArray, IntArray
 
 NAME = re.compile(r'#\s*Reward structure\s+"([^"]*)"')
@@ -105,13 +105,13 @@ def _transition_rewards(words: Words, first: IntArray, width: IntArray, keys: Ke
     head.require(low < high, lambda i: "The model has no such transition.")
     value = words[first + columns - 1].numbers("reward")
     # one transition may stand in several lines of a dtmc: all of them get the reward
-    count = high - low
-    spread = np.repeat(low - pointers_of(count)[:-1], count)
+    ptr = starts(high - low)
+    owner = owners(ptr)
     per_transition = np.zeros(len(rows.successors))
-    per_transition[keys.order[np.arange(int(count.sum())) + spread]] = np.repeat(value, count)
-    starts = rows.successor_ptr[:-1]
-    least = np.minimum.reduceat(per_transition, starts)
-    mixed = least != np.maximum.reduceat(per_transition, starts)
+    per_transition[keys.order[low[owner] + np.arange(ptr[-1]) - ptr[owner]]] = value[owner]
+    first_entry = rows.successor_ptr[:-1]
+    least = np.minimum.reduceat(per_transition, first_entry)
+    mixed = least != np.maximum.reduceat(per_transition, first_entry)
     head.require(
         ~mixed[row],
         lambda i: (

@@ -11,8 +11,9 @@ import numpy as np
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
-from rfmdp.model.flat import Boxes, flat_model, joint_outcomes, pointers_of
+from rfmdp.model.flat import Boxes, flat_model, joint_outcomes
 from rfmdp.model.flatten import flatten
+from rfmdp.ragged import starts
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
 
 
@@ -169,7 +170,7 @@ def _entries(model: Any, intervals: bool) -> tuple[Int32Array, Boxes]:
         values += [value for _, value in entries]
     lower = np.array([v.lower() if intervals else v for v in values], dtype=np.float64)
     upper = np.array([v.upper() for v in values]) if intervals else lower
-    boxes = Boxes.centred(pointers_of(np.array(sizes, dtype=np.int64)), lower, upper)
+    boxes = Boxes.centred(starts(np.array(sizes, dtype=np.int64)), lower, upper)
     return np.array(columns, dtype=np.int32), boxes
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from rfmdp.formats.records import model_from_record, model_to_record
 from rfmdp.learning.budget import Ledger
 from rfmdp.learning.rollout import RolloutCertificate
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.record import model_from_record, model_to_record
 from rfmdp.objective import MAX, MIN, Direction
 from rfmdp.outer.solution import Policy
 from rfmdp.record import Record, to_record

@@ -43,6 +43,14 @@ class Rewards:
     state: FloatArray  # (S,)
     row: FloatArray  # (R,)
 
+    def __post_init__(self) -> None:
+        for name in ("state", "row"):
+            try:
+                values = np.asarray(getattr(self, name), dtype=np.float64)
+            except (TypeError, ValueError) as error:
+                raise ModelError(f"Rewards: {name} must be numbers ({error}).") from error
+            object.__setattr__(self, name, frozen(values))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FactoredMDP:

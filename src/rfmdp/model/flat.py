@@ -11,6 +11,7 @@ import numpy as np
 from rfmdp.kernels.flatten import number_rows
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.validate import validate
+from rfmdp.ragged import entries, owners, segment_sum, starts
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
@@ -37,14 +38,11 @@ class Boxes:
     @staticmethod
     def centred(pointers: IntArray, lower: FloatArray, upper: FloatArray) -> Boxes:
         """Return boxes with the nominal member lower + t (upper - lower)."""
-        if len(pointers) == 1:
-            return Boxes(pointers, lower, upper, lower)
-        starts, sizes = pointers[:-1], np.diff(pointers)
         slack = upper - lower
-        width = np.add.reduceat(slack, starts)
-        missing = 1.0 - np.add.reduceat(lower, starts)
-        share = np.clip(np.divide(missing, width, out=np.zeros(len(sizes)), where=width > 0), 0, 1)
-        nominal = np.minimum(lower + np.repeat(share, sizes) * slack, upper)
+        width = segment_sum(slack, pointers)
+        missing = 1.0 - segment_sum(lower, pointers)
+        share = np.clip(np.divide(missing, width, out=np.zeros_like(width), where=width > 0), 0, 1)
+        nominal = np.minimum(lower + share[owners(pointers)] * slack, upper)
         return Boxes(pointers, lower, upper, nominal)
 
     @staticmethod
@@ -55,14 +53,13 @@ class Boxes:
             np.concatenate([getattr(p, name) for p in parts]) if parts else np.empty(0)
             for name in ("lower", "upper", "nominal")
         ]
-        return Boxes(pointers_of(sizes), *columns)
+        return Boxes(starts(sizes), *columns)
 
     def take(self, which: IntArray | BoolArray) -> Boxes:
         """Return some of the boxes."""
-        starts, sizes = self.pointers[:-1][which], self.sizes[which]
-        pointers = pointers_of(sizes)
-        entries = np.arange(pointers[-1]) + np.repeat(starts - pointers[:-1], sizes)
-        return Boxes(pointers, self.lower[entries], self.upper[entries], self.nominal[entries])
+        chosen = np.flatnonzero(which) if which.dtype == np.bool_ else which
+        at = entries(self.pointers, chosen)
+        return Boxes(starts(self.sizes[chosen]), self.lower[at], self.upper[at], self.nominal[at])
 
     def shared(self) -> tuple[IntArray, Boxes]:
         """Return the number of every box among the different ones, and these."""
@@ -108,9 +105,9 @@ def flat_model(
     marginals = Marginals.from_boxes(kept.pointers, kept.lower, kept.upper, kept.nominal)
     model = FactoredMDP(
         row_ptr=row_ptr,
-        marginal_ptr=pointers_of(uncertain.astype(np.int64)),
+        marginal_ptr=starts(uncertain.astype(np.int64)),
         row_marginals=numbers.astype(np.int32),
-        successor_ptr=pointers_of(sizes),
+        successor_ptr=starts(sizes),
         successors=np.ascontiguousarray(successors, dtype=np.int32),
         marginals=marginals,
         initial=initial,
@@ -133,13 +130,6 @@ def joint_outcomes(flat: FactoredMDP) -> IntArray:
     Certain moves, which have no marginal, get the index after the last outcome.
     """
     sizes = np.diff(flat.successor_ptr)
-    starts = np.full(flat.rows, len(flat.marginals.nominal), dtype=np.int64)
-    starts[np.diff(flat.marginal_ptr) == 1] = flat.marginals.outcome_ptr[flat.row_marginals]
-    return np.arange(flat.transitions) + np.repeat(starts - flat.successor_ptr[:-1], sizes)
-
-
-def pointers_of(sizes: AnyArray) -> IntArray:
-    """Return where parts of these sizes start, and the end of the last one."""
-    pointers = np.zeros(len(sizes) + 1, dtype=np.int64)
-    np.cumsum(sizes, out=pointers[1:])
-    return pointers
+    first = np.full(flat.rows, len(flat.marginals.nominal), dtype=np.int64)
+    first[np.diff(flat.marginal_ptr) == 1] = flat.marginals.outcome_ptr[flat.row_marginals]
+    return np.arange(flat.transitions) + np.repeat(first - flat.successor_ptr[:-1], sizes)

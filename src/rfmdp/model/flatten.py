@@ -16,7 +16,8 @@ import numpy as np
 
 from rfmdp.kernels.flatten import flatten_rows
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.flat import Boxes, flat_model, pointers_of
+from rfmdp.model.flat import Boxes, flat_model
+from rfmdp.ragged import starts
 from rfmdp.sets.marginals import Kind
 from rfmdp.types import Int32Array, IntArray
 
@@ -124,4 +125,4 @@ def _multiply(model: FactoredMDP, begin: int, end: int) -> tuple[IntArray, Int32
     # whatever the rounding of the sum: the only successor of a row is certain
     single = np.repeat(size == 1, size)
     lower[single] = upper[single] = nominal[single] = 1.0
-    return size, targets[:used].copy(), Boxes(pointers_of(size), lower, upper, nominal)
+    return size, targets[:used].copy(), Boxes(starts(size), lower, upper, nominal)

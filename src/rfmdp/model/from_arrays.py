@@ -11,9 +11,11 @@ from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP, Rewards, Row
-from rfmdp.model.validate import validate
+from rfmdp.model.validate import product_text, validate
+from rfmdp.ragged import segment_product, starts
 from rfmdp.sets.families import UncertaintySet
 from rfmdp.sets.marginals import Marginals
+from rfmdp.sets.packed import layout_problems
 from rfmdp.types import AnyArray, IntArray
 
 
@@ -30,23 +32,18 @@ def from_arrays(
     rewards: Mapping[str, Rewards],
 ) -> FactoredMDP:
     """Return a model from flat arrays; documented at `FactoredMDP.from_arrays`."""
-    packed = marginals if isinstance(marginals, Marginals) else Marginals.from_sets(marginals)
-    starts = _integers("row_ptr", row_ptr)
+    packed = _packed(marginals)
+    first_rows = _integers("row_ptr", row_ptr)
     marginal_ptr, ids = _ragged(row_marginals)
     targets = _integers("successors", successors)
-    successor_ptr = _successor_pointers(packed, marginal_ptr, ids)
-    if successor_ptr[-1] != len(targets):
-        raise ModelError(
-            f"successors: the tensors of all rows need {successor_ptr[-1]} entries, "
-            f"got {len(targets)}."
-        )
+    successor_ptr = _successor_pointers(packed, marginal_ptr, ids, len(targets))
     rows = len(marginal_ptr) - 1
-    chosen = _default_actions(starts, rows) if row_actions is None else row_actions
+    chosen = _default_actions(first_rows, rows) if row_actions is None else row_actions
     chosen = _integers("row_actions", chosen)
     if actions is None:
         actions = [f"a{i}" for i in range(int(chosen.max(initial=0)) + 1)]
     model = FactoredMDP(
-        row_ptr=starts,
+        row_ptr=first_rows,
         marginal_ptr=marginal_ptr,
         row_marginals=_narrow("row_marginals", ids),
         successor_ptr=successor_ptr,
@@ -71,17 +68,18 @@ def from_rows(
     rewards: Mapping[str, Rewards],
 ) -> FactoredMDP:
     """Return a model from one list of rows per state; documented at `FactoredMDP.from_rows`."""
-    packed = marginals if isinstance(marginals, Marginals) else Marginals.from_sets(marginals)
+    packed = _packed(marginals)
+    sizes = packed.sizes.tolist()
     names: dict[str, int] = {}
     chosen: list[int] = []
     targets: list[IntArray] = []
     for s, rows in enumerate(states):
         for number, row in enumerate(rows):
-            targets.append(_tensor(packed, f"State {s}, row {number}", row))
+            targets.append(_tensor(sizes, f"State {s}, row {number}", row))
             name = row[2] if len(row) == 3 else f"a{number}"
             chosen.append(names.setdefault(name, len(names)))
     return from_arrays(
-        _pointers([len(rows) for rows in states]),
+        starts([len(rows) for rows in states]),
         [row[0] for rows in states for row in rows],
         np.concatenate(targets) if targets else np.empty(0, np.int64),
         packed,
@@ -93,19 +91,26 @@ def from_rows(
     )
 
 
-def _tensor(marginals: Marginals, where: str, row: Row) -> IntArray:
+def _packed(marginals: Marginals | Iterable[UncertaintySet]) -> Marginals:
+    """Return packed sets whose arrays fit each other; `validate` looks at their numbers."""
+    if not isinstance(marginals, Marginals):
+        return Marginals.from_sets(marginals)
+    for j, message in layout_problems(marginals):
+        raise ModelError(f"Marginals: {message}" if j < 0 else f"Marginal {j}: {message}")
+    return marginals
+
+
+def _tensor(sizes: Sequence[int], where: str, row: Row) -> IntArray:
     """Return the successors of a row; a wrong number of them would shift all that follow."""
-    last = len(marginals) - 1
+    last = len(sizes) - 1
     for j in row[0]:
         if not 0 <= j <= last:
             raise ModelError(f"{where}: marginals must be within 0..{last}, got {j}.")
-    sizes = [int(marginals.sizes[j]) for j in row[0]]
+    own = [sizes[j] for j in row[0]]
     found = _integers(f"{where}, successors", row[1])
-    if len(found) != math.prod(sizes):
-        shape = " x ".join(map(str, sizes)) or "1"
+    if len(found) != math.prod(own):
         raise ModelError(
-            f"{where}: the tensor must have {shape} = {math.prod(sizes)} successors, "
-            f"has {len(found)}."
+            f"{where}: the tensor must have {product_text(own)} successors, has {len(found)}."
         )
     return found
 
@@ -126,13 +131,15 @@ def _ragged(
         return _integers("marginal_ptr", given[0]), _integers("row_marginals", given[1])
     lists: list[Any] = list(given)
     flat = [j for row in lists for j in row]
-    return _pointers([len(row) for row in lists]), _integers("row_marginals", flat)
+    return starts([len(row) for row in lists]), _integers("row_marginals", flat)
 
 
-def _successor_pointers(marginals: Marginals, pointers: IntArray, ids: IntArray) -> IntArray:
+def _successor_pointers(
+    marginals: Marginals, pointers: IntArray, ids: IntArray, given: int
+) -> IntArray:
     """Return where every tensor starts: the products of the sizes, added up."""
-    lengths = np.diff(pointers)
-    if len(pointers) == 0 or pointers[0] != 0 or pointers[-1] != len(ids) or np.any(lengths < 0):
+    rises = len(pointers) > 0 and pointers[0] == 0 and pointers[-1] == len(ids)
+    if not rises or np.any(pointers[1:] < pointers[:-1]):
         raise ModelError(f"row_marginals: pointers must rise from 0 to {len(ids)}.")
     wrong = np.flatnonzero((ids < 0) | (ids >= len(marginals)))
     if wrong.size:
@@ -140,18 +147,12 @@ def _successor_pointers(marginals: Marginals, pointers: IntArray, ids: IntArray)
         raise ModelError(
             f"Row {row}: marginals must be within 0..{len(marginals) - 1}, got {ids[wrong[0]]}."
         )
-    size = np.ones(len(lengths), dtype=np.int64)
-    for position in range(int(lengths.max(initial=0))):
-        rows = np.flatnonzero(lengths > position)
-        size[rows] *= marginals.sizes[ids[pointers[rows] + position]]
-    return _pointers(size)
-
-
-def _pointers(lengths: ArrayLike) -> IntArray:
-    lengths = np.asarray(lengths, dtype=np.int64)
-    pointers = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=pointers[1:])
-    return pointers
+    size = segment_product(marginals.sizes[ids], pointers)
+    needed = float(np.sum(size, dtype=np.float64))  # the sum of integers could wrap
+    if needed > 2.0 * given or starts(size)[-1] != given:
+        shown = f"{needed:.3g}" if needed > 2.0 * given else starts(size)[-1]
+        raise ModelError(f"successors: the tensors of all rows need {shown} entries, got {given}.")
+    return starts(size)
 
 
 def _integers(name: str, values: ArrayLike) -> IntArray:

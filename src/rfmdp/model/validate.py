@@ -1,20 +1,37 @@
 """Everything that is wrong with a model, with names.
 
-Each `_check_*` function looks at one aspect and returns its issues; the checks of rows run only
-on pointers that can be followed. All are vectorised: a fraction of the time it takes to build.
+Each `_check_*` function looks at one aspect and returns its issues. What follows pointers runs
+only on pointers that can be followed, and everything only on arrays of the right types. All are
+vectorised: a fraction of the time it takes to build.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.report import Issue, Report, Severity
+from rfmdp.ragged import segment_product
+from rfmdp.sets.packed import layout_problems, problems
 from rfmdp.types import AnyArray, BoolArray, IntArray
 
+SHOWN_SIZES = 12  # factors of a product that are written out
+LARGEST_REWARD = 1e300  # beyond it a few steps overflow
 NAMED = 1000  # issues of one kind that are named one by one; the others are counted
+ARRAYS: dict[str, tuple[type, int]] = {  # type and number of dimensions
+    "row_ptr": (np.int64, 1),
+    "marginal_ptr": (np.int64, 1),
+    "row_marginals": (np.int32, 1),
+    "successor_ptr": (np.int64, 1),
+    "successors": (np.int32, 1),
+    "initial": (np.int64, 1),
+    "row_actions": (np.int32, 1),
+    "valuations": (np.int32, 2),
+    "row_factors": (np.int32, 1),
+}
 
 
 def validate(model: FactoredMDP) -> Report:
@@ -29,11 +46,17 @@ def validate(model: FactoredMDP) -> Report:
     >>> print(validate(model))
     The model with 2 states, 2 rows, 3 transitions and 1 marginals is well formed.
     """
-    issues = _check_pointers(model)
-    sound = not issues
+    issues = _check_types(model)
+    if issues:
+        return Report(tuple(issues))
+    layout = _check_sets(model, layout_problems(model.marginals))
+    issues = _check_pointers(model) + layout
+    followed = not issues
     for check in _GENERAL:
         issues += check(model)
-    for check in _ROWS if sound else ():
+    if not layout:
+        issues += _check_sets(model, problems(model.marginals))
+    for check in _ROWS if followed else ():
         issues += check(model)
     subject = (
         f"The model with {model.states} states, {model.rows} rows, {model.transitions} "
@@ -93,6 +116,36 @@ def _marginal(model: FactoredMDP) -> Callable[[int], str]:
     return name
 
 
+def _check_types(model: FactoredMDP) -> list[Issue]:
+    """Arrays have the types and dimensions that kernels are compiled for."""
+    issues: list[Issue] = []
+    for name, (wanted, dimensions) in ARRAYS.items():
+        array = getattr(model, name)
+        if array.dtype != wanted or array.ndim != dimensions:
+            kind = np.dtype(wanted).name
+            issues.append(
+                _error(
+                    name,
+                    f"must be {kind} with {dimensions} dimensions, got {array.dtype} with "
+                    f"{array.ndim}.",
+                )
+            )
+    for name in ("row_ptr", "marginal_ptr", "successor_ptr"):
+        if getattr(model, name).size == 0:
+            issues.append(_error(name, "must have at least one entry."))
+    return issues
+
+
+def _check_sets(model: FactoredMDP, found: Sequence[tuple[int, str]]) -> list[Issue]:
+    """Return what is wrong with the uncertainty sets, each by the name of its marginal."""
+    name = _marginal(model)
+    issues = [_error(name(j) if j >= 0 else "Marginals", text) for j, text in found[:NAMED]]
+    if len(found) > NAMED:
+        more = len(found) - NAMED
+        issues.append(_error("And so on", f"{more} further sets that are none."))
+    return issues
+
+
 def _check_pointers(model: FactoredMDP) -> list[Issue]:
     """CSR pointers start at 0, never fall, and end at the length of what they point into."""
     targets = (
@@ -102,14 +155,11 @@ def _check_pointers(model: FactoredMDP) -> list[Issue]:
     )
     issues: list[Issue] = []
     for name, pointer, end, meaning in targets:
-        if len(pointer) == 0:
-            issues.append(_error(name, "must have at least one entry."))
-            continue
         if pointer[0] != 0:
             issues.append(_error(name, f"must start with 0, got {pointer[0]}."))
         if pointer[-1] != end:
             issues.append(_error(name, f"must end with {end} ({meaning}), got {pointer[-1]}."))
-        falls = np.flatnonzero(np.diff(pointer) < 0)
+        falls = np.flatnonzero(pointer[1:] < pointer[:-1])  # differences could wrap
         issues += _per_item(
             falls,
             lambda i, name=name: f"{name}[{i + 1}]",  # type: ignore[misc]
@@ -147,7 +197,7 @@ def _check_tensors(model: FactoredMDP) -> list[Issue]:
             lambda at: name(rows[at]),
             lambda at: f"marginals must be within 0..{count - 1}, got {ids[at]}.",
         )
-    expected = _tensor_sizes(model)
+    expected = segment_product(model.marginals.sizes[ids], model.marginal_ptr)
     found = np.diff(model.successor_ptr)
     return _per_item(
         expected != found,
@@ -156,23 +206,20 @@ def _check_tensors(model: FactoredMDP) -> list[Issue]:
     )
 
 
-def _tensor_sizes(model: FactoredMDP) -> IntArray:
-    """Return the product of the sizes of every row's marginals, (R,)."""
-    sizes, lengths = model.marginals.sizes, np.diff(model.marginal_ptr)
-    expected = np.ones(model.rows, dtype=np.int64)
-    for position in range(int(lengths.max(initial=0))):
-        rows = np.flatnonzero(lengths > position)
-        expected[rows] *= sizes[model.row_marginals[model.marginal_ptr[rows] + position]]
-    return expected
-
-
 def _product(model: FactoredMDP, row: int) -> str:
     """Return the sizes of a row's marginals as `2 x 3 = 6`."""
     part = slice(model.marginal_ptr[row], model.marginal_ptr[row + 1])
-    sizes = model.marginals.sizes[model.row_marginals[part]].tolist()
+    return product_text(model.marginals.sizes[model.row_marginals[part]].tolist())
+
+
+def product_text(sizes: Sequence[int]) -> str:
+    """Return `2 x 3 = 6`, or for many factors `the product of 64 sizes, 1.84e+19,`."""
     if len(sizes) < 2:
         return str(sizes[0] if sizes else 1)
-    return f"{' x '.join(map(str, sizes))} = {int(np.prod(sizes))}"
+    product = math.prod(sizes)
+    if len(sizes) > SHOWN_SIZES:
+        return f"the product of {len(sizes)} sizes, {float(product):.6g},"
+    return f"{' x '.join(map(str, sizes))} = {product}"
 
 
 def _check_successors(model: FactoredMDP) -> list[Issue]:
@@ -227,7 +274,7 @@ def _check_labels(model: FactoredMDP) -> list[Issue]:
 
 
 def _check_rewards(model: FactoredMDP) -> list[Issue]:
-    """Reward structures have one number per state and per row, none of them NaN."""
+    """Reward structures have one number per state and per row, none of which may overflow."""
     issues: list[Issue] = []
     for name, reward in model.rewards.items():
         for what, values, count in (
@@ -235,13 +282,15 @@ def _check_rewards(model: FactoredMDP) -> list[Issue]:
             ("row", reward.row, model.rows),
         ):
             context = f'Reward "{name}", {what}s'
-            wrong_size = _size(context, values, count, what)
-            issues += wrong_size
-            if not wrong_size:
+            wrong = _size(context, values, count, what)
+            issues += wrong
+            if not wrong:
                 issues += _per_item(
-                    np.isnan(values),
+                    ~(np.abs(values) <= LARGEST_REWARD),
                     lambda i, c=context: c,  # type: ignore[misc]
-                    lambda i, w=what: f"must be numbers, {w} {i} has NaN.",  # type: ignore[misc]
+                    lambda i, w=what, v=values: (  # type: ignore[misc]
+                        f"must be numbers of at most {LARGEST_REWARD:g}, {w} {i} has {v[i]}."
+                    ),
                 )
     return issues
 
@@ -312,9 +361,12 @@ def _check_unused(model: FactoredMDP) -> list[Issue]:
 
 
 def _size(context: str, found: AnyArray | Sequence[str], wanted: int, what: str) -> list[Issue]:
-    if len(found) == wanted and (not isinstance(found, np.ndarray) or found.ndim == 1):
+    if isinstance(found, np.ndarray) and found.ndim != 1:
+        size: object = f"the shape {found.shape}"
+    elif len(found) == wanted:
         return []
-    size = found.shape if isinstance(found, np.ndarray) and found.ndim != 1 else len(found)
+    else:
+        size = len(found)
     return [_error(context, f"must have one entry per {what} ({wanted}), got {size}.")]
 
 

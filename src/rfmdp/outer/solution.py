@@ -14,7 +14,6 @@ import numpy as np
 from rfmdp.errors import ModelError, NotCertifiedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, Spec
-from rfmdp.record import Record, to_record
 from rfmdp.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -160,17 +159,3 @@ class Solution:
         if self.status is not Status.CERTIFIED:
             raise NotCertifiedError(f"{self.method}: {self.status.value}.")
         return self
-
-
-@to_record.register
-def _(policy: Policy) -> Record:
-    from rfmdp.outer.record import policy_to_record
-
-    return policy_to_record(policy)
-
-
-@to_record.register
-def _(solution: Solution) -> Record:
-    from rfmdp.outer.record import solution_to_record
-
-    return solution_to_record(solution)

@@ -29,8 +29,8 @@ import numpy as np
 
 from rfmdp.errors import FileError
 from rfmdp.formats.files import load_record
+from rfmdp.formats.records import model_from_record
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.record import model_from_record
 from rfmdp.model.validate import validate
 from rfmdp.record import to_record
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray

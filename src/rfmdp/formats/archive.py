@@ -1,0 +1,204 @@
+"""The bytes of a saved record: a zip archive without compression, signed at its end.
+
+`header.json` and one `.npy` array per entry, nothing pickled. The last 64 bytes are the SHA-256
+digest of all others, so that a file altered anywhere is noticed. That is no proof of good will:
+whoever alters a file can sign it again. So nothing in it is believed before it is checked: an
+archive never unpacks to more than its own size, an array to no more than its entry has.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from tokenize import TokenError
+from typing import IO, Any, BinaryIO
+
+import numpy as np
+
+from rfmdp import __version__
+from rfmdp.errors import FileError, RfmdpError
+from rfmdp.memory import require_memory
+from rfmdp.record import Record
+from rfmdp.types import AnyArray
+
+FORMAT = "rfmdp"
+FORMAT_VERSION = 1
+HEADER = "header.json"
+MARK = b"rfmdp sha256 "
+DIGEST = 64  # hexadecimal digits at the end of a file
+BLOCK = 1 << 22
+EPOCH = (1980, 1, 1, 0, 0, 0)  # of all entries: equal objects give equal files
+KINDS = "biufU"  # of arrays: booleans, numbers and texts
+FIELDS = {
+    "format_version": int,
+    "kind": str,
+    "package_version": str,
+    "arrays": list,
+    "content": dict,
+}
+
+
+def write_archive(
+    file: BinaryIO, kind: str, header: Mapping[str, Any], arrays: Mapping[str, AnyArray]
+) -> None:
+    """Write a record, with a place for the digest at its end."""
+    top = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "kind": kind,
+        "package_version": __version__,
+        "arrays": list(arrays),
+        "content": dict(header),
+    }
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        archive.comment = MARK + b"0" * DIGEST
+        archive.writestr(zipfile.ZipInfo(HEADER, EPOCH), json.dumps(top, indent=1))
+        for i, array in enumerate(arrays.values()):
+            entry = zipfile.ZipInfo(f"{i}.npy", EPOCH)
+            with archive.open(entry, "w", force_zip64=True) as stream:
+                np.lib.format.write_array(stream, np.ascontiguousarray(array), allow_pickle=False)
+
+
+def sign(file: BinaryIO) -> None:
+    """Replace the last bytes of a file by the digest of the others."""
+    file.flush()
+    length = file.seek(0, os.SEEK_END) - DIGEST
+    found = _digest(file, length)
+    file.seek(length)
+    file.write(found)
+
+
+def read_archive(place: Path, file: BinaryIO) -> Record:
+    """Return the record in an open file.
+
+    Raises
+    ------
+    FileError
+        If anything in it is not as `write_archive` and `sign` leave it.
+    """
+    _check_digest(place, file)
+    try:
+        with zipfile.ZipFile(file) as archive:
+            _check_entries(place, archive, file.seek(0, os.SEEK_END))
+            top = _read_header(place, archive)
+            arrays = {
+                name: _read_array(place, archive, f"{i}.npy")
+                for i, name in enumerate(top["arrays"])
+            }
+    except RfmdpError:
+        raise
+    except (
+        zipfile.BadZipFile, NotImplementedError, KeyError, ValueError, EOFError, RecursionError,
+        MemoryError, RuntimeError, OverflowError, SyntaxError, TokenError,
+    ) as error:  # fmt: skip
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise FileError(f"{place}: is damaged ({reason}); make it again.") from error
+    return top["kind"], top["content"], arrays
+
+
+def _check_entries(place: Path, archive: zipfile.ZipFile, length: int) -> None:
+    """Refuse archives that would unpack to more than they are, before any memory is taken."""
+    entries = archive.infolist()
+    if len({entry.filename for entry in entries}) < len(entries):
+        raise FileError(f"{place}: is damaged (an entry stands twice); make it again.")
+    size = sum(entry.file_size for entry in entries)
+    if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries) or size > length:
+        raise FileError(
+            f"{place}: would unpack to {size:,} bytes from a file of {length:,}; files of rfmdp "
+            "are not compressed. Make it again."
+        )
+    require_memory(size, f"{place}: its arrays")
+
+
+def _read_header(place: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
+    """Return the header, with all its fields of the right types."""
+    top = json.loads(archive.read(HEADER))
+    if not isinstance(top, dict) or top.get("format") != FORMAT:
+        raise FileError(f"{place}: is not a file of rfmdp.")
+    for name, wanted in FIELDS.items():
+        if type(top.get(name)) is not wanted:
+            raise FileError(
+                f"{place}: is damaged (the header's {name} must be a {wanted.__name__}, found a "
+                f"{type(top.get(name)).__name__}); make it again."
+            )
+    if top["format_version"] > FORMAT_VERSION:
+        raise FileError(
+            f"{place}: was written by rfmdp {top['package_version']} in format version "
+            f"{top['format_version']}; this is rfmdp {__version__}, which reads up to version "
+            f"{FORMAT_VERSION}; upgrade rfmdp."
+        )
+    names = top["arrays"]
+    if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        raise FileError(f"{place}: is damaged (arrays must have different names); make it again.")
+    if len(names) + 1 != len(archive.infolist()):
+        raise FileError(
+            f"{place}: is damaged (the header names {len(names)} arrays, found "
+            f"{len(archive.infolist()) - 1}); make it again."
+        )
+    return top
+
+
+def _read_array(place: Path, archive: zipfile.ZipFile, name: str) -> AnyArray:
+    """Return an array whose declared size is that of its entry."""
+    size = archive.getinfo(name).file_size
+    with archive.open(name) as stream:
+        shape, fortran, dtype = _array_header(stream)
+        left = size - stream.tell()
+        if dtype.kind not in KINDS or dtype.shape or fortran:
+            raise FileError(
+                f"{place}: is damaged ({name} must hold numbers, booleans or texts in C order, "
+                f"found {dtype}); make it again."
+            )
+        wanted = math.prod(shape) * dtype.itemsize
+        if wanted != left or any(side < 0 for side in shape):
+            raise FileError(
+                f"{place}: is damaged ({name} declares {wanted:,} bytes in the shape {shape}, "
+                f"has {left:,}); make it again."
+            )
+        # a bytearray, so that the array may be written to
+        return np.frombuffer(bytearray(stream.read()), dtype=dtype).reshape(shape)
+
+
+def _array_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Return (shape, Fortran order, type) of an array in NumPy's format."""
+    version = np.lib.format.read_magic(stream)
+    if version == (1, 0):
+        return np.lib.format.read_array_header_1_0(stream)
+    if version == (2, 0):
+        return np.lib.format.read_array_header_2_0(stream)
+    raise ValueError(f"an array in version {version} of NumPy's format")
+
+
+def _digest(file: BinaryIO, length: int) -> bytes:
+    """Return the digest of the first bytes of a file."""
+    file.seek(0)
+    digest = hashlib.sha256()
+    while length > 0:
+        block = file.read(min(BLOCK, length))
+        if not block:
+            break
+        digest.update(block)
+        length -= len(block)
+    return digest.hexdigest().encode()
+
+
+def _check_digest(place: Path, file: BinaryIO) -> None:
+    """Raise a FileError unless the file is whole and unchanged."""
+    start = file.read(2)
+    length = file.seek(0, os.SEEK_END) - DIGEST
+    if start != b"PK":
+        raise FileError(f"{place}: is not a file of rfmdp; give one that `save` wrote.")
+    file.seek(max(0, length - len(MARK)))
+    if file.read(len(MARK)) != MARK:
+        raise FileError(
+            f"{place}: is truncated, or not a file of rfmdp: no checksum at its end; make it again."
+        )
+    stored = file.read()
+    if _digest(file, length) != stored:
+        raise FileError(f"{place}: is damaged: its checksum is wrong; make it again.")
+    file.seek(0)

@@ -1,0 +1,279 @@
+"""Models, policies and solutions as records of plain values and arrays, and back.
+
+A solution is stored with its model, so that it can be verified from the one file. What comes back
+is checked in full: a record may have been altered since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from typing import Any, TypeVar
+
+import numpy as np
+
+from rfmdp import objective as objectives
+from rfmdp.errors import FileError, UnsupportedError
+from rfmdp.language.ast import Expr
+from rfmdp.language.parse import parse_expression
+from rfmdp.language.write import write_expression
+from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
+from rfmdp.model.validate import ARRAYS, validate
+from rfmdp.objective import Direction, Objective, Spec
+from rfmdp.outer.problem import where
+from rfmdp.outer.solution import Policy, Solution, Stats, Status
+from rfmdp.record import Record, to_record
+from rfmdp.sets.marginals import Marginals
+from rfmdp.types import AnyArray, FloatArray
+
+T = TypeVar("T")
+
+NAMES = ("actions", "factors", "marginal_names", "outcome_names")
+SETS = ("stay", "target")  # fields of objectives that are sets of states
+OBJECTIVES = (
+    "Reach", "Until", "Globally", "Next", "ReachReward", "Cumulative", "Instantaneous",
+    "Discounted", "Total",
+)  # fmt: skip
+
+
+@to_record.register
+def model_to_record(model: FactoredMDP) -> Record:
+    """Return (kind, header, arrays) of a model."""
+    header = {
+        **{name: list(getattr(model, name)) for name in NAMES},
+        "labels": list(model.labels),
+        "rewards": list(model.rewards),
+        "variables": [asdict(v) for v in model.variables],
+        "formulas": {name: _plain(name, value) for name, value in model.formulas.items()},
+    }
+    arrays = {name: getattr(model, name) for name in ARRAYS}
+    for field in fields(Marginals):
+        stored = getattr(model.marginals, field.name)
+        if stored is not None:
+            arrays[f"marginals.{field.name}"] = stored
+    for i, where_true in enumerate(model.labels.values()):
+        arrays[f"label.{i}"] = where_true
+    for i, rewards in enumerate(model.rewards.values()):
+        arrays[f"state_reward.{i}"] = rewards.state
+        arrays[f"row_reward.{i}"] = rewards.row
+    return "model", header, arrays
+
+
+def model_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> FactoredMDP:
+    """Return the model of a record.
+
+    Raises
+    ------
+    FileError, ModelError
+        If the record is not that of a valid model.
+    """
+    stored: dict[str, Any] = {name: arrays[name] for name in ARRAYS}
+    stored |= {name: tuple(_texts(header, name)) for name in NAMES}
+    model = FactoredMDP(
+        **stored,
+        marginals=_marginals(arrays),
+        labels={name: arrays[f"label.{i}"] for i, name in enumerate(_texts(header, "labels"))},
+        rewards={
+            name: Rewards(arrays[f"state_reward.{i}"], arrays[f"row_reward.{i}"])
+            for i, name in enumerate(_texts(header, "rewards"))
+        },
+        variables=tuple(_variable(v) for v in _field(header, "variables", list)),
+        formulas={k: _value(k, v) for k, v in _field(header, "formulas", dict).items()},
+    )
+    validate(model).require_valid()
+    return model
+
+
+@to_record.register
+def policy_to_record(policy: Policy) -> Record:
+    """Return (kind, header, arrays) of a policy."""
+    return "policy", {}, {"rows": policy.rows}
+
+
+def policy_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Policy:
+    """Return the policy of a record; whether it fits a model is told where it is used."""
+    rows = arrays["rows"]
+    if rows.ndim != 2 or rows.dtype.kind != "i" or np.any(rows < 0):
+        raise FileError(
+            f"its rows must be integers >= 0 of the shape (steps, states), got {rows.dtype} of "
+            f"shape {rows.shape}"
+        )
+    return Policy(rows.astype(np.int64))
+
+
+@to_record.register
+def solution_to_record(solution: Solution) -> Record:
+    """Return (kind, header, arrays) of a solution and its model."""
+    _, model_header, model_arrays = model_to_record(solution.model)
+    spec = solution.spec
+    described, sets = _describe(solution)
+    header = {
+        "model": model_header,
+        "objective": described,
+        "agent": spec.agent.name,
+        "nature": spec.nature.name,
+        "method": solution.method,
+        "status": solution.status.name,
+        "precision": solution.precision,
+        "stats": asdict(solution.stats),
+        "witness": solution.witness is not None,
+    }
+    arrays = {f"model.{name}": array for name, array in model_arrays.items()} | sets
+    arrays |= {"value": solution.value, "policy": solution.policy.rows}
+    arrays |= _sides("", solution.lower, solution.upper)
+    if solution.witness is not None:
+        arrays |= _sides("witness.", *solution.witness)
+    return "solution", header, arrays
+
+
+def solution_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Solution:
+    """Return the solution of a record.
+
+    Its parts fit each other; whether its claims hold is the question of `verify`.
+
+    Raises
+    ------
+    FileError, ModelError
+        If the record is not that of a solution of a valid model.
+    """
+    prefix = "model."
+    own = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
+    model = model_from_record(_field(header, "model", dict), own)
+    spec = Spec(
+        _objective(dict(_field(header, "objective", dict)), arrays),
+        Direction[_field(header, "agent", str)],
+        Direction[_field(header, "nature", str)],
+    )
+    for name in SETS:
+        where(model, getattr(spec.objective, name, "init"))
+    if hasattr(spec.objective, "reward"):
+        model.reward(spec.objective.reward)
+    bounds = {
+        name: _numbers(name, arrays[name], model.states)
+        for name in ("value", "lower", "upper", "witness.lower", "witness.upper")
+        if name in arrays or name == "value"
+    }
+    witness = None
+    if _field(header, "witness", bool):
+        witness = bounds.get("witness.lower"), bounds.get("witness.upper")
+    return Solution(
+        model, spec, _field(header, "method", str), Status[_field(header, "status", str)],
+        bounds.get("lower"), bounds.get("upper"), bounds["value"], _rules(arrays["policy"], model),
+        _field(header, "precision", float), _stats(_field(header, "stats", dict)), witness,
+    )  # fmt: skip
+
+
+def _sides(
+    prefix: str, lower: FloatArray | None, upper: FloatArray | None
+) -> dict[str, FloatArray]:
+    """Return the arrays of the sides that are proven."""
+    sides = {f"{prefix}lower": lower, f"{prefix}upper": upper}
+    return {name: side for name, side in sides.items() if side is not None}
+
+
+def _numbers(name: str, found: AnyArray, states: int) -> FloatArray:
+    """Return an array that must have a number per state."""
+    if found.shape != (states,) or found.dtype != np.float64 or np.isnan(found).any():
+        raise FileError(
+            f"{name} must have one number per state ({states}), got {found.dtype} of shape "
+            f"{found.shape}"
+        )
+    return found
+
+
+def _rules(rows: AnyArray, model: FactoredMDP) -> Policy:
+    """Return the policy of a solution, whose rows must be those of their states."""
+    if rows.ndim != 2 or rows.shape[1] != model.states or rows.dtype.kind != "i":
+        raise FileError(
+            f"policy must have the shape (steps, {model.states}), got {rows.dtype} of shape "
+            f"{rows.shape}"
+        )
+    if np.any((rows < model.row_ptr[:-1]) | (rows >= model.row_ptr[1:])):
+        raise FileError("policy must choose rows of the states themselves")
+    return Policy(rows.astype(np.int64))
+
+
+def _stats(given: Mapping[str, Any]) -> Stats:
+    seconds = _field(given, "seconds", dict)
+    counts = {f.name: _field(given, f.name, int) for f in fields(Stats) if f.name != "seconds"}
+    return Stats(**counts, seconds={str(k): float(v) for k, v in seconds.items()})
+
+
+def _describe(solution: Solution) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+    """Return an objective as plain values; sets other than labels become arrays."""
+    objective = solution.spec.objective
+    plain: dict[str, Any] = {"type": type(objective).__name__}
+    arrays = {}
+    for field in fields(objective):
+        content = getattr(objective, field.name)
+        if field.name in SETS and not isinstance(content, str):
+            arrays[f"states.{field.name}"] = where(solution.model, content)
+        else:
+            plain[field.name] = content
+    return plain, arrays
+
+
+def _objective(plain: dict[str, Any], arrays: Mapping[str, AnyArray]) -> Objective:
+    """Return the objective of its description."""
+    name = plain.pop("type")
+    if name not in OBJECTIVES:
+        raise FileError(f"this version does not know the objective {name!r}")
+    plain |= {field: arrays[f"states.{field}"] for field in SETS if f"states.{field}" in arrays}
+    made: Objective = getattr(objectives, name)(**plain)
+    return made
+
+
+def _marginals(arrays: Mapping[str, AnyArray]) -> Marginals:
+    needed = [f.name for f in fields(Marginals) if f.name != "stated"]
+    stored = {name: arrays[f"marginals.{name}"] for name in needed}
+    return Marginals(**stored, stated=arrays.get("marginals.stated"))
+
+
+def _variable(given: Any) -> Variable:
+    return Variable(
+        _field(given, "name", str),
+        _field(given, "low", int),
+        _field(given, "high", int),
+        _field(given, "boolean", bool),
+    )
+
+
+def _plain(name: str, value: object) -> Any:
+    """Return a constant as it is, and an expression as its text in the PRISM language."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, Expr):
+        return {"expression": write_expression(value)}
+    raise UnsupportedError(
+        f"save: formula {name!r} must be a number, a boolean or an expression of the PRISM "
+        f"language, got {type(value).__name__}."
+    )
+
+
+def _value(name: str, stored: Any) -> Any:
+    if isinstance(stored, dict):
+        return parse_expression(_field(stored, "expression", str))
+    if not isinstance(stored, bool | int | float):
+        raise FileError(f"formula {name!r} must be a number or an expression, got {stored!r}")
+    return stored
+
+
+def _field(header: Any, name: str, wanted: type[T]) -> T:
+    """Return an entry of a header, which must be of a type; a bool is no int."""
+    if not isinstance(header, dict):
+        raise FileError(f"{name} must stand in an object, found {header!r:.40}")
+    found = header[name]
+    if wanted is float and type(found) is int:
+        found = float(found)
+    if type(found) is not wanted:
+        raise FileError(f"{name} must be a {wanted.__name__}, found {found!r:.40}")
+    return found
+
+
+def _texts(header: Any, name: str) -> list[str]:
+    found = _field(header, name, list)
+    if not all(isinstance(text, str) for text in found):
+        raise FileError(f"{name} must be texts")
+    return found

@@ -1,0 +1,212 @@
+"""Whether packed sets are sets: what the constructors check of one, of many arrays at once.
+
+Packed sets come from constructors, which check, but also from files and from callers who fill the
+arrays themselves. A number that no constructor would let through gives bounds that are false.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from rfmdp.ragged import owners
+from rfmdp.rounding import SUM_OFF, SUM_TOLERANCE
+from rfmdp.sets.exact import excess
+from rfmdp.sets.marginals import Kind, Marginals
+from rfmdp.types import BoolArray, FloatArray, IntArray
+
+Problem = tuple[int, str]  # marginal (-1: all of them), and what must hold and was found
+
+TYPES = {
+    "outcome_ptr": np.int64,
+    "kind": np.int8,
+    "corner_ptr": np.int64,
+}  # all others are float64
+LARGEST_TABLE = 30  # outcomes of a set with a bound for each of its subsets
+
+
+def problems(sets: Marginals) -> list[Problem]:
+    """Return what is wrong with the numbers of packed sets whose arrays fit each other.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from rfmdp.sets.families import Interval
+    >>> sets = Marginals.from_sets([Interval([0.2, 0.4], [0.6, 0.8])])
+    >>> problems(sets)
+    []
+    >>> problems(replace(sets, upper=np.array([0.6, 7.0])))
+    [(0, 'upper bounds must lie in [0, 1], outcome 1 has 7.0.')]
+    """
+    return [*_numbers(sets), *_balls(sets), *_corners(sets)]
+
+
+def layout_problems(sets: Marginals) -> list[Problem]:
+    """Return what is wrong with types, shapes, pointers and kinds of packed sets."""
+    return list(_layout(sets))
+
+
+def _layout(sets: Marginals) -> Iterator[Problem]:
+    count, outcomes, corners = sets.kind.size, sets.nominal.size, sets.corners.size
+    shapes: dict[str, tuple[int, ...]] = {
+        "outcome_ptr": (count + 1,),
+        "kind": (count,),
+        "nominal": (outcomes,),
+        "lower": (outcomes,),
+        "upper": (outcomes,),
+        "radius": (count,),
+        "exponent": (count,),
+        "corner_ptr": (count + 1,),
+        "corners": (corners,),
+    }
+    if sets.stated is not None:
+        shapes["stated"] = (2, outcomes)
+    whole = True
+    for name, shape in shapes.items():
+        array, wanted = getattr(sets, name), TYPES.get(name, np.float64)
+        if array.shape != shape or array.dtype != wanted:
+            whole = False
+            kind = np.dtype(wanted).name
+            found = f"got {array.dtype} of the shape {array.shape}"
+            yield -1, f"{name} must be {kind} of the shape {shape}, {found}."
+    if not whole:
+        return
+    for name, least, end in (("outcome_ptr", 1, outcomes), ("corner_ptr", 0, corners)):
+        pointers = getattr(sets, name)
+        falls = np.flatnonzero((pointers[1:] < pointers[:-1]) | (np.diff(pointers) < least))
+        if pointers[0] != 0 or pointers[-1] != end or falls.size:
+            where = int(falls[0]) if falls.size else -1
+            yield where, f"{name} must rise from 0 to {end}, by at least {least}."
+    known = np.isin(sets.kind, list(Kind))
+    for j in np.flatnonzero(~known):
+        yield int(j), f"its kind must be within 0..{max(Kind)}, got {sets.kind[j]}."
+
+
+def _numbers(sets: Marginals) -> Iterator[Problem]:
+    """Yield what is wrong with bounds and nominal members."""
+    ptr, lower, upper, centre = sets.outcome_ptr, sets.lower, sets.upper, sets.nominal
+    named = {"lower bounds": lower, "upper bounds": upper, "nominal probabilities": centre}
+    if sets.stated is not None:
+        named |= {"stated lower bounds": sets.stated[0], "stated upper bounds": sets.stated[1]}
+    whole = True
+    for name, values in named.items():
+        outside = ~((values >= 0.0) & (values <= 1.0))
+        whole = whole and not outside.any()
+        yield from _first(ptr, outside, _outside(name, values))
+    if not whole:
+        return
+    yield from _first(
+        ptr,
+        lower > upper,
+        lambda at, i: f"lower must be <= upper, outcome {i} has [{lower[at]}, {upper[at]}].",
+    )
+    inside = (lower - SUM_TOLERANCE <= centre) & (centre <= upper + SUM_TOLERANCE)
+    yield from _first(
+        ptr,
+        ~inside,
+        lambda at, i: (
+            f"nominal must lie within the bounds, outcome {i} has {centre[at]}, not in "
+            f"[{lower[at]}, {upper[at]}]."
+        ),
+    )
+    single = np.repeat(sets.kind == Kind.SINGLETON, np.diff(ptr))
+    yield from _first(
+        ptr,
+        single & ((lower != centre) | (upper != centre)),
+        lambda at, i: f"a known distribution must be its own bounds, outcome {i} has others.",
+    )
+    below, above, off = (excess(values, ptr) for values in (lower, upper, centre))
+    for sums, wrong, what in (
+        (below, below > SUM_OFF, "lower bounds must sum to at most 1"),
+        (above, above < -SUM_OFF, "upper bounds must sum to at least 1"),
+        (off, np.abs(off) > SUM_OFF, "nominal probabilities must sum to 1"),
+    ):
+        for j in np.flatnonzero(wrong):
+            yield int(j), f"{what}, they sum to 1 {sums[j]:+.3g}."
+
+
+def _outside(name: str, values: FloatArray) -> Callable[[int, int], str]:
+    return lambda at, i: f"{name} must lie in [0, 1], outcome {i} has {values[at]}."
+
+
+def _balls(sets: Marginals) -> Iterator[Problem]:
+    """Yield what is wrong with radii and exponents."""
+    kind, radius, exponent = sets.kind, sets.radius, sets.exponent
+    for wanted, holds, what in (
+        (Kind.L1, exponent == 1.0, "the exponent of an L1 ball must be 1"),
+        (Kind.LP, (exponent > 1.0) & np.isfinite(exponent), "the exponent must be > 1 and finite"),
+        (Kind.BOX, np.isnan(exponent) | (exponent == np.inf), "a box must have no exponent"),
+    ):
+        for j in np.flatnonzero((kind == wanted) & ~holds):
+            yield int(j), f"{what}, got {exponent[j]}."
+    ball = np.isin(kind, [Kind.L1, Kind.LP]) | ~np.isnan(exponent)
+    wrong = (ball & ~((radius >= 0.0) & np.isfinite(radius))) | (
+        (kind == Kind.KL) & ~(radius >= 0.0)
+    )
+    for j in np.flatnonzero(wrong):
+        yield int(j), f"its radius must be >= 0, got {radius[j]}."
+
+
+def _corners(sets: Marginals) -> Iterator[Problem]:
+    """Yield what is wrong with vertices of polytopes and with tables of subsets."""
+    sizes, listed = sets.sizes, np.isin(sets.kind, [Kind.POLYTOPE, Kind.SUBSETS])
+    for j in np.flatnonzero(listed):
+        part = sets.corners[sets.corner_ptr[j] : sets.corner_ptr[j + 1]]
+        size, bounds = int(sizes[j]), slice(sets.outcome_ptr[j], sets.outcome_ptr[j + 1])
+        lower, upper = sets.lower[bounds], sets.upper[bounds]
+        if sets.kind[j] == Kind.POLYTOPE:
+            fault = _polytope(part, size, lower, upper)
+        else:
+            fault = _table(part, size, lower, upper)
+        if fault:
+            yield int(j), fault
+
+
+def _polytope(part: FloatArray, size: int, lower: FloatArray, upper: FloatArray) -> str:
+    """Return what is wrong with the vertices of a polytope, or nothing."""
+    if len(part) == 0 or len(part) % size:
+        return f"vertices must have {size} entries each, got {len(part)} in all."
+    vertices = part.reshape(-1, size)
+    if not np.all((vertices >= 0.0) & (vertices <= 1.0)):
+        return "vertices must have entries in [0, 1]."
+    ptr = np.arange(0, len(part) + 1, size)
+    if np.any(np.abs(excess(part, ptr)) > SUM_OFF):
+        return "the entries of every vertex must sum to 1."
+    if np.any(vertices.min(axis=0) != lower) or np.any(vertices.max(axis=0) != upper):
+        return "bounds must be those of the vertices."
+    return ""
+
+
+def _table(part: FloatArray, size: int, lower: FloatArray, upper: FloatArray) -> str:
+    """Return what is wrong with the lower probabilities of all subsets, or nothing."""
+    if size > LARGEST_TABLE or len(part) != 1 << size:
+        return f"2^{size} lower probabilities must be given for {size} outcomes, got {len(part)}."
+    if not np.all((part >= 0.0) & (part <= 1.0)) or part[0] != 0.0 or part[-1] != 1.0:
+        return (
+            "lower probabilities must lie in [0, 1], that of the empty set is 0 and that of all "
+            "outcomes 1."
+        )
+    both = np.column_stack([part, part[::-1]]).ravel()
+    if np.any(excess(both, np.arange(0, 2 * len(part) + 1, 2)) > 0.0):
+        return "a set and its complement must not both be that likely."
+    single = 1 << np.arange(size)
+    if np.any(lower != part[single]) or np.any(upper != 1.0 - part[len(part) - 1 - single]):
+        return "bounds must be those of the lower probabilities."
+    return ""
+
+
+def _first(
+    ptr: IntArray, wrong: BoolArray, message: Callable[[int, int], str]
+) -> Iterator[Problem]:
+    """Yield a problem of the first wrong outcome of every marginal that has one.
+
+    message : from the place of the outcome among all, and among its own
+    """
+    if not wrong.any():
+        return
+    places = np.flatnonzero(wrong)
+    _, first = np.unique(owners(ptr)[places], return_index=True)
+    for at in places[first].tolist():
+        j = int(np.searchsorted(ptr, at, side="right")) - 1
+        yield j, message(at, at - int(ptr[j]))

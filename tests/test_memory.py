@@ -1,0 +1,62 @@
+"""What is free is the least of all limits, and what does not fit is refused with its size."""
+
+from __future__ import annotations
+
+import pytest
+
+from rfmdp import memory
+from rfmdp.errors import ResourceError
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    """Return a function that makes the files of a machine with 8 GB free."""
+    monkeypatch.setattr(memory, "MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(memory, "OWN_GROUP", tmp_path / "own")
+    monkeypatch.setattr(memory, "GROUPS", tmp_path / "groups")
+    (tmp_path / "meminfo").write_text("MemTotal: 16000000 kB\nMemAvailable: 8000000 kB\n")
+
+    def write(name, text):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    return write
+
+
+def test_physical_memory(machine):
+    """Without other limits, what the machine has free counts."""
+    assert memory.available_memory() == 8_192_000_000
+
+
+def test_a_container_of_the_second_version(machine):
+    """The tightest group above the process counts; its file cache can be given back."""
+    machine("own", "0::/job/step\n")
+    machine("groups/job/step/memory.max", "max\n")
+    machine("groups/job/step/memory.current", "500000000\n")
+    machine("groups/job/memory.max", "2000000000\n")
+    machine("groups/job/memory.current", "1500000000\n")
+    machine("groups/job/memory.stat", "anon 1\ninactive_file 250000000\n")
+    assert memory.available_memory() == 750_000_000
+
+
+def test_a_container_of_the_first_version(machine):
+    """Older kernels have a tree for memory alone."""
+    machine("own", "9:cpu:/job\n4:memory:/job\n0::/\n")
+    machine("groups/memory/job/memory.limit_in_bytes", "1000000000\n")
+    machine("groups/memory/job/memory.usage_in_bytes", "400000000\n")
+    assert memory.available_memory() == 600_000_000
+
+
+def test_what_does_not_fit_is_refused_with_its_size(monkeypatch):
+    """The message names both sizes; little things are not asked for."""
+    monkeypatch.setattr(memory, "available_memory", lambda: 10_000_000)
+    memory.require_memory(9_000_000, "A table")
+    memory.require_memory(1_000, "A line")
+    with pytest.raises(ResourceError, match=r"A table: needs 1 GB of memory, 0.01 GB are free"):
+        memory.require_memory(1e9, "A table")
+
+
+def test_it_is_a_memory_error_too():
+    """Whoever catches Python's own error catches ours."""
+    assert issubclass(ResourceError, MemoryError)

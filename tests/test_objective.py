@@ -1,0 +1,61 @@
+"""Objectives and specifications check themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rfmdp as rf
+from rfmdp.errors import ModelError
+
+WRONG = [
+    (lambda: rf.Reach(5), "Reach: target must be a label, a boolean array"),
+    (lambda: rf.Reach(np.zeros(3)), "Reach: target must be"),
+    (lambda: rf.Until("a", None), "Until: target must be"),
+    (lambda: rf.Until("a", "b", latest=2.5), "Until: latest must be a number of steps >= 0 or"),
+    (lambda: rf.Until("a", "b", latest=2, earliest=3), "0 <= earliest <= latest, got 3, 2"),
+    (lambda: rf.Globally("a", latest=-1), "Globally: latest must be"),
+    (lambda: rf.Cumulative("10"), "Cumulative: steps must be a number of steps >= 0, got '10'"),
+    (lambda: rf.Cumulative(True), "Cumulative: steps must be"),
+    (lambda: rf.Instantaneous(-1), "Instantaneous: step must be"),
+    (lambda: rf.Discounted("0.9"), r"Discounted: discount must be a number in \(0, 1\]"),
+    (lambda: rf.Discounted(float("nan")), "Discounted: discount must be"),
+    (lambda: rf.Discounted(-5.0), "Discounted: discount must be"),
+    (lambda: rf.Discounted(1.0), "discount must be < 1"),
+    (lambda: rf.ReachReward("goal", 3), "ReachReward: reward must be a name or None"),
+    (lambda: rf.Total(["cost"]), "Total: reward must be a name or None"),
+    (lambda: rf.Spec("goal"), "Spec: objective must be one, got 'goal'"),
+    (lambda: rf.Spec(rf.Reach("goal"), "max"), "Spec: agent must be MAX or MIN, got 'max'"),
+    (lambda: rf.Spec(rf.Reach("goal"), rf.MAX, 1), "Spec: nature must be MAX or MIN, got 1"),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), WRONG)
+def test_wrong_fields_are_named(make, message):
+    """A wrong field is refused where it is made, with its name."""
+    with pytest.raises(ModelError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        rf.Reach("nowhere"),
+        rf.ReachReward("init", "gold"),
+        rf.Cumulative(3, "gold"),
+        rf.Discounted(0.5, "gold"),
+        rf.Total(),
+        rf.Reach(np.zeros(2, dtype=np.bool_)),
+    ],
+)
+def test_what_a_model_does_not_have(objective):
+    """Labels, rewards and states of another model are named when it is solved."""
+    model = rf.FactoredMDP.from_rows([[([], [0])]], [])
+    with pytest.raises(ModelError, match=r"nowhere|reward structure|gold|1 entries"):
+        rf.solve(model, rf.Spec(objective))
+
+
+def test_numbers_of_numpy_are_numbers():
+    """Counts and discounts may come from arrays."""
+    assert rf.Cumulative(np.int64(3), discount=np.float64(0.5)).steps == 3
+    assert rf.Until("a", "b", latest=np.int32(3)).latest == 3
