@@ -10,6 +10,7 @@ from rfmdp.errors import UnsupportedError
 from rfmdp.learning.bounds import Bounds, BoxBounds, KLBounds, L1Bounds, MixedBounds, SubsetBounds
 from rfmdp.learning.confidence import ConfidenceSet, Validity, empirical
 from rfmdp.learning.support import Discovery
+from rfmdp.sets.exact import normalised
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.sets.statistical import kl_bounds
 from rfmdp.types import AnyArray, FloatArray, IntArray
@@ -111,7 +112,7 @@ class SetStore:
         return Marginals(
             outcome_ptr=self.ptr,
             kind=kind,
-            nominal=self.nominal.copy(),
+            nominal=normalised(self.nominal.copy(), self.ptr),
             lower=self.lower.copy(),
             upper=self.upper.copy(),
             radius=self.radius.copy(),

@@ -117,10 +117,16 @@ def _numbers(sets: Marginals) -> Iterator[Problem]:
         lambda at, i: f"a known distribution must be its own bounds, outcome {i} has others.",
     )
     below, above, off = (excess(values, ptr) for values in (lower, upper, centre))
+    # no bound rests on the nominal member of a box or of a table of subsets
+    free = np.isin(sets.kind, [Kind.BOX, Kind.POLYTOPE, Kind.SUBSETS]) & np.isnan(sets.exponent)
     for sums, wrong, what in (
         (below, below > SUM_OFF, "lower bounds must sum to at most 1"),
         (above, above < -SUM_OFF, "upper bounds must sum to at least 1"),
-        (off, np.abs(off) > SUM_OFF, "nominal probabilities must sum to 1"),
+        (
+            off,
+            np.abs(off) > np.where(free, SUM_TOLERANCE, SUM_OFF),
+            "nominal probabilities must sum to 1",
+        ),
     ):
         for j in np.flatnonzero(wrong):
             yield int(j), f"{what}, they sum to 1 {sums[j]:+.3g}."
