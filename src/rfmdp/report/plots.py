@@ -1,0 +1,265 @@
+"""Pictures: functions that draw on axes and return them, in colours that everybody can tell apart.
+
+Each takes `axes=None` and makes a figure of its own then; `axes.figure.savefig(...)` writes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rfmdp.errors import ModelError
+from rfmdp.inner.exact import Exact
+from rfmdp.inner.protocol import Inner
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.objective import MIN, Direction
+from rfmdp.outer.solution import Solution
+from rfmdp.policies.decisions import reached
+from rfmdp.policies.table import choice_name
+from rfmdp.sets.families import Interval
+from rfmdp.solving import Comparison
+from rfmdp.types import FloatArray
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe and Ito
+MARKS = ("o", "s", "^", "D", "v", "P")
+DRAWN = 60  # states of a graph
+ARROW = {"arrowstyle": "->", "color": "0.5", "connectionstyle": "arc3,rad=0.2", "shrinkA": 18,
+         "shrinkB": 18}  # fmt: skip
+
+
+def value_against_radius(records: Mapping[float, Sequence[Comparison]], axes: Any = None) -> Any:
+    """Draw the value against the radius, one line per method; return the axes.
+
+    Parameters
+    ----------
+    records
+        What `compare` returns, by the radius.
+    """
+    axes = _axes(axes)
+    methods = list(dict.fromkeys(r.method for line in records.values() for r in line))
+    for k, method in enumerate(methods):
+        points = [(x, r.value) for x, line in records.items() for r in line if r.method == method]
+        axes.plot(
+            *zip(*sorted(points), strict=True), marker=MARKS[k % 6], color=COLOURS[k % 6],
+            label=method,
+        )  # fmt: skip
+    axes.set(xlabel="radius", ylabel="guaranteed value")
+    axes.legend()
+    return axes
+
+
+def heat_map(solution: Solution, across: str, up: str, axes: Any = None, **fixed: int) -> Any:
+    """Draw the guaranteed value over two variables, with the policy's actions; return the axes.
+
+    Parameters
+    ----------
+    across, up
+        The variables of the two axes.
+    fixed
+        Values of the other variables; by default those of the initial state.
+    """
+    model = solution.model
+    columns = {v.name: model.valuations[:, k] for k, v in enumerate(model.variables)}
+    unknown = [name for name in (across, up, *fixed) if name not in columns]
+    if unknown:
+        raise ModelError(
+            f"The model has no variable {unknown[0]}; it has: {', '.join(columns) or 'none'}."
+        )
+    start = model.valuations[model.initial[0]]
+    others = {v.name: int(x) for v, x in zip(model.variables, start, strict=True)} | fixed
+    inside = np.ones(model.states, dtype=np.bool_)
+    for name, value in others.items():
+        if name not in (across, up):
+            inside &= columns[name] == value
+    low_x, low_y = columns[across].min(), columns[up].min()
+    grid = np.full((columns[up].max() - low_y + 1, columns[across].max() - low_x + 1), np.nan)
+    states = np.flatnonzero(inside)
+    grid[columns[up][states] - low_y, columns[across][states] - low_x] = solution.guarantee[states]
+    axes = _axes(axes)
+    image = axes.imshow(
+        grid, origin="lower", cmap="viridis", aspect="auto",
+        extent=(low_x - 0.5, low_x + grid.shape[1] - 0.5, low_y - 0.5, low_y + grid.shape[0] - 0.5),
+    )  # fmt: skip
+    if len(states) <= 400:
+        middle = (np.nanmax(grid) + np.nanmin(grid)) / 2.0
+        for state in states:
+            name = choice_name(model, solution.policy.row(int(state)))
+            dark = solution.guarantee[state] < middle
+            axes.text(
+                columns[across][state], columns[up][state], name[:5], ha="center", va="center",
+                fontsize=6, color="white" if dark else "black",
+            )  # fmt: skip
+    axes.figure.colorbar(image, ax=axes, label="guaranteed value")
+    rest = ", ".join(f"{k}={v}" for k, v in others.items() if k not in (across, up))
+    axes.set(xlabel=across, ylabel=up, title=rest)
+    return axes
+
+
+def product_set(first: Interval, second: Interval, axes: Any = None) -> Any:
+    """Draw the product of two binary sets and its relaxations; return the axes.
+
+    The plane shows the probabilities that both factors take their first outcome, and that both
+    take their second one. The product itself is not convex; interval arithmetic and McCormick
+    enlarge it, McCormick less.
+    """
+    if first.size != 2 or second.size != 2:
+        raise ModelError("product_set draws two sets of two outcomes each.")
+    p, q = (np.linspace(s.lower[0], s.upper[0], 60) for s in (first, second))
+    both, neither = np.multiply.outer(p, q), np.multiply.outer(1.0 - p, 1.0 - q)
+    axes = _axes(axes)
+    outlines = {
+        "interval arithmetic": _interval_outline(first, second),
+        "McCormick": _mccormick_outline(first, second),
+    }
+    for colour, (name, outline) in zip(COLOURS[1:], outlines.items(), strict=False):
+        axes.fill(*outline.T, color=colour, alpha=0.25, label=name)
+        axes.plot(*np.vstack([outline, outline[:1]]).T, color=colour)
+    axes.plot(both, neither, color=COLOURS[0], linewidth=0.6)
+    axes.plot(both.T, neither.T, color=COLOURS[0], linewidth=0.6)
+    axes.plot([], [], color=COLOURS[0], label="exact product")
+    axes.set(xlabel="both take the first outcome", ylabel="both take the second outcome")
+    axes.legend()
+    return axes
+
+
+def _interval_outline(first: Interval, second: Interval) -> FloatArray:
+    """Return the corners of the projected product intervals, in order."""
+    low, high = (np.multiply.outer(a, b).ravel() for a, b in (
+        (first.lower, second.lower), (first.upper, second.upper)))  # fmt: skip
+    # keep what the two outcomes in between can fill up to one
+    least, most = low[1] + low[2], high[1] + high[2]
+    box = np.array([[low[0], low[3]], [high[0], low[3]], [high[0], high[3]], [low[0], high[3]]])
+    return _cut(_cut(box, np.array([1.0, 1.0]), 1.0 - least), np.array([-1.0, -1.0]), most - 1.0)
+
+
+def _cut(outline: FloatArray, normal: FloatArray, bound: float) -> FloatArray:
+    """Return the part of a convex outline (N, 2) with `normal . x <= bound`."""
+    kept = []
+    for here, after in zip(outline, np.roll(outline, -1, axis=0), strict=True):
+        a, b = normal @ here - bound, normal @ after - bound
+        if a <= 0.0:
+            kept.append(here)
+        if a * b < 0.0:
+            kept.append(here + (after - here) * a / (a - b))
+    return np.array(kept).reshape(-1, 2)
+
+
+def _mccormick_outline(first: Interval, second: Interval) -> FloatArray:
+    """Return the convex hull of the four corners of the product: McCormick is exact on two bits."""
+    from scipy.spatial import ConvexHull, QhullError
+
+    p, q = first.lower[0], second.lower[0]
+    s, t = first.upper[0], second.upper[0]
+    points = np.array([[a * b, (1 - a) * (1 - b)] for a in (p, s) for b in (q, t)])
+    try:
+        order = np.asarray(ConvexHull(points).vertices)
+    except QhullError:  # a line or a point
+        order = np.arange(len(points))
+    corners: FloatArray = points[order]
+    return corners
+
+
+def gap_histogram(
+    model: FactoredMDP,
+    value: FloatArray,
+    inners: Sequence[Inner],
+    nature: Direction = MIN,
+    axes: Any = None,
+) -> Any:
+    """Draw how far each method is from the exact value of every row; return the axes.
+
+    Gaps are relative to the span of the row's values; rows that are exact count as 1e-16.
+
+    Parameters
+    ----------
+    value : (S,)
+        Of the states, a solution's for instance.
+    """
+    rows = np.flatnonzero(np.diff(model.marginal_ptr) > 0)
+    exact = _middle(Exact(), model, nature, value, rows)
+    highest = np.maximum.reduceat(value[model.successors], model.successor_ptr[:-1])[rows]
+    lowest = np.minimum.reduceat(value[model.successors], model.successor_ptr[:-1])[rows]
+    span = np.maximum(highest - lowest, 1e-300)
+    axes = _axes(axes)
+    edges = np.logspace(-16, 0, 33)
+    for k, inner in enumerate(inners):
+        gap = np.abs(_middle(inner, model, nature, value, rows) - exact) / span
+        axes.hist(
+            np.clip(gap, 1.1e-16, 1.0), bins=edges, histtype="step", color=COLOURS[k % 6],
+            linewidth=1.5, label=inner.name,
+        )  # fmt: skip
+    axes.set(xscale="log", yscale="log", xlabel="gap of a row, of its span", ylabel="rows")
+    axes.legend()
+    return axes
+
+
+def _middle(
+    inner: Inner, model: FactoredMDP, nature: Direction, value: FloatArray, rows: Any
+) -> FloatArray:
+    """Return the proven number of every row, the middle where both sides are."""
+    below, above = np.full((2, model.rows), np.nan)
+    inner.prepare(model, nature).backup(value, rows, below, above)
+    low, high = below[rows], above[rows]
+    both = np.isfinite(low) & np.isfinite(high)
+    middle: FloatArray = np.where(np.isfinite(low), low, high)
+    middle[both] = (low[both] + high[both]) / 2.0
+    return middle
+
+
+def policy_graph(solution: Solution, axes: Any = None) -> Any:
+    """Draw the chain that a stationary policy makes of a small model; return the axes.
+
+    States stand in columns by their distance from the initial state; loops are not drawn.
+    """
+    model, rule = solution.model, solution.policy.rows[0]
+    states = reached(solution, DRAWN + 1, 1 << 20)
+    if len(states) > DRAWN:
+        raise ModelError(
+            f"policy_graph draws up to {DRAWN} states; the policy reaches more. Use write_policy "
+            "with a .dot file, or the report page."
+        )
+    moves = {
+        int(s): np.unique(model.successors[model.successor_ptr[r] : model.successor_ptr[r + 1]])
+        for s, r in zip(states, rule[states], strict=True)
+    }
+    place = _columns(moves, int(model.initial[0]))
+    axes = _axes(axes)
+    for state, after in moves.items():
+        for target in after:
+            if int(target) == state:
+                continue
+            axes.annotate(
+                "", xy=place[int(target)], xytext=place[state],
+                arrowprops=ARROW,
+            )  # fmt: skip
+    for state, (x, y) in place.items():
+        text = f"{model.state_name(state)}\n{choice_name(model, int(rule[state]))}"
+        box = {"boxstyle": "round", "facecolor": "white", "edgecolor": COLOURS[0]}
+        axes.text(x, y, text, ha="center", va="center", fontsize=7, bbox=box)
+    xs, ys = zip(*place.values(), strict=True)
+    axes.set(xlim=(min(xs) - 0.5, max(xs) + 0.5), ylim=(min(ys) - 0.7, max(ys) + 0.7))
+    axes.set_axis_off()
+    return axes
+
+
+def _columns(moves: Mapping[int, Any], start: int) -> dict[int, tuple[float, float]]:
+    """Return a place for every state: its distance across, its turn in the column up."""
+    column, depth, place = [start], 0, {}
+    seen = {start}
+    while column:
+        for turn, state in enumerate(column):
+            place[state] = (float(depth), (len(column) - 1) / 2.0 - turn)
+        after = dict.fromkeys(int(t) for s in column for t in moves[s])
+        column = [t for t in after if t not in seen]
+        seen.update(column)
+        depth += 1
+    return place
+
+
+def _axes(axes: Any) -> Any:
+    """Return axes to draw on: the given ones, or those of a new figure."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(6.4, 4.2), layout="constrained").subplots() if axes is None else axes
