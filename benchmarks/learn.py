@@ -23,7 +23,7 @@ from rfmdp.learning.methods import METHODS, find_method
 from rfmdp.learning.schedule import Geometric
 from rfmdp.learning.stop import StopWhen
 from rfmdp.paper.domains import domain, domain_spec
-from rfmdp.paper.learning_setup import LENGTHS, LOCAL_STATES
+from rfmdp.paper.learning_setup import SETUPS
 from rfmdp.solving import solve
 from rfmdp.sources.simulator import Behaviour, Simulator
 
@@ -34,7 +34,7 @@ HEAD += f" {'guarantee':>10} {'true value':>10} {'optimum':>9} {'seconds':>8} {'
 def simulation(name):
     """Print steps per second of simulating a policy and uniform choices."""
     model = domain(name, instance="learning")
-    simulator, length = Simulator(model), LENGTHS[name]
+    simulator, length = Simulator(model), SETUPS[name].length
     for label, behaviour in (
         ("policy", Behaviour(model.row_ptr[None, :-1])),
         ("uniform", Behaviour.uniform(model)),
@@ -51,7 +51,7 @@ def one(name, method, trajectories, schedule, seed):
     model, spec = domain(name, instance="learning"), domain_spec(name)
     flat = name == "sysadmin" and method == "paper-flat"
     chosen = Geometric() if flat or schedule == "geometric" else find_method(method).schedule
-    asked = {"schedule": chosen, "local": LOCAL_STATES[name], "length": LENGTHS[name]}
+    asked = {"schedule": chosen, "local": SETUPS[name].local_states, "length": SETUPS[name].length}
     asked.update({"seed": seed, "p_min": 1e-8 if flat else None})
     learn(model, spec, find_method(method), stop=StopWhen(1), **asked)  # compile
     started, wall = time.process_time(), time.perf_counter()
@@ -77,7 +77,7 @@ def one(name, method, trajectories, schedule, seed):
 def main():
     """Measure what the arguments ask for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("domain", nargs="?", default="aircraft", choices=sorted(LENGTHS))
+    parser.add_argument("domain", nargs="?", default="aircraft", choices=sorted(SETUPS))
     parser.add_argument("--trajectories", type=float, default=1e6)
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--schedule", default="own", choices=["own", "geometric"])

@@ -55,25 +55,25 @@ def peak_mb() -> float:
 
 
 def published(name: str, radius: float):
-    from rfmdp.paper.domains import published_model
+    from rfmdp.paper.domains import domain
 
     started = time.perf_counter()
-    model = published_model(name, radius)
+    model = domain(name, radius=radius)
     return model, time.perf_counter() - started
 
 
 def warm_up(inner) -> None:
     """Load compiled code."""
-    from rfmdp.paper.domains import domain_spec, published_model
+    from rfmdp.paper.domains import domain, domain_spec
     from rfmdp.solving import solve
 
-    solve(published_model("chain", 0.025), domain_spec("chain"), inner=inner)
+    solve(domain("chain", radius=0.025), domain_spec("chain"), inner=inner)
 
 
 def ours(name: str, radius: float, method: str) -> dict:
-    from rfmdp.campaign.runner import bounds
     from rfmdp.inner import Exact, IntervalArithmetic
     from rfmdp.paper.domains import domain_spec
+    from rfmdp.paper.solving_runs import bounds
     from rfmdp.solving import solve
 
     inner = IntervalArithmetic() if method == "interval" else Exact()

@@ -28,7 +28,7 @@ from described import drone
 from rfmdp.model.flatten import flatten
 from rfmdp.objective import MAX, MIN, Spec, Until
 from rfmdp.outer.problem import Form, pose
-from rfmdp.paper.domains import DOMAINS, domain_spec, published_model
+from rfmdp.paper.domains import DOMAINS, domain, domain_spec
 from rfmdp.ragged import entries
 from rfmdp.solving import solve
 
@@ -88,7 +88,7 @@ def nominal_sweeps(model, spec) -> int:
 
 
 def compare(name: str, radius: float, repeat: int) -> dict:
-    model, spec = published_model(name, radius), domain_spec(name)
+    model, spec = domain(name, radius=radius), domain_spec(name)
     found, wall, processor = timed(lambda: solve(model, spec), repeat)
     sweeps, plain_wall, plain_processor = timed(lambda: nominal_sweeps(model, spec), repeat)
     return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
@@ -16,6 +17,7 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.frontier import Deadlock
 
 if TYPE_CHECKING:
+    from rfmdp.language.ast import Model
     from rfmdp.model.frontier import Progress
 
 ENDINGS: tuple[str, ...] = (SAVED, *EXPLICIT, *PRISM)
@@ -55,25 +57,75 @@ def open_model(
     >>> open_model("chain", {"M": 4}).states
     16
     """
-    own: dict[str, Any] = {key: value for key, value in constants.items() if key not in also_known}
+    return read_model(name).build(
+        constants, also_known=also_known, deadlock=deadlock, progress=progress
+    )
+
+
+def read_model(name: str | PathLike[str]) -> Blueprint:
+    """Return a model as `open_model` finds it, read but not built.
+
+    Raises
+    ------
+    RfmdpError
+        If there is no such model, or it cannot be read.
+    """
     path = Path(name)
     if is_domain(name):
-        from rfmdp.paper.domains import domain
+        return Blueprint(str(name))
+    if path.suffix in (SAVED, *EXPLICIT):
+        return Blueprint(str(name), made=load(path, kind="model"))
+    from rfmdp.language.load import read_text
+    from rfmdp.language.parse import parse_model
 
-        model = domain(str(name), **own)
-    elif path.suffix in (SAVED, *EXPLICIT):
-        if own:
-            raise ModelError(f"{name}: a built model has no constants; got {', '.join(own)}.")
-        model = load(path, kind="model")
-    else:
-        from rfmdp.language.explore import build_model
-        from rfmdp.language.load import check_prism
+    return Blueprint(str(name), parsed=parse_model(read_text(path), str(path)))
 
-        checked = check_prism(path, constants, also_known)
-        model = build_model(checked, deadlock=deadlock, progress=progress)
-    if deadlock is Deadlock.ERROR:
-        _refuse_deadlocks(str(name), model)
-    return model
+
+@dataclass(frozen=True, slots=True)
+class Blueprint:
+    """A model that is read, and built as often as there are constants to build it with.
+
+    It travels between processes and machines, which need not see the file. A domain has neither
+    text nor model: every machine has it.
+    """
+
+    name: str
+    parsed: Model | None = field(default=None, repr=False)  # of a file in the PRISM language
+    made: FactoredMDP | None = field(default=None, repr=False)  # of any other file
+
+    @property
+    def is_domain(self) -> bool:
+        """Whether it is a domain of the paper."""
+        return self.parsed is None and self.made is None
+
+    def build(
+        self,
+        constants: Mapping[str, bool | int | float | str] = MappingProxyType({}),
+        *,
+        also_known: Collection[str] = (),
+        deadlock: Deadlock = Deadlock.LOOP,
+        progress: Progress | None = None,
+    ) -> FactoredMDP:
+        """Return the model; see `open_model`."""
+        own: dict[str, Any] = {k: value for k, value in constants.items() if k not in also_known}
+        if self.parsed is not None:
+            from rfmdp.language.check import check_model
+            from rfmdp.language.explore import build_model
+
+            checked = check_model(self.parsed, constants, also_known)
+            return build_model(checked, deadlock=deadlock, progress=progress)
+        if self.made is not None:
+            if own:
+                given = ", ".join(own)
+                raise ModelError(f"{self.name}: a built model has no constants; got {given}.")
+            model = self.made
+        else:
+            from rfmdp.paper.domains import open_domain
+
+            model = open_domain(self.name, own, progress=progress)
+        if deadlock is Deadlock.ERROR:
+            _refuse_deadlocks(self.name, model)
+        return model
 
 
 def is_domain(name: str | PathLike[str]) -> bool:

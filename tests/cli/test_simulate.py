@@ -70,7 +70,7 @@ def test_recorded_transitions_are_learned_from(folder, capsys):
         ([*REACH, "--policy", "nobody.rfmdp"], "cannot be read"),
         ([*REACH, "--policy", "m.rfmdp"], "must hold a policy"),
         (['--prop=P=? [ G "top" ]'], "reaching (F, U, U<=k)"),
-        ([], "one property"),
+        ([], "A property is needed"),
         ([*REACH, "--trajectories", "0"], "--trajectories must be > 0"),
     ],
 )

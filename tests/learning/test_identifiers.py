@@ -8,7 +8,7 @@ from rfmdp.learning.counts import count_transitions
 from rfmdp.learning.identifiers import Granularity, identify
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.paper.domains import domain, domain_spec
-from rfmdp.paper.learning_setup import LOCAL_STATES
+from rfmdp.paper.learning_setup import SETUPS
 from rfmdp.sets.families import Singleton
 from rfmdp.solving import solve
 
@@ -27,7 +27,7 @@ PUBLISHED = {  # |Q|, U
 def test_published_counts(name):
     """|Q| and U of the published experiments come out exactly."""
     model = domain(name, instance="learning")
-    ids = identify(model, Granularity.LOCAL, local=LOCAL_STATES[name])
+    ids = identify(model, Granularity.LOCAL, local=SETUPS[name].local_states)
     assert (ids.components, ids.probabilities) == PUBLISHED[name]
     assert len(set(ids.model.marginal_names)) == len(ids.model.marginals)
 
@@ -36,7 +36,7 @@ def test_published_counts(name):
 def test_values_do_not_change(granularity):
     """The learning model of a domain has the optimum of the model itself."""
     model, spec = domain("aircraft", instance="learning"), domain_spec("aircraft")
-    ids = identify(model, granularity, local=LOCAL_STATES["aircraft"])
+    ids = identify(model, granularity, local=SETUPS["aircraft"].local_states)
     value = solve(ids.model, spec).at_initial().lower
     assert value == pytest.approx(0.8451320612679, abs=1e-10)
 

@@ -35,7 +35,7 @@ def nominal():
     def model(name):
         if name not in kept:
             kept.clear()
-            kept[name] = domain(name, as_published=True)
+            kept[name] = domain(name)
         return kept[name]
 
     return model

@@ -26,7 +26,7 @@ def test_file_and_builder_give_the_same_value(name):
     """Two descriptions, one value, at a radius that both sets of marginals share."""
     theirs, ours = CASES[name]
     twin = getattr(described, name)(**theirs).with_radius(0.03, 1e-3)
-    model = domain(name, as_published=True, **ours).with_radius(0.03, 1e-3)
+    model = domain(name, **ours).with_radius(0.03, 1e-3)
     assert (twin.states, twin.rows) == (model.states, model.rows)
     assert twin.transitions == model.transitions
     found = solve(model, domain_spec(name)).at_initial()
@@ -37,7 +37,7 @@ def test_file_and_builder_give_the_same_value(name):
 
 def test_drones_move_alike():
     """State by state, the first drone of file and builder has the same successors."""
-    twin, model = described.drone(size=4), domain("drone", n=4, maxY=4, as_published=True)
+    twin, model = described.drone(size=4), domain("drone", n=4, maxY=4)
     order = np.lexsort(twin.valuations.T[::-1])
     ours = np.lexsort(model.valuations.T[::-1])
     assert np.array_equal(twin.valuations[order], model.valuations[ours])

@@ -11,14 +11,14 @@ from rfmdp.paper.domains import (
     domain_constants,
     domain_property,
     domain_spec,
-    published_model,
+    published_bounds,
 )
 from rfmdp.solving import solve
 
 SMALL = {
     "aircraft": {"maxX": 8, "maxY": 9},
     "drone": {"n": 4, "maxY": 4, "targetX": 3, "targetZ": 3},
-    "frozen_lake": {"size": 6},
+    "frozen_lake": {"size": 8},
     "stock_trading": {"T": 3},
     "sysadmin": {"N": 3, "T": 3},
 }
@@ -53,7 +53,7 @@ def test_small_drone_with_all_moves_held_back():
 @pytest.mark.parametrize("name", ["aircraft", "drone"])
 def test_nominal_values(name):
     """Without uncertainty the published models have the known values."""
-    model = domain(name, as_published=True)
+    model = domain(name)
     bounds = solve(model, domain_spec(name)).require_certified().at_initial()
     assert bounds.lower == pytest.approx(DOMAINS[name].published.optimum, abs=1e-6)
 
@@ -67,12 +67,12 @@ def test_property_text_and_specification_agree(name):
     assert (by_text.lower, by_text.upper) == (by_table.lower, by_table.upper)
 
 
-def test_as_published_and_radius_as_words():
-    """The command line hands in texts."""
-    model = domain("chain", as_published="true", radius="0.02")
-    twin = published_model("chain", 0.02)
+def test_a_bare_name_is_the_published_model():
+    """Its radius has the published oddities; the command line hands it in as a text."""
+    model = domain("chain", radius="0.02")
+    twin = published_bounds("chain", domain("chain", instance="published"), 0.02)
     assert np.array_equal(model.marginals.upper, twin.marginals.upper)
-    plain = domain("chain", instance="published").with_radius(0.02)
+    plain = domain("chain").with_radius(0.02)
     assert not np.array_equal(model.marginals.upper, plain.marginals.upper)
 
 
@@ -80,15 +80,16 @@ def test_textbook_versions_restrict_what_the_published_ones_allow():
     """The clean Drone crashes more, the clean Chain waits for both chains."""
     for name, constants in (("drone", {"n": 5, "maxY": 5}), ("chain", {})):
         spec, at_radius = domain_spec(name), 0.02
-        clean = solve(domain(name, **constants).with_radius(at_radius), spec).at_initial()
-        raw = domain(name, as_published=True, **constants).with_radius(at_radius)
+        prose = domain(name, instance="textbook", **constants)
+        clean = solve(prose.with_radius(at_radius), spec).at_initial()
+        raw = domain(name, **constants).with_radius(at_radius)
         odd = solve(raw, spec).at_initial()
         assert clean.upper <= odd.lower if name == "drone" else clean.lower >= odd.upper
 
 
 def test_smaller_rings():
     """Machines and processes beyond N do nothing."""
-    assert domain("sysadmin", N=4, T=3).states == 1 + 3 * 16
+    assert domain("sysadmin", instance="textbook", N=4, T=3).states == 1 + 3 * 16
     assert domain("herman", N=5).states == 32
     assert domain("stock_trading", sectors=1, T=3).states == 1 + 3 * 8
 
@@ -97,9 +98,10 @@ def test_smaller_rings():
     ("wrong", "error", "words"),
     [
         (lambda: domain("nowhere"), ModelError, "there are: aircraft"),
-        (lambda: domain("chain", instance="learning"), ModelError, "textbook, published"),
+        (lambda: domain("chain", instance="learning"), ModelError, "published, textbook"),
         (lambda: domain("chain", radius="much"), ModelError, "radius must be a number"),
         (lambda: domain("chain", Q=3), PrismError, "'Q'"),
+        (lambda: domain("chain", name=3), PrismError, "'name'"),
         (lambda: domain_constants("lake"), ModelError, "frozen_lake"),
     ],
 )

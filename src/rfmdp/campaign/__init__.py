@@ -1,1 +1,1 @@
-"""Many runs with records: the published tables and figures again."""
+"""Campaigns: many tasks by one runner, on all local cores or on a Dask cluster."""

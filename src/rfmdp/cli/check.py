@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import typer
 
 from rfmdp.cli.options import Const, Model, Prop, Props
+
+if TYPE_CHECKING:
+    from rfmdp.model.arrays import FactoredMDP
 
 
 def command(
@@ -17,6 +23,46 @@ def command(
 
     Prints sizes, problems and warnings; exit code 1 if something is wrong.
     """
-    from rfmdp.cli.inspecting import inspect
+    import rfmdp
+    from rfmdp.cli.output import Stopwatch, complain, spoken_warnings, watching
+    from rfmdp.cli.questions import own_constants, questions
+    from rfmdp.cli.words import constants
 
-    raise typer.Exit(inspect(model, props, prop, const))
+    given, asked, watch = constants(const), questions(props, prop), Stopwatch()
+    with spoken_warnings(), watching("building") as show:
+        built = rfmdp.open_model(
+            model, given, also_known=own_constants(asked), progress=show.building
+        )
+    print("\n".join(_facts(built, watch.seconds)))
+    report = rfmdp.validate(built)
+    print(report)
+    failed = not report.valid
+    for one in asked:
+        try:
+            kind = one.bind(built, given).type.value
+        except rfmdp.RfmdpError as error:
+            complain(str(error))
+            kind, failed = "error", True
+        print(f"property    {kind:<8}{one.text}")
+    raise typer.Exit(1 if failed else 0)
+
+
+def _facts(model: FactoredMDP, seconds: float) -> Iterator[str]:
+    from rfmdp.language.model_scope import model_type
+
+    largest = int(model.marginals.sizes.max(initial=0))
+    facts = {
+        "type": model_type(model).value,
+        "states": f"{model.states:,} ({len(model.initial)} initial)",
+        "rows": f"{model.rows:,}",
+        "transitions": f"{model.transitions:,}",
+        "marginals": f"{len(model.marginals):,} (up to {largest} outcomes)",
+        "factors": ", ".join(model.factors) or "none",
+        "actions": ", ".join(name for name in model.actions if name) or "none",
+        "variables": ", ".join(f"{v.name}:[{v.low}..{v.high}]" for v in model.variables) or "none",
+        "labels": ", ".join(sorted(model.labels)) or "none",
+        "rewards": ", ".join(name or "(unnamed)" for name in model.rewards) or "none",
+        "built in": f"{seconds:.3f} s",
+    }
+    for name, fact in facts.items():
+        yield f"{name:<12}{fact}"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from rfmdp.cli.options import Const, Floor, Model, Nominal, OtherSet, Radius, RadiusOf
+
+ENDINGS = (".drn", ".tra", ".rfmdp")
 
 
 def command(
@@ -23,7 +26,27 @@ def command(
 
     A factored model is flattened for explicit formats; a note says what that changed.
     """
-    from rfmdp.cli.converting import convert
-    from rfmdp.cli.words import Radii
+    import rfmdp
+    from rfmdp.cli.output import complain, spoken_warnings, watching
+    from rfmdp.cli.words import Experiment, Uncertainty, built, constants
+    from rfmdp.opening import read_model
+    from rfmdp.writing import check_writable
 
-    convert(model, target, const, Radii(radius, set_, tuple(radius_of), floor, nominal))
+    place = Path(target)
+    if place.suffix not in ENDINGS:
+        raise rfmdp.ModelError(f"{target}: must end in one of {', '.join(ENDINGS)}.")
+    check_writable(place)
+    uncertainty = Uncertainty(set_, tuple(radius_of), floor, nominal)
+    with spoken_warnings(), watching("building") as show:
+        experiment = Experiment(constants(const), radius)
+        found = built(read_model(model), experiment, uncertainty, progress=show.building)
+    if place.suffix == ".rfmdp":
+        rfmdp.save(found, place)
+        print(place)
+        return
+    write = rfmdp.write_drn if place.suffix == ".drn" else rfmdp.write_prism_explicit
+    files = write(found, place)
+    if files.note:
+        complain(files.note, kind="note")
+    for path in files.paths:
+        print(path)

@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+import math
+import sys
+import textwrap
+from collections.abc import Iterator
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rfmdp.cli.options import Const, Model, Prop, Props
+from rfmdp.cli.options import Const, Jobs, Prop, Props, Scheduler
+
+if TYPE_CHECKING:
+    from rfmdp.learning.run import Point, Run
+
+LENGTH = 100  # steps of a trajectory, if nothing says otherwise
 
 
 def command(
-    model: Model,
+    model: Annotated[
+        str | None,
+        typer.Argument(help="PRISM file, .tra, .drn, .rfmdp, or a name of `rfmdp domains`."),
+    ] = None,
     props: Props = None,
     prop: Prop = [],  # noqa: B006
     const: Const = [],  # noqa: B006
     method: Annotated[
-        str, typer.Option(help="Method; `rfmdp learn MODEL --method list` prints all.")
+        str, typer.Option(help="Method; `rfmdp learn --method list` prints all.")
     ] = "anytime",
     inner: Annotated[
         str | None,
@@ -38,7 +54,8 @@ def command(
     timeout: Annotated[float | None, typer.Option(help="Seconds per seed.")] = None,
     seed: Annotated[int, typer.Option(help="First seed.")] = 0,
     seeds: Annotated[int, typer.Option(help="Number of seeds.")] = 1,
-    jobs: Annotated[int | None, typer.Option(help="Processes; default: all cores.")] = None,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
     confidence: Annotated[
         str | None,
         typer.Option(
@@ -74,7 +91,7 @@ def command(
         typer.Option(help="Learn from a file of `simulate --record` instead of sampling."),
     ] = None,
     per_decade: Annotated[int, typer.Option(help="Evaluations per decade of trajectories.")] = 8,
-    json: Annotated[
+    as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object per seed, a line each.")
     ] = False,
     plot: Annotated[
@@ -95,14 +112,142 @@ def command(
     The probabilities of the model are hidden and only sampled. A domain's learning instance is used
     unless constants are given. Exit code 0: done. docs/learning.md explains all words.
     """
-    from rfmdp.cli.learning import Learning
+    if method == "list":
+        print("\n".join(_method_lines()))
+        return
+    if model is None:
+        raise typer.BadParameter("Missing argument 'MODEL'.")
+    import rfmdp
+    from rfmdp.campaign.runner import place
+    from rfmdp.campaign.seeds import learn_seeds
+    from rfmdp.cli import learning_words as words
+    from rfmdp.cli.output import complain, spoken_warnings
+    from rfmdp.cli.questions import one_question
+    from rfmdp.cli.words import check_positive, constants, inner_method
+    from rfmdp.learning.methods import find_method
+    from rfmdp.learning.schedule import LogSpaced
+    from rfmdp.paper.learning_setup import setup_of
+    from rfmdp.report.learning_plot import FORMATS, save_learning_curve
+    from rfmdp.sources.recorded import KIND as TRANSITIONS
+    from rfmdp.writing import check_writable
 
-    asked = Learning(
-        model=model, file=props, wanted=tuple(prop), const=tuple(const), method=method,
-        inner=inner, beta=beta, trajectories=trajectories, length=length, target=target, gap=gap,
-        timeout=timeout, seed=seed, seeds=seeds, jobs=jobs, confidence=confidence, explore=explore,
-        schedule=schedule, granularity=granularity, tie=tuple(tie), support=support,
-        rewards=rewards, p_min=p_min, data=data, per_decade=per_decade,
-        json=json, plot=plot, output=output, resume=resume,
-    )  # fmt: skip
-    raise typer.Exit(asked.run())
+    settings = {
+        "method": find_method(method),
+        "inner": None if inner is None else inner_method(inner),
+        "confidence": words.part("--confidence", words.CONFIDENCE, confidence),
+        "exploration": words.part("--explore", words.EXPLORATION, explore),
+        "schedule": words.part("--schedule", words.SCHEDULES, schedule),
+        "granularity": words.part("--granularity", words.GRANULARITIES, granularity),
+        "support": words.part("--support", words.SUPPORTS, support),
+        "rewards": words.part("--rewards", words.REWARDS, rewards),
+        "ties": [words.tie(text) for text in tie],
+    }
+    for option, value in (
+        ("--trajectories", trajectories), ("--length", length), ("--timeout", timeout),
+        ("--seeds", seeds), ("--jobs", jobs), ("--per-decade", per_decade), ("--beta", beta),
+    ):  # fmt: skip
+        check_positive(option, value)
+    for option, chance in (("--beta", beta), ("--p-min", p_min)):
+        if chance is not None and not 0.0 <= chance < 1.0:
+            raise rfmdp.ModelError(f"{option} must be a probability below 1, got {chance}.")
+    if resume and output is None:
+        raise rfmdp.ModelError("--resume needs the run file: give it with -o FILE.")
+    if data is not None and seeds > 1:
+        raise rfmdp.ModelError("--data is read once; leave out --seeds.")
+    check_writable(output, plot)
+    if plot is not None and Path(plot).suffix not in FORMATS:
+        raise rfmdp.ModelError(f"--plot must end in one of {', '.join(FORMATS)}; got '{plot}'.")
+
+    given = constants(const)
+    asked = one_question(model, props, prop, given)
+    setup = setup_of(model)
+    if setup is not None and not given:
+        given = {"instance": "learning"}
+    with spoken_warnings():
+        hidden = rfmdp.open_model(model, given, also_known=set(asked.constants))
+    try:
+        runs = learn_seeds(
+            hidden,
+            asked,
+            range(seed, seed + seeds),
+            place(jobs, scheduler),
+            file=output,
+            progress=partial(_tell, trajectories) if sys.stderr.isatty() else None,
+            **settings,
+            data=None if data is None else rfmdp.load(data, TRANSITIONS),
+            beta=beta,
+            stop=rfmdp.StopWhen(
+                trajectories, guarantee=target, gap=gap, seconds=timeout or math.inf
+            ),
+            points=LogSpaced(per_decade),
+            length=length or (LENGTH if setup is None else setup.length),
+            local={} if setup is None else setup.local_states,
+            p_min=p_min,
+            resume=resume,
+        )
+    except KeyboardInterrupt:
+        if output is not None:
+            complain("the same words with --resume go on at the last evaluation.", kind="note")
+        raise
+    for number, run in enumerate(runs, start=seed):
+        print(json.dumps(_record(run, number)) if as_json else "\n".join(_lines(run, number)))
+    if plot is not None:
+        save_learning_curve({method: runs}, plot)
+
+
+def _lines(run: Run, seed: int) -> Iterator[str]:
+    yield f"seed {seed}: {run.stopped}"
+    yield f"{'trajectories':>12} {'guarantee':>11} {'true value':>11} {'bound':>11} replans"
+    for p in run.history:
+        known = "unknown" if math.isnan(p.performance) else f"{p.performance:.6g}"
+        yield (
+            f"{p.trajectories:12d} {p.guarantee:11.6g} {known:>11} "
+            f"{p.optimistic:11.6g} {p.replans:7d}"
+        )
+    yield run.statement()
+    yield f"Result: {run.guarantee}"
+
+
+def _method_lines() -> Iterator[str]:
+    from rfmdp.learning.methods import METHODS
+
+    for name, method in METHODS.items():
+        head, *rest = textwrap.wrap(method.about, 59)
+        yield f"{name:<20} {head}"
+        yield from (f"{'':<20} {line}" for line in rest)
+
+
+def _tell(trajectories: int, seed: int, point: Point) -> None:
+    """Print one line per evaluation on standard error."""
+    rate = point.steps / max(point.seconds, 1e-9)
+    left = point.seconds * (trajectories / max(point.trajectories, 1) - 1.0)
+    print(
+        f"seed {seed}: {point.trajectories} trajectories, guarantee "
+        f"{point.guarantee:.5g}, true value {point.performance:.5g}, {rate:.3g} steps/s, "
+        f"at most {left:.0f} s left",
+        file=sys.stderr,
+    )
+
+
+def _record(run: Run, seed: int) -> dict[str, Any]:
+    """Return a run as one JSON object; nan is null, infinity the string "Infinity"."""
+    history = [{k: _plain(v) for k, v in asdict(p).items()} for p in run.history]
+    return {
+        "seed": seed,
+        **history[-1],
+        "beta": run.beta,
+        "validity": run.validity,
+        "stopped": run.stopped,
+        "settings": run.settings,
+        "assumptions": list(run.assumptions),
+        "rollouts": [asdict(c) for c in run.rollouts],
+        "history": history,
+    }
+
+
+def _plain(value: float) -> float | str | None:
+    from rfmdp.cli.records import shown
+
+    if math.isnan(value):
+        return None
+    return value if math.isfinite(value) else shown(value)

@@ -17,6 +17,8 @@ import typer
 from typer.core import TyperGroup
 
 from rfmdp import __version__
+from rfmdp.cli.interrupts import INTERRUPTED, noted, was_interrupted
+from rfmdp.cli.output import complain
 from rfmdp.errors import RfmdpError
 
 COMMANDS = {
@@ -30,7 +32,7 @@ COMMANDS = {
     "convert": "rfmdp.cli.convert",
     "report": "rfmdp.cli.report",
 }
-CERTIFIED, USER_ERROR, NOT_CERTIFIED, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
+CERTIFIED, USER_ERROR, NOT_CERTIFIED, BROKEN_PIPE = 0, 1, 2, 141
 
 # typer brings its own click or uses the installed one; this is its base of all usage errors
 USAGE_ERRORS = cast(type[Exception], typer.BadParameter.__mro__[2])
@@ -78,12 +80,8 @@ def root(
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code; never raises."""
     try:
-        group = typer.main.get_command(app)
-        code = group.main(args=arguments, prog_name="rfmdp", standalone_mode=False)
-        sys.stdout.flush()
-        if code == INTERRUPTED:  # newer versions of typer turn Ctrl-C into this
-            raise KeyboardInterrupt
-        return code if isinstance(code, int) else CERTIFIED
+        with noted():
+            return _run(arguments)
     except RfmdpError as error:
         complain(str(error))
     except USAGE_ERRORS as error:
@@ -101,11 +99,13 @@ def run(arguments: Sequence[str] | None = None) -> int:
     return USER_ERROR
 
 
-def complain(message: str, kind: str = "error") -> None:
-    """Print one line on standard error; at a terminal also the source line and caret."""
-    if not sys.stderr.isatty():
-        message = message.partition("\n")[0]
-    print(f"rfmdp: {kind}: {message}", file=sys.stderr)
+def _run(arguments: Sequence[str] | None) -> int:
+    group = typer.main.get_command(app)
+    code = group.main(args=arguments, prog_name="rfmdp", standalone_mode=False)
+    sys.stdout.flush()
+    if code == INTERRUPTED or was_interrupted():  # typer turns Ctrl-C into this
+        raise KeyboardInterrupt
+    return code if isinstance(code, int) else CERTIFIED
 
 
 def leave_pipe() -> None:

@@ -26,3 +26,8 @@ Nominal = Annotated[
     bool,
     typer.Option("--nominal", help="Drop the sets of the model: take its nominal probabilities."),
 ]
+Jobs = Annotated[int | None, typer.Option(help="Processes; default: all cores.")]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(help="Dask scheduler to send the runs to, tcp://HOST:PORT; default: local cores."),
+]

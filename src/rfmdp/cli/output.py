@@ -1,4 +1,4 @@
-"""What commands leave behind: files that are complete or untouched, and progress on a terminal."""
+"""What commands say and leave behind: lines on standard error, progress, complete files."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import csv
 import os
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock, Timer
@@ -16,8 +17,41 @@ from rfmdp.writing import replacing
 if TYPE_CHECKING:
     from rfmdp.outer.solution import Solution
 
-PATIENCE = 1.0  # seconds before progress is shown
-REFRESH = 0.1  # seconds between two updates
+PATIENCE = 1.0  # seconds before progress is shown at a terminal
+REFRESH = 0.1  # seconds between two updates there
+PLAIN = 20.0  # seconds between two lines elsewhere
+
+
+def complain(message: str, kind: str = "error") -> None:
+    """Print one line on standard error; at a terminal also the source line and caret."""
+    first, _, rest = message.partition("\n")
+    if not sys.stderr.isatty():
+        # a line that announces others is of no use without them
+        message = f"{first} {rest.partition(chr(10))[0].strip()}" if first.endswith(":") else first
+    sys.stdout.flush()
+    print(f"rfmdp: {kind}: {message}", file=sys.stderr)
+
+
+@contextmanager
+def spoken_warnings() -> Iterator[None]:
+    """Print warnings of rfmdp as lines on standard error instead of Python's way."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for warning in caught:
+        complain(str(warning.message), kind="warning")
+
+
+class Stopwatch:
+    """Seconds since it was made."""
+
+    def __init__(self) -> None:
+        self._start = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds so far."""
+        return time.perf_counter() - self._start
 
 
 @contextmanager
@@ -49,16 +83,16 @@ def write_policy(solution: Solution, path: str | os.PathLike[str]) -> None:
 
 
 class Watch:
-    """Shows how far a long step has come, on standard error if that is a terminal."""
+    """Shows how far a long step has come: a bar at a terminal, elsewhere a line now and then."""
 
     def __init__(self, what: str) -> None:
         self._what, self._started, self._shown = what, time.monotonic(), 0.0
         self._bar: Any = None
         self._lock = Lock()
-        self._silent = not sys.stderr.isatty()
+        self._terminal = sys.stderr.isatty()
         self._timer = Timer(PATIENCE, self._show, [""])  # for steps that report nothing
         self._timer.daemon = True
-        if not self._silent:
+        if self._terminal:
             self._timer.start()
 
     def building(self, states: int, transitions: int) -> None:
@@ -75,7 +109,7 @@ class Watch:
 
     def close(self) -> None:
         """Remove the bar."""
-        if not self._silent:
+        if self._terminal:
             self._timer.cancel()
             self._timer.join()
         if self._bar is not None:
@@ -83,10 +117,14 @@ class Watch:
 
     def _show(self, text: str) -> None:
         now = time.monotonic()
-        if self._silent or now - self._started < PATIENCE or now - self._shown < REFRESH:
+        patience, pause = (PATIENCE, REFRESH) if self._terminal else (PLAIN, PLAIN)
+        if now - self._started < patience or now - self._shown < pause:
             return
         with self._lock:
             self._shown = now
+            if not self._terminal:
+                print(f"{self._what}: {now - self._started:.0f} s, {text}", file=sys.stderr)
+                return
             if self._bar is None:
                 self._bar = _bar(self._what)
             self._bar.update(self._bar.task_ids[0], detail=text)
@@ -100,6 +138,22 @@ def watching(what: str) -> Iterator[Watch]:
         yield watch
     finally:
         watch.close()
+
+
+class Silence:
+    """Shows nothing, where several runs go side by side."""
+
+    def building(self, states: int, transitions: int) -> None:
+        """Take no note."""
+
+    def solving(self, phase: str, sweeps: int, width: float) -> None:
+        """Take no note."""
+
+
+@contextmanager
+def silent(what: str) -> Iterator[Silence]:
+    """Show no progress while something runs."""
+    yield Silence()
 
 
 def _bar(what: str) -> Any:

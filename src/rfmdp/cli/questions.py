@@ -1,12 +1,14 @@
-"""Properties on the command line: a file, and `--prop` by text, name or number."""
+"""Properties on the command line: a file, `--prop` by text, name or number, or a domain's own."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from rfmdp.answers.property import Property, load_properties, parse_properties
 from rfmdp.errors import FileError, ModelError
+from rfmdp.opening import is_domain
 
 
 def questions(file: str | None, wanted: Sequence[str]) -> list[Property]:
@@ -26,6 +28,40 @@ def questions(file: str | None, wanted: Sequence[str]) -> list[Property]:
     return [one for text in wanted for one in _chosen(text, listed, file)]
 
 
+def questions_about(model: str, file: str | None, wanted: Sequence[str]) -> list[Property]:
+    """Return the properties that the user asks about; without any, that of a domain.
+
+    Raises
+    ------
+    RfmdpError
+        If there are none, and as in `questions`.
+    """
+    asked = questions(file, wanted)
+    if asked or file is not None:
+        return asked
+    if is_domain(model):
+        from rfmdp.paper.domains import domain_property
+
+        return parse_properties(domain_property(model))
+    if not Path(model).exists():
+        raise FileError(f"{model}: there is no such file.")
+    raise ModelError(
+        "A property is needed: give a file of properties after the model, or --prop "
+        "'Pmaxmin=? [ F \"goal\" ]'."
+    )
+
+
+def one_question(
+    model: str, file: str | None, wanted: Sequence[str], given: Mapping[str, str]
+) -> Property:
+    """Return the one property of a command that needs one, with the values of its constants."""
+    asked = questions_about(model, file, wanted)
+    if len(asked) != 1:
+        raise ModelError(f"This command is for one property, found {len(asked)}; pick with --prop.")
+    own = own_constants(asked)
+    return replace(asked[0], constants={k: value for k, value in given.items() if k in own})
+
+
 def own_constants(properties: Sequence[Property]) -> set[str]:
     """Return the names of constants that properties leave open."""
     return {c.name for p in properties for c in p.file.constants if c.value is None}
@@ -33,11 +69,10 @@ def own_constants(properties: Sequence[Property]) -> set[str]:
 
 def _load(file: str) -> list[Property]:
     try:
-        listed = load_properties(file)
+        return load_properties(file)
     except FileError as error:
         hint = "; give the text of a property with --prop" if "[" in file else ""
         raise FileError(str(error).removesuffix(".") + f"{hint}.") from None
-    return listed
 
 
 def _chosen(text: str, listed: list[Property], file: str | None) -> list[Property]:

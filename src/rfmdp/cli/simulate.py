@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rfmdp.cli.options import Const, Model, Prop, Props
+
+if TYPE_CHECKING:
+    from rfmdp.learning.measure import Measured
+    from rfmdp.model.arrays import FactoredMDP
+    from rfmdp.objective import Spec
+    from rfmdp.outer.solution import Policy
+    from rfmdp.sources.simulator import Simulation
+
+ERROR = 0.05  # of the printed intervals
 
 
 def command(
@@ -21,7 +33,7 @@ def command(
     length: Annotated[int, typer.Option(help="Steps of a trajectory, at most.")] = 100,
     seed: Annotated[int, typer.Option(help="Fixes all randomness.")] = 0,
     threads: Annotated[int | None, typer.Option(help="Threads; default: all cores.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     record: Annotated[
         str | None, typer.Option(help="File for all transitions, for `learn --data`.")
     ] = None,
@@ -31,11 +43,111 @@ def command(
     Prints the mean of what the property measures with a 95 % confidence interval of what
     trajectories of this length give, and the steps per second.
     """
-    from rfmdp.cli.simulating import Simulating
+    import rfmdp
+    from rfmdp.cli.output import complain, spoken_warnings, watching
+    from rfmdp.cli.questions import one_question
+    from rfmdp.cli.words import check_positive, constants
+    from rfmdp.learning.measure import measure
+    from rfmdp.sources import recorded
+    from rfmdp.sources.simulator import simulate
+    from rfmdp.writing import check_writable
 
-    asked = Simulating(
-        model=model, file=props, wanted=tuple(prop), const=tuple(const), policy=policy,
-        trajectories=trajectories, length=length, seed=seed, threads=threads, json=json,
-        record=record,
-    )  # fmt: skip
-    raise typer.Exit(asked.run())
+    for option, value in (
+        ("--trajectories", trajectories), ("--length", length), ("--threads", threads),
+    ):  # fmt: skip
+        check_positive(option, value)
+    check_writable(record)
+    given = constants(const)
+    asked = one_question(model, props, prop, given)
+    with spoken_warnings(), watching("building") as show:
+        built = rfmdp.open_model(
+            model, given, also_known=set(asked.constants), progress=show.building
+        )
+    spec = asked.spec()
+    measured = measure(built, spec)
+    chosen = _policy(policy, built, spec)
+    steps = length if measured.steps is None else measured.steps
+    with watching("simulating"):
+        found = simulate(
+            built, chosen, steps, trajectories, seed, reward=measured.reward,
+            discount=measured.discount, stop=measured.stop, threads=threads or os.cpu_count() or 1,
+        )  # fmt: skip
+    report = {"property": asked.text, "policy": policy, **_report(found, measured, seed)}
+    if measured.steps is None and measured.stop is not None and report["ended"] < 1.0:
+        complain(
+            f"{100 * (1 - report['ended']):.4g} % of the trajectories were cut off after "
+            f"{steps} steps; what would have followed is not counted. Try a larger --length.",
+            kind="note",
+        )
+    if record is not None:
+        data = recorded.record(built, chosen, steps, trajectories, seed, stop=measured.stop)
+        rfmdp.save(data, record)
+        report["record"] = record
+    print(json.dumps(report) if as_json else "\n".join(_lines(report)))
+
+
+def _policy(word: str, model: FactoredMDP, spec: Spec) -> Policy | None:
+    """Return the policy that a word or file names; None is uniform."""
+    import rfmdp
+    from rfmdp.learning.run import Run
+
+    if word == "uniform":
+        return None
+    if word == "optimal":
+        return rfmdp.solve(model.nominal(), spec).policy
+    found = rfmdp.load(word)
+    if isinstance(found, rfmdp.Solution | Run):
+        return found.policy
+    if isinstance(found, rfmdp.Policy):
+        return found
+    raise rfmdp.FileError(f"{word}: must hold a policy, a solution or a learning run.")
+
+
+def _report(found: Simulation, measured: Measured, seed: int) -> dict[str, Any]:
+    """Return the numbers."""
+    import numpy as np
+
+    from rfmdp import __version__
+    from rfmdp.learning.intervals import clopper_pearson
+
+    mean, low, high = found.mean, found.mean - found.half_width, found.mean + found.half_width
+    kind = "normal approximation"
+    if measured.target is not None:
+        won = int(np.count_nonzero(measured.target[found.final]))
+        ends = clopper_pearson(won, found.trajectories, ERROR)
+        mean, low, high = won / found.trajectories, float(ends[0]), float(ends[1])
+        kind = "Clopper-Pearson"
+    ended = 0.0 if measured.stop is None else float(np.mean(measured.stop[found.final]))
+    return {
+        "mean": mean,
+        "lower": low,
+        "upper": high,
+        "confidence": 1.0 - ERROR,
+        "interval": kind,
+        "trajectories": found.trajectories,
+        "steps": found.steps,
+        "ended": ended,
+        "seed": seed,
+        "seconds": round(found.seconds, 6),
+        "steps_per_second": round(found.steps / max(found.seconds, 1e-9)),
+        "version": __version__,
+    }
+
+
+def _lines(report: dict[str, Any]) -> Iterator[str]:
+    """Give the report for people."""
+    yield f"property      {report['property']}"
+    yield f"policy        {report['policy']}"
+    yield (
+        f"trajectories  {report['trajectories']} ({report['steps']} steps, "
+        f"{100 * report['ended']:.4g} % ended by themselves)"
+    )
+    yield (
+        f"interval      [{report['lower']:.6g}, {report['upper']:.6g}] "
+        f"({100 * report['confidence']:g} %, {report['interval']})"
+    )
+    rate = report["steps_per_second"] / 1e6
+    yield f"speed         {rate:.3g} million steps per second ({report['seconds']} s)"
+    if "record" in report:
+        yield f"record        {report['record']}"
+    yield f"Result: {report['mean']}"

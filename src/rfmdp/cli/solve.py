@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import math
+import time
+from typing import Annotated
 
 import typer
 
-from rfmdp.cli.options import Floor, Model, Nominal, OtherSet, Prop, Props, Radius, RadiusOf
-from rfmdp.cli.words import METHODS
+from rfmdp.cli.options import (
+    Floor,
+    Jobs,
+    Model,
+    Nominal,
+    OtherSet,
+    Prop,
+    Props,
+    RadiusOf,
+    Scheduler,
+)
 
-if TYPE_CHECKING:
-    from rfmdp.cli.asking import Asking
+METHODS = (
+    "exact, vertices, interval, mccormick, mccormick:simplex, mccormick:printed, sequential, "
+    "radius-sum, radius-sum:plain, alternating"
+)
 
 
 def command(
@@ -21,7 +34,10 @@ def command(
         list[str],
         typer.Option(help="Constants: A=1,B=0.5; a range C=1:3 or p=0:0.1:1 is a run per value."),
     ] = [],  # noqa: B006
-    radius: Radius = None,
+    radius: Annotated[
+        str | None,
+        typer.Option(help="Radius of boxes around all probabilities; a range is a run per value."),
+    ] = None,
     set_: OtherSet = None,
     radius_of: RadiusOf = [],  # noqa: B006
     floor: Floor = 0.0,
@@ -36,9 +52,12 @@ def command(
         bool, typer.Option("--absolute", help="The wanted width is absolute.")
     ] = False,
     timeout: Annotated[
-        float | None, typer.Option(help="Seconds per property; default: no limit.")
+        float | None,
+        typer.Option(help="Seconds per property, building included; default: no limit."),
     ] = None,
-    json: Annotated[
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
+    as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object per property, a line each.")
     ] = False,
     export_policy: Annotated[
@@ -62,23 +81,47 @@ def command(
     Prints a table and `Result: VALUE` per property. Exit code 0: certified, 1: an error,
     2: finished, but not certified. A domain has a property of its own.
     """
-    from rfmdp.cli.asking import Asking
-    from rfmdp.cli.words import Radii
+    started = time.monotonic()
+    from rfmdp.campaign.runner import place
+    from rfmdp.cli.answering import Printer, Request, answers, replies, saved
+    from rfmdp.cli.questions import questions_about
+    from rfmdp.cli.words import Uncertainty, check_positive, experiments, inner_method
+    from rfmdp.errors import ModelError
     from rfmdp.model.frontier import Deadlock
+    from rfmdp.opening import read_model
+    from rfmdp.outer.settings import Limits, Measure
+    from rfmdp.writing import check_writable
 
-    asking: Asking = Asking(
-        model,
-        props,
-        tuple(prop),
-        tuple(const),
-        Radii(radius, set_, tuple(radius_of), floor, nominal),
-        inner,
+    runs = experiments(const, radius)
+    inner_method(inner)  # a wrong word is known before the model is built
+    check_positive("--timeout", timeout)
+    check_positive("--jobs", jobs)
+    limits = Limits(
         precision,
-        absolute,
-        timeout,
-        json,
-        export_policy,
-        output,
+        Measure.ABSOLUTE if absolute else Measure.RELATIVE,
+        math.inf if timeout is None else timeout,
+    )
+    check_writable(export_policy, output)
+    asked = questions_about(model, props, prop)
+    records = output is not None and output.endswith(".json")
+    count = len(asked) * len(runs)
+    if count > 1 and (export_policy or (output and not records)):
+        raise ModelError(
+            f"A policy or solution file must be that of one property, found {count}; "
+            "pick one with --prop."
+        )
+    request = Request(
+        read_model(model),
+        asked,
+        Uncertainty(set_, tuple(radius_of), floor, nominal),
+        inner,
+        limits,
         Deadlock.ERROR if no_fix_deadlocks else Deadlock.LOOP,
     )
-    raise typer.Exit(asking.run())
+    with Printer(as_json, output if records else None) as printer:
+        if len(runs) > 1:
+            place(jobs, scheduler).run(replies, request, runs, printer.in_order)
+        else:
+            for reply in answers(request, runs[0], started):
+                printer.show(saved(reply, export_policy, None if records else output))
+    raise typer.Exit(printer.code)

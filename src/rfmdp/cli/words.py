@@ -4,45 +4,31 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rfmdp.errors import ModelError
 
 if TYPE_CHECKING:
     from rfmdp.inner.protocol import Inner
     from rfmdp.model.arrays import FactoredMDP
+    from rfmdp.model.frontier import Deadlock, Progress
+    from rfmdp.opening import Blueprint
 
 MOST_RUNS = 10_000
 NORMS = {"l1": 1.0, "l2": 2.0, "linf": math.inf}
-METHODS = (
-    "exact, vertices, interval, mccormick, mccormick:printed, mccormick:simplex, sequential, "
-    "radius-sum, radius-sum:plain, alternating"
-)
 
 
 def inner_method(word: str) -> Inner:
     """Return the inner solver that a word names."""
-    from rfmdp import inner
+    from rfmdp.inner import METHODS
 
-    methods: dict[str, Callable[[], Inner]] = {
-        "exact": inner.Exact,
-        "vertices": inner.VertexEnumeration,
-        "interval": inner.IntervalArithmetic,
-        "mccormick": inner.McCormick,
-        "mccormick:simplex": lambda: inner.McCormick(inner.Variant.SIMPLEX),
-        "mccormick:printed": lambda: inner.McCormick(inner.Variant.PRINTED),
-        "sequential": inner.Sequential,
-        "radius-sum": inner.RadiusSum,
-        "radius-sum:plain": lambda: inner.RadiusSum(inner.Composition.SUM),
-        "alternating": inner.Alternating,
-    }
-    if word not in methods:
-        raise ModelError(f"--inner must be one of {', '.join(methods)}; got '{word}'.")
-    return methods[word]()
+    if word not in METHODS:
+        raise ModelError(f"--inner must be one of {', '.join(METHODS)}; got '{word}'.")
+    return METHODS[word]
 
 
 def constants(texts: Iterable[str]) -> dict[str, str]:
@@ -64,20 +50,42 @@ def constants(texts: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def experiments(texts: Iterable[str]) -> list[dict[str, str]]:
-    """Return the values of all runs: a range `low:high` or `low:step:high` stands for many.
+class Experiment(NamedTuple):
+    """One run of many: the values of constants, and the radius around all probabilities."""
 
-    >>> [run["N"] for run in experiments(["N=1:3,p=0.5"])]
+    constants: dict[str, str]
+    radius: float | None
+
+    def __str__(self) -> str:
+        radius = [] if self.radius is None else [f"radius {self.radius!r}"]
+        values = [", ".join(f"{name}={value}" for name, value in self.constants.items())]
+        return "; ".join([f"constants {v}" for v in values if v] + radius)
+
+
+def experiments(texts: Iterable[str], radius: str | None = None) -> list[Experiment]:
+    """Return all runs: a range `low:high` or `low:step:high` stands for many.
+
+    >>> [run.constants["N"] for run in experiments(["N=1:3,p=0.5"])]
     ['1', '2', '3']
-    >>> [run["p"] for run in experiments(["p=0:0.25:0.5"])]
-    ['0.0', '0.25', '0.5']
+    >>> [run.radius for run in experiments([], "0.01:0.01:0.03")]
+    [0.01, 0.02, 0.03]
     """
     found = constants(texts)
-    values = [_range(name, value) for name, value in found.items()]
-    return [dict(zip(found, chosen, strict=True)) for chosen in product(*values)]
+    values = [_range(f"--const {name}", value) for name, value in found.items()]
+    radii: list[float | None] = [None]
+    if radius is not None:
+        radii = [number("--radius", text) for text in _range("--radius", radius)]
+    runs = [
+        Experiment(dict(zip(found, chosen, strict=True)), size)
+        for chosen in product(*values)
+        for size in radii
+    ]
+    if len(runs) > MOST_RUNS:
+        raise ModelError(f"Ranges must give at most {MOST_RUNS} runs, found {len(runs)}.")
+    return runs
 
 
-def _range(name: str, text: str) -> list[str]:
+def _range(option: str, text: str) -> list[str]:
     ends = [piece.strip() for piece in text.split(":")]
     if len(ends) == 1 or "?" in text:
         return [text]
@@ -85,28 +93,32 @@ def _range(name: str, text: str) -> list[str]:
     low, high, step = numbers[0], numbers[-1], numbers[1] if len(ends) == 3 else Fraction(1)
     if len(ends) > 3 or low is None or high is None or step is None or step <= 0 or low > high:
         raise ModelError(
-            f"--const {name}: a range must be LOW:HIGH or LOW:STEP:HIGH with numbers, LOW <= HIGH "
+            f"{option}: a range must be LOW:HIGH or LOW:STEP:HIGH with numbers, LOW <= HIGH "
             f"and STEP > 0; got '{text}'."
         )
     count = int((high - low) / step) + 1
     if count > MOST_RUNS:
-        raise ModelError(f"--const {name}: a range must have at most {MOST_RUNS} values.")
+        raise ModelError(f"{option}: a range must have at most {MOST_RUNS} values.")
     whole = all(re.fullmatch(r"[+-]?\d+", end) for end in ends)
     exact = (low + k * step for k in range(count))
     return [str(int(x)) if whole else repr(float(x)) for x in exact]
 
 
 @dataclass(frozen=True, slots=True)
-class Radii:
-    """What the user wants to be uncertain."""
+class Uncertainty:
+    """What the user wants to be uncertain, apart from a radius around everything."""
 
-    radius: float | None = None
     norm: str | None = None  # l1:R, linf:R, lp2:R
     parts: tuple[str, ...] = ()  # MODULE=R or ACTION=R
     floor: float = 0.0
-    nominal: bool = field(default=False)
+    nominal: bool = False
 
-    def apply(self, model: FactoredMDP) -> FactoredMDP:
+    @property
+    def plain(self) -> bool:
+        """Whether nothing is said beyond a radius."""
+        return self.norm is None and not self.parts and not self.floor and not self.nominal
+
+    def apply(self, model: FactoredMDP, radius: float | None) -> FactoredMDP:
         """Return the model with the sets that were asked for.
 
         Raises
@@ -114,35 +126,35 @@ class Radii:
         ModelError
             For words that do not fit the model; for a radius on a model that has sets already.
         """
-        from rfmdp.language.radius import with_uncertainty
-
         model = model.nominal() if self.nominal else model
-        if self.radius is None and self.norm is None and not self.parts:
+        if radius is None and self.norm is None and not self.parts:
             if self.floor:
                 raise ModelError("--floor must go with --radius, --set linf:R or --radius-of.")
             return model
+        from rfmdp.language.radius import with_uncertainty
+
         marginals = model.marginals
         if bool((marginals.lower < marginals.upper).any()):
             raise ModelError(
                 "--radius must be around a nominal model, this one has sets of its own; add "
                 "--nominal to drop them first."
             )
-        exponent, radius = self._norm()
+        exponent, size = self._norm(radius)
         modules, actions = self._parts(model)
         return with_uncertainty(
-            model, radius, exponent=exponent, by_module=modules, by_action=actions, floor=self.floor
+            model, size, exponent=exponent, by_module=modules, by_action=actions, floor=self.floor
         )
 
-    def _norm(self) -> tuple[float, float]:
+    def _norm(self, radius: float | None) -> tuple[float, float]:
         if self.norm is None:
-            return math.inf, self.radius or 0.0
-        if self.radius is not None:
+            return math.inf, radius or 0.0
+        if radius is not None:
             raise ModelError("--radius and --set must not be given both; --radius R is linf:R.")
-        word, _, radius = self.norm.partition(":")
+        word, _, text = self.norm.partition(":")
         exponent = NORMS.get(word)
         if exponent is None and word.startswith("lp"):
             exponent = _number(word[2:])
-        size = _number(radius)
+        size = _number(text)
         if exponent is None or not exponent >= 1.0 or size is None or size < 0.0:
             raise ModelError(
                 f"--set must be l1:R, linf:R or lpP:R with P >= 1 and R >= 0 (lp2:0.1, say); got "
@@ -168,6 +180,37 @@ class Radii:
                     f"--radius-of {name}: must be a module or action of the model; it has: {known}."
                 )
         return modules, actions
+
+
+def built(
+    blueprint: Blueprint,
+    experiment: Experiment,
+    uncertainty: Uncertainty,
+    *,
+    also_known: Collection[str] = (),
+    deadlock: Deadlock | None = None,
+    progress: Progress | None = None,
+) -> FactoredMDP:
+    """Return the model of an experiment; a domain knows what a plain radius means for it."""
+    from rfmdp.model.frontier import Deadlock
+
+    given, radius = experiment
+    if radius is not None and uncertainty.plain and blueprint.is_domain:
+        if not radius >= 0.0:
+            raise ModelError(f"A radius must be >= 0, got {radius!r}.")
+        given, radius = {**given, "radius": repr(radius)}, None
+    model = blueprint.build(
+        given, also_known=also_known, deadlock=deadlock or Deadlock.LOOP, progress=progress
+    )
+    return uncertainty.apply(model, radius)
+
+
+def number(option: str, text: str) -> float:
+    """Return the number that an option must be."""
+    value = _number(text)
+    if value is None:
+        raise ModelError(f"{option} must be a number, got '{text}'.")
+    return value
 
 
 def check_positive(option: str, value: float | None) -> None:

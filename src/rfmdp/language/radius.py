@@ -11,9 +11,10 @@ import numpy as np
 
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.ragged import entries, starts
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sets.radius import balls_around, boxes_around
-from rfmdp.types import FloatArray
+from rfmdp.types import FloatArray, IntArray
 
 NONE: Mapping[str, float] = MappingProxyType({})
 
@@ -99,17 +100,29 @@ def _split(model: FactoredMDP, radius: float, uses: FloatArray) -> tuple[Factore
     kinds, kind = np.unique(uses, return_inverse=True)
     codes, numbers = np.unique(ids.astype(np.int64) * len(kinds) + kind, return_inverse=True)
     old = codes // len(kinds)
-    pointers = np.concatenate([[0], np.cumsum(sets.sizes[old])])
-    within = np.arange(pointers[-1]) - np.repeat(pointers[:-1], sets.sizes[old])
-    entries = np.repeat(sets.outcome_ptr[old], sets.sizes[old]) + within
+    pointers, outcomes = starts(sets.sizes[old]), entries(sets.outcome_ptr, old)
+    new_radii = kinds[codes % len(kinds)]
     parted = replace(
         model,
-        marginals=Marginals.from_points(pointers, sets.nominal[entries]),
+        marginals=Marginals.from_points(pointers, sets.nominal[outcomes]),
         row_marginals=numbers.astype(ids.dtype),
-        marginal_names=tuple(model.marginal_names[j] for j in old) if model.marginal_names else (),
-        outcome_names=tuple(model.outcome_names[k] for k in entries) if model.outcome_names else (),
+        marginal_names=_names(model, old, new_radii),
+        outcome_names=tuple(model.outcome_names[k] for k in outcomes)
+        if model.outcome_names
+        else (),
     )
-    return parted, kinds[codes % len(kinds)]
+    return parted, new_radii
+
+
+def _names(model: FactoredMDP, old: IntArray, radii: FloatArray) -> tuple[str, ...]:
+    """Return the names of parted marginals: a name that would occur twice tells its radius."""
+    if not model.marginal_names:
+        return ()
+    uses = np.bincount(old)
+    return tuple(
+        model.marginal_names[j] + (f" with radius {radius!r}" if uses[j] > 1 else "")
+        for j, radius in zip(old.tolist(), radii.tolist(), strict=True)
+    )
 
 
 def _check_names(kind: str, given: Mapping[str, float], known: Iterable[str]) -> None:

@@ -7,22 +7,45 @@ both neighbours and the clock for SysAdmin; trajectories have the lengths of the
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from rfmdp.learning.identifiers import LocalStates
+from rfmdp.opening import is_domain
+from rfmdp.paper.domains.table import find
 
-LOCAL_STATES: Mapping[str, LocalStates] = MappingProxyType(
+
+@dataclass(frozen=True, slots=True)
+class LearningSetup:
+    """How the published experiments learned a domain.
+
+    local_states : the variables of every module's local state
+    length : steps of a trajectory
+    """
+
+    local_states: LocalStates
+    length: int
+
+
+SETUPS: Mapping[str, LearningSetup] = MappingProxyType(
     {
-        "aircraft": {"own": ["x", "y"], "other": ["ax", "ay"]},
-        "frozen_lake": {f"agent{i}": [f"r{i}", f"c{i}"] for i in (1, 2)},
-        "stock_trading": {f"sector{i}": [f"own{i}", f"a{i}", f"b{i}", "t"] for i in (1, 2)},
-        "sysadmin": {
-            f"machine{i}": [f"m{(i - 1) % 10}", f"m{i}", f"m{(i + 1) % 10}", "t"] for i in range(10)
-        },
-        "drone": {f"drone{i}": [f"x{i}", f"y{i}", f"z{i}"] for i in (1, 2)},
+        "aircraft": LearningSetup({"own": ["x", "y"], "other": ["ax", "ay"]}, 15),
+        "frozen_lake": LearningSetup({f"agent{i}": [f"r{i}", f"c{i}"] for i in (1, 2)}, 100),
+        "stock_trading": LearningSetup(
+            {f"sector{i}": [f"own{i}", f"a{i}", f"b{i}", "t"] for i in (1, 2)}, 10
+        ),
+        "sysadmin": LearningSetup(
+            {
+                f"machine{i}": [f"m{(i - 1) % 10}", f"m{i}", f"m{(i + 1) % 10}", "t"]
+                for i in range(10)
+            },
+            10,
+        ),
+        "drone": LearningSetup({f"drone{i}": [f"x{i}", f"y{i}", f"z{i}"] for i in (1, 2)}, 50),
     }
 )
 
-LENGTHS: Mapping[str, int] = MappingProxyType(
-    {"aircraft": 15, "frozen_lake": 100, "stock_trading": 10, "sysadmin": 10, "drone": 50}
-)
+
+def setup_of(model: str) -> LearningSetup | None:
+    """Return the published setup of a model's name; None if it is no domain that was learned."""
+    return SETUPS.get(find(model).name) if is_domain(model) else None

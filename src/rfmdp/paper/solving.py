@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from rfmdp.campaign.records import Record, Store, Task
-from rfmdp.campaign.runner import Told, model_digest, run
+from rfmdp.campaign.runner import Runner, place
+from rfmdp.campaign.store import Store
 from rfmdp.errors import ModelError
 from rfmdp.paper.domains.table import DOMAINS, find
 from rfmdp.paper.methods import METHODS, QUICK_METHODS, Method, find_method
 from rfmdp.paper.published import EXPLAINED, RADII, Published, published_table
+from rfmdp.paper.solving_runs import Record, Task, Told, model_digest, read, run_missing
 
 TIMEOUT = 900.0  # seconds per run
 QUICK_RADIUS = 0.025
@@ -96,6 +97,12 @@ class SolvingTable:
         return [method for method in METHODS if method.word in have]
 
     @property
+    def fine(self) -> bool:
+        """Whether all runs are finished and no value differs without a reason."""
+        finished = all(line.record.finished for line in self.lines)
+        return finished and not any(x.agrees is False and not x.explanation for x in self.lines)
+
+    @property
     def compared(self) -> list[Line]:
         """Lines with a printed value."""
         return [line for line in self.lines if line.agrees is not None]
@@ -146,15 +153,18 @@ def _reason(name: str, word: str, quick: bool) -> str:
 
 
 def reproduce_solving(
-    plan: Plan, folder: str | PathLike[str], told: Told | None = None
+    plan: Plan,
+    folder: str | PathLike[str],
+    told: Told | None = None,
+    runner: Runner | None = None,
 ) -> SolvingTable:
     """Run what is missing, write CSV, Markdown, HTML and the figure, and return the table.
 
     Files in `folder`: `records/*.json`, `solving.csv`, `solving.md`, `solving.html`,
-    `solving.svg` and `solving.png`.
+    `solving.svg` and `solving.png`. By default one run after the other, each with all cores, so
+    that seconds can be compared; `place(jobs)` runs them side by side.
     """
-    store = Store(Path(folder) / "records")
-    run(plan.tasks, store, told)
+    run_missing(plan.tasks, Store(Path(folder) / "records"), runner or place(jobs=1), told)
     return write_solving(plan, folder)
 
 
@@ -172,6 +182,6 @@ def _lines(plan: Plan, store: Store) -> Iterator[Line]:
     printed = published_table()
     digests = {name: model_digest(name) for name in {task.domain for task in plan.tasks}}
     for task in plan.tasks:
-        record, method = store.read(task.key), find_method(task.method)
+        record, method = read(store, task), find_method(task.method)
         if record is not None and record.model == digests[task.domain]:
             yield Line(record, method, printed.get((task.domain, task.radius, method.column)))

@@ -16,8 +16,8 @@ STYLES: dict[str, dict[str, Any]] = {
     "vertices": {"color": "#1b4f9c", "marker": "x", "linestyle": "none", "markersize": 8},
     "interval": {"color": "#c8502b", "marker": "s", "linewidth": 1.6},
     "mccormick": {"color": "#2b8a3e", "marker": "+", "linestyle": "none", "markersize": 11},
-    "mccormick-simplex": {"color": "#d39a00", "marker": "^", "linestyle": ":", "linewidth": 1.4},
-    "mccormick-printed": {"color": "#8a4fbf", "marker": "v", "linestyle": "--", "linewidth": 1.4},
+    "mccormick:simplex": {"color": "#d39a00", "marker": "^", "linestyle": ":", "linewidth": 1.4},
+    "mccormick:printed": {"color": "#8a4fbf", "marker": "v", "linestyle": "--", "linewidth": 1.4},
 }
 PRINTED = {"color": "#444444", "marker": "_", "linestyle": "none", "markersize": 13, "zorder": 5}
 

@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator
 from pathlib import Path
 
-from rfmdp.campaign.records import replace_file
+from rfmdp.campaign.store import replace_file
 from rfmdp.paper.domains.table import DOMAINS
 from rfmdp.paper.solving import Line, SolvingTable
 from rfmdp.paper.solving_text import differences, seconds, shown, summary

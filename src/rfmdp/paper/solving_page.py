@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from html import escape
 
 from rfmdp import __version__
-from rfmdp.campaign.records import Record
 from rfmdp.objective import MAX
 from rfmdp.paper.domains.table import DOMAINS
 from rfmdp.paper.methods import Method
 from rfmdp.paper.solving import Line, SolvingTable
+from rfmdp.paper.solving_runs import Record
 from rfmdp.paper.solving_text import differences, seconds, shown, summary
 
 STYLE = """

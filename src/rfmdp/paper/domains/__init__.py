@@ -1,12 +1,12 @@
 """Benchmark domains by name: PRISM files with a table of constants and properties.
 
->>> model = domain("chain")                          # the textbook version
->>> model.states
-100
+>>> model = domain("chain", radius=0.025)            # the model behind a published row
+>>> model.transitions
+3136
 >>> domain("chain", M=4).states                      # other constants
 16
->>> published_model("chain", 0.025).transitions      # the model behind a published row
-3136
+>>> domain("chain", instance="textbook").transitions # as the paper's prose has it
+676
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 from rfmdp.errors import ModelError
 from rfmdp.language.load import load_prism
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.frontier import Progress
 from rfmdp.objective import Spec
 from rfmdp.paper.domains.bounds import published_bounds
 from rfmdp.paper.domains.table import (
@@ -34,8 +35,7 @@ def domain(
     name: str,
     /,
     *,
-    instance: str = TEXTBOOK,
-    as_published: bool | str = False,
+    instance: str = PUBLISHED,
     radius: float | str = 0.0,
     **constants: bool | int | float | str,
 ) -> FactoredMDP:
@@ -46,10 +46,9 @@ def domain(
     name
         One of `DOMAINS`.
     instance
-        "textbook" (default), "published" (the model behind the published solving table) or
-        "learning" (the smaller one of the published learning experiments).
-    as_published
-        True is the same as the instance "published": the oddities of the published model.
+        "published" (default: the model behind the published solving table), "textbook" (the model
+        as the paper's prose describes it) or "learning" (the smaller one of the published learning
+        experiments).
     radius
         L-infinity radius of the uncertainty; in the instance "published" with the published
         oddities of the bounds, elsewhere as `with_radius` does it.
@@ -63,21 +62,24 @@ def domain(
     PrismError
         If the file has no such constant.
     """
+    return open_domain(name, {"instance": instance, "radius": radius, **constants})
+
+
+def open_domain(name: str, given: Constants, progress: Progress | None = None) -> FactoredMDP:
+    """Return the model of a domain; `instance` and `radius` of `domain` are among what is given."""
+    values = dict(given)
+    instance, size = str(values.pop("instance", PUBLISHED)), _number(values.pop("radius", 0.0))
     found = find(name)
-    published = str(as_published).strip().lower() == "true"
-    chosen = PUBLISHED if published and instance == TEXTBOOK else instance
-    values = domain_constants(found.name, chosen) | constants
     with as_file(files(__package__) / found.file) as path:
-        model = load_prism(path, values)
-    size = _number(radius)
+        model = load_prism(path, domain_constants(name, instance) | values, progress=progress)
     if not size:
         return model
-    if chosen == PUBLISHED:
+    if instance == PUBLISHED:
         return published_bounds(found.name, model, size)
     return model.with_radius(size)
 
 
-def domain_constants(name: str, instance: str = TEXTBOOK) -> dict[str, bool | int | float | str]:
+def domain_constants(name: str, instance: str = PUBLISHED) -> dict[str, bool | int | float | str]:
     """Return the values of all constants of a domain's file in an instance."""
     found = find(name)
     if instance not in found.versions:
@@ -101,11 +103,6 @@ def domain_spec(name: str) -> Spec:
     return find(name).spec
 
 
-def published_model(name: str, radius: float) -> FactoredMDP:
-    """Return the rf-MDP behind the published row of a domain and a radius, oddities included."""
-    return domain(name, instance=PUBLISHED, radius=radius)
-
-
 def _number(radius: float | str) -> float:
     try:
         return float(radius)
@@ -125,6 +122,6 @@ __all__ = [
     "domain_path",
     "domain_property",
     "domain_spec",
+    "open_domain",
     "published_bounds",
-    "published_model",
 ]

@@ -1,9 +1,10 @@
 """The seven domains: constants, properties, published sizes and how versions differ.
 
-Every file leaves its constants open; a version is a set of values for them. `textbook` has
-them all; `published` has what the published tables need on top, and `learning` what the published
-learning experiments used. A constant `as_published`, where a file has one, switches the
-published oddities of the structure on; those of the bounds are in `rfmdp.domains.bounds`.
+Every file leaves its constants open; a version is a set of values for them. `published`, the
+version that a bare name means, is behind the published tables; `textbook` is the model as the
+paper's prose has it; `learning` is what the published learning experiments used. A constant
+`as_published`, where a file has one, switches the published oddities of the structure on; those of
+the bounds are in `rfmdp.paper.domains.bounds`.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Domain:
     @property
     def versions(self) -> dict[str, Version]:
         """The versions by name; the values of constants are complete in all of them."""
-        found = {TEXTBOOK: self.textbook, PUBLISHED: self.published}
+        found = {PUBLISHED: self.published, TEXTBOOK: self.textbook}
         if self.learning is not None:
             found[LEARNING] = self.learning
         return {

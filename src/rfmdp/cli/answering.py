@@ -1,0 +1,207 @@
+"""The answers of `rfmdp solve`: built, asked, printed and saved, for one run or for many."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from rfmdp.answers.answer import Answer, check
+from rfmdp.answers.property import Property
+from rfmdp.cli.interrupts import stop_if_interrupted
+from rfmdp.cli.output import complain, silent, spoken_warnings, watching, write_policy, written
+from rfmdp.cli.questions import own_constants
+from rfmdp.cli.records import Record, lines, record
+from rfmdp.cli.words import Experiment, Uncertainty, built, inner_method
+from rfmdp.errors import ModelError, NotCertifiedError, RfmdpError
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.frontier import Deadlock, Progress
+from rfmdp.opening import Blueprint
+from rfmdp.outer.settings import Limits
+
+CERTIFIED, USER_ERROR, NOT_CERTIFIED = 0, 1, 2
+
+
+class Request(NamedTuple):
+    """What is asked in every run; it travels to whoever does the run."""
+
+    blueprint: Blueprint
+    asked: list[Property]
+    uncertainty: Uncertainty
+    inner: str
+    limits: Limits
+    deadlock: Deadlock
+
+
+class Reply(NamedTuple):
+    """A piece of output: for people, for machines, as exit code."""
+
+    lines: tuple[str, ...] = ()
+    record: Record | None = None
+    code: int = CERTIFIED
+    complaint: str = ""
+    answer: Answer | None = None
+
+
+def replies(request: Request, run: Experiment) -> list[Reply]:
+    """Return the answers of one run of many; each record says which run it is."""
+    which: Record = {"constants": run.constants} if run.constants else {}
+    if run.radius is not None:
+        which["radius"] = run.radius
+    found = [
+        reply._replace(answer=None, record=None if reply.record is None else which | reply.record)
+        for reply in answers(request, run, time.monotonic(), watch=silent)
+    ]
+    return [Reply(("", str(run))), *found]
+
+
+def answers(
+    request: Request, run: Experiment, started: float, watch: Callable[[str], Any] = watching
+) -> Iterator[Reply]:
+    """Build the model and ask every property; an error is an answer too.
+
+    Parameters
+    ----------
+    started
+        When the time began that building and an answer have together, by `time.monotonic`.
+    """
+    try:
+        with spoken_warnings(), watch("building") as show:
+            model = built(
+                request.blueprint,
+                run,
+                request.uncertainty,
+                also_known=own_constants(request.asked),
+                deadlock=request.deadlock,
+                progress=_in_time(show.building, started + request.limits.seconds),
+            )
+        seconds = time.monotonic() - started
+        yield Reply((_sizes(model, seconds),))
+        _require_time(seconds < request.limits.seconds)
+    except NotCertifiedError as late:
+        for prop in request.asked:
+            yield _failed(prop, late, NOT_CERTIFIED)
+        return
+    left = replace(request.limits, seconds=request.limits.seconds - seconds)
+    for prop in request.asked:
+        with spoken_warnings(), watch("solving") as show:
+            reply = _answered(
+                request._replace(limits=replace(left, progress=show.solving)),
+                model, prop, run.constants, seconds,
+            )  # fmt: skip
+        yield reply
+        stop_if_interrupted()
+
+
+def _answered(
+    request: Request, model: FactoredMDP, prop: Property, given: dict[str, str], build: float
+) -> Reply:
+    started = time.monotonic()
+    inner = inner_method(request.inner)
+    try:
+        answer = check(model, prop, inner=inner, limits=request.limits, constants=given)
+    except RfmdpError as error:
+        return _failed(prop, error, USER_ERROR)
+    gone = time.monotonic() - started
+    return Reply(
+        ("", *lines(answer, request.inner, gone)),
+        record(answer, model, request.inner, build, gone),
+        CERTIFIED if answer.certified else NOT_CERTIFIED,
+        answer=answer,
+    )
+
+
+def _failed(prop: Property, error: RfmdpError, code: int) -> Reply:
+    text = str(error)
+    found = {"property": prop.text, "error": text.partition("\n")[0]}
+    return Reply(("", f"property  {prop.text}"), found, code, text)
+
+
+def _in_time(progress: Progress, deadline: float) -> Progress:
+    """Return progress that also ends the building when the time is over."""
+
+    def told(states: int, transitions: int) -> None:
+        _require_time(time.monotonic() < deadline)
+        progress(states, transitions)
+
+    return told
+
+
+def _require_time(there_is: bool) -> None:
+    if not there_is:
+        raise NotCertifiedError(
+            "The time was over when the model was built, nothing is proven; try a larger --timeout."
+        )
+
+
+def _sizes(model: FactoredMDP, seconds: float) -> str:
+    counts = {
+        "states": model.states,
+        "rows": model.rows,
+        "transitions": model.transitions,
+        "marginals": len(model.marginals),
+    }
+    sizes = ", ".join(f"{number:,} {what}" for what, number in counts.items())
+    return f"model     {sizes}, built in {seconds:.3f} s"
+
+
+def saved(reply: Reply, policy: str | None, solution: str | None) -> Reply:
+    """Write the files of an answer; if that fails, the answer is still to be printed."""
+    if reply.answer is None:
+        return reply
+    try:
+        if policy is not None or solution is not None:
+            if reply.answer.solution is None:
+                raise ModelError(f"'{reply.answer.text}' has no policy: it has neither P nor R.")
+            if policy is not None:
+                write_policy(reply.answer.solution, policy)
+            if solution is not None:
+                from rfmdp.formats.files import save
+
+                save(reply.answer.solution, solution)
+    except RfmdpError as error:
+        return reply._replace(code=USER_ERROR, complaint=str(error))
+    return reply
+
+
+class Printer:
+    """Prints replies as they come, remembers the worst exit code, writes the records at the end."""
+
+    def __init__(self, as_json: bool, file: str | None) -> None:
+        self.code = CERTIFIED
+        self._json, self._file = as_json, file
+        self._records: list[Record] = []
+        self._waiting: dict[int, list[Reply]] = {}
+        self._next = 0
+
+    def __enter__(self) -> Printer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._file is not None and (kind is None or self._records):
+            with written(self._file) as out:
+                out.write("".join(json.dumps(found) + "\n" for found in self._records))
+
+    def show(self, reply: Reply) -> None:
+        """Print a reply."""
+        if not self._json:
+            print("\n".join(reply.lines), flush=True)
+        if reply.record is not None:
+            self._records.append(reply.record)
+            if self._json:
+                print(json.dumps(reply.record), flush=True)
+        if reply.complaint:
+            complain(reply.complaint)
+        # an error outweighs an open gap
+        worst = (CERTIFIED, NOT_CERTIFIED, USER_ERROR)
+        self.code = max(self.code, reply.code, key=worst.index)
+
+    def in_order(self, number: int, found: list[Reply]) -> None:
+        """Print the replies of a run when those of all runs before it are printed."""
+        self._waiting[number] = found
+        while self._next in self._waiting:
+            for reply in self._waiting.pop(self._next):
+                self.show(reply)
+            self._next += 1

@@ -1,0 +1,49 @@
+"""Ctrl-C on the command line: the first ends the command cleanly, a second one at once.
+
+A solver that is interrupted returns the bounds it had; whoever asks several questions in a row
+must then stop asking, so a note is taken.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+INTERRUPTED = 130  # exit code
+
+_noted = threading.Event()
+
+
+@contextmanager
+def noted() -> Iterator[None]:
+    """Take a note of Ctrl-C besides raising KeyboardInterrupt."""
+    _noted.clear()
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals go to the main thread
+        return
+    before = signal.signal(signal.SIGINT, _note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def stop_if_interrupted() -> None:
+    """Raise KeyboardInterrupt if Ctrl-C was pressed, even where it was caught before."""
+    if _noted.is_set():
+        raise KeyboardInterrupt
+
+
+def was_interrupted() -> bool:
+    """Return whether Ctrl-C was pressed."""
+    return _noted.is_set()
+
+
+def _note(*_: object) -> None:
+    if _noted.is_set():
+        os._exit(INTERRUPTED)  # files are written beside their place, so none is cut
+    _noted.set()
+    raise KeyboardInterrupt

@@ -1,0 +1,47 @@
+"""Processes of tests: every one is waited for with a limit, and killed at the end."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1]
+LIMIT = 120.0  # seconds that no process of a test takes
+
+
+@contextmanager
+def process(words, **options):
+    """Start a Python process with a group of its own; whatever happens, the group ends."""
+    paths = [str(TESTS), str(TESTS.parent / "src"), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    started = subprocess.Popen(
+        [sys.executable, *words], env=environment, start_new_session=True, **options
+    )
+    try:
+        yield started
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(started.pid, signal.SIGKILL)
+        started.communicate(timeout=LIMIT)
+
+
+def wait_until(condition, *processes):
+    """Wait for a condition while processes live; return whether it came true."""
+    deadline = time.monotonic() + LIMIT
+    while time.monotonic() < deadline and all(p.poll() is None for p in processes):
+        if condition():
+            return True
+        time.sleep(0.01)
+    return condition()
+
+
+def group_is_gone(leader):
+    """Return whether no process of a group is left."""
+    try:
+        os.killpg(leader, 0)
+    except ProcessLookupError:
+        return True
+    return False

@@ -1,0 +1,42 @@
+"""Work for runners; processes elsewhere import it by name."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from rfmdp.errors import ModelError
+from rfmdp.language.load import parse_prism
+
+
+def square(offset, task):
+    """Return a number that depends on both arguments."""
+    return offset + task * task
+
+
+def fail(_, task):
+    """Fail on one task, with an error that is a user's, one with a place in a text, or a bug."""
+    if task == "user":
+        raise ModelError("this must hold.")
+    if task == "text":
+        parse_prism("mdp module m x:[0..1] endmodule")
+    if task == "bug":
+        raise ZeroDivisionError
+    return task
+
+
+def die_once(folder, task):
+    """Kill the process that does task 1 for the first time; leave a trace of every call."""
+    trace = Path(folder) / f"{task}-{time.time_ns()}"
+    first = not list(Path(folder).glob("1-*"))
+    trace.touch()
+    if task == 1 and first:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return task * 10
+
+
+def hang(folder, task):
+    """Say that a task has begun, and never end it."""
+    (Path(folder) / f"begun-{task}").touch()
+    while True:
+        time.sleep(60)

@@ -1,0 +1,152 @@
+"""Words that once went wrong: each test is named after what happened."""
+
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+
+from campaign.processes import LIMIT, process
+from rfmdp.cli import answering
+from rfmdp.cli.main import run
+
+RENAMED = """mdp
+module a x:[0..2]; [go] x=0 -> 0.5:(x'=1)+0.5:(x'=2); endmodule
+module b = a [x=y, go=went] endmodule
+"""
+
+
+def results(text):
+    return [line.removeprefix("Result: ") for line in text.splitlines() if "Result: " in line]
+
+
+@pytest.mark.parametrize("name", ["name", "deadlock", "progress", "self"])
+def test_a_constant_named_like_an_argument_was_a_traceback(name, capsys):
+    """It is a constant that the domain does not have."""
+    assert run(["solve", "chain", "--const", f"{name}=3"]) == 1
+    error = capsys.readouterr().err
+    assert f"'{name}'" in error
+    assert len(error.splitlines()) == 1
+
+
+@pytest.mark.parametrize("target", ["dead.drn", "dead.tra", "dead.rfmdp"])
+def test_nofixdl_was_ignored_for_built_models(target, folder, capsys):
+    """Loops at deadlocks are refused, whatever the format."""
+    assert run(["convert", "dead.prism", target]) == 0
+    words = ["solve", target, "--prop", "Pmax=? [ F x=1 ]"]
+    assert run(words) == 0
+    assert run([*words, "--nofixdl"]) == 1
+    assert "had no choice" in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [(["a=0.1"], 0.4), (["b=0.1"], 0.5), (["go=0.1"], 0.4), (["a=0.1", "b=0.2"], 0.4)],
+)
+def test_radius_of_broke_on_renamed_modules(words, value, folder, capsys):
+    """A module and its copy may have different radii."""
+    (folder / "renamed.prism").write_text(RENAMED)
+    radii = [word for part in words for word in ("--radius-of", part)]
+    assert run(["solve", "renamed.prism", "--prop", "Pmaxmin=? [ X x=1 ]", *radii]) == 0
+    assert float(results(capsys.readouterr().out)[0]) == pytest.approx(value, abs=1e-6)
+
+
+@pytest.mark.parametrize("command", ["simulate", "learn"])
+def test_constants_of_properties_were_not_seen(command, folder, capsys):
+    """`const int k;` of a property file gets its value from --const, in every command."""
+    (folder / "k.props").write_text('const int k; Pmaxmin=? [ F<=k "top" ];')
+    few = ["--trajectories", "50", "--json"]
+    assert run([command, "m.prism", "k.props", "--const", "N=3,k=1", *few]) == 0
+    short = json.loads(capsys.readouterr().out)
+    prop = ["--prop", 'Pmaxmin=? [ F<=1 "top" ]']
+    assert run([command, "m.prism", *prop, "--const", "N=3", *few]) == 0
+    same = json.loads(capsys.readouterr().out)
+    key = "mean" if command == "simulate" else "guarantee"
+    assert short[key] == same[key]
+
+
+def test_errors_in_a_property_were_printed_twice(folder, capsys):
+    """Once, on standard error; the others are answered."""
+    words = ["solve", "m.prism", "--const", "N=3", "--prop", 'Pmax=? [ F "no" ]; Pmax=? [ F x=3 ]']
+    assert run(words) == 1
+    captured = capsys.readouterr()
+    assert (captured.out + captured.err).count("unknown label") == 1
+    assert len(results(captured.out)) == 1
+
+
+def test_ctrl_c_while_solving_was_exit_code_2(folder):
+    """The bounds so far are printed, no other property is asked, the exit code is 130."""
+    (folder / "slow.prism").write_text(
+        "mdp const int N; module m x:[0..N]; [up] x<N -> 0.5:(x'=x+1)+0.5:(x'=0); "
+        "[end] x=N -> true; endmodule"
+    )
+    words = ["-m", "rfmdp", "solve", "slow.prism", "--const", "N=40", "--prop"]
+    prop = "Pmin=? [ F<=1000000000 x=N ]; Pmax=? [ F x=N ]"
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with process([*words, prop], cwd=folder, **pipes) as solving:
+        assert solving.stdout.readline().startswith("model ")
+        os.kill(solving.pid, signal.SIGINT)
+        out, error = solving.communicate(timeout=LIMIT)
+    assert solving.returncode == 130
+    assert "Pmax" not in out
+    assert error.splitlines()[-1].startswith("rfmdp: error: interrupted")
+
+
+def test_an_interrupted_answer_ends_the_questions(folder, monkeypatch, capsys):
+    """A solver that catches Ctrl-C returns what it has; the command still ends with 130."""
+    asked = []
+    check = answering.check
+
+    def interrupted(model, prop, **words):
+        asked.append(prop.text)
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            return check(model, prop, **words)
+
+    monkeypatch.setattr(answering, "check", interrupted)
+    prop = "Pmax=? [ F x=1 ]; Pmax=? [ F x=2 ]"
+    assert run(["solve", "m.prism", "--const", "N=3", "--prop", prop]) == 130
+    assert asked == ["Pmax=? [ F x=1 ]"]
+    assert results(capsys.readouterr().out)
+
+
+def test_an_error_of_several_lines_was_cut_to_its_announcement(folder, capsys):
+    """A line that ends in a colon is printed with the one that it announces."""
+    from rfmdp.cli.output import complain
+
+    complain("The model has 2 errors:\n  error: first.\n  error: second.")
+    assert capsys.readouterr().err == "rfmdp: error: The model has 2 errors: error: first.\n"
+
+
+def test_time_counts_from_the_start(folder, capsys):
+    """A model that is not built in time is told with exit code 2, for every property."""
+    words = ["solve", "m.prism", "--const", "N=3", "--timeout", "1e-9", "--json"]
+    assert run([*words, "--prop", "Pmax=? [ F x=1 ]; Pmax=? [ F x=2 ]"]) == 2
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [list(one) for one in found] == [["property", "error"]] * 2
+    assert "try a larger --timeout" in found[0]["error"]
+
+
+def test_a_bare_name_is_the_published_model(capsys):
+    """The paper has 331.34 for Chain at this radius; the model of its prose is an instance."""
+    words = ["solve", "chain", "--radius", "0.025"]
+    assert run(words) == 0
+    assert float(results(capsys.readouterr().out)[0]) == pytest.approx(331.34, abs=5e-3)
+    assert run([*words, "--const", "instance=textbook"]) == 0
+    assert float(results(capsys.readouterr().out)[0]) == pytest.approx(487.09, abs=5e-3)
+
+
+def test_ranges_of_radii(folder, capsys):
+    """One run per radius, in order, each with its radius; they combine with constants."""
+    words = ["solve", "m.prism", "--prop", "Pmaxmin=? [ X x=N ]", "--json", "--jobs", "2"]
+    assert run([*words, "--const", "N=2:3", "--radius", "0.05:0.05:0.15", "-o", "all.json"]) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(one["constants"]["N"], one["radius"]) for one in found] == [
+        (n, r) for n in "23" for r in (0.05, 0.1, 0.15)
+    ]
+    assert [one["value"] for one in found] == pytest.approx([0.2, 0.15, 0.1] * 2, abs=1e-6)
+    assert len((folder / "all.json").read_text().splitlines()) == 6
+    assert run([*words, "--const", "N=3", "--radius", "0.1:wide"]) == 1
+    assert "--radius: a range must be" in capsys.readouterr().err
