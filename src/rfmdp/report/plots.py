@@ -106,7 +106,7 @@ def product_set(first: Interval, second: Interval, axes: Any = None) -> Any:
     """
     if first.size != 2 or second.size != 2:
         raise ModelError("product_set draws two sets of two outcomes each.")
-    p, q = (np.linspace(s.lower[0], s.upper[0], 60) for s in (first, second))
+    p, q = (np.linspace(s.lower[0], s.upper[0], 25) for s in (first, second))
     both, neither = np.multiply.outer(p, q), np.multiply.outer(1.0 - p, 1.0 - q)
     axes = _axes(axes)
     outlines = {

@@ -1,0 +1,78 @@
+"""Documentation: every block of Python runs, every command works, every public name is there."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import rfmdp
+from rfmdp.cli.main import run
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+TIMES = re.compile(r"\d+(\.\d+)?(e-\d+)? s\b|(seconds\s+)[\d.e-]+")
+
+
+def blocks(page, kind):
+    return [text for found, text in BLOCK.findall(page.read_text()) if found == kind]
+
+
+def pages_with(kind):
+    return [pytest.param(page, id=page.name) for page in PAGES if blocks(page, kind)]
+
+
+@pytest.mark.parametrize("page", pages_with("python"))
+def test_python_blocks_run(page, tmp_path, monkeypatch):
+    """The blocks of a page run one after the other, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    _write_files(page)
+    names = {"__name__": page.stem}
+    for number, text in enumerate(blocks(page, "python"), start=1):
+        exec(compile(text, f"{page.name}, block {number}", "exec"), names)
+
+
+@pytest.mark.parametrize("page", pages_with("console"))
+def test_commands_work_and_print_what_the_page_shows(page, tmp_path, monkeypatch, capsys):
+    """Lines that start with `$ rfmdp` end well; what follows is what they print, times aside."""
+    monkeypatch.chdir(tmp_path)
+    _write_files(page)
+    for text in blocks(page, "console"):
+        for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+            command, _, shown = part.partition("\n")
+            words = shlex.split(command, comments=True)
+            assert words[0] == "rfmdp", command
+            capsys.readouterr()
+            assert run(words[1:]) == 0, command
+            printed = _without_times(capsys.readouterr().out)
+            for line in _without_times(shown).splitlines():
+                assert line == "..." or line in printed.splitlines(), f"{command}: {line}"
+
+
+def _write_files(page):
+    """Write the PRISM blocks of a page, each to the file that its first line names."""
+    for text in blocks(page, "prism"):
+        name = re.match(r"// (\S+)", text)
+        assert name, f"{page.name}: a PRISM block starts with `// file name`"
+        Path(name[1]).write_text(text)
+
+
+def _without_times(text):
+    return TIMES.sub("(time)", text)
+
+
+def test_every_public_name_is_in_the_reference():
+    """The reference lists the public names, no more and no fewer."""
+    text = (ROOT / "docs" / "api.md").read_text()
+    listed = set(re.findall(r"^\| `(\w+)", text, re.MULTILINE))
+    assert listed == set(rfmdp.__all__)
+
+
+def test_every_page_is_in_the_navigation_and_links_lead_somewhere():
+    """No page is lost, and no link between pages is broken."""
+    navigation = (ROOT / "mkdocs.yml").read_text()
+    for page in PAGES[1:]:
+        assert page.name in navigation, page.name
+        for target in re.findall(r"\]\(([\w./-]+\.md)(?:#[\w-]+)?\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
