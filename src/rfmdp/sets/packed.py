@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from rfmdp.ragged import owners
+from rfmdp.ragged import entries, owners
 from rfmdp.rounding import SUM_OFF, SUM_TOLERANCE
+from rfmdp.sets.bounds import bounds
 from rfmdp.sets.exact import excess
 from rfmdp.sets.marginals import Kind, Marginals
+from rfmdp.sets.statistical import kl_bounds
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 Problem = tuple[int, str]  # marginal (-1: all of them), and what must hold and was found
@@ -23,6 +25,8 @@ TYPES = {
     "kind": np.int8,
     "corner_ptr": np.int64,
 }  # all others are float64
+RECOMPUTED = 1e-12  # by which bounds of a ball differ from one machine to the next
+_NOT_ITS = "bounds must be those of its ball,"
 LARGEST_TABLE = 30  # outcomes of a set with a bound for each of its subsets
 
 
@@ -45,6 +49,24 @@ def problems(sets: Marginals) -> list[Problem]:
 def layout_problems(sets: Marginals) -> list[Problem]:
     """Return what is wrong with types, shapes, pointers and kinds of packed sets."""
     return list(_layout(sets))
+
+
+def ball_problems(sets: Marginals) -> list[Problem]:
+    """Return the balls whose stored bounds are not theirs, of sets without other problems.
+
+    Bounds of balls are computed once, when they are packed; a file may say anything.
+    """
+    lower, upper = np.array(sets.lower), np.array(sets.upper)
+    curved = sets.kind == Kind.KL
+    at = entries(sets.outcome_ptr, np.flatnonzero(curved))
+    radius = np.repeat(sets.radius, sets.sizes)
+    lower[at], upper[at] = kl_bounds(sets.nominal[at], radius[at])
+    drawn = (sets.kind != Kind.SINGLETON) & ~np.isnan(sets.exponent)
+    for j in np.flatnonzero(drawn):
+        part = slice(sets.outcome_ptr[j], sets.outcome_ptr[j + 1])
+        lower[part], upper[part] = bounds(sets[int(j)])
+    off = np.maximum(np.abs(lower - sets.lower), np.abs(upper - sets.upper)) > RECOMPUTED
+    return list(_first(sets.outcome_ptr, off, lambda at, i: f"{_NOT_ITS} outcome {i} has others."))
 
 
 def _layout(sets: Marginals) -> Iterator[Problem]:
@@ -159,8 +181,8 @@ def _corners(sets: Marginals) -> Iterator[Problem]:
     sizes, listed = sets.sizes, np.isin(sets.kind, [Kind.POLYTOPE, Kind.SUBSETS])
     for j in np.flatnonzero(listed):
         part = sets.corners[sets.corner_ptr[j] : sets.corner_ptr[j + 1]]
-        size, bounds = int(sizes[j]), slice(sets.outcome_ptr[j], sets.outcome_ptr[j + 1])
-        lower, upper = sets.lower[bounds], sets.upper[bounds]
+        size, own = int(sizes[j]), slice(sets.outcome_ptr[j], sets.outcome_ptr[j + 1])
+        lower, upper = sets.lower[own], sets.upper[own]
         if sets.kind[j] == Kind.POLYTOPE:
             fault = _polytope(part, size, lower, upper)
         else:

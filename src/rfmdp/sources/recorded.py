@@ -11,6 +11,7 @@ successful trajectories only, or without repetitions, say nothing.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -105,5 +106,10 @@ def transitions_from_record(
         raise ModelError(
             f"Transitions: no guarantee follows from selected records ({header['selection']})."
         )
-    rows, successors, lengths = (np.asarray(arrays[n]) for n in ("rows", "successors", "lengths"))
+    rows, successors, lengths = (arrays[name] for name in ("rows", "successors", "lengths"))
+    flat = all(a.ndim == 1 and a.dtype.kind == "i" for a in (rows, successors, lengths))
+    if not flat or len(rows) != len(successors) or np.any(lengths < 0):
+        raise ModelError("Transitions: rows, successors and lengths must be flat and fit.")
+    if math.fsum(lengths.tolist()) != len(rows) or not isinstance(header["structure"], str):
+        raise ModelError(f"Transitions: the lengths must add up to the {len(rows)} rows.")
     return Transitions(rows, successors, lengths, header["structure"])
