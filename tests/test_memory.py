@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import rfmdp as rf
 from rfmdp import memory
 from rfmdp.errors import ResourceError
+from rfmdp.model.flatten import flatten
 
 
 @pytest.fixture
@@ -60,3 +63,45 @@ def test_what_does_not_fit_is_refused_with_its_size(monkeypatch):
 def test_it_is_a_memory_error_too():
     """Whoever catches Python's own error catches ours."""
     assert issubclass(ResourceError, MemoryError)
+
+
+@pytest.fixture
+def little(monkeypatch):
+    """Let only 20 MB be free."""
+    monkeypatch.setattr(memory, "available_memory", lambda: 20_000_000)
+
+
+def coin_loop(states):
+    """Return a chain of coins."""
+    return rf.FactoredMDP.from_arrays(
+        np.arange(states + 1),
+        (np.arange(states + 1), np.zeros(states, dtype=np.int64)),
+        np.repeat(np.arange(states), 2),
+        [rf.Interval([0.4, 0.4], [0.6, 0.6])],
+    )
+
+
+def test_long_horizons_are_refused():
+    """A policy with a rule per step that cannot be stored is refused before the first step."""
+    with pytest.raises(
+        ResourceError, match=r"a rule per step \(1000000000000\): needs 3.2e\+04 GB"
+    ):
+        rf.solve(coin_loop(3), rf.Spec(rf.Until("init", "init", latest=10**12)))
+
+
+def test_flattening_stops_before_the_memory_ends(little):
+    """Multiplying out is refused by chunks."""
+    with pytest.raises(ResourceError, match="Multiplying out 400000 transitions: needs"):
+        flatten(coin_loop(200_000))
+
+
+def test_large_files_are_refused(little, tmp_path, monkeypatch):
+    """Explicit files and saved models are refused by their size, unread."""
+    with (tmp_path / "m.tra").open("wb") as file:
+        file.truncate(50_000_000)
+    with pytest.raises(ResourceError, match=r"m.tra: reading it: needs"):
+        rf.load(tmp_path / "m.tra")
+    model = coin_loop(500_000)
+    rf.save(model, tmp_path / "m.rfmdp")
+    with pytest.raises(ResourceError, match=r"m.rfmdp: its arrays: needs"):
+        rf.load(tmp_path / "m.rfmdp")

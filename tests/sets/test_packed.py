@@ -13,7 +13,7 @@ from rfmdp.errors import ModelError
 from rfmdp.sets import KLBall, SubsetSet
 from rfmdp.sets.families import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton
 from rfmdp.sets.marginals import Kind, Marginals
-from rfmdp.sets.packed import layout_problems, problems
+from rfmdp.sets.packed import layout_problems, problems, with_own_bounds
 
 TABLE = np.array([0.0, 0.2, 0.3, 1.0])
 SETS = [
@@ -144,3 +144,15 @@ def test_boxes_as_the_constructor_sees_them(entries):
     found = problems(packed)
     assert (not found) == accepted
     assert all(j == 1 for j, _ in found)
+
+
+def test_bounds_are_made_anew():
+    """Sets of constructors keep their bounds; loose ones of boxes and balls become theirs."""
+    for name in ("lower", "upper"):
+        assert np.array_equal(getattr(with_own_bounds(PACKED), name), getattr(PACKED, name))
+    loose = replace(PACKED, lower=PACKED.lower * 0.5, upper=(1.0 + PACKED.upper) / 2.0)
+    again = with_own_bounds(loose)
+    for j in (2, 3, 4, 6):
+        part = slice(*PACKED.outcome_ptr[j : j + 2])
+        assert np.array_equal(again.lower[part], PACKED.lower[part])
+        assert np.array_equal(again.upper[part], PACKED.upper[part])

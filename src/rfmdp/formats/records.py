@@ -24,7 +24,7 @@ from rfmdp.outer.problem import where
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
 from rfmdp.record import Record, to_record
 from rfmdp.sets.marginals import Marginals
-from rfmdp.sets.packed import ball_problems
+from rfmdp.sets.packed import with_own_bounds
 from rfmdp.types import AnyArray, FloatArray
 
 T = TypeVar("T")
@@ -82,9 +82,7 @@ def model_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray])
         formulas={k: _value(k, v) for k, v in _field(header, "formulas", dict).items()},
     )
     validate(model).require_valid()
-    for j, message in ball_problems(model.marginals):
-        raise FileError(f"{model.marginal_name(j)}: {message}")
-    return model
+    return model.with_marginals(with_own_bounds(model.marginals))
 
 
 @to_record.register

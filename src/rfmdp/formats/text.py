@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 from rfmdp.errors import FileError
 from rfmdp.kernels import text as kernels
+from rfmdp.memory import require_memory
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int8Array, IntArray
 
 BLANKS = " \t\r"
+COPIES = 8  # of a text, at the worst, while it is read
 SHOWN = 60  # characters of a bad line that a message repeats
 
 Bytes = NDArray[np.uint8]
@@ -34,6 +36,7 @@ class Text:
         """Return the text of a file."""
         place = Path(path)
         try:
+            require_memory(COPIES * place.stat().st_size, f"{place}: reading it")
             content = place.read_bytes()
         except OSError as error:
             reason = error.strerror or type(error).__name__

@@ -22,6 +22,7 @@ from rfmdp.kernels.oracle import (
     RADIUS,
     SIZE,
 )
+from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import AnyArray, FloatArray, IntArray, frozen
@@ -144,6 +145,7 @@ def scratch(model: FactoredMDP) -> Work:
     single = int(np.max(np.diff(ones[model.marginal_ptr]), initial=0))
     floats = [(2 + single) * size + 8, (n + 3) * (d + 8), size + 3 * d, n * d, n * d, d + 8]
     integers = [d, n, n]
+    require_memory(8 * sum(floats), f"Solving a row of {size} successors")
     return tuple(np.zeros(length) for length in floats) + tuple(
         np.zeros(length, dtype=np.int64) for length in integers
     )

@@ -15,6 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from rfmdp.kernels.flatten import flatten_rows
+from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.flat import Boxes, flat_model
 from rfmdp.ragged import starts
@@ -29,7 +30,8 @@ def flatten(model: FactoredMDP) -> FactoredMDP:
 
     Successors of a row are ascending; those that cannot happen are dropped. States, rows, actions,
     labels, rewards and variables stay; rows with equal distributions share a marginal. Memory: 28
-    bytes per merged transition of a chunk, 4 bytes per merged transition for the result.
+    bytes per merged transition of a chunk, 4 bytes per merged transition for the result; it ends
+    with a ResourceError before it takes more than there is.
 
     Examples
     --------
@@ -104,6 +106,7 @@ def _multiply(model: FactoredMDP, begin: int, end: int) -> tuple[IntArray, Int32
     """Return (sizes, successors, boxes) of the rows begin..end - 1, multiplied out."""
     pointers, sets = model.successor_ptr, model.marginals.as_stated()
     length = int(pointers[end] - pointers[begin])
+    require_memory(3 * 28 * length, f"Multiplying out {model.transitions} transitions")
     largest = int(np.max(np.diff(pointers[begin : end + 1]), initial=1))
     size = np.empty(end - begin, dtype=np.int64)
     targets = np.empty(length, dtype=np.int32)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from rfmdp.errors import ModelError
+from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import (
     Cumulative,
@@ -84,6 +85,9 @@ class Problem:
 
 def pose(model: FactoredMDP, spec: Spec) -> Problem:
     """Bring a specification on a model into normal form."""
+    named = (getattr(spec.objective, name, 0) for name in ("latest", "earliest", "steps", "step"))
+    steps = max(count or 0 for count in named)
+    require_memory(8.0 * steps * (model.states + 1), f"A policy with a rule per step ({steps})")
     return _pose(spec.objective, model, spec)
 
 

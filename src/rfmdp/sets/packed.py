@@ -7,12 +7,13 @@ arrays themselves. A number that no constructor would let through gives bounds t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from rfmdp.ragged import entries, owners
 from rfmdp.rounding import SUM_OFF, SUM_TOLERANCE
-from rfmdp.sets.bounds import bounds
+from rfmdp.sets.bounds import bounds, tighten
 from rfmdp.sets.exact import excess
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.sets.statistical import kl_bounds
@@ -25,8 +26,6 @@ TYPES = {
     "kind": np.int8,
     "corner_ptr": np.int64,
 }  # all others are float64
-RECOMPUTED = 1e-12  # by which bounds of a ball differ from one machine to the next
-_NOT_ITS = "bounds must be those of its ball,"
 LARGEST_TABLE = 30  # outcomes of a set with a bound for each of its subsets
 
 
@@ -51,22 +50,22 @@ def layout_problems(sets: Marginals) -> list[Problem]:
     return list(_layout(sets))
 
 
-def ball_problems(sets: Marginals) -> list[Problem]:
-    """Return the balls whose stored bounds are not theirs, of sets without other problems.
+def with_own_bounds(sets: Marginals) -> Marginals:
+    """Return sets without problems with the bounds that are theirs, made anew.
 
-    Bounds of balls are computed once, when they are packed; a file may say anything.
+    The bounds of a ball are computed when it is packed, and those of a box are made attainable
+    then; a file may say anything. Sets that come from constructors stay as they are.
     """
-    lower, upper = np.array(sets.lower), np.array(sets.upper)
-    curved = sets.kind == Kind.KL
-    at = entries(sets.outcome_ptr, np.flatnonzero(curved))
+    lower, upper = tighten(sets.outcome_ptr, sets.lower, sets.upper)
+    box = np.repeat(sets.kind == Kind.BOX, sets.sizes)
+    lower, upper = np.where(box, lower, sets.lower), np.where(box, upper, sets.upper)
+    at = entries(sets.outcome_ptr, np.flatnonzero(sets.kind == Kind.KL))
     radius = np.repeat(sets.radius, sets.sizes)
     lower[at], upper[at] = kl_bounds(sets.nominal[at], radius[at])
-    drawn = (sets.kind != Kind.SINGLETON) & ~np.isnan(sets.exponent)
-    for j in np.flatnonzero(drawn):
+    for j in np.flatnonzero((sets.kind != Kind.SINGLETON) & ~np.isnan(sets.exponent)):
         part = slice(sets.outcome_ptr[j], sets.outcome_ptr[j + 1])
         lower[part], upper[part] = bounds(sets[int(j)])
-    off = np.maximum(np.abs(lower - sets.lower), np.abs(upper - sets.upper)) > RECOMPUTED
-    return list(_first(sets.outcome_ptr, off, lambda at, i: f"{_NOT_ITS} outcome {i} has others."))
+    return replace(sets, lower=lower, upper=upper)
 
 
 def _layout(sets: Marginals) -> Iterator[Problem]:
