@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: test test-all demo lint bench-inner bench-solve bench-ratio bench-learn clean
+.PHONY: test test-all demo lint docs bench-shapes bench-inner bench-solve bench-ratio bench-learn clean
 
 PIP := $(BIN)/pip install -q --disable-pip-version-check
 
@@ -22,7 +22,10 @@ lint: $(VENV)/.test-ready
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-test: lint
+docs: $(VENV)/.test-ready
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q --strict -d results/site
+
+test: lint docs
 	$(BIN)/pytest -q -n 2 -m "not slow"
 
 test-all: lint
@@ -34,6 +37,9 @@ demo: $(VENV)/.demo-ready
 bench-inner: $(VENV)/.test-ready
 	mkdir -p results
 	$(BIN)/python benchmarks/inner.py --json results/bench-inner.json
+
+bench-shapes: $(VENV)/.test-ready
+	$(BIN)/python benchmarks/shapes/run.py --json results/bench-shapes.json
 
 bench-solve: $(VENV)/.test-ready
 	$(BIN)/python benchmarks/solve.py --json results/bench-solve.json

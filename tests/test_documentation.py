@@ -63,10 +63,9 @@ def _without_times(text):
 
 
 def test_every_public_name_is_in_the_reference():
-    """The reference lists the public names, no more and no fewer."""
-    text = (ROOT / "docs" / "api.md").read_text()
-    listed = set(re.findall(r"^\| `(\w+)", text, re.MULTILINE))
-    assert listed == set(rfmdp.__all__)
+    """The reference is that of the public names; `python docs/api.py` writes it anew."""
+    listed = re.findall(r"^\| `(\w+)", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
+    assert sorted(listed) == sorted(rfmdp.__all__)
 
 
 def test_every_page_is_in_the_navigation_and_links_lead_somewhere():
