@@ -1,6 +1,18 @@
-"""`python -m rfmdp` is `rfmdp`."""
+"""The command `rfmdp`, also as `python -m rfmdp`."""
 
-from rfmdp.cli.main import main
+import sys
+
+
+def main() -> None:
+    """Run the command line and leave the process; Ctrl-C is heard from the first import on."""
+    try:
+        from rfmdp.cli.main import run
+
+        code = run()
+    except KeyboardInterrupt:
+        code = 130
+    sys.exit(code)
+
 
 if __name__ == "__main__":
     main()

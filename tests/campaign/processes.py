@@ -18,7 +18,11 @@ def process(words, **options):
     paths = [str(TESTS), str(TESTS.parent / "src"), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     started = subprocess.Popen(
-        [sys.executable, *words], env=environment, start_new_session=True, **options
+        [sys.executable, *words],
+        env=environment,
+        start_new_session=True,
+        preexec_fn=_hear_ctrl_c,
+        **options,
     )
     try:
         yield started
@@ -26,6 +30,11 @@ def process(words, **options):
         with suppress(ProcessLookupError):
             os.killpg(started.pid, signal.SIGKILL)
         started.communicate(timeout=LIMIT)
+
+
+def _hear_ctrl_c():
+    """Undo what a shell does to jobs in the background, which tests may be."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def wait_until(condition, *processes):

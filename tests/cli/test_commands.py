@@ -27,9 +27,8 @@ def test_help_is_light():
 
 def test_closed_pipe_is_quiet(folder):
     """A reader that leaves early does not cause a traceback."""
-    text = "import sys; from rfmdp.cli.main import main; main()"
     prop = "filter(printall, Pmax=? [ F<=1 x=3 ])"
-    words = f'"{sys.executable}" -c "{text}" solve m.prism --const N=3000 --prop "{prop}" | head -1'
+    words = f'"{sys.executable}" -m rfmdp solve m.prism --const N=3000 --prop "{prop}" | head -1'
     found = subprocess.run(words, shell=True, capture_output=True, text=True, cwd=folder)
     assert found.stderr == ""
     assert found.stdout.startswith("model ")

@@ -93,7 +93,15 @@ def test_ctrl_c_while_solving_was_exit_code_2(folder):
     assert error.splitlines()[-1].startswith("rfmdp: error: interrupted")
 
 
-def test_an_interrupted_answer_ends_the_questions(folder, monkeypatch, capsys):
+@pytest.fixture
+def ctrl_c():
+    """Let Ctrl-C be heard, also where tests are a job in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupted_answer_ends_the_questions(folder, ctrl_c, monkeypatch, capsys):
     """A solver that catches Ctrl-C returns what it has; the command still ends with 130."""
     asked = []
     check = answering.check

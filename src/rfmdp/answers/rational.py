@@ -12,8 +12,6 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MIN, Direction
@@ -210,6 +208,9 @@ def weighted(
 
 def _bottom_up(rows: dict[int, dict[int, Fraction]]) -> list[int]:
     """Return the states so that those of later components come first."""
+    from scipy.sparse import csr_array  # seldom needed, and slow to import
+    from scipy.sparse.csgraph import connected_components
+
     states = list(rows)
     place = {s: k for k, s in enumerate(states)}
     edges = [(place[s], place[t]) for s, row in rows.items() for t in row]

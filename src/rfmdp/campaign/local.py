@@ -159,8 +159,9 @@ def _follow_parent() -> None:
 def _noted_interrupts() -> Iterator[threading.Event]:
     """Take a note of Ctrl-C instead of raising; whoever waits looks at it."""
     noted = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield noted  # signals go to the main thread
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        yield noted  # signals go to the main thread; a job in the background hears none
         return
     before = signal.signal(signal.SIGINT, lambda *_: noted.set())
     try:

@@ -21,8 +21,9 @@ _noted = threading.Event()
 def noted() -> Iterator[None]:
     """Take a note of Ctrl-C besides raising KeyboardInterrupt."""
     _noted.clear()
-    if threading.current_thread() is not threading.main_thread():
-        yield  # signals go to the main thread
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        yield  # signals go to the main thread; a job in the background hears none
         return
     before = signal.signal(signal.SIGINT, _note)
     try:

@@ -117,8 +117,3 @@ def _usage(error: Any) -> str:
     text = " ".join(str(error.format_message()).removeprefix("Invalid value: ").split())
     context = getattr(error, "ctx", None)
     return f"{text.removesuffix('.')}. See `{context.command_path if context else 'rfmdp'} --help`."
-
-
-def main() -> None:
-    """Run the command line and leave the process."""
-    sys.exit(run())

@@ -22,8 +22,6 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order
 
 from rfmdp.errors import ModelError
 from rfmdp.model.codes import Codec
@@ -245,6 +243,9 @@ def _prune(rows: _Rows, numbering: Numbering, start: IntArray) -> IntArray:
 
 def reachable(source: AnyArray, target: AnyArray, count: int, start: IntArray) -> BoolArray:
     """Return which of some states can be reached from a few by moves from source to target."""
+    from scipy.sparse import csr_array  # seldom needed, and slow to import
+    from scipy.sparse.csgraph import breadth_first_order
+
     # one more state leads to all those to start from
     heads = np.concatenate([source, np.full(len(start), count)])
     tails = np.concatenate([target, start])
