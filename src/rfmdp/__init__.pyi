@@ -198,6 +198,9 @@ from .policies.explain import (
     gains as gains,
 )
 from .policies.files import (
+    open_policy as open_policy,
+)
+from .policies.files import (
     read_policy as read_policy,
 )
 from .policies.files import (

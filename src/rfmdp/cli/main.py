@@ -30,6 +30,9 @@ COMMANDS = {
     "simulate": "rfmdp.cli.simulate",
     "verify": "rfmdp.cli.verify",
     "convert": "rfmdp.cli.convert",
+    "policy": "rfmdp.cli.policy",
+    "explain": "rfmdp.cli.explain",
+    "evaluate": "rfmdp.cli.evaluate",
     "report": "rfmdp.cli.report",
 }
 CERTIFIED, USER_ERROR, NOT_CERTIFIED, BROKEN_PIPE = 0, 1, 2, 141

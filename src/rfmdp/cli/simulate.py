@@ -27,7 +27,8 @@ def command(
     prop: Prop = [],  # noqa: B006
     const: Const = [],  # noqa: B006
     policy: Annotated[
-        str, typer.Option(help="uniform, optimal, or a file of `solve -o` or `learn -o`.")
+        str,
+        typer.Option(help="uniform, optimal, or a file of `solve -o`, `learn -o` or `policy -o`."),
     ] = "uniform",
     trajectories: Annotated[int, typer.Option(help="Number of trajectories.")] = 10_000,
     length: Annotated[int, typer.Option(help="Steps of a trajectory, at most.")] = 100,
@@ -89,18 +90,13 @@ def command(
 def _policy(word: str, model: FactoredMDP, spec: Spec) -> Policy | None:
     """Return the policy that a word or file names; None is uniform."""
     import rfmdp
-    from rfmdp.learning.run import Run
+    from rfmdp.policies.files import open_policy
 
     if word == "uniform":
         return None
     if word == "optimal":
         return rfmdp.solve(model.nominal(), spec).policy
-    found = rfmdp.load(word)
-    if isinstance(found, rfmdp.Solution | Run):
-        return found.policy
-    if isinstance(found, rfmdp.Policy):
-        return found
-    raise rfmdp.FileError(f"{word}: must hold a policy, a solution or a learning run.")
+    return open_policy(word, model)
 
 
 def _report(found: Simulation, measured: Measured, seed: int) -> dict[str, Any]:

@@ -205,6 +205,22 @@ def built(
     return uncertainty.apply(model, radius)
 
 
+def state_number(model: FactoredMDP, text: str | None) -> int:
+    """Return the state that `x=1,y=2` or a number names; None is the initial one."""
+    if text is None:
+        return int(model.initial[0])
+    if text.isdecimal() and int(text) < model.states:
+        return int(text)
+    values = {}
+    for part in text.split(","):
+        name, _, value = part.partition("=")
+        word = {"true": "1", "false": "0"}.get(value.strip(), value.strip())
+        if not word.lstrip("-").isdecimal():
+            raise ModelError(f"--state must be like x=1,y=2 or a state's number, got {text!r}.")
+        values[name.strip()] = int(word)
+    return model.find(**values)
+
+
 def number(option: str, text: str) -> float:
     """Return the number that an option must be."""
     value = _number(text)

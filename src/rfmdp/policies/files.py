@@ -196,3 +196,33 @@ def _values(model: FactoredMDP, state: int) -> list[str]:
     if state >= model.states:
         raise ModelError(f"The model has {model.states:,} states, the strategy names {state}.")
     return [str(column[state]) for column in state_columns(model).values()]
+
+
+def open_policy(path: str | os.PathLike[str], model: FactoredMDP) -> Policy:
+    """Return the policy in a file, for a model: of a saved result or run, or as `read_policy`.
+
+    Raises
+    ------
+    FileError
+        If there is no policy in the file.
+    ModelError
+        If it does not fit the model.
+    """
+    from rfmdp.formats.files import SAVED, load
+    from rfmdp.learning.run import Run
+
+    if Path(path).suffix != SAVED:
+        return read_policy(path, model)
+    found = load(path)
+    policy = found.policy if isinstance(found, Solution | Run) else found
+    if not isinstance(policy, Policy):
+        raise FileError(f"{path}: must hold a policy, a solution or a learning run.")
+    rows = policy.rows
+    if rows.shape[1] != model.states or np.any(
+        (rows < model.row_ptr[:-1]) | (rows >= model.row_ptr[1:])
+    ):
+        raise ModelError(
+            f"{path}: the policy is one for {rows.shape[1]:,} states, the model has "
+            f"{model.states:,}, or other choices; export it with `rfmdp policy` to match by names."
+        )
+    return policy

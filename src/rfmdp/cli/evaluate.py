@@ -1,0 +1,72 @@
+"""`rfmdp evaluate`: what a given policy is worth, whatever nature does."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from rfmdp.cli.options import Const, Floor, Model, OtherSet, Prop, Props, Radius, RadiusOf
+
+
+def command(
+    model: Model,
+    policy: Annotated[
+        str,
+        typer.Option(help="File of `solve -o`, `learn -o` or `policy -o`: .rfmdp, .csv, ..."),
+    ],
+    props: Props = None,
+    prop: Prop = [],  # noqa: B006
+    const: Const = [],  # noqa: B006
+    radius: Radius = None,
+    set_: OtherSet = None,
+    radius_of: RadiusOf = [],  # noqa: B006
+    floor: Floor = 0.0,
+    precision: Annotated[float, typer.Option(help="Wanted relative width of the bounds.")] = 1e-6,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Evaluate a policy: proven bounds of its value with the worst, best and nominal nature.
+
+    Exit code 0: all certified, 2: not all.
+    """
+    import rfmdp
+    from rfmdp.cli.output import spoken_warnings, watching
+    from rfmdp.cli.questions import one_question
+    from rfmdp.cli.words import Experiment, Uncertainty, built, constants
+    from rfmdp.opening import read_model
+    from rfmdp.policies.files import open_policy
+
+    given = constants(const)
+    asked = one_question(model, props, prop, given)
+    with spoken_warnings(), watching("building") as show:
+        subject = built(
+            read_model(model), Experiment(given, radius),
+            Uncertainty(set_, tuple(radius_of), floor), also_known=set(asked.constants),
+            progress=show.building,
+        )  # fmt: skip
+    chosen, spec = open_policy(policy, subject), asked.spec()
+    limits = rfmdp.Limits(precision)
+    worst = spec.agent.opposite
+    rows: dict[str, Any] = {}
+    with watching("evaluating"):
+        for name, world, nature in (
+            ("worst", subject, worst), ("best", subject, worst.opposite),
+            ("nominal", subject.nominal(), worst),
+        ):  # fmt: skip
+            found = rfmdp.evaluate(world, chosen, spec, nature=nature, limits=limits)
+            bounds = found.at_initial()
+            rows[name] = {
+                "lower": bounds.lower,
+                "upper": bounds.upper,
+                "status": found.status.name.lower(),
+            }
+    if as_json:
+        print(json.dumps({"property": asked.text, "policy": policy, **rows}))
+    else:
+        print(f"property  {asked.text}")
+        for name, row in rows.items():
+            print(f"{name:9} [{row['lower']!r}, {row['upper']!r}]  {row['status']}")
+        side = "lower" if spec.agent is rfmdp.MAX else "upper"
+        print(f"Result: {rows['worst'][side]!r}")
+    raise typer.Exit(0 if all(r["status"] == "certified" for r in rows.values()) else 2)

@@ -1,0 +1,48 @@
+"""`rfmdp explain`: why the policy of a result decides as it does."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+
+def command(
+    result: Annotated[str, typer.Argument(help="File that `rfmdp solve -o` wrote.")],
+    state: Annotated[
+        str | None,
+        typer.Option(help="Values of all variables, x=1,y=2, or a number; default: the initial."),
+    ] = None,
+    step: Annotated[int, typer.Option(help="Steps gone, for finite horizons.")] = 0,
+    gains: Annotated[
+        bool,
+        typer.Option("--gains", help="Also: what the guarantee gains if one marginal were known."),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Explain a decision: the value of every action, nature's answer, and what happens next.
+
+    With --gains, the model is solved again with one marginal known at a time: which uncertainty
+    costs most.
+    """
+    from dataclasses import asdict
+
+    import rfmdp
+    from rfmdp.cli.output import watching
+    from rfmdp.cli.words import state_number
+
+    solution = rfmdp.load(result, kind="solution")
+    found = rfmdp.explain(solution, state_number(solution.model, state), step=step)
+    worth = []
+    if gains:
+        with watching("solving with one marginal known at a time"):
+            worth = rfmdp.gains(solution)
+    if as_json:
+        print(json.dumps(asdict(found) | ({"gains": dict(worth)} if gains else {})))
+        return
+    print(found)
+    for place, (marginal, gain) in enumerate(worth):
+        if place == 0:
+            print("What the guarantee in the initial state gains if one marginal were known:")
+        print(f"    {gain:.6g}  {marginal}")
