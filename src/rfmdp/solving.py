@@ -82,10 +82,11 @@ def solve(
         prepared = method.prepare(model, problem.nature)
         operator = Operator(problem, prepared, stats)
     guess = _guess(model, warm)
+    interest = where(model, states)
     with stats.phase("solve"):
-        raw = _run(problem, operator, limits, clock, where(model, states), guess)
+        raw = _run(problem, operator, limits, clock, interest, guess)
     stats.rows_branched, stats.nodes = prepared.stats.branched, prepared.stats.nodes
-    return to_solution(problem, asked, method, raw, limits, stats)
+    return to_solution(problem, asked, method, raw, limits, interest, stats)
 
 
 def as_spec(wanted: Spec | Property | str) -> Spec:
@@ -222,7 +223,13 @@ def _prefix(
 
 
 def to_solution(
-    problem: Problem, spec: Spec, inner: Inner, raw: Raw, limits: Limits, stats: Stats
+    problem: Problem,
+    spec: Spec,
+    inner: Inner,
+    raw: Raw,
+    limits: Limits,
+    interest: BoolArray,
+    stats: Stats,
 ) -> Solution:
     """Return a result as a `Solution`, turned back if the problem was the opposite one."""
     lower, upper, value, witness = raw.lower, raw.upper, raw.value, raw.witness
@@ -234,7 +241,7 @@ def to_solution(
         value = 1.0 - raw.value
     return Solution(
         problem.model, spec, inner.name, raw.status, lower, upper, value, Policy(raw.rows),
-        limits.precision, stats, witness,
+        limits.precision, stats, witness, limits.measure.name, interest,
     )  # fmt: skip
 
 
@@ -296,7 +303,7 @@ def evaluate(
         raw = solve_unbounded(tail, below, limits, clock, np.ones_like(interest), None)
         raw.rows = policy.rows[-1:]
         raw = _prefix(problem, operator, limits, clock, interest, raw, policy.rows[:-1])
-    return to_solution(problem, wanted, method, raw, limits, stats)
+    return to_solution(problem, wanted, method, raw, limits, interest, stats)
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,6 +116,7 @@ def solution_to_record(solution: Solution) -> Record:
         "method": solution.method,
         "status": solution.status.name,
         "precision": solution.precision,
+        "measure": solution.measure,
         "stats": asdict(solution.stats),
         "witness": solution.witness is not None,
     }
@@ -124,6 +125,8 @@ def solution_to_record(solution: Solution) -> Record:
     arrays |= _sides("", solution.lower, solution.upper)
     if solution.witness is not None:
         arrays |= _sides("witness.", *solution.witness)
+    if solution.interest is not None:
+        arrays["interest"] = solution.interest
     return "solution", header, arrays
 
 
@@ -161,6 +164,8 @@ def solution_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArra
         model, spec, _field(header, "method", str), Status[_field(header, "status", str)],
         bounds.get("lower"), bounds.get("upper"), bounds["value"], _rules(arrays["policy"], model),
         _field(header, "precision", float), _stats(_field(header, "stats", dict)), witness,
+        _field({"measure": "RELATIVE", **header}, "measure", str),
+        where(model, arrays["interest"]) if "interest" in arrays else None,
     )  # fmt: skip
 
 

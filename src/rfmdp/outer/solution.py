@@ -14,7 +14,7 @@ import numpy as np
 from rfmdp.errors import ModelError, NotCertifiedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, Spec
-from rfmdp.types import FloatArray, IntArray
+from rfmdp.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from rfmdp.outer.nature import Nature
@@ -118,6 +118,8 @@ class Solution:
     stats: Stats
     witness: tuple[FloatArray | None, FloatArray | None] | None = None
     # inductive bounds behind `lower` and `upper` where these were turned round or stepped back
+    measure: str = "RELATIVE"  # what the precision counts by, see `Limits`
+    interest: BoolArray | None = None  # (S,) where it was wanted; None: the initial states
 
     @property
     def guarantee(self) -> FloatArray:

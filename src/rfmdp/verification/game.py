@@ -1,51 +1,115 @@
-"""The plain game behind `verify`: rows with all products of the vertices of their sets."""
+"""The game behind a claim: which rows let a bound gain, and what players can force.
+
+A bound is looked at from its own side: its *gain* in a row is -side * (T(b) - b), and nature helps
+(side and direction differ) or opposes. Signs of gains are proven by floats rounded outwards, else
+by which successors are possible, else in fractions.
+"""
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
-from rfmdp.errors import UnsupportedError
-from rfmdp.model.arrays import FactoredMDP
-from rfmdp.sets.vertices import count_vertices, supported_vertices
+from rfmdp.ragged import entries, owners, starts
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
+from rfmdp.verification.exact import Undecided
+from rfmdp.verification.linear import Axis
+from rfmdp.verification.reading import Model
+from rfmdp.verification.rows import Block, Rows, differences
 
-PRODUCTS = 1 << 24  # products of vertices of one row
-BATCH = 1 << 20  # numbers handled at a time
-UNDERFLOW = 1e-300  # more than all that floats lose near zero
+GAIN, HOLD, FAIL, UNKNOWN = 1, 0, -1, -2  # what is proven of the gain of a row
+FRACTIONS = 20_000  # rows of one check that are decided one by one
+FEW = 64  # outcomes of a row whose products of vertices are tried wherever there is a doubt
+FAR = 2.0**900  # stands for an infinite lower bound, which is more
 
 
 class Game:
     """A model, who pulls which way (+1 maximises), and what rows pay."""
 
-    def __init__(self, model: FactoredMDP, agent: int, nature: int) -> None:
+    def __init__(self, model: Model, agent: int, nature: int) -> None:
         self.model, self.agent, self.nature = model, agent, nature
-        self.blocks = list(_blocks(model))
-        self.row_state = np.repeat(np.arange(model.states), np.diff(model.row_ptr))
+        self.rows = Rows(model)
+        self.row_state = self.rows.row_state
         self.reward = np.zeros(model.rows)
 
-    def backup(self, value: AnyArray, discount: float) -> tuple[AnyArray, float]:
-        """Return nature's best of every row in extended precision, and a bound of the rounding."""
-        q: AnyArray = np.empty(self.model.rows, dtype=np.longdouble)
-        unit, worst = float(np.finfo(np.longdouble).eps), 0.0
-        for block in self.blocks:
-            corners = [c.astype(np.longdouble) for c in block.corners]
-            relative = block.missing + 4.0 * unit * block.terms
-            for place, successors in block.batches(self.model):
-                rows, own = block.rows[place], value[successors]
-                base = own[:1]
-                each = contract(own - base, corners)
-                best = base[0] + (each.max(axis=0) if self.nature > 0 else each.min(axis=0))
-                q[rows] = self.reward[rows] + discount * best
-                size = np.abs(own).max(initial=0.0) + np.abs(self.reward[rows]).max(initial=0.0)
-                worst = max(worst, relative * float(size))
-        return q, worst
+    def signs(self, bound: FloatArray, side: int, discount: float, asked: BoolArray) -> AnyArray:
+        """Return what is proven of the gain of every row asked for; `UNKNOWN` of the others."""
+        found = np.full(self.model.rows, UNKNOWN, dtype=np.int8)
+        doubtful = 0
+        with np.errstate(all="ignore"):
+            for block, place, successors in self.rows.batches(asked):
+                step = _Step(self, block, place, successors, bound, side, discount)
+                found[step.rows] = signs = step.signs()
+                doubts = np.flatnonzero(signs == UNKNOWN)[: FRACTIONS - doubtful]
+                doubtful += len(doubts)
+                found[step.rows[doubts]] = [step.decide(int(i)) for i in doubts]
+        return found
+
+    def backup(self, value: FloatArray, side: int, discount: float, asked: BoolArray) -> FloatArray:
+        """Return (R,) bounds, on a side, of what the rows asked for are worth."""
+        q = np.full(self.model.rows, side * np.inf)
+        with np.errstate(all="ignore"):
+            for block, place, successors in self.rows.batches(asked):
+                rows = block.rows[place]
+                there = value[successors]
+                base, top = there.min(axis=1), there.max(axis=1)
+                rest, error = differences(there, base[:, None], np.zeros(1), 1.0)
+                found = self._mean(block, place, rest, error, side)
+                lost = np.where(base == 0.0, 0.0, 2.0**-52 * np.abs(base + found))
+                mean = np.clip(base + found + side * lost, base, top)
+                mean = np.where(found == 0.0, base, mean)
+                reward = self.reward[rows]
+                size = np.abs(reward) + discount * np.abs(mean)
+                plain = (reward == 0.0) & (discount == 1.0)
+                total = reward + discount * mean
+                q[rows] = np.where(plain, mean, total + side * 2.0**-51 * size)
+        return q
+
+    def _mean(
+        self, block: Block, place: IntArray, values: FloatArray, error: FloatArray, side: int
+    ) -> FloatArray:
+        """Return bounds (b,), on a side, of nature's best mean of values (b, K) >= 0."""
+        flip = -self.nature  # values as nature, who then minimises, sees them
+        axes = self.rows.axes(block, place)
+        own = flip * values
+        outer, inner = (own - error, own + error) if flip * side < 0 else (own + error, own - error)
+        bound, other = (self.rows.below, self.rows.above)[:: 1 if flip * side < 0 else -1]
+        found = bound(block, axes, outer)
+        if len(block.free) > 1:
+            gap = np.abs(found - other(block, axes, inner))
+            few = math.prod(block.shape) <= FEW
+            loose = np.flatnonzero((gap > 0.0) if few else gap > 2.0**-46 * values.max(axis=1))
+            for some, ids in self._alike(block, place[loose]):
+                pick = loose[some]
+                bounds = self.rows.products(ids, [a.take(pick) for a in axes], outer[pick])
+                if bounds is not None:
+                    better = np.fmax if flip * side < 0 else np.fmin
+                    found[pick] = better(found[pick], bounds[0 if flip * side < 0 else 1])
+        found = flip * found
+        if side > 0:  # what nature can avoid for sure has no weight at all
+            helped = self.nature < 0
+            tiny = (found > 0.0) & (found <= 2.0**-40 * values.max(axis=1))
+            for i in np.flatnonzero(tiny & (values == 0.0).any(axis=1)):
+                if helped and self._certain(block.rows[place[i]], values[i] == 0.0, False):
+                    found[i] = 0.0
+        return found
+
+    def _alike(self, block: Block, place: IntArray) -> list[tuple[IntArray, tuple[int, ...]]]:
+        """Return places within `place` of rows with the same sets, and these."""
+        if not len(place):
+            return []
+        kinds, which = np.unique(block.ids[place], axis=0, return_inverse=True)
+        which = which.reshape(-1)
+        return [(np.flatnonzero(which == i), tuple(ids)) for i, ids in enumerate(kinds.tolist())]
+
+    def _certain(self, row: int, allowed: BoolArray, unknown: bool) -> bool:
+        try:
+            return self.rows.can(int(row), allowed, np.ones(len(allowed), dtype=np.bool_))
+        except Undecided:
+            return unknown
 
     def pick(self, q: AnyArray, rule: IntArray | None) -> AnyArray:
         """Return the agent's row of every state: that of a rule, or the best."""
@@ -54,87 +118,114 @@ class Game:
         reduce = np.maximum if self.agent > 0 else np.minimum
         return reduce.reduceat(q, self.model.row_ptr[:-1])
 
-    def signs(
-        self, bound: AnyArray, side: int, discount: float, asked: BoolArray
-    ) -> list[AnyArray]:
-        """Return per block (U, B) the sign of the gain of a bound, -side * (T(b) - b), where asked.
-
-        Of the vertices with the same support only one counts: the best if nature helps, else the
-        worst.
-        """
-        worst = np.maximum if self.nature == -side else np.minimum
-        found = []
-        for block in self.blocks:
-            count = math.prod(len(first) for first in block.starts)
-            signs = np.zeros((count, len(block.rows)), dtype=np.int8)
-            for place, successors in block.batches(self.model, asked):
-                rows = block.rows[place]
-                signs[:, place] = _gain(self, block, rows, successors, bound, side, discount, worst)
-            found.append(signs)
-        return found
-
-    def players(self, good: list[BoolArray], side: int, rule: IntArray | None) -> BoolArray:
-        """Return the states where good supports are enough: helping need one, opposing all."""
-        rows = np.empty(self.model.rows, dtype=np.bool_)
-        helps = self.nature == -side
-        for block, each in zip(self.blocks, good, strict=True):
-            rows[block.rows] = each.any(axis=0) if helps else each.all(axis=0)
+    def players(self, good: BoolArray, side: int, rule: IntArray | None) -> BoolArray:
+        """Return the states where good rows are enough: a helping agent needs one, else all."""
         if rule is not None:
-            return rows[rule]
+            return good[rule]
         reduce = np.logical_or if self.agent == -side else np.logical_and
-        states: BoolArray = reduce.reduceat(rows, self.model.row_ptr[:-1])
+        states: BoolArray = reduce.reduceat(good, self.model.row_ptr[:-1])
         return states
 
     def gaining(
-        self, signs: list[AnyArray], trivial: BoolArray, side: int, rule: IntArray | None
-    ) -> BoolArray:
-        """Return from where the bound gains or ends: the least X that the helping can force."""
-        inside = trivial.copy()
-        while True:
-            good = [
-                (s > 0) | ((s == 0) & block.meets(self.model, inside))
-                for s, block in zip(signs, self.blocks, strict=True)
-            ]
-            more = inside | self.players(good, side, rule)
-            if np.array_equal(more, inside):
-                return inside
-            inside = more
+        self, signs: AnyArray, bound: FloatArray, trivial: BoolArray, side: int,
+        rule: IntArray | None,
+    ) -> BoolArray:  # fmt: skip
+        """Return from where the bound gains or ends, whatever the opposing do.
+
+        The least set of states whose rows gain, or hold and lead into the set.
+        """
+        helps = self.nature == -side
+
+        def leads(row: int, inside: BoolArray) -> bool:
+            part = slice(*self.model.successor_ptr[row : row + 2])
+            successors = self.model.successors[part]
+            state = self.row_state[row]
+            there = np.where(np.isinf(bound), FAR, bound)[successors]
+            gain, error = differences(there, bound[state], self.reward[row], 1.0)
+            flat, into = (gain == 0.0) & (error == 0.0), inside[successors]
+            everything = np.ones(len(flat), dtype=np.bool_)
+            if helps:
+                return self.rows.can(row, flat, into)
+            if (-side * gain >= error).all():
+                return not self.rows.can(row, flat & ~into, everything)
+            exact = [-side * x for x in _fractions(there, bound[state], self.reward[row], 1.0)]
+            shifted = [x + int(hit) for x, hit in zip(exact, into.tolist(), strict=True)]
+            ids = self._ids(row)
+            return self.rows.exact.minimum(ids, shifted, np.zeros(len(flat), np.bool_)) > 0
+
+        return self._attract(trivial, signs == GAIN, signs == HOLD, leads, side, rule)
+
+    def _ids(self, row: int) -> tuple[int, ...]:
+        part = slice(*self.model.marginal_ptr[row : row + 2])
+        return tuple(self.model.row_marginals[part].tolist())
+
+    def _attract(
+        self, start: BoolArray, good: BoolArray, open_: BoolArray,
+        leads: Callable[[int, BoolArray], bool], side: int, rule: IntArray | None,
+        unknown: bool = False,
+    ) -> BoolArray:  # fmt: skip
+        """Return the least set: `start`, and states whose rows are good or lead into the set.
+
+        Rows that are open lead into the set if they are rigid and have a successor in it, or if
+        `leads` says so.
+        """
+        if rule is not None:
+            taken = np.zeros(self.model.rows, dtype=np.bool_)
+            taken[rule] = True
+            open_ = open_ & taken
+        good, rigid = good.copy(), self.rows.rigid
+        edges = _Edges(self.rows, np.flatnonzero(open_ & ~start[self.row_state]))
+        inside = start | self.players(good, side, rule)
+        new = np.flatnonzero(inside)
+        alone = rule is not None or self.agent == -side
+        missing = np.add.reduceat((~good).astype(np.int64), self.model.row_ptr[:-1])
+        while len(new):
+            rows = edges.into(new)
+            rows = rows[~good[rows]]
+            won = rigid[rows].copy()
+            for i in np.flatnonzero(~won):
+                try:
+                    won[i] = leads(int(rows[i]), inside)
+                except Undecided:
+                    won[i] = unknown
+            rows = rows[won]
+            good[rows] = True
+            states = self.row_state[rows]
+            if not alone:
+                np.subtract.at(missing, states, 1)
+                states = states[missing[states] == 0]
+            new = np.unique(states[~inside[states]])
+            inside[new] = True
+        return inside
 
     def sure(self, target: BoolArray, rule: IntArray | None) -> BoolArray:
-        """Return where those who minimise reach the target almost surely (nested fixpoint)."""
+        """Return where those who minimise reach the target almost surely, or more states."""
+        helps = self.nature < 0
         outer = np.ones(self.model.states, dtype=np.bool_)
+        none = np.zeros(self.model.rows, dtype=np.bool_)
         while True:
-            inner = target.copy()
-            while True:
-                good = [
-                    b.stays(self.model, outer) & b.meets(self.model, inner) for b in self.blocks
-                ]
-                more = inner | self.players(good, 1, rule)
-                if np.array_equal(more, inner):
-                    break
-                inner = more
+            stays = self._stays(outer, helps, True)
+
+            def leads(row: int, inside: BoolArray, outer: BoolArray = outer) -> bool:
+                part = slice(*self.model.successor_ptr[row : row + 2])
+                at, into = outer[self.model.successors[part]], inside[self.model.successors[part]]
+                if helps:
+                    return self.rows.can(row, at, into)
+                return not self.rows.can(row, ~into, np.ones(len(at), dtype=np.bool_))
+
+            inner = self._attract(target, none, stays, leads, 1, rule, unknown=True)
             if np.array_equal(inner, outer):
                 return outer
             outer = inner
 
     def recurrent(self, fire: BoolArray, rule: IntArray | None) -> BoolArray:
-        """Return where those who maximise can be paid for ever with positive probability."""
+        """Return where those who maximise are paid for ever with positive probability, or less."""
+        helps = self.nature > 0
         won = np.zeros(self.model.states, dtype=np.bool_)
         while True:
             outer = np.ones_like(won)
             while True:
-                inner = won.copy()
-                while True:
-                    good = [
-                        b.meets(self.model, won)
-                        | (b.stays(self.model, outer)
-                           & (b.meets(self.model, inner) | fire[b.rows]))
-                        for b in self.blocks
-                    ]  # fmt: skip
-                    more = inner | self.players(good, -1, rule)
-                    if np.array_equal(more, inner):
-                        break
-                    inner = more
+                inner = self._recurrent_step(fire, won, outer, helps, rule)
                 if np.array_equal(inner, outer):
                     break
                 outer = inner
@@ -142,236 +233,202 @@ class Game:
                 return won
             won = outer
 
+    def _recurrent_step(
+        self, fire: BoolArray, won: BoolArray, outer: BoolArray, helps: bool, rule: IntArray | None
+    ) -> BoolArray:
+        """Return the least set of states that lead into `won`, or stay and pay or lead on."""
+        hits = self._hits(won, helps)
+        stays = self._stays(outer, helps, False)
+        everything = np.ones(self.model.rows, dtype=np.bool_)
 
-def contract(tensor: AnyArray, factors: list[Any]) -> AnyArray:
-    """Return (V1 * V2 * ..., b): all products of rows of factors (V, X), applied to (K, b)."""
-    columns = inner = tensor.shape[1]
-    for factor in reversed(factors):
-        tensor = factor @ tensor.reshape(-1, factor.shape[1], inner)
-        inner *= len(factor)
-    return tensor.reshape(-1, columns)
-
-
-@dataclass(slots=True, eq=False)
-class Block:
-    """Rows with the same marginals, the vertices of these, and what they take.
-
-    Products of vertices and of supports are numbered in C order, of N and U in all.
-    """
-
-    rows: IntArray  # (B,)
-    corners: list[FloatArray]  # (V, X) per factor, those with the same support together
-    starts: list[IntArray]  # per factor: where the vertices of another support begin
-    largest: int  # most entries on the way to all products
-
-    @property
-    def terms(self) -> int:
-        """How many roundings a gain goes through, at most."""
-        return 8 + sum(int(c.shape[1]) + 1 for c in self.corners)
-
-    @property
-    def missing(self) -> float:
-        """The most by which probabilities, as floats, fail to sum to one."""
-        one = np.longdouble(1.0)
-        sums = [np.abs(c.sum(axis=1, dtype=np.longdouble) - one).max() for c in self.corners]
-        return 2.0 * float(np.prod([one + s for s in sums], initial=one) - one)
-
-    def batches(
-        self, model: FactoredMDP, asked: BoolArray | None = None
-    ) -> Iterator[tuple[IntArray, IntArray]]:
-        """Yield places of rows (of those asked) and their successors (K, b), some at a time."""
-        places = np.flatnonzero(np.ones(len(self.rows)) if asked is None else asked[self.rows])
-        size = math.prod(c.shape[1] for c in self.corners)
-        step = max(1, BATCH // self.largest)
-        for first in range(0, len(places), step):
-            place = places[first : first + step]
-            entry = model.successor_ptr[self.rows[place]] + np.arange(size)[:, None]
-            yield place, model.successors[entry].astype(np.int64)
-
-    def touches(self, marked: BoolArray) -> BoolArray:
-        """Return (U, b): whether a support has some of the successors marked in (K, b)."""
-        supports = [
-            (c[first] > 0.0).astype(np.float32)
-            for c, first in zip(self.corners, self.starts, strict=True)
-        ]
-        return contract(marked.astype(np.float32), supports) > 0.0
-
-    def meets(self, model: FactoredMDP, states: BoolArray) -> BoolArray:
-        """Return (U, B): whether a support has some of the states."""
-        parts = [self.touches(states[successors]) for _, successors in self.batches(model)]
-        return np.concatenate(parts, axis=1)
-
-    def stays(self, model: FactoredMDP, states: BoolArray) -> BoolArray:
-        """Return (U, B): whether a support has these states only."""
-        return ~self.meets(model, ~states)
-
-    def reduce(self, worst: np.ufunc, gain: AnyArray) -> AnyArray:
-        """Return (U, b): the greatest or least of (N, b) among products of the same support."""
-        done, columns = 1, gain.shape[1]
-        for corners, first in zip(self.corners, self.starts, strict=True):
-            gain = gain.reshape(done, len(corners), -1)
-            one = len(first) == 1  # much quicker
-            gain = worst.reduce(gain, axis=1) if one else worst.reduceat(gain, first, axis=1)
-            done *= len(first)
-        return gain.reshape(done, columns)
-
-    def support_of(self, product: IntArray) -> IntArray:
-        """Return the number of the support of some products."""
-        ids = np.zeros_like(product)
-        for first, v in zip(self.starts, self._vertex_of(product), strict=True):
-            ids = ids * len(first) + np.searchsorted(first, v, side="right") - 1
-        return ids
-
-    def factors_of(self, product: IntArray) -> list[FloatArray]:
-        """Return per factor the vertices (C, X) that some products are made of."""
-        vertices = self._vertex_of(product)
-        return [c[v] for c, v in zip(self.corners, vertices, strict=True)]
-
-    def _vertex_of(self, product: IntArray) -> tuple[IntArray, ...]:
-        shape = [len(c) for c in self.corners]
-        return np.unravel_index(product, shape) if shape else ()
-
-
-def _blocks(model: FactoredMDP) -> Iterator[Block]:
-    """Group the rows by their marginals."""
-    groups: dict[tuple[int, ...], list[int]] = {}
-    ids = model.row_marginals.tolist()
-    ends = model.marginal_ptr.tolist()
-    for row, (first, last) in enumerate(itertools.pairwise(ends)):
-        groups.setdefault(tuple(ids[first:last]), []).append(row)
-    used = sorted({j for key in groups for j in key})
-    counts = {j: count_vertices(model.marginals[j]) for j in used}
-    sizes = model.marginals.sizes.tolist()
-    known: dict[int, tuple[FloatArray, IntArray]] = {}
-    for key, rows in groups.items():
-        entries = [
-            math.prod(sizes[j] for j in key[:k]) * math.prod(counts[j] for j in key[k:])
-            for k in range(len(key) + 1)
-        ]
-        if max(entries) > PRODUCTS:
-            raise UnsupportedError(
-                f"verify: {model.row_name(rows[0])} has {max(entries)} products of vertices, at "
-                f"most {PRODUCTS} are looked at; verify a smaller model."
-            )
-        for j in key:
-            if j not in known:
-                known[j] = _by_support(supported_vertices(model.marginals[j]))
-        corners, starts = [known[j][0] for j in key], [known[j][1] for j in key]
-        yield Block(np.array(rows, dtype=np.int64), corners, starts, max(entries))
-
-
-def _by_support(corners: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Sort vertices by their support, and say where each support begins."""
-    _, support = np.unique(corners > 0.0, axis=0, return_inverse=True)
-    support = support.reshape(-1)
-    order = np.argsort(support, kind="stable")
-    return corners[order], np.flatnonzero(np.diff(support[order], prepend=-1))
-
-
-def _gain(
-    game: Game,
-    block: Block,
-    rows: IntArray,
-    successors: IntArray,
-    bound: AnyArray,
-    side: int,
-    discount: float,
-    worst: np.ufunc,
-) -> AnyArray:
-    """Return the sign (U, b) of -side * sum p (reward + discount * b' - b), decided for sure."""
-    here, there = bound[game.row_state[rows]].astype(np.longdouble), bound[successors]
-    above, below = np.isposinf(there), np.isneginf(there)
-    there = np.where(above | below, 0.0, there).astype(np.longdouble)
-    here = np.where(np.isinf(here), 0.0, here)
-    step = _Step(game.reward[rows], here, there, discount)
-    gain = contract(-side * step.difference.astype(np.float64), block.corners)
-    margin = step.margin(np.float64, block.terms)
-    best = block.reduce(worst, gain)
-    sign = np.sign(best).astype(np.int8)
-    unsure = np.abs(best) <= margin
-    if unsure.any():
-        still = ~block.touches(step.moves)
-        sign[still] = 0
-        unsure &= ~still
-    if unsure.any():
-        sign[unsure] = -1 if worst is np.maximum else 1
-        columns = np.flatnonzero(unsure.any(axis=0))
-        product, place = np.nonzero(np.abs(gain[:, columns]) <= margin[columns])
-        support, column = block.support_of(product), columns[place]
-        wanted = unsure[support, column]
-        product, support, column = product[wanted], support[wanted], column[wanted]
-        worst.at(sign, (support, column), -side * step.decide(block, product, column))
-    if above.any():
-        sign[block.touches(above)] = -side
-    if below.any():  # nothing is known there: no gain, whatever else
-        sign[block.touches(below)] = -1
-    return sign
-
-
-@dataclass(slots=True, eq=False)
-class _Step:
-    """What some rows pay, and the numbers here (b,) and there (K, b) that they lead between."""
-
-    reward: FloatArray
-    here: AnyArray
-    there: AnyArray
-    discount: float
-
-    @property
-    def difference(self) -> AnyArray:
-        return self.reward + (self.there * self.discount - self.here)
-
-    @property
-    def moves(self) -> BoolArray:
-        """Where the difference is not known to be exactly zero."""
-        if self.discount != 1.0:
-            return np.logical_or(self.there, np.logical_or(self.here, self.reward))
-        lost = self.here - self.there
-        other = lost - self.here  # the rounding of `lost`, after Knuth
-        rounding = (self.here - (lost - other)) - (self.there + other)
-        return np.asarray((lost != self.reward) | (rounding != 0.0), dtype=np.bool_)
-
-    def margin(self, kind: Any, terms: int) -> FloatArray:
-        """Return (b,) what rounding can do to a gain."""
-        size: AnyArray = np.abs(self.difference).max(axis=0) + 2.0 * np.abs(self.reward)
-        if self.discount != 1.0:
-            size = size + np.abs(self.there).max(axis=0)
-        unit = 4.0 * float(np.finfo(kind).eps)
-        return unit * terms * np.asarray(size, dtype=np.float64) + UNDERFLOW
-
-    def decide(self, block: Block, product: IntArray, column: IntArray) -> AnyArray:
-        """Return the signs of the gains of some products in some rows: longer floats, fractions."""
-        sign = np.empty(len(product), dtype=np.int8)
-        margin = self.margin(np.longdouble, block.terms)
-        difference = self.difference
-        step = max(1, BATCH // len(self.there))
-        for first in range(0, len(product), step):
-            part = slice(first, first + step)
-            own = column[part]
-            gain: AnyArray = difference[:, own].T
-            for factor in reversed(block.factors_of(product[part])):
-                gain = (gain.reshape(len(own), -1, factor.shape[1]) * factor[:, None, :]).sum(
-                    axis=2
+        def leads(row: int, inside: BoolArray) -> bool:
+            part = slice(*self.model.successor_ptr[row : row + 2])
+            successors = self.model.successors[part]
+            past, at, into = won[successors], outer[successors], inside[successors]
+            full = np.ones(len(past), dtype=np.bool_)
+            if helps:
+                return self.rows.can(row, full, past) or self.rows.can(
+                    row, at, full if fire[row] else into
                 )
-            gain = gain.reshape(-1)
-            sign[part] = np.sign(gain)
-            for k in np.flatnonzero(np.abs(gain) <= margin[own]):
-                sign[first + k] = self._exactly(block, product[first + k], own[k])
-        return sign
+            if self.rows.can(row, ~past, ~at):
+                return False
+            return bool(fire[row]) or not self.rows.can(row, ~past & ~into, full)
 
-    def _exactly(self, block: Block, product: int, column: int) -> int:
-        """Return the sign of one gain in fractions."""
-        offset = _fraction(self.reward[column]) - _fraction(self.here[column])
-        discount = Fraction(self.discount)
-        values = [offset + discount * _fraction(x) for x in self.there[:, column]]
-        for factor in reversed(block.factors_of(np.array([product]))):
-            own = [Fraction(p) for p in factor[0].tolist()]
-            values = [
-                sum((p * v for p, v in zip(own, values[k : k + len(own)], strict=True)), Fraction())
-                for k in range(0, len(values), len(own))
-            ]
-        return (values[0] > 0) - (values[0] < 0)
+        good = hits | (stays & fire)
+        open_ = stays | (everything & ~self.rows.rigid)
+        return self._attract(won, good, open_, leads, -1, rule)
+
+    def _hits(self, states: BoolArray, helps: bool) -> BoolArray:
+        """Return the rows that have some of the states, for some or for every nature, or fewer."""
+        full = np.ones(self.model.rows, dtype=np.bool_)
+        each = _Edges(self.rows, np.flatnonzero(full)).touch(states) & self.rows.rigid
+        for row in np.flatnonzero(~self.rows.rigid):
+            part = slice(*self.model.successor_ptr[row : row + 2])
+            at = states[self.model.successors[part]]
+            everything = np.ones(len(at), dtype=np.bool_)
+            try:
+                if helps:
+                    each[row] = self.rows.can(int(row), everything, at)
+                else:
+                    each[row] = not self.rows.can(int(row), ~at, everything)
+            except Undecided:
+                each[row] = False
+        return each
+
+    def _stays(self, states: BoolArray, helps: bool, unknown: bool) -> BoolArray:
+        """Return the rows that nature can, or must, keep within the states."""
+        full = np.ones(self.model.rows, dtype=np.bool_)
+        stays = ~_Edges(self.rows, np.flatnonzero(full)).touch(~states)
+        for row in np.flatnonzero(~self.rows.rigid):
+            part = slice(*self.model.successor_ptr[row : row + 2])
+            at = states[self.model.successors[part]]
+            everything = np.ones(len(at), dtype=np.bool_)
+            try:
+                if helps:
+                    stays[row] = self.rows.can(int(row), at, everything)
+                else:
+                    stays[row] = not self.rows.can(int(row), everything, ~at)
+            except Undecided:
+                stays[row] = unknown
+        return stays
 
 
-def _fraction(number: Any) -> Fraction:
-    return Fraction(*number.as_integer_ratio())
+class _Step:
+    """Some rows of a block, and what a bound gains in them."""
+
+    def __init__(
+        self, game: Game, block: Block, place: IntArray, successors: IntArray, bound: FloatArray,
+        side: int, discount: float,
+    ) -> None:  # fmt: skip
+        self.game, self.block, self.place, self.side = game, block, place, side
+        self.rows, self.discount = block.rows[place], discount
+        self.here, there = bound[game.row_state[self.rows]], bound[successors]
+        self.bad = np.isinf(there)
+        if side < 0:
+            self.bad &= False
+            there = np.where(np.isinf(there), FAR, there)
+        self.there = np.where(self.bad, 0.0, there)
+        gain, self.error = differences(
+            self.there, self.here[:, None], game.reward[self.rows][:, None], discount
+        )
+        self.gain = -side * np.where(self.bad, 0.0, gain)
+        self.error = np.where(self.bad, 0.0, self.error)
+        self.helps = game.nature == -side
+        self.axes: list[Axis] = []
+
+    def signs(self) -> AnyArray:
+        """Return what floats prove of every row."""
+        found = np.full(len(self.rows), UNKNOWN, dtype=np.int8)
+        found[(self.gain >= self.error).all(axis=1)] = HOLD  # nothing is lost wherever it goes
+        self.axes = self.game.rows.axes(self.block, self.place)
+        rows = self.game.rows
+        if self.helps:
+            best = -rows.above(self.block, self.axes, self.error - self.gain)
+        else:
+            best = rows.below(self.block, self.axes, self.gain - self.error)
+        found[best >= 0.0] = HOLD
+        found[best > 0.0] = GAIN
+        doubt = np.flatnonzero(found == UNKNOWN)
+        if len(doubt):
+            self._other_side(found, doubt)
+        if len(self.block.free) > 1:
+            self._by_products(found)
+        if self.bad.any():
+            self._spoil(found)
+        return found
+
+    def _other_side(self, found: AnyArray, doubt: IntArray) -> None:
+        """Enter where a loss is proven, in place."""
+        rows, axes = self.game.rows, [a.take(doubt) for a in self.axes]
+        gain, error = self.gain[doubt], self.error[doubt]
+        if self.helps:
+            lost = rows.below(self.block, axes, -gain - error) > 0.0
+        else:
+            lost = rows.above(self.block, axes, gain + error) < 0.0
+        found[doubt[lost]] = FAIL
+
+    def _by_products(self, found: AnyArray) -> None:
+        """Decide doubts by products of vertices, in place; also whether what holds gains."""
+        doubt = np.flatnonzero(found == UNKNOWN)
+        for some, ids in self.game._alike(self.block, self.place[doubt]):
+            pick = doubt[some]
+            axes = [a.take(pick) for a in self.axes]
+            gain, error = self.gain[pick], self.error[pick]
+            own = error - gain if self.helps else gain - error
+            bounds = self.game.rows.products(ids, axes, own)
+            if bounds is None:
+                continue
+            low, high = bounds
+            best = -high if self.helps else low
+            found[pick[best >= 0.0]] = HOLD
+            found[pick[best > 0.0]] = GAIN
+
+    def _spoil(self, found: AnyArray) -> None:
+        """Take back what is said of rows that may lead to an infinite bound, in place."""
+        for i in np.flatnonzero(self.bad.any(axis=1)):
+            row, bad = int(self.rows[i]), self.bad[i]
+            full = np.ones(len(bad), dtype=np.bool_)
+            try:
+                reached = self.game.rows.can(row, full, bad)
+                if self.helps and reached:
+                    avoidable = self.game.rows.can(row, ~bad, full)
+                    found[i] = UNKNOWN if avoidable else FAIL
+                elif reached:
+                    found[i] = FAIL
+            except Undecided:
+                found[i] = UNKNOWN
+
+    def decide(self, i: int) -> int:
+        """Return the sign of one row by what is possible, or in fractions."""
+        row, gain, exact = int(self.rows[i]), self.gain[i], self.error[i] == 0.0
+        bad, can = self.bad[i], self.game.rows.can
+        full = np.ones(len(gain), dtype=np.bool_)
+        known = exact | (np.abs(gain) > self.error[i])
+        try:
+            if known.all() and (gain <= 0.0).all():
+                if self.helps:
+                    return HOLD if can(row, (gain == 0.0) & ~bad, full) else FAIL
+                return FAIL if can(row, full, (gain < 0.0) | bad) else HOLD
+            values = _fractions(self.there[i], self.here[i], self.game.reward[row], self.discount)
+            towards = self.side if self.helps else -self.side
+            ids = self.game._ids(row)
+            least = self.game.rows.exact.minimum(ids, [towards * x for x in values], bad)
+            best = -least if self.helps else least
+            return GAIN if best > 0 else HOLD if best == 0 else FAIL
+        except Undecided:
+            return UNKNOWN
+
+
+class _Edges:
+    """Rows and the successors that they can have, to be followed backwards."""
+
+    def __init__(self, rows: Rows, chosen: IntArray) -> None:
+        model = rows.model
+        self.count = model.rows
+        ptr = starts(np.diff(model.successor_ptr)[chosen])
+        at = entries(model.successor_ptr, chosen)
+        held = rows.possible(chosen)
+        self.row = chosen[owners(ptr)][held]
+        self.state = model.successors[at][held]
+        self._ptr: IntArray | None = None
+        self._states = model.states
+
+    def touch(self, states: BoolArray) -> BoolArray:
+        """Return the rows (R,) with an edge to some of the states."""
+        found = np.zeros(self.count, dtype=np.bool_)
+        found[self.row[states[self.state]]] = True
+        return found
+
+    def into(self, states: IntArray) -> IntArray:
+        """Return the rows that lead to some of the states, each once."""
+        if self._ptr is None:
+            order = np.argsort(self.state, kind="stable")
+            self.row, self.state = self.row[order], self.state[order]
+            self._ptr = starts(np.bincount(self.state, minlength=self._states))
+        return np.unique(self.row[entries(self._ptr, states)])
+
+
+def _fractions(there: FloatArray, here: float, reward: float, discount: float) -> list[Fraction]:
+    """Return reward + discount * there - here, exactly."""
+    least, rate = Fraction(float(reward)) - Fraction(float(here)), Fraction(discount)
+    return [least + rate * Fraction(x) for x in there.tolist()]

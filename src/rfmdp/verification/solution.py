@@ -1,21 +1,19 @@
 """Check a result again, by plain means that share nothing with the solver.
 
 The bounds of a solution are proofs: put into the Bellman operator once, they show that they hold.
-Here every row is looked at with *all* products of the vertices of its sets, by one matrix product
-per set; a comparison that floats cannot decide is made in extended precision, and then in
-fractions. Nothing of `inner`, `outer` or `kernels` is used; a file is read by `rfmdp.files`,
-vertices come from `uncertainty`. What is checked, with b the bound, "helping" those who pull the
-value towards proving it (the agent by its policy alone, on the side of its guarantee) and
-"opposing" the others:
+Nothing of `inner`, `outer`, `kernels` or `sets` is used: a file is unpacked by `formats.archive`
+and looked at by `reading`. Only what is proven here is accepted, state by state. With b the bound,
+"helping" those who pull the value towards proving it (the agent by its policy alone, on the side of
+its guarantee) and "opposing" the others:
 
-- discounted: b against T(b). Finite horizons: all steps again. Both are complete.
+- discounted: b against T(b). Finite horizons: all steps again.
 - loose sides (upper of reach and total, lower of reward to a target): b against T(b).
 - strict sides: as well, and from every state the helping can make the bound gain, or end, with
   positive probability in some number of steps, whatever the opposing do (a plain fixpoint).
-- infinite lower bounds: a nested fixpoint over supports.
+- infinite lower bounds: a nested fixpoint over what is possible.
 
-Cost: the number of vertex products, of all rows, times the outcomes of one set; each of the seven
-domains in seconds to a minute. Rows with more than `PRODUCTS` products are refused.
+What these means cannot decide, too many products of sets without vertices for instance, is said to
+be not proven, and the verdict is not "valid".
 """
 
 from __future__ import annotations
@@ -23,33 +21,34 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 
 from rfmdp.errors import FileError
-from rfmdp.formats.files import load_record
-from rfmdp.formats.records import model_from_record
-from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.validate import validate
-from rfmdp.record import to_record
+from rfmdp.formats.archive import read_archive
+from rfmdp.record import Record, to_record
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
-from rfmdp.verification.game import Game
+from rfmdp.verification.game import FAIL, HOLD, UNKNOWN, Game
+from rfmdp.verification.reading import Claim, Fault, need, read_claim, states_of
 
 Progress = Callable[[str], None]
+RESOLUTION = 2.0**-40  # of the largest value: a width that counts as closed at every precision
+ROUNDING = 2.0**-50  # of a probability that was turned round
 
 
 @dataclass(slots=True)
 class Verdict:
-    """What was checked, and what failed."""
+    """What was checked, what does not hold, and what could not be proven here."""
 
     checked: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
+    unproven: list[str] = field(default_factory=list)
 
     @property
     def valid(self) -> bool:
-        """Whether everything holds."""
-        return not self.failed
+        """Whether everything was proven."""
+        return bool(self.checked) and not self.failed and not self.unproven
 
     def note(self, holds: bool, what: str, where: str = "") -> None:
         """Enter a check."""
@@ -60,235 +59,313 @@ class Verdict:
     def __str__(self) -> str:
         if self.valid:
             return f"valid: {', '.join(self.checked)}"
-        return "INVALID: " + "; ".join(self.failed)
+        if self.failed:
+            return "INVALID: " + "; ".join([*self.failed, *self.unproven])
+        return "NOT PROVEN: " + "; ".join(self.unproven)
 
 
 def verify(result: object | str | os.PathLike[str], progress: Progress | None = None) -> Verdict:
-    """Check the bounds and the policy of a solution, or of a file that holds one.
+    """Check the claims of a solution or a learning run, or of a file that holds one.
 
     Raises
     ------
     FileError
         If the file is damaged or holds something else.
-    UnsupportedError
-        If a set has no vertices, or a row too many products of them.
     """
-    path = isinstance(result, str | os.PathLike)
-    kind, header, arrays = load_record(result) if path else to_record(result)  # type: ignore[arg-type]
+    kind, header, arrays = _record(result)
     if kind != "solution":
         raise FileError(f"verify: must be a solution, is a {kind}.")
-    own = {n[len("model.") :]: a for n, a in arrays.items() if n.startswith("model.")}
-    model = model_from_record(header["model"], own)
     verdict = Verdict()
-    verdict.note(validate(model).valid, "model")
-    if not verdict.valid:
-        return verdict
-    _Checker(model, header, arrays, verdict, progress or (lambda what: None)).run()
+    try:
+        claim = read_claim(header, arrays)
+        verdict.note(True, "fields")
+        _Checker(claim, arrays, verdict, progress or (lambda what: None)).run()
+    except Fault as fault:
+        verdict.failed.append(str(fault))
+    except KeyError as missing:
+        verdict.failed.append(f"{missing.args[0]}: is missing")
+    except (AttributeError, TypeError) as error:
+        verdict.failed.append(f"fields: must be of other types ({error})")
     return verdict
+
+
+def _record(result: object | str | os.PathLike[str]) -> Record:
+    """Return what is in a file, or would be in that of a result."""
+    if isinstance(result, str | os.PathLike):
+        place = Path(result)
+        try:
+            with place.open("rb") as file:
+                return read_archive(place, file)
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise FileError(f"{place}: cannot be read ({reason}); check the name.") from error
+    import rfmdp.formats.files  # noqa: F401  registers what can be written
+
+    return to_record(result)
 
 
 class _Checker:
     """One solution in the hands of the verifier."""
 
     def __init__(
-        self,
-        model: FactoredMDP,
-        header: Mapping[str, Any],
-        arrays: Mapping[str, AnyArray],
-        verdict: Verdict,
-        progress: Progress,
+        self, claim: Claim, arrays: Mapping[str, AnyArray], verdict: Verdict, progress: Progress
     ) -> None:
-        self.model, self.header, self.arrays = model, header, arrays
-        self.verdict, self.progress = verdict, progress
-        self.objective = dict(header["objective"])
-        self.kind = self.objective["type"]
-        self.bounds = {+1: arrays.get("upper"), -1: arrays.get("lower")}
-        self.proof = {
-            side: arrays.get(f"witness.{_name(side)}") for side in (-1, 1) if header["witness"]
-        }
-        self.policy = arrays["policy"]
-        self.game = Game(model, _sign(header["agent"]), _sign(header["nature"]))
-        self.target = self.stop = np.zeros(model.states, dtype=np.bool_)
-        self.pay: FloatArray = np.zeros(model.states)
+        self.claim, self.arrays, self.verdict, self.progress = claim, arrays, verdict, progress
+        self.model, self.kind, self.objective = claim.model, claim.kind, claim.objective
+        self.bounds, self.policy = dict(claim.bounds), claim.policy
+        turned = -1 if self.kind == "Globally" else 1
+        self.game = Game(claim.model, turned * claim.agent, turned * claim.nature)
+        self.nowhere = np.zeros(self.model.states, dtype=np.bool_)
+        self.stop = self.nowhere
+        self.pay: FloatArray = np.zeros(self.model.states)
 
     def run(self) -> None:
         """Make all checks that fit the objective."""
         self._plain_checks()
-        if not self.verdict.valid:
+        if self.verdict.failed:
             return
-        if self.kind == "Globally":
-            self._turn_globally()
         if self.kind in ("ReachReward", "Cumulative", "Discounted", "Total"):
-            rewards = self.model.reward(self.objective["reward"])
-            self.game.reward = rewards.row + rewards.state[self.game.row_state]
-        if self.kind in ("Reach", "Until"):
+            state, row = self.model.reward(self.objective.get("reward"))
+            with np.errstate(over="ignore"):
+                self.game.reward = row + state[self.game.row_state]
+            need(np.isfinite(self.game.reward).all(), "rewards: must be finite together")
+        if self.kind in ("ReachReward", "Total"):
+            need((self.game.reward >= 0.0).all(), "rewards: must not be negative here")
+        if self.kind in ("Reach", "Until", "Globally"):
             self._until()
         elif self.kind in ("ReachReward", "Total"):
             if self.kind == "ReachReward":
-                self.target = self.stop = self._set("target")
-            self._inductive(1 if self.kind == "ReachReward" else -1, self.policy[0])
+                self.stop = states_of(self.claim, self.arrays, "target")
+            self._stationary()
+            self._inductive(self.bounds, 1 if self.kind == "ReachReward" else -1)
         elif self.kind == "Discounted":
-            self._inductive(0, self.policy[0], self.objective["discount"])
+            self._stationary()
+            self._inductive(self.bounds, 0, float(self.objective["discount"]))
         else:
             self._horizon()
 
     def _plain_checks(self) -> None:
-        model, lower, upper = self.model, self.bounds[-1], self.bounds[1]
-        fits = self.policy.ndim == 2 and self.policy.shape[1] == model.states
-        if fits:
-            first, last = model.row_ptr[:-1], model.row_ptr[1:]
-            fits = bool(np.all((self.policy >= first) & (self.policy < last)))
-        self.verdict.note(fits, "policy takes own rows")
-        fine = all(
-            b is None or (b.shape == (model.states,) and self._sensible(b, side))
-            for own in (self.bounds, self.proof)
-            for side, b in own.items()
-        )
-        if fine and lower is not None and upper is not None:
-            fine = bool(np.all(lower <= upper))
-        self.verdict.note(fine, "lower <= upper")
-        status, both = self.header["status"], lower is not None and upper is not None
-        self.verdict.note(status != "CERTIFIED" or both, "certified only with both sides")
+        """Look at what can be told from the numbers alone."""
+        claim = self.claim
+        lower, upper = claim.bounds.get(-1), claim.bounds.get(1)
+        if lower is not None:
+            finite = self.kind not in ("ReachReward", "Total")
+            self._report((lower < np.inf) | (not finite), "lower bounds may be infinite there")
+            self._report(lower <= claim.value, "lower <= value")
+        if upper is not None:
+            self._report(upper > -np.inf, "upper bounds are above minus infinity")
+            self._report(claim.value <= upper, "value <= upper")
+        if lower is not None and upper is not None:
+            self._report(lower <= upper, "lower <= upper")
+        if claim.status == "CERTIFIED":
+            both = lower is not None and upper is not None
+            self.verdict.note(both, "certified only with both sides")
+            if lower is not None and upper is not None:
+                self._closed(lower, upper)
 
-    def _sensible(self, bound: AnyArray, side: int) -> bool:
-        """Return whether a bound has numbers only, or infinity where that can be its meaning."""
-        never = -np.inf if side > 0 else np.inf
-        if side < 0 and self.kind in ("ReachReward", "Total"):
-            never = np.nan
-        return not (np.isnan(bound) | (bound == never)).any()
+    def _closed(self, lower: FloatArray, upper: FloatArray) -> None:
+        """Check the width where it counts: precision times the value, or 2^-40 of the largest.
 
-    def _set(self, name: str) -> BoolArray:
-        """Return a set of states of the objective."""
-        given = self.objective.get(name)
-        if isinstance(given, str):
-            return self.model.label(given)
-        return np.asarray(self.arrays[f"states.{name}"], dtype=np.bool_)
+        The probability of staying for ever is solved as that of leaving, to the same precision.
+        """
+        claim, slack = self.claim, 0.0
+        if self.kind == "Globally":
+            lower, upper, slack = 1.0 - upper, 1.0 - lower, ROUNDING
+        both = np.isfinite(lower) & np.isfinite(upper)
+        size = np.where(both, np.maximum(np.abs(lower), np.abs(upper)), 0.0)
+        scale = float(size.max(initial=1.0 if self._probability() else 0.0))
+        wanted = claim.precision * (1.0 if claim.absolute else size)
+        with np.errstate(invalid="ignore"):
+            width = np.where(lower == upper, 0.0, upper - lower)
+        fine = width <= np.maximum(wanted, RESOLUTION * scale) * (1.0 + ROUNDING) + slack
+        self._report(fine | ~claim.interest, "bounds as close as certified")
 
-    def _turn_globally(self) -> None:
-        """Make it the opposite until: one minus the bounds, directions and sides swapped."""
-        lower, upper = self.bounds[-1], self.bounds[1]
-        one = np.longdouble(1.0)  # 1 - b must not be rounded as b was
-        self.bounds = {
-            +1: None if lower is None else one - lower,
-            -1: None if upper is None else one - upper,
-        }
-        game = self.game
-        game.agent, game.nature, self.kind = -game.agent, -game.nature, "Until"
-        bad = ~self._set("stay")
-        everywhere = np.ones(self.model.states, dtype=np.bool_)
-        self.arrays = {**self.arrays, "states.target": bad, "states.stay": everywhere}
-        self.objective = {**self.objective, "target": None, "stay": None}
+    def _probability(self) -> bool:
+        """Return whether values are probabilities."""
+        if self.kind == "Instantaneous":
+            state, _ = self.model.reward(self.objective.get("reward"))
+            return bool(np.all((state >= 0.0) & (state <= 1.0)))
+        if self.kind == "Cumulative":
+            state, row = self.model.reward(self.objective.get("reward"))
+            return not state.any() and not row.any()
+        return self.kind in ("Reach", "Until", "Globally", "Next")
+
+    def _stationary(self) -> None:
+        need(len(self.policy) == 1, "policy: must be one rule")
 
     def _until(self) -> None:
-        """Probabilities of reaching: unbounded by induction, within steps by steps."""
-        self.target = self._set("target")
-        everywhere = np.ones(self.model.states, dtype=np.bool_)
-        stay = self._set("stay") if self.kind == "Until" else everywhere
-        self.stop = self.target | ~stay
-        self.pay = self.target.astype(np.float64)
+        """Probabilities of reaching: unbounded by induction, within steps by steps.
+
+        Staying is one minus leaving, with directions and sides turned.
+        """
+        everywhere = ~self.nowhere
+        if self.kind == "Globally":
+            target, stay = ~states_of(self.claim, self.arrays, "stay"), everywhere
+        else:
+            target = states_of(self.claim, self.arrays, "target")
+            until = self.kind == "Until"
+            stay = states_of(self.claim, self.arrays, "stay") if until else everywhere
+        self.stop = target | ~stay
+        self.pay = target.astype(np.float64)
         latest, earliest = self.objective.get("latest"), self.objective.get("earliest", 0)
-        nothing = np.zeros(self.model.states)
-        before = (~stay, nothing)
+        before = (~stay, np.zeros(self.model.states))
         if latest is not None:
             inside = (self.stop, self.pay)
-            self._steps([inside] * (latest - earliest) + [before] * earliest, self.pay, self.pay)
+            steps = [inside] * (latest - earliest) + [before] * earliest
+            self._steps(steps, {-1: self.pay, 1: self.pay}, self.policy)
             return
-        if not self.proof:  # the claims are their own proof
-            self._inductive(-1, self.policy[-1])
-            return
-        claimed, self.bounds = self.bounds, self.proof
-        self._inductive(-1, self.policy[-1])
-        self.bounds = claimed
-        low, high = (nothing if self.proof[s] is None else self.proof[s] for s in (-1, 1))
-        self._steps([before] * earliest, np.asarray(low), np.asarray(high))
+        proof = dict(self.claim.witness)
+        if not proof and self.kind != "Globally" and not earliest:
+            proof = self.bounds  # the claims are their own proof
+        elif not proof and not earliest:
+            proof = {-side: self._turned(b, -side) for side, b in self.bounds.items()}
+        need(len(self.policy) == earliest + 1, "policy: must have a rule per step and a last one")
+        self._inductive(proof, -1)
+        known = {-1: np.zeros(self.model.states), 1: np.ones(self.model.states)}
+        for side, bound in proof.items():
+            known[side] = np.clip(bound, 0.0, 1.0)
+        self._steps([before] * earliest, known, self.policy[:-1])
+
+    def _turned(self, bound: FloatArray, side: int) -> FloatArray:
+        """Return 1 - bound, rounded so that it claims no less."""
+        turned = 1.0 - bound
+        exact = (bound == 0.0) | (bound == 1.0)
+        return np.where(exact, turned, np.nextafter(turned, -side * np.inf))
 
     def _horizon(self) -> None:
         """Next, cumulative and instantaneous rewards by their steps."""
-        model = self.model
-        nowhere = (np.zeros(model.states, dtype=np.bool_), np.zeros(model.states))
+        nothing = (self.nowhere, np.zeros(self.model.states))
+        start, steps, discount = np.zeros(self.model.states), 1, 1.0
         if self.kind == "Next":
-            goal = self._set("target").astype(np.float64)
-            self._steps([nowhere], goal, goal)
+            start = states_of(self.claim, self.arrays, "target").astype(np.float64)
         elif self.kind == "Instantaneous":
-            start = model.reward(self.objective["reward"]).state
-            self._steps([nowhere] * self.objective["step"], start, start)
+            start, _ = self.model.reward(self.objective.get("reward"))
+            steps = self.objective["step"]
         else:
-            zero = np.zeros(model.states)
-            steps = [nowhere] * self.objective["steps"]
-            self._steps(steps, zero, zero, self.objective["discount"])
+            steps, discount = self.objective["steps"], float(self.objective.get("discount", 1.0))
+        self._steps([nothing] * steps, {-1: start, 1: start}, self.policy, discount)
 
     def _steps(
         self,
         steps: list[tuple[BoolArray, FloatArray]],
-        low: FloatArray,
-        high: FloatArray,
+        known: dict[int, FloatArray],
+        policy: IntArray,
         discount: float = 1.0,
     ) -> None:
-        """Step back from proven bounds in extended precision and compare."""
-        for side, start in ((-1, low), (1, high)):
-            claim = self.bounds[side]
-            if claim is None:
-                continue
-            value: AnyArray = start.astype(np.longdouble)
-            error = 0.0
-            for number, (fixed, given) in enumerate(steps):
-                self.progress(f"step {number + 1} of {len(steps)}, {_name(side)}")
-                rule = self.policy[len(steps) - 1 - number] if side == -self.game.agent else None
-                q, rounding = self.game.backup(value, discount)
-                value = np.where(fixed, given, self.game.pick(q, rule))
-                error = discount * error + rounding
-            bad = side * (claim - value) < -error - 1e-18 * np.abs(value)
-            self._report(~bad, f"{_name(side)} bound by {len(steps)} steps")
-
-    def _inductive(self, strict: int, policy: IntArray, discount: float = 1.0) -> None:
-        """Check both bounds of an unbounded objective; `strict` is the side that must gain."""
+        """Step back from proven bounds, rounding outwards, and compare."""
+        need(len(policy) == max(len(steps), 1) or not steps, "policy: must have a rule per step")
+        turned = -1 if self.kind == "Globally" else 1
         for side in (-1, 1):
-            claim = self.bounds[side]
+            claim = self.bounds.get(turned * side)
             if claim is None:
                 continue
+            value, own = known[side], side == -self.game.agent
+            done = 0
+            while done < len(steps):
+                fixed, given = steps[done]
+                self.progress(f"step {done + 1} of {len(steps)}, {_name(side)}")
+                rule = policy[len(steps) - 1 - done] if own else None
+                asked = ~fixed[self.game.row_state]
+                if rule is not None:
+                    asked &= self._taken(rule)
+                q = self.game.backup(value, side, discount, asked)
+                after = np.where(fixed, given, self.game.pick(q, rule))
+                same = np.array_equal(after, value)
+                value, done = after, done + 1
+                while (
+                    same
+                    and done < len(steps)
+                    and steps[done][0] is fixed
+                    and (rule is None or np.array_equal(policy[len(steps) - 1 - done], rule))
+                ):
+                    done += 1
+            self._compare(claim, value, side, turned, f"{_name(side * turned)} bound by steps")
+
+    def _compare(
+        self, claim: FloatArray, value: FloatArray, side: int, turned: int, what: str
+    ) -> None:
+        """Enter whether a claim, perhaps one minus it, is no stronger than what is proven."""
+        if turned > 0:
+            self._report(side * (claim - value) >= 0.0, what)
+            return
+        total = claim + value  # exactly: 1 - claim against value
+        part = total - claim
+        error = (claim - (total - part)) + (value - part)
+        self._report(side * ((total - 1.0) + error) <= 0.0, what)
+
+    def _taken(self, rule: IntArray) -> BoolArray:
+        taken = np.zeros(self.model.rows, dtype=np.bool_)
+        taken[rule] = True
+        return taken
+
+    def _inductive(self, bounds: dict[int, FloatArray], strict: int, discount: float = 1.0) -> None:
+        """Check bounds of an unbounded objective; `strict` is the side that must gain."""
+        for side, claim in sorted(bounds.items()):
             self.progress(f"{_name(side)} bound")
-            bound = np.where(self.stop, self.pay, claim)
+            what = f"{_name(side)} bound by induction"
+            bound = self._filled(np.where(self.stop, self.pay, claim), side, strict, discount)
             known = claim >= bound if side > 0 else claim <= bound
-            self._report(known, f"{_name(side)} bound where known")
-            rule = policy if side == -self.game.agent else None
-            trivial = self.stop | (bound == (np.inf if side > 0 else 0.0 if strict else -np.inf))
-            if strict == 1 and side < 0:
-                trivial = trivial | self._check_infinite(bound, rule)
-            if strict == -1 and side < 0 and np.isinf(bound).any():
-                trivial = trivial | self._check_infinite(bound, rule)
+            self._report(known | ~self.stop, f"{_name(side)} bound where known")
+            if strict and side > 0:
+                self._report(bound >= 0.0, "upper bounds are not negative")
+            rule = self.policy[-1] if side == -self.game.agent else None
+            trivial = self.stop.copy()
+            if strict:
+                trivial |= np.isposinf(bound) if side > 0 else bound <= 0.0
+                if side < 0:
+                    trivial |= self._infinite(bound, rule)
             asked = ~trivial[self.game.row_state]
             if rule is not None:
-                asked &= np.isin(np.arange(self.model.rows), rule)
+                asked &= self._taken(rule)
             signs = self.game.signs(bound, side, discount, asked)
-            if side == strict:
-                fine = self.game.gaining(signs, trivial, side, rule)
-            else:
-                good = [s >= 0 for s in signs]
-                fine = trivial | self.game.players(good, side, rule)
-            self._report(fine, f"{_name(side)} bound by induction")
+            fine = trivial | self.game.players(signs >= HOLD, side, rule)
+            if side == strict and fine.all():
+                fine = self.game.gaining(signs, bound, trivial, side, rule)
+            open_ = (signs == UNKNOWN) & asked
+            possible = trivial | self.game.players((signs > FAIL) | open_, side, rule)
+            self._report(fine | (possible & bool(open_.any())), what)
+            self._leave_open(~fine & possible & bool(open_.any()), what)
 
-    def _check_infinite(self, bound: FloatArray, rule: IntArray | None) -> BoolArray:
+    def _filled(self, bound: FloatArray, side: int, strict: int, discount: float) -> FloatArray:
+        """Return a bound with a true number where it says nothing at all."""
+        vague = np.isinf(bound) & (np.sign(bound) == side)
+        if strict:  # values are not negative
+            ends = (0.0, 1.0 if self.kind in ("Reach", "Until", "Globally") else np.inf)
+        else:
+            reward = self.game.reward
+            least, most = float(reward.min()), float(reward.max())
+            ends = (2.0 * min(least, 0.0) / (1.0 - discount) - 1.0,
+                    2.0 * max(most, 0.0) / (1.0 - discount) + 1.0)  # fmt: skip
+        return np.where(vague, ends[side > 0], bound)
+
+    def _infinite(self, bound: FloatArray, rule: IntArray | None) -> BoolArray:
         """Return the states of infinite lower bound, after checking that they are infinite."""
-        claimed = np.isinf(bound)
+        claimed = np.isposinf(bound)
         if not claimed.any():
             return claimed
         if self.kind == "Total":
             infinite = self.game.recurrent(self.game.reward > 0.0, rule)
+        elif self.kind == "ReachReward":
+            infinite = ~self.game.sure(self.stop, rule)
         else:
-            infinite = ~self.game.sure(self.target, rule)
+            infinite = self.nowhere
         self._report(~claimed | infinite, "infinite where claimed")
         return claimed
 
     def _report(self, fine: AnyArray, what: str) -> None:
         """Enter a check of all states, naming the first that fails."""
         bad = np.flatnonzero(~np.asarray(fine, dtype=np.bool_))
-        where = f" at {self.model.state_name(int(bad[0]))}" if len(bad) else ""
-        more = f" and {len(bad) - 1} more states" if len(bad) > 1 else ""
-        self.verdict.note(not len(bad), what, where + more)
+        self.verdict.note(not len(bad), what, self._where(bad))
 
+    def _leave_open(self, open_: AnyArray, what: str) -> None:
+        """Enter the states of which nothing was proven."""
+        left = np.flatnonzero(open_)
+        if len(left):
+            self.verdict.unproven.append(f"{what}: not proven{self._where(left)}")
 
-def _sign(name: str) -> int:
-    return 1 if name == "MAX" else -1
+    def _where(self, states: IntArray) -> str:
+        more = f" and {len(states) - 1} more" if len(states) > 1 else ""
+        return f" at state {states[0]}{more}" if len(states) else ""
 
 
 def _name(side: int) -> str:

@@ -1,0 +1,434 @@
+"""The least mean of values over a set, for many rows at once, rounded outwards.
+
+`Axis.least` proves a bound from below: every number it returns is the value of a dual solution,
+less what rounding can do to it. Any dual solution will do, so none has to be found exactly:
+
+box       max over levels t of  t + sum lower (v - t)+ - sum upper (t - v)+
+L1        min v + max over t of  sum centre min(v - min v, t) - t radius / 2
+Lp        max over t, w <= v - t of  t + centre.w - radius |w|_q',  1/q + 1/q' = 1   (Hoelder)
+KL        max over t <= min v of  t + exp(sum centre ln(v - t) - radius)            (Jensen)
+subsets   the layers of v, each with its lower probability                          (Choquet)
+
+`Axis.point` gives a distribution with nearly the least mean, and how far at most (in L1) a member
+is from it: from above. Relative errors are counted in units of roundoff, generously; a sum of
+zeros is exactly zero, however it is weighed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
+from rfmdp.verification.exact import ExactRows
+from rfmdp.verification.reading import BOX, KL, L1, LP, POLYTOPE, SINGLETON, SUBSETS, Sets
+
+UNIT = 2.0**-53
+TINY = 1e-300  # more than all that underflow takes from a sum
+VAGUE = 1e-280  # a sum of sizes below which some of its terms may have vanished
+HALVINGS = 54
+
+
+def slack(size: int) -> float:
+    """Return the relative error of a mean of some values, weights a few roundings off."""
+    return (2.0 * size + 8.0) * UNIT
+
+
+def two_sum(a: AnyArray, b: AnyArray) -> tuple[FloatArray, FloatArray]:
+    """Return a + b rounded and the exact error of that, after Knuth."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def sums_to_one(values: FloatArray, ptr: IntArray) -> BoolArray:
+    """Return which segments sum to exactly one, as far as two floats tell."""
+    sizes = np.diff(ptr)
+    high, low, lost = -np.ones(len(sizes)), np.zeros(len(sizes)), np.zeros(len(sizes))
+    left = np.arange(len(sizes))
+    for k in range(int(sizes.max(initial=0))):
+        left = left[sizes[left] > k]
+        high[left], error = two_sum(high[left], values[ptr[left] + k])
+        low[left], error = two_sum(low[left], error)
+        lost[left] += np.abs(error)
+    return np.asarray((high + low == 0.0) & (lost == 0.0))
+
+
+@dataclass(slots=True, eq=False)
+class Families:
+    """All sets as `Axis` needs them: kinds and numbers as the exact definitions settle them."""
+
+    ptr: IntArray  # (M + 1,)
+    kind: IntArray  # (M,)
+    centre: FloatArray  # (O,)
+    lower: FloatArray  # (O,)
+    upper: FloatArray  # (O,)
+    radius: FloatArray  # (M,)
+    exponent: FloatArray  # (M,)
+    corner_ptr: IntArray  # (M + 1,)
+    corners: FloatArray
+    error: FloatArray  # (M,) relative, of the weights
+
+    @staticmethod
+    def of(sets: Sets, exact: ExactRows) -> Families:
+        """Settle the kinds; near the edge of a definition, exactly."""
+        sizes, first = sets.sizes, sets.ptr[:-1]
+        kind, lower, upper = sets.kind.copy(), sets.lower.copy(), sets.upper.copy()
+        if not len(kind):
+            return Families(sets.ptr, kind, sets.nominal, lower, upper, sets.radius,
+                            sets.exponent, sets.corner_ptr, sets.corners, sets.radius)  # fmt: skip
+        total = np.add.reduceat(sets.nominal, first)
+        centre = sets.nominal / np.repeat(total, sizes)
+        error = np.where(sums_to_one(sets.nominal, sets.ptr), 0.0, (sizes + 2.0) * UNIT)
+        kind[(kind == SINGLETON) & (np.diff(sets.corner_ptr) > 0)] = POLYTOPE
+        radius = sets.radius / total
+        low, high = np.add.reduceat(lower, first), np.add.reduceat(upper, first)
+        plain_box = (kind == BOX) & np.isnan(sets.exponent)
+        near = (np.abs(low - 1.0) < 1e-8) | (np.abs(high - 1.0) < 1e-8) | (low > 1) | (high < 1)
+        for j in np.flatnonzero((~plain_box | near) & (kind != POLYTOPE) & (kind != SUBSETS)):
+            if kind[j] == SINGLETON and np.isnan(sets.exponent[j]):
+                continue
+            own, part = exact[int(j)], slice(sets.ptr[j], sets.ptr[j + 1])
+            kind[j] = own.kind
+            centre[part] = [float(x) for x in own.centre]
+            error[j] = max(error[j], UNIT)
+            lower[part] = [float(x) for x in own.lower]
+            upper[part] = [float(x) for x in own.upper]
+        kind[sizes == 1] = SINGLETON
+        centre[np.repeat(sizes == 1, sizes)] = 1.0
+        corners = sets.corners.copy()
+        for j in np.flatnonzero(kind == POLYTOPE):
+            part = slice(sets.corner_ptr[j], sets.corner_ptr[j + 1])
+            each = corners[part].reshape(-1, sizes[j])
+            total = each.sum(axis=1, keepdims=True)
+            ends = np.arange(0, each.size + 1, sizes[j])
+            error[j] = 0.0 if sums_to_one(each.ravel(), ends).all() else (sizes[j] + 2.0) * UNIT
+            corners[part] = (each / total).ravel()
+        return Families(sets.ptr, kind, centre, lower, upper, radius, sets.exponent,
+                        sets.corner_ptr, corners, error)  # fmt: skip
+
+    def axis(self, ids: IntArray) -> Axis:
+        """Return some sets of the same kind, size and number of corners together."""
+        kind, size = int(self.kind[ids[0]]), int(self.ptr[ids[0] + 1] - self.ptr[ids[0]])
+        at = self.ptr[ids][:, None] + np.arange(size)
+        none = np.empty((len(ids), 0))
+        count = int(self.corner_ptr[ids[0] + 1] - self.corner_ptr[ids[0]])
+        corners = none
+        if kind in (POLYTOPE, SUBSETS):
+            corners = self.corners[self.corner_ptr[ids][:, None] + np.arange(count)]
+        box = kind == BOX
+        return Axis(
+            kind, size, none if box else self.centre[at], self.lower[at] if box else none,
+            self.upper[at] if box else none, self.radius[ids], self.exponent[ids], corners,
+            self.error[ids],
+        )  # fmt: skip
+
+
+@dataclass(slots=True, eq=False)
+class Axis:
+    """Sets of one kind and size, one per row."""
+
+    kind: int
+    size: int
+    centre: FloatArray  # (B, X)
+    lower: FloatArray  # (B, X) of boxes
+    upper: FloatArray  # (B, X)
+    radius: FloatArray  # (B,)
+    exponent: FloatArray  # (B,)
+    corners: FloatArray  # (B, V * X) of polytopes, (B, 2 ** X) of subset sets
+    error: FloatArray  # (B,) relative, of the weights
+
+    def take(self, rows: IntArray) -> Axis:
+        """Return the sets of some of the rows."""
+        named = [getattr(self, f.name) for f in fields(self)]
+        return Axis(*named[:2], *(a[rows] for a in named[2:]))
+
+    def least(self, v: FloatArray, side: float = -1.0) -> FloatArray:
+        """Return (B, N): no more than the least mean of values (B, N, X); with side +1 no less."""
+        if self.kind == SINGLETON:
+            return self._mean(self.centre, v, side)
+        if self.kind == BOX:
+            return self._least_box(v, side)
+        if self.kind == L1:
+            return self._least_l1(v, side)
+        if self.kind == POLYTOPE:
+            corners = self.corners.reshape(len(v), -1, self.size)
+            each = [self._mean(corners[:, i], v, side) for i in range(corners.shape[1])]
+            return np.asarray(np.minimum.reduce(each))
+        if side > 0.0:
+            return self._attained(v)
+        if self.kind == SUBSETS:
+            return self._least_subsets(v)
+        flat, own = v.reshape(-1, self.size), self
+        if v.shape[1] != 1:
+            own = self.take(np.repeat(np.arange(len(v)), v.shape[1]))
+        found = own._least_kl(flat) if self.kind == KL else own._least_lp(flat)
+        # the least value is a bound as well, and exact
+        return np.asarray(np.maximum(found, flat.min(axis=1)).reshape(v.shape[:2]))
+
+    def _mean(self, p: FloatArray, v: FloatArray, side: float) -> FloatArray:
+        """Return the mean of v (B, N, X), rounded to a side; zero if all its terms are."""
+        total, size = _mean(p[:, None, :], v)
+        found = total + side * self._slack * size
+        vague = size < VAGUE
+        if vague.any():
+            found[vague & ((p[:, None, :] != 0.0) & (v != 0.0)).any(axis=-1)] += side * TINY
+        return found
+
+    @property
+    def _slack(self) -> FloatArray:
+        """The relative error of a mean, (B, 1)."""
+        return ((self.size + 5.0) * UNIT + self.error)[:, None]
+
+    def _attained(self, v: FloatArray) -> FloatArray:
+        """Return (B, N): no less than the least mean, by a member near `point`."""
+        flat = v.reshape(-1, self.size)
+        each = self if v.shape[1] == 1 else self.take(np.repeat(np.arange(len(v)), v.shape[1]))
+        p, off = each.point(flat)
+        total, size = _mean(p, flat)
+        error = slack(self.size) * size + 2.0 * off * np.abs(flat).max(axis=1)
+        return np.asarray((total + error + TINY * (size > 0.0)).reshape(v.shape[:2]))
+
+    def _least_box(self, v: FloatArray, side: float) -> FloatArray:
+        # outcome by outcome: sums over a short last axis are slow
+        columns = [np.ascontiguousarray(v[:, :, k]) for k in range(self.size)]
+        best = np.full(v.shape[:2], -np.inf)
+        for k, level in enumerate(columns):
+            gain, loss = np.zeros_like(level), np.zeros_like(level)
+            for i, own in enumerate(columns):
+                if i != k:
+                    above = own - level
+                    gain += self.lower[:, i, None] * np.maximum(above, 0.0)
+                    loss -= self.upper[:, i, None] * np.minimum(above, 0.0)
+            size = np.abs(level) + gain + loss
+            found = level + (gain - loss) + (side * (self.size + 5.0) * UNIT) * size
+            vague = size < VAGUE
+            if vague.any():
+                low, high, at = self.lower[:, None, :], self.upper[:, None, :], level[:, :, None]
+                weighed = ((v > at) & (low > 0.0)) | ((v < at) & (high > 0.0))
+                found[vague & weighed.any(axis=2)] += side * TINY
+            np.fmax(best, found, out=best)
+        return best
+
+    def _least_l1(self, v: FloatArray, side: float) -> FloatArray:
+        least = v.min(axis=2)
+        above = v - least[:, :, None]
+        best = np.zeros_like(least)
+        for k in range(self.size):
+            level = above[:, :, k]
+            kept = (self.centre[:, None, :] * np.minimum(above, level[:, :, None])).sum(axis=2)
+            lost = 0.5 * self.radius[:, None] * level
+            error = self._slack * (kept + lost) + TINY
+            np.fmax(best, kept - lost + side * error * (level > 0.0), out=best)
+        total = least + best + side * 2.0 * UNIT * np.abs(least + best)
+        return np.asarray(np.where(best > 0.0, total, least))
+
+    def _least_subsets(self, v: FloatArray) -> FloatArray:
+        order = np.argsort(v, axis=2, kind="stable")
+        ranked = np.take_along_axis(v, order, axis=2)
+        bits = np.cumsum(1 << order[:, :, ::-1], axis=2)[:, :, ::-1]  # outcomes from here on
+        weights = np.take_along_axis(self.corners[:, None, :], bits, axis=2)
+        layers = weights[:, :, 1:] * np.diff(ranked, axis=2)
+        rest = layers.sum(axis=2)
+        error = slack(self.size) * (np.abs(ranked[:, :, 0]) + rest)
+        return np.where(rest > 0.0, ranked[:, :, 0] + rest - error, ranked[:, :, 0])
+
+    def _least_kl(self, v: FloatArray) -> FloatArray:
+        least, span = v.min(axis=1), np.ptp(v, axis=1)
+        seen = self.centre > 0.0
+        low, high = np.full(len(v), -700.0), np.full(len(v), 700.0)  # of log((least - t) / span)
+        unit = np.where(span > 0.0, span, 1.0)
+        scaled = (v - least[:, None]) / unit[:, None]
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            far = self._kl_slope(scaled, np.exp(middle), seen) > self.radius
+            low, high = np.where(far, middle, low), np.where(far, high, middle)
+        best = least.copy()
+        for shift in (np.exp(low), np.exp(high), np.zeros(len(v))):
+            w = scaled + shift[:, None]
+            logs = np.where(seen, np.log(np.where(seen, w, 1.0)), 0.0)
+            power = (self.centre * logs).sum(axis=1) - self.radius
+            error = slack(self.size) * (1.0 + (self.centre * np.abs(logs)).sum(axis=1)
+                                        + self.radius)  # fmt: skip
+            grown = np.exp(power - 8.0 * error) * (1.0 - 8.0 * UNIT)
+            gain = grown - shift
+            gain -= slack(self.size) * (grown + shift)
+            found = least + unit * gain
+            found -= slack(1) * (np.abs(least) + unit * np.abs(gain)) + TINY
+            best = np.fmax(best, np.where(span > 0.0, found, least))
+        return np.asarray(best)
+
+    def _kl_slope(self, scaled: FloatArray, shift: FloatArray, seen: BoolArray) -> FloatArray:
+        w = np.where(seen, scaled + shift[:, None], 1.0)
+        return np.asarray(
+            (self.centre * np.log(w)).sum(axis=1) + np.log((self.centre / w).sum(axis=1))
+        )
+
+    def _least_lp(self, v: FloatArray) -> FloatArray:
+        _, level, pace = self._lp_point(v)
+        q = self.exponent[:, None]
+        cap = (self.centre / pace[:, None]) ** (q - 1.0)
+        best = v.min(axis=1).copy()
+        for w in (np.minimum(v - level[:, None], cap), v - level[:, None]):
+            largest = np.abs(w).max(axis=1)
+            unit = np.where(largest > 0.0, largest, 1.0)[:, None]
+            ratio = np.abs(w) / unit
+            dual = q / (q - 1.0)
+            power = np.where(ratio > 0.0, ratio, 1.0) ** dual * (ratio > 0.0)
+            norm = unit[:, 0] * power.sum(axis=1) ** (1.0 / dual[:, 0])
+            error = slack(self.size) * (4.0 + dual[:, 0] + q[:, 0])
+            mean, size = _mean(self.centre, w)
+            found = level + (mean - self.radius * norm)
+            size += np.abs(v - level[:, None]).max(axis=1)
+            found -= error * (np.abs(level) + size + self.radius * norm) + TINY
+            best = np.fmax(best, found)
+        return np.asarray(best)
+
+    def _lp_point(self, v: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return p = (centre - pace sign(v - t) |v - t|^(1/(q-1)))+ near the rim, t and pace."""
+        least, span = v.min(axis=1), np.ptp(v, axis=1)
+        unit = np.where(span > 0.0, span, 1.0)
+        scaled = (v - least[:, None]) / unit[:, None]
+        power = 1.0 / (self.exponent[:, None] - 1.0)
+
+        def at(pace: FloatArray) -> tuple[FloatArray, FloatArray]:
+            low, high = np.zeros(len(v)), np.ones(len(v))
+            for _ in range(HALVINGS):
+                middle = 0.5 * (low + high)
+                d = scaled - middle[:, None]
+                p = np.maximum(self.centre - pace[:, None] * np.sign(d) * np.abs(d) ** power, 0.0)
+                short = p.sum(axis=1) < 1.0
+                low, high = np.where(short, middle, low), np.where(short, high, middle)
+            return p, middle
+
+        small, large = np.full(len(v), -80.0), np.full(len(v), 80.0)
+        for _ in range(HALVINGS):
+            middle = 0.5 * (small + large)
+            p, _ = at(np.exp2(middle))
+            size = np.abs(p - self.centre)
+            inside = self._norm(size) < self.radius
+            small, large = np.where(inside, middle, small), np.where(inside, large, middle)
+        pace = np.exp2(small)
+        p, level = at(pace)
+        # in units of v: |v - t|^(1/(q-1)) = unit^(1/(q-1)) |scaled - level|^(1/(q-1))
+        return p, least + unit * level, pace / unit ** power[:, 0]
+
+    def _norm(self, size: FloatArray) -> FloatArray:
+        """Return the norms of some vectors (B, X) of numbers >= 0."""
+        largest = size.max(axis=1)
+        ratio = size / np.where(largest > 0.0, largest, 1.0)[:, None]
+        power = np.where(ratio > 0.0, ratio, 1.0) ** self.exponent[:, None] * (ratio > 0.0)
+        return np.asarray(largest * power.sum(axis=1) ** (1.0 / self.exponent))
+
+    def point(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return p (B, X) with nearly the least mean of values (B, X), and how far off it is.
+
+        Within that distance in L1 there is a member. A member near p has none of the outcomes of
+        the greatest value if p has none and some member has none.
+        """
+        off = np.full(len(v), slack(self.size))
+        if self.kind == SINGLETON:
+            return self.centre, np.zeros(len(v))
+        if self.kind == POLYTOPE:
+            corners = self.corners.reshape(len(v), -1, self.size)
+            best = np.einsum("bvx,bx->bv", corners, v).argmin(axis=1)
+            return corners[np.arange(len(v)), best], np.zeros(len(v))
+        order = np.argsort(v, axis=1, kind="stable")
+        if self.kind == BOX:
+            low, high = (np.take_along_axis(a, order, axis=1) for a in (self.lower, self.upper))
+            free = np.maximum(1.0 - low.sum(axis=1), 0.0)
+            room = high - low
+            before = np.cumsum(room, axis=1) - room
+            return _unsort(low + np.clip(free[:, None] - before, 0.0, room), order), off
+        if self.kind == L1:
+            held = np.take_along_axis(self.centre, order, axis=1)
+            given = held[:, ::-1].copy()  # from the greatest value down
+            given[:, -1] = 0.0
+            before = np.cumsum(given, axis=1) - given
+            taken = np.clip(0.5 * self.radius[:, None] - before, 0.0, given)[:, ::-1]
+            p = np.maximum(held - taken, 0.0)
+            p[:, 0] += taken.sum(axis=1)
+            return _unsort(p, order), off
+        return self._inner_point(v, order), off
+
+    def _inner_point(self, v: FloatArray, order: IntArray) -> FloatArray:
+        """Return points of curved and of subset sets, moved towards the centre until inside."""
+        if self.kind == KL:
+            p = self._kl_point(v)
+        elif self.kind == LP:
+            p = self._lp_point(v)[0]
+        else:
+            bits = np.cumsum(1 << order[:, ::-1], axis=1)[:, ::-1]
+            weights = np.take_along_axis(self.corners, bits, axis=1)
+            after = np.concatenate([weights[:, 1:], np.zeros((len(v), 1))], axis=1)
+            p = _unsort(np.maximum(weights - after, 0.0), order)
+        p = p / p.sum(axis=1, keepdims=True)
+        done, known = p, self._inside(p)
+        for share in (*(2.0**-k for k in range(50, 0, -2)), 1.0):
+            moved = p + share * (self.centre - p)
+            done = np.where(known[:, None], done, moved)
+            known = known | self._inside(moved)
+        return np.where(known[:, None], done, np.nan)
+
+    def _kl_point(self, v: FloatArray) -> FloatArray:
+        least, span = v.min(axis=1), np.ptp(v, axis=1)
+        unit = np.where(span > 0.0, span, 1.0)
+        scaled, seen = (v - least[:, None]) / unit[:, None], self.centre > 0.0
+        low, high = np.full(len(v), -700.0), np.full(len(v), 700.0)
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            far = self._kl_slope(scaled, np.exp(middle), seen) > self.radius
+            low, high = np.where(far, middle, low), np.where(far, high, middle)
+        w = np.where(seen, scaled + np.exp(high)[:, None], 1.0)
+        p = self.centre / w
+        p /= p.sum(axis=1, keepdims=True)
+        # an outcome never seen, of the least value, takes all the ball has to give
+        spare = self.radius - self._distance(p)
+        unseen = ~seen & (scaled == 0.0)
+        give = np.where(unseen.any(axis=1) & (spare > 0.0), -np.expm1(-np.maximum(spare, 0.0)), 0.0)
+        first = unseen & (np.cumsum(unseen, axis=1) == 1)
+        return np.asarray(p * (1.0 - give[:, None]) + first * give[:, None])
+
+    def _distance(self, p: FloatArray) -> FloatArray:
+        seen = self.centre > 0.0
+        ratio = np.where(seen, self.centre, 1.0) / np.where(seen, p, 1.0)
+        return np.asarray((self.centre * np.log(ratio)).sum(axis=1))
+
+    def _inside(self, p: FloatArray) -> BoolArray:
+        """Return whether everything as near as rounding to points (B, X) is in the set."""
+        room = 2.0 * slack(self.size)
+        if self.kind == KL:
+            ratio = np.where(self.centre > 0.0, self.centre / np.where(p > 0.0, p, np.nan), 1.0)
+            terms = self.centre * np.log(ratio)
+            size = 1.0 + np.abs(terms).sum(axis=1) + self.radius
+            return np.asarray(terms.sum(axis=1) + room * size <= self.radius)
+        if self.kind == LP:
+            size = np.abs(p - self.centre)
+            return self._norm(size) + room * (1.0 + self.radius) <= self.radius
+        masks = np.arange(1, self.corners.shape[1] - 1)
+        held = p @ ((masks >> np.arange(self.size)[:, None]) & 1).astype(np.float64)
+        return np.asarray(
+            (held >= self.corners[:, 1:-1] + room).all(axis=1)
+            | ((held >= self.corners[:, 1:-1]).all(axis=1) & (p == self.centre).all(axis=1))
+        )
+
+
+def _mean(p: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the sum of p v over the last axis, and that of the sizes of its terms."""
+    if v.shape[-1] > 16:
+        terms = p * v
+        return terms.sum(axis=-1), np.abs(terms).sum(axis=-1)
+    total = p[..., 0] * v[..., 0]
+    size = np.abs(total)
+    for k in range(1, v.shape[-1]):
+        term = p[..., k] * v[..., k]
+        total += term
+        size += np.abs(term)
+    return total, size
+
+
+def _unsort(ranked: FloatArray, order: IntArray) -> FloatArray:
+    found = np.empty_like(ranked)
+    np.put_along_axis(found, order, ranked, axis=1)
+    return found

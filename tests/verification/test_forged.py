@@ -1,0 +1,246 @@
+"""Forged results, each once called valid: altered, written anew with a right checksum, rejected."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from outer.random_specs import specs, tiny_model
+from outer.test_laws import REACH, walk
+from rfmdp.formats.records import solution_to_record
+from rfmdp.inner import IntervalArithmetic
+from rfmdp.model.arrays import FactoredMDP, Rewards
+from rfmdp.objective import MAX, MIN, Cumulative, Discounted, Globally, Reach, Spec, Until
+from rfmdp.outer.solution import Status
+from rfmdp.sets.families import Interval, KLBall, L1Ball, LpBall, Singleton
+from rfmdp.solving import solve
+from rfmdp.verification import solution as checker
+from rfmdp.verification.solution import verify
+
+SPECS = dict(specs())
+
+
+@pytest.fixture
+def judge(monkeypatch):
+    """Return a function from (header, arrays) of a solution to the verdict."""
+
+    def judged(header, arrays):
+        monkeypatch.setattr(checker, "_record", lambda result: ("solution", header, arrays))
+        return verify(None)
+
+    return judged
+
+
+def opened(found):
+    """Return header and arrays of a solution, both to be altered."""
+    _, header, arrays = solution_to_record(found)
+    return json.loads(json.dumps(header)), {k: np.array(a) for k, a in arrays.items()}
+
+
+def test_nothing_of_the_solver_is_loaded():
+    """Checking a file imports neither solvers nor sets nor kernels."""
+    code = (
+        "import sys, rfmdp.verification.solution\n"
+        "rooms = ('inner', 'outer', 'kernels', 'sets', 'model', 'solving')\n"
+        "print([m for m in sys.modules if m.startswith(tuple('rfmdp.' + r for r in rooms))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_witness_that_is_not_there(judge):
+    """All bounds 0, goal included, with the flag of a witness but no arrays."""
+    header, arrays = opened(solve(walk(), REACH))
+    header["witness"] = True
+    for name in ("lower", "upper", "value"):
+        arrays[name][:] = 0.0
+    assert not judge(header, arrays).valid
+
+
+@pytest.mark.parametrize("name", ["globally MINMAX", "globally MAXMIN"])
+def test_a_missing_witness(name, judge):
+    """Without it nothing is known from its side."""
+    for seed in range(8):
+        header, arrays = opened(solve(tiny_model(seed), SPECS[name]))
+        assert judge(header, arrays).valid
+        for witness, claim in (("lower", "upper"), ("upper", "lower")):
+            cut = {k: a for k, a in arrays.items() if k != f"witness.{witness}"}
+            strong = arrays["upper"].min() < 1.0 if claim == "upper" else arrays["lower"].max() > 0
+            assert judge(header, cut).valid == (not strong)
+
+
+def test_a_missing_witness_of_steps(judge):
+    """The steps before an until start from what is known without one."""
+    tried = 0
+    for seed in range(12):
+        header, arrays = opened(solve(tiny_model(seed), SPECS["late MAXMIN"]))
+        header["status"] = "GAP_OPEN"
+        del arrays["witness.upper"]
+        for s in np.flatnonzero(arrays["lower"] > 0.0):
+            forged = {**arrays, "upper": np.ones_like(arrays["upper"])}
+            forged["lower"], forged["value"] = 0.0 * arrays["lower"], 0.0 * arrays["lower"]
+            assert judge(header, forged).valid
+            forged["upper"][s] = 0.5 * arrays["lower"][s]
+            assert not judge(header, forged).valid
+            tried += 1
+    assert tried
+
+
+def test_a_negative_upper_bound_alone(judge):
+    """One-sided results are checked as well."""
+    header, arrays = opened(solve(walk(), REACH, inner=IntervalArithmetic()))
+    assert judge(header, arrays).valid
+    header, arrays = opened(replace(solve(walk(), REACH), lower=None, status=Status.GAP_OPEN))
+    assert judge(header, arrays).valid
+    arrays["upper"][:] = arrays["value"][:] = -0.8
+    assert not judge(header, arrays).valid
+
+
+def test_every_state_of_a_horizon_counts_by_itself(judge):
+    """A neighbour that pays 1e12 is no excuse."""
+    rows = [[([0], [0, 1])], [([], [1])], [([], [2])]]
+    rewards = {"r": Rewards(np.array([1.0, 0.0, 1e12]), np.zeros(3))}
+    model = FactoredMDP.from_rows(rows, [Interval([0.2, 0.4], [0.6, 0.8])], rewards=rewards)
+    header, arrays = opened(solve(model, Spec(Cumulative(3, "r"), MAX, MIN)))
+    assert judge(header, arrays).valid
+    for name, factor in (("lower", 1.0 + 3e-6), ("upper", 1.0 - 3e-6)):
+        forged = {k: a.copy() for k, a in arrays.items()}
+        forged[name][0] = arrays["value"][0] * factor
+        forged["value"][0] = forged[name][0]
+        assert not judge(header, forged).valid
+
+
+def test_overflow_proves_nothing(judge):
+    """Rewards and bounds near the largest float."""
+    rows = [[([0], [0, 1])], [([], [1])]]
+    rewards = {"r": Rewards(np.ones(2), np.zeros(2))}
+    model = FactoredMDP.from_rows(rows, [Singleton([0.5, 0.5])], rewards=rewards)
+    header, arrays = opened(solve(model, Spec(Discounted(0.9, "r"), MAX, MIN)))
+    assert judge(header, arrays).valid
+    for name, state in (("state_reward", 1e308), ("row_reward", 1e308)):
+        arrays[f"model.{name}.0"][:] = state
+    assert not judge(header, arrays).valid
+    arrays["model.row_reward.0"][:] = 0.0
+    for name in ("lower", "upper", "value"):
+        arrays[name][:] = 1.7e308
+    assert not judge(header, arrays).valid
+
+
+def test_certified_means_close(judge):
+    """A gap of .4 at a precision of 1e-6, and the same by absolute measure."""
+    header, arrays = opened(solve(walk(), REACH))
+    arrays["lower"] = np.maximum(arrays["lower"] - 0.4, 0.0)
+    assert "as close as certified" in str(judge(header, arrays))
+    header["status"] = "SWEEP_LIMIT"
+    assert judge(header, arrays).valid
+    header["status"], header["precision"], header["measure"] = "CERTIFIED", 0.5, "ABSOLUTE"
+    assert judge(header, arrays).valid
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.1, np.nan, np.inf])
+def test_values_lie_between_the_bounds(value, judge):
+    """What is printed as the value is part of the claim."""
+    header, arrays = opened(solve(walk(), REACH))
+    arrays["value"][3] = value
+    assert not judge(header, arrays).valid
+
+
+@pytest.mark.parametrize("discount", [1, 1.0, -5, 0.0, 2.0, "0.9", None, True, float("nan")])
+def test_discounts_discount(discount, judge):
+    """An endless sum without one means nothing."""
+    header, arrays = opened(solve(tiny_model(2), SPECS["discounted MAXMIN"]))
+    assert judge(header, arrays).valid
+    header["objective"]["discount"] = discount
+    assert not judge(header, arrays).valid
+
+
+def test_a_row_of_many_marginals():
+    """Sizes that do not fit an integer are no sizes."""
+    model = FactoredMDP.from_rows(
+        [[([0], [0, 1])], [([], [1])]], [Singleton([0.5, 0.5])], labels={"goal": [False, True]}
+    )
+    header, arrays = opened(solve(model, Spec(Reach("goal"), MAX, MIN)))
+    arrays["model.row_marginals"] = np.zeros(64, dtype=np.int32)
+    arrays["model.marginal_ptr"] = np.array([0, 64, 64])
+    arrays["model.successor_ptr"] = np.array([0, 0, 1])
+    arrays["model.successors"] = np.array([1], dtype=np.int32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checker, "_record", lambda result: ("solution", header, arrays))
+        assert "product of the sizes" in str(verify(None))
+
+
+def looping(uset, successors, nature=MIN):
+    """Return one state that loops with the outcomes of a set: 0 itself, 1 goal, 2 sink."""
+    rows = [[([0], successors)], [([], [1])], [([], [2])]]
+    labels = {"goal": [False, True, False]}
+    return FactoredMDP.from_rows(rows, [uset], labels=labels)
+
+
+@pytest.mark.parametrize(
+    ("uset", "successors", "value"),
+    [
+        (KLBall([0.95, 0.05], 2.5), [0, 1], 1.0),
+        (L1Ball([0.9, 0.1], 0.2 - 4e-13), [0, 1], 1.0),
+        (L1Ball([0.875, 0.125], 0.25), [0, 1], 0.0),
+        (Interval([0] * 4, [1, 1, 0.5, 0.5 - 5e-13]), [1, 1, 0, 0], 1.0),
+        (LpBall([0.4, 0.3, 0.3], 0.45, 2000.0), [0, 1, 1], 1.0),
+        (Interval([0.0] * 17, [1.0] + [2.0**-4] * 16), [0, *[1] * 16], 0.0),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("claim", [0.0, 1.0])
+def test_what_nature_can_empty_is_decided_exactly(uset, successors, value, claim, judge):
+    """Values 0 and 1 that hang on one outcome: the true claim passes, the other does not."""
+    model = looping(uset, successors)
+    header, arrays = opened(solve(model, Spec(Reach("goal"), MAX, MIN)))
+    header["status"], header["witness"] = "CERTIFIED", False
+    for name in ("lower", "upper", "value"):
+        arrays[name] = np.array([claim, 1.0, 0.0])
+    assert judge(header, arrays).valid == (claim == value)
+
+
+@pytest.mark.parametrize("nature", [MIN, MAX])
+@pytest.mark.parametrize(
+    "uset", [LpBall([0.5, 0.3, 0.2], 0.2, 1.5),
+             KLBall([0.5, 0.3, 0.2], 0.05), KLBall([0.7, 0.3, 0.0], 0.2)], ids=str
+)  # fmt: skip
+def test_sets_without_vertices(uset, nature, judge):
+    """Lp and KL balls are proven by their duals, alone and in products."""
+    rows = [[([0], [1, 0, 2])], [([], [1])], [([], [2])], [([0, 1], [1, 3, 2, 0, 2, 1])]]
+    labels = {"goal": [False, True, False, False]}
+    model = FactoredMDP.from_rows(rows, [uset, Interval([0.4, 0.4], [0.6, 0.6])], labels=labels)
+    header, arrays = opened(solve(model, Spec(Reach("goal"), MAX, nature)))
+    assert judge(header, arrays).valid
+    for name, step in (("lower", 1e-5), ("upper", -1e-5)):
+        for state in (3,):
+            forged = {k: a.copy() for k, a in arrays.items()}
+            forged[name][state] = forged["value"][state] = arrays["value"][state] + step
+            assert not judge(header, forged).valid
+
+
+@pytest.mark.parametrize(
+    "objective", [Until("safe", "goal", None, 2), Globally("safe"), Globally("safe", None, 2)]
+)
+def test_turned_and_stepped_bounds_rest_on_the_witness(objective, judge):
+    """Raising a claim above what its witness proves is noticed, to the last bit."""
+    tried = 0
+    for seed in range(10):
+        model = tiny_model(seed)
+        found = solve(model, Spec(objective, MAX, MIN))
+        header, arrays = opened(found)
+        header["status"] = "GAP_OPEN"
+        lower, upper = arrays["witness.lower"].copy(), arrays["witness.upper"].copy()
+        arrays["lower"], arrays["upper"] = arrays["lower"] * 0.0, arrays["upper"] * 0.0 + 1.0
+        assert judge(header, arrays).valid
+        if isinstance(objective, Globally) and not objective.earliest:
+            for s in np.flatnonzero((upper < 1.0) & (lower > 0.0)):
+                for name, bound, away in (("lower", upper, np.inf), ("upper", lower, -np.inf)):
+                    forged = {k: a.copy() for k, a in arrays.items()}
+                    forged[name][s] = np.nextafter(1.0 - bound[s], away)
+                    forged["value"][s] = forged[name][s]
+                    assert not judge(header, forged).valid
+                    tried += 1
+    assert tried or not isinstance(objective, Globally) or objective.earliest
