@@ -1,6 +1,9 @@
 """The command `rfmdp`, also as `python -m rfmdp`."""
 
+import os
 import sys
+
+INTERRUPTED = 130
 
 
 def main() -> None:
@@ -9,9 +12,14 @@ def main() -> None:
         from rfmdp.cli.main import run
 
         code = run()
+        if code != INTERRUPTED:
+            sys.exit(code)
     except KeyboardInterrupt:
-        code = 130
-    sys.exit(code)
+        pass
+    # Python would kill itself by the signal where it struck in certain places, and wait for threads
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

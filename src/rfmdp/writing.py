@@ -10,6 +10,8 @@ from uuid import uuid4
 
 from rfmdp.errors import FileError
 
+_unfinished: set[Path] = set()
+
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
@@ -22,6 +24,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     place = Path(path)
     part = place.with_name(f".{place.name}.{uuid4().hex}.part")
+    _unfinished.add(part)
     try:
         yield part
         os.replace(part, place)
@@ -33,6 +36,15 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             part.unlink()
+        _unfinished.discard(part)
+
+
+def leave_now(code: int) -> None:
+    """End this process at once, from within a signal handler say; unfinished files are removed."""
+    for part in tuple(_unfinished):
+        with suppress(OSError):
+            part.unlink()
+    os._exit(code)
 
 
 def check_writable(*paths: str | os.PathLike[str] | None) -> None:

@@ -9,7 +9,6 @@ without a word, the children notice and leave.
 
 from __future__ import annotations
 
-import os
 import pickle
 import signal
 import threading
@@ -23,6 +22,7 @@ from typing import Any, TypeVar
 
 from rfmdp.campaign.runner import call, opened
 from rfmdp.errors import SolverError
+from rfmdp.writing import leave_now
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -144,7 +144,7 @@ def _serve(connection: Connection) -> None:
 
 
 def _leave(*_: object) -> None:
-    raise SystemExit
+    leave_now(1)  # an exception could be swallowed, or printed, wherever it strikes
 
 
 def _follow_parent() -> None:
@@ -152,7 +152,7 @@ def _follow_parent() -> None:
     parent = parent_process()
     if parent is not None:
         parent.join()
-        os._exit(1)
+        leave_now(1)
 
 
 @contextmanager

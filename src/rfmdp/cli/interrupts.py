@@ -6,11 +6,12 @@ must then stop asking, so a note is taken.
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from rfmdp.writing import leave_now
 
 INTERRUPTED = 130  # exit code
 
@@ -45,6 +46,6 @@ def was_interrupted() -> bool:
 
 def _note(*_: object) -> None:
     if _noted.is_set():
-        os._exit(INTERRUPTED)  # files are written beside their place, so none is cut
+        leave_now(INTERRUPTED)
     _noted.set()
     raise KeyboardInterrupt
