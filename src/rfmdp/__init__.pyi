@@ -206,6 +206,9 @@ from .policies.files import (
 from .policies.files import (
     write_policy as write_policy,
 )
+from .policies.tree import (
+    decision_tree as decision_tree,
+)
 from .report.page import (
     write_report as write_report,
 )

@@ -10,7 +10,7 @@ from rfmdp.errors import FileError, ModelError
 from rfmdp.language.load import parse_prism
 from rfmdp.objective import MAX, MIN, Reach, Spec, Until
 from rfmdp.policies.files import read_policy, write_policy
-from rfmdp.policies.table import choice_name, decision_table, policy_from_table
+from rfmdp.policies.table import decision_table, policy_from_table
 from rfmdp.solving import evaluate, solve
 
 from .test_decisions import walk
@@ -81,7 +81,7 @@ def test_values_stand_beside_the_decisions(tmp_path):
 def test_unlabelled_commands_have_names():
     """A command without a label is called by its module and line, or by its number."""
     model = grid()
-    names = [choice_name(model, row) for row in range(model.rows)]
+    names = [model.choice_name(row) for row in range(model.rows)]
     assert "right" in names
     assert any("line 9" in name for name in names)
     assert "" not in names

@@ -264,6 +264,24 @@ class FactoredMDP:
             raise ModelError(f"No reachable state has {named}.")
         return int(hits[0])
 
+    def state_columns(self) -> dict[str, list[Any]]:
+        """Return the variables of all states as columns; `state` if there are no variables."""
+        if not self.variables:
+            return {"state": list(range(self.states))}
+        columns = zip(self.variables, self.valuations.T, strict=True)
+        return {v.name: (x.astype(bool) if v.boolean else x).tolist() for v, x in columns}
+
+    def choice_name(self, row: int) -> str:
+        """Return the name of a row's action; of an unlabelled one its commands, or its number."""
+        action = self.actions[self.row_actions[row]]
+        if action:
+            return str(action)
+        ids = self.row_marginals[self.marginal_ptr[row] : self.marginal_ptr[row + 1]]
+        if len(ids):
+            return " & ".join(self.marginal_name(int(j)) for j in ids)
+        state = int(np.searchsorted(self.row_ptr, row, side="right")) - 1
+        return f"choice {row - int(self.row_ptr[state]) + 1}"
+
     def state_name(self, state: int) -> str:
         """Return a state as `(x=1, y=0)`, or `state 7` if the model has no variables."""
         if not self.variables:

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
+from html import escape
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rfmdp.errors import ModelError, NotCertifiedError
+from rfmdp.errors import ModelError, NotCertifiedError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, Spec
 from rfmdp.types import BoolArray, FloatArray, IntArray
@@ -132,8 +133,17 @@ class Solution:
             )
         return side
 
-    def at(self, state: int) -> Bounds:
-        """Return the bounds at a state."""
+    def __repr__(self) -> str:
+        where = self.model.initial
+        at = self.at(int(where[0])) if len(where) == 1 else Bounds(-np.inf, np.inf)
+        return (
+            f"Solution({type(self.spec.objective).__name__}, {self.status.name.lower()}, "
+            f"[{at.lower:.9g}, {at.upper:.9g}], {self.method}, {self.model.states:,} states)"
+        )
+
+    def at(self, state: int | None = None, /, **values: int) -> Bounds:
+        """Return the bounds at a state, `at(7)` or `at(x=1, y=2)`."""
+        state = self.model.find(**values) if state is None else state
         return Bounds(
             -np.inf if self.lower is None else float(self.lower[state]),
             np.inf if self.upper is None else float(self.upper[state]),
@@ -149,6 +159,28 @@ class Solution:
                 '; ask for one with `at(state)` or use a filter such as filter(min, ..., "init").'
             )
         return self.at(int(self.model.initial[0]))
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame: variables, action, value, lower and upper of every state.
+
+        For finite horizons it shows the first step.
+        """
+        try:
+            from pandas import DataFrame
+        except ImportError:
+            raise UnsupportedError("A table needs pandas: pip install 'rfmdp[data]'.") from None
+        rows, model = self.policy.rows[0], self.model
+        actions = [model.choice_name(int(row)) for row in rows]
+        table = {**model.state_columns(), "action": actions, "value": self.value}
+        return DataFrame({**table, "lower": self.lower, "upper": self.upper})
+
+    def _repr_html_(self) -> str:
+        """Return the repr and the first states, for notebooks."""
+        try:
+            first = self.to_frame().head(10).to_html(index=False)
+        except UnsupportedError:
+            first = ""
+        return f"<p>{escape(repr(self))}</p>{first}"
 
     def nature(self, step: int = 0) -> Nature:
         """Return nature's optimal marginals against the policy, see `worst_case`."""

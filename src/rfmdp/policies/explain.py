@@ -16,7 +16,6 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Bounds, Solution
 from rfmdp.policies.decisions import Decisions, decisions, reached, values_after
-from rfmdp.policies.table import choice_name
 from rfmdp.ragged import entries
 from rfmdp.sets.families import Singleton
 from rfmdp.sets.marginals import Marginals
@@ -149,7 +148,7 @@ def _with_known(marginals: Marginals, j: int) -> Marginals:
 
 def _choices(found: Decisions) -> Iterator[ActionValue]:
     for row, low, high in zip(found.rows, found.lower, found.upper, strict=True):
-        name = choice_name(found.model, int(row))
+        name = found.model.choice_name(int(row))
         yield ActionValue(name, Bounds(float(low), float(high)), bool(row == found.chosen[0]))
 
 

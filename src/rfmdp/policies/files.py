@@ -22,10 +22,8 @@ from rfmdp.policies.explain import joint
 from rfmdp.policies.table import (
     ACTION,
     Table,
-    choice_name,
     decision_table,
     policy_from_table,
-    state_columns,
 )
 from rfmdp.writing import replacing
 
@@ -95,7 +93,7 @@ def _line(cells: Any) -> str:
 
 def _json(solution: Solution) -> Iterator[str]:
     table = decision_table(solution)
-    names = list(state_columns(solution.model))
+    names = list(solution.model.state_columns())
     others = [name for name in table if name not in names]
     yield json.dumps({"version": __version__, "method": solution.method, "variables": names})[:-1]
     yield ', "decisions": [\n'
@@ -113,10 +111,10 @@ def _plain(value: Any) -> Any:
 
 def _strategy(solution: Solution) -> Iterator[str]:
     model = _stationary(solution, "PRISM's strategies").model
-    columns = list(state_columns(model).values())
+    columns = list(model.state_columns().values())
     for state, row in enumerate(solution.policy.rows[0]):
         values = ",".join(str(column[state]).lower() for column in columns)
-        yield f"({values}):{choice_name(model, int(row))}\n"
+        yield f"({values}):{model.choice_name(int(row))}\n"
 
 
 def _graph(solution: Solution) -> Iterator[str]:
@@ -131,7 +129,7 @@ def _graph(solution: Solution) -> Iterator[str]:
     for state, row in zip(states, found.chosen, strict=True):
         bounds = solution.at(int(state))
         value = bounds.lower if solution.spec.agent.sign > 0 else bounds.upper
-        name = f"{model.state_name(int(state))}\\n{choice_name(model, int(row))}, {value:.6g}"
+        name = f"{model.state_name(int(state))}\\n{model.choice_name(int(row))}, {value:.6g}"
         yield f'  {state} [label="{_quoted(name)}"];\n'
         worst, nominal = joint(model, found.marginals(place[int(row)]))
         after = model.successors[model.successor_ptr[row] : model.successor_ptr[row + 1]]
@@ -175,7 +173,7 @@ def _read_json(path: Path, model: FactoredMDP) -> Table:
 
 def _read_strategy(path: Path, model: FactoredMDP) -> Table:
     """Return the table of a strategy that PRISM or we wrote: `(1,0):up` or `17:up` per line."""
-    names = list(state_columns(model))
+    names = list(model.state_columns())
     table: Table = {name: [] for name in (*names, ACTION)}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         if not line.strip():
@@ -195,7 +193,7 @@ def _read_strategy(path: Path, model: FactoredMDP) -> Table:
 def _values(model: FactoredMDP, state: int) -> list[str]:
     if state >= model.states:
         raise ModelError(f"The model has {model.states:,} states, the strategy names {state}.")
-    return [str(column[state]) for column in state_columns(model).values()]
+    return [str(column[state]) for column in model.state_columns().values()]
 
 
 def open_policy(path: str | os.PathLike[str], model: FactoredMDP) -> Policy:

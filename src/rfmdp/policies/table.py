@@ -36,34 +36,14 @@ def decision_table(solution: Solution) -> Table:
 def _rule(solution: Solution, step: int) -> Table:
     model, rows = solution.model, solution.policy.rows[step]
     lower, upper = values_after(solution, step)
-    table: Table = dict(state_columns(model))
+    table: Table = dict(model.state_columns())
     if not solution.policy.stationary:
         table[STEP] = [step] * model.states
-    table[ACTION] = [choice_name(model, int(row)) for row in rows]
+    table[ACTION] = [model.choice_name(int(row)) for row in rows]
     table[NUMBER] = (rows - model.row_ptr[:-1] + 1).tolist()
     guaranteed = lower if solution.spec.agent.sign > 0 else upper
     table |= {"value": guaranteed.tolist(), "lower": lower.tolist(), "upper": upper.tolist()}
     return table
-
-
-def state_columns(model: FactoredMDP) -> Table:
-    """Return the variables of all states as columns; `state` if the model has no variables."""
-    if not model.variables:
-        return {"state": list(range(model.states))}
-    columns = zip(model.variables, model.valuations.T, strict=True)
-    return {v.name: (x.astype(bool) if v.boolean else x).tolist() for v, x in columns}
-
-
-def choice_name(model: FactoredMDP, row: int) -> str:
-    """Return the name of a row's action; of an unlabelled one its commands, or its number."""
-    action: str = model.actions[model.row_actions[row]]
-    if action:
-        return action
-    ids = model.row_marginals[model.marginal_ptr[row] : model.marginal_ptr[row + 1]]
-    if len(ids):
-        return " & ".join(model.marginal_name(int(j)) for j in ids)
-    state = int(np.searchsorted(model.row_ptr, row, side="right")) - 1
-    return f"choice {row - int(model.row_ptr[state]) + 1}"
 
 
 def policy_from_table(model: FactoredMDP, table: Mapping[str, Sequence[Any]]) -> Policy:
@@ -77,7 +57,7 @@ def policy_from_table(model: FactoredMDP, table: Mapping[str, Sequence[Any]]) ->
         If a column is missing, a line names no state or action of the model, or a state that the
         policy reaches has no line.
     """
-    names = list(state_columns(model))
+    names = list(model.state_columns())
     missing = [name for name in (*names, ACTION) if name not in table]
     if missing:
         raise ModelError(
@@ -86,7 +66,7 @@ def policy_from_table(model: FactoredMDP, table: Mapping[str, Sequence[Any]]) ->
         )
     steps = [int(x) for x in table[STEP]] if STEP in table else [0] * len(table[ACTION])
     rows = np.full((max(steps, default=0) + 1, model.states), -1, dtype=np.int64)
-    index = {key: state for state, key in enumerate(_keys(state_columns(model), names))}
+    index = {key: state for state, key in enumerate(_keys(model.state_columns(), names))}
     numbers = table.get(NUMBER, [None] * len(steps))
     lines = zip(_keys(table, names), steps, table[ACTION], numbers, strict=True)
     for line, (key, step, action, number) in enumerate(lines, start=1):
@@ -117,14 +97,14 @@ def _number(value: Any) -> int:
 def _row(model: FactoredMDP, state: int, action: str, number: Any, line: int) -> int:
     """Return the row of a state that an action's name, or its number, stands for."""
     first, last = int(model.row_ptr[state]), int(model.row_ptr[state + 1])
-    named = [row for row in range(first, last) if choice_name(model, row) == action]
+    named = [row for row in range(first, last) if model.choice_name(row) == action]
     if len(named) == 1:
         return named[0]
     if number is not None and (not named or first + int(number) - 1 in named):
         row = first + int(number) - 1
         if first <= row < last and (named or not model.actions[model.row_actions[row]]):
             return row
-    known = ", ".join(dict.fromkeys(choice_name(model, row) for row in range(first, last)))
+    known = ", ".join(dict.fromkeys(model.choice_name(row) for row in range(first, last)))
     raise ModelError(
         f"Line {line} of the policy: {model.state_name(state)} has no action {action!r}; it has: "
         f"{known}."

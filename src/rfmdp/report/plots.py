@@ -17,7 +17,6 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MIN, Direction
 from rfmdp.outer.solution import Solution
 from rfmdp.policies.decisions import reached
-from rfmdp.policies.table import choice_name
 from rfmdp.sets.families import Interval
 from rfmdp.solving import Comparison
 from rfmdp.types import FloatArray
@@ -85,7 +84,7 @@ def heat_map(solution: Solution, across: str, up: str, axes: Any = None, **fixed
     if len(states) <= 400:
         middle = (np.nanmax(grid) + np.nanmin(grid)) / 2.0
         for state in states:
-            name = choice_name(model, solution.policy.row(int(state)))
+            name = model.choice_name(solution.policy.row(int(state)))
             dark = solution.guarantee[state] < middle
             axes.text(
                 columns[across][state], columns[up][state], name[:5], ha="center", va="center",
@@ -235,7 +234,7 @@ def policy_graph(solution: Solution, axes: Any = None) -> Any:
                 arrowprops=ARROW,
             )  # fmt: skip
     for state, (x, y) in place.items():
-        text = f"{model.state_name(state)}\n{choice_name(model, int(rule[state]))}"
+        text = f"{model.state_name(state)}\n{model.choice_name(int(rule[state]))}"
         box = {"boxstyle": "round", "facecolor": "white", "edgecolor": COLOURS[0]}
         axes.text(x, y, text, ha="center", va="center", fontsize=7, bbox=box)
     xs, ys = zip(*place.values(), strict=True)
