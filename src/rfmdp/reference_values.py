@@ -26,7 +26,7 @@ from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, Direction, Spec
 from rfmdp.outer.problem import Form, Problem, pose
-from rfmdp.sets.vertices import supported_vertices
+from rfmdp.sets.vertices import vertices
 from rfmdp.types import AnyArray, BoolArray, FloatArray
 
 CHAINS = 50_000  # pairs of strategies that are tried
@@ -54,7 +54,7 @@ def true_value(model: FactoredMDP, spec: Spec) -> FloatArray:
 
 def row_vertices(model: FactoredMDP) -> list[FloatArray]:
     """Return per row the distributions over states that the vertex products induce, (N, S)."""
-    corners = [supported_vertices(m) for m in model.marginals]
+    corners = [vertices(m) for m in model.marginals]
     found: list[FloatArray] = []
     for r in range(model.rows):
         ids = model.row_marginals[model.marginal_ptr[r] : model.marginal_ptr[r + 1]]

@@ -9,7 +9,7 @@ from rfmdp.inner import Alternating, Exact, Sequential
 from rfmdp.inner.cuts import OuterPolytope
 from rfmdp.objective import MAX, MIN
 from rfmdp.sets import LpBall, contains, minimise
-from rfmdp.sets.hull import distance_to_hull
+from rfmdp.sets.membership import distance_to_hull
 from rfmdp.testing import RowProblem, row_problems, smooth_balls
 
 from .test_exact import solve

@@ -15,10 +15,10 @@ PAIRS = [(a, n) for a in (MAX, MIN) for n in (MAX, MIN)]
 
 
 def random_box(rng: np.random.Generator, size: int) -> Interval:
-    """Return a box on a grid of tenths, many of whose bounds are 0 or 1."""
+    """Return a box on a grid of eighths, many of whose bounds are 0 or 1."""
     while True:
-        lower = rng.choice([0.0, 0.0, 0.0, 0.1, 0.3], size)
-        upper = np.maximum(lower, rng.choice([0.0, 0.4, 0.5, 0.7, 1.0], size))
+        lower = rng.choice([0.0, 0.0, 0.0, 0.125, 0.25], size)
+        upper = np.maximum(lower, rng.choice([0.0, 0.375, 0.5, 0.75, 1.0], size))
         if lower.sum() <= 0.95 and upper.sum() >= 1.0:
             return Interval(lower, upper)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rfmdp.sets import Interval, L1Ball, LinfBall, Polytope, Singleton
 
-GRAIN = 20  # probabilities k / 20: sums of floats meet bounds only up to rounding
+GRAIN = 16  # probabilities k / 16 are floats: what integers say of them holds exactly
 
 
 @st.composite

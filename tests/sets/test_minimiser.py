@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rfmdp.sets import LpBall, contains, minimise, vertices
-from rfmdp.sets.norms import p_norm
+from rfmdp.sets.lp_ball import p_norm
 
 from .strategies import GRAIN, finite_sets, grains
 

@@ -13,12 +13,12 @@ from rfmdp.inner.sequential import Sequential
 from rfmdp.learning.confidence import AllSubsets, KrichevskyTrofimov
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Reach, Spec
-from rfmdp.outer.supports import supports
 from rfmdp.sets.bounds import bounds
 from rfmdp.sets.families import Interval, KLBall, SubsetSet
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.sets.membership import contains
 from rfmdp.sets.minimiser import minimise
+from rfmdp.sets.supports import supports
 from rfmdp.solving import solve
 
 COUNTS = np.array([55, 30, 10, 5])

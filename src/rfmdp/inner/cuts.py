@@ -27,9 +27,9 @@ from rfmdp.kernels.oracle import CORNERS, CORNERS_END, KIND, LOWER, PLACE, SIZE
 from rfmdp.sets.bounds import bounds
 from rfmdp.sets.families import Interval, KLBall, LpBall, SubsetSet, UncertaintySet
 from rfmdp.sets.halfspaces import _cut as cut_vertices
+from rfmdp.sets.lp_ball import p_norm
 from rfmdp.sets.marginals import Kind
 from rfmdp.sets.membership import contains
-from rfmdp.sets.norms import p_norm
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray, frozen
 
 VERTEX_LIMIT = 2000  # of one outer polytope; beyond it the row keeps its gap

@@ -1,114 +1,97 @@
 """Enumerate the supports that matter of boxes and balls, as bit masks of outcomes.
 
-A set of outcomes B is *feasible* if some member of the uncertainty set has its support within B:
+A set of outcomes B is *feasible* if some member of the uncertainty set has its support within B.
+For the sets here that is: B is not empty and its weights sum to at least a threshold (see
+`sets.supports`, which leaves only those outcomes that can be empty or not). Weights are integers
+of L digits to the base 2^32, the highest first; so sums are exact, at all scales.
 
-box      sum of upper over B >= 1
-Lp ball  ||projection of nominal onto B - nominal||_c <= radius; the projection spreads the mass
-         a outside B evenly, so its distance is (sum_{i not in B} nominal_i^c + a^c |B|^(1-c))^(1/c)
-
-Both families stay feasible when an outcome is replaced by a heavier one. So taking outcomes by
+Feasible sets stay feasible when an outcome is replaced by a heavier one. So taking outcomes by
 descending weight and stopping at the first feasible set gives minimal sets only, and every
 branch that is entered ends in one.
 """
 
 from rfmdp.kernels.decorator import inline_kernel, kernel
 
-SLACK = 1e-12  # sums this close to one, distances this close to the radius, count as equal
+BITS = 32  # of a digit; sums of 62 of them are far from the end of 64 bits
 
 
 @inline_kernel
-def feasible(mask, weight, d, radius, exponent):
-    """Whether some member lives on the outcomes of mask; exponent 0: a box, with mass `radius`."""
-    kept, lost, power = 0.0, 0.0, 0.0
-    count = 0
-    for i in range(d):
-        if (mask >> i) & 1:
-            kept += weight[i]
-            count += 1
-        elif exponent > 0.0:
-            lost += weight[i]
-            power += weight[i] ** exponent
-    if exponent == 0.0:
-        return kept >= radius - SLACK
-    if count == 0:
+def feasible(mask, bare, weight, threshold, total):
+    """Return whether the weights (d, L) of mask sum to at least threshold (L,); total is scratch.
+
+    bare : whether nothing else is in the set, so that an empty mask is none
+    """
+    if mask == 0 and bare:
         return False
-    power += lost**exponent * float(count) ** (1.0 - exponent)
-    return power ** (1.0 / exponent) <= radius + SLACK
+    digits = threshold.shape[0]
+    for k in range(digits):
+        total[k] = -threshold[k]
+    for i in range(weight.shape[0]):
+        if (mask >> i) & 1:
+            for k in range(digits):
+                total[k] += weight[i, k]
+    # carry from the lowest digit up: the sign is then that of the highest one
+    for k in range(digits - 1, 0, -1):
+        total[k - 1] += total[k] >> BITS
+    return total[0] >= 0
 
 
 @kernel
-def supersets(required, extra, weight, d, radius, exponent, order, free, rest, path, masks, used):
-    """Append the minimal feasible supersets of required | extra; returns the new length or -1.
+def supersets(extra, bare, weight, threshold, scratch, masks, used):
+    """Append the minimal feasible supersets of `extra`; returns the new length or -1.
 
     With an extra outcome (one bit) only those are kept that are feasible without it: the others
-    are minimal among all feasible sets.
-    order[: free] : the outcomes that may be added, by descending weight; rest, path : scratch
+    are minimal among all feasible sets. Outcomes are ordered by descending weight.
     """
-    start = required | extra
-    rest[free] = 0
-    for i in range(free - 1, -1, -1):
-        rest[i] = rest[i + 1] | (1 << order[i])
-    mask, depth, i = start, 0, 0
-    done = start != 0 and feasible(start, weight, d, radius, exponent)
+    rest, path, total = scratch[0], scratch[1], scratch[2]
+    size = weight.shape[0]
+    rest[size] = 0
+    for i in range(size - 1, -1, -1):
+        rest[i] = rest[i + 1] | (1 << i)
+    mask, depth, i = extra, 0, 0
+    done = feasible(extra, bare, weight, threshold, total)
     while True:
         if done:
-            if extra == 0 or feasible(mask ^ extra, weight, d, radius, exponent):
+            if extra == 0 or feasible(mask ^ extra, bare, weight, threshold, total):
                 if used == masks.shape[0]:
                     return -1
                 masks[used] = mask
                 used += 1
-        elif i < free and feasible(mask | rest[i], weight, d, radius, exponent):
-            if (mask >> order[i]) & 1 == 0:
-                mask |= 1 << order[i]
+        elif i < size and feasible(mask | rest[i], bare, weight, threshold, total):
+            if (mask >> i) & 1 == 0:
+                mask |= 1 << i
                 path[depth] = i
                 depth += 1
-                done = feasible(mask, weight, d, radius, exponent)
+                done = feasible(mask, bare, weight, threshold, total)
             i += 1
             continue
         if depth == 0:
             return used
         depth -= 1
         i = path[depth] + 1
-        mask ^= 1 << order[i - 1]
+        mask ^= 1 << (i - 1)
         done = False
 
 
 @kernel
-def families(
-    which, outcome_ptr, weight, required, possible, radius, exponent, scratch, masks, ends
-):
-    """Enumerate the supports of the marginals `which` until `masks` is full.
+def families(ptr, bare, weight, threshold, scratch, masks, ends):
+    """Enumerate the supports of N sets until `masks` is full; returns how many were finished.
 
-    Returns how many marginals were finished. ends[i] = (end of the minimal supports, end of all)
-    of which[i]. All supports: for every outcome the minimal ones that contain it.
-    scratch : (3, 64) int64
+    ends[n] = (end of the minimal supports, end of all) of set n. All supports: for every outcome
+    the minimal ones that contain it.
+
+    ptr : (N + 1,) outcomes of every set in `weight` (O, L), by descending weight
+    bare : (N,), threshold : (N, L), scratch : (3, 64) int64
     """
-    order, rest, path = scratch[0], scratch[1], scratch[2]
     used = 0
-    for n in range(which.shape[0]):
-        m = which[n]
-        first, d = outcome_ptr[m], outcome_ptr[m + 1] - outcome_ptr[m]
-        w = weight[first : first + d]
-        fixed, free = 0, 0
-        for i in range(d):
-            if required[first + i]:
-                fixed |= 1 << i
-            elif possible[first + i]:
-                j = free
-                while j > 0 and w[order[j - 1]] < w[i]:
-                    order[j] = order[j - 1]
-                    j -= 1
-                order[j] = i
-                free += 1
-        extra = 0
-        for e in range(-1, free):
-            extra = 1 << order[e] if e >= 0 else 0
-            used = supersets(
-                fixed, extra, w, d, radius[m], exponent[m], order, free, rest, path, masks, used
-            )
+    for n in range(ptr.shape[0] - 1):
+        w = weight[ptr[n] : ptr[n + 1]]
+        for e in range(-1, w.shape[0]):
+            extra = 1 << e if e >= 0 else 0
+            used = supersets(extra, bare[n], w, threshold[n], scratch, masks, used)
             if used < 0:
                 return n
             if e < 0:
                 ends[n, 0] = used
         ends[n, 1] = used
-    return which.shape[0]
+    return ptr.shape[0] - 1

@@ -10,9 +10,9 @@ from rfmdp.errors import UnsupportedError
 from rfmdp.learning.bounds import Bounds, BoxBounds, KLBounds, L1Bounds, MixedBounds, SubsetBounds
 from rfmdp.learning.confidence import ConfidenceSet, Validity, empirical
 from rfmdp.learning.support import Discovery
+from rfmdp.sets.bounds import kl_bounds
 from rfmdp.sets.exact import normalised
 from rfmdp.sets.marginals import Kind, Marginals
-from rfmdp.sets.statistical import kl_bounds
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
 

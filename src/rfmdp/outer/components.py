@@ -18,7 +18,7 @@ import numpy as np
 from rfmdp.kernels import graph as kernels
 from rfmdp.objective import MAX, MIN
 from rfmdp.outer.graph import Graph
-from rfmdp.types import BoolArray, IntArray
+from rfmdp.types import AnyArray, BoolArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,7 +56,9 @@ def components(graph: Graph, states: BoolArray | None = None) -> Components:
 
     Tarjan's algorithm, then the longest way down as level of a component. O(K).
     """
-    component, order, count = _tarjan(graph, _inside(graph, states), graph.rows)
+    component, order, count = strong_components(
+        graph.edges.forward, _inside(graph, states), graph.rows
+    )
     level, size = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     loop = np.zeros(count, dtype=np.bool_)
     kernels.component_levels(graph.edges.forward, graph.rows, component, order, level, size, loop)
@@ -89,7 +91,7 @@ def end_components(graph: Graph, states: BoolArray | None = None) -> EndComponen
     final = np.full(graph.model.states, -1, dtype=np.int64)
     found = 0
     while still.any():
-        component, _, count = _tarjan(graph, still, rows)
+        component, _, count = strong_components(graph.edges.forward, still, rows)
         kept = rows & still[state]
         lost = kept.copy()
         kernels.rows_within(graph.edges.forward, component, kept)
@@ -119,13 +121,18 @@ def _inside(graph: Graph, states: BoolArray | None) -> BoolArray:
     return np.array(states, dtype=np.bool_)
 
 
-def _tarjan(graph: Graph, inside: BoolArray, rows: BoolArray) -> tuple[IntArray, IntArray, int]:
-    """Return (component (S,), states grouped by component, number), bottom first."""
-    size = graph.model.states
+def strong_components(
+    edges: tuple[AnyArray, ...], inside: BoolArray, rows: BoolArray
+) -> tuple[IntArray, IntArray, int]:
+    """Return (component (S,), states grouped by component, number), bottom first.
+
+    `edges` as in `kernels.graph`; only states `inside` and some rows are looked at.
+    """
+    size = len(inside)
     index = np.where(inside, kernels.UNSEEN, kernels.OUTSIDE).astype(np.int64)
     component = np.full(size, -1, dtype=np.int64)
     scratch = [np.empty(size, dtype=np.int64) for _ in range(5)]
-    count = kernels.strong_components(graph.edges.forward, rows, index, *scratch, component)
+    count = kernels.strong_components(edges, rows, index, *scratch, component)
     return component, scratch[-1][: np.count_nonzero(inside)], count
 
 

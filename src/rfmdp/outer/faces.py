@@ -8,18 +8,25 @@ those that leave. An optimum over products is one over vertices, also where a va
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.ragged import entries, owners, starts
 from rfmdp.rounding import expectation_margin
-from rfmdp.sets.vertices import count_vertices, supported_vertices
+from rfmdp.sets.vertices import count_vertices, vertices
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 BUDGET = 1 << 22  # entries of all listed products together
+
+
+class Products(NamedTuple):
+    """Products of vertices over the successors of a row, and which of these they take."""
+
+    probability: FloatArray  # (N, K)
+    taken: BoolArray  # (N, K)
 
 
 class Faces:
@@ -27,8 +34,8 @@ class Faces:
 
     def __init__(self, model: FactoredMDP, rows: IntArray) -> None:
         self.model = model
-        blocks: dict[tuple[int, ...], FloatArray] = {}
-        parts: list[FloatArray] = []
+        blocks: dict[tuple[int, ...], Products] = {}
+        parts: list[Products] = []
         kept: list[int] = []
         left = BUDGET
         for row in rows:
@@ -37,27 +44,27 @@ class Faces:
             )
             if ids not in blocks:
                 blocks[ids] = _products(model, ids, left)
-            left -= blocks[ids].size
+            left -= blocks[ids].probability.size
             if left < 0:
                 break
-            if blocks[ids].size:
+            if blocks[ids].probability.size:
                 kept.append(int(row))
                 parts.append(blocks[ids])
         self._fill(np.array(kept, dtype=np.int64), parts)
 
-    def _fill(self, rows: IntArray, parts: list[FloatArray]) -> None:
+    def _fill(self, rows: IntArray, parts: list[Products]) -> None:
         model = self.model
         self.rows = rows  # (N,) ascending if given so
-        counts = [len(p) for p in parts]
-        self.vertex_ptr = _pointers(counts)  # (N + 1,) vertices of every row
-        self.owner = np.repeat(np.arange(len(rows)), counts)  # (V,) row of every vertex
-        sizes = np.repeat([p.shape[1] for p in parts], counts).astype(np.int64)
-        self.entry_ptr = _pointers(sizes)  # (V + 1,)
-        self.probability = np.concatenate([p.ravel() for p in parts]) if parts else np.empty(0)
-        starts = np.repeat(model.successor_ptr[rows[self.owner]], sizes)
-        within = np.arange(self.entry_ptr[-1]) - np.repeat(self.entry_ptr[:-1], sizes)
-        self.successor = model.successors[starts + within].astype(np.int64)
-        self.taken = self.probability > 0.0
+        self.vertex_ptr = starts([len(p.taken) for p in parts])  # (N + 1,) vertices of every row
+        self.owner = owners(self.vertex_ptr)  # (V,) row of every vertex
+        chosen = rows[self.owner]
+        self.entry_ptr = starts(np.diff(model.successor_ptr)[chosen])  # (V + 1,)
+        self.successor = model.successors[entries(model.successor_ptr, chosen)].astype(np.int64)
+        nothing = Products(np.empty(0), np.empty(0, dtype=np.bool_))
+        listed = [*parts, nothing]
+        self.probability = np.concatenate([p.probability.ravel() for p in listed])
+        # of the factors and not of their product, which may be too small for a float
+        self.taken = np.concatenate([p.taken.ravel() for p in listed])
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -104,26 +111,23 @@ class Faces:
         return self.probability[self.entry_ptr[vertex] : self.entry_ptr[vertex + 1]]
 
 
-def _products(model: FactoredMDP, ids: tuple[int, ...], left: int) -> FloatArray:
+def _products(model: FactoredMDP, ids: tuple[int, ...], left: int) -> Products:
     """Return all vertex products (N, K) of some marginals; none if they are too many."""
+    none = Products(np.empty((0, 0)), np.empty((0, 0), dtype=np.bool_))
     try:
         counts = [count_vertices(model.marginals[j]) for j in ids]
         sizes = [int(model.marginals.sizes[j]) for j in ids]
         total = float(np.prod([float(c) * d for c, d in zip(counts, sizes, strict=True)]))
         if total > left:
-            return np.empty((0, 0))
-        corners = [supported_vertices(model.marginals[j]) for j in ids]
+            return none
+        corners = [vertices(model.marginals[j]) for j in ids]
     except UnsupportedError:
-        return np.empty((0, 0))
-    lines = []
-    for product in itertools.product(*corners):
-        joint = np.ones(1)
-        for p in product:
-            joint = np.multiply.outer(joint, p).ravel()
-        lines.append(joint)
-    return np.array(lines)
-
-
-def _pointers(sizes: Iterable[int]) -> IntArray:
-    pointers: IntArray = np.concatenate([[0], np.cumsum(np.asarray(list(sizes), dtype=np.int64))])
-    return pointers.astype(np.int64)
+        return none
+    joint: FloatArray = np.ones((1, 1))
+    taken: BoolArray = np.ones((1, 1), dtype=np.bool_)
+    for points in corners:
+        width = joint.shape[1] * points.shape[1]
+        # products and outcomes both in C order
+        joint = (joint[:, None, :, None] * points[None, :, None, :]).reshape(-1, width)
+        taken = (taken[:, None, :, None] & (points > 0.0)[None, :, None, :]).reshape(-1, width)
+    return Products(joint, taken)

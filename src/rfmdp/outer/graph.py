@@ -35,7 +35,7 @@ from rfmdp.errors import ModelError
 from rfmdp.kernels import graph as kernels
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
-from rfmdp.outer.supports import supports
+from rfmdp.sets.supports import supports
 from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray, frozen
 
 MAX, MIN = Direction.MAX, Direction.MIN

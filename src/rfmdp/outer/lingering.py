@@ -13,11 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfmdp.inner.bound import successor_starts
+from rfmdp.kernels.graph import rows_within
+from rfmdp.outer.components import strong_components
 from rfmdp.outer.faces import Faces
 from rfmdp.outer.graph import Graph
 from rfmdp.outer.problem import Problem
-from rfmdp.sets.vertices import TRIFLE
-from rfmdp.types import BoolArray, FloatArray, IntArray
+from rfmdp.ragged import entries, segment_all, starts
+from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
+
+GUESSED = 1e-12  # nature's answer to a value takes more; a guess, what rests on it is checked
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +43,7 @@ class Choices:
 
     row: IntArray  # (C,)
     pointer: IntArray  # (C + 1,)
-    successor: IntArray
+    successor: Int32Array
 
 
 def no_groups(problem: Problem) -> Groups:
@@ -51,14 +55,11 @@ def no_groups(problem: Problem) -> Groups:
 def row_choices(graph: Graph, rows: IntArray, probability: FloatArray | None = None) -> Choices:
     """Return one choice per row: all that it can move to, or that of a given distribution."""
     model = graph.model
-    begin = successor_starts(model, rows)
-    sizes = np.diff(begin)
-    within = np.arange(begin[-1]) - np.repeat(begin[:-1], sizes)
-    place = np.repeat(model.successor_ptr[rows], sizes) + within
-    successor = model.successors[place].astype(np.int64)
-    whole, present = Choices(rows, begin, successor), graph.edges.forward[-1]
+    place = entries(model.successor_ptr, rows)
+    begin, present = successor_starts(model, rows), graph.edges.forward[-1]
+    whole = Choices(rows, begin, model.successors[place])
     if probability is not None:
-        return _select(whole, probability > TRIFLE)
+        return _select(whole, probability > GUESSED)
     return _select(whole, present[place]) if len(present) else whole
 
 
@@ -68,44 +69,37 @@ def vertex_choices(faces: Faces, rows: BoolArray) -> Choices:
     sizes = np.diff(faces.entry_ptr)
     keep = np.repeat(wanted, sizes)
     taken = faces.taken[keep]
-    pointer = np.concatenate([[0], np.cumsum(sizes[wanted])])
-    whole = Choices(faces.rows[faces.owner[wanted]], pointer, faces.successor[keep])
+    rows_of = faces.rows[faces.owner[wanted]]
+    whole = Choices(rows_of, starts(sizes[wanted]), faces.successor[keep].astype(np.int32))
     return _select(whole, taken)
 
 
 def _select(choices: Choices, keep: BoolArray) -> Choices:
     """Return the choices with only some of their successors."""
-    total = np.concatenate([[0], np.cumsum(keep)])
-    return Choices(choices.row, total[choices.pointer], choices.successor[keep])
+    return Choices(choices.row, starts(keep)[choices.pointer], choices.successor[keep])
 
 
 def join(parts: list[Choices]) -> Choices:
-    """Return the choices of all parts."""
+    """Return the choices of all parts, sorted by row."""
+    row = np.concatenate([p.row for p in parts])
     sizes = np.concatenate([np.diff(p.pointer) for p in parts])
-    return Choices(
-        np.concatenate([p.row for p in parts]),
-        np.concatenate([[0], np.cumsum(sizes)]),
-        np.concatenate([p.successor for p in parts]),
-    )
+    successor = np.concatenate([p.successor for p in parts])
+    order = np.argsort(row, kind="stable")
+    return Choices(row[order], starts(sizes[order]), successor[entries(starts(sizes), order)])
 
 
 def end_groups(problem: Problem, choices: Choices, inside: BoolArray) -> Groups:
-    """Return the maximal end components of explicit choices among the states `inside`."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
-
+    """Return the maximal end components of explicit choices (sorted by row) among some states."""
     model = problem.model
-    state = np.searchsorted(model.row_ptr, choices.row, side="right") - 1
-    sizes = np.diff(choices.pointer)
-    source = np.repeat(state, sizes)
-    alive = inside[state] & _all(inside[choices.successor], choices.pointer)
-    shape = (model.states, model.states)
+    state = model.row_states[choices.row].astype(np.int32)
+    ends = starts(np.bincount(state, minlength=model.states))
+    everything = np.empty(0, dtype=np.bool_)
+    edges = (ends, state, choices.pointer, choices.successor, everything)
+    alive = inside[state] & segment_all(inside[choices.successor], choices.pointer)
     while True:
-        edges = np.repeat(alive, sizes)
-        start, end = source[edges], choices.successor[edges]
-        graph = csr_array((np.ones(len(start), dtype=np.int8), (start, end)), shape=shape)
-        _, part = connected_components(graph, connection="strong")
-        stays = alive & _all(part[choices.successor] == part[source], choices.pointer)
+        part, _, _ = strong_components(edges, inside, alive)
+        stays = alive.copy()
+        rows_within(edges, part, stays)
         if np.array_equal(stays, alive):
             break
         alive = stays
@@ -115,10 +109,3 @@ def end_groups(problem: Problem, choices: Choices, inside: BoolArray) -> Groups:
     members = np.unique(state[alive])
     _, label[members] = np.unique(part[members], return_inverse=True)
     return Groups(label, rows)
-
-
-def _all(holds: BoolArray, pointer: IntArray) -> BoolArray:
-    """Return whether all entries of every (non-empty) segment hold."""
-    misses = np.concatenate([[0], np.cumsum(~holds)])
-    fine: BoolArray = np.diff(misses[pointer]) == 0
-    return fine

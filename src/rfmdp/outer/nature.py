@@ -24,8 +24,10 @@ from rfmdp.outer.problem import Form, Problem, pose
 from rfmdp.outer.region import analyse
 from rfmdp.outer.settings import Clock, Limits
 from rfmdp.outer.solution import Solution, Stats
+from rfmdp.ragged import entries
+from rfmdp.rounding import UNIT
 from rfmdp.sets.marginals import Marginals
-from rfmdp.sets.vertices import TRIFLE
+from rfmdp.sets.supports import outcome_flags
 from rfmdp.types import FloatArray, IntArray
 
 
@@ -108,18 +110,17 @@ def worst_case(solution: Solution, step: int = 0) -> Nature:
     begin = np.concatenate([[0], np.cumsum(widths)])
     if problem.form in (Form.REACH, Form.TO_TARGET, Form.TOTAL) and step >= len(problem.steps):
         _arrive(problem, rows, begin, answers)
-    answers[(answers < TRIFLE) & (_lower_bounds(model, rows) == 0.0)] = 0.0
+    _empty_rounded(model, rows, answers)
     return Nature(model, rows, begin, answers)
 
 
-def _lower_bounds(model: FactoredMDP, rows: IntArray) -> FloatArray:
-    """Return the lower bounds of all outcomes of all marginals of the rows, as answers are laid."""
-    counts = np.diff(model.marginal_ptr)[rows]
-    slot = np.repeat(model.marginal_ptr[rows] - np.cumsum(counts) + counts, counts)
-    ids = model.row_marginals[slot + np.arange(len(slot))]
-    sizes = model.marginals.sizes[ids]
-    place = np.repeat(model.marginals.outcome_ptr[ids] - np.cumsum(sizes) + sizes, sizes)
-    return model.marginals.lower[place + np.arange(len(place))]
+def _empty_rounded(model: FactoredMDP, rows: IntArray, answers: FloatArray) -> None:
+    """Set answers to 0, in place, where only rounding keeps nature from emptying an outcome."""
+    ids = model.row_marginals[entries(model.marginal_ptr, rows)]
+    ends = model.marginals.outcome_ptr
+    _, required = outcome_flags(model.marginals)
+    rounded = np.repeat(2.0 * UNIT * np.diff(ends)[ids], np.diff(ends)[ids])
+    answers[(answers <= rounded) & ~required[entries(ends, ids)]] = 0.0
 
 
 def _own_side(solution: Solution) -> FloatArray:

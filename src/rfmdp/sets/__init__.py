@@ -1,8 +1,9 @@
 """Marginal uncertainty sets: data checked once, and what other layers may ask of them.
 
-`sets` holds the families, `marginals` packs many sets into arrays for the kernels,
-`bounds`, `vertices`, `membership` and `minimiser` are the capabilities (one function, one
-registration per family). `boxes`, `hull`, `halfspaces` and `lp_ball` hold the geometry.
+`families` says what every set is, exactly, and `marginals` packs many sets into arrays for the
+kernels (`radius`: around nominal ones). The capabilities are `bounds`, `supports`, `vertices`,
+`membership` and `minimiser`: one function each, by family or in bulk. `exact` has the sums of
+floats that decide, `boxes`, `halfspaces` and `lp_ball` the geometry.
 """
 
 from rfmdp.sets.bounds import bounds, nominal
@@ -20,7 +21,7 @@ from rfmdp.sets.families import (
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.sets.membership import contains
 from rfmdp.sets.minimiser import minimise
-from rfmdp.sets.vertices import box_vertices_bulk, count_vertices, vertices, vertices_bulk
+from rfmdp.sets.vertices import count_vertices, vertices, vertices_bulk
 
 __all__ = [
     "Interval",
@@ -35,7 +36,6 @@ __all__ = [
     "SubsetSet",
     "UncertaintySet",
     "bounds",
-    "box_vertices_bulk",
     "contains",
     "count_vertices",
     "minimise",

@@ -8,10 +8,13 @@ the exact sum once and therefore has its sign. No kernel does this: those may re
 from __future__ import annotations
 
 import math
+from decimal import MAX_EMAX, MIN_EMIN, Decimal, localcontext
+from fractions import Fraction
 
 import numpy as np
 
-from rfmdp.rounding import SUM_OFF
+from rfmdp.ragged import owners
+from rfmdp.rounding import SUM_OFF, UNIT
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 
@@ -105,3 +108,94 @@ def normalised(values: FloatArray, ptr: IntArray, which: BoolArray | None = None
         part = slice(ptr[j], ptr[j + 1])
         stored[part] /= math.fsum(values[part].tolist())
     return stored
+
+
+def needed(upper: FloatArray, ptr: IntArray) -> BoolArray:
+    """Return the entries (O,) without which the other upper bounds of their box miss one.
+
+    Examples
+    --------
+    >>> needed(np.array([0.5, 0.5, 0.2, 0.75, 0.25]), np.array([0, 3, 5])).tolist()
+    [True, True, False, True, True]
+    """
+    total, rest, lost = (np.repeat(a, np.diff(ptr)) for a in _excess_parts(upper, ptr))
+    near, error = two_sum(upper, -total)
+    error, beyond = two_sum(error, -rest)
+    near, error = two_sum(near, error)
+    # what the others lack is near + error + beyond; the last two are far below the first
+    lack = np.where(near != 0.0, near, np.where(error != 0.0, error, beyond))
+    segment = owners(ptr)
+    for e in np.flatnonzero((lost > 0.0) & (np.abs(near) <= 2.0 * lost)):
+        j = segment[e]
+        others = np.delete(upper[ptr[j] : ptr[j + 1]], e - ptr[j])
+        lack[e] = math.fsum([1.0, *(-others).tolist()])
+    return lack > 0.0
+
+
+def digits(values: FloatArray, base_bits: int) -> IntArray:
+    """Return numbers in [0, 2] to a base, exactly: (N, L), the highest digit first.
+
+    The first digit counts 2^-base_bits, the next one that to the square, and so on; as many as
+    the numbers need.
+
+    Examples
+    --------
+    >>> digits(np.array([0.5, 1.0, 2.0**-33]), 32).tolist()
+    [[2147483648, 0], [4294967296, 0], [0, 2147483648]]
+    """
+    base, rest = 2.0**base_bits, values.astype(np.float64)
+    found: list[IntArray] = []
+    while not found or rest.any():
+        scaled = rest * base
+        whole = np.floor(scaled)
+        found.append(whole.astype(np.int64))
+        rest = scaled - whole
+    return np.stack(found, axis=1)
+
+
+def within_ball(lost: list[float], kept: int, radius: float, exponent: float) -> bool:
+    """Return whether an Lp ball has a member on `kept` outcomes, given the weights of the others.
+
+    The nearest such point spreads the lost mass a evenly, so the question is whether
+
+        sum lost_i^p + a^p kept^(1-p) <= radius^p.
+
+    Logarithms answer it, unless both sides agree to rounding. Then powers of fractions do if p is
+    an integer, and otherwise logarithms of up to 1500 digits; sides that agree in all of them
+    count as equal, for an algebraic identity must hold (9/64, 16/64, 39/64 with radius 36/64 and
+    p = 1.5 is one).
+    """
+    lost = [x for x in lost if x > 0.0]
+    if not lost or radius == 0.0:
+        return not lost
+    spread = math.log(math.fsum(lost)) - (1.0 - 1.0 / exponent) * math.log(kept)
+    logs = [*map(math.log, lost), spread]
+    top = max(logs)
+    norm = top + math.log(math.fsum(math.exp(exponent * (x - top)) for x in logs)) / exponent
+    gap = norm - math.log(radius)
+    reach = max(map(abs, [*logs, norm - gap])) + math.log(kept) + 4.0
+    if abs(gap) > 16.0 * UNIT * reach:
+        return gap < 0.0
+    if exponent.is_integer() and exponent <= 64.0:
+        p, exact = int(exponent), [Fraction(x) for x in lost]
+        side = sum((x**p for x in exact), Fraction(0)) * kept ** (p - 1) + sum(exact) ** p
+        return bool(side <= Fraction(radius) ** p * kept ** (p - 1))
+    return _within_ball_by_digits(lost, kept, radius, exponent)
+
+
+def _within_ball_by_digits(lost: list[float], kept: int, radius: float, exponent: float) -> bool:
+    """Answer `within_ball` by decimal logarithms of more and more digits."""
+    for precision in (50, 250, 1500):
+        with localcontext() as context:
+            context.prec = precision
+            context.Emax, context.Emin = MAX_EMAX, MIN_EMIN
+            p = Decimal(exponent)
+            total = sum((Decimal(x) for x in lost), Decimal(0))
+            logs = [p * Decimal(x).ln() for x in lost]
+            logs.append(p * total.ln() + (1 - p) * Decimal(kept).ln())
+            goal = p * Decimal(radius).ln()
+            gap = sum(((x - goal).exp() for x in logs), Decimal(-1))
+            size = max(abs(x) for x in [*logs, goal]) + p * Decimal(kept).ln() + len(logs)
+            if abs(gap) > 16 * size * Decimal(10) ** -precision:
+                return gap < 0
+    return True

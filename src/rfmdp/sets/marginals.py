@@ -14,7 +14,6 @@ from enum import IntEnum
 
 import numpy as np
 
-import rfmdp.sets.statistical  # noqa: F401  registers KL balls and subset sets
 from rfmdp.errors import ModelError
 from rfmdp.rounding import SUM_TOLERANCE
 from rfmdp.sets.bounds import bounds, nominal, tighten
@@ -119,9 +118,9 @@ class Marginals:
         ends = [bounds(uset) for uset in sets]
         kinds = [_kind(s, *end) for s, end in zip(sets, ends, strict=True)]
         # a single member is stored alike in all three arrays
-        ends = [
-            (nominal(s), nominal(s)) if kind is Kind.SINGLETON else end
-            for s, kind, end in zip(sets, kinds, ends, strict=True)
+        centres = [
+            low if kind is Kind.SINGLETON else nominal(s)
+            for s, kind, (low, _) in zip(sets, kinds, ends, strict=True)
         ]
         corners = [_listed(s, kind) for s, kind in zip(sets, kinds, strict=True)]
         balls = [s if isinstance(s, LpBall) else None for s in sets]
@@ -129,7 +128,7 @@ class Marginals:
         return Marginals(
             outcome_ptr=_pointers([s.size for s in sets]),
             kind=np.array(kinds, dtype=np.int8),
-            nominal=_join([nominal(s) for s in sets]),
+            nominal=_join(centres),
             lower=_join([low for low, _ in ends]),
             upper=_join([high for _, high in ends]),
             radius=np.array(radii, dtype=np.float64),
@@ -176,7 +175,7 @@ class Marginals:
         return Marginals(
             outcome_ptr=outcome_ptr,
             kind=np.where(width > 0.0, Kind.BOX, Kind.SINGLETON).astype(np.int8),
-            nominal=nominal,
+            nominal=np.where(np.repeat(width > 0.0, np.diff(outcome_ptr)), nominal, lower),
             lower=lower,
             upper=upper,
             radius=np.full(count, math.nan),
@@ -194,17 +193,24 @@ def _listed(uset: UncertaintySet, kind: Kind) -> FloatArray:
 
 
 def _kind(uset: UncertaintySet, lower: FloatArray, upper: FloatArray) -> Kind:
-    if isinstance(uset, Singleton) or np.array_equal(lower, upper):
+    """Return the kind of a set with given bounds; one that is a point to rounding is a singleton.
+
+    An outcome of probability zero that nature can raise, however little, makes a difference.
+    """
+    still = np.array_equal(lower, upper)
+    if isinstance(uset, LpBall | KLBall) and uset.radius > 0.0 and uset.size > 1:
+        still = still and (bool(np.all(uset.nominal > 0.0)) or _is_box(uset))
+    if still or isinstance(uset, Singleton):
         return Kind.SINGLETON
-    if isinstance(uset, Polytope):
-        return Kind.POLYTOPE
-    if isinstance(uset, KLBall | SubsetSet):
-        return Kind.KL if isinstance(uset, KLBall) else Kind.SUBSETS
     if isinstance(uset, LpBall):
-        if uset.exponent == math.inf:
-            return Kind.BOX
-        return Kind.L1 if uset.exponent == 1.0 else Kind.LP
-    return Kind.BOX
+        return Kind.BOX if _is_box(uset) else Kind.L1 if uset.exponent == 1.0 else Kind.LP
+    return {Interval: Kind.BOX, Polytope: Kind.POLYTOPE, KLBall: Kind.KL, SubsetSet: Kind.SUBSETS}[
+        type(uset)
+    ]
+
+
+def _is_box(uset: LpBall | KLBall) -> bool:
+    return isinstance(uset, LpBall) and math.isinf(uset.exponent)
 
 
 def check_boxes(

@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.rounding import SUM_TOLERANCE
-from rfmdp.sets.families import Interval, LpBall, Polytope, Singleton
-from rfmdp.sets.hull import distance_to_hull
-from rfmdp.sets.norms import p_norm
+from rfmdp.sets.families import Interval, KLBall, LpBall, Polytope, Singleton, SubsetSet
+from rfmdp.sets.lp_ball import p_norm
 from rfmdp.types import FloatArray
 
 
@@ -71,3 +70,44 @@ def _(uset: LpBall, p: FloatArray, tolerance: float) -> bool:
 @register
 def _(uset: Polytope, p: FloatArray, tolerance: float) -> bool:
     return distance_to_hull(uset.vertices, p) <= tolerance
+
+
+@register
+def _(uset: KLBall, p: FloatArray, tolerance: float) -> bool:
+    seen = uset.nominal > 0.0
+    if np.any(p[seen] <= 0.0):
+        return bool(np.isinf(uset.radius))
+    distance = float(np.sum(uset.nominal[seen] * np.log(uset.nominal[seen] / p[seen])))
+    return distance <= uset.radius + tolerance
+
+
+@register
+def _(uset: SubsetSet, p: FloatArray, tolerance: float) -> bool:
+    bits = (np.arange(2**uset.size)[:, None] >> np.arange(uset.size)) & 1
+    return bool(np.all(bits @ p >= uset.lower - tolerance))
+
+
+def distance_to_hull(points: FloatArray, p: FloatArray) -> float:
+    """Return an upper bound of the largest entry of |p - q| for the best q in the hull.
+
+    The weights come from non-negative least squares and are normalised; the distance is that
+    of the combination they really give, so a small result is a proof of membership.
+
+    Parameters
+    ----------
+    points : (V, X) array
+        Points whose convex hull is meant.
+    p : (X,) array
+        The point to test.
+    """
+    from scipy.optimize import nnls
+
+    system = np.vstack([points.T, np.ones(len(points))])
+    try:
+        weights, _ = nnls(system, np.append(p, 1.0), maxiter=30 * (len(points) + len(p)))
+    except RuntimeError:  # no convergence: nothing is proven
+        return float(np.min(np.max(np.abs(points - p), axis=1)))
+    total = weights.sum()
+    if total <= 0.0:
+        return float(np.min(np.max(np.abs(points - p), axis=1)))
+    return float(np.max(np.abs((weights / total) @ points - p)))

@@ -1,14 +1,7 @@
 """Vertices of marginal sets: built directly, and counted without building them.
 
-Boxes are done by `boxes`. An L1 ball reduces to boxes. Nature moves the mass m = radius / 2
-(or all that is elsewhere, if that is less) onto one *receiving* outcome i and takes it from
-the others, so the vertices of the ball are those of
-
-    {p : p_i = nominal_i + m,  0 <= p_j <= nominal_j for j != i,  sum p = 1}
-
-for every receiver i. All of them are extreme: give i the smallest value and the others
-values above it in the order that makes the removal unique. Different receivers give
-different points, because only the receiver lies above its nominal probability.
+Which outcomes a vertex takes is exact, its numbers are rounded once (see `boxes`, which has the
+geometry of boxes and L1 balls). Vertices of polytopes are those that were given.
 """
 
 from __future__ import annotations
@@ -19,21 +12,23 @@ from functools import singledispatch
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
+from rfmdp.ragged import starts
 from rfmdp.sets.bounds import bounds
-from rfmdp.sets.boxes import GRID, box_vertices, count_box_vertices, grid_tolerance
+from rfmdp.sets.boxes import Boxes, box_points, count_points, int_boxes, receiver_boxes
 from rfmdp.sets.families import Interval, LpBall, Polytope, Singleton
-from rfmdp.sets.hull import extreme_points
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import FloatArray, IntArray
 
 VERTEX_LIMIT = 5_000_000
 CHUNK = 1 << 18
-TRIFLE = 1e-12  # as in `outer.supports`
 
 
 @singledispatch
 def vertices(uset: object) -> FloatArray:
-    """Return the extreme points of a set, (V, X), each once.
+    """Return points (V, X) whose hull is the set, each once, with exact supports.
+
+    They are the extreme points, merged where rounding cannot tell them apart; of a polytope, all
+    points that were given.
 
     Raises
     ------
@@ -55,29 +50,17 @@ def vertices(uset: object) -> FloatArray:
 
 @singledispatch
 def count_vertices(uset: object) -> int:
-    """Return the number of extreme points of a set; boxes and L1 balls build none of them.
+    """Return how many vertices a set has at most; boxes and L1 balls build none of them.
+
+    They are counted before those are merged that rounding cannot tell apart.
 
     Examples
     --------
     >>> from rfmdp.sets import Interval
-    >>> count_vertices(Interval([0.0] * 10, [0.2] * 10))
-    252
+    >>> count_vertices(Interval([0.0] * 10, [0.25] * 10))
+    210
     """
     return len(vertices(uset))
-
-
-def supported_vertices(uset: object) -> FloatArray:
-    """Return the vertices, with 0 where rounding left a trifle at an outcome that is empty.
-
-    Which outcomes a vertex takes matters to what can happen for ever. Entries that are bounds
-    themselves, or that were given as vertices, stay as they are, however small.
-    """
-    found = vertices(uset)
-    if isinstance(uset, Singleton | Polytope):
-        return found
-    lower, upper = bounds(uset)
-    trifle = (found < TRIFLE) & (lower == 0.0) & (found != upper)
-    return np.where(trifle, 0.0, found)
 
 
 @vertices.register
@@ -87,40 +70,44 @@ def _(uset: Singleton) -> FloatArray:
 
 @vertices.register
 def _(uset: Polytope) -> FloatArray:
-    return extreme_points(uset.vertices)
+    return uset.vertices.copy()
 
 
 @vertices.register
 def _(uset: Interval) -> FloatArray:
     lower, upper = bounds(uset)
-    return _box_points(lower[None, :], upper[None, :])[1]
+    return _points(int_boxes(lower[None, :], upper[None, :]))[1]
 
 
 @count_vertices.register
 def _(uset: Interval) -> int:
-    return count_box_vertices(*bounds(uset))
+    lower, upper = bounds(uset)
+    return _count(int_boxes(lower[None, :], upper[None, :]))
 
 
 @vertices.register
 def _(uset: LpBall) -> FloatArray:
     if uset.exponent == 1.0:
-        return _ball_points(uset.nominal[None, :], np.array([uset.radius]))[1]
+        return _points(receiver_boxes(uset.nominal[None, :], np.array([uset.radius])))[1]
     _require_finitely_many(uset, "LpBall")
     lower, upper = bounds(uset)
-    return _box_points(lower[None, :], upper[None, :])[1]
+    return _points(int_boxes(lower[None, :], upper[None, :]))[1]
 
 
 @count_vertices.register
 def _(uset: LpBall) -> int:
     if uset.exponent == 1.0:
-        _, lower, upper = _receiver_boxes(uset.nominal[None, :], np.array([uset.radius]))
-        return sum(count_box_vertices(lower[i], upper[i]) for i in range(len(lower)))
+        return _count(receiver_boxes(uset.nominal[None, :], np.array([uset.radius])))
     _require_finitely_many(uset, "LpBall")
-    return count_box_vertices(*bounds(uset))
+    lower, upper = bounds(uset)
+    return _count(int_boxes(lower[None, :], upper[None, :]))
 
 
-def box_vertices_bulk(marginals: Marginals, which: IntArray) -> tuple[IntArray, FloatArray]:
-    """Return the vertices of many boxes (kinds BOX and SINGLETON) in two arrays.
+def vertices_bulk(marginals: Marginals, which: IntArray) -> tuple[IntArray, FloatArray]:
+    """Return the vertices of many marginals of any kind in two arrays.
+
+    Sets of one kind and size are treated together, without a Python loop over marginals;
+    only polytopes are taken one by one. KL balls and subset sets get no vertices.
 
     Parameters
     ----------
@@ -136,27 +123,6 @@ def box_vertices_bulk(marginals: Marginals, which: IntArray) -> tuple[IntArray, 
         `vertices_flat`, in C order of their (V, X) array.
     vertices_flat : array
         All entries.
-
-    Raises
-    ------
-    UnsupportedError
-        If a marginal is of another kind; `vertices_bulk` takes them all.
-    """
-    which = np.asarray(which, dtype=np.int64)
-    other = ~np.isin(marginals.kind[which], [Kind.BOX, Kind.SINGLETON])
-    if other.any():
-        j = int(which[np.flatnonzero(other)[0]])
-        raise UnsupportedError(
-            f"Marginal {j} is a {type(marginals[j]).__name__}, not a box; use vertices_bulk."
-        )
-    return vertices_bulk(marginals, which)
-
-
-def vertices_bulk(marginals: Marginals, which: IntArray) -> tuple[IntArray, FloatArray]:
-    """Return the vertices of many marginals of any kind, laid out as by `box_vertices_bulk`.
-
-    Sets of one kind and size are treated together, without a Python loop over marginals;
-    only polytopes are taken one by one. KL balls and subset sets get no vertices.
     """
     which = np.asarray(which, dtype=np.int64)
     sizes, kinds = marginals.sizes[which], marginals.kind[which]
@@ -168,7 +134,7 @@ def vertices_bulk(marginals: Marginals, which: IntArray) -> tuple[IntArray, Floa
     counts = np.zeros(len(which), dtype=np.int64)
     for place, _ in parts:
         np.add.at(counts, place, 1)
-    vertex_ptr = np.concatenate([[0], np.cumsum(counts * sizes)])
+    vertex_ptr = starts(counts * sizes)
     flat = np.empty(vertex_ptr[-1])
     for place, points in parts:
         # rank of a vertex within its marginal: places ascend within a part
@@ -186,9 +152,9 @@ def _same_kind(
     if kind is Kind.SINGLETON:
         return np.arange(len(which)), marginals.nominal[entries]
     if kind is Kind.BOX:
-        return _box_points(marginals.lower[entries], marginals.upper[entries])
+        return _points(int_boxes(marginals.lower[entries], marginals.upper[entries]))
     if kind is Kind.L1:
-        return _ball_points(marginals.nominal[entries], marginals.radius[which])
+        return _points(receiver_boxes(marginals.nominal[entries], marginals.radius[which]))
     if kind in (Kind.KL, Kind.SUBSETS):  # not listed: solvers use their minimisers instead
         return np.empty(0, dtype=np.int64), np.empty((0, size))
     if kind is Kind.LP:
@@ -199,59 +165,41 @@ def _same_kind(
     return item, np.concatenate(points)
 
 
-def _box_points(lower: FloatArray, upper: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Return the vertices of N boxes in pieces that keep the memory in between small."""
-    size = lower.shape[1]
-    most = size * math.comb(size - 1, (size - 1) // 2)
-    if most > VERTEX_LIMIT:
-        _check_limit(lower, upper)
-    step = max(1, CHUNK // most)
-    parts = [
-        (box + start, points)
-        for start in range(0, len(lower), step)
-        for box, points in [box_vertices(lower[start : start + step], upper[start : start + step])]
-    ]
-    if len(parts) == 1:
-        return parts[0]
-    return np.concatenate([b for b, _ in parts]), np.concatenate([p for _, p in parts])
+def _points(groups: list[tuple[IntArray, Boxes]]) -> tuple[IntArray, FloatArray]:
+    """Return (set, vertices) of groups of boxes, each with the set that it belongs to.
+
+    They are built in pieces that keep the memory in between small.
+    """
+    parts = []
+    for owner, boxes in groups:
+        size = boxes.lower.shape[1]
+        most = size * math.comb(size - 1, (size - 1) // 2)
+        if most > VERTEX_LIMIT:
+            _check_limit(boxes)
+        step = max(1, CHUNK // most)
+        for start in range(0, len(owner), step):
+            box, points = box_points(boxes.part(slice(start, start + step)))
+            parts.append((owner[start + box], points))
+    owner, points = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    if len(groups) > 1:
+        order = np.argsort(owner, kind="stable")
+        owner, points = owner[order], points[order]
+    return owner, points
 
 
-def _check_limit(lower: FloatArray, upper: FloatArray) -> None:
+def _count(groups: list[tuple[IntArray, Boxes]]) -> int:
+    return sum(count_points(boxes) for _, boxes in groups)
+
+
+def _check_limit(boxes: Boxes) -> None:
     """Raise `UnsupportedError` if one of the boxes has too many vertices to build."""
-    for low, high in zip(lower, upper, strict=True):
-        count = count_box_vertices(low, high)
+    for number in range(len(boxes.lower)):
+        count = count_points(boxes.part(slice(number, number + 1)))
         if count > VERTEX_LIMIT:
             raise UnsupportedError(
-                f"A set with {len(low)} outcomes has {count} vertices, at most {VERTEX_LIMIT} "
-                "are built; use an inner solver that needs no vertices."
+                f"A set with {boxes.lower.shape[1]} outcomes has {count} vertices, at most "
+                f"{VERTEX_LIMIT} are built; use an inner solver that needs no vertices."
             )
-
-
-def _ball_points(nominal: FloatArray, radius: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Return the vertices of N L1 balls of equal size."""
-    ball, lower, upper = _receiver_boxes(nominal, radius)
-    box, points = _box_points(lower, upper)
-    return ball[box], points
-
-
-def _receiver_boxes(
-    nominal: FloatArray, radius: FloatArray
-) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Return (ball, lower, upper): for every ball and receiver the box of the docstring."""
-    balls, size = nominal.shape
-    moved = radius / 2.0
-    # a move within rounding leaves only the nominal: one degenerate box, not one per receiver
-    still = (moved * GRID <= 2 * grid_tolerance(size)) | (size == 1)
-    ball, receiver = np.nonzero(np.broadcast_to(~still[:, None], (balls, size)))
-    ball = np.concatenate([ball, np.flatnonzero(still)])
-    upper = nominal[ball]
-    lower = np.zeros_like(upper)
-    row = np.arange(len(receiver))
-    lower[row, receiver] = np.minimum(nominal[ball[row], receiver] + moved[ball[row]], 1.0)
-    upper[row, receiver] = lower[row, receiver]
-    lower[len(receiver) :] = upper[len(receiver) :]
-    order = np.argsort(ball, kind="stable")
-    return ball[order], lower[order], upper[order]
 
 
 def _require_finitely_many(uset: object, where: str) -> None:

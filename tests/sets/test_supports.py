@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.outer.games import random_set, support_members
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.kernels import supports as kernels
-from rfmdp.outer.supports import supports
+from rfmdp.sets.exact import digits
 from rfmdp.sets.families import Interval, L1Ball, LpBall, Polytope, Singleton
 from rfmdp.sets.marginals import Marginals
-
-from .games import random_set, support_members
+from rfmdp.sets.supports import supports
 
 fixed = settings(derandomize=True, deadline=None, max_examples=100)
 
@@ -76,7 +76,7 @@ def test_ball_supports_are_the_faces_in_reach(seed, size, exponent):
 
 
 def test_known_families():
-    """Worked examples of every family, with sums that miss one by an ulp."""
+    """Worked examples of every family; 0.1 + 0.2 is more than 0.3, so that one is touched."""
     assert families(Singleton([0.5, 0.0, 0.5])) == ({frozenset({0, 2})},) * 2
     third = Interval([0.0, 0.0, 0.0], [0.1 + 0.2, 0.7, 0.4])
     assert families(third)[0] == {frozenset({0, 1}), frozenset({1, 2})}
@@ -94,7 +94,9 @@ def test_positive_lower_bounds_need_no_enumeration():
     size = 100
     rigid = Interval(np.full(size, 0.001), np.full(size, 0.5))
     assert families(rigid)[1] == {frozenset(range(size))}
-    with pytest.raises(UnsupportedError, match=r"Marginal 1: .* 62 outcomes"):
+    with pytest.raises(
+        UnsupportedError, match=r"Marginal 1: nature can empty 100 of .* at most 62"
+    ):
         supports(Marginals.from_sets([rigid, Interval(np.zeros(size), np.full(size, 0.5))]))
     with pytest.raises(UnsupportedError, match=r"Marginal 0: .* 131072"):
         supports(Marginals.from_sets([Interval(np.zeros(40), np.full(40, 0.1))]))
@@ -111,13 +113,13 @@ def test_many_families_over_several_buffers():
 
 def test_compiled_and_plain_enumeration_agree():
     """The kernel and its Python source give the same masks."""
-    uset = Marginals.from_sets([Interval([0.0, 0.1, 0.0, 0.0], [0.3, 0.6, 0.5, 0.2])])
-    flags = uset.lower > 0, uset.upper > 0
+    weight = digits(np.array([0.6, 0.5, 0.3, 0.2, 1e-40]), kernels.BITS)
+    threshold = digits(np.array([0.4]), kernels.BITS)
+    threshold = np.pad(threshold, ((0, 0), (0, weight.shape[1] - threshold.shape[1])))
     results = []
     for run in (kernels.families, kernels.families.py_func):
         masks, ends = np.zeros(64, dtype=np.int64), np.zeros((1, 2), dtype=np.int64)
         scratch = np.zeros((3, 64), dtype=np.int64)
-        sets = (uset.outcome_ptr, uset.upper.copy(), *flags, np.ones(1), np.zeros(1))
-        run(np.zeros(1, dtype=np.int64), *sets, scratch, masks, ends)
+        run(np.array([0, 5]), np.array([True]), weight, threshold, scratch, masks, ends)
         results.append((masks.tolist(), ends.tolist()))
     assert results[0] == results[1]

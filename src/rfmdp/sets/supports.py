@@ -1,0 +1,403 @@
+"""Which outcomes nature can empty: the supports of the members of every marginal set, exactly.
+
+Qualitative questions depend on supports only. For each marginal two families answer them all:
+the *minimal* supports, and for every outcome the minimal supports that contain it.
+
+    Interval([0.7, 0.0], [1.0, 0.3])             minimal {0};            all {0}, {0, 1}
+    Interval([0.0, 0.0, 0.0], [0.5, 0.5, 0.5])   minimal = all: {0, 1}, {0, 2}, {1, 2}
+
+A set in which no outcome can be emptied is *rigid*: it has one support. Everything is decided by
+exact sums of the numbers that are stored, or by theorem; `docs/soundness.md` lists how.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from rfmdp.errors import UnsupportedError
+from rfmdp.kernels.supports import BITS, families
+from rfmdp.ragged import entries, owners, segment_any, starts
+from rfmdp.sets.exact import digits, excess, needed, within_ball
+from rfmdp.sets.marginals import Kind, Marginals
+from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
+
+SUPPORT_LIMIT = 1 << 17  # per marginal
+FREE_LIMIT = 62  # bits of a mask
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Supports:
+    """The two families of all marginals; support b has the outcomes of `member_ptr[b : b + 2]`."""
+
+    possible: BoolArray  # (O,) outcomes that some member takes
+    flexible: BoolArray  # (M,) marginals with more than one support
+    support_ptr: IntArray  # (M + 1,)
+    minimal_end: IntArray  # (M,) minimal supports come first
+    member_ptr: IntArray  # (number of supports + 1,)
+    members: Int32Array  # outcomes, numbered within their marginal
+
+    def of(self, j: int) -> list[tuple[int, ...]]:
+        """Return all supports of marginal j, the minimal ones first."""
+        bounds = range(self.support_ptr[j], self.support_ptr[j + 1])
+        ptr = self.member_ptr
+        return [tuple(self.members[ptr[b] : ptr[b + 1]].tolist()) for b in bounds]
+
+    def minimal(self, j: int) -> list[tuple[int, ...]]:
+        """Return the minimal supports of marginal j."""
+        return self.of(j)[: self.minimal_end[j] - self.support_ptr[j]]
+
+
+class _Part(NamedTuple):
+    """Some of the supports: the marginal of each, whether it is minimal, its size; all outcomes."""
+
+    owner: IntArray  # (B,)
+    minimal: BoolArray  # (B,)
+    counts: IntArray  # (B,)
+    members: IntArray  # (sum of counts,)
+
+
+def supports(marginals: Marginals) -> Supports:
+    """Return the families of supports of every marginal.
+
+    Raises
+    ------
+    UnsupportedError
+        For a box, L1 or Lp ball of which nature can empty more than 62 outcomes one at a time,
+        or that has more than 131072 supports.
+
+    Examples
+    --------
+    >>> from rfmdp.sets.families import Interval
+    >>> supports(Marginals.from_sets([Interval([0.7, 0.0], [1.0, 0.3])])).of(0)
+    [(0,), (0, 1)]
+    """
+    possible, required = outcome_flags(marginals)
+    ptr, kind = marginals.outcome_ptr, marginals.kind
+    flexible = segment_any(possible & ~required, ptr)
+
+    def chosen(wanted: BoolArray) -> IntArray:
+        return np.flatnonzero(flexible & wanted)
+
+    simplex = _whole_simplex(marginals)
+    summed = (kind == Kind.BOX) | ((kind == Kind.L1) & ~simplex)
+    parts = [
+        _one_support(ptr, possible, np.flatnonzero(~flexible)),
+        _any_outcome(ptr, chosen(simplex)),
+        _any_unseen(ptr, required, chosen((kind == Kind.KL) & ~simplex)),
+        _by_sums(marginals, possible, required, chosen(summed)),
+    ]
+    parts += [_smooth_ball(marginals, required, int(j)) for j in chosen(kind == Kind.LP)]
+    parts += [_polytope(marginals, int(j)) for j in chosen(kind == Kind.POLYTOPE)]
+    parts += [_subsets(marginals, int(j)) for j in chosen(kind == Kind.SUBSETS)]
+    return _assemble(possible, flexible, parts)
+
+
+def outcome_flags(marginals: Marginals) -> tuple[BoolArray, BoolArray]:
+    """Return the outcomes (O,) that some member takes, and those that every member takes."""
+    sizes, kind = marginals.sizes, marginals.kind
+    possible, required = marginals.upper > 0.0, marginals.lower > 0.0
+    ball = np.isin(kind, [Kind.L1, Kind.LP, Kind.KL])
+    if ball.any():
+        moves = np.repeat(ball & (marginals.radius > 0.0), sizes)
+        seen = marginals.nominal > 0.0
+        possible = np.where(np.repeat(ball, sizes), moves | seen, possible)
+        radius = np.repeat(marginals.radius, sizes)
+        kept = np.where(np.repeat(kind == Kind.L1, sizes), 2.0 * marginals.nominal > radius, seen)
+        kept &= np.repeat(~_whole_simplex(marginals), sizes)
+        required = np.where(np.repeat(ball, sizes), kept, required)
+        for j in np.flatnonzero(kind == Kind.LP):
+            part = slice(marginals.outcome_ptr[j], marginals.outcome_ptr[j + 1])
+            required[part] = _smooth_required(marginals, int(j))
+    # boxes with positive lower bounds everywhere are rigid, whatever their upper ones are
+    loose = segment_any(possible & ~required, marginals.outcome_ptr) & (kind == Kind.BOX)
+    which = np.flatnonzero(loose)
+    if len(which):
+        place, ends = entries(marginals.outcome_ptr, which), starts(sizes[which])
+        lower, upper = marginals.lower[place], marginals.upper[place]
+        full = np.repeat(excess(lower, ends) >= 0.0, sizes[which])
+        scant = np.repeat(excess(upper, ends) <= 0.0, sizes[which])
+        possible[place] = np.where(full, lower, upper) > 0.0
+        required[place] = possible[place] & (full | scant | (lower > 0.0) | needed(upper, ends))
+    return possible, required | np.repeat(sizes == 1, sizes)
+
+
+def _whole_simplex(marginals: Marginals) -> BoolArray:
+    """Return the balls (M,) that are so large that they are the whole simplex, by definition."""
+    limit = np.where(marginals.kind == Kind.KL, np.inf, 2.0)
+    whole: BoolArray = np.isin(marginals.kind, [Kind.L1, Kind.KL]) & (marginals.radius >= limit)
+    return whole
+
+
+def _one_support(ptr: IntArray, possible: BoolArray, which: IntArray) -> _Part:
+    """Return the one support of each of the given marginals: all that is possible."""
+    place = entries(ptr, which)
+    taken = possible[place]
+    owner = np.repeat(np.arange(len(which)), np.diff(ptr)[which])[taken]
+    counts = np.bincount(owner, minlength=len(which))
+    members = (place - ptr[:-1][owners(ptr)[place]])[taken]
+    return _Part(which, np.ones(len(which), dtype=np.bool_), counts, members)
+
+
+def _any_outcome(ptr: IntArray, which: IntArray) -> _Part:
+    """Return the supports of whole simplices: every single outcome."""
+    place = entries(ptr, which)
+    owner = owners(ptr)[place]
+    ones = np.ones(len(place), dtype=np.int64)
+    return _Part(owner, ones > 0, ones, place - ptr[owner])
+
+
+def _any_unseen(ptr: IntArray, seen: BoolArray, which: IntArray) -> _Part:
+    """Return the supports of KL balls: what was seen, and that with any other outcome."""
+    parts = [_nothing()]
+    for j in which.tolist():
+        known = seen[ptr[j] : ptr[j + 1]]
+        unseen = np.flatnonzero(~known)
+        lines = np.repeat(known[None, :], 1 + len(unseen), axis=0)
+        lines[np.arange(len(unseen)) + 1, unseen] = True
+        parts.append(_of_lines(j, lines, 1))
+    return _concatenate(parts)
+
+
+def _by_sums(
+    marginals: Marginals, possible: BoolArray, required: BoolArray, which: IntArray
+) -> _Part:
+    """Return the supports of boxes and L1 balls, which are questions of sums.
+
+    A box needs upper bounds of one in all; an L1 ball may lose twice its weights up to the radius.
+    """
+    ball = marginals.kind == Kind.L1
+    numbers = np.where(np.repeat(ball, marginals.sizes), 2.0 * marginals.nominal, marginals.upper)
+    least = np.where(numbers > 0.0, numbers, 1.0)
+    exponent = np.frexp(np.minimum.reduceat(least, marginals.outcome_ptr[:-1]))[1][which]
+    exponent = np.minimum(exponent, np.frexp(np.where(ball, marginals.radius, 1.0))[1][which])
+    # sets whose numbers have equally many digits are enumerated together
+    length = (53 - exponent + BITS - 1) // BITS
+    free = possible & ~required
+    parts = [_nothing()]
+    for digit_count in np.unique(length):
+        group = which[length == digit_count]
+        parts.append(_enumerate(marginals, numbers, free, required, group))
+    return _concatenate(parts)
+
+
+def _enumerate(
+    marginals: Marginals, numbers: FloatArray, free: BoolArray, required: BoolArray, which: IntArray
+) -> _Part:
+    """Return the supports of some boxes and L1 balls, see `_by_sums`."""
+    ptr = marginals.outcome_ptr
+    owner, place, ends = _descending(numbers, free, ptr, which)
+    large = np.flatnonzero(np.diff(ends) > FREE_LIMIT)
+    if len(large):
+        raise UnsupportedError(
+            f"Marginal {which[large[0]]}: nature can empty {np.diff(ends)[large[0]]} of its "
+            f"outcomes; that is analysed for at most {FREE_LIMIT}. Give them positive lower "
+            "bounds, or split the marginal."
+        )
+    weight, threshold = _thresholds(marginals, numbers, free, required, which, place, owner)
+    bare = ~segment_any(required, ptr)[which]
+    masks = np.empty(min(SUPPORT_LIMIT, 1024 + 64 * len(which)), dtype=np.int64)
+    scratch = np.empty((3, 64), dtype=np.int64)
+    parts, done = [_nothing()], 0
+    while done < len(which):
+        found = np.zeros((len(which) - done, 2), dtype=np.int64)
+        first = ends[done]
+        arrays = (ends[done:] - first, bare[done:], weight[first:], threshold[done:])
+        count = families(*arrays, scratch, masks, found)
+        if count == 0 and len(masks) == SUPPORT_LIMIT:
+            raise UnsupportedError(_too_many(int(which[done])))
+        if count == 0:
+            masks = np.empty(SUPPORT_LIMIT, dtype=np.int64)
+            continue
+        total = np.diff(found[:count, 1], prepend=0)
+        part = np.repeat(np.arange(count), total)
+        minimal = np.arange(len(part)) < found[part, 0]
+        parts.append(
+            _of_masks(
+                marginals, required, which[done + part], minimal, masks, place, ends[done + part]
+            )
+        )
+        done += count
+    return _concatenate(parts)
+
+
+def _descending(
+    numbers: FloatArray, free: BoolArray, ptr: IntArray, which: IntArray
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the free outcomes of some sets by descending weight: set, place, pointers."""
+    place = entries(ptr, which)
+    owner = np.repeat(np.arange(len(which)), np.diff(ptr)[which])
+    owner, place = owner[free[place]], place[free[place]]
+    order = np.lexsort((place, -numbers[place], owner))
+    return owner, place[order], starts(np.bincount(owner, minlength=len(which)))
+
+
+def _thresholds(
+    marginals: Marginals,
+    numbers: FloatArray,
+    free: BoolArray,
+    required: BoolArray,
+    which: IntArray,
+    place: IntArray,
+    owner: IntArray,
+) -> tuple[IntArray, IntArray]:
+    """Return the weights (places, L) and what they must sum to in every set (N, L), in digits."""
+    ball = marginals.kind[which] == Kind.L1
+    rest = entries(marginals.outcome_ptr, which)
+    rest = rest[required[rest]]
+    home = np.searchsorted(which, owners(marginals.outcome_ptr)[rest])
+    radius = np.where(ball, marginals.radius[which], 0.0)
+    everything = digits(np.concatenate([numbers[place], numbers[rest], radius, [1.0]]), BITS)
+    weight, fixed, reach, one = np.split(everything, np.cumsum([len(place), len(rest), len(which)]))
+    threshold = np.where(ball[:, None], -reach, one)
+    np.add.at(threshold, owner, np.where(ball[owner][:, None], weight, 0))
+    np.add.at(threshold, home, np.where(ball[home][:, None], 0, -fixed))
+    return weight, threshold
+
+
+def _smooth_required(marginals: Marginals, j: int) -> list[bool]:
+    """Return whether an Lp ball with 1 < p < inf can do without an outcome, for each of them."""
+    nominal = marginals.nominal[marginals.outcome_ptr[j] : marginals.outcome_ptr[j + 1]].tolist()
+    radius, exponent = float(marginals.radius[j]), float(marginals.exponent[j])
+    known = {
+        x: len(nominal) == 1 or not within_ball([x], len(nominal) - 1, radius, exponent)
+        for x in set(nominal)
+    }
+    return [known[x] for x in nominal]
+
+
+def _smooth_ball(marginals: Marginals, required: BoolArray, j: int) -> _Part:
+    """Return the supports of an Lp ball with 1 < p < inf."""
+    part = slice(marginals.outcome_ptr[j], marginals.outcome_ptr[j + 1])
+    nominal, fixed = marginals.nominal[part], required[part]
+    radius, exponent = float(marginals.radius[j]), float(marginals.exponent[j])
+    free = np.flatnonzero(~fixed)
+    free = free[np.argsort(-nominal[free], kind="stable")]
+    weight = nominal[free].tolist()
+    known: dict[tuple[float, ...], bool] = {}
+
+    def feasible(mask: int) -> bool:
+        kept = len(nominal) - len(free) + mask.bit_count()
+        lost = tuple(x for i, x in enumerate(weight) if not mask >> i & 1)
+        if kept and lost not in known:
+            known[lost] = within_ball(list(lost), kept, radius, exponent)
+        return kept > 0 and known[lost]
+
+    def grow(mask: int, i: int) -> Iterator[int]:
+        if feasible(mask):
+            yield mask
+            return
+        for k in range(i, len(weight)):
+            if not feasible(mask | ((1 << len(weight)) - (1 << k))):
+                return
+            if not mask >> k & 1:
+                yield from grow(mask | 1 << k, k + 1)
+
+    masks = list(itertools.islice(grow(0, 0), SUPPORT_LIMIT + 1))
+    few = len(masks)
+    for e in range(len(weight)):
+        more = (mask for mask in grow(1 << e, 0) if feasible(mask ^ 1 << e))
+        masks += itertools.islice(more, SUPPORT_LIMIT + 1 - len(masks))
+    if len(masks) > SUPPORT_LIMIT:
+        raise UnsupportedError(_too_many(j))
+    lines = np.repeat(fixed[None, :], len(masks), axis=0)
+    for line, mask in zip(lines, masks, strict=True):
+        line[free] = [bool(mask >> i & 1) for i in range(len(free))]
+    return _of_lines(j, lines, few)
+
+
+def _polytope(marginals: Marginals, j: int) -> _Part:
+    """Return the supports of one polytope: of its vertices, those minimal for some outcome."""
+    corners = marginals.corners[marginals.corner_ptr[j] : marginals.corner_ptr[j + 1]]
+    return _families(j, corners.reshape(-1, int(marginals.sizes[j])) > 0.0)
+
+
+def _subsets(marginals: Marginals, j: int) -> _Part:
+    """Return the supports of one subset set: whose complement has the lower probability 0.
+
+    Exact if the bounds are supermodular; else nature may be given supports it does not have.
+    """
+    table = marginals.corners[marginals.corner_ptr[j] : marginals.corner_ptr[j + 1]]
+    masks = np.flatnonzero(table[::-1] == 0.0)  # reversed: the complement of every mask
+    return _families(j, (masks[:, None] >> np.arange(int(marginals.sizes[j]))) & 1 == 1)
+
+
+def _families(j: int, lines: BoolArray) -> _Part:
+    """Return the minimal supports of a list (B, X), and those minimal for some outcome."""
+    masks = {int.from_bytes(np.packbits(line, bitorder="little").tobytes(), "little"): line
+             for line in lines}  # fmt: skip
+    minimal = _minimal(sorted(masks))
+    wanted = set(minimal)
+    for outcome in range(lines.shape[1]):
+        wanted.update(_minimal([mask for mask in sorted(masks) if mask >> outcome & 1]))
+    ordered = minimal + sorted(wanted - set(minimal))
+    return _of_lines(j, np.array([masks[mask] for mask in ordered]), len(minimal))
+
+
+def _minimal(masks: list[int]) -> list[int]:
+    """Return the sets that contain no other set of the list."""
+    return [a for a in masks if not any(b != a and b & a == b for b in masks)]
+
+
+def _of_lines(j: int, lines: BoolArray, minimal: int) -> _Part:
+    """Return supports of marginal j given as booleans (B, X), the first ones minimal."""
+    first = np.arange(len(lines)) < minimal
+    return _Part(np.full(len(lines), j), first, lines.sum(axis=1), np.nonzero(lines)[1])
+
+
+def _of_masks(
+    marginals: Marginals,
+    required: BoolArray,
+    owner: IntArray,
+    minimal: BoolArray,
+    masks: IntArray,
+    outcomes: IntArray,
+    first: IntArray,
+) -> _Part:
+    """Return supports given by masks of free outcomes: bit i is outcomes[first + i]."""
+    ptr = marginals.outcome_ptr
+    bits = (masks[: len(owner), None] >> np.arange(FREE_LIMIT)) & 1 == 1
+    support, bit = np.nonzero(bits)
+    fixed = entries(ptr, owner)
+    home = np.repeat(np.arange(len(owner)), np.diff(ptr)[owner])[required[fixed]]
+    support = np.concatenate([support, home])
+    place = np.concatenate([outcomes[first[support[: len(bit)]] + bit], fixed[required[fixed]]])
+    order = np.lexsort((place, support))
+    counts = np.bincount(support, minlength=len(owner))
+    return _Part(owner, minimal, counts, (place - ptr[owner[support]])[order])
+
+
+def _nothing() -> _Part:
+    empty = np.empty(0, dtype=np.int64)
+    return _Part(empty, np.empty(0, dtype=np.bool_), empty, empty)
+
+
+def _concatenate(parts: list[_Part]) -> _Part:
+    return _Part(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+
+def _too_many(j: int) -> str:
+    return (
+        f"Marginal {j}: nature can choose among more than {SUPPORT_LIMIT} supports. "
+        "Give its outcomes positive lower bounds, or split the marginal."
+    )
+
+
+def _assemble(possible: BoolArray, flexible: BoolArray, parts: list[_Part]) -> Supports:
+    """Sort the supports of all parts by marginal."""
+    owner, minimal, counts, members = _concatenate(parts)
+    order = np.argsort(owner, kind="stable")
+    support_ptr = starts(np.bincount(owner, minlength=len(flexible)))
+    few = np.bincount(owner[minimal], minlength=len(flexible))
+    return Supports(
+        possible=possible,
+        flexible=flexible,
+        support_ptr=support_ptr,
+        minimal_end=support_ptr[:-1] + few,
+        member_ptr=starts(counts[order]),
+        members=members[entries(starts(counts), order)].astype(np.int32),
+    )

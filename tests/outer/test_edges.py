@@ -1,0 +1,117 @@
+"""What nature can empty is exact: sets at their edges, from the set to the certified value."""
+
+import numpy as np
+import pytest
+
+from rfmdp.model.arrays import FactoredMDP, Rewards
+from rfmdp.objective import MAX, MIN, Reach, ReachReward, Spec
+from rfmdp.sets import (
+    Interval,
+    KLBall,
+    L1Ball,
+    LinfBall,
+    LpBall,
+    Polytope,
+    Singleton,
+    SubsetSet,
+)
+from rfmdp.solving import solve
+
+
+def loop(sets, successors, cost=0.0, others=()):
+    """Return one state whose row moves to 0 = itself, 1 = goal, 2 = sink."""
+    sets = list(sets) if isinstance(sets, list) else [sets]
+    rows = [(list(range(len(sets))), successors)]
+    for other, moves in others:
+        rows.append(([len(sets)], moves))
+        sets.append(other)
+    return FactoredMDP.from_rows(
+        [rows, [([], [1])], [([], [2])]],
+        sets,
+        labels={"goal": [False, True, False]},
+        rewards={"steps": Rewards([0.0] * 3, [cost] * len(rows) + [0.0, 0.0])} if cost else {},
+    )
+
+
+def value(model, nature=MIN):
+    """Return the certified bounds of reaching the goal from the first state."""
+    solution = solve(model, Spec(Reach("goal"), MAX, nature))
+    solution.require_certified()
+    return solution.at_initial()
+
+
+HALF = [(Singleton([0.5, 0.5]), [1, 2])]
+TIGHT = np.full(512, 1.0 / 512)
+EDGES = [
+    (KLBall([0.95, 0.05], 2.5), [0, 1], 1.0),
+    (KLBall([0.95, 0.05], 1e6), [0, 1], 1.0),
+    (KLBall([0.95, 0.05], np.inf), [0, 1], 0.0),
+    (L1Ball([0.9, 0.1], 0.2), [0, 1], 0.0),
+    (L1Ball([0.9, 0.1], 0.2 - 4e-13), [0, 1], 1.0),
+    (L1Ball([0.9, 0.1], np.nextafter(0.2, 0.0)), [0, 1], 1.0),
+    (Interval([0.0] * 4, [1.0, 1.0, 0.5, 0.5 - 5e-13]), [1, 1, 0, 0], 1.0),
+    (Interval([0.0] * 4, [1.0, 1.0, 0.5, 0.5]), [1, 1, 0, 0], 0.0),
+    (LpBall([0.4, 0.3, 0.3], 0.45, 2000.0), [0, 1, 1], 1.0),
+    (LpBall([0.4, 0.3, 0.3], 0.6, 2000.0), [0, 1, 1], 1.0),  # .6^2000 + 2 * .3^2000 is more
+    (LpBall([0.4, 0.3, 0.3], np.nextafter(0.6, 1.0), 2000.0), [0, 1, 1], 0.0),
+    (LpBall([0.5, 0.5], np.sqrt(0.5), 2.0), [0, 1], 0.0),
+    (LpBall([9 / 64, 16 / 64, 39 / 64], 36 / 64, 1.5), [1, 1, 0], 0.0),
+    (LpBall([9 / 64, 16 / 64, 39 / 64], np.nextafter(36 / 64, 0), 1.5), [1, 1, 0], 1.0),
+    (Interval(np.zeros(513), np.append(TIGHT, 1e-3)), [0] * 512 + [1], 0.0),
+    (
+        Interval(np.zeros(513), np.append(np.append(TIGHT[:-1], np.nextafter(1 / 512, 0)), 1e-3)),
+        [0] * 512 + [1],
+        1.0,
+    ),
+    (Polytope([[1.0 - 1e-13, 1e-13], [0.5, 0.5]]), [0, 1], 1.0),
+    (SubsetSet([0.0, 0.0, 1e-13, 1.0], [0.5, 0.5]), [0, 1], 1.0),
+    (LinfBall([0.5, 0.5], 0.5), [0, 1], 0.0),
+    (LinfBall([0.5, 0.5], np.nextafter(0.5, 0.0)), [0, 1], 1.0),
+]
+
+
+@pytest.mark.parametrize(("uset", "successors", "expected"), EDGES)
+def test_what_nature_can_empty(uset, successors, expected):
+    """A state that can be left is left surely, however rarely; one that cannot never is."""
+    bounds = value(loop(uset, successors))
+    assert (bounds.lower, bounds.upper) == (expected, expected)
+
+
+def test_a_cost_that_nature_cannot_make_infinite():
+    """A KL ball leaves every outcome a chance: the expected number of steps is finite."""
+    model = loop(KLBall([0.5, 0.5], 0.5), [0, 1], cost=1.0)
+    found = solve(model, Spec(ReachReward("goal", "steps"), MIN, MAX)).at_initial()
+    assert np.isfinite(found.upper)
+
+
+def test_products_too_small_for_a_float_still_happen():
+    """Supports are those of the factors: 1e-200 twice is rare, not impossible."""
+    rare = Singleton([1e-200, 1.0 - 1e-200])
+    flexible = Interval([0.0, 0.5], [0.5, 1.0])
+    # goal with .9 or sink with .1, once both rare things happen at once
+    leave = Singleton([0.9, 0.1])
+    successors = np.zeros((2, 2, 2, 2), dtype=int)
+    successors[0, 0] = [[1, 2], [1, 2]]
+    model = loop([rare, rare, flexible, leave], successors.ravel().tolist(), others=HALF)
+    found = solve(model, Spec(Reach("goal"), MAX, MIN)).at_initial()
+    assert found.lower <= 0.9 <= found.upper
+
+
+def test_vertices_that_are_close_are_two():
+    """Nature helps: staying for 2e-14 less than surely is leaving, and better than other rows."""
+    close, end = Interval([1 - 2e-14, 0.0], [1.0, 2e-14]), Singleton([0.9, 0.1])
+    found = solve(loop([close, end], [0, 0, 1, 2], others=HALF), Spec(Reach("goal"), MAX, MAX))
+    assert found.at_initial().lower <= 0.9 <= found.at_initial().upper
+
+
+def test_permuted_outcomes_are_the_same_set():
+    """Numbers that nearly sum to one have one meaning: no disjoint certified intervals."""
+    p = np.array([0.3, 0.3, 0.4 - 9e-10])
+    found = []
+    for order in ([0, 1, 2], [2, 1, 0], [1, 2, 0]):
+        moves = np.array([1, 2, 2])
+        found.append(value(loop(Singleton(p[order]), moves[order].tolist())))
+    exact = 0.3 / (1.0 - 9e-10)
+    for bounds in found:
+        assert bounds.lower - 1e-15 <= exact <= bounds.upper + 1e-15
+    assert max(b.lower for b in found) <= min(b.upper for b in found)
