@@ -8,8 +8,9 @@ from functools import singledispatch
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
+from rfmdp.ragged import entries, segment_any, segment_sum, starts
 from rfmdp.rounding import UNIT
-from rfmdp.sets.exact import without_excess
+from rfmdp.sets.exact import DOUBT, without_excess
 from rfmdp.sets.families import (
     Interval,
     KLBall,
@@ -37,12 +38,21 @@ def tighten(
     upper = np.asarray(upper, dtype=np.float64)
     if len(outcome_ptr) <= 1:
         return lower, upper
-    tight_upper = without_excess(lower, lower, outcome_ptr, 1.0)
-    tight_lower = without_excess(upper, upper, outcome_ptr, -1.0)
-    return (
-        np.where(tight_lower > lower + ATTAINED, tight_lower, lower),
-        np.where(tight_upper < upper - ATTAINED, tight_upper, upper),
-    )
+    sizes = np.diff(outcome_ptr)
+    width = upper - lower
+    spare_low = np.repeat(1.0 - segment_sum(lower, outcome_ptr), sizes)
+    spare_high = np.repeat(segment_sum(upper, outcome_ptr) - 1.0, sizes)
+    # floats find the few boxes for which the exact numbers are needed
+    loose = segment_any(width > np.minimum(spare_low, spare_high) - DOUBT, outcome_ptr)
+    which = np.flatnonzero(loose)
+    place, ends = entries(outcome_ptr, which), starts(sizes[which])
+    low, high = lower[place], upper[place]
+    tight_upper = without_excess(low, low, ends, 1.0)
+    tight_lower = without_excess(high, high, ends, -1.0)
+    lower, upper = lower.copy(), upper.copy()
+    lower[place] = np.where(tight_lower > low + ATTAINED, tight_lower, low)
+    upper[place] = np.where(tight_upper < high - ATTAINED, tight_upper, high)
+    return lower, upper
 
 
 @singledispatch

@@ -13,9 +13,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from rfmdp.ragged import owners
+from rfmdp.ragged import entries, segment_any, segment_sum, starts
 from rfmdp.rounding import SUM_OFF, UNIT
 from rfmdp.types import BoolArray, FloatArray, IntArray
+
+DOUBT = 1e-9  # float sums of up to 10^6 numbers in [0, 1] are right to this; closer ones are exact
 
 
 def two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -46,11 +48,16 @@ def excess(values: FloatArray, ptr: IntArray) -> FloatArray:
     >>> excess(np.array([0.5, 0.5, 0.1, 0.2, 0.7, 1.0, 1e-300]), np.array([0, 2, 5, 7]))
     array([ 0.00000000e+000, -2.77555756e-017,  1.00000000e-300])
     """
-    total, _, lost = _excess_parts(values, ptr)
+    found = segment_sum(values, ptr) - 1.0
+    close = np.flatnonzero(np.abs(found) <= DOUBT)
+    ends = starts(np.diff(ptr)[close])
+    total, _, lost = _excess_parts(values[entries(ptr, close)], ends)
     near = np.minimum(np.abs(total), np.abs(np.abs(total) - SUM_OFF)) <= lost
-    for j in np.flatnonzero(near & (lost > 0.0)):
-        total[j] = math.fsum([-1.0, *values[ptr[j] : ptr[j + 1]].tolist()])
-    return total
+    for i in np.flatnonzero(near & (lost > 0.0)):
+        j = close[i]
+        total[i] = math.fsum([-1.0, *values[ptr[j] : ptr[j + 1]].tolist()])
+    found[close] = total
+    return found
 
 
 def _excess_parts(values: FloatArray, ptr: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -68,23 +75,29 @@ def _excess_parts(values: FloatArray, ptr: IntArray) -> tuple[FloatArray, FloatA
     return total, rest, 2.0 * lost  # `lost` is a sum of few rounded terms: twice it is beyond
 
 
+def _without_excess(
+    values: FloatArray, other: FloatArray, ptr: IntArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return (near, error, beyond, lost) whose sum is values - excess of `other`, up to `lost`."""
+    total, rest, lost = (np.repeat(a, np.diff(ptr)) for a in _excess_parts(other, ptr))
+    near, error = two_sum(values, -total)
+    error, beyond = two_sum(error, -rest)
+    return *two_sum(near, error), beyond, lost
+
+
 def without_excess(values: FloatArray, other: FloatArray, ptr: IntArray, side: float) -> FloatArray:
     """Return values[i] - (sum of its segment of `other`, minus one), rounded to a side (+1 up).
 
     With the other bounds of a box this is what its entry i must have at least, or at most. The
     result is on its side of the exact number, and mostly the nearest float there.
     """
-    total, rest, lost = (np.repeat(a, np.diff(ptr)) for a in _excess_parts(other, ptr))
-    near, error = two_sum(values, -total)
-    error, beyond = two_sum(error, -rest)
-    near, error = two_sum(near, error)
-    error = side * (error + beyond)
+    near, error, beyond, lost = _without_excess(values, other, ptr)
     outward = np.nextafter(near, side * np.inf)
     rough = (beyond != 0.0) | (lost > 0.0)
     if rough.any():
         far = np.nextafter(outward + side * 2.0 * lost, side * np.inf)
         outward = np.where(rough, np.nextafter(far, side * np.inf), outward)
-    return np.where((error > 0.0) | rough, outward, near)
+    return np.where((side * error > 0.0) | rough, outward, near)
 
 
 def normalised(values: FloatArray, ptr: IntArray, which: BoolArray | None = None) -> FloatArray:
@@ -118,17 +131,16 @@ def needed(upper: FloatArray, ptr: IntArray) -> BoolArray:
     >>> needed(np.array([0.5, 0.5, 0.2, 0.75, 0.25]), np.array([0, 3, 5])).tolist()
     [True, True, False, True, True]
     """
-    total, rest, lost = (np.repeat(a, np.diff(ptr)) for a in _excess_parts(upper, ptr))
-    near, error = two_sum(upper, -total)
-    error, beyond = two_sum(error, -rest)
-    near, error = two_sum(near, error)
+    lack = upper - np.repeat(segment_sum(upper, ptr) - 1.0, np.diff(ptr))
+    close = np.flatnonzero(segment_any(np.abs(lack) <= DOUBT, ptr))
+    place, ends = entries(ptr, close), starts(np.diff(ptr)[close])
+    near, error, beyond, lost = _without_excess(upper[place], upper[place], ends)
     # what the others lack is near + error + beyond; the last two are far below the first
-    lack = np.where(near != 0.0, near, np.where(error != 0.0, error, beyond))
-    segment = owners(ptr)
-    for e in np.flatnonzero((lost > 0.0) & (np.abs(near) <= 2.0 * lost)):
-        j = segment[e]
-        others = np.delete(upper[ptr[j] : ptr[j + 1]], e - ptr[j])
-        lack[e] = math.fsum([1.0, *(-others).tolist()])
+    lack[place] = np.where(near != 0.0, near, np.where(error != 0.0, error, beyond))
+    for i in np.flatnonzero((lost > 0.0) & (np.abs(near) <= 2.0 * lost)):
+        first, last = ends[np.searchsorted(ends, i, side="right") - 1 :][:2]
+        others = np.delete(upper[place[first:last]], i - first)
+        lack[place[i]] = math.fsum([1.0, *(-others).tolist()])
     return lack > 0.0
 
 

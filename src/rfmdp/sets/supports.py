@@ -360,7 +360,8 @@ def _of_masks(
 ) -> _Part:
     """Return supports given by masks of free outcomes: bit i is outcomes[first + i]."""
     ptr = marginals.outcome_ptr
-    bits = (masks[: len(owner), None] >> np.arange(FREE_LIMIT)) & 1 == 1
+    masks = masks[: len(owner)]
+    bits = (masks[:, None] >> np.arange(int(masks.max()).bit_length())) & 1 == 1
     support, bit = np.nonzero(bits)
     fixed = entries(ptr, owner)
     home = np.repeat(np.arange(len(owner)), np.diff(ptr)[owner])[required[fixed]]
