@@ -13,10 +13,9 @@ import numpy as np
 
 from rfmdp.ragged import entries, owners
 from rfmdp.rounding import SUM_OFF, SUM_TOLERANCE
-from rfmdp.sets.bounds import bounds, tighten
+from rfmdp.sets.bounds import bounds, kl_bounds, tighten
 from rfmdp.sets.exact import excess
 from rfmdp.sets.marginals import Kind, Marginals
-from rfmdp.sets.statistical import kl_bounds
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 Problem = tuple[int, str]  # marginal (-1: all of them), and what must hold and was found
