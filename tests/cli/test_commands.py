@@ -1,5 +1,6 @@
 """The other commands, and the table of commands."""
 
+import os
 import subprocess
 import sys
 
@@ -39,6 +40,16 @@ def test_every_command_has_help(name, capsys):
     """A command explains itself."""
     assert run([name, "--help"]) == 0
     assert f"rfmdp {name}" in capsys.readouterr().out
+
+
+def test_completion_in_a_shell():
+    """Commands and options are completed."""
+    asked = {"_RFMDP_COMPLETE": "complete_bash", "COMP_WORDS": "rfmdp so", "COMP_CWORD": "1"}
+    words = [sys.executable, "-m", "rfmdp"]
+    found = subprocess.run(
+        words, env=os.environ | asked, capture_output=True, text=True, timeout=60
+    )
+    assert found.stdout.split() == ["solve"]
 
 
 def test_version(capsys):

@@ -1,7 +1,9 @@
 """`rfmdp solve`: argv to the API, exit codes, what is printed and written."""
 
 import csv
+import io
 import json
+import sys
 
 import pytest
 
@@ -281,6 +283,42 @@ def test_argv_calls_the_api(folder, monkeypatch, capsys):
     assert seen["limits"].measure.value == "absolute"
     assert "SIMPLEX" in repr(seen["inner"])
     assert seen["constants"] == {"N": "3", "k": "2"}
+
+
+def test_standard_input(folder, capsys, monkeypatch):
+    """`-` is a model or a file of properties; a mistake names the place."""
+    monkeypatch.setattr("sys.stdin", io.StringIO((folder / "m.prism").read_text()))
+    assert run(["solve", "-", "--const", "N=3", "--prop", "Pmax=? [ X x=3 ]"]) == 0
+    assert float(results(capsys.readouterr().out)[0]) == pytest.approx(0.25)
+    monkeypatch.setattr("sys.stdin", io.StringIO("Pmax=? [ X x=3 ]"))
+    assert run(["solve", "m.prism", "-", "--const", "N=3"]) == 0
+    assert float(results(capsys.readouterr().out)[0]) == pytest.approx(0.25)
+    monkeypatch.setattr("sys.stdin", io.StringIO("mdp\nmodule m x [0..1]; endmodule"))
+    for command in ("solve", "check", "learn", "simulate"):
+        sys.stdin.seek(0)
+        prop = "Pmaxmin=? [ F x=1 ]"
+        assert run([command, "-", "--prop", prop]) == 1
+        assert "error: <standard input>:2:" in capsys.readouterr().err
+        sys.stdin.seek(0)
+        assert run([command, "-"]) == 1
+        capsys.readouterr()
+
+
+def test_verbose_and_quiet(folder, capsys):
+    """Seconds by phase and sweeps, or the results alone."""
+    words = ["solve", "m.prism", "--const", "N=3", "--prop", "Pmax=? [ F x=3 ]; Pmax=? [ X x=3 ]"]
+    assert run([*words, "--verbose"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("phases    ") == out.count("sweeps    ") == 2
+    assert run([*words, "--quiet"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["Result:", "Result:"]
+
+
+def test_misspelt_properties_are_found_before_the_model_is_built(folder, capsys):
+    """The mistake comes with the word that was meant, even where the model cannot be built."""
+    assert run(["solve", "m.prism", "--prop", "Pmaxmn=? [ F x=1 ]"]) == 1  # N has no value
+    assert "Pmaxmin" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, BrokenPipeError])

@@ -13,7 +13,7 @@ from rfmdp.answers.property import Property
 from rfmdp.cli.interrupts import stop_if_interrupted
 from rfmdp.cli.output import complain, silent, spoken_warnings, watching, write_policy, written
 from rfmdp.cli.questions import own_constants
-from rfmdp.cli.records import Record, lines, record
+from rfmdp.cli.records import Record, lines, phases, record
 from rfmdp.cli.words import Experiment, Uncertainty, built, inner_method
 from rfmdp.errors import ModelError, NotCertifiedError, RfmdpError
 from rfmdp.model.arrays import FactoredMDP
@@ -33,6 +33,7 @@ class Request(NamedTuple):
     inner: str
     limits: Limits
     deadlock: Deadlock
+    verbose: bool = False
 
 
 class Reply(NamedTuple):
@@ -67,6 +68,7 @@ def answers(
     started
         When the time began that building and an answer have together, by `time.monotonic`.
     """
+    begun = time.monotonic()
     try:
         with spoken_warnings(), watch("building") as show:
             model = built(
@@ -77,18 +79,20 @@ def answers(
                 deadlock=request.deadlock,
                 progress=_in_time(show.building, started + request.limits.seconds),
             )
-        seconds = time.monotonic() - started
+        now = time.monotonic()
+        seconds, left = now - begun, request.limits.seconds - (now - started)
         yield Reply((_sizes(model, seconds),))
-        _require_time(seconds < request.limits.seconds)
+        _require_time(left > 0.0)
     except NotCertifiedError as late:
         for prop in request.asked:
             yield _failed(prop, late, NOT_CERTIFIED)
         return
-    left = replace(request.limits, seconds=request.limits.seconds - seconds)
     for prop in request.asked:
         with spoken_warnings(), watch("solving") as show:
             reply = _answered(
-                request._replace(limits=replace(left, progress=show.solving)),
+                request._replace(
+                    limits=replace(request.limits, seconds=left, progress=show.solving)
+                ),
                 model, prop, run.constants, seconds,
             )  # fmt: skip
         yield reply
@@ -105,8 +109,10 @@ def _answered(
     except RfmdpError as error:
         return _failed(prop, error, USER_ERROR)
     gone = time.monotonic() - started
+    *table, result = lines(answer, request.inner, gone)
+    more = phases(answer) if request.verbose and answer.solutions else ()
     return Reply(
-        ("", *lines(answer, request.inner, gone)),
+        ("", *table, *more, result),
         record(answer, model, request.inner, build, gone),
         CERTIFIED if answer.certified else NOT_CERTIFIED,
         answer=answer,
@@ -169,9 +175,9 @@ def saved(reply: Reply, policy: str | None, solution: str | None) -> Reply:
 class Printer:
     """Prints replies as they come, remembers the worst exit code, writes the records at the end."""
 
-    def __init__(self, as_json: bool, file: str | None) -> None:
+    def __init__(self, file: str | None, *, as_json: bool, quiet: bool) -> None:
         self.code = CERTIFIED
-        self._json, self._file = as_json, file
+        self._json, self._quiet, self._file = as_json, quiet, file
         self._records: list[Record] = []
         self._waiting: dict[int, list[Reply]] = {}
         self._next = 0
@@ -186,8 +192,9 @@ class Printer:
 
     def show(self, reply: Reply) -> None:
         """Print a reply."""
-        if not self._json:
-            print("\n".join(reply.lines), flush=True)
+        lines = [x for x in reply.lines if not self._quiet or x.startswith("Result:")]
+        if lines and not self._json:
+            print("\n".join(lines), flush=True)
         if reply.record is not None:
             self._records.append(reply.record)
             if self._json:

@@ -26,13 +26,11 @@ def command(
     import rfmdp
     from rfmdp.cli.output import Stopwatch, complain, spoken_warnings, watching
     from rfmdp.cli.questions import own_constants, questions
-    from rfmdp.cli.words import constants
+    from rfmdp.cli.words import constants, read
 
     given, asked, watch = constants(const), questions(props, prop), Stopwatch()
     with spoken_warnings(), watching("building") as show:
-        built = rfmdp.open_model(
-            model, given, also_known=own_constants(asked), progress=show.building
-        )
+        built = read(model).build(given, also_known=own_constants(asked), progress=show.building)
     print("\n".join(_facts(built, watch.seconds)))
     report = rfmdp.validate(built)
     print(report)

@@ -28,8 +28,7 @@ def command(
     """
     import rfmdp
     from rfmdp.cli.output import complain, spoken_warnings, watching
-    from rfmdp.cli.words import Experiment, Uncertainty, built, constants
-    from rfmdp.opening import read_model
+    from rfmdp.cli.words import Experiment, Uncertainty, built, constants, read
     from rfmdp.writing import check_writable
 
     place = Path(target)
@@ -39,7 +38,7 @@ def command(
     uncertainty = Uncertainty(set_, tuple(radius_of), floor, nominal)
     with spoken_warnings(), watching("building") as show:
         experiment = Experiment(constants(const), radius)
-        found = built(read_model(model), experiment, uncertainty, progress=show.building)
+        found = built(read(model), experiment, uncertainty, progress=show.building)
     if place.suffix == ".rfmdp":
         rfmdp.save(found, place)
         print(place)

@@ -25,7 +25,10 @@ LENGTH = 100  # steps of a trajectory, if nothing says otherwise
 def command(
     model: Annotated[
         str | None,
-        typer.Argument(help="PRISM file, .tra, .drn, .rfmdp, or a name of `rfmdp domains`."),
+        typer.Argument(
+            help="PRISM file (- for standard input), .tra, .drn, .rfmdp, or a name of "
+            "`rfmdp domains`."
+        ),
     ] = None,
     props: Props = None,
     prop: Prop = [],  # noqa: B006
@@ -123,7 +126,7 @@ def command(
     from rfmdp.cli import learning_words as words
     from rfmdp.cli.output import complain, spoken_warnings
     from rfmdp.cli.questions import one_question
-    from rfmdp.cli.words import check_positive, constants, inner_method
+    from rfmdp.cli.words import check_positive, constants, inner_method, read
     from rfmdp.learning.methods import find_method
     from rfmdp.learning.schedule import LogSpaced
     from rfmdp.paper.learning_setup import setup_of
@@ -160,11 +163,12 @@ def command(
 
     given = constants(const)
     asked = one_question(model, props, prop, given)
-    setup = setup_of(model)
+    blueprint = read(model)
+    setup = setup_of(blueprint)
     if setup is not None and not given:
         given = {"instance": "learning"}
     with spoken_warnings():
-        hidden = rfmdp.open_model(model, given, also_known=set(asked.constants))
+        hidden = blueprint.build(given, also_known=set(asked.constants))
     try:
         runs = learn_seeds(
             hidden,

@@ -7,7 +7,10 @@ from typing import Annotated
 import typer
 
 Model = Annotated[
-    str, typer.Argument(help="PRISM file, .tra, .drn, .rfmdp, or a name of `rfmdp domains`.")
+    str,
+    typer.Argument(
+        help="PRISM file (- for standard input), .tra, .drn, .rfmdp, or a name of `rfmdp domains`."
+    ),
 ]
 Props = Annotated[str | None, typer.Argument(help="File of properties in PRISM's language.")]
 Prop = Annotated[

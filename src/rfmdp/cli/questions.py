@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from rfmdp.answers.property import Property, load_properties, parse_properties
+from rfmdp.cli.words import STANDARD_INPUT
 from rfmdp.errors import FileError, ModelError
 from rfmdp.opening import is_domain
 
@@ -39,11 +41,11 @@ def questions_about(model: str, file: str | None, wanted: Sequence[str]) -> list
     asked = questions(file, wanted)
     if asked or file is not None:
         return asked
-    if is_domain(model):
+    if model != STANDARD_INPUT and is_domain(model):
         from rfmdp.paper.domains import domain_property
 
         return parse_properties(domain_property(model))
-    if not Path(model).exists():
+    if model != STANDARD_INPUT and not Path(model).exists():
         raise FileError(f"{model}: there is no such file.")
     raise ModelError(
         "A property is needed: give a file of properties after the model, or --prop "
@@ -68,6 +70,8 @@ def own_constants(properties: Sequence[Property]) -> set[str]:
 
 
 def _load(file: str) -> list[Property]:
+    if file == STANDARD_INPUT:
+        return parse_properties(sys.stdin.read(), filename="<standard input>")
     try:
         return load_properties(file)
     except FileError as error:

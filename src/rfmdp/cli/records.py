@@ -59,6 +59,18 @@ def lines(answer: Answer, method: str, seconds: float) -> Iterator[str]:
     yield f"Result: {result(answer)}"
 
 
+def phases(answer: Answer) -> Iterator[str]:
+    """Give the seconds of an answer by phase, and the work of its solver."""
+    spent: dict[str, float] = {}
+    for solution in answer.solutions:
+        for phase, seconds in solution.stats.seconds.items():
+            spent[phase] = spent.get(phase, 0.0) + seconds
+    yield "phases    " + ", ".join(f"{phase} {seconds:.3f} s" for phase, seconds in spent.items())
+    robust = sum(solution.stats.robust_sweeps for solution in answer.solutions)
+    cheap = sum(solution.stats.cheap_sweeps for solution in answer.solutions)
+    yield f"sweeps    {robust:,} robust, {cheap:,} with fixed choices"
+
+
 def listing(answer: Answer) -> Iterator[str]:
     """Give the states and values that a filter lists, as PRISM writes them."""
     model = answer.model

@@ -47,7 +47,7 @@ def command(
     import rfmdp
     from rfmdp.cli.output import complain, spoken_warnings, watching
     from rfmdp.cli.questions import one_question
-    from rfmdp.cli.words import check_positive, constants
+    from rfmdp.cli.words import check_positive, constants, read
     from rfmdp.learning.measure import measure
     from rfmdp.sources import recorded
     from rfmdp.sources.simulator import simulate
@@ -61,9 +61,7 @@ def command(
     given = constants(const)
     asked = one_question(model, props, prop, given)
     with spoken_warnings(), watching("building") as show:
-        built = rfmdp.open_model(
-            model, given, also_known=set(asked.constants), progress=show.building
-        )
+        built = read(model).build(given, also_known=set(asked.constants), progress=show.building)
     spec = asked.spec()
     measured = measure(built, spec)
     chosen = _policy(policy, built, spec)

@@ -75,6 +75,12 @@ def command(
         bool,
         typer.Option("--nofixdl", help="Refuse states without choice instead of looping there."),
     ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Print seconds by phase as well.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print results only, and no progress.")
+    ] = False,
 ) -> None:
     """Answer properties of a model, with proven bounds and a policy.
 
@@ -84,11 +90,11 @@ def command(
     started = time.monotonic()
     from rfmdp.campaign.runner import place
     from rfmdp.cli.answering import Printer, Request, answers, replies, saved
+    from rfmdp.cli.output import silent, watching
     from rfmdp.cli.questions import questions_about
-    from rfmdp.cli.words import Uncertainty, check_positive, experiments, inner_method
+    from rfmdp.cli.words import Uncertainty, check_positive, experiments, inner_method, read
     from rfmdp.errors import ModelError
     from rfmdp.model.frontier import Deadlock
-    from rfmdp.opening import read_model
     from rfmdp.outer.settings import Limits, Measure
     from rfmdp.writing import check_writable
 
@@ -111,17 +117,19 @@ def command(
             "pick one with --prop."
         )
     request = Request(
-        read_model(model),
+        read(model),
         asked,
         Uncertainty(set_, tuple(radius_of), floor, nominal),
         inner,
         limits,
         Deadlock.ERROR if no_fix_deadlocks else Deadlock.LOOP,
+        verbose,
     )
-    with Printer(as_json, output if records else None) as printer:
+    file = output if records else None
+    with Printer(file, as_json=as_json, quiet=quiet) as printer:
         if len(runs) > 1:
             place(jobs, scheduler).run(replies, request, runs, printer.in_order)
         else:
-            for reply in answers(request, runs[0], started):
+            for reply in answers(request, runs[0], started, silent if quiet else watching):
                 printer.show(saved(reply, export_policy, None if records else output))
     raise typer.Exit(printer.code)

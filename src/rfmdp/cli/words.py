@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from rfmdp.opening import Blueprint
 
 MOST_RUNS = 10_000
+STANDARD_INPUT = "-"
 NORMS = {"l1": 1.0, "l2": 2.0, "linf": math.inf}
 
 
@@ -180,6 +182,17 @@ class Uncertainty:
                     f"--radius-of {name}: must be a module or action of the model; it has: {known}."
                 )
         return modules, actions
+
+
+def read(model: str) -> Blueprint:
+    """Return the model that MODEL names, not built yet; `-` is a text on standard input."""
+    from rfmdp.opening import Blueprint, read_model
+
+    if model != STANDARD_INPUT:
+        return read_model(model)
+    from rfmdp.language.parse import parse_model
+
+    return Blueprint(model, parsed=parse_model(sys.stdin.read(), "<standard input>"))
 
 
 def built(

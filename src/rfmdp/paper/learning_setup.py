@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from rfmdp.learning.identifiers import LocalStates
-from rfmdp.opening import is_domain
+from rfmdp.opening import Blueprint
 from rfmdp.paper.domains.table import find
 
 
@@ -46,6 +46,6 @@ SETUPS: Mapping[str, LearningSetup] = MappingProxyType(
 )
 
 
-def setup_of(model: str) -> LearningSetup | None:
-    """Return the published setup of a model's name; None if it is no domain that was learned."""
-    return SETUPS.get(find(model).name) if is_domain(model) else None
+def setup_of(model: Blueprint) -> LearningSetup | None:
+    """Return the published setup of a model; None if it is no domain that was learned."""
+    return SETUPS.get(find(model.name).name) if model.is_domain else None
