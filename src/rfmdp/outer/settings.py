@@ -71,14 +71,22 @@ class Limits:
     def closed(
         self, lower: FloatArray, upper: FloatArray, interest: BoolArray, least_scale: float = 0.0
     ) -> bool:
-        """Tell whether bounds are as close as wanted in the states of interest."""
+        """Return whether bounds are as close as wanted in the states of interest."""
+        return self.excess(lower, upper, interest, least_scale) <= 1.0
+
+    def excess(
+        self, lower: FloatArray, upper: FloatArray, interest: BoolArray, least_scale: float = 0.0
+    ) -> float:
+        """Return the largest width in the states of interest, in units of the wanted one."""
         both = np.isfinite(lower) & np.isfinite(upper)
         size = np.where(both, np.maximum(np.abs(lower), np.abs(upper)), 0.0)
         scale = float(size.max(initial=least_scale))
         if not np.all(both | (lower == upper) | ~interest):
-            return False
+            return np.inf
         here = both & interest
-        return bool(np.all(upper[here] - lower[here] <= self.tolerance(size[here], scale)))
+        width = np.maximum(upper[here] - lower[here], 0.0)
+        wanted = np.maximum(self.tolerance(size[here], scale), np.finfo(np.float64).tiny)
+        return float(np.max(width / wanted, initial=0.0))
 
 
 class LimitReached(Exception):

@@ -16,6 +16,7 @@ from rfmdp.outer.graph import Graph
 from rfmdp.outer.horizon import half_width
 from rfmdp.outer.monotone import approach
 from rfmdp.outer.operator import Operator, rows_of
+from rfmdp.outer.plain import Packed, Walk, pack
 from rfmdp.outer.problem import Form, Problem
 from rfmdp.outer.region import Region, analyse, finish_policy
 from rfmdp.outer.settings import Clock, LimitReached, Limits
@@ -53,6 +54,11 @@ def solve_unbounded(
         region = analyse(problem)
     operator.stats.components = len(region.components.trivial)
     operator.stats.levels = len(region.components.level_ptr) - 1
+    packed = pack(problem, region)
+    if packed is not None:
+        raw = _plain(problem, region, packed, operator, clock, limits, interest)
+        if raw is not None:
+            return raw
     solver = Solver(problem, region, operator, clock)
     guess = solver.start(warm)
     if not region.cyclic and not (np.isinf(region.known).any() and problem.nature is not MAX):
@@ -61,6 +67,41 @@ def solve_unbounded(
             return raw
     certifier = Certifier(problem, region, operator, clock)
     return _cyclic(problem, region, solver, certifier, guess, limits, interest)
+
+
+def _plain(
+    problem: Problem,
+    region: Region,
+    packed: Packed,
+    operator: Operator,
+    clock: Clock,
+    limits: Limits,
+    interest: BoolArray,
+) -> Raw | None:
+    """Walk through the components, again with less width each until the bounds are close."""
+    low, high = trivial_bounds(problem, region)
+    walk = Walk(problem, packed, clock, 1.0 if problem.form is Form.REACH else np.inf)
+    status, width = Status.CERTIFIED, 0.25 * limits.precision
+    try:
+        for _ in range(ATTEMPTS):
+            if not walk.run(width):
+                return None
+            operator.stats.robust_sweeps += 1
+            low, high = walk.spread(region, low, high)
+            excess = excess_width(problem, limits, low, high, interest)
+            if excess <= 1.0 or width <= FLOOR:
+                break
+            width = max(width / max(3.0 * min(excess, 1e6), 4.0), FLOOR)
+        clock.tick("solve", width)
+    except LimitReached as reached:
+        status = reached.status
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
+    choice, node = region.choice.copy(), packed.node[region.open]
+    choice[region.open] = packed.origin[walk.choice[node]]
+    rows = finish_policy(problem, region, choice)[None, :]
+    value = np.where(region.open, walk.value[packed.node], region.known)
+    return settle(problem, operator, limits, interest, low, high, value, rows, status)
 
 
 def _acyclic(
@@ -214,7 +255,16 @@ def _tight(
     proves = operator.inner.proves
     low = lower if proves & Side.BELOW else np.where(np.isinf(upper), upper, value)
     high = upper if proves & Side.ABOVE else np.where(np.isinf(lower), lower, value)
-    return limits.closed(low, high, interest, float(operator.problem.probability))
+    return excess_width(operator.problem, limits, low, high, interest) <= 1.0
+
+
+def excess_width(
+    problem: Problem, limits: Limits, lower: FloatArray, upper: FloatArray, interest: BoolArray
+) -> float:
+    """Return how many times too wide the bounds of the answer are."""
+    if problem.flipped:
+        lower, upper = 1.0 - upper, 1.0 - lower
+    return limits.excess(lower, upper, interest, float(problem.probability))
 
 
 def trivial_bounds(problem: Problem, region: Region) -> tuple[FloatArray, FloatArray]:
@@ -237,8 +287,8 @@ def settle(
     """Drop sides that nobody proved, clip probabilities, and say how it ended."""
     if problem.probability:
         lower, upper = np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
-    proves, scale = operator.inner.proves, float(problem.probability)
-    if proves == Side.BOTH and limits.closed(lower, upper, interest, scale):
+    proves = operator.inner.proves
+    if proves == Side.BOTH and excess_width(problem, limits, lower, upper, interest) <= 1.0:
         status = Status.CERTIFIED
     elif status is Status.CERTIFIED:
         status = Status.GAP_OPEN

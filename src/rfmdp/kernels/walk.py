@@ -1,0 +1,499 @@
+"""Walk through the components of a plain model, bottom first, and leave proven bounds behind.
+
+Three tuples of arrays come from `outer.plain`:
+
+nodes   component_ptr (C + 1,): nodes of every component; row_ptr (N + 1,): rows of every node
+rows    entry_ptr (R + 1,), target (E,) int32, low (E,), slack (E,) or empty, free (R,),
+        leave (R,), inverse (R,) of it or 0, reward (R,), error (R,)
+bounds  value (N,), lower (N,), upper (N,), choice (N,) row of every node, shape (N,): the last
+        change of value or, where pace[STEPS] > 0, the expected sum of it along the chain
+
+Node 0 is worth 0, node 1 is worth 1. A row moves with probability `low`; if `free` is positive,
+nature adds that much to the entries, at most `slack` each. Moves of a node to itself are left out
+of rows without slack: `leave` is the rest. What counts is the drift of a row at x,
+
+    reward + sum_k p_k (x[target_k] - x[s]) = T(x)(s) - x(s),
+
+whose float error is relative to the differences, not to the values.
+"""
+
+from rfmdp.kernels.decorator import inline_kernel, kernel
+from rfmdp.rounding import REWARD, SUM, TERM
+
+SETTLED, PAUSED, SLOW, FAILED = 0, 1, 2, 3  # how a walk stops
+COMPONENT, PHASE, SWEEPS, TRIES, SPENT = 0, 1, 2, 3, 4  # in `place`: where it stands
+# in `pace`: last relative change, its rate, largest value, how many steps a solved chain takes
+CHANGE, RATE, SCALE, STEPS = 0, 1, 2, 3
+VALUE, ERRORS, LOWER, UPPER = 0, 1, 2, 3  # phases of a component
+FLOOR = 1e-9  # of the largest value of a component: what relative changes are relative to at least
+LEAST = 2.0**-50  # relative change that sweeps can tell
+PATIENCE = 1_000_000  # entries that one component may cost before help is asked for
+STEADY = 0.05  # change of a rate, relative to what it leaves, that allows to extrapolate
+FASTEST = 1.0 - 1e-9  # rate that is still told from none
+CHEAP = 40  # sweeps with fixed rows between two with all
+
+
+@inline_kernel
+def drift(entry_ptr, target, low, slack, free, r, s, x, nature, order):
+    """Return (drift without reward, size of the differences) of row r at node s.
+
+    nature : +1 gives free mass to the largest values, -1 to the smallest
+    """
+    here = x[s]
+    begin, end = entry_ptr[r], entry_ptr[r + 1]
+    mean, size = 0.0, 0.0
+    for k in range(begin, end):
+        y = x[target[k]] - here
+        mean += low[k] * y
+        size += low[k] * abs(y)
+    if free[r] > 0.0:
+        sort_box(target, begin, end, x, nature, order)
+        rest = free[r]
+        for i in range(end - begin):
+            k = order[i]
+            y = x[target[k]] - here
+            mean += min(rest, slack[k]) * y
+            rest -= min(rest, slack[k])
+            size = max(size, abs(y))
+    return mean, size
+
+
+@inline_kernel
+def sort_box(target, begin, end, x, nature, order):
+    """Fill order[0 : n] with the entries begin..end, those that nature prefers first."""
+    for i in range(end - begin):
+        k = begin + i
+        y = nature * x[target[k]]
+        j = i
+        while j > 0 and nature * x[target[order[j - 1]]] < y:
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = k
+
+
+@inline_kernel
+def margin(error, reward, size, here):
+    """Return a bound of the float error of a drift; `error` is relative to the differences."""
+    if size == 0.0 and reward == 0.0:
+        return 0.0
+    return error * size + SUM * abs(here) + REWARD * reward
+
+
+@kernel
+def solve_single(nodes, rows, bounds, component, single, sign, nature, order, budget):
+    """Settle nodes that have only themselves to come back to: one division per row and side.
+
+    From `component` to the first one that is not `single`, or until the budget is used up; returns
+    the next component.
+    """
+    component_ptr, row_ptr = nodes
+    entry_ptr, target, low, slack, free, leave, _, reward, error = rows
+    value, lower, upper, choice, _ = bounds
+    while component < single.shape[0] and single[component] and budget > 0:
+        s = component_ptr[component]
+        least, most, best = -float("inf"), -float("inf"), -float("inf")
+        for r in range(row_ptr[s], row_ptr[s + 1]):
+            if leave[r] <= 0.0:
+                continue
+            first = target[entry_ptr[r]]
+            lower[s], upper[s] = lower[first], upper[first]
+            mean, size = drift(entry_ptr, target, low, slack, free, r, s, lower, nature, order)
+            q = lower[s] + (reward[r] + mean) / leave[r]
+            off = margin(error[r], reward[r], size, q) + error[r] * reward[r]
+            q -= off / leave[r] + (SUM * q if off > 0.0 else 0.0)
+            least = max(least, sign * q)
+            if sign > 0.0 and q > best:
+                best, choice[s] = q, r
+            mean, size = drift(entry_ptr, target, low, slack, free, r, s, upper, nature, order)
+            q = upper[s] + (reward[r] + mean) / leave[r]
+            off = margin(error[r], reward[r], size, q) + error[r] * reward[r]
+            q += off / leave[r] + (SUM * q if off > 0.0 else 0.0)
+            most = max(most, sign * q)
+            if sign < 0.0 and -q > best:
+                best, choice[s] = -q, r
+            budget -= 1 + entry_ptr[r + 1] - entry_ptr[r]
+        lower[s], upper[s] = max(sign * least, 0.0), sign * most
+        value[s] = 0.5 * (lower[s] + upper[s])
+        component += 1
+    return component
+
+
+@kernel
+def sweep_value(nodes, rows, bounds, first, last, sign, nature, every, keep, floor, order):
+    """One Gauss-Seidel sweep of `value`, over all rows or the chosen ones.
+
+    Returns (largest relative change, largest value). The changes go to `shape` unless `keep`.
+    """
+    row_ptr = nodes[1]
+    entry_ptr, target, low, slack, free, _, inverse, reward, _ = rows
+    value, choice, shape = bounds[0], bounds[3], bounds[4]
+    worst, scale = 0.0, 0.0
+    for s in range(first, last):
+        begin, end = row_ptr[s], row_ptr[s + 1]
+        if not every:
+            begin, end = choice[s], choice[s] + 1
+        best, most = begin, -float("inf")
+        for r in range(begin, end):
+            if inverse[r] > 0.0:
+                mean, _ = drift(entry_ptr, target, low, slack, free, r, s, value, nature, order)
+                q = sign * (reward[r] + mean) * inverse[r]
+                if q > most:
+                    best, most = r, q
+        choice[s] = best
+        new = max(value[s] + sign * most, 0.0)
+        change = new - value[s]
+        if abs(change) > worst * (new + floor):
+            worst = abs(change) / (new + floor)
+        scale = max(scale, new)
+        if not keep:
+            shape[s] = change
+        value[s] = new
+    return worst, scale
+
+
+@kernel
+def sweep_side(nodes, rows, bounds, first, last, sign, nature, side, step, floor, order):
+    """One Gauss-Seidel sweep of a bound, pushed outwards by step * (value + floor) everywhere.
+
+    Returns the largest of T(x) - x, outwards, in units of that push; below -1/2 all is well.
+    """
+    row_ptr = nodes[1]
+    entry_ptr, target, low, slack, free, _, inverse, reward, _ = rows
+    value = bounds[0]
+    x = bounds[1] if side < 0.0 else bounds[2]
+    worst = -1.0
+    for s in range(first, last):
+        most = -float("inf")
+        for r in range(row_ptr[s], row_ptr[s + 1]):
+            if inverse[r] > 0.0:
+                mean, _ = drift(entry_ptr, target, low, slack, free, r, s, x, nature, order)
+                most = max(most, sign * (reward[r] + mean) * inverse[r])
+        push = step * (value[s] + floor)
+        if side * sign * most > worst * push and (side > 0.0 or x[s] > 0.0):
+            worst = side * sign * most / push
+        x[s] = max(x[s] + sign * most + side * push, 0.0)
+    return worst
+
+
+@kernel
+def check_side(nodes, rows, bounds, first, last, sign, nature, side, order):
+    """Return whether a bound is inductive, rounding included; choice follows the guarantee."""
+    row_ptr = nodes[1]
+    entry_ptr, target, low, slack, free, leave, _, reward, error = rows
+    x = bounds[1] if side < 0.0 else bounds[2]
+    choice = bounds[3]
+    for s in range(first, last):
+        best, most = row_ptr[s], -float("inf")
+        for r in range(row_ptr[s], row_ptr[s + 1]):
+            if leave[r] > 0.0:
+                mean, size = drift(entry_ptr, target, low, slack, free, r, s, x, nature, order)
+                off = margin(error[r], reward[r], size, x[s])
+                q = sign * (reward[r] + mean + side * off)
+                if q > most:
+                    best, most = r, q
+        if not side * sign * most <= 0.0 and not (side < 0.0 and x[s] == 0.0):
+            return False
+        if side == -sign:
+            choice[s] = best
+    return True
+
+
+@kernel
+def walk(nodes, rows, bounds, single, place, pace, order, sign, nature, width, budget, direct):
+    """Settle component after component from place[COMPONENT] on; returns how it stopped.
+
+    PAUSED after about `budget` entries, SLOW where the chain of a component of at most `direct`
+    nodes should be solved at once, FAILED where no proof was found. To be called again.
+
+    single : (C,) components of one node that is left in every step, or as often as is known
+    width : relative width of the bounds that a component may add, about
+    """
+    while place[COMPONENT] < single.shape[0]:
+        start = place[COMPONENT]
+        if single[start]:
+            place[COMPONENT] = solve_single(
+                nodes, rows, bounds, start, single, sign, nature, order, budget
+            )
+            budget -= 4 * (place[COMPONENT] - start)
+        else:
+            found, cost = settle(
+                nodes, rows, bounds, place, pace, order, sign, nature, width, budget, direct
+            )
+            budget -= cost
+            if found != SETTLED:
+                return found
+            place[COMPONENT] += 1
+        place[PHASE] = place[SWEEPS] = place[TRIES] = place[SPENT] = 0
+        pace[CHANGE], pace[RATE], pace[SCALE], pace[STEPS] = 1.0, 0.0, 0.0, 0.0
+        if budget <= 0:
+            return PAUSED
+    return SETTLED
+
+
+@kernel
+def settle(nodes, rows, bounds, place, pace, order, sign, nature, width, budget, direct):
+    """Settle one component with cycles: its value, how errors add up, then a bound on either side.
+
+    With w the expected sum of c = value + floor along the chain at hand, value + e w drops by e c
+    in a step of that chain, and is inductive if the residual is less and no other row spoils it.
+    Where one does, the bound is iterated with every step dearer (or cheaper) by e c: its limit is
+    inductive with something to spare, so it is enough to come near it.
+    """
+    component = place[COMPONENT]
+    first, last = nodes[0][component], nodes[0][component + 1]
+    everything = rows[0][nodes[1][last]] - rows[0][nodes[1][first]]
+    width *= 0.125 ** place[TRIES]
+    spent = 0
+    while place[PHASE] < LOWER:
+        if place[PHASE] == VALUE:
+            done, cost = iterate(nodes, rows, bounds, place, pace, order, sign, nature, width)
+        else:
+            done, cost = add_up(nodes, rows, bounds, first, last, pace, nature, order)
+        spent += cost
+        place[SPENT] += cost
+        if done and place[PHASE] == ERRORS and pace[CHANGE] > enough(pace, width):
+            place[PHASE] = VALUE  # steps are longer than they seemed
+        elif done:
+            place[PHASE] += 1
+            place[SWEEPS] = 0
+            guess(bounds, first, last, pace, width)
+        elif place[SPENT] > PATIENCE and last - first <= direct:
+            return SLOW, spent
+        elif spent > budget:
+            return PAUSED, spent
+    floor, step = FLOOR * pace[SCALE], max(width / pace[STEPS], 8.0 * LEAST)
+    while place[PHASE] <= UPPER:
+        side = -1.0 if place[PHASE] == LOWER else 1.0
+        spent += everything
+        if check_side(nodes, rows, bounds, first, last, sign, nature, side, order):
+            place[PHASE] += 1
+            place[SWEEPS] = 0
+            continue
+        worst = 1.0
+        while worst > -0.25 and spent <= budget:
+            worst = sweep_side(
+                nodes, rows, bounds, first, last, sign, nature, side, step, floor, order
+            )
+            spent += everything
+            place[SWEEPS] += 1
+        if place[SWEEPS] > 100.0 + 20.0 * pace[STEPS]:
+            place[TRIES] += 1
+            place[PHASE] = place[SWEEPS] = 0
+            return FAILED if place[TRIES] > 12 else PAUSED, spent
+        if spent > budget:
+            return PAUSED, spent
+    value, lower, upper = bounds[:3]
+    for s in range(first, last):
+        value[s] = 0.5 * (lower[s] + upper[s])
+    return SETTLED, spent
+
+
+@inline_kernel
+def enough(pace, width):
+    """Return the relative change of a value that need not be made smaller."""
+    steps = pace[STEPS] if pace[STEPS] > 0.0 else 1.0 / (1.0 - pace[RATE])
+    return max(0.25 * width / steps, LEAST)
+
+
+@kernel
+def guess(bounds, first, last, pace, width):
+    """Fill the first guess of both bounds of a component; c is the shape to begin with."""
+    value, lower, upper, _, shape = bounds
+    floor = FLOOR * pace[SCALE]
+    for s in range(first, last):
+        if pace[STEPS] > 0.0:
+            off = max(width / pace[STEPS], 8.0 * LEAST) * shape[s]
+            lower[s], upper[s] = max(value[s] - off, 0.0), value[s] + off
+        else:
+            shape[s] = value[s] + floor
+
+
+@kernel
+def iterate(nodes, rows, bounds, place, pace, order, sign, nature, width):
+    """One sweep over all rows and cheap ones after it; returns (whether that is enough, cost)."""
+    component = place[COMPONENT]
+    first, last = nodes[0][component], nodes[0][component + 1]
+    floor, keep = FLOOR * pace[SCALE] + 1e-300, pace[STEPS] > 0.0
+    change, scale = sweep_value(
+        nodes, rows, bounds, first, last, sign, nature, True, keep, floor, order
+    )
+    cost = rows[0][nodes[1][last]] - rows[0][nodes[1][first]]
+    cheap = max(1, cost * (last - first) // (nodes[1][last] - nodes[1][first]))
+    pace[CHANGE], pace[SCALE] = change, scale
+    if change <= enough(pace, width):
+        return True, cost
+    start, rate = change, 0.0
+    for _ in range(CHEAP):
+        before, old = change, rate
+        change, pace[SCALE] = sweep_value(
+            nodes, rows, bounds, first, last, sign, nature, False, keep, floor, order
+        )
+        cost += cheap
+        rate = min(change / before, FASTEST) if before > 0.0 else 0.0
+        if change <= max(0.1 * start, 0.5 * enough(pace, width)):
+            break
+        if abs(rate - old) < STEADY * (1.0 - rate) and not keep:
+            extrapolate(bounds[0], bounds[4], first, last, rate / (1.0 - rate))
+            break
+    if not keep:
+        pace[RATE] = max(rate, 0.9 * pace[RATE])
+    return False, cost
+
+
+@kernel
+def add_up(nodes, rows, bounds, first, last, pace, nature, order):
+    """Sweep `shape` to the expected sum of c along the chosen rows, roughly.
+
+    Returns (whether it is near, cost); pace[STEPS] becomes the largest sum in units of c.
+    """
+    entry_ptr, target, low, slack, free, _, inverse, _, _ = rows
+    value, lower, choice, shape = bounds[0], bounds[1], bounds[3], bounds[4]
+    floor, change, rate, cost, steps = FLOOR * pace[SCALE], 1.0, 0.0, 0, 1.0
+    for _ in range(CHEAP):
+        before, old = change, rate
+        change, steps = 0.0, 1.0
+        for s in range(first, last):
+            r = choice[s]
+            c = value[s] + floor
+            new = c
+            rest = free[r]
+            if rest > 0.0:
+                sort_box(target, entry_ptr[r], entry_ptr[r + 1], value, nature, order)
+            for i in range(entry_ptr[r + 1] - entry_ptr[r]):
+                k = order[i] if free[r] > 0.0 else entry_ptr[r] + i
+                p = low[k]
+                if rest > 0.0:
+                    p += min(rest, slack[k])
+                    rest -= min(rest, slack[k])
+                if target[k] >= first:
+                    new += p * shape[target[k]]
+            if free[r] == 0.0:
+                new *= inverse[r]
+            change = max(change, abs(new - shape[s]) / new)
+            steps = max(steps, new / c)
+            lower[s] = new - shape[s]
+            shape[s] = new
+            cost += entry_ptr[r + 1] - entry_ptr[r]
+        rate = min(change / before, FASTEST)
+        if change <= 0.1 * (1.0 - rate) or steps > 1e15:
+            break
+        if abs(rate - old) < STEADY * (1.0 - rate):
+            extrapolate(shape, lower, first, last, rate / (1.0 - rate))
+            change = 1.0
+    near = change <= 0.1 * (1.0 - rate)
+    if near:
+        pace[STEPS] = steps
+    return near, cost
+
+
+@kernel
+def extrapolate(x, change, first, last, times):
+    """Add the changes to come if each is the last one times a rate: `times` of it together."""
+    for s in range(first, last):
+        x[s] = max(x[s] + times * change[s], 0.0)
+
+
+@kernel
+def pack(members, node, allowed, reward, model, sets, seen, weight, rows, origin, loops):
+    """Fill `rows` with the allowed rows of the members, in their order; returns the entries used.
+
+    members : states, grouped by node; node : (S,) of every state; seen : (N,) of -1
+    model   : row_ptr, marginal_ptr, row_marginals, successor_ptr, successors
+    sets    : outcome_ptr, nominal, lower, upper, free (M,) positive where nature has a choice
+    origin  : (R',) the model's row of every packed one
+    loops   : (R',) whether nature decides how much of it stays in its node
+    Returns -1 if a product of positive probabilities is too small for a float.
+    """
+    row_ptr, marginal_ptr, row_marginals, successor_ptr, successors = model
+    outcome_ptr, nominal, lower, upper, spare = sets
+    entry_ptr, target, low, slack, free, leave, inverse, paid, error = rows
+    at, place = 0, 0
+    for s in members:
+        for r in range(row_ptr[s], row_ptr[s + 1]):
+            if not allowed[r]:
+                continue
+            begin, start, own = at, successor_ptr[r], node[s]
+            size = successor_ptr[r + 1] - start
+            box = -1
+            weight[0], count = 1.0, 1
+            for a in range(marginal_ptr[r], marginal_ptr[r + 1]):
+                m = row_marginals[a]
+                o, d = outcome_ptr[m], outcome_ptr[m + 1] - outcome_ptr[m]
+                if spare[m] > 0.0:
+                    box = m
+                    break
+                for i in range(count - 1, -1, -1):
+                    x = weight[i]
+                    for j in range(d):
+                        weight[i * d + j] = x * nominal[o + j]
+                        if weight[i * d + j] < 1e-300 and x > 0.0 and nominal[o + j] > 0.0:
+                            return -1
+                count *= d
+            away = 0.0
+            if box >= 0:
+                o = outcome_ptr[box]
+                for k in range(size):
+                    if upper[o + k] > 0.0:
+                        target[at] = node[successors[start + k]]
+                        low[at], slack[at] = lower[o + k], upper[o + k] - lower[o + k]
+                        if target[at] != own:
+                            away = 1.0
+                        else:
+                            loops[place] = True
+                        at += 1
+                free[place] = spare[box]
+            else:
+                for k in range(size):
+                    t = node[successors[start + k]]
+                    if t == own or weight[k] == 0.0:
+                        continue
+                    away += weight[k]
+                    if seen[t] >= begin:
+                        low[seen[t]] += weight[k]
+                    else:
+                        seen[t] = at
+                        target[at], low[at] = t, weight[k]
+                        at += 1
+                free[place] = 0.0
+            leave[place], paid[place], origin[place] = away, reward[r], r
+            inverse[place] = 1.0 / away if away > 0.0 else 0.0
+            error[place] = TERM * (size + marginal_ptr[r + 1] - marginal_ptr[r] + 2)
+            place += 1
+            entry_ptr[place] = at
+    return at
+
+
+@kernel
+def chain(nodes, rows, bounds, first, last, nature, order, ptr, inside, probability, away, known):
+    """Write the chain of the chosen rows and nature's answers to them at `value`.
+
+    Fills ptr (n + 1,), inside and probability (moves among the nodes first..last, but to itself),
+    away (n,), the probability to move, and known (n,), what the others add. Returns the moves.
+    """
+    value, choice = bounds[0], bounds[3]
+    entry_ptr, target, low, slack, free, _, _, _, _ = rows
+    at = 0
+    ptr[0] = 0
+    for s in range(first, last):
+        r = choice[s]
+        known[s - first] = away[s - first] = 0.0
+        if free[r] > 0.0:
+            sort_box(target, entry_ptr[r], entry_ptr[r + 1], value, nature, order)
+        rest = free[r]
+        for i in range(entry_ptr[r + 1] - entry_ptr[r]):
+            k = order[i] if free[r] > 0.0 else entry_ptr[r] + i
+            p = low[k]
+            if free[r] > 0.0:
+                p += min(rest, slack[k])
+                rest -= min(rest, slack[k])
+            t = target[k]
+            if t == s:
+                continue
+            away[s - first] += p
+            if first <= t < last:
+                inside[at], probability[at] = t - first, p
+                at += 1
+            else:
+                known[s - first] += p * value[t]
+        ptr[s - first + 1] = at
+    return at
