@@ -62,11 +62,9 @@ def plain_rows(problem: Problem) -> BoolArray:
     fits = (marginals.kind == Kind.BOX) & (marginals.sizes <= LARGEST_BOX)
     ids = model.row_marginals
     choices = segment_sum(choice[ids].astype(np.float64), ptr)
-    return (choices == 0.0) | (
-        (segment_sum(wide[ids].astype(np.float64), ptr) == 1.0)
-        & (choices == 1.0)
-        & ~segment_any((choice & ~fits)[ids], ptr)
-    )
+    sizes = segment_sum(wide[ids].astype(np.float64), ptr)
+    box: BoolArray = (choices == 1.0) & (sizes == 1.0) & ~segment_any((choice & ~fits)[ids], ptr)
+    return box | (choices == 0.0)
 
 
 def pack(problem: Problem, region: Region) -> Packed | None:
