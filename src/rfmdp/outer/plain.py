@@ -64,7 +64,8 @@ def plain_rows(problem: Problem) -> BoolArray:
     choices = segment_sum(choice[ids].astype(np.float64), ptr)
     sizes = segment_sum(wide[ids].astype(np.float64), ptr)
     box: BoolArray = (choices == 1.0) & (sizes == 1.0) & ~segment_any((choice & ~fits)[ids], ptr)
-    return box | (choices == 0.0)
+    either: BoolArray = box | (choices == 0.0)
+    return either
 
 
 def pack(problem: Problem, region: Region) -> Packed | None:
