@@ -194,10 +194,30 @@ def read_model(header: Mapping[str, Any], fields: Fields) -> Model:
     fields.integers("row_actions", rows, len(_names(header, "actions")))
     initial = fields.integers("initial", end=states)
     need(len(initial), "initial: there must be an initial state")
+    _check_names(header, fields, states, len(row_marginals))
     return Model(
         row_ptr, marginal_ptr, row_marginals, successor_ptr, successors, sets, initial, labels,
         rewards,
     )  # fmt: skip
+
+
+def _check_names(header: Mapping[str, Any], fields: Fields, states: int, factors: int) -> None:
+    """Look at what only names things: variables and their values, factors, formulas."""
+    ranges = [(v["low"], v["high"]) for v in header["variables"]]
+    values = fields.integers("valuations", ndim=2)
+    fits = values.shape == (states, len(ranges)) or (not ranges and values.size == 0)
+    need(fits, "valuations: must have a value per state and variable")
+    for k, (low, high) in enumerate(ranges):
+        need(low <= values[:, k].min() and values[:, k].max() <= high, "valuations: out of range")
+    named = _names(header, "factors")
+    moved = fields.integers("row_factors", end=len(named))
+    need(
+        len(moved) == (factors if named else 0), "row_factors: must have one per marginal of a row"
+    )
+    need(isinstance(header["formulas"], dict), "formulas: must be named")
+    need(isinstance(_names(header, "marginal_names"), list), "marginal_names: must be names")
+    outcomes = header["outcome_names"]
+    need(isinstance(outcomes, list), "outcome_names: must be names")
 
 
 def _names(header: Mapping[str, Any], field: str) -> list[str]:
@@ -250,6 +270,9 @@ def _check_numbers(sets: Sets) -> None:
     need((np.abs(total - 1.0) <= SUM_OFF).all(), "nominal: must sum to one")
     need((np.add.reduceat(lower, first) <= 1.0 + SUM_OFF).all(), "lower: sums to more than one")
     need((np.add.reduceat(upper, first) >= 1.0 - SUM_OFF).all(), "upper: sums to less than one")
+    single = np.repeat(sets.kind == SINGLETON, sets.sizes)
+    same = (lower == nominal) & (upper == nominal)
+    need(same[single].all(), "lower, upper: a known distribution must be its own bounds")
 
 
 def _check_kinds(sets: Sets) -> None:
@@ -278,6 +301,10 @@ def _check_kinds(sets: Sets) -> None:
     for j in np.flatnonzero(hull):
         vertices = sets.corners[sets.corner_ptr[j] : sets.corner_ptr[j + 1]].reshape(-1, sizes[j])
         need((np.abs(vertices.sum(1) - 1.0) <= SUM_OFF).all(), f"corners: set {j}, sums not one")
+        part = slice(sets.ptr[j], sets.ptr[j + 1])
+        own = np.array_equal(vertices.min(0), sets.lower[part]), np.array_equal(
+            vertices.max(0), sets.upper[part])  # fmt: skip
+        need(kind[j] == SINGLETON or all(own), f"lower, upper: set {j}, not those of its vertices")
     for j in np.flatnonzero(table):
         low = sets.corners[sets.corner_ptr[j] : sets.corner_ptr[j + 1]]
         need(low[0] == 0.0 and low[-1] == 1.0, f"corners: set {j}, from 0 to 1")

@@ -30,6 +30,7 @@ from rfmdp.formats.archive import read_archive
 from rfmdp.record import Record, to_record
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.game import FAIL, HOLD, UNKNOWN, Game
+from rfmdp.verification.linear import two_sum
 from rfmdp.verification.reading import Claim, Fault, need, read_claim, states_of
 
 Progress = Callable[[str], None]
@@ -286,12 +287,11 @@ class _Checker:
     ) -> None:
         """Enter whether a claim, perhaps one minus it, is no stronger than what is proven."""
         if turned > 0:
-            self._report(side * (claim - value) >= 0.0, what)
+            self._report(claim >= value if side > 0 else claim <= value, what)
             return
-        total = claim + value  # exactly: 1 - claim against value
-        part = total - claim
-        error = (claim - (total - part)) + (value - part)
-        self._report(side * ((total - 1.0) + error) <= 0.0, what)
+        with np.errstate(invalid="ignore"):
+            total, error = two_sum(claim, value)  # exactly: 1 - claim against value
+            self._report(side * ((total - 1.0) + error) <= 0.0, what)
 
     def _taken(self, rule: IntArray) -> BoolArray:
         taken = np.zeros(self.model.rows, dtype=np.bool_)
