@@ -158,3 +158,17 @@ def test_ranges_of_radii(folder, capsys):
     assert len((folder / "all.json").read_text().splitlines()) == 6
     assert run([*words, "--const", "N=3", "--radius", "0.1:wide"]) == 1
     assert "--radius: a range must be" in capsys.readouterr().err
+
+
+def test_finished_runs_are_kept_when_others_fail(folder, capsys):
+    """The third run has no such state; the records of the others are written."""
+    words = ["solve", "m.prism", "--prop", "Pmaxmin=? [ X x=N ]", "--jobs", "1", "-o", "all.json"]
+    assert run([*words, "--const", "N=-1:1", "--json"]) == 1
+    assert not (folder / "all.json").exists()  # the first one failed
+    printer = answering.Printer("all.json", as_json=False, quiet=False)
+    with pytest.raises(KeyboardInterrupt), printer:
+        for number in (0, 2):
+            printer.in_order(number, [answering.Reply((str(number),), {"run": number})])
+        raise KeyboardInterrupt
+    records = [json.loads(line) for line in (folder / "all.json").read_text().splitlines()]
+    assert records == [{"run": 0}, {"run": 2}]

@@ -10,16 +10,12 @@ import pickle
 import sys
 import uuid
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-from rfmdp.campaign.runner import call, opened
+from rfmdp.campaign.runner import Done, Work, call, opened
 from rfmdp.errors import ModelError, SolverError, UnsupportedError
-
-S = TypeVar("S")
-T = TypeVar("T")
-R = TypeVar("R")
 
 CONNECT = 10.0  # seconds to wait for the scheduler's answer
 
@@ -30,13 +26,7 @@ class Cluster:
 
     address: str
 
-    def run(
-        self,
-        work: Callable[[S, T], R],
-        shared: S,
-        tasks: Sequence[T],
-        done: Callable[[int, R], None],
-    ) -> None:
+    def run(self, work: Work, shared: Any, tasks: Sequence[Any], done: Done) -> None:
         """Do all tasks; see `Runner`.
 
         Raises
@@ -60,7 +50,7 @@ class Cluster:
         finally:
             client.close(timeout=2)  # what is not finished is wanted by nobody, and dropped
 
-    def _collect(self, futures: dict[Any, int], done: Callable[[int, Any], None]) -> None:
+    def _collect(self, futures: dict[Any, int], done: Done) -> None:
         from distributed import CancelledError, KilledWorker, as_completed
         from distributed.comm import CommClosedError
 

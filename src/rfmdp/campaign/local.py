@@ -13,20 +13,16 @@ import pickle
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection, wait
-from typing import Any, TypeVar
+from typing import Any
 
-from rfmdp.campaign.runner import call, opened
+from rfmdp.campaign.runner import Done, Work, call, opened
 from rfmdp.errors import SolverError
 from rfmdp.writing import leave_now
-
-S = TypeVar("S")
-T = TypeVar("T")
-R = TypeVar("R")
 
 POLL = 0.1  # seconds between two looks at the note of Ctrl-C
 GRACE = 1.0  # seconds for children to leave by themselves
@@ -38,13 +34,7 @@ class LocalCores:
 
     jobs: int
 
-    def run(
-        self,
-        work: Callable[[S, T], R],
-        shared: S,
-        tasks: Sequence[T],
-        done: Callable[[int, R], None],
-    ) -> None:
+    def run(self, work: Work, shared: Any, tasks: Sequence[Any], done: Done) -> None:
         """Do all tasks; see `Runner`.
 
         Raises

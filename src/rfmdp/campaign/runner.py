@@ -15,25 +15,18 @@ import os
 import pickle
 import traceback
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from rfmdp.errors import ModelError, RfmdpError, SolverError
 
-S = TypeVar("S")
-T = TypeVar("T")
-R = TypeVar("R")
+Work = Callable[[Any, Any], Any]
+Done = Callable[[int, Any], None]
 
 
 class Runner(Protocol):
     """Where tasks are done."""
 
-    def run(
-        self,
-        work: Callable[[S, T], R],
-        shared: S,
-        tasks: Sequence[T],
-        done: Callable[[int, R], None],
-    ) -> None:
+    def run(self, work: Work, shared: Any, tasks: Sequence[Any], done: Done) -> None:
         """Call `done(number, work(shared, task))` for all tasks.
 
         Parameters
@@ -70,7 +63,7 @@ def place(jobs: int | None = None, scheduler: str | None = None) -> Runner:
     return LocalCores(jobs or os.cpu_count() or 1)
 
 
-def call(work: Callable[[Any, Any], Any], shared: Any, task: Any) -> bytes:
+def call(work: Work, shared: Any, task: Any) -> bytes:
     """Do a task in another process and return its result or its error for `opened`.
 
     It has one thread: the other cores do other tasks, which use them better.

@@ -186,9 +186,11 @@ class Printer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self._file is not None and (kind is None or self._records):
+        later = (reply.record for _, run in sorted(self._waiting.items()) for reply in run)
+        finished = [*self._records, *(found for found in later if found is not None)]
+        if self._file is not None and (kind is None or finished):
             with written(self._file) as out:
-                out.write("".join(json.dumps(found) + "\n" for found in self._records))
+                out.write("".join(json.dumps(found) + "\n" for found in finished))
 
     def show(self, reply: Reply) -> None:
         """Print a reply."""

@@ -111,7 +111,10 @@ def command(
     asked = questions_about(model, props, prop)
     records = output is not None and output.endswith(".json")
     count = len(asked) * len(runs)
-    if count > 1 and (export_policy or (output and not records)):
+    solution = export_policy or (output and not records)
+    if scheduler is not None and solution:
+        raise ModelError("--scheduler is for values; a policy or solution file is made here.")
+    if count > 1 and solution:
         raise ModelError(
             f"A policy or solution file must be that of one property, found {count}; "
             "pick one with --prop."
@@ -127,7 +130,7 @@ def command(
     )
     file = output if records else None
     with Printer(file, as_json=as_json, quiet=quiet) as printer:
-        if len(runs) > 1:
+        if len(runs) > 1 or scheduler is not None:
             place(jobs, scheduler).run(replies, request, runs, printer.in_order)
         else:
             for reply in answers(request, runs[0], started, silent if quiet else watching):
