@@ -166,9 +166,9 @@ def test_finished_runs_are_kept_when_others_fail(folder, capsys):
     assert run([*words, "--const", "N=-1:1", "--json"]) == 1
     assert not (folder / "all.json").exists()  # the first one failed
     printer = answering.Printer("all.json", as_json=False, quiet=False)
+    for number in (0, 2):
+        printer.in_order(number, [answering.Reply((str(number),), {"run": number})])
     with pytest.raises(KeyboardInterrupt), printer:
-        for number in (0, 2):
-            printer.in_order(number, [answering.Reply((str(number),), {"run": number})])
         raise KeyboardInterrupt
     records = [json.loads(line) for line in (folder / "all.json").read_text().splitlines()]
     assert records == [{"run": 0}, {"run": 2}]
