@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rfmdp.cli.options import Const, Model, Prop, Props
+from rfmdp.cli.options import Const, Model, Prop, Props, Radius
 
 if TYPE_CHECKING:
     from rfmdp.learning.measure import Measured
     from rfmdp.model.arrays import FactoredMDP
     from rfmdp.objective import Spec
     from rfmdp.outer.solution import Policy
+    from rfmdp.policies.natures import NatureChoice
     from rfmdp.sources.simulator import Simulation
 
 ERROR = 0.05  # of the printed intervals
@@ -30,6 +31,11 @@ def command(
         str,
         typer.Option(help="uniform, optimal, or a file of `solve -o`, `learn -o` or `policy -o`."),
     ] = "uniform",
+    nature: Annotated[
+        str, typer.Option(help="Probabilities: nominal, worst, best or random members of the sets.")
+    ] = "nominal",
+    radius: Radius = None,
+    trace: Annotated[bool, typer.Option("--trace", help="Show one trajectory, too.")] = False,
     trajectories: Annotated[int, typer.Option(help="Number of trajectories.")] = 10_000,
     length: Annotated[int, typer.Option(help="Steps of a trajectory, at most.")] = 100,
     seed: Annotated[int, typer.Option(help="Fixes all randomness.")] = 0,
@@ -39,7 +45,7 @@ def command(
         str | None, typer.Option(help="File for all transitions, for `learn --data`.")
     ] = None,
 ) -> None:
-    """Simulate a policy with the nominal probabilities of a model.
+    """Simulate a policy with the nominal probabilities of a model, or others of its sets.
 
     Prints the mean of what the property measures with a 95 % confidence interval of what
     trajectories of this length give, and the steps per second.
@@ -47,8 +53,10 @@ def command(
     import rfmdp
     from rfmdp.cli.output import complain, spoken_warnings, watching
     from rfmdp.cli.questions import one_question
-    from rfmdp.cli.words import check_positive, constants, read
+    from rfmdp.cli.words import Experiment, Uncertainty, built, check_positive, constants, read
     from rfmdp.learning.measure import measure
+    from rfmdp.policies.natures import NatureChoice, resolved
+    from rfmdp.policies.natures import trace as trajectory
     from rfmdp.sources import recorded
     from rfmdp.sources.simulator import simulate
     from rfmdp.writing import check_writable
@@ -60,18 +68,35 @@ def command(
     check_writable(record)
     given = constants(const)
     asked = one_question(model, props, prop, given)
+    choice = _nature(nature)
     with spoken_warnings(), watching("building") as show:
-        built = read(model).build(given, also_known=set(asked.constants), progress=show.building)
+        subject = built(
+            read(model), Experiment(given, radius), Uncertainty(),
+            also_known=set(asked.constants), progress=show.building,
+        )  # fmt: skip
     spec = asked.spec()
-    measured = measure(built, spec)
-    chosen = _policy(policy, built, spec)
+    chosen = _policy(policy, subject, spec)
+    if choice is not NatureChoice.NOMINAL or trace:
+        if chosen is None:
+            raise rfmdp.ModelError("--nature and --trace are for a policy; name one with --policy.")
+        with watching("finding nature's choice"):
+            subject = resolved(subject, chosen, spec, choice, seed)
+        chosen = None  # there is one row per state now
+    measured = measure(subject, spec)
     steps = length if measured.steps is None else measured.steps
     with watching("simulating"):
         found = simulate(
-            built, chosen, steps, trajectories, seed, reward=measured.reward,
+            subject, chosen, steps, trajectories, seed, reward=measured.reward,
             discount=measured.discount, stop=measured.stop, threads=threads or os.cpu_count() or 1,
         )  # fmt: skip
-    report = {"property": asked.text, "policy": policy, **_report(found, measured, seed)}
+    if trace and not as_json:
+        print("\n".join(trajectory(subject, steps, measured.stop, seed)) + "\n")
+    report = {
+        "property": asked.text,
+        "policy": policy,
+        "nature": nature,
+        **_report(found, measured, seed),
+    }
     if measured.steps is None and measured.stop is not None and report["ended"] < 1.0:
         complain(
             f"{100 * (1 - report['ended']):.4g} % of the trajectories were cut off after "
@@ -79,10 +104,21 @@ def command(
             kind="note",
         )
     if record is not None:
-        data = recorded.record(built, chosen, steps, trajectories, seed, stop=measured.stop)
+        data = recorded.record(subject, chosen, steps, trajectories, seed, stop=measured.stop)
         rfmdp.save(data, record)
         report["record"] = record
     print(json.dumps(report) if as_json else "\n".join(_lines(report)))
+
+
+def _nature(word: str) -> NatureChoice:
+    """Return the nature that a word names."""
+    from rfmdp.errors import ModelError
+    from rfmdp.policies.natures import NatureChoice
+
+    known = [choice.value for choice in NatureChoice]
+    if word not in known:
+        raise ModelError(f"--nature must be one of {', '.join(known)}, got {word!r}.")
+    return NatureChoice(word)
 
 
 def _policy(word: str, model: FactoredMDP, spec: Spec) -> Policy | None:
@@ -131,7 +167,7 @@ def _report(found: Simulation, measured: Measured, seed: int) -> dict[str, Any]:
 def _lines(report: dict[str, Any]) -> Iterator[str]:
     """Give the report for people."""
     yield f"property      {report['property']}"
-    yield f"policy        {report['policy']}"
+    yield f"policy        {report['policy']}, nature {report['nature']}"
     yield (
         f"trajectories  {report['trajectories']} ({report['steps']} steps, "
         f"{100 * report['ended']:.4g} % ended by themselves)"

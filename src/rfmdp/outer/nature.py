@@ -72,8 +72,11 @@ class Nature:
             np.concatenate([[0], np.cumsum(sizes)]), _exact_sums(self.probabilities, sizes)
         )
         own = np.arange(len(fixed.row_marginals), dtype=np.int32)
+        kept = fixed.row_marginals
+        effects = entries(self.model.marginals.outcome_ptr, kept) if fixed.outcome_names else ()
+        outcomes = tuple(self.model.outcome_names[int(e)] for e in effects)
         return replace(
-            fixed, row_marginals=own, marginals=points, marginal_names=(), outcome_names=()
+            fixed, row_marginals=own, marginals=points, marginal_names=(), outcome_names=outcomes
         )
 
 
