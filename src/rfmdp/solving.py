@@ -17,6 +17,7 @@ from rfmdp.model.validate import validate
 from rfmdp.objective import MAX, Direction, Spec, States
 from rfmdp.outer.horizon import Backward
 from rfmdp.outer.operator import Operator
+from rfmdp.outer.plain import pack_all
 from rfmdp.outer.problem import Form, Problem, pose, where
 from rfmdp.outer.settings import Clock, LimitReached, Limits
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
@@ -156,12 +157,15 @@ def _backward(
     assert problem.start is not None  # a STEPS problem is posed with one
     backward, status = Backward(problem, operator, clock), Status.CERTIFIED
     scale, complete = float(problem.probability), False
+    packed = pack_all(problem) if policy is None else None
     try:
-        backward.run(problem.start, policy)
-        value, rules = backward.value, backward.rules.copy()
-        lower, upper = value - backward.error, value + backward.error
-        complete = True
-        both = operator.inner.proves == Side.BOTH
+        if packed is not None:
+            lower, upper = backward.run_plain(problem.start, packed)
+        else:
+            backward.run(problem.start, policy)
+            lower, upper = backward.value - backward.error, backward.value + backward.error
+        value, rules, complete = backward.value, backward.rules.copy(), True
+        both = packed is None and operator.inner.proves == Side.BOTH
         if both and not limits.closed(lower, upper, interest, scale):
             lower, upper, rules = _both_sides(backward, problem.start, problem.start, policy)
     except (LimitReached, KeyboardInterrupt) as stop:

@@ -7,13 +7,13 @@ import pytest
 
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.restrict import restrict
-from rfmdp.objective import MAX, MIN, Reach, ReachReward, Spec, Total
+from rfmdp.objective import MAX, MIN, Cumulative, Reach, ReachReward, Spec, Total, Until
 from rfmdp.outer import plain
 from rfmdp.outer.problem import pose
 from rfmdp.outer.region import analyse
 from rfmdp.outer.settings import Clock, Limits
 from rfmdp.outer.solution import Status
-from rfmdp.reference_values import LEEWAY, true_value
+from rfmdp.reference_values import LEEWAY, exact_steps, true_value
 from rfmdp.sets.bounds import bounds
 from rfmdp.sets.families import Interval, Singleton
 from rfmdp.solving import solve
@@ -53,7 +53,10 @@ def random_model(seed: int, uncertain: bool, products: bool = False) -> Factored
     goal = np.zeros(states, dtype=bool)
     goal[rng.integers(states)] = True
     return FactoredMDP.from_rows(
-        rows, sets, labels={"goal": goal}, rewards={"cost": Rewards(np.zeros(states), paid)}
+        rows,
+        sets,
+        labels={"goal": goal, "any": np.ones(states, dtype=bool)},
+        rewards={"cost": Rewards(np.zeros(states), paid)},
     )
 
 
@@ -170,3 +173,19 @@ def test_large_boxes_and_tiny_products_are_left_to_the_inner_solver():
     )  # fmt: skip
     problem = pose(model, Spec(Reach("goal"), MAX, MIN))
     assert plain.pack(problem, analyse(problem)) is None
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_finite_horizons_enclose_exact_fractions(seed):
+    """Bounds of plain steps hold against fractions, and what cannot happen has probability 0."""
+    model = random_model(seed, uncertain=False)
+    agent, nature = PAIRS[seed % len(PAIRS)]
+    for objective in (Until("any", "goal", 7), Cumulative(5, "cost"), Cumulative(4, "cost", 0.9)):
+        problem = pose(model, Spec(objective, agent, nature))
+        assert plain.pack_all(problem) is not None
+        found = solve(model, Spec(objective, agent, nature)).require_certified()
+        exact = exact_steps(problem, problem.start.tolist())
+        for s, value in enumerate(exact):
+            assert found.lower[s] <= value <= found.upper[s], (objective, s)
+            if value == 0:
+                assert found.upper[s] == 0.0

@@ -1,24 +1,17 @@
 """Walk through the components of a plain model, bottom first, and leave proven bounds behind.
 
-Three tuples of arrays come from `outer.plain`:
+Rows come as in `kernels.packed`, with two more tuples of arrays from `outer.plain`:
 
 nodes   component_ptr (C + 1,): nodes of every component; row_ptr (N + 1,): rows of every node
-rows    entry_ptr (R + 1,), target (E,) int32, low (E,), slack (E,) or empty, free (R,),
-        leave (R,), inverse (R,) of it or 0, reward (R,), error (R,)
 bounds  value (N,), lower (N,), upper (N,), choice (N,) row of every node, shape (N,): the last
         change of value or, where pace[STEPS] > 0, the expected sum of it along the chain
 
-Node 0 is worth 0, node 1 is worth 1. A row moves with probability `low`; if `free` is positive,
-nature adds that much to the entries, at most `slack` each. Moves of a node to itself are left out
-of rows without slack: `leave` is the rest. What counts is the drift of a row at x,
-
-    reward + sum_k p_k (x[target_k] - x[s]) = T(x)(s) - x(s),
-
-whose float error is relative to the differences, not to the values.
+Node 0 is worth 0, node 1 is worth 1.
 """
 
 from rfmdp.kernels.decorator import inline_kernel, kernel
-from rfmdp.rounding import REWARD, SUM, TERM
+from rfmdp.kernels.packed import drift, margin, sort_box
+from rfmdp.rounding import SUM
 
 SETTLED, PAUSED, SLOW, FAILED = 0, 1, 2, 3  # how a walk stops
 COMPONENT, PHASE, SWEEPS, TRIES, SPENT = 0, 1, 2, 3, 4  # in `place`: where it stands
@@ -31,52 +24,6 @@ PATIENCE = 1_000_000  # entries that one component may cost before help is asked
 STEADY = 0.05  # change of a rate, relative to what it leaves, that allows to extrapolate
 FASTEST = 1.0 - 1e-9  # rate that is still told from none
 CHEAP = 40  # sweeps with fixed rows between two with all
-
-
-@inline_kernel
-def drift(entry_ptr, target, low, slack, free, r, s, x, nature, order):
-    """Return (drift without reward, size of the differences) of row r at node s.
-
-    nature : +1 gives free mass to the largest values, -1 to the smallest
-    """
-    here = x[s]
-    begin, end = entry_ptr[r], entry_ptr[r + 1]
-    mean, size = 0.0, 0.0
-    for k in range(begin, end):
-        y = x[target[k]] - here
-        mean += low[k] * y
-        size += low[k] * abs(y)
-    if free[r] > 0.0:
-        sort_box(target, begin, end, x, nature, order)
-        rest = free[r]
-        for i in range(end - begin):
-            k = order[i]
-            y = x[target[k]] - here
-            mean += min(rest, slack[k]) * y
-            rest -= min(rest, slack[k])
-            size = max(size, abs(y))
-    return mean, size
-
-
-@inline_kernel
-def sort_box(target, begin, end, x, nature, order):
-    """Fill order[0 : n] with the entries begin..end, those that nature prefers first."""
-    for i in range(end - begin):
-        k = begin + i
-        y = nature * x[target[k]]
-        j = i
-        while j > 0 and nature * x[target[order[j - 1]]] < y:
-            order[j] = order[j - 1]
-            j -= 1
-        order[j] = k
-
-
-@inline_kernel
-def margin(error, reward, size, here):
-    """Return a bound of the float error of a drift; `error` is relative to the differences."""
-    if size == 0.0 and reward == 0.0:
-        return 0.0
-    return error * size + SUM * abs(here) + REWARD * reward
 
 
 @kernel
@@ -97,14 +44,18 @@ def solve_single(nodes, rows, bounds, component, single, sign, nature, order, bu
                 continue
             first = target[entry_ptr[r]]
             lower[s], upper[s] = lower[first], upper[first]
-            mean, size = drift(entry_ptr, target, low, slack, free, r, s, lower, nature, order)
+            mean, size = drift(
+                entry_ptr, target, low, slack, free, r, lower[s], lower, nature, order
+            )
             q = lower[s] + (reward[r] + mean) / leave[r]
             off = margin(error[r], reward[r], size, q) + error[r] * reward[r]
             q -= off / leave[r] + (SUM * q if off > 0.0 else 0.0)
             least = max(least, sign * q)
             if sign > 0.0 and q > best:
                 best, choice[s] = q, r
-            mean, size = drift(entry_ptr, target, low, slack, free, r, s, upper, nature, order)
+            mean, size = drift(
+                entry_ptr, target, low, slack, free, r, upper[s], upper, nature, order
+            )
             q = upper[s] + (reward[r] + mean) / leave[r]
             off = margin(error[r], reward[r], size, q) + error[r] * reward[r]
             q += off / leave[r] + (SUM * q if off > 0.0 else 0.0)
@@ -135,7 +86,9 @@ def sweep_value(nodes, rows, bounds, first, last, sign, nature, every, keep, flo
         best, most = begin, -float("inf")
         for r in range(begin, end):
             if inverse[r] > 0.0:
-                mean, _ = drift(entry_ptr, target, low, slack, free, r, s, value, nature, order)
+                mean, _ = drift(
+                    entry_ptr, target, low, slack, free, r, value[s], value, nature, order
+                )
                 q = sign * (reward[r] + mean) * inverse[r]
                 if q > most:
                     best, most = r, q
@@ -166,7 +119,7 @@ def sweep_side(nodes, rows, bounds, first, last, sign, nature, side, step, floor
         most = -float("inf")
         for r in range(row_ptr[s], row_ptr[s + 1]):
             if inverse[r] > 0.0:
-                mean, _ = drift(entry_ptr, target, low, slack, free, r, s, x, nature, order)
+                mean, _ = drift(entry_ptr, target, low, slack, free, r, x[s], x, nature, order)
                 most = max(most, sign * (reward[r] + mean) * inverse[r])
         push = step * (value[s] + floor)
         if side * sign * most > worst * push and (side > 0.0 or x[s] > 0.0):
@@ -186,7 +139,7 @@ def check_side(nodes, rows, bounds, first, last, sign, nature, side, order):
         best, most = row_ptr[s], -float("inf")
         for r in range(row_ptr[s], row_ptr[s + 1]):
             if leave[r] > 0.0:
-                mean, size = drift(entry_ptr, target, low, slack, free, r, s, x, nature, order)
+                mean, size = drift(entry_ptr, target, low, slack, free, r, x[s], x, nature, order)
                 off = margin(error[r], reward[r], size, x[s])
                 q = sign * (reward[r] + mean + side * off)
                 if q > most:
@@ -391,76 +344,6 @@ def extrapolate(x, change, first, last, times):
     """Add the changes to come if each is the last one times a rate: `times` of it together."""
     for s in range(first, last):
         x[s] = max(x[s] + times * change[s], 0.0)
-
-
-@kernel
-def pack(members, node, allowed, reward, model, sets, seen, weight, rows, origin, loops):
-    """Fill `rows` with the allowed rows of the members, in their order; returns the entries used.
-
-    members : states, grouped by node; node : (S,) of every state; seen : (N,) of -1
-    model   : row_ptr, marginal_ptr, row_marginals, successor_ptr, successors
-    sets    : outcome_ptr, nominal, lower, upper, free (M,) positive where nature has a choice
-    origin  : (R',) the model's row of every packed one
-    loops   : (R',) whether nature decides how much of it stays in its node
-    Returns -1 if a product of positive probabilities is too small for a float.
-    """
-    row_ptr, marginal_ptr, row_marginals, successor_ptr, successors = model
-    outcome_ptr, nominal, lower, upper, spare = sets
-    entry_ptr, target, low, slack, free, leave, inverse, paid, error = rows
-    at, place = 0, 0
-    for s in members:
-        for r in range(row_ptr[s], row_ptr[s + 1]):
-            if not allowed[r]:
-                continue
-            begin, start, own = at, successor_ptr[r], node[s]
-            size = successor_ptr[r + 1] - start
-            box = -1
-            weight[0], count = 1.0, 1
-            for a in range(marginal_ptr[r], marginal_ptr[r + 1]):
-                m = row_marginals[a]
-                o, d = outcome_ptr[m], outcome_ptr[m + 1] - outcome_ptr[m]
-                if spare[m] > 0.0:
-                    box = m
-                    break
-                for i in range(count - 1, -1, -1):
-                    x = weight[i]
-                    for j in range(d):
-                        weight[i * d + j] = x * nominal[o + j]
-                        if weight[i * d + j] < 1e-300 and x > 0.0 and nominal[o + j] > 0.0:
-                            return -1
-                count *= d
-            away = 0.0
-            if box >= 0:
-                o = outcome_ptr[box]
-                for k in range(size):
-                    if upper[o + k] > 0.0:
-                        target[at] = node[successors[start + k]]
-                        low[at], slack[at] = lower[o + k], upper[o + k] - lower[o + k]
-                        if target[at] != own:
-                            away = 1.0
-                        else:
-                            loops[place] = True
-                        at += 1
-                free[place] = spare[box]
-            else:
-                for k in range(size):
-                    t = node[successors[start + k]]
-                    if t == own or weight[k] == 0.0:
-                        continue
-                    away += weight[k]
-                    if seen[t] >= begin:
-                        low[seen[t]] += weight[k]
-                    else:
-                        seen[t] = at
-                        target[at], low[at] = t, weight[k]
-                        at += 1
-                free[place] = 0.0
-            leave[place], paid[place], origin[place] = away, reward[r], r
-            inverse[place] = 1.0 / away if away > 0.0 else 0.0
-            error[place] = TERM * (size + marginal_ptr[r + 1] - marginal_ptr[r] + 2)
-            place += 1
-            entry_ptr[place] = at
-    return at
 
 
 @kernel

@@ -4,22 +4,29 @@ T does not expand: |T(V) - T(W)| <= discount * max |V - W|. So a computed step w
 to half a width h carries its error on by E' = discount * E + h, and V +- E are proven bounds. Where
 these are too far apart (tiny probabilities, say) both sides are iterated, each a bound because T is
 monotone; and states of probability 0 are then told by the graph. A solver that proves one side only
-iterates that side.
+iterates that side. Where nature has no choice, or that of one box per row, both sides are iterated
+in one compiled step.
 """
 
 from __future__ import annotations
+
+from typing import TypeAlias
 
 import numpy as np
 
 from rfmdp.inner.protocol import Side
 from rfmdp.kernels import sweep as kernels
+from rfmdp.kernels.packed import step_back
 from rfmdp.objective import MAX
 from rfmdp.outer.graph import Graph
 from rfmdp.outer.operator import Operator
+from rfmdp.outer.plain import box_memory
 from rfmdp.outer.problem import Problem, Step
 from rfmdp.outer.settings import Clock
 from rfmdp.rounding import UNIT
-from rfmdp.types import BoolArray, FloatArray, IntArray
+from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
+
+Sides: TypeAlias = tuple[FloatArray, FloatArray]  # lower and upper
 
 
 class Backward:
@@ -60,6 +67,27 @@ class Backward:
             # one assignment: an interrupt finds all three of the same step
             self.reached = (after, error, done)
             self._tick(done, error)
+
+    def run_plain(self, start: FloatArray, rows: tuple[AnyArray, ...]) -> Sides:
+        """Return both bounds after all steps, by packed rows (see `plain.pack_all`)."""
+        problem, sign = self.problem, self.operator.sign
+        nature = 1.0 if problem.nature is MAX else -1.0
+        sides, memory, done = np.stack([start, start]), box_memory(), 0
+        while done < len(problem.steps):
+            step, after = problem.steps[done], np.empty_like(sides)
+            step_back(
+                problem.model.row_ptr, rows, sides[0], sides[1], step.fixed, step.given, sign,
+                nature, problem.discount, memory, self.rules[len(problem.steps) - 1 - done], after,
+            )  # fmt: skip
+            self.operator.stats.robust_sweeps += 1
+            done += 1
+            if np.array_equal(after, sides):
+                done += self._repeat(done)
+            sides = after
+            error = float(np.max(sides[1] - sides[0], initial=0.0))
+            self.reached = (0.5 * (sides[0] + sides[1]), error, done)
+            self._tick(done, error)
+        return sides[0], sides[1]
 
     def run_side(
         self, start: FloatArray, side: float, policy: IntArray | None = None

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rfmdp.kernels import packed as packing
 from rfmdp.kernels import walk as kernels
 from rfmdp.objective import MAX
 from rfmdp.outer.problem import Problem
@@ -43,7 +44,7 @@ ANSWERED = 30  # times that a component is helped so
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Packed:
-    """The open part of a problem as sparse arrays; see `kernels.walk` for the tuples."""
+    """The open part of a problem as sparse arrays; see `kernels.packed` and `kernels.walk`."""
 
     nodes: tuple[IntArray, IntArray]
     rows: tuple[AnyArray, ...]
@@ -70,15 +71,44 @@ def plain_rows(problem: Problem) -> BoolArray:
 
 def pack(problem: Problem, region: Region) -> Packed | None:
     """Return the open part packed, or None if some row needs more."""
-    model, marginals = problem.model, problem.model.marginals
+    model = problem.model
     used = region.allowed & region.open[region.graph.edges.row_state]
     if not np.all(plain_rows(problem)[used]) or np.any(region.graph.flexible[used]):
         return None
     members, node, component_ptr = _nodes(region)
-    sizes = np.diff(model.successor_ptr)
-    counts = segment_sum(used.astype(np.float64), model.row_ptr).astype(np.int64)
+    counts = segment_sum(used.astype(np.float64), model.row_ptr)
     per_node = np.bincount(node[members], counts[members], minlength=int(component_ptr[-1]))
-    count, entries = int(counts[members].sum()), int(sizes[used].sum())
+    row_ptr = starts(per_node.astype(np.int64))
+    found = _pack_rows(problem, members, node, used, whole=False)
+    if found is None:
+        return None
+    rows, origin, loops = found
+    single = (np.diff(component_ptr) == 1) & ~segment_any(loops, row_ptr[component_ptr])
+    return Packed((component_ptr, row_ptr), rows, single, origin, node, box_memory())
+
+
+def box_memory() -> IntArray:
+    """Return memory to sort one box."""
+    return np.empty(LARGEST_BOX + 1, dtype=np.int64)
+
+
+def pack_all(problem: Problem) -> tuple[AnyArray, ...] | None:
+    """Return all rows of the model packed, none left out, or None if some row needs more."""
+    model = problem.model
+    if not np.all(plain_rows(problem)):
+        return None
+    states, rows = np.arange(model.states), np.ones(model.rows, dtype=np.bool_)
+    found = _pack_rows(problem, states, states, rows, whole=True)
+    return None if found is None else found[0]
+
+
+def _pack_rows(
+    problem: Problem, members: IntArray, node: IntArray, used: BoolArray, whole: bool
+) -> tuple[tuple[AnyArray, ...], IntArray, BoolArray] | None:
+    """Return (rows, the model's row of each, whether nature decides how much of it stays)."""
+    model, marginals = problem.model, problem.model.marginals
+    sizes = np.diff(model.successor_ptr)
+    count, entries = int(np.count_nonzero(used)), int(sizes[used].sum())
     boxes = bool(np.any(marginals.kind[model.row_marginals] == Kind.BOX))
     rows: tuple[AnyArray, ...] = (
         np.zeros(count + 1, dtype=np.int64),
@@ -90,19 +120,15 @@ def pack(problem: Problem, region: Region) -> Packed | None:
     origin, loops = np.empty(count, dtype=np.int64), np.zeros(count, dtype=np.bool_)
     free = np.maximum(0.0, 1.0 - segment_sum(marginals.lower, marginals.outcome_ptr))
     free[marginals.kind == Kind.SINGLETON] = 0.0
-    found = kernels.pack(
+    found = packing.pack(
         members, node, used, problem.reward,
         (model.row_ptr, model.marginal_ptr, model.row_marginals, model.successor_ptr,
          model.successors),
         (marginals.outcome_ptr, marginals.nominal, marginals.lower, marginals.upper, free),
-        np.full(int(component_ptr[-1]), -1, dtype=np.int64),
-        np.empty(int(sizes.max(initial=1)) + 1), rows, origin, loops,
+        np.full(int(node.max(initial=0)) + 1, -1, dtype=np.int64),
+        np.empty(int(sizes.max(initial=1)) + 1), rows, origin, loops, whole,
     )  # fmt: skip
-    if found < 0:
-        return None
-    nodes = component_ptr, starts(per_node.astype(np.int64))
-    single = (np.diff(component_ptr) == 1) & ~segment_any(loops, nodes[1][component_ptr])
-    return Packed(nodes, rows, single, origin, node, np.empty(LARGEST_BOX + 1, dtype=np.int64))
+    return None if found < 0 else (rows, origin, loops)
 
 
 def _nodes(region: Region) -> tuple[IntArray, IntArray, IntArray]:

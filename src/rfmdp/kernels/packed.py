@@ -1,0 +1,169 @@
+"""Rows of plain models as sparse arrays: pack them, and take one step back.
+
+rows    entry_ptr (R + 1,), target (E,) int32, low (E,), slack (E,) or empty, free (R,),
+        leave (R,), inverse (R,) of it or 0, reward (R,), error (R,)
+
+A row moves with probability `low`; if `free` is positive, nature adds that much to the entries, at
+most `slack` each. Moves of a node to itself may be left out of rows without slack: `leave` is the
+rest. What counts is the drift of a row, the mean of differences
+
+    reward + sum_k p_k (x[target_k] - here),    here = x[s]: T(x)(s) - x(s),
+
+whose float error, with its `error` per row, is relative to the differences, not to the values.
+"""
+
+from rfmdp.kernels.decorator import inline_kernel, kernel
+from rfmdp.rounding import REWARD, SUM, TERM
+
+
+@inline_kernel
+def drift(entry_ptr, target, low, slack, free, r, here, x, nature, order):
+    """Return (drift without reward, size of the differences) of row r where x is `here`.
+
+    nature : +1 gives free mass to the largest values, -1 to the smallest
+    """
+    begin, end = entry_ptr[r], entry_ptr[r + 1]
+    mean, size = 0.0, 0.0
+    for k in range(begin, end):
+        y = x[target[k]] - here
+        mean += low[k] * y
+        size += low[k] * abs(y)
+    if free[r] > 0.0:
+        sort_box(target, begin, end, x, nature, order)
+        rest = free[r]
+        for i in range(end - begin):
+            k = order[i]
+            y = x[target[k]] - here
+            mean += min(rest, slack[k]) * y
+            rest -= min(rest, slack[k])
+            size = max(size, abs(y))
+    return mean, size
+
+
+@inline_kernel
+def sort_box(target, begin, end, x, nature, order):
+    """Fill order[0 : n] with the entries begin..end, those that nature prefers first."""
+    for i in range(end - begin):
+        k = begin + i
+        y = nature * x[target[k]]
+        j = i
+        while j > 0 and nature * x[target[order[j - 1]]] < y:
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = k
+
+
+@inline_kernel
+def margin(error, reward, size, here):
+    """Return a bound of the float error of a drift; `error` is relative to the differences."""
+    if size == 0.0 and reward == 0.0:
+        return 0.0
+    return error * size + SUM * abs(here) + REWARD * reward
+
+
+@kernel
+def pack(members, node, allowed, reward, model, sets, seen, weight, rows, origin, loops, whole):
+    """Fill `rows` with the allowed rows of the members, in their order; returns the entries used.
+
+    members : states, grouped by node; node : (S,) of every state; seen : (N,) of -1
+    model   : row_ptr, marginal_ptr, row_marginals, successor_ptr, successors
+    sets    : outcome_ptr, nominal, lower, upper, free (M,) positive where nature has a choice
+    origin  : (R',) the model's row of every packed one
+    loops   : (R',) whether nature decides how much of it stays in its node
+    whole   : whether moves of a node to itself are kept
+    Returns -1 if a product of positive probabilities is too small for a float.
+    """
+    row_ptr, marginal_ptr, row_marginals, successor_ptr, successors = model
+    outcome_ptr, nominal, lower, upper, spare = sets
+    entry_ptr, target, low, slack, free, leave, inverse, paid, error = rows
+    at, place = 0, 0
+    for s in members:
+        for r in range(row_ptr[s], row_ptr[s + 1]):
+            if not allowed[r]:
+                continue
+            begin, start, own = at, successor_ptr[r], node[s]
+            size = successor_ptr[r + 1] - start
+            box = -1
+            weight[0], count = 1.0, 1
+            for a in range(marginal_ptr[r], marginal_ptr[r + 1]):
+                m = row_marginals[a]
+                o, d = outcome_ptr[m], outcome_ptr[m + 1] - outcome_ptr[m]
+                if spare[m] > 0.0:
+                    box = m
+                    break
+                for i in range(count - 1, -1, -1):
+                    x = weight[i]
+                    for j in range(d):
+                        weight[i * d + j] = x * nominal[o + j]
+                        if weight[i * d + j] < 1e-300 and x > 0.0 and nominal[o + j] > 0.0:
+                            return -1
+                count *= d
+            away = 0.0
+            if box >= 0:
+                o = outcome_ptr[box]
+                for k in range(size):
+                    if upper[o + k] > 0.0:
+                        target[at] = node[successors[start + k]]
+                        low[at], slack[at] = lower[o + k], upper[o + k] - lower[o + k]
+                        if target[at] != own:
+                            away = 1.0
+                        else:
+                            loops[place] = True
+                        at += 1
+                free[place] = spare[box]
+            else:
+                for k in range(size):
+                    t = node[successors[start + k]]
+                    if (t == own and not whole) or weight[k] == 0.0:
+                        continue
+                    away += weight[k]
+                    if seen[t] >= begin:
+                        low[seen[t]] += weight[k]
+                    else:
+                        seen[t] = at
+                        target[at], low[at] = t, weight[k]
+                        at += 1
+                free[place] = 0.0
+            leave[place], paid[place], origin[place] = away, reward[r], r
+            inverse[place] = 1.0 / away if away > 0.0 else 0.0
+            error[place] = TERM * (size + marginal_ptr[r + 1] - marginal_ptr[r] + 2)
+            place += 1
+            entry_ptr[place] = at
+    return at
+
+
+@kernel
+def step_back(row_ptr, rows, lower, upper, fixed, given, sign, nature, discount, order, rule, out):
+    """Fill out[0] and out[1] with the bounds one step earlier, and rule with the rows to take.
+
+    Where `fixed` the value is `given`; elsewhere reward + discount * mean, rounded outwards, of
+    the agent's best row. What can only move to one value gets exactly that.
+    """
+    entry_ptr, target, low, slack, free, _, _, reward, error = rows
+    for s in range(fixed.shape[0]):
+        if fixed[s]:
+            out[0, s] = out[1, s] = given[s]
+            continue
+        least, most, best = -float("inf"), -float("inf"), -float("inf")
+        for r in range(row_ptr[s], row_ptr[s + 1]):
+            here = lower[target[entry_ptr[r]]]
+            mean, size = drift(entry_ptr, target, low, slack, free, r, here, lower, nature, order)
+            q = reward[r] + discount * (here + mean)
+            if size > 0.0:
+                q -= error[r] * size + SUM * abs(here + mean)
+            if reward[r] != 0.0 or discount != 1.0:
+                q -= REWARD * (abs(reward[r]) + abs(here + mean))
+            least = max(least, sign * q)
+            if sign > 0.0 and q > best:
+                best, rule[s] = q, r
+            here = upper[target[entry_ptr[r]]]
+            mean, size = drift(entry_ptr, target, low, slack, free, r, here, upper, nature, order)
+            q = reward[r] + discount * (here + mean)
+            if size > 0.0:
+                q += error[r] * size + SUM * abs(here + mean)
+            if reward[r] != 0.0 or discount != 1.0:
+                q += REWARD * (abs(reward[r]) + abs(here + mean))
+            most = max(most, sign * q)
+            if sign < 0.0 and -q > best:
+                best, rule[s] = -q, r
+        out[0, s], out[1, s] = sign * least, sign * most
