@@ -116,13 +116,13 @@ def mutate_array(rng, array):
             old = float(changed.flat[place])
             near = [math.nextafter(old, 2), math.nextafter(old, -2), old + 1e-9, 1 - old, -old]
             choices = [*NUMBERS, *near, math.nan, math.inf]
-            changed.flat[place] = float(choices[rng.integers(len(choices))])
+            value = float(choices[rng.integers(len(choices))])
         else:
-            with np.errstate(all="ignore"):
-                step = int(NUMBERS[rng.integers(11)])
-                wide = int(changed.flat[place]) + (step if rng.random() < 0.5 else 0)
-                value = wide if rng.random() < 0.5 else step
-                changed.flat[place] = np.array(value % 2**63).astype(array.dtype)
+            step = int(NUMBERS[rng.integers(11)])
+            wide = int(changed.flat[place]) + (step if rng.random() < 0.5 else 0)
+            value = (wide if rng.random() < 0.5 else step) % 2**63
+        with np.errstate(all="ignore"):
+            changed.flat[place] = np.array(value).astype(array.dtype)
         return changed
     if act == 5 and array.dtype.kind in "iufb":
         with np.errstate(all="ignore"):
