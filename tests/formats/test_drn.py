@@ -79,6 +79,13 @@ def test_dtmc_without_actions_and_placeholders(tmp_path):
         read_drn(tmp_path / "m.drn", deadlock=Deadlock.ERROR)
 
 
+def test_comments_that_are_no_valuations(tmp_path):
+    """Numbers beyond 32 bits in a comment are a comment."""
+    for number in (10**10, 10**30):
+        model = read_drn(write(tmp_path, HEAD + BODY.replace("x=3", f"x={number}")))
+        assert model.variables == ()
+
+
 def body(text, states=1, choices=1, kind="MDP"):
     """Return a file with the given lines after @model, which is line 6."""
     head = f"@type: {kind}\n@nr_states\n{states}\n@nr_choices\n{choices}\n@model\n"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rfmdp.errors import FileError, ModelError, UnsupportedError
+from rfmdp import memory
+from rfmdp.errors import FileError, ModelError, ResourceError, UnsupportedError
 from rfmdp.formats.explicit import ModelType
 from rfmdp.formats.prism_explicit import PrismFiles, read_prism_explicit
 from rfmdp.formats.prism_explicit_write import write_prism_explicit
@@ -150,6 +151,7 @@ BAD = [
     ("tra", "3\n0 0 1\n", 1, "header must be `states transitions`"),
     ("tra", "x 2\n0 0 1\n", 1, "number in the header must be an integer, found 'x'"),
     ("tra", "0 0\n", 1, "at least one state"),
+    ("tra", "3000000000 1\n0 0 1\n", 1, "fewer than 2.31 states, found 3000000000"),
     ("tra", "1 2\n0 0 1\n", 1, "promises 2 transitions, but 1 lines follow"),
     ("tra", "1 1\n0 1\n", 2, "must be `source target probability .action.`, found 2 entries"),
     ("tra", "1 1 1\n0 0 0\n", 2, "must be `source choice target probability .action.`, found 3"),
@@ -211,6 +213,13 @@ def test_transition_rewards_of_an_mdp(tmp_path):
     write(tmp_path, trew="2 3 1\n1 1 1 3\n")
     with pytest.raises(FileError, match=r"m\.trew:2: The state has no choice 1"):
         read_prism_explicit(stem)
+
+
+def test_declared_states_that_do_not_fit(tmp_path, monkeypatch):
+    """A header can declare more states than there is memory: it is refused, not tried."""
+    monkeypatch.setattr(memory, "available_memory", lambda: 10**9)
+    with pytest.raises(ResourceError, match=r"m\.tra: a model of 2000000000 states: needs 128 GB"):
+        read_prism_explicit(write(tmp_path, tra="2000000000 1\n0 0 1\n"))
 
 
 def test_missing_file_and_partially_observable(tmp_path):

@@ -25,6 +25,7 @@ from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 VALUE_TYPES = ("double", "double-interval", "rational", "rational-interval")
 TYPES = {"DTMC": ModelType.DTMC, "MDP": ModelType.MDP}
 ASSIGNMENT = re.compile(rb"(!?)([A-Za-z_][A-Za-z0-9_]*)(?:=(-?\d+|true|false))?")
+COUNT = re.compile(r"[0-9]{1,18}\Z")
 NO_LABEL = "__NOLABEL__"
 
 
@@ -152,7 +153,7 @@ def _reward_models(text: Text, head: _Header, lines: list[str], at: int, value: 
 
 def _count(name: str) -> Callable[[Text, _Header, list[str], int, str], int]:
     def read(text: Text, head: _Header, lines: list[str], at: int, value: str) -> int:
-        if not lines[at].strip().isdecimal():
+        if not COUNT.match(lines[at].strip()):
             text.fail(at + 1, f"A number must follow @nr_{name}.")
         setattr(head, name, int(lines[at]))
         return at + 1
@@ -353,7 +354,12 @@ def _read_valuations(text: Text, head: _Header) -> tuple[tuple[Variable, ...], I
     if np.any(words != boolean):
         return (), None
     numbers = np.where(table == b"true", b"1", np.where(table == b"false", b"0", table))
-    valuations = numbers.astype(np.int64)
+    try:
+        valuations = numbers.astype(np.int64)
+    except OverflowError:
+        return (), None
+    if np.any(np.abs(valuations) >= 1 << 31):
+        return (), None
     variables = [
         Variable(n, 0, 1, True) if b else Variable(n, int(v.min()), int(v.max()))
         for n, b, v in zip(names, boolean.tolist(), valuations.T, strict=True)

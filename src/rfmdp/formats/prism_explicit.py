@@ -22,6 +22,7 @@ from rfmdp.formats.explicit import Rows
 from rfmdp.formats.prism_rewards import Keys, read_rewards
 from rfmdp.formats.text import BLANKS, Text, Words
 from rfmdp.kernels.text import BOOLEAN, INTEGER
+from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Variable
 from rfmdp.model.frontier import Deadlock
 from rfmdp.ragged import starts
@@ -203,6 +204,9 @@ def _read_transitions(path: Path) -> tuple[int, _Table]:
     header = words[: width[0]].integers("number in the header")
     if header.min() < 0 or header[0] == 0:
         words.fail(0, "The header must have at least one state and no negative number.")
+    if header[0] >= 1 << 31:
+        words.fail(0, f"A model must have fewer than 2^31 states, found {header[0]}.")
+    require_memory(64.0 * header[0], f"{path}: a model of {header[0]} states")
     choices = width[0] == 3
     table = _table(words, first[1:], width[1:], int(header[0]), bool(choices))
     if len(table.line) != header[-1]:
