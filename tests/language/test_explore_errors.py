@@ -116,6 +116,13 @@ def test_too_many_initial_candidates():
         parse_prism(text)
 
 
+def test_too_large_domain_names_the_file():
+    """States are packed into 62 bits."""
+    variables = " ".join(f"x{k} : [0..1000000];" for k in range(4))
+    with pytest.raises(Exception, match=r"^big.prism: The product of the variables' ranges"):
+        parse_prism(f"mdp module m {variables} endmodule", filename="big.prism")
+
+
 def test_nan_reward_is_an_error():
     """Only in states where its condition holds."""
     text = command("[] true -> (x'=mod(x+1,4));")
@@ -144,14 +151,14 @@ module k y : [0..1]; [a] true -> 0.5 : (y'=0) + 0.5 : (y'=1); [b] true -> (y'=0)
 """
 
 
-def test_radii_of_modules_that_share_a_marginal():
-    """A renamed module shares its marginals, until the radii differ."""
+def test_radii_of_renamed_modules():
+    """A renamed module has marginals of its own, with a radius of their own."""
     text = """mdp
     module a x : [0..1]; [s] true -> 0.5 : (x'=0) + 0.5 : (x'=1); endmodule
     module b = a [x=y, s=t] endmodule"""
     model = parse_prism(text)
-    assert len(model.marginals) == 1
-    assert len(with_uncertainty(model, 0.1).marginals) == 1
+    assert len(model.marginals) == 2
+    assert len(with_uncertainty(model, 0.1).marginals) == 2
     parted = with_uncertainty(model, 0.1, by_module={"b": 0.2})
     assert parted.marginals.lower.tolist() == pytest.approx([0.4, 0.4, 0.3, 0.3])
     factors = [parted.factors[f] for f in parted.row_factors]

@@ -42,8 +42,7 @@ class CheckedModule(Node):
     variables : indices into `CheckedModel.variables` of its own variables
     alphabet : its actions in order of appearance, without the unlabelled one
 
-    Copies of one command by renaming keep its `position`, so commands that come from the same
-    text can be told by it.
+    Copies of one command by renaming keep its `position`, the place to complain about.
     """
 
     name: str

@@ -31,9 +31,8 @@ CHUNK = 1 << 16  # states evaluated at once over a whole state space
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """One operation of an expression. A step without operation is a variable, by its column."""
+    """One operation. A step without operation is a variable, by its column."""
 
-    node: Expr
     operation: Operation | None
     operands: tuple[int, ...]
     type: Type
@@ -113,23 +112,23 @@ class Expressions:
             case Literal(value):
                 scalar = {Type.BOOL: np.bool_, Type.INT: np.int64, Type.DOUBLE: np.float64}[type_]
                 exact = (int(value), int(value)) if type_ is Type.INT else None
-                return Step(node, partial(_same, scalar(value)), (), type_, exact)
+                return Step(partial(_same, scalar(value)), (), type_, exact)
             case Name(name):
                 column = self._columns[name]
                 variable = self.variables[column]
-                return Step(node, None, (), type_, (variable.lower, variable.upper), column)
+                return Step(None, (), type_, (variable.lower, variable.upper), column)
             case Ite():
                 bounds = self._hull(below[1:]) if type_ is Type.INT else None
-                return Step(node, ops.choice, below, type_, bounds)
+                return Step(ops.choice, below, type_, bounds)
             case Unary(sign):
                 bounds = self._combined("-", (0, 0), below) if type_ is Type.INT else None
-                return Step(node, ops.negation(sign, type_, bounds), below, type_, _clipped(bounds))
+                return Step(ops.negation(sign, type_, bounds), below, type_, _clipped(bounds))
             case Binary(sign):
                 bounds = self._arithmetic(sign, type_, below)
-                return Step(node, ops.binary(sign, type_, bounds), below, type_, _clipped(bounds))
+                return Step(ops.binary(sign, type_, bounds), below, type_, _clipped(bounds))
             case Call(name):
                 bounds = self._call_bounds(name, type_, below)
-                return Step(node, ops.function(name, type_, types), below, type_, bounds)
+                return Step(ops.function(name, type_, types), below, type_, bounds)
         raise self.source.error(node.position, "expected an expression over variables")
 
     def _arithmetic(self, sign: str, type_: Type, below: tuple[int, ...]) -> Range | None:

@@ -20,13 +20,13 @@ from rfmdp.language.compile import Batch
 from rfmdp.language.source import Position, Source
 from rfmdp.language.write import write_expression
 from rfmdp.model.frontier import CERTAIN
-from rfmdp.ragged import starts
 from rfmdp.rounding import SUM_TOLERANCE
 from rfmdp.sets.families import box_centre
 from rfmdp.sets.marginals import Marginals
-from rfmdp.types import FloatArray, IntArray
+from rfmdp.types import FloatArray, Int32Array, IntArray
 
 SCALED_WITHIN = 1e-5  # how far from 1 a sum may be: PRISM's own limit
+FEW = 8  # vectors that are looked for one by one before sorting
 
 
 class PrismWarning(UserWarning):
@@ -71,7 +71,8 @@ class Identifiers:
     def marginals(self, used: IntArray) -> tuple[Marginals, list[str], list[str]]:
         """Pack the marginals that a model uses; return them with their and outcomes' names."""
         entries = [self.entries[j] for j in used]
-        pointers = starts([len(entry.lower) for entry in entries])
+        pointers = np.zeros(len(entries) + 1, dtype=np.int64)
+        np.cumsum([len(entry.lower) for entry in entries], out=pointers[1:])
         lower = _joined([entry.lower for entry in entries])
         upper = _joined([entry.upper for entry in entries])
         centre = _joined([_centre(entry) for entry in entries])
@@ -93,14 +94,34 @@ class CommandDistributions:
         self._identifiers = identifiers
         self._numbers: dict[bytes, int] = {}
 
-    def number(self, lower: FloatArray, upper: FloatArray, batch: Batch, row: int) -> int:
-        """Return the index into `found` of one vector, seen in a row of a batch.
+    def numbers(self, lower: FloatArray, upper: FloatArray, batch: Batch) -> IntArray:
+        """Return the index into `found` of every row of bounds (N, U).
 
         Raises
         ------
         PrismError
-            If it is no distribution, with the state where it happens.
+            If a row is no distribution, with the state where it happens.
         """
+        both = lower if lower is upper else np.concatenate([lower, upper], axis=1)
+        numbers = np.full(len(both), -1, dtype=np.int64)
+        for _ in range(FEW):
+            row = int((numbers < 0).argmax())
+            if numbers[row] >= 0:
+                return numbers
+            same = (both == both[row]).all(axis=1)
+            same[row] = True  # nan is not equal to itself, and is refused below
+            numbers[same] = self.number(lower[row], upper[row], batch, row)
+        rest = np.flatnonzero(numbers < 0)
+        if rest.size:
+            _, first, inverse = np.unique(
+                both[rest], axis=0, return_index=True, return_inverse=True
+            )
+            known = [self.number(lower[r], upper[r], batch, int(r)) for r in rest[first]]
+            numbers[rest] = np.array(known, dtype=np.int64)[inverse.reshape(-1)]
+        return numbers
+
+    def number(self, lower: FloatArray, upper: FloatArray, batch: Batch, row: int) -> int:
+        """Return the index into `found` of one vector, seen in a row of a batch."""
         key = lower.tobytes() + upper.tobytes()
         found = self._numbers.get(key)
         if found is None:
@@ -171,6 +192,21 @@ def update_text(update: Update) -> str:
     """Return what an update does, without its probability."""
     parts = [f"({a.variable}'={write_expression(a.value)})" for a in update.assignments]
     return " & ".join(parts) or "true"
+
+
+def supports(found: Sequence[Distribution], numbers: Int32Array | IntArray) -> list[IntArray]:
+    """Group rows by the updates that can happen in them; return the rows of every group."""
+    if len(found) == 1:
+        return [np.arange(len(numbers))]
+    groups: dict[bytes, list[int]] = {}
+    for number in np.unique(numbers):
+        groups.setdefault(found[number].updates.tobytes(), []).append(int(number))
+    if len(groups) == 1:
+        return [np.arange(len(numbers))]
+    group_of = np.empty(len(found), dtype=np.int64)
+    for index, members in enumerate(groups.values()):
+        group_of[members] = index
+    return [np.flatnonzero(group_of[numbers] == index) for index in range(len(groups))]
 
 
 def _centre(entry: Entry) -> FloatArray:
