@@ -20,8 +20,7 @@ os.environ["NUMBA_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"  # read at
 
 from rfmdp.learning.loop import learn
 from rfmdp.learning.methods import METHODS, find_method
-from rfmdp.learning.schedule import Geometric
-from rfmdp.learning.stop import StopWhen
+from rfmdp.learning.schedule import Geometric, StopWhen
 from rfmdp.paper.domains import domain, domain_spec
 from rfmdp.paper.learning_setup import SETUPS
 from rfmdp.solving import solve

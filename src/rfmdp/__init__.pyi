@@ -98,11 +98,98 @@ from .language.load import (
 from .language.load import (
     parse_prism as parse_prism,
 )
+from .learning.budget import (
+    EqualEvents as EqualEvents,
+)
+from .learning.budget import (
+    PerComponent as PerComponent,
+)
+from .learning.budget import (
+    PerProbability as PerProbability,
+)
+from .learning.confidence import (
+    AllSubsets as AllSubsets,
+)
+from .learning.confidence import (
+    BySize as BySize,
+)
+from .learning.confidence import (
+    ClopperPearson as ClopperPearson,
+)
+from .learning.confidence import (
+    GridClopperPearson as GridClopperPearson,
+)
+from .learning.confidence import (
+    Hoeffding as Hoeffding,
+)
+from .learning.confidence import (
+    KLDirichlet as KLDirichlet,
+)
+from .learning.confidence import (
+    KrichevskyTrofimov as KrichevskyTrofimov,
+)
+from .learning.confidence import (
+    Mixture as Mixture,
+)
+from .learning.confidence import (
+    Weissman as Weissman,
+)
+from .learning.explore import (
+    GapDirected as GapDirected,
+)
+from .learning.explore import (
+    Optimistic as Optimistic,
+)
+from .learning.explore import (
+    RobustGreedy as RobustGreedy,
+)
+from .learning.explore import (
+    UniformRandom as UniformRandom,
+)
+from .learning.identifiers import (
+    Granularity as Granularity,
+)
 from .learning.loop import (
     learn as learn,
 )
-from .learning.stop import (
+from .learning.methods import (
+    find_method as find_method,
+)
+from .learning.rewards import (
+    DeterministicReward as DeterministicReward,
+)
+from .learning.rewards import (
+    MixtureReward as MixtureReward,
+)
+from .learning.rewards import (
+    RewardRange as RewardRange,
+)
+from .learning.run import (
+    Run as Run,
+)
+from .learning.schedule import (
+    Doubling as Doubling,
+)
+from .learning.schedule import (
+    Geometric as Geometric,
+)
+from .learning.schedule import (
     StopWhen as StopWhen,
+)
+from .learning.simulation import (
+    Simulation as Simulation,
+)
+from .learning.simulation import (
+    simulate as simulate,
+)
+from .learning.support import (
+    DeclaredSupport as DeclaredSupport,
+)
+from .learning.support import (
+    DomainSupport as DomainSupport,
+)
+from .learning.support import (
+    FloorSupport as FloorSupport,
 )
 from .model import (
     Action as Action,
@@ -247,6 +334,15 @@ from .solving import (
 )
 from .solving import (
     solve as solve,
+)
+from .sources.recorded import (
+    Transitions as Transitions,
+)
+from .sources.source import (
+    Recorded as Recorded,
+)
+from .sources.source import (
+    Simulated as Simulated,
 )
 from .verification.solution import (
     verify as verify,

@@ -19,6 +19,7 @@ from rfmdp.types import FloatArray, IntArray
 UNIT = 2.0**-53
 TERM = 8.0 * UNIT  # per term of a contraction, relative to the span
 SUM = 2.0 * UNIT  # of the final addition, relative to the result
+SUM_SLACK = 1e-12  # learned bounds contradict each other if their sums miss one by more than this
 SUM_TOLERANCE = 1e-9  # constructors take probabilities whose sum misses one by this much
 SUM_OFF = 4.0 * UNIT  # what they store misses it by this much at most, see `sets.families`
 REWARD = 4.0 * UNIT  # of reward + discount * q, relative to both parts

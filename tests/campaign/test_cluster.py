@@ -15,7 +15,7 @@ from rfmdp.campaign.seeds import learn_seeds
 from rfmdp.cli.main import run as rfmdp
 from rfmdp.errors import ModelError, PrismError, SolverError
 from rfmdp.formats.files import load
-from rfmdp.learning.stop import StopWhen
+from rfmdp.learning.schedule import StopWhen
 from rfmdp.paper.domains import domain, domain_spec
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'rfmdp[cluster]'")

@@ -10,17 +10,30 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from rfmdp.errors import ModelError
 from rfmdp.learning.budget import (
+    EqualEvents,
     Ledger,
+    PerComponent,
+    PerProbability,
     Shares,
     epoch_delta,
-    paper_box,
-    paper_l1,
-    relevance_weights,
-    weighted,
 )
-from rfmdp.learning.confidence import Mixture
+from rfmdp.learning.confidence import ClopperPearson, Mixture, Weissman
+from rfmdp.learning.identifiers import identify
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.sets.families import Singleton
 
-SIZES = np.array([1, 2, 3, 3, 5])
+SIZES = [2, 3, 3, 5]
+
+
+def identifiers(sizes):
+    """Return identifiers with these numbers of outcomes, one state each."""
+    most = max(sizes) + 1
+    rows = [([j], list(range(d)), f"a{j}") for j, d in enumerate(sizes)]
+    model = FactoredMDP.from_rows(
+        [rows, *([([], [s])] for s in range(1, most))],
+        [Singleton(np.full(d, 1 / d)) for d in sizes],
+    )
+    return identify(model)
 
 
 def exact_cost(ledger):
@@ -33,57 +46,41 @@ def exact_total(ledger):
     return exact_cost(ledger) + sum(map(Fraction, (shares.reward, shares.rollout, shares.tests)))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
-    st.lists(st.integers(1, 9), min_size=1, max_size=60),
+    st.lists(st.integers(2, 9), min_size=1, max_size=20),
     st.lists(st.floats(0, 1), min_size=4, max_size=4),
     st.floats(1e-12, 0.9),
-    st.randoms(use_true_random=False),
 )
-def test_ledger_adds_up(sizes, split, beta, random):
-    """Exact cost <= spent() <= beta, for any sizes, shares and weights."""
+def test_ledger_adds_up(sizes, split, beta):
+    """Exact cost <= spent() <= beta, for any sizes, shares, sets and rules."""
     parts = np.maximum(split, [1e-3, 0, 0, 0])
     shares = Shares(*(float(part) for part in parts / parts.sum() * beta))
-    events = Mixture().events(np.array(sizes))
-    weights = np.array([random.random() for _ in sizes])
-    for chosen in (None, weights, relevance_weights(events, weights, weights > 0.3)):
-        ledger = weighted(shares, events, chosen)
-        assert exact_cost(ledger) <= Fraction(shares.model)
-        assert exact_total(ledger) <= Fraction(ledger.spent()) <= Fraction(ledger.beta)
+    ids = identifiers(sizes)
+    for rule in (EqualEvents(), PerProbability(), PerComponent()):
+        for confidence in (Mixture(), Weissman()):
+            ledger = rule.ledger(shares, confidence, ids)
+            assert exact_cost(ledger) <= Fraction(shares.model)
+            assert exact_total(ledger) <= Fraction(ledger.spent()) <= Fraction(ledger.beta)
 
 
 def test_paper_divides_by_all_probabilities():
     """beta/U with U the sum of the support sizes, and beta/|Q|."""
-    box, ball = paper_box(1e-4, SIZES), paper_l1(1e-4, SIZES)
-    assert_allclose(box.delta, 1e-4 / 14, rtol=1e-11)
-    assert_allclose(ball.delta, 1e-4 / 5, rtol=1e-11)
+    ids, shares = identifiers(SIZES), Shares(model=1e-4)
+    box = PerProbability().ledger(shares, ClopperPearson(), ids)
+    ball = PerComponent().ledger(shares, Weissman(), ids)
+    assert_allclose(box.delta, 1e-4 / 13, rtol=1e-11)
+    assert_allclose(ball.delta, 1e-4 / 4, rtol=1e-11)
     for ledger in (box, ball):
         assert exact_total(ledger) <= Fraction(1e-4)
-        assert ledger.spent() == pytest.approx(1e-4, rel=1e-11)
+    assert ball.spent() == pytest.approx(1e-4, rel=1e-11)
 
 
 def test_ours_counts_fewer_events():
-    """No event for one outcome, one for two: every event gets more than beta/U."""
-    ledger = weighted(Shares(model=1e-4), Mixture().events(SIZES))
-    assert_array_equal(ledger.events, [0, 1, 3, 3, 5])
-    assert ledger.delta[0] == 0.0
-    assert_allclose(ledger.delta[1:], 1e-4 / 12, rtol=1e-11)
-
-
-def test_relevance_and_reachability():
-    """Half uniform over events, half relevance; nothing for what cannot be reached."""
-    events = np.array([1, 1, 2, 4])
-    reachable = np.array([True, True, True, False])
-    weights = relevance_weights(events, np.array([3.0, 1.0, 0.0, 9.0]), reachable)
-    assert_allclose(weights, [0.125 + 0.375, 0.125 + 0.125, 0.25, 0.0])
-    assert weighted(Shares(model=0.1), events, weights).delta[3] == 0.0
-
-
-def test_relevance_falls_back_to_uniform():
-    """Without a relevance, or with none on what is reachable."""
-    events = np.array([1, 3])
-    assert_allclose(relevance_weights(events), [0.25, 0.75])
-    assert_allclose(relevance_weights(events, np.zeros(2)), [0.25, 0.75])
+    """One event for two outcomes: every event gets more than beta/U."""
+    ledger = EqualEvents().ledger(Shares(model=1e-4), Mixture(), identifiers(SIZES))
+    assert_array_equal(ledger.events, [1, 3, 3, 5])
+    assert_allclose(ledger.delta, 1e-4 / 12, rtol=1e-11)
 
 
 def test_ledger_refuses_to_overspend():
@@ -92,13 +89,12 @@ def test_ledger_refuses_to_overspend():
         Ledger("mine", Shares(model=0.1), np.array([2]), np.array([0.06]))
     with pytest.raises(ModelError, match="sum in"):
         Shares(model=0.6, rollout=0.6)
-    with pytest.raises(ModelError, match="finite numbers"):
-        weighted(Shares(model=0.1), np.array([1, 1]), np.array([-1.0, 2.0]))
 
 
 def test_ledger_survives_arrays():
     """Saving and loading plain arrays changes nothing."""
-    ledger = weighted(Shares(1e-4, 1e-5, 2e-5, 3e-6), Mixture().events(SIZES))
+    shares = Shares(1e-4, 1e-5, 2e-5, 3e-6)
+    ledger = EqualEvents().ledger(shares, Mixture(), identifiers(SIZES))
     copy = Ledger.from_arrays(ledger.to_arrays())
     assert copy.scheme == ledger.scheme
     assert copy.shares == ledger.shares
@@ -109,7 +105,7 @@ def test_ledger_survives_arrays():
 
 def test_rewards_and_epochs_stay_within_their_share():
     """W reward identifiers cost the reward share; all epochs together cost beta."""
-    ledger = weighted(Shares(model=0.1, reward=0.01), np.array([1]))
+    ledger = EqualEvents().ledger(Shares(model=0.1, reward=0.01), Mixture(), identifiers([2]))
     assert 7 * Fraction(ledger.reward_delta(7)) <= Fraction(0.01)
     epochs = sum(Fraction(epoch_delta(0.05, i)) for i in range(1, 400))
     assert epochs <= Fraction(0.05) * Fraction(399, 400)

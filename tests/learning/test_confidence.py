@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rfmdp.errors import ModelError, RfmdpError
-from rfmdp.learning.bounds import AssumptionAlarm, BoxBounds, KLHistory
 from rfmdp.learning.confidence import (
     AllSubsets,
     BySize,
@@ -21,6 +20,8 @@ from rfmdp.learning.confidence import (
     Weissman,
     empirical,
 )
+from rfmdp.learning.store import AssumptionAlarm, SetStore, box_members
+from rfmdp.sets.marginals import Kind
 
 BOXES = [ClopperPearson(), Hoeffding(), Mixture(), KrichevskyTrofimov(), GridClopperPearson()]
 SETS = [*BOXES, Weissman(), KLDirichlet(), AllSubsets(Mixture()), BySize()]
@@ -57,7 +58,7 @@ def test_events_per_marginal():
 @pytest.mark.parametrize("sets", BOXES, ids=lambda s: s.label)
 def test_boxes(sets):
     """Known outcomes are certain, two mirror each other, unvisited ones are free."""
-    box = sets.bounds(PTR, COUNTS, DELTA)
+    box = sets.sets(PTR, COUNTS, DELTA)
     assert box.lower[0] == box.upper[0] == 1.0
     assert box.lower[1] == pytest.approx(1 - box.upper[2], abs=1e-15)
     low, high = sets.interval(30, 50, 1e-3)
@@ -70,7 +71,7 @@ def test_boxes(sets):
 
 def test_bounds_are_attainable():
     """Every entry's bound is reached by some member of the box."""
-    box = Mixture().bounds(np.array([0, 3]), np.array([90, 5, 5]), np.array([0.1]))
+    box = Mixture().sets(np.array([0, 3]), np.array([90, 5, 5]), np.array([0.1]))
     for i in range(3):
         others = [j for j in range(3) if j != i]
         assert box.lower[i] >= 1 - box.upper[others].sum() - 1e-14
@@ -79,15 +80,15 @@ def test_bounds_are_attainable():
 
 def test_no_budget_means_unknown():
     """A marginal with delta 0 stays the whole simplex, whatever was seen."""
-    box = Mixture().bounds(np.array([0, 2]), np.array([90, 10]), np.array([0.0]))
+    box = Mixture().sets(np.array([0, 2]), np.array([90, 10]), np.array([0.0]))
     assert_array_equal(box.lower, 0.0)
-    ball = KLDirichlet().bounds(np.array([0, 2]), np.array([90, 10]), np.array([0.0]))
-    assert ball.rho[0] == np.inf
+    ball = KLDirichlet().sets(np.array([0, 2]), np.array([90, 10]), np.array([0.0]))
+    assert ball.radius[0] == np.inf
 
 
 def test_weissman_radius():
     """Radius formula of the paper; 2 where nothing is known, 0 for one outcome."""
-    ball = Weissman().bounds(PTR, COUNTS, DELTA)
+    ball = Weissman().sets(PTR, COUNTS, DELTA)
     expected = np.sqrt(2 * (np.log(2**3 - 2) - np.log(1e-4)) / 50)
     assert ball.radius[2] == pytest.approx(expected, rel=1e-14)
     assert ball.radius[0] == 0.0
@@ -101,8 +102,8 @@ def test_weissman_radius():
 )
 def test_kl_radius_reference(counts, rho):
     """Printed digits of the reference values."""
-    ball = KLDirichlet().bounds(np.array([0, len(counts)]), np.array(counts), np.array([1e-7]))
-    assert ball.rho[0] == pytest.approx(rho, abs=6e-14)
+    ball = KLDirichlet().sets(np.array([0, len(counts)]), np.array(counts), np.array([1e-7]))
+    assert ball.radius[0] == pytest.approx(rho, abs=6e-14)
 
 
 @settings(max_examples=30, deadline=None)
@@ -112,19 +113,19 @@ def test_kl_ball_of_two_outcomes_is_the_kt_interval(counts):
     n = sum(counts)
     if n == 0:
         return
-    ball = KLDirichlet().bounds(np.array([0, 2]), np.array(counts), np.array([1e-3]))
+    ball = KLDirichlet().sets(np.array([0, 2]), np.array(counts), np.array([1e-3]))
     low = float(KrichevskyTrofimov().interval(counts[0], n, 1e-3)[0])
     if counts[0] > 0 and low > 0:
         p = np.array([low, 1 - low])
         seen = ball.nominal > 0
         divergence = np.sum(ball.nominal[seen] * np.log(ball.nominal[seen] / p[seen]))
-        assert divergence == pytest.approx(ball.rho[0], rel=1e-9)
+        assert divergence == pytest.approx(ball.radius[0], rel=1e-9)
 
 
 def test_subsets_of_three_outcomes_are_the_box():
     """For k = 3 the singletons and their complements are all subsets."""
     ptr, counts, delta = np.array([0, 3]), np.array([50, 30, 20]), np.array([1e-3])
-    table = AllSubsets(Mixture()).bounds(ptr, counts, delta).table(0)
+    table = AllSubsets(Mixture()).sets(ptr, counts, delta).corners
     low, high = Mixture().interval(counts, 100, 1e-3)
     assert_allclose(table[[1, 2, 4]], low, atol=1e-15)
     assert_allclose(table[[6, 5, 3]], 1 - high, atol=1e-15)
@@ -139,42 +140,35 @@ def test_subsets_refuse_large_marginals():
 
 def test_unvisited_subset_bounds_are_vacuous():
     """Only the full set is certain."""
-    bounds = AllSubsets(Mixture()).bounds(PTR, COUNTS, DELTA)
-    assert_array_equal(bounds.table(3), [0.0] * 15 + [1.0])
-    assert_array_equal(bounds.table(0), [0.0, 1.0])
+    sets = AllSubsets(Mixture()).sets(PTR, COUNTS, DELTA)
+    tables = np.split(sets.corners, sets.corner_ptr[1:-1])
+    assert_array_equal(tables[3], [0.0] * 15 + [1.0])
+    assert_array_equal(tables[0], [0.0, 1.0])
 
 
-def test_running_intersection_is_nested():
+@pytest.mark.parametrize("sets", [Mixture(), AllSubsets(Mixture())], ids=lambda s: s.label)
+def test_running_intersection_is_nested(sets):
     """Intersecting over time only shrinks boxes and raises lower probabilities."""
     early, late = np.array([6, 3, 1, 2]), np.array([60, 30, 12, 18])
     ptr, delta = np.array([0, 4]), np.array([1e-3])
-    first, second = (Mixture().bounds(ptr, c, delta) for c in (early, late))
-    both = first.intersect(second)
-    assert np.all(both.lower >= np.maximum(first.lower, second.lower) - 1e-15)
-    assert np.all(both.upper <= np.minimum(first.upper, second.upper) + 1e-15)
-    subsets = AllSubsets(Mixture())
-    tables = [subsets.bounds(ptr, c, delta) for c in (early, late)]
-    joined = tables[0].intersect(tables[1])
-    assert np.all(joined.lower >= tables[0].lower)
+    store = SetStore(sets, ptr, delta)
+    store.refresh(early)
+    before, table = (store.lower.copy(), store.upper.copy()), store.table.copy()
+    store.refresh(late)
+    fresh = sets.sets(ptr, late, delta)
+    assert np.all(store.lower >= np.maximum(before[0], fresh.lower) - 1e-15)
+    assert np.all(store.upper <= np.minimum(before[1], fresh.upper) + 1e-15)
+    assert np.all(store.table >= np.maximum(table, fresh.corners))
 
 
 @pytest.mark.parametrize("sets", [Mixture(), AllSubsets(Mixture())], ids=lambda s: s.label)
 def test_contradicting_data_raise_an_alarm(sets):
     """A marginal that changed leaves no distribution."""
-    ptr, delta = np.array([0, 2, 4]), np.array([1e-3, 1e-3])
-    before = sets.bounds(ptr, np.array([5, 5, 900, 100]), delta)
-    after = sets.bounds(ptr, np.array([5, 5, 100, 900]), delta)
+    store = SetStore(sets, np.array([0, 2, 4]), np.array([1e-3, 1e-3]))
+    store.refresh(np.array([5, 5, 900, 100]))
     with pytest.raises(AssumptionAlarm, match=r"Marginal 1.*stationary") as caught:
-        before.intersect(after)
+        store.refresh(np.array([5, 5, 100, 900]))
     assert isinstance(caught.value, RfmdpError)
-
-
-def test_intersection_needs_the_same_marginals():
-    """Different marginals are a mistake, not an empty set."""
-    one = Mixture().bounds(np.array([0, 2]), np.array([5, 5]), np.array([0.1]))
-    two = Mixture().bounds(np.array([0, 3]), np.array([5, 5, 5]), np.array([0.1]))
-    with pytest.raises(ModelError, match="same marginals"):
-        one.intersect(two)
 
 
 @settings(max_examples=30, deadline=None)
@@ -182,8 +176,8 @@ def test_intersection_needs_the_same_marginals():
 def test_member_lies_in_its_box(counts, exponent):
     """The member is a distribution within the bounds."""
     ptr = np.array([0, len(counts)])
-    box = Mixture().bounds(ptr, np.array(counts), np.array([10.0**exponent]))
-    member = box.member()
+    box = Mixture().sets(ptr, np.array(counts), np.array([10.0**exponent]))
+    member = box_members(box)
     assert member.sum() == pytest.approx(1.0, abs=1e-12)
     assert np.all((member >= box.lower - 1e-15) & (member <= box.upper + 1e-15))
 
@@ -192,34 +186,24 @@ def test_no_marginals_at_all():
     """Empty arrays are a model without unknown parts."""
     ptr, counts, delta = np.array([0]), np.empty(0, dtype=np.int64), np.empty(0)
     for sets in SETS:
-        sets.bounds(ptr, counts, delta)
-    assert len(BoxBounds(ptr, np.empty(0), np.empty(0)).member()) == 0
-
-
-def test_history_keeps_the_newest_balls():
-    """At most `keep` balls, newest first."""
-    ptr, delta = np.array([0, 2]), np.array([0.1])
-    history = KLHistory(())
-    for n in (1, 2, 3, 4):
-        history = history.push(KLDirichlet().bounds(ptr, np.array([n, n]), delta))
-    assert len(history.balls) == 3
-    assert history.balls[0].rho[0] < history.balls[2].rho[0]
+        assert len(sets.sets(ptr, counts, delta)) == 0
 
 
 def test_sets_by_size_are_their_parts():
     """Small marginals get boxes, large ones a KL ball, from their own counts."""
     counts = np.array([50, 30, 20, 5, 0, 45, 7, 8, 9, 10])
-    mixed = BySize().bounds(PTR, counts, DELTA)
+    mixed = BySize().sets(PTR, counts, DELTA)
     assert_array_equal(BySize().events(SIZES), [0, 1, 3, 1])
-    assert_array_equal(mixed.marginals[0], [0, 1, 2])
-    assert_array_equal(mixed.marginals[1], [3])
-    box, ball = mixed.parts
-    assert_array_equal(box.lower, Mixture().bounds(PTR, counts, DELTA).lower[:6])
-    assert ball.rho[0] == KLDirichlet().bounds(PTR, counts, DELTA).rho[3]
+    assert_array_equal(mixed.kind, [Kind.BOX] * 3 + [Kind.KL])
+    assert_array_equal(mixed.lower[:6], Mixture().sets(PTR, counts, DELTA).lower[:6])
+    assert mixed.radius[3] == KLDirichlet().sets(PTR, counts, DELTA).radius[3]
+    other = BySize(small=KLDirichlet(), large=AllSubsets(Mixture())).sets(PTR, counts, DELTA)
+    assert_array_equal(other.kind, [Kind.KL] * 3 + [Kind.SUBSETS])
+    assert_array_equal(other.corners, AllSubsets(Mixture()).sets(PTR, counts, DELTA).corners[-16:])
     assert BySize(small=ClopperPearson()).validity is Validity.SINGLE_LOOK
 
 
 def test_lengths_are_checked():
     """Counts and deltas must fit the pointers."""
     with pytest.raises(ModelError, match="2 counts and 1 deltas"):
-        Mixture().bounds(np.array([0, 2]), np.array([1, 2, 3]), np.array([0.1]))
+        Mixture().sets(np.array([0, 2]), np.array([1, 2, 3]), np.array([0.1]))

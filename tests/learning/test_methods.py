@@ -9,7 +9,7 @@ from rfmdp.learning.identifiers import Granularity
 from rfmdp.learning.learner import PRODUCT, REWARDS, SHARED, STRUCTURE, TIED
 from rfmdp.learning.loop import learn
 from rfmdp.learning.methods import METHODS
-from rfmdp.learning.stop import StopWhen
+from rfmdp.learning.schedule import StopWhen
 from rfmdp.objective import Reach, Spec
 
 TEXT = """mdp
@@ -73,8 +73,8 @@ def test_named_assumptions_of_options_are_stated(model):
         stop=StopWhen(200), length=6,
     )  # fmt: skip
     text = run.statement()
-    assert "p_min: every declared outcome has probability >= 0.01" in text
-    assert "1 declared ties" in text
+    assert "p_min: every declared outcome of a marginal has probability >= 0.01" in text
+    assert "tied marginals are the same distribution, as declared" in text
     assert "no marginal is sampled more than 16777216 times" in text
 
 

@@ -1,9 +1,11 @@
 """Plans that recompute only what changed are the plans that recompute everything."""
 
+import math
+
 import numpy as np
 import pytest
 
-from rfmdp.learning.confidence import ClopperPearson, Weissman
+from rfmdp.learning.confidence import ClopperPearson, Mixture, Weissman
 from rfmdp.learning.identifiers import identify
 from rfmdp.learning.planner import Planner
 from rfmdp.learning.store import SetStore
@@ -37,8 +39,10 @@ def test_incremental_plans_are_full_plans(model, spec, nature, confidence):
     store = SetStore(confidence, sets.outcome_ptr, np.full(len(sets), 0.01), nested=False)
     kept = Planner(structure, spec)
     for _ in updates(store, np.random.default_rng(1)):
+        plain = Planner(structure, spec)
+        plain.choice[:] = kept.choice  # ties keep the row of the last plan
         value, rows = kept.plan(store, nature)
-        fresh, fresh_rows = Planner(structure, spec).plan(store.marginals(), nature)
+        fresh, fresh_rows = plain.plan(store.marginals(), nature)
         assert np.array_equal(value, fresh)
         assert np.array_equal(rows, fresh_rows)
 
@@ -54,3 +58,27 @@ def test_other_rewards_are_not_mistaken_for_old_ones():
     planner.pay(2.0 * planner.problem.reward)
     second, _ = planner.plan(store, MIN)
     assert second[0] == pytest.approx(2.0 * first[0], rel=1e-3)
+
+
+def test_a_plan_is_reused_until_a_set_moves():
+    """Sets for exploration that hardly moved are not taken over, and nothing is planned anew."""
+    structure = identify(distinct_factored(2)).model
+    pointers = structure.marginals.outcome_ptr
+    delta = np.full(len(structure.marginals), 1e-7)
+    store = SetStore(Mixture(), pointers, delta, nested=False, coarse=0.02)
+    planner = Planner(structure, REACH)
+    first = planner.plan(store, MAX)
+    assert store.refresh(np.eye(1, pointers[-1], dtype=np.int64)[0]) == 0
+    assert planner.plan(store, MAX) is first
+    assert store.refresh(np.full(pointers[-1], 40)) == len(delta)
+    assert planner.plan(store, MAX) is not first
+
+
+def test_a_plan_ends_at_its_deadline():
+    """After the deadline there is one sweep: what comes back is rough, but a plan."""
+    structure = identify(distinct_factored(2)).model
+    planner = Planner(structure, REACH)
+    planner.deadline = -math.inf
+    value, rows = planner.plan(structure.marginals, MIN)
+    assert rows.shape == (1, structure.states)
+    assert value[0] < Planner(structure, REACH).plan(structure.marginals, MIN)[0][0]

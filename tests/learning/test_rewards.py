@@ -4,24 +4,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 from scipy.stats import beta as beta_distribution
 from scipy.stats import binom
 
 from rfmdp.errors import ModelError
 from rfmdp.kernels.statistical import betting_rejects
-from rfmdp.learning.bounds import AssumptionAlarm
-from rfmdp.learning.rewards import (
-    BettingReward,
-    DeterministicReward,
-    MixtureReward,
-    RewardRange,
-    betting_lower,
-)
-from rfmdp.learning.rollout import certify_costs, certify_returns, certify_successes
+from rfmdp.learning.intervals import betting_lower
+from rfmdp.learning.rewards import DeterministicReward, MixtureReward, RewardRange
+from rfmdp.learning.rollout import certify_returns, certify_successes
 
 UNIT = RewardRange(0.0, 1.0)
-PTR = np.array([0, 3, 3, 6])
 DELTA = np.full(3, 0.01)
 
 
@@ -37,57 +30,56 @@ def log_wealth(samples, mean, delta):
     return best
 
 
+def mirrored_upper(family, span, sums, counts, delta):
+    """Return upper bounds: lower ones of the negated rewards."""
+    return -family(span.mirrored()).lower(-sums, counts, delta)
+
+
 def test_range_is_enforced():
     """A reward outside its range voids the guarantee."""
     with pytest.raises(ModelError, match="widen the range"):
-        MixtureReward(UNIT).lower(np.array([0, 1]), np.array([1.5]), np.array([0.1]))
+        DeterministicReward(UNIT).lower(np.array([1.5]), np.array([1]), np.array([0.1]))
     with pytest.raises(ModelError, match="low < high"):
         RewardRange(1.0, 1.0)
 
 
-def test_deterministic_rewards_are_settled_by_one_sample():
-    """Seen: exact; unseen: the pessimistic end; contradicted: an alarm."""
-    reward = DeterministicReward(RewardRange(-5.0, 5.0))
-    samples = np.array([2.0, 2.0, 2.0, -1.0, -1.0, -1.0])
-    assert_array_equal(reward.lower(PTR, samples, DELTA), [2.0, -5.0, -1.0])
-    assert_array_equal(reward.upper(PTR, samples, DELTA), [2.0, 5.0, -1.0])
-    with pytest.raises(AssumptionAlarm, match="identifier 2"):
-        reward.lower(PTR, np.array([2.0, 2.0, 2.0, -1.0, -1.0, 1.0]), DELTA)
+@pytest.mark.parametrize("span", [RewardRange(-5.0, 5.0), RewardRange(-5, 5)], ids=repr)
+def test_deterministic_rewards_are_settled_by_one_sample(span):
+    """Seen: exact, also with a range of integers; unseen: the pessimistic end."""
+    reward, observed, counts = DeterministicReward(span), np.array([2.5, 0.0, -1.5]), [3, 0, 1]
+    assert_array_equal(reward.lower(observed, np.array(counts), DELTA), [2.5, -5.0, -1.5])
+    upper = mirrored_upper(DeterministicReward, span, observed, np.array(counts), DELTA)
+    assert_array_equal(upper, [2.5, 5.0, -1.5])
 
 
-@pytest.mark.parametrize("family", [MixtureReward, BettingReward])
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 200), st.integers(0, 10_000), st.floats(-8, -3))
-def test_bounds_are_ordered_and_scale(family, size, seed, exponent):
+def test_bounds_are_ordered_and_scale(size, seed, exponent):
     """Both lie within the range, in order, and scale with it."""
     samples = np.random.default_rng(seed).beta(2, 3, size=size)
-    ptr, delta = np.array([0, size]), np.array([10.0**exponent])
-    low = family(UNIT).lower(ptr, samples, delta)[0]
-    high = family(UNIT).upper(ptr, samples, delta)[0]
+    sums, counts, delta = np.array([samples.sum()]), np.array([size]), np.array([10.0**exponent])
+    low = MixtureReward(UNIT).lower(sums, counts, delta)[0]
+    high = mirrored_upper(MixtureReward, UNIT, sums, counts, delta)[0]
     assert 0 <= low <= high <= 1
-    wide = family(RewardRange(-3.0, 7.0)).lower(ptr, 10 * samples - 3, delta)[0]
+    wide = MixtureReward(RewardRange(-3.0, 7.0)).lower(10 * sums - 3 * size, counts, delta)[0]
     assert wide == pytest.approx(10 * low - 3, abs=1e-9)
 
 
 def test_unvisited_rewards_get_the_end_of_the_range():
     """Also for the last identifier."""
-    ptr = np.array([0, 2, 2])
-    for family in (MixtureReward, BettingReward):
-        reward = family(RewardRange(-1.0, 4.0))
-        assert reward.lower(ptr, np.array([1.0, 2.0]), np.full(2, 0.1))[1] == -1.0
-        assert reward.upper(ptr, np.array([1.0, 2.0]), np.full(2, 0.1))[1] == 4.0
-        assert "[-1, 4]" in " ".join(reward.assumptions)
+    span, sums, counts = RewardRange(-1.0, 4.0), np.array([3.0, 0.0]), np.array([2, 0])
+    assert MixtureReward(span).lower(sums, counts, np.full(2, 0.1))[1] == -1.0
+    assert mirrored_upper(MixtureReward, span, sums, counts, np.full(2, 0.1))[1] == 4.0
+    assert "[-1, 4]" in " ".join(MixtureReward(span).assumptions)
 
 
 def test_betting_profits_from_small_variance():
     """With n = 1000, sd 0.05, delta 1e-8: far below Hoeffding's 0.096 and the mixture's 0.101."""
     samples = np.clip(np.random.default_rng(0).normal(0.5, 0.05, size=1000), 0, 1)
-    ptr, delta = np.array([0, 1000]), np.array([1e-8])
     mean = samples.mean()
-    assert mean - BettingReward(UNIT).lower(ptr, samples, delta)[0] < 0.018
-    assert mean - MixtureReward(UNIT).lower(ptr, samples, delta)[0] == pytest.approx(
-        0.101, abs=0.003
-    )
+    assert mean - betting_lower(samples, 1e-8) < 0.018
+    mixture = MixtureReward(UNIT).lower(np.array([samples.sum()]), np.array([1000]), [1e-8])[0]
+    assert mean - mixture == pytest.approx(0.101, abs=0.003)
 
 
 @settings(max_examples=25, deadline=None)
@@ -102,14 +94,15 @@ def test_betting_kernel_equals_its_formula(size, seed):
         assert betting_rejects.py_func(samples, low, np.log(20), 0.0)
 
 
-@pytest.mark.parametrize("family", [MixtureReward, BettingReward])
-def test_reward_bounds_hold_at_the_end_of_every_run(family):
+def test_reward_bounds_hold_at_the_end_of_every_run():
     """Coverage over seeds: failures at most delta, with three standard deviations of grace."""
     rng, runs, delta = np.random.default_rng(3), 400, 0.1
     samples = rng.binomial(1, 0.3, size=(runs, 80)).astype(float)
-    ptr = np.arange(runs + 1) * 80
-    low = family(UNIT).lower(ptr, samples.ravel(), np.full(runs, delta))
-    assert np.sum(low > 0.3) <= binom.ppf(0.999, runs, delta)
+    counts = np.full(runs, 80)
+    mixture = MixtureReward(UNIT).lower(samples.sum(axis=1), counts, np.full(runs, delta))
+    betting = np.array([betting_lower(line, delta) for line in samples])
+    for low in (mixture, betting):
+        assert np.sum(low > 0.3) <= binom.ppf(0.999, runs, delta)
 
 
 def test_success_certificate_is_exact():
@@ -128,17 +121,12 @@ def test_success_certificate_keeps_its_promise():
     assert binom.pmf(np.arange(m + 1), m, p)[bounds > p].sum() <= delta
 
 
-def test_return_certificates_mirror():
-    """Costs are negated returns: the upper bound of one is the lower bound of the other."""
+def test_return_certificates_lie_below_the_mean():
+    """The range of returns is an assumption of the certificate."""
     returns = np.random.default_rng(2).uniform(3, 5, size=200)
-    span = RewardRange(0.0, 10.0)
-    low = certify_returns(returns, span, 1e-3)
-    high = certify_costs(returns, span, 1e-3)
-    negated = certify_returns(-returns, span.mirrored(), 1e-3)
-    assert low.bound < returns.mean() < high.bound
-    assert_allclose(high.bound, -negated.bound)
-    assert (low.side, high.side) == ("lower", "upper")
-    assert "[0, 10]" in high.assumptions[-1]
+    found = certify_returns(returns, RewardRange(0, 10), 1e-3)
+    assert 3.0 < found.bound < returns.mean()
+    assert "[0, 10]" in found.assumptions[-1]
 
 
 def test_fixed_horizon_bets_are_better_at_their_horizon():

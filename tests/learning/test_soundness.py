@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from rfmdp.learning.bounds import AssumptionAlarm
 from rfmdp.learning.confidence import (
     ClopperPearson,
     GridClopperPearson,
@@ -14,8 +13,8 @@ from rfmdp.learning.explore import Optimistic, UniformRandom
 from rfmdp.learning.identifiers import identify
 from rfmdp.learning.loop import learn
 from rfmdp.learning.methods import ROLLOUT
-from rfmdp.learning.schedule import AtTrajectories, Geometric
-from rfmdp.learning.stop import StopWhen
+from rfmdp.learning.schedule import AtTrajectories, Geometric, StopWhen
+from rfmdp.learning.store import AssumptionAlarm
 from rfmdp.sets.membership import contains
 from rfmdp.solving import evaluate
 

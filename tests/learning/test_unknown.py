@@ -13,8 +13,7 @@ from rfmdp.learning.identifiers import identify
 from rfmdp.learning.loop import learn
 from rfmdp.learning.methods import ANYTIME, ROLLOUT, find_method
 from rfmdp.learning.rewards import DeterministicReward, MixtureReward, RewardRange
-from rfmdp.learning.schedule import AtTrajectories, Geometric
-from rfmdp.learning.stop import StopWhen
+from rfmdp.learning.schedule import AtTrajectories, Geometric, StopWhen
 from rfmdp.learning.support import DomainSupport, FloorSupport
 from rfmdp.learning.unseen import view, with_unseen
 from rfmdp.model.arrays import FactoredMDP, Rewards
@@ -211,8 +210,9 @@ def test_resumed_runs_with_unknowns_equal_uninterrupted_ones(tmp_path):
     more = {"rewards": MixtureReward(UNIT), "support": DomainSupport(), "seed": 11}
     whole = quick(model, EARN, stop=StopWhen(1600), **more)
     for stop in (100, 400, 1600):
-        part = quick(model, EARN, stop=StopWhen(stop), file=file, resume=True, **more)
+        going_on = file if file.exists() else None
+        part = quick(model, EARN, stop=StopWhen(stop), output=file, resume=going_on, **more)
     assert np.array_equal(part.counts, whole.counts)
     assert [p.guarantee for p in part.history] == [p.guarantee for p in whole.history]
     with pytest.raises(ModelError, match="rewards"):
-        quick(model, EARN, file=file, resume=True, support=DomainSupport(), seed=11)
+        quick(model, EARN, resume=file, support=DomainSupport(), seed=11)

@@ -3,13 +3,11 @@
 import numpy as np
 import pytest
 
-from learning.tiny import REACH, distinct_factored, loop_to_goal, two_arms
-from rfmdp.errors import ModelError, UnsupportedError
+from learning.tiny import distinct_factored, two_arms
+from rfmdp.errors import ModelError
 from rfmdp.kernels import simulate as kernels
-from rfmdp.learning.tally import Tally
-from rfmdp.outer.solution import Policy
-from rfmdp.solving import solve
-from rfmdp.sources.simulator import Behaviour, Simulator, simulate
+from rfmdp.sources.simulator import Behaviour, Simulator
+from rfmdp.sources.tally import Tally
 
 
 def run(model, trajectories=2000, first=0, threads=1, seed=5, behaviour=None):
@@ -81,24 +79,7 @@ def test_other_rows_are_taken_as_often_as_asked():
     assert batch.counts[2:].sum() / 20_000 == pytest.approx(0.1, abs=0.01)
 
 
-def test_statistics_agree_with_the_solver():
-    """The mean of simulated returns and label shares match computed values."""
-    model = loop_to_goal(0.25)
-    result = simulate(model, None, 400, 20_000, seed=3, stop=model.label("goal"))
-    assert result.mean == pytest.approx(4.0, abs=5 * result.half_width / 1.96)
-    assert result.ended["goal"] == 1.0
-    grid = distinct_factored(4)
-    solution = solve(grid, REACH)
-    reached = simulate(grid, solution.policy, 5, 20_000, seed=1).ended["goal"]
-    assert reached == pytest.approx(solution.at_initial().lower, abs=0.02)
-
-
-def test_bad_requests_are_refused():
-    """Policies of other models and empty runs are named."""
-    model = loop_to_goal(0.5)
-    with pytest.raises(UnsupportedError, match="policy"):
-        simulate(model, Policy(np.array([[7, 7]])), 1, 1)
-    with pytest.raises(ModelError, match="at least 1"):
-        simulate(model, None, 0, 1)
+def test_a_behaviour_is_checked():
+    """Another row is taken with a probability."""
     with pytest.raises(ModelError, match="probability"):
         Behaviour(np.array([[0]]), other=2.0)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import sys
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -69,19 +68,13 @@ def call(work: Work, shared: Any, task: Any) -> bytes:
 
     It has one thread: the other cores do other tasks, which use them better.
     """
-    _use_one_thread()
+    from numba import set_num_threads
+
+    set_num_threads(1)
     try:
         return pickle.dumps((work(shared, task), None))
     except Exception as error:
         return pickle.dumps((None, _portable(error)))
-
-
-def _use_one_thread() -> None:
-    numba = sys.modules.get("numba")
-    if numba is None:  # it reads this when it is imported, if the task needs it
-        os.environ["NUMBA_NUM_THREADS"] = "1"
-    else:
-        numba.set_num_threads(1)
 
 
 def opened(reply: bytes) -> Any:

@@ -12,23 +12,26 @@ from typing import Any, NamedTuple
 from rfmdp.answers.property import Property
 from rfmdp.campaign.local import LocalCores
 from rfmdp.campaign.runner import Runner
+from rfmdp.errors import FileError
 from rfmdp.formats.files import save
 from rfmdp.learning.loop import learn
-from rfmdp.learning.run import Point, Run
+from rfmdp.learning.run import Progress, Run
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Spec
+from rfmdp.sources.source import Source
 
-Progress = Callable[[int, Point], None]
-"""Called with a seed and an evaluation."""
+Tell = Callable[[int, Progress], None]
+"""Called with a seed and what its run is doing."""
 
 
 class Hidden(NamedTuple):
     """What all seeds share."""
 
-    model: FactoredMDP
+    source: FactoredMDP | Source
     spec: Spec | Property
     settings: Mapping[str, Any]  # of `learn`
-    progress: Progress | None
+    resume: bool
+    progress: Tell | None
 
 
 class Seed(NamedTuple):
@@ -40,13 +43,14 @@ class Seed(NamedTuple):
 
 
 def learn_seeds(
-    model: FactoredMDP,
+    source: FactoredMDP | Source,
     spec: Spec | Property,
     seeds: Sequence[int],
     runner: Runner,
     *,
     file: str | os.PathLike[str] | None = None,
-    progress: Progress | None = None,
+    resume: bool = False,
+    progress: Tell | None = None,
     done: Callable[[int, Run], None] | None = None,
     **settings: Any,
 ) -> list[Run]:
@@ -54,21 +58,24 @@ def learn_seeds(
 
     Parameters
     ----------
-    model, spec, settings
+    source, spec, settings
         As for `learn`.
     seeds, runner
         Which seeds, and where they are run.
     file
         Run file; with several seeds each has its own, NAME-SEED. On local cores it is saved at
         every evaluation, from a cluster when a run is finished.
+    resume
+        Go on with the run files that are there; one of them must be. Without it none may be.
     progress
-        Called in the process that learns, with the seed and every evaluation.
+        Called in the process that learns, with the seed and what it is doing.
     done
         Called here with a seed and its run, as runs finish.
     """
     places = [None if file is None else seed_file(file, seed, seeds) for seed in seeds]
     tasks = [Seed(seed, at) for seed, at in zip(seeds, places, strict=True)]
-    shared = Hidden(model, spec, settings, progress)
+    _check_files(places, resume)
+    shared = Hidden(source, spec, settings, resume, progress)
     runs: dict[int, Run] = {}
 
     def keep(number: int, run: Run) -> None:
@@ -82,7 +89,6 @@ def learn_seeds(
     if isinstance(runner, LocalCores):
         runner.run(learn_here, shared, tasks, keep)
     else:
-        resume = bool(settings.get("resume"))
         elsewhere = [task._replace(file=None, saved=_bytes(task.file, resume)) for task in tasks]
         runner.run(learn_elsewhere, shared, elsewhere, keep)
     return [runs[number] for number in range(len(seeds))]
@@ -101,11 +107,13 @@ def seed_file(file: str | os.PathLike[str], seed: int, seeds: Sequence[int]) -> 
 def learn_here(shared: Hidden, task: Seed) -> Run:
     """Learn with one seed, in a process that sees the run file."""
     told = None if shared.progress is None else partial(shared.progress, task.number)
+    saved = shared.resume and task.file is not None and Path(task.file).exists()
     return learn(
-        shared.model,
+        shared.source,
         shared.spec,
         seed=task.number,
-        file=task.file,
+        output=task.file,
+        resume=task.file if saved else None,
         progress=told,
         **shared.settings,
     )
@@ -114,12 +122,24 @@ def learn_here(shared: Hidden, task: Seed) -> Run:
 def learn_elsewhere(shared: Hidden, task: Seed) -> Run:
     """Learn with one seed on a machine that sees no files; a saved run goes on."""
     if task.saved is None:
-        own = shared._replace(settings={**shared.settings, "resume": False})
-        return learn_here(own, task)
+        return learn_here(shared, task)
     with TemporaryDirectory() as folder:
         place = Path(folder) / "run.rfmdp"
         place.write_bytes(task.saved)
         return learn_here(shared, task._replace(file=str(place)))
+
+
+def _check_files(places: Sequence[str | None], resume: bool) -> None:
+    """Refuse to go on with nothing, and to write over runs, before any process starts."""
+    there = [place for place in places if place is not None and Path(place).exists()]
+    if resume and not there:
+        raise FileError(
+            f"Resume: {places[0]} must be a saved run, found no file; start without it."
+        )
+    if there and not resume:
+        raise FileError(
+            f"{there[0]}: must not exist, a run would be lost; resume it, or name another file."
+        )
 
 
 def _bytes(file: str | None, resume: bool) -> bytes | None:

@@ -17,7 +17,7 @@ import typer
 from rfmdp.cli.options import Const, Jobs, Prop, Props, Scheduler
 
 if TYPE_CHECKING:
-    from rfmdp.learning.run import Point, Run
+    from rfmdp.learning.run import Progress, Run
 
 LENGTH = 100  # steps of a trajectory, if nothing says otherwise
 
@@ -132,6 +132,7 @@ def command(
     from rfmdp.paper.learning_setup import setup_of
     from rfmdp.report.learning_plot import FORMATS, save_learning_curve
     from rfmdp.sources.recorded import KIND as TRANSITIONS
+    from rfmdp.sources.source import Recorded
     from rfmdp.writing import check_writable
 
     settings = {
@@ -171,14 +172,13 @@ def command(
         hidden = blueprint.build(given, also_known=set(asked.constants))
     try:
         runs = learn_seeds(
-            hidden,
+            hidden if data is None else Recorded(hidden, rfmdp.load(data, TRANSITIONS)),
             asked,
             range(seed, seed + seeds),
             place(jobs, scheduler),
             file=output,
             progress=partial(_tell, trajectories) if sys.stderr.isatty() else None,
             **settings,
-            data=None if data is None else rfmdp.load(data, TRANSITIONS),
             beta=beta,
             stop=rfmdp.StopWhen(
                 trajectories, guarantee=target, gap=gap, seconds=timeout or math.inf
@@ -221,8 +221,13 @@ def _method_lines() -> Iterator[str]:
         yield from (f"{'':<20} {line}" for line in rest)
 
 
-def _tell(trajectories: int, seed: int, point: Point) -> None:
-    """Print one line per evaluation on standard error."""
+def _tell(trajectories: int, seed: int, now: Progress) -> None:
+    """Print one line per evaluation on standard error, and what is done in between."""
+    point = now.point
+    if point is None:
+        text = f"seed {seed}: {now.phase}, {now.trajectories} trajectories, {now.seconds:.0f} s"
+        print(f"{text:<79}", end="\r", file=sys.stderr)
+        return
     rate = point.steps / max(point.seconds, 1e-9)
     left = point.seconds * (trajectories / max(point.trajectories, 1) - 1.0)
     print(

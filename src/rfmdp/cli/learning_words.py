@@ -20,10 +20,9 @@ from rfmdp.learning.confidence import (
 )
 from rfmdp.learning.explore import Exploration, GapDirected, Optimistic, RobustGreedy, UniformRandom
 from rfmdp.learning.identifiers import Granularity
-from rfmdp.learning.rewards import DeterministicReward, MixtureReward, RewardRange
+from rfmdp.learning.rewards import DeterministicReward, MixtureReward, RewardFamily, RewardRange
 from rfmdp.learning.schedule import Doubling, Geometric, Schedule
 from rfmdp.learning.support import DeclaredSupport, DomainSupport, FloorSupport, Support
-from rfmdp.learning.unknown_rewards import RewardFamily
 
 CONFIDENCE: Mapping[str, Callable[[], ConfidenceSet]] = {
     "mixture": Mixture,

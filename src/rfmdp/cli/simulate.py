@@ -12,14 +12,11 @@ import typer
 from rfmdp.cli.options import Const, Model, Prop, Props, Radius
 
 if TYPE_CHECKING:
-    from rfmdp.learning.measure import Measured
+    from rfmdp.learning.simulation import Simulation
     from rfmdp.model.arrays import FactoredMDP
     from rfmdp.objective import Spec
     from rfmdp.outer.solution import Policy
     from rfmdp.policies.natures import NatureChoice
-    from rfmdp.sources.simulator import Simulation
-
-ERROR = 0.05  # of the printed intervals
 
 
 def command(
@@ -29,7 +26,9 @@ def command(
     const: Const = [],  # noqa: B006
     policy: Annotated[
         str,
-        typer.Option(help="uniform, optimal, or a file of `solve -o`, `learn -o` or `policy -o`."),
+        typer.Option(
+            help="uniform, optimal, or a file of `solve`, `learn` (also FILE:rollout) or `policy`."
+        ),
     ] = "uniform",
     nature: Annotated[
         str, typer.Option(help="Probabilities: nominal, worst, best or random members of the sets.")
@@ -54,11 +53,11 @@ def command(
     from rfmdp.cli.output import complain, spoken_warnings, watching
     from rfmdp.cli.questions import one_question
     from rfmdp.cli.words import Experiment, Uncertainty, built, check_positive, constants, read
-    from rfmdp.learning.measure import measure
+    from rfmdp.learning.simulation import simulate
     from rfmdp.policies.natures import NatureChoice, resolved
     from rfmdp.policies.natures import trace as trajectory
     from rfmdp.sources import recorded
-    from rfmdp.sources.simulator import simulate
+    from rfmdp.sources.measure import measure
     from rfmdp.writing import check_writable
 
     for option, value in (
@@ -86,8 +85,8 @@ def command(
     steps = length if measured.steps is None else measured.steps
     with watching("simulating"):
         found = simulate(
-            subject, chosen, steps, trajectories, seed, reward=measured.reward,
-            discount=measured.discount, stop=measured.stop, threads=threads or os.cpu_count() or 1,
+            subject, chosen, spec, length=length, trajectories=trajectories, seed=seed,
+            threads=threads or os.cpu_count() or 1,
         )  # fmt: skip
     if trace and not as_json:
         print("\n".join(trajectory(subject, steps, measured.stop, seed)) + "\n")
@@ -95,7 +94,7 @@ def command(
         "property": asked.text,
         "policy": policy,
         "nature": nature,
-        **_report(found, measured, seed),
+        **_report(found, seed),
     }
     if measured.steps is None and measured.stop is not None and report["ended"] < 1.0:
         complain(
@@ -133,30 +132,19 @@ def _policy(word: str, model: FactoredMDP, spec: Spec) -> Policy | None:
     return open_policy(word, model)
 
 
-def _report(found: Simulation, measured: Measured, seed: int) -> dict[str, Any]:
+def _report(found: Simulation, seed: int) -> dict[str, Any]:
     """Return the numbers."""
-    import numpy as np
-
     from rfmdp import __version__
-    from rfmdp.learning.intervals import clopper_pearson
 
-    mean, low, high = found.mean, found.mean - found.half_width, found.mean + found.half_width
-    kind = "normal approximation"
-    if measured.target is not None:
-        won = int(np.count_nonzero(measured.target[found.final]))
-        ends = clopper_pearson(won, found.trajectories, ERROR)
-        mean, low, high = won / found.trajectories, float(ends[0]), float(ends[1])
-        kind = "Clopper-Pearson"
-    ended = 0.0 if measured.stop is None else float(np.mean(measured.stop[found.final]))
     return {
-        "mean": mean,
-        "lower": low,
-        "upper": high,
-        "confidence": 1.0 - ERROR,
-        "interval": kind,
+        "mean": found.estimate,
+        "lower": found.lower,
+        "upper": found.upper,
+        "confidence": found.confidence,
+        "interval": found.interval,
         "trajectories": found.trajectories,
         "steps": found.steps,
-        "ended": ended,
+        "ended": found.ended,
         "seed": seed,
         "seconds": round(found.seconds, 6),
         "steps_per_second": round(found.steps / max(found.seconds, 1e-9)),

@@ -2,10 +2,10 @@
 
 A guarantee with probability 1 - beta is a union bound over *events*, "this interval misses its
 probability" and the like. The ledger lists, before any sample is seen, the error probability of
-every event. Any fixed weights are valid; weights chosen from the samples they are used for are not.
+every event; how many events an identifier has, it asks the confidence set.
 
-    ledger = weighted(Shares(model=0.5e-4, rollout=0.5e-4), sets.events(sizes))
-    ledger.delta                  # (M,) error probability of each event of marginal j
+    ledger = EqualEvents().ledger(Shares(model=0.5e-4, rollout=0.5e-4), Mixture(), ids)
+    ledger.delta                  # (M,) error probability of each event of identifier j
 
 All sums are rounded against us: `spent()` is at least what the events can cost, at most beta.
 """
@@ -16,11 +16,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Protocol
 
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray, frozen
+from rfmdp.learning.identifiers import Identifiers
+from rfmdp.types import AnyArray, FloatArray, IntArray, frozen
 
 # each share is shortened by this factor, far above the rounding of a million products
 _SAFETY = 1.0 - 2.0**-40
@@ -128,83 +130,75 @@ class Ledger:
         )
 
 
-def paper_box(beta: float, outcomes: IntArray) -> Ledger:
-    """Return delta = beta / U for each of the U = sum_j k_j probabilities, as in the paper.
+class EventCounter(Protocol):
+    """Anything that knows how many events an identifier of that many outcomes has."""
 
-    Its intervals count every outcome as an event, also those of one- and two-outcome marginals.
+    def events(self, outcomes: IntArray) -> IntArray:
+        """Return the number of events, (M,)."""
+        ...
+
+
+class Budget(Protocol):
+    """Makes the ledger before the first sample."""
+
+    def ledger(self, shares: Shares, confidence: EventCounter, ids: Identifiers) -> Ledger:
+        """Return the error probability of every event."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EqualEvents:
+    """Every event gets the same: none for one outcome, one for two, and so on."""
+
+    def ledger(self, shares: Shares, confidence: EventCounter, ids: Identifiers) -> Ledger:
+        """Return delta = model share / events."""
+        events = np.asarray(confidence.events(ids.model.marginals.sizes), dtype=np.int64)
+        total = int(events.sum())
+        delta = np.where(events > 0, shares.model * _SAFETY / max(total, 1), 0.0)
+        return Ledger(f"equal events, {total} events", shares, events, delta)
+
+
+@dataclass(frozen=True, slots=True)
+class PerProbability:
+    """The paper's beta / U for boxes: every outcome counts, those of certain moves too.
+
+    An identifier of k outcomes owns k beta / U. A set that needs more than k events divides that.
     """
-    events = np.asarray(outcomes, dtype=np.int64)
-    return _even(f"paper, beta/U, U={int(events.sum())}", beta, events)
 
-
-def paper_l1(beta: float, outcomes: IntArray) -> Ledger:
-    """Return delta = beta / |Q| for each of the |Q| marginals, as in the paper."""
-    events = np.ones(len(outcomes), dtype=np.int64)
-    return _even(f"paper, beta/|Q|, |Q|={len(events)}", beta, events)
-
-
-def weighted(shares: Shares, events: IntArray, weights: FloatArray | None = None) -> Ledger:
-    """Return delta_j = model w_j / e_j for fixed weights w (scaled to sum 1; events if None).
-
-    The default gives every event the same error probability. Marginals with no event or weight
-    0 get delta 0 and stay unknown (a marginal of one outcome is known without any event).
-
-    Parameters
-    ----------
-    shares : Shares
-        The model share is divided here.
-    events : IntArray
-        (M,) events of every marginal, from `ConfidenceSet.events`.
-    weights : FloatArray, optional
-        (M,) at least 0, chosen before the samples; see `relevance_weights`.
-    """
-    events = np.asarray(events, dtype=np.int64)
-    weight = np.asarray(events if weights is None else weights, dtype=np.float64)
-    if weight.shape != events.shape or not np.all((weight >= 0) & np.isfinite(weight)):
-        raise ModelError(
-            f"Weights: {len(events)} finite numbers >= 0 must be given, found shape "
-            f"{weight.shape} with minimum {np.min(weight, initial=0.0):g}."
+    def ledger(self, shares: Shares, confidence: EventCounter, ids: Identifiers) -> Ledger:
+        """Return delta = beta / U."""
+        sizes = ids.model.marginals.sizes
+        total = max(ids.probabilities, int(sizes.sum()), 1)
+        scheme = f"paper, beta/U, U={total}"
+        return _divided(
+            scheme, shares, shares.model * _SAFETY / total, sizes, confidence.events(sizes)
         )
-    weight = np.where(events > 0, weight, 0.0)
-    scale = math.fsum(weight)
-    delta = np.zeros(len(events))
-    used = weight > 0
-    delta[used] = shares.model * _SAFETY * (weight[used] / scale) / events[used]
-    scheme = "equal events" if weights is None else "fixed weights"
-    return Ledger(f"{scheme}, {int(events[used].sum())} events", shares, events, delta)
 
 
-def relevance_weights(
-    events: IntArray, relevance: FloatArray | None = None, reachable: BoolArray | None = None
-) -> FloatArray:
-    """Return w = 1/2 uniform over events + 1/2 proportional to a prior relevance.
+@dataclass(frozen=True, slots=True)
+class PerComponent:
+    """The paper's beta / |Q| for L1 balls: every identifier counts, certain moves too.
 
-    Relevance is anything known before sampling: occupancies under a prior model, say. Marginals
-    that the *declared* graph cannot reach from the initial state get weight 0; a guarantee with
-    such weights is one for the initial state (and what it reaches).
-
-    Parameters
-    ----------
-    events, relevance, reachable : arrays
-        (M,) each; relevance at least 0.
-
-    Returns
-    -------
-    FloatArray
-        (M,) weights that sum to 1 (all 0 if no event is reachable).
+    An identifier owns beta / |Q|. A set that needs several events divides that.
     """
-    within = np.asarray(events, dtype=np.float64)
-    if reachable is not None:
-        within = np.where(reachable, within, 0.0)
-    uniform: FloatArray = within / max(float(within.sum()), 1.0)
-    if relevance is None:
-        return uniform
-    if not np.all((relevance >= 0) & np.isfinite(relevance)):
-        raise ModelError("Relevance: must be finite and at least 0 for every marginal.")
-    prior = np.where(uniform > 0, relevance, 0.0)
-    if not prior.sum() > 0:
-        return uniform
-    return np.asarray(0.5 * uniform + 0.5 * prior / prior.sum())
+
+    def ledger(self, shares: Shares, confidence: EventCounter, ids: Identifiers) -> Ledger:
+        """Return delta = beta / |Q|."""
+        sizes = ids.model.marginals.sizes
+        total = max(ids.components, len(sizes), 1)
+        scheme = f"paper, beta/|Q|, |Q|={total}"
+        one = np.ones(len(sizes), dtype=np.int64)
+        return _divided(
+            scheme, shares, shares.model * _SAFETY / total, one, confidence.events(sizes)
+        )
+
+
+def _divided(
+    scheme: str, shares: Shares, delta: float, counted: IntArray, events: IntArray
+) -> Ledger:
+    """Give identifiers counted_j * delta each, divided among their events if those are more."""
+    needed = np.asarray(events, dtype=np.int64)
+    return Ledger(scheme, shares, needed, delta * (counted / np.maximum(counted, needed)))
 
 
 def epoch_delta(beta: float, epoch: int) -> float:
@@ -212,9 +206,3 @@ def epoch_delta(beta: float, epoch: int) -> float:
     if epoch < 1:
         raise ModelError(f"Epoch: must be at least 1, found {epoch}.")
     return beta * _SAFETY / (epoch * (epoch + 1))
-
-
-def _even(scheme: str, beta: float, events: IntArray) -> Ledger:
-    """Give every event the same error probability."""
-    delta = np.full(len(events), beta * _SAFETY / max(int(events.sum()), 1))
-    return Ledger(scheme, Shares(model=beta), events, delta)

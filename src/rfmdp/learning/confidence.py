@@ -1,8 +1,8 @@
-"""Confidence sets: objects that turn counts and error probabilities into bounds.
+"""Confidence sets: objects that turn counts and error probabilities into uncertainty sets.
 
-    sets = Mixture()                                        # or BySize(), ClopperPearson(), ...
-    ledger = weighted(Shares(beta), sets.events(sizes))     # error probability of every event
-    bounds = sets.bounds(outcome_ptr, counts, ledger.delta)
+    confidence = Mixture()                                     # or BySize(), ClopperPearson(), ...
+    ledger = EqualEvents().ledger(Shares(beta), confidence, ids)  # error probability of every event
+    sets = confidence.sets(outcome_ptr, counts, ledger.delta)  # packed, one set per marginal
 
 `delta[j]` is the error probability of *each* event of marginal `j`; the set uses `events(sizes)[j]`
 of them (none for one outcome, one for two). `delta[j] = 0` leaves marginal `j` unknown.
@@ -13,7 +13,8 @@ advance and the bounds are read once, whatever the paper's schedule does with th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Protocol
 
@@ -23,15 +24,10 @@ from scipy.special import gammaln
 
 from rfmdp.errors import ModelError
 from rfmdp.learning import intervals
-from rfmdp.learning.bounds import (
-    Bounds,
-    BoxBounds,
-    KLBounds,
-    L1Bounds,
-    MixedBounds,
-    SubsetBounds,
-)
-from rfmdp.types import BoolArray, FloatArray, IntArray
+from rfmdp.ragged import entries, owners, segment_sum, starts
+from rfmdp.sets.bounds import kl_bounds, tighten
+from rfmdp.sets.marginals import Kind, Marginals
+from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -65,8 +61,11 @@ class ConfidenceSet(Protocol):
     def events(self, outcomes: IntArray) -> IntArray:
         """Return how many events a marginal of that many outcomes uses."""
 
-    def bounds(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> Bounds:
-        """Return the sets of all marginals, from counts (O,) and error per event (M,)."""
+    def sets(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> Marginals:
+        """Return the sets of all marginals, from counts (O,) and error per event (M,).
+
+        A marginal without samples or without budget is the whole simplex.
+        """
 
 
 class BernoulliSet(ConfidenceSet, Protocol):
@@ -76,9 +75,6 @@ class BernoulliSet(ConfidenceSet, Protocol):
         self, x: ArrayLike, n: ArrayLike, delta: ArrayLike
     ) -> tuple[FloatArray, FloatArray]:
         """Return lower and upper bounds of probabilities seen x times in n."""
-
-    def bounds(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> BoxBounds:
-        """Return the boxes of all marginals."""
 
 
 def box_events(outcomes: IntArray) -> IntArray:
@@ -101,7 +97,7 @@ class ClopperPearson:
     interval = staticmethod(intervals.clopper_pearson)
     events = staticmethod(box_events)
 
-    def bounds(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> BoxBounds:
+    def sets(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> Marginals:
         """Return a box per marginal."""
         return _boxes(self, outcome_ptr, counts, delta)
 
@@ -116,7 +112,7 @@ class Hoeffding:
     interval = staticmethod(intervals.hoeffding)
     events = staticmethod(box_events)
 
-    def bounds(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> BoxBounds:
+    def sets(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> Marginals:
         """Return a box per marginal."""
         return _boxes(self, outcome_ptr, counts, delta)
 
@@ -131,7 +127,7 @@ class Mixture:
     interval = staticmethod(intervals.mixture)
     events = staticmethod(box_events)
 
-    def bounds(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> BoxBounds:
+    def sets(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> Marginals:
         """Return a box per marginal."""
         return _boxes(self, outcome_ptr, counts, delta)
 
@@ -146,7 +142,7 @@ class KrichevskyTrofimov:
     interval = staticmethod(intervals.krichevsky_trofimov)
     events = staticmethod(box_events)
 
-    def bounds(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> BoxBounds:
+    def sets(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> Marginals:
         """Return a box per marginal."""
         return _boxes(self, outcome_ptr, counts, delta)
 
@@ -180,7 +176,7 @@ class GridClopperPearson:
         """Return lower and upper bounds of probabilities seen x times in n."""
         return intervals.grid_clopper_pearson(x, n, delta, ratio=self.ratio, largest=self.largest)
 
-    def bounds(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> BoxBounds:
+    def sets(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> Marginals:
         """Return a box per marginal."""
         return _boxes(self, outcome_ptr, counts, delta)
 
@@ -194,7 +190,7 @@ class Weissman:
     assumptions = (DRAWS, SUPPORT, FIXED_SIZE)
     events = staticmethod(whole_events)
 
-    def bounds(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> L1Bounds:
+    def sets(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> Marginals:
         """Return an L1 ball per marginal, around the empirical distribution."""
         totals, usable = _totals(outcome_ptr, counts, delta)
         sizes = np.diff(outcome_ptr)
@@ -204,7 +200,9 @@ class Weissman:
         vertices = k * np.log(2.0) + np.log1p(-(2.0 ** (1.0 - k)))
         wide = np.sqrt(2.0 * (vertices - np.log(delta[usable])) / totals[usable])
         radius[usable] = np.minimum(wide * (1.0 + 8.0 * _EPS), 2.0)
-        return L1Bounds(outcome_ptr, empirical(outcome_ptr, counts), radius)
+        centre, half = empirical(outcome_ptr, counts), np.repeat(radius / 2.0, sizes)
+        lower, upper = np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
+        return packed(outcome_ptr, Kind.L1, centre, lower, upper, radius)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +219,7 @@ class KLDirichlet:
     assumptions = (DRAWS, SUPPORT)
     events = staticmethod(whole_events)
 
-    def bounds(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> KLBounds:
+    def sets(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> Marginals:
         """Return a KL ball per marginal; rho is rounded upwards."""
         totals, usable = _totals(outcome_ptr, counts, delta)
         sizes = np.diff(outcome_ptr)
@@ -233,8 +231,10 @@ class KLDirichlet:
         evidence = -np.log(delta[usable]) - gammaln(k / 2) + gammaln(n + k / 2)
         rounding = 8.0 * _EPS * (np.abs(evidence) + (n + k) * np.log(n + k + 2.0))
         rho = np.where(sizes == 1, 0.0, np.inf)
-        rho[usable] = (evidence + _sums(outcome_ptr, terms)[usable] + rounding) / n
-        return KLBounds(outcome_ptr, empirical(outcome_ptr, counts), rho)
+        rho[usable] = (evidence + segment_sum(terms, outcome_ptr)[usable] + rounding) / n
+        centre = empirical(outcome_ptr, counts)
+        lower, upper = kl_bounds(centre, np.repeat(rho, sizes))
+        return packed(outcome_ptr, Kind.KL, centre, lower, upper, rho)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,12 +268,12 @@ class AllSubsets:
         self._check(outcomes)
         return 2 ** (np.asarray(outcomes, dtype=np.int64) - 1) - 1
 
-    def bounds(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> SubsetBounds:
-        """Return the lower probabilities of every (marginal, bitmask)."""
+    def sets(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> Marginals:
+        """Return the lower probabilities of every set of outcomes, by bitmask, per marginal."""
         totals, usable = _totals(outcome_ptr, counts, delta)
         sizes = np.diff(outcome_ptr)
         self._check(sizes)
-        mask_ptr = np.concatenate([[0], np.cumsum(2**sizes)]).astype(np.int64)
+        mask_ptr = starts(2**sizes)
         lower = np.zeros(int(mask_ptr[-1]))
         lower[mask_ptr[1:] - 1] = 1.0
         for k in np.unique(sizes[usable]):
@@ -285,7 +285,11 @@ class AllSubsets:
             low, high = self.base.interval(x, totals[rows, None], delta[rows, None])
             lower[mask_ptr[rows, None] + masks] = low
             lower[mask_ptr[rows + 1, None] - 1 - masks] = np.maximum(1.0 - high, 0.0)
-        return SubsetBounds(outcome_ptr, mask_ptr, lower)
+        centre = empirical(outcome_ptr, counts)
+        sets = packed(
+            outcome_ptr, Kind.SUBSETS, centre, np.zeros(len(centre)), np.ones(len(centre))
+        )
+        return with_table(replace(sets, corner_ptr=mask_ptr), lower)
 
     def _check(self, outcomes: IntArray) -> None:
         largest = int(np.max(outcomes, initial=0))
@@ -333,31 +337,65 @@ class BySize:
         events[large] = self.large.events(outcomes[large])
         return events
 
-    def bounds(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> MixedBounds:
-        """Return both parts, each with the marginals it describes."""
+    def sets(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> Marginals:
+        """Return the sets of both parts, each for its own marginals."""
         _totals(outcome_ptr, counts, delta)
         sizes = np.diff(outcome_ptr)
         large = sizes >= self.large_from
-        marginals, parts = [], []
-        for sets, chosen in ((self.small, ~large), (self.large, large)):
-            pointers = np.concatenate([[0], np.cumsum(sizes[chosen])]).astype(np.int64)
-            own = np.asarray(counts)[np.repeat(chosen, sizes)]
-            marginals.append(np.flatnonzero(chosen))
-            parts.append(sets.bounds(pointers, own, delta[chosen]))
-        return MixedBounds(outcome_ptr, tuple(marginals), tuple(parts))
+        parts, chosen = [], []
+        for family, which in ((self.small, ~large), (self.large, large)):
+            own = np.asarray(counts)[np.repeat(which, sizes)]
+            parts.append(family.sets(starts(sizes[which]), own, delta[which]))
+            chosen.append(np.flatnonzero(which))
+        return pick(_joined(parts), np.argsort(np.concatenate(chosen)))
+
+
+def packed(
+    outcome_ptr: IntArray,
+    kind: Kind,
+    nominal: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    radius: FloatArray | None = None,
+) -> Marginals:
+    """Return sets of one kind, without corners; radius nan if it has none."""
+    count = len(outcome_ptr) - 1
+    return Marginals(
+        outcome_ptr=outcome_ptr,
+        kind=np.full(count, kind, dtype=np.int8),
+        nominal=nominal,
+        lower=lower,
+        upper=upper,
+        radius=np.full(count, np.nan) if radius is None else radius,
+        exponent=np.full(count, 1.0 if kind is Kind.L1 else np.nan),
+        corner_ptr=np.zeros(count + 1, dtype=np.int64),
+        corners=np.empty(0),
+    )
+
+
+def with_table(sets: Marginals, table: FloatArray) -> Marginals:
+    """Return sets whose subset sets have other lower probabilities, 2^k each, by bitmask."""
+    which = np.flatnonzero(sets.kind == Kind.SUBSETS)
+    at = entries(sets.outcome_ptr, which)
+    owner = owners(sets.outcome_ptr)[at]
+    begin, end = sets.corner_ptr[owner], sets.corner_ptr[owner + 1]
+    single = 1 << (at - sets.outcome_ptr[owner])  # the bitmask of an outcome alone
+    lower, upper = np.array(sets.lower), np.array(sets.upper)
+    lower[at], upper[at] = table[begin + single], 1.0 - table[end - 1 - single]
+    return replace(sets, lower=lower, upper=upper, corners=table)
 
 
 def empirical(outcome_ptr: IntArray, counts: IntArray) -> FloatArray:
     """Return counts over totals per marginal; uniform where nothing was seen."""
     sizes = np.diff(outcome_ptr)
-    totals = np.repeat(_sums(outcome_ptr, np.asarray(counts, dtype=np.float64)), sizes)
+    totals = np.repeat(segment_sum(np.asarray(counts, dtype=np.float64), outcome_ptr), sizes)
     uniform = 1.0 / np.repeat(sizes, sizes)
     return np.where(totals > 0, counts / np.maximum(totals, 1.0), uniform)
 
 
 def _boxes(
     base: BernoulliSet, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray
-) -> BoxBounds:
+) -> Marginals:
     """Intervals of all outcomes; the whole simplex where nothing is known."""
     totals, usable = _totals(outcome_ptr, counts, delta)
     sizes = np.diff(outcome_ptr)
@@ -369,7 +407,46 @@ def _boxes(
         np.repeat(totals, sizes)[known],
         np.repeat(delta, sizes)[known],
     )
-    return BoxBounds(outcome_ptr, lower, upper)
+    lower, upper = tighten(outcome_ptr, lower, upper)
+    return packed(outcome_ptr, Kind.BOX, empirical(outcome_ptr, counts), lower, upper)
+
+
+def pick(sets: Marginals, chosen: IntArray) -> Marginals:
+    """Return some of the sets, in the order of `chosen`."""
+    at, corners = entries(sets.outcome_ptr, chosen), entries(sets.corner_ptr, chosen)
+    return Marginals(
+        outcome_ptr=starts(sets.sizes[chosen]),
+        kind=sets.kind[chosen],
+        nominal=sets.nominal[at],
+        lower=sets.lower[at],
+        upper=sets.upper[at],
+        radius=sets.radius[chosen],
+        exponent=sets.exponent[chosen],
+        corner_ptr=starts(np.diff(sets.corner_ptr)[chosen]),
+        corners=sets.corners[corners],
+    )
+
+
+def _joined(parts: Sequence[Marginals]) -> Marginals:
+    """Return the sets of several parts, one after the other."""
+
+    def flat(name: str) -> AnyArray:
+        return np.concatenate([getattr(part, name) for part in parts])
+
+    def pointers(name: str) -> IntArray:
+        return starts(np.concatenate([np.diff(getattr(part, name)) for part in parts]))
+
+    return Marginals(
+        outcome_ptr=pointers("outcome_ptr"),
+        kind=flat("kind"),
+        nominal=flat("nominal"),
+        lower=flat("lower"),
+        upper=flat("upper"),
+        radius=flat("radius"),
+        exponent=flat("exponent"),
+        corner_ptr=pointers("corner_ptr"),
+        corners=flat("corners"),
+    )
 
 
 def _totals(
@@ -386,12 +463,5 @@ def _totals(
     if np.any(sizes < 1):
         j = int(np.argmax(sizes < 1))
         raise ModelError(f"Marginal {j}: must have at least one outcome, found none.")
-    totals = _sums(outcome_ptr, np.asarray(counts, dtype=np.float64))
+    totals = segment_sum(np.asarray(counts, dtype=np.float64), outcome_ptr)
     return totals, (totals > 0) & (np.asarray(delta) > 0) & (sizes > 1)
-
-
-def _sums(outcome_ptr: IntArray, values: FloatArray) -> FloatArray:
-    """Sum per marginal."""
-    if len(outcome_ptr) <= 1:
-        return np.empty(0)
-    return np.asarray(np.add.reduceat(values, outcome_ptr[:-1]))

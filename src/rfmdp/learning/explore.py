@@ -10,13 +10,14 @@ import numpy as np
 from rfmdp.learning.confidence import ClopperPearson, ConfidenceSet
 from rfmdp.learning.planner import Planner
 from rfmdp.learning.store import SetStore
-from rfmdp.learning.tally import Tally
 from rfmdp.objective import MAX
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.simulator import Behaviour
+from rfmdp.sources.tally import Tally
 from rfmdp.types import FloatArray, IntArray
 
-GROWTH = 1.1  # sets used for exploration only are made anew when the visits grew by this factor
+GROWTH = 1.1  # sets used for exploration only are made anew when the visits grew by this factor,
+COARSE = 0.02  # and taken over when a bound moved by this share of the set's width
 
 
 @dataclass(slots=True, eq=False)
@@ -62,7 +63,7 @@ class Optimistic:
     def sets(self, outcome_ptr: IntArray, guard: ConfidenceSet, delta: FloatArray) -> SetStore:
         """Return the guarantee's sets, or looser ones."""
         if self.error is None:
-            return SetStore(guard, outcome_ptr, delta, nested=False)
+            return SetStore(guard, outcome_ptr, delta, nested=False, coarse=COARSE)
         return _loose(outcome_ptr, self.error)
 
     def plan(self, context: Context) -> Behaviour:
@@ -147,7 +148,7 @@ def _loose(outcome_ptr: IntArray, error: float) -> SetStore:
     """Return Clopper-Pearson boxes with an error probability shared evenly."""
     sizes = np.diff(outcome_ptr)
     delta = np.full(len(sizes), error / max(1, int(sizes.sum())))
-    return SetStore(ClopperPearson(), outcome_ptr, delta)
+    return SetStore(ClopperPearson(), outcome_ptr, delta, coarse=COARSE)
 
 
 def _refresh(context: Context) -> None:

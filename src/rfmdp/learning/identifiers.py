@@ -10,7 +10,8 @@ row whose outcomes cannot be told apart even so is learned as one distribution o
 
 Two rows share an identifier only if the model gives them the same marginal with the same outcomes
 merged, so coarser sharing than the model declares never happens by itself: `ties` declares it, or
-`Granularity.TIED`, which says that equal numbers of the model are one unknown constant.
+`Granularity.TIED`, which says that equal numbers of the model are one unknown constant. A module
+that renames another one is a copy of its text with marginals, hence unknowns, of its own.
 """
 
 from __future__ import annotations
@@ -49,6 +50,8 @@ class Identifiers:
     merged_rows: int  # rows with outcomes that were merged
     joint_rows: int  # rows that are learned as one distribution over successors
     counted: IntArray  # outcomes of all identifiers that the paper counts, certain moves included
+    multiplied: IntArray  # (M,) marginals of the model whose product an identifier is; mostly 1
+    shared: tuple[tuple[str, ...], ...]  # marginals that were declared to be one unknown, by name
 
     @property
     def components(self) -> int:
@@ -59,6 +62,15 @@ class Identifiers:
     def probabilities(self) -> int:
         """U of the paper: outcomes over all of them."""
         return int(self.counted.sum())
+
+    def floors(self, p_min: float) -> FloatArray:
+        """Return the least probability of the outcomes of every identifier, (M,).
+
+        That is p_min if every possible outcome of a *marginal* has at least p_min. An outcome of
+        a row that is learned as a whole is a product of n of them: p_min^n, rounded downwards.
+        """
+        powers = p_min**self.multiplied
+        return np.where(self.multiplied > 1, np.nextafter(powers * (1.0 - 1e-15), 0.0), p_min)
 
 
 def identify(
@@ -81,7 +93,8 @@ def identify(
         is keyed by the variables that its outcomes change.
     ties
         Groups of marginals (numbers or names) that are declared to be the same unknown
-        distribution, outcome by outcome.
+        distribution, outcome by outcome. Modules may be named instead, of which all but one
+        rename it: then all marginals of the same command are tied.
 
     Raises
     ------
@@ -111,8 +124,9 @@ def identify(
     if granularity is Granularity.LOCAL and local:
         counted = _all_components(model, slots, local)
     return Identifiers(
-        learning, granularity, int(np.sum(slots.status == 1)), int(np.sum(slots.joint)), counted
-    )
+        learning, granularity, int(np.sum(slots.status == 1)), int(np.sum(slots.joint)), counted,
+        slots.multiplied(len(learning.marginals)), _shared(model, same),
+    )  # fmt: skip
 
 
 class _Slots:
@@ -179,11 +193,18 @@ class _Slots:
             successor_ptr=successor_ptr,
             successors=successors,
             marginals=Marginals.from_points(pointers, _normalised(pointers, entries)),
-            factors=(*model.factors, JOINT_FACTOR),
+            factors=tuple(dict.fromkeys((*model.factors, JOINT_FACTOR))),
             row_factors=self._factors(kept, own),
             marginal_names=self._names(shared, joint[several]),
             outcome_names=(),
         )
+
+    def multiplied(self, identifiers: int) -> IntArray:
+        """Return how many marginals every identifier multiplies; joint rows come last."""
+        factors = np.diff(self.model.marginal_ptr)[self.joint]
+        sizes, _, _ = self._multiply(np.flatnonzero(self.joint))
+        own = factors[sizes > 1]
+        return np.concatenate([np.ones(identifiers - len(own), dtype=np.int64), own])
 
     def _multiply(self, joint: IntArray) -> tuple[IntArray, Int32Array, FloatArray]:
         """Return sizes, successors and probabilities of the joint rows."""
@@ -234,7 +255,8 @@ class _Slots:
 
     def _factors(self, kept: IntArray, own: AnyArray) -> Int32Array:
         """Return the factor of every remaining slot."""
-        factors = np.full(len(own), len(self.model.factors), dtype=np.int32)
+        names = (*self.model.factors, JOINT_FACTOR)
+        factors = np.full(len(own), names.index(JOINT_FACTOR), dtype=np.int32)
         if len(self.model.row_factors):
             factors[own] = self.model.row_factors[kept]
         return factors
@@ -268,23 +290,65 @@ def _tied(
 ) -> IntArray:
     """Return the representative of every marginal, (M,); `equal` is what is tied already."""
     same = np.arange(len(model.marginals)) if equal is None else equal
-    number = {name: j for j, name in enumerate(model.marginal_names)}
     for group in ties:
-        members = []
-        for member in group:
-            if isinstance(member, str) and member not in number:
-                raise ModelError(f"Tie: the model has no marginal '{member}'.")
-            members.append(number[member] if isinstance(member, str) else int(member))
-        for j in members[1:]:
-            parts = [model.marginals.outcome_ptr[m : m + 2] for m in (members[0], j)]
-            first, other = (model.marginals.nominal[slice(*p)] for p in parts)
-            if first.shape != other.shape or not np.allclose(first, other, rtol=0, atol=1e-12):
-                raise ModelError(
-                    f"Tie: {model.marginal_name(members[0])} and {model.marginal_name(j)} must "
-                    f"have the same probabilities, found {first.tolist()} and {other.tolist()}."
-                )
-            same[same == same[j]] = same[members[0]]
+        for members in _members(model, group):
+            for j in members[1:]:
+                _check_alike(model, members[0], j)
+                same[same == same[j]] = same[members[0]]
     return same
+
+
+def _members(model: FactoredMDP, group: Sequence[int | str]) -> list[list[int]]:
+    """Return the marginals that a tie joins: one list, or one per marginal of tied modules."""
+    number = {name: j for j, name in enumerate(model.marginal_names)}
+    if all(member in model.factors for member in group):
+        return _alike(model, [str(member) for member in group])
+    for member in group:
+        known = member in number if isinstance(member, str) else 0 <= member < len(model.marginals)
+        if not known:
+            raise ModelError(
+                f"Tie: the model has no marginal '{member}'; it has: "
+                f"{', '.join(list(number)[:8]) or len(model.marginals)}."
+            )
+    return [[number[member] if isinstance(member, str) else int(member) for member in group]]
+
+
+def _alike(model: FactoredMDP, modules: Sequence[str]) -> list[list[int]]:
+    """Return the marginals of modules that come from one text and have equal probabilities."""
+    found: dict[tuple[str, bytes], list[int]] = {}
+    pointers = model.marginals.outcome_ptr
+    for j, name in enumerate(model.marginal_names):
+        module, _, command = name.partition(": [")
+        if module in modules:
+            place = command.partition("] ")[2].partition(" #")[0]
+            p = np.asarray(model.marginals.nominal[pointers[j] : pointers[j + 1]])
+            found.setdefault((place, p.tobytes()), []).append(j)
+    alike = [members for members in found.values() if len(members) > 1]
+    if not alike:
+        raise ModelError(
+            f"Tie: modules {', '.join(modules)} must have commands of one text, none renames "
+            "another one; tie their marginals one by one."
+        )
+    return alike
+
+
+def _check_alike(model: FactoredMDP, first: int, other: int) -> None:
+    """Raise ModelError if the model itself says that two marginals differ."""
+    parts = [model.marginals.outcome_ptr[m : m + 2] for m in (first, other)]
+    p, q = (model.marginals.nominal[slice(*part)] for part in parts)
+    if p.shape != q.shape or not np.allclose(p, q, rtol=0, atol=1e-12):
+        raise ModelError(
+            f"Tie: {model.marginal_name(first)} and {model.marginal_name(other)} must have the "
+            f"same probabilities, found {p.tolist()} and {q.tolist()}."
+        )
+
+
+def _shared(model: FactoredMDP, same: IntArray) -> tuple[tuple[str, ...], ...]:
+    """Return the groups of marginals that share a representative, by name."""
+    groups: dict[int, list[str]] = {}
+    for j, representative in enumerate(same.tolist()):
+        groups.setdefault(representative, []).append(model.marginal_name(j))
+    return tuple(tuple(names) for names in groups.values() if len(names) > 1)
 
 
 def _local_keys(model: FactoredMDP, local: LocalStates) -> list[IntArray]:

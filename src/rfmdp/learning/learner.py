@@ -2,54 +2,58 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from rfmdp.errors import ModelError, UnsupportedError
+from rfmdp.errors import UnsupportedError
 from rfmdp.formats.files import save
 from rfmdp.learning.budget import Ledger, Shares
 from rfmdp.learning.confidence import ConfidenceSet, Validity
-from rfmdp.learning.counts import count_transitions
+from rfmdp.learning.evaluation import Evaluator, trivial
 from rfmdp.learning.explore import Context
 from rfmdp.learning.identifiers import Granularity, Identifiers
+from rfmdp.learning.identity import SETS, require_same, words_of
+from rfmdp.learning.learned_model import LearnedModel
 from rfmdp.learning.methods import Method
 from rfmdp.learning.planner import Planner
-from rfmdp.learning.rewards import MixtureReward
-from rfmdp.learning.rollouts import Rollouts
-from rfmdp.learning.run import Point, Run
-from rfmdp.learning.schedule import Points
-from rfmdp.learning.stop import StopWhen
+from rfmdp.learning.rewards import SHARE, MixtureReward, RewardFamily, UnknownRewards
+from rfmdp.learning.rollout import Rollouts
+from rfmdp.learning.run import Point, Progress, Run
+from rfmdp.learning.schedule import NEVER, Points, StopWhen
 from rfmdp.learning.store import SetStore
-from rfmdp.learning.support import DeclaredSupport, Discovery, Support
-from rfmdp.learning.tally import Tally
-from rfmdp.learning.unknown_rewards import SHARE, RewardFamily, UnknownRewards
-from rfmdp.learning.views import Views
-from rfmdp.model.arrays import FactoredMDP
-from rfmdp.objective import MAX, Spec
+from rfmdp.learning.support import DeclaredSupport, Discovery, FloorSupport, Support
+from rfmdp.objective import MAX, MIN, Spec
+from rfmdp.outer.problem import where
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Policy, Solution
-from rfmdp.solving import evaluate, solve
-from rfmdp.sources.recorded import Transitions
-from rfmdp.sources.simulator import Behaviour, Simulator
+from rfmdp.ragged import segment_sum
+from rfmdp.sources.simulator import Behaviour
+from rfmdp.sources.source import Episodes, Records, Source
+from rfmdp.sources.tally import Tally
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
-Progress = Callable[[Point], None]
 PRODUCT = "the marginals of a row are drawn independently of each other"
 SHARED = "rows that share an identifier draw from the same distribution"
 STRUCTURE = "states, actions and successors of outcomes of the model are as declared"
 REWARDS = "rewards of the model are as declared"
 TIED = "marginals with equal probabilities in the model are the same unknown distribution"
+TIES = "tied marginals are the same distribution, as declared"
 DECLARED = DeclaredSupport()
+CHUNK = 2_000_000  # steps between two looks at the clock
+OFTEN = 0.5  # seconds between two reports of progress
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a run is about, apart from its method."""
+    """What a run is about."""
 
+    source: Source
     spec: Spec
     method: Method
     beta: float
@@ -61,8 +65,6 @@ class Setup:
     p_min: float = 0.0
     support: Support = DECLARED
     rewards: RewardFamily | None = None
-    data: Transitions | None = None  # what to learn from instead of simulating
-    ties: int = 0  # groups of identifiers that were declared to be the same
 
     @property
     def confidence(self) -> ConfidenceSet | Discovery:
@@ -73,6 +75,11 @@ class Setup:
         if self.p_min > 0.0:
             raise UnsupportedError("p_min: with an unknown support, use FloorSupport(p_min).")
         return Discovery(base, self.support)  # type: ignore[arg-type]  # checked there
+
+    def floors(self, ids: Identifiers) -> FloatArray:
+        """Return the assumed least probability of outcomes, per identifier."""
+        least = self.support.p_min if isinstance(self.support, FloorSupport) else self.p_min
+        return ids.floors(least)
 
     def shares(self) -> Shares:
         """Return how beta is divided."""
@@ -85,94 +92,140 @@ class Setup:
 class Learner:
     """The state of a run between evaluations."""
 
-    def __init__(self, setup: Setup, ids: Identifiers) -> None:
+    def __init__(
+        self, setup: Setup, ids: Identifiers, progress: Callable[[Progress], None] | None
+    ) -> None:
         self.setup, method = setup, setup.method
-        self.views = Views(ids, setup.spec, setup.support, setup.rewards)
-        self.truth, self.spec = self.views.truth
-        sets = self.truth.marginals
+        self._started = self._told = time.monotonic()
+        self.deadline = self._started + setup.stop.seconds
+        self._progress, self._ids = progress, ids
+        self.learned = LearnedModel(ids, setup.spec, setup.support, setup.rewards)
+        self.counted, self.spec = self.learned.truth
+        self.truth = None if self.records else self.episodes.truth(self.counted)
         self.confidence = setup.confidence
-        self.ledger: Ledger = method.budget.ledger(setup.shares(), self.confidence, self.views.ids)
-        seen = Tally.empty(self.truth, visits=setup.rewards is not None)
-        self.guard = SetStore(
-            self.confidence, sets.outcome_ptr, self.ledger.delta, setup.p_min, first=seen.first
+        self.ledger: Ledger = method.budget.ledger(
+            setup.shares(), self.confidence, self.learned.ids
         )
-        self.simulator = Simulator(self.truth)
+        pointers = self.counted.marginals.outcome_ptr
+        seen = Tally.empty(self.counted, visits=setup.rewards is not None)
+        self.sets = SetStore(
+            self.confidence, pointers, self.ledger.delta, setup.floors(ids), first=seen.first
+        )
         self.context = Context(
-            planner=Planner(*self.views.hope),
-            sets=method.exploration.sets(sets.outcome_ptr, method.confidence, self.ledger.delta),
+            planner=Planner(*self.learned.structure),
+            sets=method.exploration.sets(pointers, method.confidence, self.ledger.delta),
             seen=seen, plans=0, length=setup.length, robust=None,
         )  # fmt: skip
+        self.context.planner.deadline = self.deadline
+        self.chunk = max(1, CHUNK // setup.length)
         self.behaviour: Behaviour | None = None
-        self.limits = np.zeros(len(sets), dtype=np.int64)
-        self.due = 0  # trajectories at which a new plan is due
+        self.limits = np.zeros(len(pointers) - 1, dtype=np.int64)
+        self.due = self.earliest = 0  # trajectories at which a new plan is due, and may be made
         self.done, self.steps, self.seconds = 0, 0, 0.0
         self.history: list[Point] = []
-        self.best: IntArray | None = None  # rows of the policy of the reported guarantee
-        self.warm: dict[str, FloatArray] = {}  # values of the last evaluation, by side
-        self.evaluated = np.full(len(sets.nominal), -1, dtype=np.int64)
+        self.solution: Solution | None = None  # behind the guarantee that is reported
+        self.best: IntArray | None = None  # rows of its policy
+        self.looks: list[IntArray] = []  # counts at all evaluations
+        self.proven_at = 0  # looks behind `solution`
+        self.alarms: list[str] = []
+        self.evaluator = Evaluator(self, self.tell)
         self.rollouts = Rollouts(self)
+        self._sampler = None if self.records else self.episodes.sampler(self.counted)
+
+    @property
+    def records(self) -> bool:
+        """Whether the source hands over records instead of drawing."""
+        return hasattr(self.setup.source, "counts")
+
+    @property
+    def episodes(self) -> Episodes:
+        """The source, as one that draws."""
+        assert not self.records
+        return self.setup.source  # type: ignore[return-value]
 
     @property
     def anytime(self) -> bool:
         """Whether earlier guarantees stay true together with later ones."""
         return self.confidence.validity is Validity.ANYTIME
 
-    def go(self, progress: Progress | None, file: str | os.PathLike[str] | None) -> Run:
-        """Run until it is time to stop."""
-        stop = self.setup.stop
-        if self.setup.data is not None:
-            return self._look_once(self.setup.data, file)
+    def over(self) -> bool:
+        """Return whether the time is over."""
+        return time.monotonic() > self.deadline
+
+    def tell(self, phase: str, point: Point | None = None) -> None:
+        """Report progress, now and then and after every evaluation."""
+        now = time.monotonic()
+        if self._progress is not None and (point is not None or now - self._told >= OFTEN):
+            self._told = now
+            self._progress(Progress(phase, self.done, now - self._started, point))
+
+    def go(self, file: str | os.PathLike[str] | None) -> Run:
+        """Run until it is time to stop; save after every evaluation."""
+        before = self.seconds
         reason = self._reason() if self.history else None
         while reason is None:
-            started = time.perf_counter()
-            goal = min(self.setup.points.next(self.done), stop.trajectories)
-            self._sample(goal)
-            self.rollouts.maybe(self)
-            self._evaluate(started)
+            if self.records:
+                self._count(self.setup.source)  # type: ignore[arg-type]
+            else:
+                self._sample(min(self.setup.points.next(self.done), self.setup.stop.trajectories))
+                self.rollouts.maybe(self)
+            self._evaluate(before)
             reason = self._reason()
-            if progress is not None:
-                progress(self.history[-1])
+            self.tell("evaluated", self.history[-1])
             if file is not None:
                 save(self.run(reason), file)
         return self.run(reason)
 
-    def _look_once(self, data: Transitions, file: str | os.PathLike[str] | None) -> Run:
-        """Learn from recorded transitions, all of them at once."""
-        started = time.perf_counter()
-        count_transitions(self.views.ids, data.rows, data.successors, self.context.seen)
-        self.done, self.steps = len(data.lengths), len(data.rows)
-        self._evaluate(started)
-        run = self.run("all data used")
-        if file is not None:
-            save(run, file)
-        return run
+    def _count(self, records: Records) -> None:
+        """Take all recorded transitions, in one look."""
+        counted, seen = records.counts(self.counted), self.context.seen
+        for new, old in zip(counted.arrays, seen.arrays, strict=True):
+            old[:] = new[: len(old)]
+        self.done, self.steps = records.trajectories, records.steps
 
     def _reason(self) -> str | None:
         point, stop = self.history[-1], self.setup.stop
+        if self.alarms:
+            return "alarm"
+        if self.records:
+            return "all data used"
+        spent = time.monotonic() - self._started
         return stop.reason(
-            self.setup.spec.agent, self.done, self.steps, point.guarantee, point.optimistic,
-            self.seconds,
-        )  # fmt: skip
+            self.setup.spec.agent, self.done, self.steps, point.guarantee, point.optimistic, spent
+        )
 
     def _sample(self, goal: int) -> None:
         """Run trajectories up to number `goal`, planning anew when it is due."""
         setup, context = self.setup, self.context
-        schedule = setup.method.schedule
-        while self.done < goal:
-            if self.behaviour is None or self.done >= self.due or self._doubled():
-                context.planner.pay(self.views.paid(self.ledger, setup.spec.agent is not MAX))
-                self.behaviour = setup.method.exploration.plan(context)
-                context.plans += 1
-                self.limits = schedule.limits(context.seen.totals)
-                self.due = schedule.next(self.done)
-            done, steps = self.simulator.run_until(
-                self.behaviour, setup.length, self.done, min(goal, self.due) - self.done,
-                setup.seed, self.limits, context.seen,
+        assert self._sampler is not None
+        while self.done < goal and not (self.done and self.over()):
+            if self.done >= self.due or (self.done >= self.earliest and self._doubled()):
+                self._plan()
+            limits, stop = self.limits, min(goal, self.due)
+            if self.done < self.earliest:  # no new plan yet, whatever doubles
+                limits, stop = np.full_like(limits, NEVER), min(stop, self.earliest)
+            assert self.behaviour is not None
+            done, steps = self._sampler.run_until(
+                self.behaviour, setup.length, self.done, min(stop - self.done, self.chunk),
+                setup.seed, limits, context.seen,
             )  # fmt: skip
             self.done += done
             self.steps += steps
-            if self.views.rewards is not None:
-                self.views.rewards.draw(context.seen.visits, setup.seed, self.done)
+            if self.learned.rewards is not None:
+                self.learned.rewards.draw(context.seen.visits, setup.seed, self.done)
+            self.tell("sampling")
+
+    def _plan(self) -> None:
+        """Plan anew what to sample."""
+        setup, context = self.setup, self.context
+        self.tell("planning")
+        context.planner.pay(self.learned.paid(self.ledger, setup.spec.agent is not MAX))
+        self.behaviour = setup.method.exploration.plan(context)
+        context.plans += 1
+        schedule = setup.method.schedule
+        self.limits = schedule.limits(context.seen.totals)
+        self.due = schedule.next(self.done)
+        self.earliest = min(schedule.earliest(self.done), self.due)
 
     def absorb(self, counts: IntArray) -> None:
         """Count samples of rollouts for the model as well.
@@ -184,92 +237,69 @@ class Learner:
             return
         seen = self.context.seen
         seen.counts[:] += counts
-        if len(seen.totals):
-            seen.totals[:] += np.add.reduceat(counts, self.guard.ptr[:-1])
+        seen.totals[:] += segment_sum(counts.astype(np.float64), self.sets.ptr).astype(np.int64)
 
     def _doubled(self) -> bool:
         return bool(np.any(self.context.seen.totals >= self.limits))
 
-    def _evaluate(self, started: float) -> None:
-        """Solve the learned model robustly and optimistically; append a point."""
-        setup, context = self.setup, self.context
-        previous = self.history[-1] if self.history else None
-        if previous is not None and np.array_equal(self.evaluated, context.seen.counts):
-            fresh, optimistic = previous.fresh, previous.optimistic
-        else:
-            fresh, optimistic = self._bounds()
-            self.evaluated = context.seen.counts.copy()
-        guarantee = fresh
-        improved = True
-        if previous is not None and self.anytime:
-            sign = setup.spec.agent.sign
-            improved = self.best is None or sign * fresh > sign * previous.guarantee
+    def _evaluate(self, before: float) -> None:
+        """Solve the learned model robustly and optimistically; append a point.
+
+        `before` are the seconds of earlier sessions.
+        """
+        self.tell("evaluating")
+        agent, counts = self.setup.spec.agent, self.context.seen.counts
+        previous = self.history[-1] if self.history else self._nothing_known()
+        fresh, optimistic, solution = previous.fresh, previous.optimistic, None
+        if not (self.looks and np.array_equal(self.looks[-1], counts)):
+            self._look(counts)
+            lasting = previous if self.anytime else self._nothing_known()
+            solution = self.evaluator.guarantee(lasting.guarantee)
+            fresh = lasting.guarantee if solution is None else _guarantee(solution)
+            optimistic = self.evaluator.optimistic(lasting.optimistic)
+        guarantee, improved = fresh, solution is not None
+        if self.anytime:
+            improved &= self.best is None or agent.sign * (fresh - previous.guarantee) > 0.0
             guarantee = fresh if improved else previous.guarantee
-            optimistic = (min if sign > 0 else max)(optimistic, previous.optimistic)
-        performance = previous.performance if previous is not None else float("nan")
-        if improved and context.robust is not None:
-            self.best = context.robust
-            performance = self._performance(self.best)
-        self.seconds += time.perf_counter() - started
-        point = Point(
-            self.done, self.steps, guarantee, fresh, performance, optimistic,
-            self.rollouts.best_bound, context.plans, int(np.count_nonzero(context.seen.totals)),
-            self.seconds,
+            optimistic = (min if agent is MAX else max)(optimistic, previous.optimistic)
+        performance = previous.performance
+        if solution is not None:
+            self.context.robust = solution.policy.rows
+        elif not self.anytime and self.looks and fresh != previous.fresh:
+            self.solution = self.best = None  # of an earlier look, which counts no more
+        if improved and solution is not None:
+            self.solution, self.best = _plain(solution), solution.policy.rows
+            self.proven_at = len(self.looks)
+            performance = self.evaluator.performance(self.best)
+        self.seconds = before + time.monotonic() - self._started
+        self.history.append(
+            Point(
+                self.done, self.steps, guarantee, fresh, performance, optimistic,
+                self.rollouts.best_bound, self.context.plans,
+                int(np.count_nonzero(self.context.seen.totals)), self.seconds,
+            )
         )  # fmt: skip
-        self.history.append(point)
+        if agent.sign * guarantee > agent.sign * optimistic:
+            self.alarms.append(
+                f"the guarantee {guarantee:.6g} lies beyond the optimistic bound {optimistic:.6g} "
+                f"after {self.done} trajectories, so the data contradict an assumption; nothing "
+                "is guaranteed. Check that the source is stationary and the one that was declared."
+            )
 
-    def _bounds(self) -> tuple[float, float]:
-        """Return (guarantee, optimistic bound) of the sets as they are now."""
-        self.guard.refresh(self.context.seen.counts)
-        sets = self.guard.marginals()
-        robust = self._solve("guard", *self.views.guarded(sets, self.ledger))
-        friend = self._solve("hope", *self.views.hoped(sets, self.ledger)).at_initial()
-        self.context.robust = robust.policy.rows
-        bounds = robust.at_initial()
-        if self.spec.agent is MAX:
-            return bounds.lower, friend.upper
-        return bounds.upper, friend.lower
+    def _look(self, counts: IntArray) -> None:
+        """Bring the sets to the counts as they are now."""
+        if not self.sets.nested:
+            self.looks.clear()
+        self.looks.append(counts.copy())
+        self.sets.refresh(counts)
 
-    def _solve(self, side: str, model: FactoredMDP, spec: Spec) -> Solution:
-        """Solve from the value of the last evaluation; bounds are proven anew."""
-        found = solve(
-            model, spec, inner=self.setup.method.inner, limits=self.setup.limits,
-            warm=self.warm.get(side),
-        )  # fmt: skip
-        if np.all(np.isfinite(found.value)):
-            self.warm[side] = found.value
-        return found
-
-    def _performance(self, rows: IntArray) -> float:
-        """Return the value of a policy on the truth; nan if that is not known."""
-        if self.setup.data is not None:
-            return float("nan")
-        found = evaluate(self.truth, Policy(rows), self.spec, limits=self.setup.limits)
-        return float(found.value[self.truth.initial[0]])
-
-    def settings(self) -> dict[str, str]:
-        """Return what determines the course of the run, in words."""
-        setup, method = self.setup, self.setup.method
-        return {
-            "method": method.name,
-            "objective": type(setup.spec.objective).__name__,
-            "agent": setup.spec.agent.name,
-            "confidence": self.confidence.label,
-            "support": repr(setup.support),
-            "rewards": "known" if setup.rewards is None else repr(setup.rewards),
-            "budget": self.ledger.scheme,
-            "exploration": repr(method.exploration),
-            "schedule": repr(method.schedule),
-            "granularity": method.granularity.value,
-            "inner": method.inner.name,
-            "beta": repr(setup.beta),
-            "points": repr(setup.points),
-            "length": str(setup.length),
-            "seed": str(setup.seed),
-            "p_min": repr(setup.p_min),
-            "source": "simulation" if setup.data is None else "recorded transitions",
-            "identifiers": str(len(self.truth.marginals)),
-        }
+    def _nothing_known(self) -> Point:
+        """Return what holds without any data."""
+        spec, reward = self.setup.spec, self.context.planner.problem.reward
+        worst, best = (trivial(spec, side, reward) for side in (MIN, MAX))
+        if spec.agent is not MAX:
+            worst, best = best, worst
+        return Point(0, 0, worst, worst, math.nan, best, math.nan, 0, 0, 0.0)
 
     def assumptions(self) -> tuple[str, ...]:
         """Return everything the guarantee rests on."""
@@ -277,22 +307,30 @@ class Learner:
         found += [SHARED, PRODUCT, STRUCTURE]
         rewards = self.setup.rewards
         found += [REWARDS] if rewards is None else rewards.assumptions
-        if self.setup.data is not None:
-            found += self.setup.data.assumptions
+        found += self.setup.source.assumptions
         if self.setup.p_min > 0.0:
-            found.append(f"p_min: every declared outcome has probability >= {self.setup.p_min:g}")
+            found.append(
+                f"p_min: every declared outcome of a marginal has probability >= "
+                f"{self.setup.p_min:g}"
+            )
         if self.setup.method.granularity is Granularity.TIED:
             found.append(TIED)
-        if self.setup.ties:
-            found.append(
-                f"{self.setup.ties} declared ties: tied marginals are the same distribution"
-            )
+        elif self._ids.shared:
+            found.append(TIES)
         return tuple(dict.fromkeys(found))
+
+    def settings(self) -> dict[str, str]:
+        """Return the identity of the run."""
+        return words_of(self.setup, self._ids, self.ledger)
 
     def run(self, reason: str | None) -> Run:
         """Return the run as it is now."""
-        rows = self.best if self.best is not None else self.truth.row_ptr[None, :-1]
-        model, _ = self.views.guarded(self.guard.marginals(), self.ledger)
+        rows = self.best if self.best is not None else self.counted.row_ptr[None, :-1]
+        if self.solution is None:
+            model, _ = self.learned.pessimistic(self.sets.marginals(), self.ledger)
+        else:
+            model = self.solution.model
+        looks = self.looks[: self.proven_at] if self.solution is not None else self.looks
         return Run(
             settings=self.settings(),
             validity=self.confidence.validity.value,
@@ -300,9 +338,13 @@ class Learner:
             agent=self.setup.spec.agent,
             ledger=self.ledger,
             history=list(self.history),
-            policy=Policy(rows[:, : self.views.states]),
+            policy=Policy(rows[:, : self.learned.states]),
             model=model,
             counts=self.context.seen.counts.copy(),
+            looks=np.array(looks, dtype=np.int64).reshape(len(looks), len(self.sets.counts)),
+            solution=self.solution,
+            shared=self._ids.shared,
+            alarms=tuple(self.alarms),
             stopped=reason or "running",
             rollouts=list(self.rollouts.certificates),
             rollout_policy=self.rollouts.best_policy,
@@ -313,17 +355,21 @@ class Learner:
         """Return all that decides how the run goes on."""
         context = self.context
         state: dict[str, AnyArray] = {
-            "limits": self.limits, "evaluated": self.evaluated,
-            "numbers": np.array([context.plans, self.due, self.done, self.steps]),
-            "seconds": np.array([self.seconds]), "choice": context.planner.choice.copy(),
+            "limits": self.limits,
+            "numbers": np.array(
+                [context.plans, self.due, self.earliest, self.done, self.steps, self.proven_at]
+            ),
+            "seconds": np.array([self.seconds]),
+            "choice": context.planner.choice.copy(),
             "epoch": np.array([self.rollouts.epoch, self.rollouts.due]),
-        }  # fmt: skip
+            "later": np.array(self.looks[self.proven_at :], dtype=np.int64),
+        }
         optional = {"robust": context.robust, "best": self.best, "value": context.value}
         if self.behaviour is not None:
             optional["rows"] = self.behaviour.rows
             state["other"] = np.array([self.behaviour.other])
         state.update({k: v for k, v in optional.items() if v is not None})
-        state.update({f"warm/{side}": value for side, value in self.warm.items()})
+        state.update({f"warm/{side}": value for side, value in self.evaluator.warm.items()})
         for prefix, store in self._stores().items():
             state.update({f"{prefix}/{k}": v for k, v in store.state().items()})
         return state
@@ -331,33 +377,47 @@ class Learner:
     def _stores(self) -> dict[str, SetStore | Tally | UnknownRewards]:
         """Return the parts that keep their own state."""
         stores: dict[str, SetStore | Tally | UnknownRewards] = {
-            "guard": self.guard, "explore": self.context.sets, "seen": self.context.seen
+            "sets": self.sets, "explore": self.context.sets, "seen": self.context.seen
         }  # fmt: skip
-        if self.views.rewards is not None:
-            stores["rewards"] = self.views.rewards
+        if self.learned.rewards is not None:
+            stores["rewards"] = self.learned.rewards
         return stores
 
-    def restore(self, run: Run) -> None:
+    def restore(self, run: Run, place: str) -> None:
         """Go on where a saved run was, with the same random sequence."""
-        asked = self.settings()
-        other = [k for k, v in run.settings.items() if asked.get(k) != v]
-        if other:
-            raise ModelError(
-                "Resume: the run must be asked for with its own settings; these differ: "
-                + ", ".join(f"{k} ({run.settings[k]}, now {asked.get(k)})" for k in other)
-            )
+        require_same(run.settings, self.settings(), place)
         state, context = run.state, self.context
         context.planner.choice[:] = state["choice"]
         context.robust, self.best = state.get("robust"), state.get("best")
-        context.value = state.get("value")
-        context.plans, self.due, self.done, self.steps = (int(x) for x in state["numbers"])
-        self.limits, self.evaluated = state["limits"], state["evaluated"]
+        context.value, self.solution = state.get("value"), run.solution
+        numbers = (int(x) for x in state["numbers"])
+        context.plans, self.due, self.earliest, self.done, self.steps, self.proven_at = numbers
+        self.looks = [*run.looks, *state["later"]] if self.solution is not None else [*run.looks]
+        self.limits = state["limits"]
         self.seconds = float(state["seconds"][0])
         if "rows" in state:
             self.behaviour = Behaviour(state["rows"], float(state["other"][0]))
         for prefix, store in self._stores().items():
             cut = len(prefix) + 1
             store.restore({k[cut:]: v for k, v in state.items() if k.startswith(f"{prefix}/")})
-        self.warm = {k[5:]: np.array(v) for k, v in state.items() if k.startswith("warm/")}
-        self.history = list(run.history)
+        warm = {k[5:]: np.array(v) for k, v in state.items() if k.startswith("warm/")}
+        self.evaluator.warm.update(warm)
+        self.history, self.alarms = list(run.history), list(run.alarms)
         self.rollouts.restore(run, state)
+
+
+def _guarantee(solution: Solution) -> float:
+    """Return the proven side of the initial state."""
+    bounds = solution.at_initial()
+    return bounds.lower if solution.spec.agent is MAX else bounds.upper
+
+
+def _plain(solution: Solution) -> Solution:
+    """Return a solution whose objective says where its sets of states are, without formulas."""
+    spec, model = solution.spec, solution.model
+    resolved: dict[str, Any] = {
+        name: where(model, getattr(spec.objective, name))
+        for name in SETS
+        if hasattr(spec.objective, name) and not isinstance(getattr(spec.objective, name), str)
+    }
+    return replace(solution, spec=replace(spec, objective=replace(spec.objective, **resolved)))

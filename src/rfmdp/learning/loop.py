@@ -3,47 +3,47 @@
     run = learn(model, spec, ANYTIME, stop=StopWhen(trajectories=100_000), length=15, seed=7)
     run.guarantee, run.statement(), run.policy, run.model
 
-The model's nominal probabilities are the hidden truth: the loop sees them only through counts of
-simulated outcomes (and, to report it, in the performance of a policy). Its structure is known, its
-rewards too unless `rewards` says otherwise. Everything random is a function of the seed and the
-number of a trajectory.
+The learner talks to a source (`rfmdp.sources.source`). A model is a source too: then its nominal
+probabilities are the hidden truth, seen only through counts of simulated outcomes (and, to report
+it, in the performance of a policy). The structure is known, rewards too unless `rewards` says
+otherwise. Everything random is a function of the seed and the number of a trajectory.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from rfmdp.errors import ModelError, UnsupportedError
+from rfmdp.errors import FileError, ModelError, UnsupportedError
 from rfmdp.formats.files import load
 from rfmdp.inner.protocol import Inner
+from rfmdp.learning.budget import Budget
 from rfmdp.learning.confidence import ConfidenceSet
 from rfmdp.learning.explore import Exploration
 from rfmdp.learning.identifiers import Granularity, LocalStates, identify
-from rfmdp.learning.learner import Learner, Progress, Setup
+from rfmdp.learning.learner import Learner, Setup
 from rfmdp.learning.methods import ANYTIME, Method
-from rfmdp.learning.run import KIND, Run
-from rfmdp.learning.schedule import LogSpaced, Points, Schedule
-from rfmdp.learning.spending import Budget
-from rfmdp.learning.stop import StopWhen
+from rfmdp.learning.rewards import RewardFamily
+from rfmdp.learning.run import KIND, Progress, Run
+from rfmdp.learning.schedule import LogSpaced, Points, Schedule, StopWhen
 from rfmdp.learning.support import DeclaredSupport, Support
-from rfmdp.learning.unknown_rewards import RewardFamily
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Spec
 from rfmdp.outer.settings import Limits
-from rfmdp.sources.recorded import Transitions
+from rfmdp.solving import as_spec
+from rfmdp.sources.source import Simulated, Source
 
 if TYPE_CHECKING:
     from rfmdp.answers.property import Property
 
 
 def learn(
-    model: FactoredMDP,
-    spec: Spec | Property,
+    source: FactoredMDP | Source,
+    spec: Spec | Property | str,
     method: Method = ANYTIME,
     *,
     confidence: ConfidenceSet | None = None,
@@ -62,20 +62,21 @@ def learn(
     p_min: float | None = None,
     support: Support | None = None,
     rewards: RewardFamily | None = None,
-    data: Transitions | None = None,
     limits: Limits | None = None,
-    progress: Progress | None = None,
-    file: str | os.PathLike[str] | None = None,
-    resume: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+    output: str | os.PathLike[str] | None = None,
+    resume: str | os.PathLike[str] | None = None,
 ) -> Run:
     """Return what was learned about a hidden model: a policy and a guarantee for it.
 
     Parameters
     ----------
-    model, spec
-        The hidden truth (its nominal probabilities) with its known structure, and the goal.
+    source, spec
+        Where samples come from, and the goal. A model is simulated: it has the known structure,
+        and its nominal probabilities are the hidden truth. `Recorded(model, transitions)` are
+        read in one look, and the model's probabilities are then ignored.
     method
-        Which parts to use; see `rfmdp.learn.methods`.
+        Which parts to use; see `rfmdp.learning.methods`.
     confidence, budget, exploration, schedule, granularity, inner
         Replacements for single parts of the method.
     beta
@@ -92,15 +93,15 @@ def learn(
         What is assumed about outcomes that were never seen; by default the declared ones are all.
     rewards
         What is assumed about rewards, if they are to be learned too; by default they are known.
-    data
-        Recorded transitions to learn from, in one look and without simulation; the model's
-        probabilities are then ignored.
     limits
         Precision of the robust values.
     progress
-        Called with every evaluation.
-    file, resume
-        Where to save the run after every evaluation; `resume` continues a saved one.
+        Called about once a second, and with every evaluation.
+    output
+        Where to save the run after every evaluation; the file must not exist.
+    resume
+        A saved run to go on with; it is saved in `output` or, without one, in its own file. It
+        must have been asked for with the same words: only `stop` may differ.
 
     Raises
     ------
@@ -125,27 +126,58 @@ def learn(
         "schedule": schedule, "granularity": granularity, "inner": inner,
     }  # fmt: skip
     chosen = replace(method, **{k: v for k, v in parts.items() if v is not None})  # type: ignore[arg-type]
-    asked = spec if isinstance(spec, Spec) else spec.spec()
+    asked = _checked(spec)
+    known = Simulated(source) if isinstance(source, FactoredMDP) else source
+    setup = Setup(
+        known, asked, chosen, beta, stop or StopWhen(), points or LogSpaced(), length, seed,
+        limits or Limits(), p_min or 0.0, support or DeclaredSupport(), rewards,
+    )  # fmt: skip
+    if length < 1:
+        raise ModelError(f"learn: the length of a trajectory must be at least 1, found {length}.")
+    if hasattr(known, "counts") and (resume or rewards is not None or chosen.rollout > 0.0):
+        raise UnsupportedError(
+            "learn: recorded transitions are read once; they have no rewards and no rollouts. "
+            "Learn without `resume`, `rewards` and rollout certificates."
+        )
+    file = _place(output, resume)
+    ids = identify(known.structure, chosen.granularity, local=local, ties=ties)
+    learner = Learner(setup, ids, progress)
+    if resume is not None:
+        learner.restore(load(resume, KIND), str(resume))
+    return learner.go(file)
+
+
+def _checked(spec: Spec | Property | str) -> Spec:
+    """Return the specification of a goal that can be learned."""
+    if isinstance(spec, str):
+        from rfmdp.answers.property import parse_property
+
+        spec = parse_property(spec)
+    if not isinstance(spec, Spec) and getattr(spec.parsed.expression, "bound", None) is not None:
+        raise UnsupportedError(
+            f"learn: the goal must be a value (=?), found the threshold {spec}; ask for the value, "
+            "and stop at the threshold (--target, or StopWhen(guarantee=...))."
+        )
+    asked = as_spec(spec)
     if not asked.robust:
         raise ModelError(
             "learn: what is unknown must oppose the agent, here it helps, so nothing would be "
             "guaranteed; ask with Pmaxmin, Pminmax, Rmaxmin or Rminmax."
         )
-    setup = Setup(
-        asked, chosen, beta, stop or StopWhen(), points or LogSpaced(), length, seed,
-        limits or Limits(), p_min or 0.0, support or DeclaredSupport(), rewards, data, len(ties),
-    )  # fmt: skip
-    if length < 1:
-        raise ModelError(f"learn: the length of a trajectory must be at least 1, found {length}.")
-    if data is not None:
-        data.check(model)
-        if resume or rewards is not None or chosen.rollout > 0.0:
-            raise UnsupportedError(
-                "learn: recorded transitions are read once; they have no rewards and no rollouts. "
-                "Learn without `resume`, `rewards` and rollout certificates."
-            )
-    ids = identify(model, chosen.granularity, local=local, ties=ties)
-    learner = Learner(setup, ids)
-    if resume and file is not None and Path(file).exists():
-        learner.restore(load(file, KIND))
-    return learner.go(progress, file)
+    return asked
+
+
+def _place(
+    output: str | os.PathLike[str] | None, resume: str | os.PathLike[str] | None
+) -> str | os.PathLike[str] | None:
+    """Return where to save; refuse to write over a run, and to go on with none."""
+    if resume is not None and not Path(resume).exists():
+        raise FileError(f"Resume: {resume} must be a saved run, found no file; start without it.")
+    if output is None:
+        return resume
+    same = resume is not None and Path(output).resolve() == Path(resume).resolve()
+    if Path(output).exists() and not same:
+        raise FileError(
+            f"{output}: must not exist, a run would be lost; resume it, or name another file."
+        )
+    return output

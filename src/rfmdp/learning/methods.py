@@ -18,11 +18,11 @@ from rfmdp.inner.protocol import Inner
 from rfmdp.inner.radius_sum import Composition, RadiusSum
 from rfmdp.inner.screened import Screened
 from rfmdp.inner.sequential import Sequential
+from rfmdp.learning.budget import Budget, EqualEvents, PerComponent, PerProbability
 from rfmdp.learning.confidence import BySize, ClopperPearson, ConfidenceSet, Mixture, Weissman
 from rfmdp.learning.explore import Exploration, GapDirected, Optimistic
 from rfmdp.learning.identifiers import Granularity
 from rfmdp.learning.schedule import Doubling, Geometric, Schedule
-from rfmdp.learning.spending import Budget, EqualEvents, PerComponent, PerProbability
 
 
 @dataclass(frozen=True, slots=True)

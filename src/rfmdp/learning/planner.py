@@ -7,6 +7,8 @@ with the sequential minimiser as the inner solver. Layouts are made once.
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -27,13 +29,15 @@ from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import FloatArray, IntArray
 
 SWEEPS = 200
+POLICY_SWEEPS = 5  # of the chosen rows alone, between two sweeps of all rows
 CHANGE = 1e-4  # relative change of the values at which a plan is good enough
 
 
 class Planner:
     """Plans for one specification on a structure whose marginals change.
 
-    `value` and `choice` are those of the last plan, to start the next one from.
+    `choice` is that of the last plan, to start the next one from. Sweeps stop at the `deadline`, a
+    time of `time.monotonic()`; a plan that is cut off is rough, which exploration can bear.
     """
 
     def __init__(self, structure: FactoredMDP, spec: Spec) -> None:
@@ -49,7 +53,8 @@ class Planner:
             self._levels = [np.concatenate(self._levels)]
         self._rows = [rows_of(structure.row_ptr, states) for states in self._levels]
         self.choice = structure.row_ptr[:-1].copy()
-        self._kept: Kept | None = None
+        self.deadline = math.inf
+        self._last: LastPlan | None = None
 
     def plan(
         self, sets: Marginals | SetStore, nature: Direction, warm: FloatArray | None = None
@@ -59,24 +64,40 @@ class Planner:
         Of a store, only what changed since the last plan is computed again: the sets with new
         samples, and the rows that have such a set or a successor with another value.
         """
-        kept = self._load(sets, nature)
+        last = self._load(sets, nature)
+        if last is not None and last.result is not None:
+            return last.result
         if self.problem.form is Form.STEPS:
             return self._backward(nature)
         value = self._start(warm)
         for _ in range(SWEEPS if self.cyclic else 1):
             old = value.copy()
             for states, rows in zip(self._levels, self._rows, strict=True):
-                q = self._expect(kept, value, rows, nature)
+                q = self._expect(last, value, rows, nature)
                 choose(
                     q, self.model.row_ptr, states, self.problem.agent.sign, 0.0,
                     self.choice, value,
                 )  # fmt: skip
-            if kept is not None:
-                kept.used(old if self.cyclic else value)
+            if last is not None:
+                last.used(old if self.cyclic else value)
             scale = float(np.max(np.abs(value), initial=1e-300))
-            if float(np.max(np.abs(value - old), initial=0.0)) <= CHANGE * scale:
+            settled = float(np.max(np.abs(value - old), initial=0.0)) <= CHANGE * scale
+            if settled or time.monotonic() > self.deadline:
                 break
-        return value, self.choice[None, :].copy()
+            if self.cyclic:
+                self._follow(value, nature)
+        result = value, self.choice[None, :].copy()
+        if last is not None:
+            last.result = result
+        return result
+
+    def _follow(self, value: FloatArray, nature: Direction) -> None:
+        """Let the values of the chosen rows settle a little: a row per state instead of all."""
+        reward, discount = self.problem.reward, self.problem.discount
+        for states in self._levels:
+            rows = self.choice[states]
+            for _ in range(POLICY_SWEEPS):
+                value[states] = self._backup(value, rows, nature, reward, discount)[rows]
 
     def pay(self, reward: FloatArray | None) -> None:
         """Plan with other rewards of the rows from now on; None: with those as they are."""
@@ -84,7 +105,7 @@ class Planner:
         if reward is None or np.array_equal(reward, old[: len(reward)]):
             return
         self.problem = replace(self.problem, reward=np.append(reward, old[len(reward) :]))
-        self._kept = None
+        self._last = None
 
     def collect(self, sets: Marginals, bonus: FloatArray, steps: int) -> IntArray:
         """Return the rows (steps, S) that collect the most of a bonus (R,) within some steps."""
@@ -98,6 +119,8 @@ class Planner:
             value = np.empty(model.states)
             choose(q, model.row_ptr, states, 1.0, 0.0, rules[step], value)
             value[self.problem.terminal] = 0.0
+            if time.monotonic() > self.deadline:
+                break
         return rules
 
     def _start(self, warm: FloatArray | None) -> FloatArray:
@@ -110,33 +133,35 @@ class Planner:
             value[:] = np.where(problem.terminal, 0.0, warm)
         return value
 
-    def _load(self, sets: Marginals | SetStore, nature: Direction) -> Kept | None:
-        """Pack the sets for the kernels; returns what is kept of the last plan with a store."""
+    def _load(self, sets: Marginals | SetStore, nature: Direction) -> LastPlan | None:
+        """Pack the sets for the kernels; returns what is known from the last plan with a store."""
         if isinstance(sets, Marginals):
             self._bound.sets = _packed(sets)
             return None
-        stale, kept = sets.changes(), self._kept
-        if kept is None or kept.store is not sets or kept.nature is not nature:
-            kept = Kept(sets, nature, _packed(sets.marginals()), self.model)
+        stale, last = sets.changes(), self._last
+        if last is None or last.store is not sets or last.nature is not nature:
+            last = LastPlan(sets, nature, _packed(sets.marginals()), self.model)
         elif len(stale) and sets.boxes:
-            _repack(kept.packed, sets, stale)
+            _repack(last.packed, sets, stale)
         elif len(stale):
-            kept.packed = _packed(sets.marginals())
-        kept.changed[stale] = True
-        self._kept, self._bound.sets = kept, kept.packed
-        return kept
+            last.packed = _packed(sets.marginals())
+        if len(stale):
+            last.changed[stale] = True
+            last.result = None
+        self._last, self._bound.sets = last, last.packed
+        return last
 
     def _expect(
-        self, kept: Kept | None, value: FloatArray, rows: IntArray, nature: Direction
+        self, last: LastPlan | None, value: FloatArray, rows: IntArray, nature: Direction
     ) -> FloatArray:
         """Return reward + discount * nature's expectation of some rows, from the last plan."""
         reward, discount = self.problem.reward, self.problem.discount
-        if kept is None:
+        if last is None:
             return self._backup(value, rows, nature, reward, discount)
-        stale = kept.stale(self.model, value, rows)
+        stale = last.stale(self.model, value, rows)
         if len(stale):
-            kept.q[stale] = self._backup(value, stale, nature, reward, discount)[stale]
-        return kept.q
+            last.q[stale] = self._backup(value, stale, nature, reward, discount)[stale]
+        return last.q
 
     def _backup(
         self,
@@ -178,13 +203,17 @@ class Planner:
         return value, rules
 
 
-class Kept:
-    """What the last plan with a store computed: rows that nothing changed for keep their number."""
+class LastPlan:
+    """What the last plan with a store computed: rows that nothing changed for keep their number.
+
+    `result` is the plan itself, None as soon as a set changed.
+    """
 
     def __init__(
         self, store: SetStore, nature: Direction, packed: Sets, model: FactoredMDP
     ) -> None:
         self.store, self.nature, self.packed = store, nature, packed
+        self.result: tuple[FloatArray, IntArray] | None = None
         self.q = np.empty(model.rows)
         self.changed = np.ones(len(store.kind), dtype=np.bool_)
         self._value = np.full(model.states, np.nan)  # unequal to everything

@@ -1,28 +1,29 @@
-"""Unknown rewards: bounds of their means from samples in a known range.
+"""Unknown rewards: bounds of the mean reward of every row, learned beside its marginals.
 
-Samples are CSR over reward identifiers: identifier `w` owns `samples[ptr[w] : ptr[w + 1]]`, in the
-order in which they were seen. `lower` and `upper` are one-sided, each with error probability
-`delta[w]`, at all times together; a guarantee needs only the pessimistic one. An identifier
-without samples gets the end of the range.
-
-- `DeterministicReward`: one observation settles it.
-- `MixtureReward`: the mixture sequence with fractional counts; needs only sums.
-- `BettingReward`: adapts to small variances, needs the samples.
+The hidden reward of a row is the model's. Under `DeterministicReward` it is seen as it is, so the
+first visit settles it. Under `MixtureReward` every visit pays one end of the declared range, with
+the model's reward as mean: the mixture sequence bounds the mean from the sum of what was paid, at
+all times together. The sum of a batch of visits is drawn at once from a binomial distribution that
+depends on the seed and the number of the batch's last trajectory only. A row that was never
+visited pays the end of the range.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rfmdp.errors import ModelError
-from rfmdp.kernels.statistical import betting_rejects
+from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.learning import intervals
-from rfmdp.learning.bounds import AssumptionAlarm
-from rfmdp.types import FloatArray, IntArray
+from rfmdp.model.arrays import FactoredMDP, Rewards
+from rfmdp.objective import Cumulative, Discounted, ReachReward, Spec, Total
+from rfmdp.outer.problem import pose, row_rewards
+from rfmdp.types import AnyArray, FloatArray, IntArray
+
+SHARE = 0.5  # of the error probability of the model and its rewards, for random rewards
 
 _EPS = float(np.finfo(np.float64).eps)
 _DRAWS = "every reward sample of an identifier has the same mean given all earlier samples"
@@ -36,6 +37,8 @@ class RewardRange:
     high: float
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "low", float(self.low))  # arrays filled with it hold floats
+        object.__setattr__(self, "high", float(self.high))
         if not (np.isfinite(self.low) and np.isfinite(self.high) and self.low < self.high):
             raise ModelError(
                 f"RewardRange: finite low < high must hold, found [{self.low}, {self.high}]."
@@ -67,53 +70,22 @@ class RewardRange:
         return RewardRange(-self.high, -self.low)
 
 
-class RewardSet(Protocol):
-    """Bounds of unknown mean rewards."""
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What must be true of the samples."""
-
-    def lower(self, ptr: IntArray, samples: FloatArray, delta: FloatArray) -> FloatArray:
-        """Return lower bounds (W,) of the means."""
-
-    def upper(self, ptr: IntArray, samples: FloatArray, delta: FloatArray) -> FloatArray:
-        """Return upper bounds (W,) of the means."""
-
-
 @dataclass(frozen=True, slots=True)
 class DeterministicReward:
-    """A reward that never varies; `delta` is not needed."""
+    """A reward that never varies: one observation settles it, without any error probability."""
 
     range: RewardRange
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Constancy is the user's claim; a contradiction raises."""
+        """Constancy is the user's claim."""
         return (self.range.assumption, "the reward of an identifier is always the same")
 
-    def lower(self, ptr: IntArray, samples: FloatArray, delta: FloatArray) -> FloatArray:
-        """Return the observed rewards; the lower end of the range where there is none."""
-        return self._observed(ptr, samples, self.range.low)
-
-    def upper(self, ptr: IntArray, samples: FloatArray, delta: FloatArray) -> FloatArray:
-        """Return the observed rewards; the upper end of the range where there is none."""
-        return self._observed(ptr, samples, self.range.high)
-
-    def _observed(self, ptr: IntArray, samples: FloatArray, default: float) -> FloatArray:
-        self.range.scale(samples)
-        rewards = np.full(len(ptr) - 1, default)
-        seen = np.diff(ptr) > 0
-        rewards[seen] = samples[ptr[:-1][seen]]
-        varied = samples != np.repeat(rewards, np.diff(ptr))
-        if np.any(varied):
-            i = int(np.argmax(varied))
-            w = int(np.searchsorted(ptr, i, side="right")) - 1
-            raise AssumptionAlarm(
-                f"Reward identifier {w}: must always be {rewards[w]:g}, found {samples[i]:g}; "
-                "use MixtureReward or BettingReward."
-            )
-        return rewards
+    def lower(self, observed: FloatArray, counts: IntArray, delta: ArrayLike) -> FloatArray:
+        """Return the rewards observed (W,), the lower end of the range where there is none."""
+        seen = np.asarray(counts) > 0
+        self.range.scale(observed[seen])
+        return np.where(seen, observed, self.range.low)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,77 +103,93 @@ class MixtureReward:
         """Range and constant mean."""
         return (self.range.assumption, _DRAWS)
 
-    def lower(self, ptr: IntArray, samples: FloatArray, delta: FloatArray) -> FloatArray:
-        """Return lower bounds of the means."""
-        self.range.scale(samples)
-        filled = np.append(samples, 0.0)  # reduceat needs an entry behind the last identifier
-        counts = np.diff(ptr)
-        totals = np.where(counts > 0, np.add.reduceat(filled, ptr[:-1]), 0.0)
-        return self.from_sums(totals, counts, delta)
-
-    def upper(self, ptr: IntArray, samples: FloatArray, delta: FloatArray) -> FloatArray:
-        """Return upper bounds of the means."""
-        return -MixtureReward(self.range.mirrored()).lower(ptr, -samples, delta)
-
-    def from_sums(self, totals: FloatArray, counts: IntArray, delta: ArrayLike) -> FloatArray:
-        """Return lower bounds from sums (W,) and numbers of samples (W,)."""
+    def lower(self, observed: FloatArray, counts: IntArray, delta: ArrayLike) -> FloatArray:
+        """Return lower bounds (W,) of the means; `observed` (W,) are sums of the samples."""
         n = np.asarray(counts, dtype=np.float64)
         span = self.range.high - self.range.low
-        x = (totals - n * self.range.low) / span
+        x = (observed - n * self.range.low) / span
         # the rounding of a sum of n terms of the range's size
         x -= 4.0 * _EPS * n * (1.0 + (abs(self.range.low) + abs(self.range.high)) / span)
         lower, _ = intervals.mixture(np.clip(x, 0.0, n), n, delta)
         return self.range.unscale(lower)
 
 
-@dataclass(frozen=True, slots=True)
-class BettingReward:
-    """Betting bounds: narrow where rewards vary little; anytime valid. See `betting_lower`."""
+RewardFamily: TypeAlias = DeterministicReward | MixtureReward
 
-    range: RewardRange
+
+class UnknownRewards:
+    """What was seen of the rewards of all rows that matter.
+
+    Parameters
+    ----------
+    family
+        What is assumed about rewards.
+    model, spec
+        The truth, and the objective that says which rewards count.
+    """
+
+    def __init__(self, family: RewardFamily, model: FactoredMDP, spec: Spec) -> None:
+        if not isinstance(spec.objective, ReachReward | Cumulative | Discounted | Total):
+            raise UnsupportedError(
+                "Unknown rewards: the objective must be a reward to a target, of some steps, "
+                f"discounted or total; found {type(spec.objective).__name__}."
+            )
+        self.family = family
+        self._name = spec.objective.reward or next(iter(model.rewards))
+        self._truth = row_rewards(model, self._name)
+        open_states = ~pose(model, spec).terminal
+        self._open = np.flatnonzero(np.repeat(open_states, np.diff(model.row_ptr)))
+        family.range.scale(self._truth[self._open])  # the range must hold, or no guarantee does
+        self.visits = np.zeros(model.rows, dtype=np.int64)
+        self.observed = np.zeros(model.rows)
 
     @property
-    def assumptions(self) -> tuple[str, ...]:
-        """Range and constant mean."""
-        return (self.range.assumption, _DRAWS)
+    def identifiers(self) -> int:
+        """Rows whose rewards are learned."""
+        return len(self._open)
 
-    def lower(self, ptr: IntArray, samples: FloatArray, delta: FloatArray) -> FloatArray:
-        """Return lower bounds of the means."""
-        scaled = self.range.scale(samples)
-        means = [
-            betting_lower(scaled[ptr[w] : ptr[w + 1]], float(delta[w])) for w in range(len(ptr) - 1)
-        ]
-        return self.range.unscale(np.array(means))
+    def draw(self, visits: IntArray, seed: int, trajectory: int) -> None:
+        """Take note of all visits so far (R or more,); draw what the new ones paid."""
+        fresh = visits[: len(self.visits)] - self.visits
+        self.visits += fresh
+        at = np.intersect1d(np.flatnonzero(fresh), self._open, assume_unique=True)
+        if isinstance(self.family, DeterministicReward):
+            self.observed[at] = self._truth[at]
+            return
+        span, generator = self.family.range, np.random.default_rng([seed, trajectory])
+        high = generator.binomial(fresh[at], span.scale(self._truth[at]))
+        self.observed[at] += span.low * fresh[at] + (span.high - span.low) * high
 
-    def upper(self, ptr: IntArray, samples: FloatArray, delta: FloatArray) -> FloatArray:
-        """Return upper bounds of the means."""
-        return -BettingReward(self.range.mirrored()).lower(ptr, -samples, delta)
+    def lower(self, delta: float) -> FloatArray:
+        """Return lower bounds of the mean rewards of all rows, (R,)."""
+        return self._filled(delta, 1.0)
 
+    def upper(self, delta: float) -> FloatArray:
+        """Return upper bounds; the same events as those of `lower`."""
+        return self._filled(delta, -1.0)
 
-def betting_lower(samples: FloatArray, delta: float, horizon: int | None = None) -> float:
-    """Return a lower bound of the mean of samples in [0, 1], error probability `delta`.
+    def apply(self, model: FactoredMDP, paid: FloatArray, low: bool) -> FactoredMDP:
+        """Return a model whose rows pay what is given, or the end of the range behind them."""
+        span, own = self.family.range, row_rewards(model, self._name)
+        end = np.minimum(own, span.low) if low else np.maximum(own, span.high)
+        row = np.append(paid, end[len(paid) :])
+        rewards = Rewards(np.zeros(model.states), row)
+        return replace(model, rewards={**model.rewards, self._name: rewards})
 
-    A mean is rejected once betting on larger samples would have multiplied a stake by 1/delta:
-        sup_t prod_{s<=t} (1 + lambda_s (X_s - mean)) >= 1/delta,
-        lambda_t = min(sqrt(2 ln(1/delta) / (variance_{t-1} T)), 3/(4 mean)),
-    with T = t ln(1+t), or T = `horizon` to do best after a number of samples fixed in advance
-    [WaudbySmithRamdas2024]. Rejected means form an interval from 0; the result is a rejected one,
-    so the bound is proven whatever the precision of the bisection. Valid at all times together.
+    def state(self) -> dict[str, AnyArray]:
+        """Return what `restore` reads."""
+        return {"visits": self.visits, "observed": self.observed}
 
-    Examples
-    --------
-    >>> print(f"{betting_lower(np.full(1000, 0.5), 1e-8):.3f}")
-    0.488
-    """
-    if not 0.0 < delta < 1.0:
-        raise ModelError(f"Error probability: 0 < delta < 1 must hold, found {delta:g}.")
-    samples = np.ascontiguousarray(samples, dtype=np.float64)
-    threshold = -np.log(delta) * (1.0 + 2.0 * _EPS)
-    rejected, kept = 0.0, 1.0
-    while kept - rejected > 1e-12:
-        mean = 0.5 * (rejected + kept)
-        if betting_rejects(samples, mean, threshold, float(horizon or 0)):
-            rejected = mean
-        else:
-            kept = mean
-    return rejected
+    def restore(self, state: dict[str, AnyArray]) -> None:
+        """Continue from a saved state."""
+        self.visits, self.observed = np.array(state["visits"]), np.array(state["observed"])
+
+    def _filled(self, delta: float, sign: float) -> FloatArray:
+        """Return lower bounds of sign * reward, times sign."""
+        paid, at = self._truth.copy(), self._open
+        span = self.family.range if sign > 0 else self.family.range.mirrored()
+        level = np.full(len(at), delta)
+        paid[at] = sign * replace(self.family, range=span).lower(
+            sign * self.observed[at], self.visits[at], level
+        )
+        return paid

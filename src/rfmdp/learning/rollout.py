@@ -12,14 +12,30 @@ the value of the policy that continues as V's does. The certificate then costs t
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rfmdp.errors import ModelError
-from rfmdp.learning.intervals import clopper_pearson_lower
-from rfmdp.learning.rewards import RewardRange, betting_lower
-from rfmdp.types import FloatArray
+from rfmdp.errors import ModelError, UnsupportedError
+from rfmdp.learning.budget import epoch_delta
+from rfmdp.learning.explore import smoothed
+from rfmdp.learning.intervals import betting_lower, clopper_pearson_lower
+from rfmdp.learning.rewards import RewardRange
+from rfmdp.objective import MAX
+from rfmdp.outer.problem import row_rewards
+from rfmdp.outer.solution import Policy
+from rfmdp.sources.measure import measure
+from rfmdp.sources.simulator import Batch, Behaviour
+from rfmdp.types import AnyArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from rfmdp.learning.learner import Learner
+    from rfmdp.learning.run import Run
+
+FIRST = 200  # trajectories before the first epoch
 
 _FROZEN = "the policy and the number of trajectories were fixed before the trajectories were run"
 _RESTART = "trajectories are independent and start in the initial state"
@@ -27,10 +43,9 @@ _RESTART = "trajectories are independent and start in the initial state"
 
 @dataclass(frozen=True, slots=True)
 class RolloutCertificate:
-    """`bound` is proven for the frozen policy in the initial state, with error `delta`."""
+    """The frozen policy is worth at least `bound` in the initial state, with error `delta`."""
 
     bound: float
-    side: str  # "lower" or "upper"
     trajectories: int
     delta: float
     assumptions: tuple[str, ...]
@@ -56,11 +71,11 @@ def certify_successes(successes: int, trajectories: int, delta: float) -> Rollou
     """
     _check_trajectories(trajectories)
     bound = float(clopper_pearson_lower(successes, trajectories, delta))
-    return RolloutCertificate(bound, "lower", trajectories, delta, (_FROZEN, _RESTART))
+    return RolloutCertificate(bound, trajectories, delta, (_FROZEN, _RESTART))
 
 
 def certify_returns(returns: FloatArray, span: RewardRange, delta: float) -> RolloutCertificate:
-    """Return a lower bound of the expected return, by betting; see `rewards.betting_lower`.
+    """Return a lower bound of the expected return, by betting; see `intervals.betting_lower`.
 
     Parameters
     ----------
@@ -71,23 +86,11 @@ def certify_returns(returns: FloatArray, span: RewardRange, delta: float) -> Rol
     delta : float
         Error probability of this certificate.
     """
-    return _certify(returns, span, delta, "lower")
-
-
-def certify_costs(costs: FloatArray, span: RewardRange, delta: float) -> RolloutCertificate:
-    """Return an upper bound of the expected cost: `certify_returns` of the negated costs."""
-    return _certify(-np.asarray(costs), span.mirrored(), delta, "upper")
-
-
-def _certify(returns: FloatArray, span: RewardRange, delta: float, side: str) -> RolloutCertificate:
-    """Betting bound of the mean, negated back for costs."""
     _check_trajectories(len(returns))
     scaled = span.scale(np.asarray(returns, dtype=np.float64))
-    lower = float(span.unscale(np.asarray(betting_lower(scaled, delta, horizon=len(scaled)))))
-    known = span if side == "lower" else span.mirrored()
-    assumptions = (_FROZEN, _RESTART, known.assumption.replace("reward", "return"))
-    bound = lower if side == "lower" else -lower
-    return RolloutCertificate(bound, side, len(scaled), delta, assumptions)
+    bound = float(span.unscale(np.asarray(betting_lower(scaled, delta, horizon=len(scaled)))))
+    known = span.assumption.replace("reward", "return")
+    return RolloutCertificate(bound, len(scaled), delta, (_FROZEN, _RESTART, known))
 
 
 def _check_trajectories(trajectories: int) -> None:
@@ -95,3 +98,110 @@ def _check_trajectories(trajectories: int) -> None:
         raise ModelError(
             f"Rollout certificate: at least one trajectory is needed, found {trajectories}."
         )
+
+
+class Rollouts:
+    """Certificates at doubling numbers of trajectories; half of all trajectories certify.
+
+    What a trajectory reaches or earns within its length is a lower bound of what it would reach
+    or earn for ever, so agents that maximise are served; with rewards >= 0, unless the objective
+    ends within a trajectory. Every trajectory is also counted for the model.
+    """
+
+    def __init__(self, learner: Learner) -> None:
+        self.share = learner.ledger.shares.rollout
+        self.epoch, self.due = 0, FIRST
+        self.certificates: list[RolloutCertificate] = []
+        self.best_policy: Policy | None = None
+        if self.share > 0.0:
+            self._prepare(learner)
+
+    def _prepare(self, learner: Learner) -> None:
+        """Refuse what cannot be certified, before any work."""
+        if learner.spec.agent is not MAX:
+            raise UnsupportedError(
+                "Rollout certificates: the agent must maximise; the cost of a trajectory that is "
+                "cut off bounds no expected cost. Learn without them."
+            )
+        if learner.learned.rewards is not None:
+            raise UnsupportedError(
+                "Rollout certificates: rewards must be known. Learn without them."
+            )
+        model, length = learner.counted, learner.setup.length
+        self._measured = seen = measure(model, learner.spec)
+        self._length = length if seen.steps is None else min(length, seen.steps)
+        self._sampler = learner.episodes.sampler(model, seen.stop)
+        self._reward = np.zeros(model.rows)
+        if seen.target is None:
+            self._reward = row_rewards(model, seen.reward)
+            least = float(self._reward.min(initial=0.0))
+            if least < 0.0 and seen.steps != self._length:
+                raise UnsupportedError(
+                    "Rollout certificates: rewards must be at least 0 where trajectories are cut "
+                    f"off, found {least:g}. Learn without them, or with longer trajectories."
+                )
+            most = float(self._reward.max(initial=0.0))
+            self._range = RewardRange(least * self._length, max(most, 1e-300) * self._length)
+
+    @property
+    def best_bound(self) -> float:
+        """The best bound so far; nan before the first."""
+        return max((c.bound for c in self.certificates), default=math.nan)
+
+    def maybe(self, learner: Learner) -> None:
+        """Run an epoch if there is a share for it and it is due."""
+        limit = learner.setup.stop.trajectories
+        if self.share <= 0.0 or learner.done < self.due:
+            return
+        trajectories = min(learner.done, limit - learner.done)
+        if trajectories < 1:
+            return
+        self.epoch += 1
+        planner = learner.context.planner
+        _, rows = planner.plan(smoothed(learner.context), planner.problem.nature)
+        batch = self._rolled_out(learner, rows, trajectories)
+        learner.done += len(batch.final)
+        learner.steps += batch.steps
+        learner.absorb(batch.counts)
+        if len(batch.final) < trajectories:
+            return  # time is over; a certificate needs all of them
+        certificate = self._certify(batch)
+        if not self.certificates or certificate.bound > self.best_bound:
+            self.best_policy = Policy(rows[:, : learner.learned.states])
+        self.certificates.append(certificate)
+        self.due = 2 * learner.done
+
+    def _rolled_out(self, learner: Learner, rows: IntArray, trajectories: int) -> Batch:
+        """Run the frozen policy, some trajectories at a time, until all are run or time is over."""
+        parts: list[Batch] = []
+        done = 0
+        while done < trajectories and not (parts and learner.over()):
+            some = min(trajectories - done, learner.chunk)
+            parts.append(
+                self._sampler.run(
+                    Behaviour(rows), self._length, learner.done + done, some, learner.setup.seed,
+                    reward=self._reward, discount=self._measured.discount,
+                )
+            )  # fmt: skip
+            done += some
+            learner.tell("sampling")
+        return Batch(
+            np.sum([part.counts for part in parts], axis=0),
+            np.concatenate([part.returns for part in parts]),
+            np.concatenate([part.final for part in parts]),
+            sum(part.steps for part in parts),
+        )
+
+    def _certify(self, batch: Batch) -> RolloutCertificate:
+        """Return what the trajectories of a frozen policy prove about the initial state."""
+        delta, target = epoch_delta(self.share, self.epoch), self._measured.target
+        if target is not None:
+            reached = int(np.count_nonzero(target[batch.final]))
+            return certify_successes(reached, len(batch.final), delta)
+        return certify_returns(batch.returns, self._range, delta)
+
+    def restore(self, run: Run, state: Mapping[str, AnyArray]) -> None:
+        """Continue from a saved run."""
+        self.epoch, self.due = (int(x) for x in state["epoch"])
+        self.certificates = list(run.rollouts)
+        self.best_policy = run.rollout_policy

@@ -1,4 +1,9 @@
-"""The result of learning: history, policy, learned model, ledger and assumptions, as one file."""
+"""The result of learning: history, policy, learned model, ledger and assumptions, as one file.
+
+A file holds what is needed to derive its guarantee again: the counts of every look (`looks`), the
+error probability of every event (`ledger`), which set was used with which parameters (`settings`),
+and the solution of the learned model that the guarantee is taken from (`solution`).
+"""
 
 from __future__ import annotations
 
@@ -9,16 +14,22 @@ from typing import Any
 
 import numpy as np
 
-from rfmdp.formats.records import model_from_record, model_to_record
+from rfmdp.formats.records import (
+    model_from_record,
+    model_to_record,
+    solution_from_record,
+    solution_to_record,
+)
 from rfmdp.learning.budget import Ledger
 from rfmdp.learning.rollout import RolloutCertificate
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Direction
-from rfmdp.outer.solution import Policy
+from rfmdp.outer.solution import Policy, Solution
 from rfmdp.record import Record, to_record
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
 KIND = "learning run"
+LISTED = 20  # groups of shared marginals that a statement lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +48,16 @@ class Point:
     seconds: float  # since the start, simulation and planning included
 
 
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a run is doing: told at least about once a second, and after every evaluation."""
+
+    phase: str  # "planning", "sampling", "evaluating" or "evaluated"
+    trajectories: int
+    seconds: float
+    point: Point | None = None  # of the evaluation
+
+
 @dataclass(slots=True, eq=False)
 class Run:
     """Everything a run of `learn` produced. `save` and `load` keep all of it."""
@@ -50,9 +71,13 @@ class Run:
     policy: Policy  # the one the guarantee is for
     model: FactoredMDP  # the learned rf-MDP: solve it again with other objectives
     counts: IntArray  # (O,) samples of every outcome of the identifiers
+    looks: IntArray  # (looks, O) counts that the sets of `model` were made from, intersected
+    solution: Solution | None = None  # of `model`, behind the guarantee; None: nothing is proven
+    shared: tuple[tuple[str, ...], ...] = ()  # marginals that were declared to be one unknown
+    alarms: tuple[str, ...] = ()  # contradictions; then nothing is guaranteed
     stopped: str = "running"
     rollouts: list[RolloutCertificate] = field(default_factory=list)
-    rollout_policy: Policy | None = None
+    rollout_policy: Policy | None = None  # the one of the best certificate by rollouts
     state: dict[str, AnyArray] = field(default_factory=dict)  # what resuming needs
 
     @property
@@ -72,16 +97,23 @@ class Run:
     def statement(self) -> str:
         """Return the guarantee with its assumptions, for people."""
         side = "at least" if self.agent is MAX else "at most"
-        lines = [
-            f"With probability at least {1.0 - self.beta:.6g}, the policy's value in the initial "
-            f"state is {side} {self.guarantee:.6g} ({self.validity}).",
-            "Assumptions:",
-            *(f"  - {assumption}" for assumption in self.assumptions),
-        ]
-        if self.rollouts:
-            best = (max if self.agent is MAX else min)(self.rollouts, key=lambda c: c.bound)
+        lines = [f"ALARM: {alarm}" for alarm in self.alarms]
+        if not self.alarms:
             lines.append(
-                f"Separate certificate by rollouts: {side} {best.bound:.6g} "
+                f"With probability at least {1.0 - self.beta:.6g}, the policy's value in the "
+                f"initial state is {side} {self.guarantee:.6g} ({self.validity})."
+            )
+        lines += ["Assumptions:", *(f"  - {assumption}" for assumption in self.assumptions)]
+        if self.shared:
+            lines.append("Marginals that were declared to be the same unknown distribution:")
+            lines += [f"  - {' = '.join(names)}" for names in self.shared[:LISTED]]
+        if len(self.shared) > LISTED:
+            lines.append(f"  - and {len(self.shared) - LISTED} groups more (`run.shared`)")
+        if self.rollouts:
+            best = max(self.rollouts, key=lambda certificate: certificate.bound)
+            lines.append(
+                f"Separate certificate by rollouts, for the policy that was frozen for them "
+                f"(`run.rollout_policy`), not for the one above: {side} {best.bound:.6g} "
                 f"({best.trajectories} trajectories; {'; '.join(best.assumptions)})."
             )
         return "\n".join(lines)
@@ -90,25 +122,28 @@ class Run:
 @to_record.register
 def run_to_record(run: Run) -> Record:
     """Return (kind, header, arrays) of a run."""
-    _, model_header, model_arrays = model_to_record(run.model)
-    header = {
+    header: dict[str, Any] = {
         "settings": run.settings,
         "validity": run.validity,
         "assumptions": list(run.assumptions),
         "agent": run.agent.name,
         "stopped": run.stopped,
+        "shared": [list(names) for names in run.shared],
+        "alarms": list(run.alarms),
         "history": [{k: _number(v) for k, v in asdict(point).items()} for point in run.history],
         "rollouts": [asdict(certificate) for certificate in run.rollouts],
-        "model": model_header,
     }
-    arrays: dict[str, AnyArray] = {"policy": run.policy.rows, "counts": run.counts}
+    arrays: dict[str, AnyArray] = {
+        "policy": run.policy.rows, "counts": run.counts, "looks": run.looks
+    }  # fmt: skip
     if run.rollout_policy is not None:
         arrays["rollout_policy"] = run.rollout_policy.rows
-    for prefix, part in (
-        ("ledger", run.ledger.to_arrays()),
-        ("model", model_arrays),
-        ("state", run.state),
-    ):
+    parts = {"ledger": run.ledger.to_arrays(), "state": run.state}
+    if run.solution is None:
+        _, header["model"], parts["model"] = model_to_record(run.model)
+    else:  # a solution is stored with its model
+        _, header["solution"], parts["solution"] = solution_to_record(run.solution)
+    for prefix, part in parts.items():
         arrays.update({f"{prefix}/{name}": array for name, array in part.items()})
     return KIND, header, arrays
 
@@ -124,7 +159,12 @@ def run_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -
         RolloutCertificate(**{**c, "assumptions": tuple(c["assumptions"])})
         for c in header["rollouts"]
     ]
-    rollout = arrays.get("rollout_policy")
+    rollout, solution = arrays.get("rollout_policy"), None
+    if "solution" in header:
+        solution = solution_from_record(header["solution"], part("solution"))
+        model = solution.model
+    else:
+        model = model_from_record(header["model"], part("model"))
     return Run(
         settings=dict(header["settings"]),
         validity=header["validity"],
@@ -133,8 +173,12 @@ def run_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -
         ledger=Ledger.from_arrays(part("ledger")),
         history=[Point(**{k: _float(v) for k, v in p.items()}) for p in header["history"]],
         policy=Policy(np.asarray(arrays["policy"])),
-        model=model_from_record(header["model"], part("model")),
+        model=model,
         counts=np.asarray(arrays["counts"]),
+        looks=np.asarray(arrays["looks"]),
+        solution=solution,
+        shared=tuple(tuple(names) for names in header["shared"]),
+        alarms=tuple(header["alarms"]),
         stopped=header["stopped"],
         rollouts=certificates,
         rollout_policy=None if rollout is None else Policy(np.asarray(rollout)),

@@ -1,4 +1,4 @@
-"""When to plan again, and when to evaluate."""
+"""When to plan again, when to evaluate, and when to end."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from rfmdp.errors import ModelError
+from rfmdp.objective import MAX, Direction
 from rfmdp.types import IntArray
 
 NEVER = np.iinfo(np.int64).max
@@ -25,10 +26,24 @@ class Schedule(Protocol):
         """Return the number of trajectories at which a new plan is due at the latest."""
         ...
 
+    def earliest(self, trajectories: int) -> int:
+        """Return the number of trajectories before which no new plan is made."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Doubling:
-    """Plan after the trajectory in which the visits of any identifier doubled (the paper's)."""
+    """Plan after the trajectory in which the visits of any identifier doubled (the paper's).
+
+    Parameters
+    ----------
+    patience
+        Share of more trajectories that every plan serves at least. With many identifiers one of
+        them doubles all the time, and a plan that is a few percent late costs a few percent of
+        the trajectories at most. 0 is the rule as the paper states it.
+    """
+
+    patience: float = 0.05
 
     def limits(self, totals: IntArray) -> IntArray:
         """Return twice the visits, at least one."""
@@ -37,6 +52,10 @@ class Doubling:
     def next(self, trajectories: int) -> int:
         """Return no limit."""
         return int(NEVER)
+
+    def earliest(self, trajectories: int) -> int:
+        """Return a few trajectories more."""
+        return math.ceil(trajectories * (1.0 + self.patience))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +76,10 @@ class Geometric:
     def next(self, trajectories: int) -> int:
         """Return the end of the next batch."""
         return max(self.first, trajectories + 1, math.ceil(trajectories * self.factor))
+
+    def earliest(self, trajectories: int) -> int:
+        """Return the same."""
+        return self.next(trajectories)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,3 +111,57 @@ class AtTrajectories:
 
 
 Points = LogSpaced | AtTrajectories
+
+
+@dataclass(frozen=True, slots=True)
+class StopWhen:
+    """Stop at the first of these; all are looked at after every evaluation.
+
+    Stopping at a guarantee that was reached is optional stopping: sound with sets that are valid
+    at any time, and not with those of a single look.
+
+    Parameters
+    ----------
+    trajectories
+        Number of trajectories, at most.
+    steps
+        Number of transitions, at most (seen at evaluation points).
+    guarantee
+        A guarantee that is good enough.
+    gap
+        Distance of guarantee and optimistic bound that is small enough.
+    seconds
+        Time, at most; sampling, planning and solving stop when it is over.
+    """
+
+    trajectories: int = 100_000
+    steps: int | None = None
+    guarantee: float | None = None
+    gap: float | None = None
+    seconds: float = math.inf
+
+    def __post_init__(self) -> None:
+        if self.trajectories < 1 or not self.seconds > 0.0:
+            raise ModelError("StopWhen: trajectories and seconds must be positive.")
+
+    def reason(
+        self,
+        agent: Direction,
+        trajectories: int,
+        steps: int,
+        guarantee: float,
+        optimistic: float,
+        seconds: float,
+    ) -> str | None:
+        """Return why to stop now, or None."""
+        better = guarantee if agent is MAX else -guarantee
+        wanted = self.guarantee if agent is MAX or self.guarantee is None else -self.guarantee
+        if wanted is not None and better >= wanted:
+            return "guarantee reached"
+        if self.gap is not None and abs(optimistic - guarantee) <= self.gap:
+            return "gap closed"
+        if trajectories >= self.trajectories:
+            return "all trajectories run"
+        if self.steps is not None and steps >= self.steps:
+            return "all steps run"
+        return "time is up" if seconds >= self.seconds else None

@@ -1,19 +1,30 @@
-"""The confidence sets of all identifiers as they are now, refreshed only where counts changed."""
+"""The confidence sets of all identifiers as they are now, refreshed only where counts changed.
+
+Sets of the same identifier at different times may be intersected: each of them holds on the same
+event. An empty intersection is therefore an alarm: the data contradict an assumption.
+"""
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
 
 import numpy as np
 
-from rfmdp.errors import UnsupportedError
-from rfmdp.learning.bounds import Bounds, BoxBounds, KLBounds, L1Bounds, MixedBounds, SubsetBounds
-from rfmdp.learning.confidence import ConfidenceSet, Validity, empirical
+from rfmdp.errors import RfmdpError, UnsupportedError
+from rfmdp.learning.confidence import ConfidenceSet, Validity, pick, with_table
 from rfmdp.learning.support import Discovery
-from rfmdp.sets.bounds import kl_bounds
+from rfmdp.ragged import entries, owners, segment_all, segment_any, segment_sum, starts
+from rfmdp.rounding import SUM_SLACK
+from rfmdp.sets.bounds import tighten
 from rfmdp.sets.exact import normalised
 from rfmdp.sets.marginals import Kind, Marginals
-from rfmdp.types import AnyArray, FloatArray, IntArray
+from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
+
+ARRAYS = ("counts", "totals", "kind", "nominal", "lower", "upper", "radius", "table")
+
+
+class AssumptionAlarm(RfmdpError):
+    """No distribution is left: the data contradict the assumptions of the guarantee."""
 
 
 class SetStore:
@@ -28,12 +39,15 @@ class SetStore:
         The set, and the error probability of each event of every identifier, (M,).
     outcome_ptr
         (M + 1,) outcomes of the identifiers.
-    floor
-        Assumed least probability of every declared outcome; 0 assumes nothing.
+    floors
+        (M,) assumed least probability of every declared outcome; none assumes nothing.
     nested
         Whether to intersect; by default if the set is valid at any time.
     first
         For an unknown support: when every outcome was first seen; shared with `Tally`.
+    coarse
+        Sets that prove nothing may be rough: a new one is taken over only if one of its bounds
+        moved by more than this share of its width.
     """
 
     def __init__(
@@ -41,24 +55,27 @@ class SetStore:
         confidence: ConfidenceSet | Discovery,
         outcome_ptr: IntArray,
         delta: FloatArray,
-        floor: float = 0.0,
+        floors: FloatArray | None = None,
         nested: bool | None = None,
         first: IntArray | None = None,
+        coarse: float = 0.0,
     ) -> None:
-        self.confidence, self.ptr, self.delta, self.floor = confidence, outcome_ptr, delta, floor
-        self._first = np.zeros(int(outcome_ptr[-1]), np.int64) if first is None else first
+        self.confidence, self.ptr, self.delta = confidence, outcome_ptr, delta
+        self.coarse = coarse
+        count, size = len(outcome_ptr) - 1, int(outcome_ptr[-1])
+        self.floors = np.zeros(count) if floors is None else floors
+        self._first = np.zeros(size, np.int64) if first is None else first
         self.nested = confidence.validity is Validity.ANYTIME if nested is None else nested
-        sizes = np.diff(outcome_ptr)
-        count, entries = len(sizes), int(outcome_ptr[-1])
-        self.counts = np.full(entries, -1, dtype=np.int64)
+        self.counts = np.zeros(size, dtype=np.int64)
         self.totals = np.zeros(count, dtype=np.int64)
-        self.kind = np.full(count, Kind.BOX, dtype=np.int8)
-        self.nominal = 1.0 / np.repeat(sizes, sizes)
-        self.lower, self.upper = np.zeros(entries), np.ones(entries)
-        self.radius = np.full(count, math.nan)
-        self.tables: dict[int, FloatArray] = {}
-        self._changed: list[IntArray] = []
-        self.refresh(np.zeros(entries, dtype=np.int64))
+        everything = np.arange(count)
+        fresh = self._fresh(everything)
+        self.kind, self.radius = fresh.kind.copy(), fresh.radius.copy()
+        self.nominal = fresh.nominal.copy()
+        self.lower, self.upper = fresh.lower.copy(), fresh.upper.copy()
+        self.table_ptr, self.table = fresh.corner_ptr, fresh.corners.copy()
+        self._changed = [everything]
+        self._absorb(everything, fresh)
 
     def refresh(self, counts: IntArray, which: IntArray | None = None) -> int:
         """Bring the sets of the identifiers `which` (default: all) to new counts.
@@ -70,25 +87,19 @@ class SetStore:
         AssumptionAlarm
             If the data contradict an assumption: no distribution is left.
         """
-        stale = np.arange(len(self.kind)) if which is None else which
-        pointers, entries = self.part(stale)
+        asked = np.arange(len(self.kind)) if which is None else which
+        pointers, at = self.part(asked)
+        stale = asked[segment_any(counts[at] != self.counts[at], pointers)]
         if len(stale):
-            new = np.logical_or.reduceat(counts[entries] != self.counts[entries], pointers[:-1])
-            stale = stale[new]
-        if len(stale):
+            pointers, at = self.part(stale)
+            self.counts[at] = counts[at]
+            self.totals[stale] = segment_sum(counts[at].astype(np.float64), pointers)
+            fresh = self._fresh(stale)
+            if self.coarse > 0.0:
+                stale, fresh = self._moved(stale, fresh)
             self._changed.append(stale)
-            pointers, entries = self.part(stale)
-            self.counts[entries] = counts[entries]
-            self.totals[stale] = np.add.reduceat(counts[entries], pointers[:-1])
-            self.nominal[entries] = empirical(pointers, counts[entries])
-            self._absorb(stale, self._bounds(pointers, entries, self.delta[stale]))
+            self._absorb(stale, fresh)
         return len(stale)
-
-    def _bounds(self, pointers: IntArray, entries: IntArray, delta: FloatArray) -> Bounds:
-        counts = self.counts[entries]
-        if isinstance(self.confidence, Discovery):
-            return self.confidence.discovered(pointers, counts, self._first[entries], delta)
-        return self.confidence.bounds(pointers, counts, delta)
 
     def changes(self) -> IntArray:
         """Return the identifiers whose sets changed since the last call."""
@@ -105,10 +116,10 @@ class SetStore:
         """Return the sets as marginals of a model."""
         if self.boxes:
             return Marginals.from_boxes(self.ptr, self.lower, self.upper, self.nominal)
-        sizes = np.diff(self.ptr)
-        kind = np.where(sizes == 1, Kind.SINGLETON, self.kind).astype(np.int8)
-        tables = [self.tables.get(j, np.empty(0)) for j in range(len(sizes))]
-        lengths = np.array([len(table) for table in tables], dtype=np.int64)
+        single = np.diff(self.ptr) == 1
+        kind = np.where(single, Kind.SINGLETON, self.kind).astype(np.int8)
+        keeps = np.where(single, 0, np.diff(self.table_ptr))
+        kept = entries(self.table_ptr, np.flatnonzero(keeps))
         return Marginals(
             outcome_ptr=self.ptr,
             kind=kind,
@@ -116,94 +127,135 @@ class SetStore:
             lower=self.lower.copy(),
             upper=self.upper.copy(),
             radius=self.radius.copy(),
-            exponent=np.where(kind == Kind.L1, 1.0, math.nan),
-            corner_ptr=np.concatenate([[0], np.cumsum(lengths)]),
-            corners=np.concatenate(tables) if tables else np.empty(0),
+            exponent=np.where(kind == Kind.L1, 1.0, np.nan),
+            corner_ptr=starts(keeps),
+            corners=self.table[kept],
         )
 
     def state(self) -> dict[str, AnyArray]:
         """Return what `restore` needs, as arrays."""
-        numbers = np.array(sorted(self.tables), dtype=np.int64)
-        tables = [self.tables[j] for j in numbers.tolist()]
-        return {
-            "counts": self.counts, "totals": self.totals,
-            "kind": self.kind, "nominal": self.nominal,
-            "lower": self.lower, "upper": self.upper, "radius": self.radius,
-            "table_of": numbers, "tables": np.concatenate([np.empty(0), *tables]),
-        }  # fmt: skip
+        return {name: getattr(self, name) for name in ARRAYS}
 
     def restore(self, state: dict[str, AnyArray]) -> None:
         """Continue from a saved state."""
-        for name in ("counts", "totals", "kind", "nominal", "lower", "upper", "radius"):
+        for name in ARRAYS:
             setattr(self, name, np.array(state[name]))
         self._changed = [np.arange(len(self.kind))]
-        ends = np.cumsum(2 ** np.diff(self.ptr)[state["table_of"]])
-        parts = np.split(state["tables"], ends[:-1]) if len(ends) else []
-        self.tables = {int(j): p for j, p in zip(state["table_of"], parts, strict=True)}
 
     def part(self, which: IntArray) -> tuple[IntArray, IntArray]:
         """Return the pointers of some identifiers alone, and where their entries stand."""
-        sizes = np.diff(self.ptr)[which]
-        pointers = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        entries = np.arange(pointers[-1]) + np.repeat(self.ptr[which] - pointers[:-1], sizes)
-        return pointers, entries
+        return starts(np.diff(self.ptr)[which]), entries(self.ptr, which)
 
-    def _absorb(self, which: IntArray, bounds: Bounds) -> None:
-        """Store the sets of some identifiers."""
-        if isinstance(bounds, MixedBounds):
-            for members, part in zip(bounds.marginals, bounds.parts, strict=True):
-                if len(members):
-                    self._absorb(which[members], part)
-        elif isinstance(bounds, BoxBounds):
-            self._absorb_boxes(which, bounds)
-        elif self.floor > 0.0:
+    def _fresh(self, which: IntArray) -> Marginals:
+        """Return the sets of some identifiers that their counts alone give."""
+        pointers, at = self.part(which)
+        counts, delta = self.counts[at], self.delta[which]
+        if isinstance(self.confidence, Discovery):
+            first, floors = self._first[at], self.floors[which]
+            return self.confidence.discovered(pointers, counts, first, delta, floors)
+        return self.confidence.sets(pointers, counts, delta)
+
+    def _moved(self, which: IntArray, fresh: Marginals) -> tuple[IntArray, Marginals]:
+        """Return those identifiers whose bounds moved noticeably, with their sets."""
+        _, at = self.part(which)
+        step = np.maximum(
+            np.abs(fresh.lower - self.lower[at]), np.abs(fresh.upper - self.upper[at])
+        )
+        moved = segment_any(
+            step > self.coarse * (self.upper[at] - self.lower[at]), fresh.outcome_ptr
+        )
+        return which[moved], pick(fresh, np.flatnonzero(moved))
+
+    def _declared_floors(self, which: IntArray) -> FloatArray:
+        """Return the floors of all listed outcomes; with an unknown support only seen ones have."""
+        known = not isinstance(self.confidence, Discovery)
+        return self.floors[which] if known else np.zeros(len(which))
+
+    def _absorb(self, which: IntArray, fresh: Marginals) -> None:
+        """Store the sets of some identifiers, with what is known besides."""
+        pointers, at = self.part(which)
+        if self.nested or np.any(self._declared_floors(which) > 0.0):
+            fresh = self._narrowed(which, at, fresh)
+        self.kind[which], self.radius[which] = fresh.kind, fresh.radius
+        self.lower[at], self.upper[at] = fresh.lower, fresh.upper
+        self.table[entries(self.table_ptr, which)] = fresh.corners
+        inside = (fresh.lower <= fresh.nominal) & (fresh.nominal <= fresh.upper)
+        moved = (fresh.kind == Kind.BOX) & ~segment_all(inside, pointers)
+        centre = np.where(moved[owners(pointers)], box_members(fresh), fresh.nominal)
+        self.nominal[at] = centre
+
+    def _narrowed(self, which: IntArray, at: IntArray, fresh: Marginals) -> Marginals:
+        """Return fresh sets intersected with floors and, if nested, with those before."""
+        pointers = fresh.outcome_ptr
+        box = fresh.kind == Kind.BOX
+        floors = np.where(np.diff(pointers) > 1, self._declared_floors(which), 0.0)
+        if np.any(floors[~box] > 0.0):
             raise UnsupportedError(
                 f"p_min: a least probability needs boxes; {self.confidence.label} gives other "
                 "sets. Use Mixture() or ClopperPearson()."
             )
-        elif isinstance(bounds, L1Bounds):
-            self._absorb_l1(which, bounds)
-        elif isinstance(bounds, KLBounds):
-            self._absorb_kl(which, bounds)
-        else:
-            self._absorb_subsets(which, bounds)
-
-    def _absorb_boxes(self, which: IntArray, bounds: BoxBounds) -> None:
-        pointers, entries = self.part(which)
-        if self.floor > 0.0:
-            several = np.repeat(np.diff(pointers) > 1, np.diff(pointers))
-            lower = np.where(several, self.floor, 0.0)
-            bounds = bounds.intersect(BoxBounds(pointers, lower, 1.0 - lower))
+        least = np.repeat(floors, np.diff(pointers))
+        lower, upper = np.maximum(fresh.lower, least), np.minimum(fresh.upper, 1.0 - least)
         if self.nested:
-            bounds = bounds.intersect(BoxBounds(pointers, self.lower[entries], self.upper[entries]))
-        self.lower[entries], self.upper[entries] = bounds.lower, bounds.upper
-        centre = self.nominal[entries]
-        inside = (bounds.lower <= centre) & (centre <= bounds.upper)
-        inside = np.repeat(np.logical_and.reduceat(inside, pointers[:-1]), np.diff(pointers))
-        self.nominal[entries] = np.where(inside, centre, bounds.member())
+            lower = np.maximum(lower, self.lower[at])
+            upper = np.minimum(upper, self.upper[at])
+        every = box[owners(pointers)]
+        lower, upper = np.where(every, lower, fresh.lower), np.where(every, upper, fresh.upper)
+        _check_boxes(which[box], *_only(box, pointers, lower, upper))
+        tight_lower, tight_upper = tighten(pointers, lower, upper)
+        fresh = replace(
+            fresh,
+            lower=np.where(every, tight_lower, lower),
+            upper=np.where(every, tight_upper, upper),
+        )
+        if not (self.nested and len(fresh.corners)):
+            return fresh
+        table = np.maximum(fresh.corners, self.table[entries(self.table_ptr, which)])
+        _check_tables(which, fresh.corner_ptr, table)
+        return with_table(fresh, table)
 
-    def _absorb_l1(self, which: IntArray, bounds: L1Bounds) -> None:
-        _, entries = self.part(which)
-        half = np.repeat(bounds.radius / 2.0, np.diff(bounds.outcome_ptr))
-        self.kind[which], self.radius[which] = Kind.L1, bounds.radius
-        self.lower[entries] = np.maximum(bounds.nominal - half, 0.0)
-        self.upper[entries] = np.minimum(bounds.nominal + half, 1.0)
 
-    def _absorb_kl(self, which: IntArray, bounds: KLBounds) -> None:
-        _, entries = self.part(which)
-        self.kind[which], self.radius[which] = Kind.KL, bounds.rho
-        radius = np.repeat(bounds.rho, np.diff(bounds.outcome_ptr))
-        self.lower[entries], self.upper[entries] = kl_bounds(bounds.nominal, radius)
+def box_members(sets: Marginals) -> FloatArray:
+    """Return one distribution of every box (O,): the same fraction of every width."""
+    width = sets.upper - sets.lower
+    room = segment_sum(width, sets.outcome_ptr)
+    missing = 1.0 - segment_sum(sets.lower, sets.outcome_ptr)
+    fraction = np.divide(missing, room, out=np.zeros(len(room)), where=room > 0)
+    shares = np.repeat(np.clip(fraction, 0.0, 1.0), sets.sizes)
+    return np.asarray(sets.lower + width * shares)
 
-    def _absorb_subsets(self, which: IntArray, bounds: SubsetBounds) -> None:
-        if self.nested and all(int(j) in self.tables for j in which):
-            old = np.concatenate([self.tables[int(j)] for j in which])
-            bounds = bounds.intersect(SubsetBounds(bounds.outcome_ptr, bounds.mask_ptr, old))
-        self.kind[which] = Kind.SUBSETS
-        for i, j in enumerate(which.tolist()):
-            table = np.array(bounds.table(i))
-            part = slice(self.ptr[j], self.ptr[j + 1])
-            single = 1 << np.arange(part.stop - part.start)
-            self.tables[j] = table
-            self.lower[part] = table[single]
-            self.upper[part] = 1.0 - table[len(table) - 1 - single]
+
+def _only(
+    which: BoolArray, ptr: IntArray, lower: FloatArray, upper: FloatArray
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Return pointers and bounds of some identifiers alone."""
+    at = entries(ptr, np.flatnonzero(which))
+    return starts(np.diff(ptr)[which]), lower[at], upper[at]
+
+
+def _check_boxes(which: IntArray, ptr: IntArray, lower: FloatArray, upper: FloatArray) -> None:
+    """Raise an alarm for boxes that hold no distribution."""
+    empty = segment_any(lower > upper + SUM_SLACK, ptr)
+    empty |= segment_sum(lower, ptr) > 1.0 + SUM_SLACK
+    empty |= segment_sum(upper, ptr) < 1.0 - SUM_SLACK
+    _alarm_if(which, empty, "box")
+
+
+def _check_tables(which: IntArray, ptr: IntArray, table: FloatArray) -> None:
+    """Raise an alarm where a set of outcomes and its complement have more than one together."""
+    owner = owners(ptr)
+    # the complement of mask b is (2^k - 1) - b: the table of an identifier reversed
+    opposite = ptr[owner] + ptr[owner + 1] - 1 - np.arange(len(table))
+    _alarm_if(which, segment_any(table + table[opposite] > 1.0 + SUM_SLACK, ptr), "subset set")
+
+
+def _alarm_if(which: IntArray, empty: BoolArray, what: str) -> None:
+    """Raise with the first identifier whose set is empty."""
+    if np.any(empty):
+        raise AssumptionAlarm(
+            f"Marginal {which[int(np.argmax(empty))]}: its {what} must contain a distribution, "
+            f"found it empty ({int(np.sum(empty))} marginals in all). With independent draws from "
+            "fixed distributions this has probability at most beta: check that the system is "
+            "stationary, that equal identifiers mean equal distributions and that no samples "
+            "were dropped or counted twice."
+        )

@@ -4,16 +4,15 @@
   error that voids the guarantee.
 - `DomainSupport()`: nothing. Seen outcomes get a confidence sequence each, started after their
   first appearance; all unseen ones together get the missing-mass bound, and lead to the worst
-  that can happen (see `rfmdp.learn.unseen`).
-- `FloorSupport(p_min)`: every positive probability is at least p_min. After enough samples
-  without a new outcome the support is complete.
+  that can happen (see `rfmdp.learning.unseen`).
+- `FloorSupport(p_min)`: every positive probability of a marginal is at least p_min (products of n
+  of them p_min^n). After enough samples without a new outcome the support is complete.
 
 `Discovery` joins one of the latter two with intervals into a confidence set.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -21,8 +20,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
-from rfmdp.learning.bounds import BoxBounds
-from rfmdp.learning.confidence import DRAWS, SUPPORT, BernoulliSet, Validity
+from rfmdp.learning.confidence import DRAWS, SUPPORT, BernoulliSet, Validity, empirical, packed
+from rfmdp.ragged import owners, segment_sum
+from rfmdp.sets.bounds import tighten
+from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -35,24 +36,16 @@ class DeclaredSupport:
 
     assumptions = (SUPPORT,)
 
-    def check(self, marginal: str, observed: str, declared: tuple[str, ...]) -> None:
-        """Raise ModelError if an observation lies outside the declared outcomes."""
-        if observed not in declared:
-            raise ModelError(
-                f"Marginal {marginal}: every observation must be one of its declared outcomes "
-                f"({', '.join(declared)}), found {observed}. Guarantees given so far are void: "
-                "declare the outcome, or learn with DomainSupport()."
-            )
-
 
 @dataclass(frozen=True, slots=True)
 class DomainSupport:
     """Outcomes that were never seen are possible, whatever their number."""
 
-    least = 0.0
     assumptions = (DRAWS, CERTAIN)
 
-    def missing_mass(self, distinct: ArrayLike, since: ArrayLike, delta: ArrayLike) -> FloatArray:
+    def missing_mass(
+        self, distinct: ArrayLike, since: ArrayLike, delta: ArrayLike, floors: ArrayLike
+    ) -> FloatArray:
         """Return the upper bound of the unseen mass; see `missing_mass`."""
         return missing_mass(distinct, since, delta)
 
@@ -68,38 +61,41 @@ class FloorSupport:
             raise ModelError(f"FloorSupport: p_min must lie in (0, 1), found {self.p_min}.")
 
     @property
-    def least(self) -> float:
-        """Least probability of an outcome that was seen."""
-        return self.p_min
-
-    @property
     def assumptions(self) -> tuple[str, ...]:
         """The floor is the user's claim, not the data's."""
-        floor = f"every possible outcome has probability at least p_min = {self.p_min:g}"
+        floor = (
+            f"every possible outcome of a marginal has probability at least p_min = {self.p_min:g}"
+        )
         return (DRAWS, CERTAIN, floor)
 
-    def missing_mass(self, distinct: ArrayLike, since: ArrayLike, delta: ArrayLike) -> FloatArray:
+    def missing_mass(
+        self, distinct: ArrayLike, since: ArrayLike, delta: ArrayLike, floors: ArrayLike
+    ) -> FloatArray:
         """Return the upper bound of the unseen mass: 0 once the support is complete.
 
         Completeness fails with the same events as the bound of the mass, so it costs nothing.
         """
         open_mass = missing_mass(distinct, since, delta)
-        return np.where(self.complete(distinct, since, delta), 0.0, open_mass)
+        return np.where(complete(distinct, since, delta, floors), 0.0, open_mass)
 
-    def samples_needed(self, distinct: ArrayLike, delta: ArrayLike) -> FloatArray:
-        """Return how many samples without a new outcome complete the support.
 
-        ln(1/delta_r) / -ln(1 - p_min), rounded upwards, delta_r = delta / (r (r+1)).
-        """
-        level = np.log(discovery_delta(delta, distinct))
-        samples = level / math.log1p(-self.p_min) * (1.0 + 8.0 * _EPS)
-        return np.asarray(np.ceil(samples))
+def samples_needed(distinct: ArrayLike, delta: ArrayLike, floors: ArrayLike) -> FloatArray:
+    """Return how many samples without a new outcome complete a support with such floors.
 
-    def complete(self, distinct: ArrayLike, since: ArrayLike, delta: ArrayLike) -> BoolArray:
-        """Tell which supports are complete: unseen outcomes are impossible (error <= delta)."""
-        seen = np.asarray(distinct) >= 1
-        needed = self.samples_needed(np.maximum(distinct, 1), delta)
-        return np.asarray(seen & (np.asarray(since) >= needed))
+    ln(1/delta_r) / -ln(1 - floor), rounded upwards, delta_r = delta / (r (r+1)).
+    """
+    level = np.log(discovery_delta(delta, distinct))
+    samples = level / np.log1p(-np.asarray(floors)) * (1.0 + 8.0 * _EPS)
+    return np.asarray(np.ceil(samples))
+
+
+def complete(
+    distinct: ArrayLike, since: ArrayLike, delta: ArrayLike, floors: ArrayLike
+) -> BoolArray:
+    """Return which supports are complete: unseen outcomes are impossible (error <= delta)."""
+    seen = np.asarray(distinct) >= 1
+    needed = samples_needed(np.maximum(distinct, 1), delta, floors)
+    return np.asarray(seen & (np.asarray(since) >= needed))
 
 
 def missing_mass(distinct: ArrayLike, since: ArrayLike, delta: ArrayLike) -> FloatArray:
@@ -173,28 +169,35 @@ class Discovery:
         return np.ones(len(outcomes), dtype=np.int64)
 
     def discovered(
-        self, outcome_ptr: IntArray, counts: IntArray, first: IntArray, delta: FloatArray
-    ) -> BoxBounds:
-        """Return the boxes, from counts and times of discovery (`Tally.first`)."""
-        sizes, starts = np.diff(outcome_ptr), outcome_ptr[:-1]
-        if not len(sizes):
-            return BoxBounds(outcome_ptr, np.empty(0), np.empty(0))
-        owner = np.repeat(np.arange(len(sizes)), sizes)
-        samples, distinct = np.add.reduceat(counts, starts), np.add.reduceat(counts > 0, starts)
-        since = samples - np.maximum.reduceat(first, starts)
+        self,
+        outcome_ptr: IntArray,
+        counts: IntArray,
+        first: IntArray,
+        delta: FloatArray,
+        floors: FloatArray,
+    ) -> Marginals:
+        """Return the boxes, from counts, times of discovery (`Tally.first`) and floors (M,)."""
+        owner = owners(outcome_ptr)
+        samples = segment_sum(counts.astype(np.float64), outcome_ptr).astype(np.int64)
+        distinct = segment_sum((counts > 0).astype(np.float64), outcome_ptr).astype(np.int64)
+        last = np.zeros(len(samples), dtype=np.int64)
+        np.maximum.at(last, owner, first)
+        since = samples - last
         spend = np.where(delta > 0.0, delta, 0.5) / 2.0
-        unseen = np.where(delta > 0.0, self.support.missing_mass(distinct, since, spend), 1.0)
+        mass = self.support.missing_mass(distinct, since, spend, floors)
+        unseen = np.where(delta > 0.0, mass, 1.0)
         lower, upper = np.zeros(len(counts)), unseen[owner]
         seen = np.flatnonzero((counts > 0) & (delta[owner] > 0.0))
         upper[seen] = 1.0
-        lower[seen] = self.support.least
+        lower[seen] = floors[owner[seen]]
         later = samples[owner[seen]] - first[seen]
         rank = _ranks(owner[seen], first[seen])
         some = later > 0
         at, j = seen[some], owner[seen[some]]
         low, high = seen_intervals(self.base, rank[some], counts[at] - 1, later[some], spend[j])
-        lower[at], upper[at] = np.maximum(low, self.support.least), high
-        return BoxBounds(outcome_ptr, lower, upper)
+        lower[at], upper[at] = np.maximum(low, floors[j]), high
+        lower, upper = tighten(outcome_ptr, lower, upper)
+        return packed(outcome_ptr, Kind.BOX, empirical(outcome_ptr, counts), lower, upper)
 
 
 def _ranks(owner: IntArray, first: IntArray) -> IntArray:

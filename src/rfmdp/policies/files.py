@@ -29,6 +29,8 @@ from rfmdp.writing import replacing
 
 DRAWN = 2_000  # states of a graph that somebody may still look at
 
+ROLLOUT = ":rollout"
+
 
 def write_policy(solution: Solution, path: str | os.PathLike[str]) -> None:
     """Write the policy of a solution; the ending of the file says how.
@@ -199,6 +201,8 @@ def _values(model: FactoredMDP, state: int) -> list[str]:
 def open_policy(path: str | os.PathLike[str], model: FactoredMDP) -> Policy:
     """Return the policy in a file, for a model: of a saved result or run, or as `read_policy`.
 
+    Behind the name of a run, `:rollout` asks for the policy of its best rollout certificate.
+
     Raises
     ------
     FileError
@@ -209,10 +213,16 @@ def open_policy(path: str | os.PathLike[str], model: FactoredMDP) -> Policy:
     from rfmdp.formats.files import SAVED, load
     from rfmdp.learning.run import Run
 
-    if Path(path).suffix != SAVED:
+    name = os.fspath(path)
+    place = name.removesuffix(ROLLOUT)
+    if Path(place).suffix != SAVED:
         return read_policy(path, model)
-    found = load(path)
+    found = load(place)
     policy = found.policy if isinstance(found, Solution | Run) else found
+    if place != name:
+        policy = found.rollout_policy if isinstance(found, Run) else None
+        if policy is None:
+            raise FileError(f"{place}: must hold a run with a rollout certificate, found none.")
     if not isinstance(policy, Policy):
         raise FileError(f"{path}: must hold a policy, a solution or a learning run.")
     rows = policy.rows

@@ -2,7 +2,7 @@
 
     data = record(model, solution.policy, steps=100, trajectories=1000, seed=7)
     save(data, "data.rfmdp")
-    run = learn(model, spec, data=load("data.rfmdp"))     # one look at all of it
+    run = learn(Recorded(model, load("data.rfmdp")), spec)     # one look at all of it
 
 A guarantee from records needs every transition to be there, whatever came of it: records of
 successful trajectories only, or without repetitions, say nothing.
@@ -63,7 +63,7 @@ def record(
 ) -> Transitions:
     """Simulate trajectories of at most `steps` steps and return all their transitions.
 
-    Parameters are those of `rfmdp.learn.simulate.simulate`, and so are the trajectories.
+    `stop` (S,) are states in which a trajectory ends early. The trajectories are `simulate`'s.
     """
     from rfmdp.kernels.simulate import record_trajectories
 
@@ -83,9 +83,15 @@ def record(
 
 def structure_of(model: FactoredMDP) -> str:
     """Return a digest of what transitions refer to."""
+    arrays = (model.row_ptr, model.successor_ptr, model.successors, model.row_actions)
+    return digest_of(*(np.asarray(array, dtype=np.int64) for array in arrays))
+
+
+def digest_of(*arrays: AnyArray) -> str:
+    """Return the SHA-256 digest of the bytes of some arrays, in hexadecimal digits."""
     digest = hashlib.sha256()
-    for array in (model.row_ptr, model.successor_ptr, model.successors, model.row_actions):
-        digest.update(np.ascontiguousarray(array, dtype=np.int64).tobytes())
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
 
 

@@ -1,28 +1,20 @@
-"""Simulation: trajectories of a known model under a policy, by compiled code.
-
-    result = simulate(model, solution.policy, steps=100, trajectories=10_000, seed=7)
-    result.mean, result.half_width, result.reached["goal"]
+"""Trajectories of a known model under a policy, by compiled code.
 
 Trajectory i of seed s is the same for every number of threads and every cut into batches.
 """
 
 from __future__ import annotations
 
-import math
-import time
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from rfmdp.errors import ModelError, UnsupportedError
-from rfmdp.learning.tally import Tally
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.outer.problem import row_rewards
 from rfmdp.outer.solution import Policy
+from rfmdp.sources.tally import Tally
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray, frozen
-
-Z_95 = 1.959963984540054
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,88 +142,6 @@ class Simulator:
             self._model, self._tables, behaviour.rows, behaviour.other, self._initial, self._stop,
             *rest,
         )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Simulation:
-    """Statistics of independent trajectories; `half_width` is an estimate, not a guarantee."""
-
-    trajectories: int
-    steps: int
-    mean: float  # of the returns
-    deviation: float
-    half_width: float  # of the usual 95% interval of the mean, by the normal distribution
-    smallest: float
-    largest: float
-    ended: dict[str, float]  # share of trajectories whose last state has the label
-    returns: FloatArray
-    final: IntArray
-    seconds: float
-
-
-def simulate(
-    model: FactoredMDP,
-    policy: Policy | Behaviour | None,
-    steps: int,
-    trajectories: int,
-    seed: int = 0,
-    *,
-    reward: str | None = None,
-    discount: float = 1.0,
-    stop: BoolArray | None = None,
-    threads: int | None = None,
-) -> Simulation:
-    """Return statistics of trajectories of `steps` steps from the initial states.
-
-    Parameters
-    ----------
-    model
-        Probabilities are the nominal ones.
-    policy
-        A policy, a behaviour, or None: every choice with the same probability.
-    reward
-        A reward structure by name; None is the first one, if there is any.
-    stop
-        (S,) states in which a trajectory ends early.
-
-    Examples
-    --------
-    >>> from rfmdp.sets.families import Singleton
-    >>> coin = FactoredMDP.from_rows(
-    ...     [[([0], [0, 1])], [([], [1])]], [Singleton([0.5, 0.5])],
-    ...     labels={"tails": [False, True]})
-    >>> result = simulate(coin, None, steps=1, trajectories=1000, seed=1)
-    >>> result.steps, abs(result.ended["tails"] - 0.5) < 0.1
-    (1000, True)
-    """
-    if steps < 1 or trajectories < 1:
-        raise ModelError(
-            f"simulate: steps and trajectories must be at least 1, found {steps}, {trajectories}."
-        )
-    if reward is None and not model.rewards:
-        paid = np.zeros(model.rows)
-    else:
-        paid = row_rewards(model, reward)
-    started = time.perf_counter()
-    simulator = Simulator(model, stop)
-    batch = simulator.run(
-        behaviour_of(model, policy), steps, 0, trajectories, seed,
-        reward=paid, discount=discount, threads=threads,
-    )  # fmt: skip
-    deviation = float(np.std(batch.returns, ddof=1)) if trajectories > 1 else 0.0
-    return Simulation(
-        trajectories=trajectories,
-        steps=batch.steps,
-        mean=float(np.mean(batch.returns)),
-        deviation=deviation,
-        half_width=Z_95 * deviation / math.sqrt(trajectories),
-        smallest=float(np.min(batch.returns)),
-        largest=float(np.max(batch.returns)),
-        ended={name: float(np.mean(where[batch.final])) for name, where in model.labels.items()},
-        returns=batch.returns,
-        final=batch.final,
-        seconds=time.perf_counter() - started,
-    )
 
 
 def behaviour_of(model: FactoredMDP, policy: Policy | Behaviour | None) -> Behaviour:

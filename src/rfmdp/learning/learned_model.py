@@ -1,4 +1,4 @@
-"""The learned model from both sides: as the guarantee must see it, and as an optimist may.
+"""The learned model from both sides: with all that is unknown against the agent, and for it.
 
 Both have the same uncertainty sets. They differ in what is not known beside probabilities: where
 outcomes lead that were never seen, and what rows pay whose rewards are not known.
@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from rfmdp.learning.budget import Ledger
 from rfmdp.learning.identifiers import Identifiers
+from rfmdp.learning.rewards import RewardFamily, UnknownRewards
 from rfmdp.learning.support import DeclaredSupport, Support
-from rfmdp.learning.unknown_rewards import RewardFamily, UnknownRewards
 from rfmdp.learning.unseen import view, with_unseen
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, Spec
@@ -19,7 +19,7 @@ from rfmdp.sets.marginals import Marginals
 from rfmdp.types import FloatArray
 
 
-class Views:
+class LearnedModel:
     """Models and specifications to solve; `ids` and `truth` are those to learn with."""
 
     def __init__(
@@ -41,19 +41,19 @@ class Views:
         return self._worst
 
     @property
-    def hope(self) -> tuple[FactoredMDP, Spec]:
+    def structure(self) -> tuple[FactoredMDP, Spec]:
         """The structure to plan with."""
         return self._best
 
-    def guarded(self, sets: Marginals, ledger: Ledger) -> tuple[FactoredMDP, Spec]:
+    def pessimistic(self, sets: Marginals, ledger: Ledger) -> tuple[FactoredMDP, Spec]:
         """Return the learned model with all that is not known against the agent."""
-        return self._learned(*self._worst, sets, ledger, pessimistic=True)
+        return self._with(*self._worst, sets, ledger, low=self.spec.agent is MAX)
 
-    def hoped(self, sets: Marginals, ledger: Ledger) -> tuple[FactoredMDP, Spec]:
+    def optimistic(self, sets: Marginals, ledger: Ledger) -> tuple[FactoredMDP, Spec]:
         """Return the learned model with all that is not known, nature included, for the agent."""
         model, spec = self._best
         friendly = replace(spec, nature=spec.agent)
-        return self._learned(model, friendly, sets, ledger, pessimistic=False)
+        return self._with(model, friendly, sets, ledger, low=self.spec.agent is not MAX)
 
     def paid(self, ledger: Ledger, low: bool) -> FloatArray | None:
         """Return what rows pay at least, or at most; None if rewards are known."""
@@ -62,11 +62,11 @@ class Views:
         delta = ledger.reward_delta(self.rewards.identifiers)
         return self.rewards.lower(delta) if low else self.rewards.upper(delta)
 
-    def _learned(
-        self, model: FactoredMDP, spec: Spec, sets: Marginals, ledger: Ledger, pessimistic: bool
+    def _with(
+        self, model: FactoredMDP, spec: Spec, sets: Marginals, ledger: Ledger, low: bool
     ) -> tuple[FactoredMDP, Spec]:
-        learned, low = model.with_marginals(sets), (spec.agent is MAX) == pessimistic
-        paid = self.paid(ledger, low)
+        """Return the model with learned sets, and with the least or largest rewards."""
+        learned, paid = model.with_marginals(sets), self.paid(ledger, low)
         if paid is None or self.rewards is None:
             return learned, spec
         return self.rewards.apply(learned, paid, low), spec

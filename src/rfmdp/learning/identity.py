@@ -1,0 +1,106 @@
+"""The identity of a run: everything that its statement and its course depend on, in words.
+
+Two runs with the same words are the same run: one may go on where the other stopped. What is too
+large for words (a structure, probabilities, sets of states) stands as a digest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rfmdp.errors import ModelError
+from rfmdp.learning.budget import Ledger
+from rfmdp.learning.identifiers import Identifiers
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.objective import Spec
+from rfmdp.outer.problem import where
+from rfmdp.sources.recorded import digest_of
+
+if TYPE_CHECKING:
+    from rfmdp.learning.learner import Setup
+
+SETS = ("stay", "target")  # fields of objectives that are sets of states
+SHORT = 16  # digits of a digest that are shown
+
+
+def words_of(setup: Setup, ids: Identifiers, ledger: Ledger) -> dict[str, str]:
+    """Return what a run is, by name; `ids` are those of the source's structure."""
+    method, structure = setup.method, setup.source.structure
+    return {
+        **{name: _short(word) for name, word in setup.source.words.items()},
+        "objective": objective_words(structure, setup.spec),
+        "method": method.name,
+        "confidence": repr(method.confidence),
+        "support": repr(setup.support),
+        "p_min": repr(setup.p_min),
+        "rewards": "known" if setup.rewards is None else repr(setup.rewards),
+        "beta": repr(setup.beta),
+        "budget": f"{ledger.scheme}, {_digest(ledger.events, ledger.delta)}",
+        "rollout": repr(method.rollout),
+        "granularity": method.granularity.value,
+        "ties": "; ".join(" = ".join(names) for names in ids.shared) or "none",
+        "identifiers": f"{len(ids.model.marginals)}, {_identifiers(ids.model)}",
+        "exploration": repr(method.exploration),
+        "schedule": repr(method.schedule),
+        "inner": repr(method.inner),
+        "precision": f"{setup.limits.precision!r} {setup.limits.measure.value}",
+        "points": repr(setup.points),
+        "length": str(setup.length),
+        "seed": str(setup.seed),
+    }
+
+
+def objective_words(model: FactoredMDP, spec: Spec) -> str:
+    """Return an objective with the digests of its sets of states and of its rewards."""
+    objective, parts = spec.objective, []
+    for field in fields(objective):
+        content = getattr(objective, field.name)
+        if field.name in SETS:
+            at = where(model, content)
+            name = f'"{content}", ' if isinstance(content, str) else ""
+            parts.append(f"{field.name}={name}{int(at.sum())} states {_digest(at)}")
+        elif field.name == "reward":
+            paid = model.reward(content)
+            parts.append(f"reward={content!r} {_digest(paid.state, paid.row)}")
+        else:
+            parts.append(f"{field.name}={content!r}")
+    initial = _digest(np.asarray(model.initial, dtype=np.int64))
+    return (
+        f"{type(objective).__name__}({', '.join(parts)}) from {initial}, "
+        f"agent {spec.agent.name}, nature {spec.nature.name}"
+    )
+
+
+def require_same(saved: Mapping[str, str], asked: Mapping[str, str], place: str) -> None:
+    """Raise ModelError, naming what differs, unless a saved run is the one that is asked for."""
+    names = list(dict.fromkeys([*saved, *asked]))
+    other = [name for name in names if saved.get(name) != asked.get(name)]
+    if other:
+        listed = "; ".join(f"{n} ({saved.get(n)}, now {asked.get(n)})" for n in other)
+        raise ModelError(
+            f"Resume: {place} must be asked for with its own settings, these differ: {listed}. "
+            "Ask for the same, or start a run in another file."
+        )
+
+
+def _identifiers(model: FactoredMDP) -> str:
+    """Return a digest of which rows count for which identifiers, and how."""
+    return _digest(
+        np.asarray(model.marginal_ptr, dtype=np.int64),
+        np.asarray(model.row_marginals, dtype=np.int64),
+        np.asarray(model.marginals.outcome_ptr, dtype=np.int64),
+        np.asarray(model.successors, dtype=np.int64),
+    )
+
+
+def _digest(*arrays: object) -> str:
+    return digest_of(*(np.asarray(array) for array in arrays))[:SHORT]
+
+
+def _short(word: str) -> str:
+    """Return a word, of a digest its first digits."""
+    return word[:SHORT] if len(word) == 64 else word

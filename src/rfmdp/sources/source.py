@@ -1,0 +1,169 @@
+"""Where samples come from: what the learner may ask, and nothing else.
+
+A source says what is known (`structure`: states, rows, successors, rewards, labels) and how it is
+called. It either draws trajectories under a behaviour, which the learner plans (`Episodes`), or
+hands over what was recorded (`Records`). The learner counts on a *learning model*, which has the
+states and rows of the structure and identifiers as marginals; it never looks at probabilities of
+the source. Only `performance`, a report about a truth that a source may know, does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.sources.recorded import Transitions, digest_of, structure_of
+from rfmdp.sources.simulator import Batch, Behaviour, Simulator
+from rfmdp.sources.tally import Tally, count_transitions
+from rfmdp.types import BoolArray, FloatArray, IntArray
+
+
+class Sampler(Protocol):
+    """Draws trajectories; number i of a seed is always the same."""
+
+    def run(
+        self,
+        behaviour: Behaviour,
+        length: int,
+        first: int,
+        trajectories: int,
+        seed: int,
+        *,
+        reward: FloatArray | None = None,
+        discount: float = 1.0,
+    ) -> Batch:
+        """Return what the trajectories first, first + 1, ... gave, with their returns."""
+        ...
+
+    def run_until(
+        self,
+        behaviour: Behaviour,
+        length: int,
+        first: int,
+        trajectories: int,
+        seed: int,
+        limit: IntArray,
+        tally: Tally,
+    ) -> tuple[int, int]:
+        """Draw until an identifier's total reaches its limit (M,); return (trajectories, steps)."""
+        ...
+
+
+class Episodes(Protocol):
+    """A source that draws trajectories."""
+
+    @property
+    def structure(self) -> FactoredMDP:
+        """What is known; numbers of its marginals say at most which of them are alike."""
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What a guarantee assumes about the source beside independent draws."""
+
+    @property
+    def words(self) -> dict[str, str]:
+        """What tells this source from others, by name."""
+
+    def sampler(self, counted: FactoredMDP, stop: BoolArray | None = None) -> Sampler:
+        """Return what draws trajectories and counts outcomes of a learning model's marginals."""
+
+    def truth(self, counted: FactoredMDP) -> FactoredMDP | None:
+        """Return the learning model with true probabilities for reports, if they are known."""
+
+
+class Records(Protocol):
+    """A source that hands over what was recorded, once."""
+
+    @property
+    def structure(self) -> FactoredMDP:
+        """What is known."""
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What a guarantee assumes about the records."""
+
+    @property
+    def words(self) -> dict[str, str]:
+        """What tells this source from others, by name."""
+
+    @property
+    def trajectories(self) -> int:
+        """Number of recorded trajectories."""
+
+    @property
+    def steps(self) -> int:
+        """Number of recorded transitions."""
+
+    def counts(self, counted: FactoredMDP) -> Tally:
+        """Return the counts of all records for a learning model."""
+
+
+Source: TypeAlias = Episodes | Records
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Simulated:
+    """A model as its own simulator: its nominal probabilities are the hidden truth."""
+
+    structure: FactoredMDP
+
+    assumptions = ()
+
+    @property
+    def words(self) -> dict[str, str]:
+        """Simulation, of this structure with these probabilities."""
+        marginals = self.structure.marginals
+        return {
+            "source": "simulation",
+            "structure": structure_of(self.structure),
+            "probabilities": digest_of(marginals.outcome_ptr, marginals.nominal),
+        }
+
+    def sampler(self, counted: FactoredMDP, stop: BoolArray | None = None) -> Sampler:
+        """Return a simulator that counts."""
+        return Simulator(counted, stop)
+
+    def truth(self, counted: FactoredMDP) -> FactoredMDP:
+        """Return the learning model: it has the merged probabilities of this one."""
+        return counted
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recorded:
+    """Recorded transitions of a system with a known structure, read once."""
+
+    structure: FactoredMDP
+    transitions: Transitions
+
+    def __post_init__(self) -> None:
+        self.transitions.check(self.structure)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Those of the records."""
+        return self.transitions.assumptions
+
+    @property
+    def words(self) -> dict[str, str]:
+        """Records, of this structure with these transitions."""
+        data = self.transitions
+        return {
+            "source": "recorded transitions",
+            "structure": data.structure,
+            "data": digest_of(data.rows, data.successors, data.lengths),
+        }
+
+    @property
+    def trajectories(self) -> int:
+        """Number of recorded trajectories."""
+        return len(self.transitions.lengths)
+
+    @property
+    def steps(self) -> int:
+        """Number of recorded transitions."""
+        return len(self.transitions.rows)
+
+    def counts(self, counted: FactoredMDP) -> Tally:
+        """Return the counts of all records."""
+        return count_transitions(counted, self.transitions.rows, self.transitions.successors)

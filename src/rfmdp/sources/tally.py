@@ -1,0 +1,100 @@
+"""What was seen so far: the sufficient statistics of every confidence set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rfmdp.errors import ModelError
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.types import AnyArray, IntArray
+
+NAMES = ("counts", "totals", "first", "visits")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tally:
+    """Counts per outcome, identifier and row; the arrays are added to in place.
+
+    `first` is what an outcome's own sequence needs that starts when it is first seen: after
+    sample number first[o] of its identifier (from 1; 0: never seen).
+    """
+
+    counts: IntArray  # (O,)
+    totals: IntArray  # (M,) samples of every identifier
+    first: IntArray  # (O,)
+    visits: IntArray  # (R,) times a row was taken; empty if nobody asks
+
+    @staticmethod
+    def empty(model: FactoredMDP, visits: bool = False) -> Tally:
+        """Return zeros for the identifiers of a learning model."""
+        outcomes, identifiers = len(model.marginals.nominal), len(model.marginals)
+        sizes = (outcomes, identifiers, outcomes, model.rows if visits else 0)
+        return Tally(*(np.zeros(size, dtype=np.int64) for size in sizes))
+
+    @property
+    def arrays(self) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+        """All of it, in the order of the kernels."""
+        return self.counts, self.totals, self.first, self.visits
+
+    def state(self) -> dict[str, AnyArray]:
+        """Return copies that `restore` reads."""
+        return {name: a.copy() for name, a in zip(NAMES, self.arrays, strict=True)}
+
+    def restore(self, state: dict[str, AnyArray]) -> None:
+        """Continue from a saved state."""
+        for name in NAMES:
+            getattr(self, name)[:] = state[name]
+
+
+def count_transitions(
+    model: FactoredMDP, rows: ArrayLike, successors: ArrayLike, tally: Tally | None = None
+) -> Tally:
+    """Return what was seen of every outcome of the identifiers.
+
+    Parameters
+    ----------
+    model
+        A learning model (see `rfmdp.learning.identifiers`): its marginals are what is counted.
+    rows, successors
+        (N,) the row that was taken (it says state and action) and the state that followed, in
+        the order in which they were seen.
+    tally
+        What was seen before; it is added to.
+
+    Raises
+    ------
+    ModelError
+        If a successor is none of its row's: guarantees under the declared support are void.
+
+    Examples
+    --------
+    >>> from rfmdp.sets.families import Singleton
+    >>> coin = FactoredMDP.from_rows([[([0], [0, 1])], [([], [1])]], [Singleton([0.5, 0.5])])
+    >>> count_transitions(coin, [0, 0, 0, 1], [0, 1, 1, 1]).counts.tolist()
+    [1, 2]
+    """
+    from rfmdp.kernels.identify import count_transitions as kernel
+
+    taken, after = (np.ascontiguousarray(a, dtype=np.int64) for a in (rows, successors))
+    if taken.shape != after.shape or taken.ndim != 1:
+        raise ModelError(
+            f"Transitions: rows and successors must be flat and of one length, found shapes "
+            f"{taken.shape} and {after.shape}."
+        )
+    if np.any((taken < 0) | (taken >= model.rows)):
+        raise ModelError(f"Transitions: rows must be within 0..{model.rows - 1}.")
+    seen = Tally.empty(model) if tally is None else tally
+    fault = kernel(
+        taken, after, model.marginal_ptr, model.row_marginals, model.marginals.outcome_ptr,
+        model.successor_ptr, model.successors, seen.arrays,
+    )  # fmt: skip
+    if fault >= 0:
+        raise ModelError(
+            f"Transition {fault}: {model.row_name(int(taken[fault]))} must lead to one of its "
+            f"declared successors, found state {after[fault]}. Guarantees from this data are void: "
+            "declare the outcome."
+        )
+    return seen

@@ -1,0 +1,300 @@
+"""What a statement of learning promises: identity, ledgers, ties, floors, policies, time."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from rfmdp import parse_prism, parse_property
+from rfmdp.errors import FileError, ModelError, UnsupportedError
+from rfmdp.formats.files import load, save
+from rfmdp.learning.budget import EqualEvents, PerComponent, PerProbability, Shares
+from rfmdp.learning.confidence import AllSubsets, KLDirichlet, Mixture, Weissman
+from rfmdp.learning.explore import UniformRandom
+from rfmdp.learning.identifiers import Granularity, identify
+from rfmdp.learning.loop import learn
+from rfmdp.learning.methods import METHODS, ROLLOUT
+from rfmdp.learning.rewards import DeterministicReward, RewardRange
+from rfmdp.learning.schedule import AtTrajectories, Geometric, StopWhen
+from rfmdp.learning.simulation import simulate
+from rfmdp.learning.store import SetStore
+from rfmdp.learning.support import FloorSupport
+from rfmdp.model.arrays import FactoredMDP, Rewards
+from rfmdp.objective import Cumulative, Reach, Spec, Until
+from rfmdp.outer.settings import Limits
+from rfmdp.paper.domains import domain, domain_spec
+from rfmdp.policies.files import open_policy
+from rfmdp.sets.families import Singleton
+from rfmdp.solving import evaluate, solve
+from rfmdp.sources.recorded import record
+from rfmdp.sources.source import Recorded
+
+from .tiny import REACH, bernoulli, distinct_factored, two_arms
+
+TWINS = """mdp
+module m1
+  s : [0..2];
+  [go] s=0 -> 0.3 : (s'=1) + 0.7 : (s'=2);
+  [go] s>0 -> true;
+endmodule
+module m2 = m1 [s=t] endmodule
+label "goal" = s=1 & t=1;
+"""
+
+
+def test_renamed_modules_have_unknowns_of_their_own():
+    """A renamed module is a copy of text; nothing says that both machines are alike."""
+    model = parse_prism(TWINS)
+    assert len(identify(model).model.marginals) == 2
+    assert identify(model).shared == ()
+    run = learn(model, REACH, stop=StopWhen(50), length=1)
+    assert "declared to be the same" not in run.statement()
+
+
+def test_declared_ties_are_listed_by_name():
+    """Ties of modules, of marginals, and of equal numbers are named in the statement."""
+    model = parse_prism(TWINS)
+    names = ("m1: [go] line 4", "m2: [go] line 4")
+    for asked in (
+        {"ties": [("m1", "m2")]},
+        {"ties": [names]},
+        {"ties": [(0, 1)]},
+        {"granularity": Granularity.TIED},
+    ):
+        run = learn(model, REACH, stop=StopWhen(50), length=1, **asked)
+        assert len(run.model.marginals) == 1
+        assert run.shared == (names,)
+        assert "m1: [go] line 4 = m2: [go] line 4" in run.statement()
+    with pytest.raises(ModelError, match="commands of one text"):
+        identify(parse_prism(TWINS.replace("m2 = m1 [s=t]", "m2 t : [0..2]; [go] true -> true;")),
+                 ties=[("m1", "m2")])  # fmt: skip
+
+
+@pytest.mark.parametrize("budget", [EqualEvents(), PerProbability(), PerComponent()], ids=repr)
+@pytest.mark.parametrize(
+    "confidence", [Mixture(), Weissman(), KLDirichlet(), AllSubsets(Mixture())], ids=repr
+)
+def test_every_ledger_asks_the_set(budget, confidence):
+    """Whatever set replaces a method's, all of its events are paid for, within beta."""
+    wide = FactoredMDP.from_rows(
+        [[([0], [1, 2, 3, 4, 5], "a"), ([1], [1, 2], "b")], *([([], [s])] for s in range(1, 6))],
+        [Singleton([0.2] * 5), Singleton([0.5, 0.5])],
+    )
+    ids = identify(wide)
+    ledger = budget.ledger(Shares(model=0.1), confidence, ids)
+    needed = confidence.events(ids.model.marginals.sizes)
+    assert np.array_equal(ledger.events, needed)
+    cost = sum(Fraction(d) * int(e) for d, e in zip(ledger.delta, needed, strict=True))
+    assert cost <= Fraction(0.1)
+    assert np.all(ledger.delta > 0)
+
+
+def test_floors_of_products_are_products_of_floors():
+    """A floor of marginals says less about the rows that are learned as a whole."""
+    coin = Singleton([0.9, 0.1])
+    # the goal needs both coins to show their rare side: probability 0.01
+    flat = FactoredMDP.from_rows(
+        [[([0, 1], [1, 2, 3, 4])], *([([], [s])] for s in range(1, 5))],
+        [coin, coin], labels={"goal": [False, False, False, False, True]},
+    )  # fmt: skip
+    # outcomes that cannot be told apart: one of the coins shows its rare side
+    joint = FactoredMDP.from_rows(
+        [[([0, 1], [1, 2, 2, 1])], [([], [1])], [([], [2])]],
+        [coin, coin], labels={"goal": [False, False, True]},
+    )  # fmt: skip
+    for model, granularity in ((flat, Granularity.FLAT), (joint, Granularity.EFFECT)):
+        truth = solve(model, REACH).at_initial().upper
+        for more in ({"p_min": 0.1}, {"support": FloorSupport(0.1)}):
+            run = learn(
+                model, REACH, granularity=granularity, length=1, stop=StopWhen(2000), **more
+            )
+            assert all(point.guarantee <= truth for point in run.history)
+    assert identify(flat, Granularity.FLAT).floors(0.1) == pytest.approx([0.01])
+    assert identify(flat, Granularity.FLAT).floors(0.1)[0] <= Fraction(0.1) ** 2
+    assert identify(flat).floors(0.1).tolist() == [0.1, 0.1]
+
+
+def run_in(file, p=0.9, spec=REACH, **more):
+    """Learn a coin with every setting by name."""
+    asked = {"stop": StopWhen(200), "length": 1, "output": file, **more}
+    return learn(bernoulli(p), spec, **asked)
+
+
+@pytest.mark.parametrize(
+    ("named", "other"),
+    [
+        ("probabilities", {"p": 0.2}),
+        ("objective", {"spec": Spec(Until(np.ones(3, dtype=bool), "goal", 1))}),
+        ("objective", {"spec": Spec(Reach("init"))}),
+        ("seed", {"seed": 3}),
+        ("beta", {"beta": 0.01}),
+        ("confidence", {"confidence": KLDirichlet()}),
+        ("budget", {"budget": PerComponent()}),
+        ("support", {"support": FloorSupport(0.01)}),
+        ("p_min", {"p_min": 0.01}),
+        ("granularity", {"granularity": Granularity.FLAT}),
+        ("length", {"length": 2}),
+        ("precision", {"limits": Limits(1e-3)}),
+    ],
+)
+def test_a_run_goes_on_as_itself_only(tmp_path, named, other):
+    """Whatever the statement depends on must be asked for again; the message names it."""
+    file = tmp_path / "run.rfmdp"
+    run_in(file)
+    with pytest.raises(ModelError, match=rf"Resume: .*{named} \("):
+        run_in(None, resume=file, **other)
+    more = run_in(None, resume=file, stop=StopWhen(400))
+    assert more.history[-1].trajectories == 400
+    assert load(file).history[-1].trajectories == 400
+
+
+def test_ties_are_part_of_the_identity(tmp_path):
+    """A run with ties does not go on without them."""
+    file, model = tmp_path / "run.rfmdp", parse_prism(TWINS)
+    more = {"stop": StopWhen(50), "length": 1}
+    learn(model, REACH, ties=[("m1", "m2")], output=file, **more)
+    with pytest.raises(ModelError, match="ties"):
+        learn(model, REACH, resume=file, **more)
+
+
+def test_files_are_neither_lost_nor_invented(tmp_path):
+    """A run is not written over, and one that is not there is not resumed."""
+    file = tmp_path / "run.rfmdp"
+    with pytest.raises(FileError, match="found no file"):
+        run_in(None, resume=file)
+    run_in(file)
+    with pytest.raises(FileError, match="must not exist"):
+        run_in(file)
+    other = tmp_path / "other.rfmdp"
+    run_in(other, resume=file, stop=StopWhen(400))
+    assert load(other).history[-1].trajectories == 400
+    assert load(file).history[-1].trajectories == 200
+
+
+class Drifting:
+    """A coin that shows one side for a thousand trajectories, and the other one ever after."""
+
+    structure = bernoulli(0.95)
+    assumptions = ()
+    words: ClassVar[dict[str, str]] = {"source": "drifting"}
+
+    def sampler(self, counted, stop=None):
+        return self
+
+    def truth(self, counted):
+        return None
+
+    def run_until(self, behaviour, length, first, trajectories, seed, limit, tally):
+        won = trajectories if first < 1000 else 0
+        tally.counts[:] += [won, trajectories - won]
+        tally.totals[:] += trajectories
+        return trajectories, trajectories
+
+
+def test_a_guarantee_beyond_the_optimistic_bound_is_an_alarm(tmp_path):
+    """A source that changes makes the sides cross; then nothing is claimed."""
+    run = learn(
+        Drifting(), REACH, confidence=KLDirichlet(), length=1, stop=StopWhen(30_000),
+        points=AtTrajectories((1000, 30_000)), schedule=Geometric(), output=tmp_path / "run.rfmdp",
+    )  # fmt: skip
+    assert run.stopped == "alarm"
+    text = load(tmp_path / "run.rfmdp").statement()
+    assert text.startswith("ALARM: the guarantee")
+    assert "With probability" not in text
+
+
+def test_the_rollout_policy_is_saved_and_named(tmp_path):
+    """The certificate is about a policy of its own, which can be run and evaluated."""
+    model, file = two_arms(0.3, 0.8), tmp_path / "run.rfmdp"
+    run = learn(model, REACH, ROLLOUT, length=1, stop=StopWhen(3200), output=file)
+    assert "not for the one above" in run.statement()
+    policy = open_policy(f"{file}:rollout", model)
+    assert np.array_equal(policy.rows, run.rollout_policy.rows)
+    assert np.array_equal(open_policy(file, model).rows, run.policy.rows)
+    best = max(certificate.bound for certificate in run.rollouts)
+    assert best <= evaluate(model, policy, REACH).at_initial().upper
+    assert best <= simulate(model, policy, REACH, length=1, confidence=0.9999).upper
+    plain = tmp_path / "plain.rfmdp"
+    learn(model, REACH, length=1, stop=StopWhen(100), output=plain)
+    with pytest.raises(FileError, match="rollout certificate"):
+        open_policy(f"{plain}:rollout", model)
+
+
+def test_integers_are_a_range_of_rewards():
+    """`RewardRange(0, 1)` means what `RewardRange(0.0, 1.0)` does."""
+    model = bernoulli(0.5)
+    paying = replace(model, rewards={"gain": Rewards(np.zeros(3), np.array([0.5, 0.25, 0.0]))})
+    spec, more = Spec(Cumulative(3, "gain")), {"length": 3, "stop": StopWhen(400)}
+    runs = [
+        learn(paying, spec, rewards=DeterministicReward(RewardRange(*ends)), **more)
+        for ends in ((0, 1), (0.0, 1.0))
+    ]
+    assert runs[0].guarantee == runs[1].guarantee > 0.4
+
+
+def test_thresholds_are_refused_with_advice():
+    """A threshold is a question of yes or no; the value is what is learned."""
+    for asked in ('Pmaxmin>=0.4 [ F "goal" ]', parse_property('Pmaxmin>=0.4 [ F "goal" ]')):
+        with pytest.raises(UnsupportedError, match="--target"):
+            learn(bernoulli(0.5), asked, length=1, stop=StopWhen(10))
+
+
+def test_kl_balls_keep_seen_outcomes_on_both_sides():
+    """No member of a KL ball empties an outcome that was seen: retrying reaches the goal."""
+    model = FactoredMDP.from_rows(
+        [[([0], [0, 1, 2, 3], "try")], [([], [1])], [([], [0], "back")], [([], [0], "back")]],
+        [Singleton([0.4, 0.2, 0.2, 0.2])], labels={"goal": [False, True, False, False]},
+    )  # fmt: skip
+    run = learn(model, REACH, METHODS["anytime-kl"], length=20, stop=StopWhen(3))
+    assert np.all(run.counts > 0)
+    assert run.guarantee == pytest.approx(1.0, abs=1e-5)
+    assert solve(run.model, REACH).at_initial().upper >= 1.0 - 1e-9
+
+
+def test_time_is_kept_and_progress_reported():
+    """A run ends with its time, whatever it is doing, and tells about it from the start."""
+    told = []
+    model, spec = domain("drone", instance="learning"), domain_spec("drone")
+    run = learn(model, spec, stop=StopWhen(10**7, seconds=2.0), length=50, progress=told.append)
+    assert run.stopped == "time is up"
+    assert 0.0 <= run.guarantee <= run.history[-1].optimistic
+    assert told[0].seconds < run.history[0].seconds
+    assert told[-1].point == run.history[-1]
+
+
+def test_a_saved_run_has_what_its_guarantee_rests_on(tmp_path):
+    """The sets of the solved model are the intersection over the looks; its bound is reported."""
+    file = tmp_path / "run.rfmdp"
+    learn(distinct_factored(2), REACH, length=3, stop=StopWhen(2000), output=file)
+    run = load(file)
+    sets = run.model.marginals
+    store = SetStore(Mixture(), sets.outcome_ptr, run.ledger.delta)
+    for counts in run.looks:
+        store.refresh(counts)
+    assert np.array_equal(store.marginals().lower, sets.lower)
+    assert np.array_equal(store.marginals().upper, sets.upper)
+    assert run.solution.at_initial().lower == run.guarantee
+    assert np.array_equal(run.looks[-1], run.counts)
+    assert run.settings["confidence"] == repr(Mixture())
+
+
+def test_recorded_transitions_are_a_source(tmp_path):
+    """Counts handed over give the guarantee of the counts that were drawn."""
+    model = identify(distinct_factored(3)).model  # its outcomes are drawn as they are counted
+    data = record(model, None, steps=3, trajectories=500, seed=4)
+    save(data, tmp_path / "data.rfmdp")
+    run = learn(Recorded(model, load(tmp_path / "data.rfmdp")), REACH)
+    assert run.stopped == "all data used"
+    assert math.isnan(run.history[-1].performance)
+    assert run.guarantee <= solve(model, REACH).at_initial().lower
+    drawn = learn(
+        model, REACH, exploration=UniformRandom(), schedule=Geometric(), length=3, seed=4,
+        stop=StopWhen(500), points=AtTrajectories((500,)),
+    )  # fmt: skip
+    assert np.array_equal(run.counts, drawn.counts)
+    assert run.guarantee == drawn.guarantee
+    with pytest.raises(UnsupportedError, match="read once"):
+        learn(Recorded(model, data), REACH, ROLLOUT)
