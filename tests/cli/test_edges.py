@@ -94,8 +94,9 @@ def test_ctrl_c_while_solving_was_exit_code_2(folder):
 
 
 @pytest.fixture
-def ctrl_c():
-    """Let Ctrl-C be heard, also where tests are a job in the background."""
+def ctrl_c(monkeypatch):
+    """Let Ctrl-C be heard, also where tests are a job in the background; it leaves them time."""
+    monkeypatch.setattr("rfmdp.cli.interrupts.GRACE", 3600.0)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -118,6 +119,37 @@ def test_an_interrupted_answer_ends_the_questions(folder, ctrl_c, monkeypatch, c
     assert run(["solve", "m.prism", "--const", "N=3", "--prop", prop]) == 130
     assert asked == ["Pmax=? [ F x=1 ]"]
     assert results(capsys.readouterr().out)
+
+
+STUBBORN = """
+import sys, time
+from rfmdp.cli import answering, interrupts
+from rfmdp.cli.main import run
+
+interrupts.GRACE = 0.2
+
+def stubborn(*args, **words):
+    print("asked", flush=True)
+    while True:
+        try:
+            time.sleep(60)
+        except KeyboardInterrupt:
+            pass
+
+answering.check = stubborn
+run(["solve", "interval.prism", "--prop", "Pmaxmin=? [ F x=1 ]"])
+"""
+
+
+def test_a_lost_ctrl_c_ends_the_command_all_the_same(folder):
+    """Code that catches the exception and goes on does not keep the process alive."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with process(["-c", STUBBORN], cwd=folder, **pipes) as stubborn:
+        while "asked" not in stubborn.stdout.readline():
+            assert stubborn.poll() is None
+        os.kill(stubborn.pid, signal.SIGINT)
+        stubborn.communicate(timeout=LIMIT)
+    assert stubborn.returncode == 130
 
 
 def test_an_error_of_several_lines_was_cut_to_its_announcement(folder, capsys):

@@ -1,7 +1,8 @@
 """Ctrl-C on the command line: the first ends the command cleanly, a second one at once.
 
 A solver that is interrupted returns the bounds it had; whoever asks several questions in a row
-must then stop asking, so a note is taken.
+must then stop asking, so a note is taken. Should the exception get lost on its way, the process
+leaves a few seconds later all the same.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from contextlib import contextmanager
 from rfmdp.writing import leave_now
 
 INTERRUPTED = 130  # exit code
+GRACE = 5.0  # seconds for what is under way to end
 
 _noted = threading.Event()
 
@@ -26,10 +28,21 @@ def noted() -> Iterator[None]:
     if not main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         yield  # signals go to the main thread; a job in the background hears none
         return
-    before = signal.signal(signal.SIGINT, _note)
+    late = threading.Timer(GRACE, leave_now, [INTERRUPTED])
+    late.daemon = True
+
+    def note(*_: object) -> None:
+        if _noted.is_set():
+            leave_now(INTERRUPTED)
+        _noted.set()
+        late.start()
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, note)
     try:
         yield
     finally:
+        late.cancel()
         signal.signal(signal.SIGINT, before)
 
 
@@ -42,10 +55,3 @@ def stop_if_interrupted() -> None:
 def was_interrupted() -> bool:
     """Return whether Ctrl-C was pressed."""
     return _noted.is_set()
-
-
-def _note(*_: object) -> None:
-    if _noted.is_set():
-        leave_now(INTERRUPTED)
-    _noted.set()
-    raise KeyboardInterrupt
