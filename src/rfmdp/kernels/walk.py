@@ -14,7 +14,7 @@ from rfmdp.kernels.packed import drift, margin, sort_box
 from rfmdp.rounding import SUM
 
 SETTLED, PAUSED, SLOW, FAILED = 0, 1, 2, 3  # how a walk stops
-COMPONENT, PHASE, SWEEPS, TRIES, SPENT = 0, 1, 2, 3, 4  # in `place`: where it stands
+COMPONENT, PHASE, SWEEPS, TRIES, SPENT, MISSED = 0, 1, 2, 3, 4, 5  # in `place`: where it stands
 # in `pace`: last relative change, its rate, largest value, how many steps a solved chain takes
 CHANGE, RATE, SCALE, STEPS = 0, 1, 2, 3
 VALUE, ERRORS, LOWER, UPPER = 0, 1, 2, 3  # phases of a component
@@ -22,6 +22,8 @@ FLOOR = 1e-9  # of the largest value of a component: what relative changes are r
 LEAST = 2.0**-50  # relative change that sweeps can tell
 PATIENCE = 1_000_000  # entries that one component may cost before help is asked for
 STEADY = 0.05  # change of a rate, relative to what it leaves, that allows to extrapolate
+FARTHEST = 1e3  # times the last change that values may jump
+MISSES = 2  # jumps that made things worse before no more are tried
 FASTEST = 1.0 - 1e-9  # rate that is still told from none
 CHEAP = 40  # sweeps with fixed rows between two with all
 
@@ -176,7 +178,7 @@ def walk(nodes, rows, bounds, single, place, pace, order, sign, nature, width, b
             if found != SETTLED:
                 return found
             place[COMPONENT] += 1
-        place[PHASE] = place[SWEEPS] = place[TRIES] = place[SPENT] = 0
+        place[PHASE] = place[SWEEPS] = place[TRIES] = place[SPENT] = place[MISSED] = 0
         pace[CHANGE], pace[RATE], pace[SCALE], pace[STEPS] = 1.0, 0.0, 0.0, 0.0
         if budget <= 0:
             return PAUSED
@@ -232,6 +234,9 @@ def settle(nodes, rows, bounds, place, pace, order, sign, nature, width, budget,
         if place[SWEEPS] > 100.0 + 20.0 * pace[STEPS]:
             place[TRIES] += 1
             place[PHASE] = place[SWEEPS] = 0
+            place[MISSED] = MISSES
+            pace[STEPS] = 0.0
+            forget(bounds[0], first, last)
             return FAILED if place[TRIES] > 12 else PAUSED, spent
         if spent > budget:
             return PAUSED, spent
@@ -271,6 +276,8 @@ def iterate(nodes, rows, bounds, place, pace, order, sign, nature, width):
         nodes, rows, bounds, first, last, sign, nature, True, keep, floor, order
     )
     cost = rows[0][nodes[1][last]] - rows[0][nodes[1][first]]
+    if change > 2.0 * pace[CHANGE]:
+        place[MISSED] += 1
     cheap = max(1, cost * (last - first) // (nodes[1][last] - nodes[1][first]))
     pace[CHANGE], pace[SCALE] = change, scale
     if change <= enough(pace, width):
@@ -285,9 +292,10 @@ def iterate(nodes, rows, bounds, place, pace, order, sign, nature, width):
         rate = min(change / before, FASTEST) if before > 0.0 else 0.0
         if change <= max(0.1 * start, 0.5 * enough(pace, width)):
             break
-        if abs(rate - old) < STEADY * (1.0 - rate) and not keep:
+        if abs(rate - old) < STEADY * (1.0 - rate) and not keep and place[MISSED] < MISSES:
             extrapolate(bounds[0], bounds[4], first, last, rate / (1.0 - rate))
             break
+    pace[CHANGE] = change
     if not keep:
         pace[RATE] = max(rate, 0.9 * pace[RATE])
     return False, cost
@@ -340,8 +348,18 @@ def add_up(nodes, rows, bounds, first, last, pace, nature, order):
 
 
 @kernel
+def forget(x, first, last):
+    """Start again from 0 if some value is lost to infinity."""
+    for s in range(first, last):
+        if not x[s] < 1e300:
+            x[first:last] = 0.0
+            break
+
+
+@kernel
 def extrapolate(x, change, first, last, times):
     """Add the changes to come if each is the last one times a rate: `times` of it together."""
+    times = min(times, FARTHEST)
     for s in range(first, last):
         x[s] = max(x[s] + times * change[s], 0.0)
 

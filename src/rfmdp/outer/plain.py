@@ -168,7 +168,7 @@ class Walk:
         """
         p, sign = self.packed, self.problem.agent.sign
         nature = 1.0 if self.problem.nature is MAX else -1.0
-        place, pace = np.zeros(5, dtype=np.int64), np.array([1.0, 0.0, 0.0, 0.0])
+        place, pace = np.zeros(6, dtype=np.int64), np.array([1.0, 0.0, 0.0, 0.0])
         helped, at = 0, 0
         bounds = (
             self.value, self.lower.copy(), self.upper.copy(), self.choice.copy(),
