@@ -17,7 +17,6 @@ import json
 import math
 import time
 
-import numba
 import numpy as np
 
 from rfmdp.errors import RfmdpError
@@ -33,6 +32,7 @@ from rfmdp.inner.mccormick import Backend
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MIN
 from rfmdp.sets.marginals import Marginals
+from rfmdp.threads import set_threads
 
 SHAPES = [(2, 2), (3, 3), (4, 4), (7, 7), (9, 9), (2,) * 10, (3, 3, 3)]
 CASES = [(shape, kind, 0.025) for shape in SHAPES for kind in ("smooth", "random")]
@@ -213,7 +213,7 @@ def main():
     parser.add_argument("--json", help="also write the records to this file")
     parser.add_argument("--seconds", type=float, default=30.0, help="CPU time for the fast solvers")
     options = parser.parse_args()
-    numba.set_num_threads(1)
+    set_threads(1)
     rng = np.random.default_rng(0)
     print("Nanoseconds per row, one thread; boxes around random nominal distributions.")
     budget = options.seconds / len(CASES)

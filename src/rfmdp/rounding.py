@@ -18,16 +18,37 @@ from rfmdp.types import FloatArray, IntArray
 
 UNIT = 2.0**-53
 TERM = 8.0 * UNIT  # per term of a contraction, relative to the span
-SUM = 2.0 * UNIT  # of the final addition, relative to the result
+BRANCH = 32.0 * UNIT  # more, per term, where a tree left out vertices by bounds of differences
+SUM = 3.0 * UNIT  # of adding reference and margin, relative to the result
+TINY = 2.0**-1022  # per term, absolute: products below the normal range lose their digits
 SUM_SLACK = 1e-12  # learned bounds contradict each other if their sums miss one by more than this
 SUM_TOLERANCE = 1e-9  # constructors take probabilities whose sum misses one by this much
 SUM_OFF = 4.0 * UNIT  # what they store misses it by this much at most, see `sets.families`
 REWARD = 4.0 * UNIT  # of reward + discount * q, relative to both parts
 RESOLUTION = 2.0**-40  # of the largest value: a width that no precision asks to undercut
+CUT_OUTWARDS = 1e-14  # half-spaces around a set are moved outwards, of their largest entry
+CUT_MARGIN = 1e-12  # of the span: vertices where such half-spaces are nearly parallel
+
+# Of searches, in shares of the span. They decide how long to look, never what is true.
+EXACT = 1e-12  # a row is exact when its sides are this close
+EXACT_CURVED = 1e-9  # the same where sets have no list of vertices
+CLOSED = 1e-11  # a row that cheap bounds enclose so needs no relaxation; of the span of all values
+PROGRESS = 1e-15  # coordinate descent stops when a round gains less
+CUT_INSIDE = 1e-13  # a vertex that misses its set by less (absolute) is not cut off
+KNOWN = 1e-12  # free mass up to which McCormick takes a marginal as known, and charges for it
 
 
 def backup_margin(terms: int, span: float, magnitude: float) -> float:
-    """Return a bound of the float error of a backup.
+    """Return a bound of the float error of a backup (also compiled, as `kernels.rows.margin`).
+
+    Let d be the size of a marginal, u = UNIT, all in units of the span. Its stored numbers miss
+    what they stand for by 5 u in sum (`sets.families`), slack and free mass are rounded (d u), so
+    that a computed member sums to one up to (d + 6) u; the entries that it is multiplied with are
+    differences rounded once (u), and the products are added in some order (d u). That is at most
+    (2 d + 7) u per marginal, which errors of earlier axes are only averaged by, and 8 u d covers
+    d >= 2; a marginal of one outcome multiplies by one and costs nothing. The reference is added
+    and the margin subtracted, each with a rounding of the result. Products that underflow are off
+    by less than 2^-1074 each.
 
     Parameters
     ----------
@@ -45,7 +66,19 @@ def backup_margin(terms: int, span: float, magnitude: float) -> float:
     """
     if span == 0.0:
         return 0.0
-    return TERM * terms * span + SUM * magnitude
+    return TERM * terms * span + SUM * magnitude + TINY * terms
+
+
+def branching_margin(terms: int, span: float) -> float:
+    """Return what a lower bound may be too high by, beside `backup_margin`, after branching.
+
+    Vertices are left out by U + sum_i (v - p)[i] * extreme_q R[i].q (`kernels.pair`). An entry of R
+    is up to two spans large and (d1 + 3) u off, its extreme over q thus (4 d2 + d1 + 17) u;
+    sum |v - p| <= 2 doubles that. sum (v - p) is off zero by (2 d1 + 12) u, adding up costs 4 d1 u,
+    and U itself is (2 d1 + 2 d2 + 14) u off. Together 10 d1 + 10 d2 + 60 <= 25 (d1 + d2) for
+    d1, d2 >= 2. The plain bounds `corner . slices` cost no more than a backup.
+    """
+    return BRANCH * terms * span
 
 
 def expectation_margin(terms: IntArray, low: FloatArray, high: FloatArray) -> FloatArray:
@@ -54,7 +87,7 @@ def expectation_margin(terms: IntArray, low: FloatArray, high: FloatArray) -> Fl
     `terms` products with values between `low` and `high`; 0 where all values are the same.
     """
     magnitude = np.maximum(np.abs(low), np.abs(high))
-    error = TERM * terms * (high - low) + SUM * magnitude
+    error = TERM * terms * (high - low) + SUM * magnitude + TINY * terms
     return np.where(high > low, error, 0.0)
 
 

@@ -338,14 +338,14 @@ def _check_threads(
     count: int,
     expected: tuple[FloatArray, FloatArray],
 ) -> None:
-    from numba import get_num_threads, set_num_threads
+    from rfmdp.threads import set_threads, threads
 
-    threads = get_num_threads()
-    set_num_threads(1)
+    before = threads()
+    set_threads(1)
     try:
         alone = _bounds(solver, values, rows, count)
     finally:
-        set_num_threads(threads)
+        set_threads(before)
     same = all(np.array_equal(a, b) for a, b in zip(alone, expected, strict=True))
     assert same, f"{inner.name}: results depend on the number of threads"
 

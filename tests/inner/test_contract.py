@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rfmdp import threads
 from rfmdp.inner import (
     Alternating,
     Exact,
@@ -16,7 +17,6 @@ from rfmdp.inner import (
     Screened,
     Sequential,
     VertexEnumeration,
-    threads,
 )
 from rfmdp.objective import MAX, MIN
 from rfmdp.sets import L1Ball

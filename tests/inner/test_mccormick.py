@@ -11,9 +11,9 @@ import pytest
 from scipy.optimize import linprog
 
 from rfmdp.errors import SolverError, UnsupportedError
-from rfmdp.inner import mccormick_highs
 from rfmdp.inner.mccormick import Backend, McCormick
-from rfmdp.inner.mccormick_lp import Variant, programme
+from rfmdp.inner.mccormick import highs as mccormick_highs
+from rfmdp.inner.mccormick.programme import Variant, programme
 from rfmdp.inner.protocol import Side
 from rfmdp.objective import MAX, MIN
 from rfmdp.sets import Interval, L1Ball, Singleton, bounds, vertices

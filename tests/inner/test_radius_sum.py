@@ -11,7 +11,6 @@ from scipy.optimize import linprog, minimize
 from rfmdp.errors import UnsupportedError
 from rfmdp.inner.protocol import Side
 from rfmdp.inner.radius_sum import Composition, RadiusSum
-from rfmdp.kernels.radius_sum import heap_order
 from rfmdp.objective import MAX, MIN
 from rfmdp.sets import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton
 from rfmdp.sets.minimiser import minimise
@@ -200,14 +199,3 @@ def test_other_sets_are_refused_before_work(sets, message):
     model = one_row_model(sets, 4)
     with pytest.raises(UnsupportedError, match=message):
         RadiusSum().prepare(model, MIN)
-
-
-def test_heap_order_sorts():
-    """The order sorts every array, ties included."""
-    rng = np.random.default_rng(8)
-    for size in [1, 2, 3, 4, 7, 64, 101]:
-        for values in (rng.normal(size=size), rng.integers(0, 3, size=size).astype(float)):
-            order = np.empty(size, dtype=np.int64)
-            heap_order(values, size, order)
-            assert sorted(order.tolist()) == list(range(size))
-            assert np.all(np.diff(values[order]) >= 0.0)

@@ -1,16 +1,17 @@
 """Minimisers and leaf steps: compiled, pure Python and exact fractions agree."""
 
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import njit
 
 from rfmdp import reference
-from rfmdp.inner.bound import corners_of
-from rfmdp.inner.layout import pack_sets
-from rfmdp.kernels import interval, oracle, rows
+from rfmdp.inner.packing import corners_of, pack_sets
+from rfmdp.kernels import interval, layout, oracle, primitives, rows
 from rfmdp.rounding import backup_margin
 from rfmdp.sets import LpBall, contains, minimise
 from rfmdp.testing import (
@@ -25,23 +26,39 @@ from rfmdp.testing import (
 )
 
 
-def packed(sets):
+def pack(sets):
     """Return the kernels' arrays of some sets, vertices of polytopes included."""
     from rfmdp.model import FactoredMDP
 
     one = FactoredMDP.from_rows(
         [[(range(len(sets)), np.zeros(int(np.prod([s.size for s in sets]))).astype(int))]], sets
     )
-    return pack_sets(one.marginals, *corners_of(one, np.empty(0, np.int64)))
+    return pack_sets(one.marginals, corners_of(one))
+
+
+@cache
+def compiled(step):
+    """Return a kernel that does nothing but take a step, which Python cannot call."""
+
+    @njit
+    def call(*arguments):
+        return step(*arguments)
+
+    return call
+
+
+minimise_compiled = compiled(oracle.minimise)
+MINIMISERS = (minimise_compiled, oracle.minimise.py_func)
 
 
 def run_minimiser(function, uset, values):
     """Return value and member of one minimiser; values stand behind three other numbers."""
-    head, data, corners = packed([uset])
+    sets = pack([uset])
     d = uset.size
-    order, p = np.arange(d)[::-1].copy(), np.full(d, np.nan)
+    order, p = np.arange(d)[::-1].copy(), np.full(d + 1, np.nan)
     padded = np.concatenate([[9.0, -9.0, 9.0], values])
-    return function(head, data, corners, 0, padded, 3, order, p), p
+    function(*sets, np.zeros(d), 0, padded, 3, 1, order, p, d, p, 0)
+    return p[d], p[:d]
 
 
 @st.composite
@@ -57,8 +74,8 @@ def test_minimiser_equals_its_twins(problem):
     """The compiled minimum, the pure Python one and the fraction agree; the answer is a member."""
     uset, values = problem
     values = values - values[0]
-    value, p = run_minimiser(oracle.minimiser, uset, values)
-    plain, q = run_minimiser(oracle.minimiser.py_func, uset, values)
+    value, p = run_minimiser(minimise_compiled, uset, values)
+    plain, q = run_minimiser(oracle.minimise.py_func, uset, values)
     exact, _ = reference.minimum(reference.vertices(uset), [Fraction(x) for x in values.tolist()])
     allowed = backup_margin(uset.size, np.ptp(values), np.ptp(values))
     assert abs(Fraction(value) - exact) <= allowed
@@ -83,7 +100,7 @@ def test_smooth_minimiser_equals_the_plain_one(problem):
     uset, values = problem
     values = values - values[0]
     span = np.ptp(values)
-    value, p = run_minimiser(oracle.minimiser, uset, values)
+    value, p = run_minimiser(minimise_compiled, uset, values)
     assert contains(uset, p, 1e-13)
     assert value <= p @ values + backup_margin(uset.size, span, span)
     assert value == pytest.approx(p @ values, abs=1e-13 * span)
@@ -100,31 +117,33 @@ def test_fibres_find_a_common_answer(uset, count, seed, monotone):
     tensor = rng.integers(0, 4, (count, uset.size)).astype(float)
     if monotone:
         tensor.sort(axis=1)
-    head, data, corners = packed([uset])
+    head, data, corners = pack([uset])
     d = uset.size
-    for function in (oracle.fibres, oracle.fibres.py_func):
-        out, point, p = np.zeros(count), np.full(d + 1, np.nan), np.zeros(d)
-        order = np.zeros(d, np.int64)
-        same = function(head, data, corners, 0, tensor.ravel(), 0, count, order, p, out, point, 1)
+    for function in MINIMISERS:
+        out, point = np.zeros(count), np.full(d + 1, np.nan)
+        same = function(
+            head, data, corners, np.zeros(d), 0, tensor.ravel(), 0, count, np.arange(d), out, 0,
+            point, 1,
+        )  # fmt: skip
         for fibre, value in zip(tensor, out, strict=True):
-            single, _ = run_minimiser(oracle.minimiser, uset, fibre)
+            single, _ = run_minimiser(minimise_compiled, uset, fibre)
             assert value == pytest.approx(single, abs=1e-13)
         if same:
             assert contains(uset, point[1:], 1e-13)
             assert tensor @ point[1:] == pytest.approx(out, abs=1e-13)
         elif monotone and not isinstance(uset, LpBall):
             # ties can be answered in several ways by a polytope; a box has one for sorted values
-            assert head[0, oracle.KIND] == oracle.POLYTOPE
+            assert head[0, layout.KIND] == layout.POLYTOPE
 
 
 @settings(max_examples=60)
 @given(st.lists(st.sampled_from([0.0, 1.0, 2.0, -1.0, 0.5]), min_size=1, max_size=90))
-def test_sort_indices_sorts(values):
+def test_sort_long_sorts(values):
     """Quicksort with its own stack and its pure Python twin give ascending values, each once."""
     v = np.array(values)
-    for function in (interval.sort_indices, interval.sort_indices.py_func):
-        order = np.concatenate([np.arange(len(v)), np.zeros(128, np.int64)])
-        function(v, order, len(v))
+    for function in (compiled(primitives.sort_long), primitives.sort_long.py_func):
+        order = np.zeros(len(v) + primitives.STACK, np.int64)
+        function(v, len(v), order)
         assert np.array_equal(v[order[: len(v)]], np.sort(v))
         assert np.array_equal(np.sort(order[: len(v)]), np.arange(len(v)))
 
@@ -136,7 +155,8 @@ def test_contract_first_equals_the_sum(d, rest, seed):
     rng = np.random.default_rng(seed)
     p, tensor = rng.integers(0, 3, d + 1) / 2.0, rng.normal(size=2 + d * rest)
     expected = p[1:] @ tensor[2:].reshape(d, rest)
-    for function in (rows.contract_first, rows.contract_first.py_func):
+    step = primitives.contract_first
+    for function in (compiled(step), step.py_func):
         out = np.full(rest + 1, np.nan)
         function(p, 1, d, tensor, 2, rest, out, 1)
         assert out[1:] == pytest.approx(expected, abs=1e-13)
@@ -145,7 +165,7 @@ def test_contract_first_equals_the_sum(d, rest, seed):
 def test_margin_equals_the_rule():
     """The compiled margin is `rounding.backup_margin`."""
     for terms, span, size in [(5, 0.0, 3.0), (7, 0.25, 1e6), (100, 3.0, 2.0)]:
-        assert rows.margin(terms, span, size) == backup_margin(terms, span, size)
+        assert compiled(rows.margin)(terms, span, size) == backup_margin(terms, span, size)
 
 
 @settings(max_examples=40)
@@ -153,12 +173,16 @@ def test_margin_equals_the_rule():
 def test_product_bounds_equal_the_products(problem):
     """Bounds of joint outcomes are the products of the marginals' bounds, in C order."""
     model, _ = joined_model([problem])
-    head, data, _ = pack_sets(model.marginals, *corners_of(model, np.empty(0, np.int64)))
+    head, data, _ = pack_sets(model.marginals, corners_of(model))
     axes, total = np.arange(len(problem.sets)), len(problem.successors)
     ends = [reference.bounds(reference.vertices(s)) for s in problem.sets]
-    for function in (interval.product_bounds, interval.product_bounds.py_func):
-        lower, upper = np.zeros(total), np.zeros(total)
-        assert function(head, data, axes, len(axes), lower, upper) == total
-        for found, side in ((lower, 0), (upper, 1)):
+    step = interval.product_box
+    for function in (compiled(step), step.py_func):
+        box = np.zeros(2 * total)
+        _, _, size, free = function(head, data, axes, len(axes), total, box)
+        assert size == total
+        lower, slack = np.split(box, 2)
+        for found, side in ((lower, 0), (lower + slack, 1)):
             exact = reference.product([end[side] for end in ends])
             assert found == pytest.approx([float(x) for x in exact], abs=1e-14)
+        assert free == pytest.approx(1.0 - lower.sum(), abs=1e-14)

@@ -3,7 +3,6 @@
 import math
 from dataclasses import replace
 
-import numba
 import numpy as np
 import pytest
 
@@ -33,6 +32,7 @@ from rfmdp.model.arrays import Rewards
 from rfmdp.objective import Cumulative, Discounted, Globally, Spec, Until
 from rfmdp.sets.membership import contains
 from rfmdp.solving import solve
+from rfmdp.threads import set_threads, threads
 
 from .tiny import (
     COST,
@@ -139,12 +139,12 @@ def test_exact_counts_in_the_limit_are_the_truth():
 
 def test_same_seed_same_run_whatever_the_threads():
     """A run is a function of its seed."""
-    most = numba.config.NUMBA_NUM_THREADS
+    most = threads()
     runs = []
-    for threads in (1, most):
-        numba.set_num_threads(threads)
+    for count in (1, most):
+        set_threads(count)
         runs.append(quick(distinct_factored(1), seed=3, exploration=GapDirected()))
-    numba.set_num_threads(most)
+    set_threads(most)
     other = quick(distinct_factored(1), seed=4, exploration=GapDirected())
     assert stripped(runs[0]) == stripped(runs[1])
     assert np.array_equal(runs[0].counts, runs[1].counts)

@@ -68,9 +68,9 @@ def call(work: Work, shared: Any, task: Any) -> bytes:
 
     It has one thread: the other cores do other tasks, which use them better.
     """
-    from numba import set_num_threads
+    from rfmdp.threads import set_threads
 
-    set_num_threads(1)
+    set_threads(1)
     try:
         return pickle.dumps((work(shared, task), None))
     except Exception as error:

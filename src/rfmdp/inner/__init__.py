@@ -9,14 +9,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from rfmdp.inner.alternating import Alternating
+from rfmdp.inner.combined import Sandwich, Screened
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.interval import IntervalArithmetic
-from rfmdp.inner.mccormick import Backend, McCormick
-from rfmdp.inner.mccormick_lp import Variant
+from rfmdp.inner.mccormick import Backend, McCormick, Variant
 from rfmdp.inner.protocol import Inner, InnerStats, PreparedInner, Side
 from rfmdp.inner.radius_sum import Composition, RadiusSum
-from rfmdp.inner.sandwich import Sandwich
-from rfmdp.inner.screened import Screened
 from rfmdp.inner.sequential import Orders, Sequential
 from rfmdp.inner.vertices import VertexEnumeration
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from rfmdp.errors import ModelError
-from rfmdp.inner.bound import Bound, RowSolver, branching_weight, corners_of, inputs
-from rfmdp.inner.layout import Work, pack_rows
+from rfmdp.inner.packed_model import NO_ANSWERS, Answers, PackedModel
+from rfmdp.inner.packing import branching_weight, corners_of, pack_rows
 from rfmdp.inner.protocol import InnerStats, Side, restriction_side
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
@@ -41,45 +39,40 @@ class Alternating:
 
     def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedAlternating:
         """Bind to a model; every set that has a linear minimiser fits."""
-        none = corners_of(model, np.empty(0, dtype=np.int64))
-        bound = Bound(model, nature, pack_rows(model, branching_weight(model)), none)
-        return PreparedAlternating(self, bound, nature)
+        layout = pack_rows(model, branching_weight(model))
+        packed = PackedModel(model, nature, layout, corners_of(model))
+        return PreparedAlternating(self, packed, nature)
 
 
-class PreparedAlternating(RowSolver):
+class PreparedAlternating:
     """`Alternating` bound to a model and a direction."""
 
-    def __init__(self, settings: Alternating, bound: Bound, nature: Direction) -> None:
+    def __init__(self, settings: Alternating, packed: PackedModel, nature: Direction) -> None:
         self.proves: Side = restriction_side(nature)
         self.stats = InnerStats()
         self._settings = settings
-        self._bound = bound
+        self._packed = packed
 
     def backup(
         self, value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray
     ) -> None:
         """Fill the restriction's side of the wanted rows; the other side is infinite."""
-        self._run(value, rows, np.empty(0, np.int64), np.empty(0), below, above)
+        self._solve(value, rows, NO_ANSWERS, below, above)
         self.stats.rows += len(rows)
 
-    def _run(
+    def respond(self, value: FloatArray, rows: IntArray) -> FloatArray:
+        """Return the best products found over the successors of `rows`, concatenated."""
+        return self._packed.respond(self._solve, value, rows)
+
+    def _solve(
         self,
         value: FloatArray,
         rows: IntArray,
-        where: IntArray,
-        answer: FloatArray,
+        answers: Answers,
         below: FloatArray,
         above: FloatArray,
     ) -> None:
-        from rfmdp.kernels.plain import alternating_rows
+        from rfmdp.kernels.alternating import alternating_rows
 
-        b, settings = self._bound, self._settings
-        value, rows = inputs(value, rows)
-
-        def part(work: Work, chosen: slice) -> None:
-            alternating_rows(
-                b.sets, b.rows, work, rows[chosen], value, b.sign, settings.starts, settings.seed,
-                where[chosen], answer, below, above,
-            )  # fmt: skip
-
-        b.run(rows, part)
+        starts, seed = self._settings.starts, self._settings.seed
+        self._packed.run(alternating_rows, value, rows, starts, seed, answers, (below, above))

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rfmdp.inner.bound import Bound, RowSolver, branching_weight, corners_of, inputs
-from rfmdp.inner.layout import Work, pack_rows
+from rfmdp.inner.packed_model import NO_ANSWERS, Answers, PackedModel
+from rfmdp.inner.packing import CURVED, branching_weight, corners_of, pack_rows
 from rfmdp.inner.protocol import InnerStats, Side
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
-from rfmdp.rounding import backup_margin
+from rfmdp.ragged import segment_any
+from rfmdp.rounding import EXACT, EXACT_CURVED, backup_margin
 from rfmdp.sets.marginals import Kind
-from rfmdp.types import FloatArray, IntArray
+from rfmdp.types import BoolArray, FloatArray, IntArray
 
 CORNER_LIMIT = 1 << 17  # entries of one marginal's vertex list that a tree may branch on
 
@@ -30,15 +31,15 @@ class Exact:
         Nodes that one row's tree may visit; beyond it the row keeps the gap it has reached.
     cut_limit
         Half-spaces per row with several sets whose vertices cannot be listed (Lp balls, boxes of
-        very many outcomes); see `inner.cuts`. Beyond it the row keeps the gap it has reached.
+        very many outcomes); see `inner.curved`. Beyond it the row keeps the gap it has reached.
     cut_tolerance
         Such rows are exact when their sides differ by at most this share of the span.
     """
 
-    tolerance: float = 1e-12
+    tolerance: float = EXACT
     node_limit: int = 1_000_000
     cut_limit: int = 200
-    cut_tolerance: float = 1e-9
+    cut_tolerance: float = EXACT_CURVED
 
     @property
     def name(self) -> str:
@@ -53,86 +54,117 @@ class Exact:
         ends = model.marginal_ptr[1:][np.diff(model.marginal_ptr) > 0]
         inside[ends - 1] = False  # the last factor is only given to its minimiser
         branched = np.unique(layout.rows[3][inside])
-        known = (model.marginals.kind[branched] != Kind.LP) & (
+        known = ~np.isin(model.marginals.kind[branched], CURVED) & (
             weight[branched] * model.marginals.sizes[branched] <= CORNER_LIMIT
         )
-        bound = Bound(model, nature, layout, corners_of(model, branched[known]))
-        return PreparedExact(self, bound)
+        packed = PackedModel(model, nature, layout, corners_of(model, branched[known]))
+        return PreparedExact(self, packed)
 
 
-class PreparedExact(RowSolver):
+class PreparedExact:
     """`Exact` bound to a model and a direction."""
 
     proves = Side.BOTH
 
-    def __init__(self, settings: Exact, bound: Bound) -> None:
+    def __init__(self, settings: Exact, packed: PackedModel) -> None:
         self.stats = InnerStats()
         self._settings = settings
-        self._bound = bound
-        self._unlisted = bound.lacks_vertices()
+        self._packed = packed
+        self._unlisted = packed.lacks_vertices()
+        self._pairs = _two_boxes(packed.model)
 
     def backup(
         self, value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray
     ) -> None:
         """Fill both sides of the wanted rows."""
-        nodes = self._run(value, rows, np.empty(0, np.int64), np.empty(0), below, above)
+        nodes = self._solve(value, rows, NO_ANSWERS, below, above)
         stats = self.stats
         stats.rows += len(nodes)
         stats.branched += int(np.count_nonzero(nodes))
         stats.nodes += int(np.where(nodes < 0, -1 - nodes, nodes).sum())
         stats.open_rows += int(np.count_nonzero(nodes < 0))
 
-    def _run(
+    def respond(self, value: FloatArray, rows: IntArray) -> FloatArray:
+        """Return nature's best products over the successors of `rows`, concatenated."""
+        return self._packed.respond(self._solve, value, rows)
+
+    def marginals(self, value: FloatArray, rows: IntArray) -> FloatArray:
+        """Return nature's best marginals for `rows` in the model's order, concatenated."""
+        return self._packed.marginals(self._solve, value, rows)
+
+    def _solve(
         self,
         value: FloatArray,
         rows: IntArray,
-        where: IntArray,
-        answer: FloatArray,
+        answers: Answers,
         below: FloatArray,
         above: FloatArray,
     ) -> IntArray:
         """Solve the wanted rows; returns the nodes of each as `kernels.exact.solve_tensor`."""
-        from rfmdp.kernels.exact import exact_rows
-
-        b, settings = self._bound, self._settings
-        value, rows = inputs(value, rows)
+        pairs = self._pairs[rows]
         nodes = np.empty(len(rows), dtype=np.int64)
-
-        def part(work: Work, chosen: slice) -> None:
-            exact_rows(
-                b.sets, b.rows, work, rows[chosen], value, b.sign, settings.tolerance,
-                settings.node_limit, where[chosen], answer, below, above, nodes[chosen],
-            )  # fmt: skip
-
-        b.run(rows, part)
+        for chosen, two_boxes in ((pairs, True), (~pairs, False)):
+            if chosen.all():
+                self._fill(two_boxes, value, rows, answers, below, above, nodes)
+            elif chosen.any():
+                where = answers[0][:-1][chosen] if len(answers[0]) else answers[0]
+                mine = np.empty(np.count_nonzero(chosen), dtype=np.int64)
+                self._fill(two_boxes, value, rows[chosen], (where, answers[1]), below, above, mine)
+                nodes[chosen] = mine
         for i in np.flatnonzero((nodes < 0) & self._unlisted[rows]):
-            self._cut(value, int(i), rows, where, answer, below, above, nodes)
+            self._cut(value, int(i), rows, answers, below, above, nodes)
         return nodes
+
+    def _fill(
+        self,
+        two_boxes: bool,
+        value: FloatArray,
+        rows: IntArray,
+        answers: Answers,
+        below: FloatArray,
+        above: FloatArray,
+        nodes: IntArray,
+    ) -> None:
+        """Run the kernel of rows of two boxes, or that of all others."""
+        from rfmdp.kernels.exact import exact_rows
+        from rfmdp.kernels.pair import pair_rows
+
+        kernel, settings = pair_rows if two_boxes else exact_rows, self._settings
+        limits = settings.tolerance, settings.node_limit
+        self._packed.run(kernel, value, rows, *limits, answers, (below, above), nodes)
 
     def _cut(
         self,
         value: FloatArray,
         i: int,
         rows: IntArray,
-        where: IntArray,
-        answer: FloatArray,
+        answers: Answers,
         below: FloatArray,
         above: FloatArray,
         nodes: IntArray,
     ) -> None:
         """Close the gap of row i of the wanted ones by outer polytopes."""
-        from rfmdp.inner.cuts import refine
+        from rfmdp.inner.curved import refine
 
-        b, settings, row = self._bound, self._settings, int(rows[i])
-        tensor, reference = b.tensor(value, row)
+        packed, settings, row = self._packed, self._settings, int(rows[i])
+        tensor, reference = packed.tensor(value, row)
         span = float(np.ptp(tensor))
         gap = settings.cut_tolerance * span
-        found = refine(b, row, tensor, settings.cut_limit, gap)
-        size = b.model.marginals.sizes[b.row_axes(row)].sum()
+        found = refine(packed, row, tensor, settings.cut_limit, gap)
+        size = packed.model.marginals.sizes[packed.row_axes(row)].sum()
         margin = backup_margin(int(size), span, abs(reference) + span)
-        ends = b.sign * reference + found.low - margin, b.sign * reference + found.high + margin
-        low, high = ends if b.sign > 0.0 else (-ends[1], -ends[0])
+        centre = packed.sign * reference
+        ends = centre + found.low - margin, centre + found.high + margin
+        low, high = ends if packed.sign > 0.0 else (-ends[1], -ends[0])
         below[row], above[row] = max(below[row], low), min(above[row], high)
         nodes[i] = found.cuts + 1 if found.high - found.low <= gap else -2 - found.cuts
+        where, answer = answers
         if len(where):
             answer[where[i] : where[i] + size] = found.points
+
+
+def _two_boxes(model: FactoredMDP) -> BoolArray:
+    """Return (R,): rows of two marginals, both boxes or points; they have an own kernel."""
+    other = model.marginals.kind[model.row_marginals] > Kind.BOX
+    pairs: BoolArray = np.diff(model.marginal_ptr) == 2
+    return pairs & ~segment_any(other, model.marginal_ptr)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rfmdp.inner.bound import Bound, corners_of, inputs, successor_starts
-from rfmdp.inner.layout import Work, interval_scratch, pack_rows
-from rfmdp.inner.protocol import InnerStats, Side, relaxation_side
+from rfmdp.inner.packed_model import PackedModel
+from rfmdp.inner.packing import corners_of, interval_scratch, pack_rows
+from rfmdp.inner.protocol import InnerStats, Side, relaxation_side, successor_starts
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
 from rfmdp.types import FloatArray, IntArray
@@ -30,18 +30,17 @@ class IntervalArithmetic:
     def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedInterval:
         """Bind to a model."""
         model = model.with_marginals(model.marginals.as_stated())
-        none = corners_of(model, np.empty(0, dtype=np.int64))
-        bound = Bound(model, nature, pack_rows(model), none, interval_scratch)
-        return PreparedInterval(bound, nature)
+        packed = PackedModel(model, nature, pack_rows(model), corners_of(model), interval_scratch)
+        return PreparedInterval(packed, nature)
 
 
 class PreparedInterval:
     """`IntervalArithmetic` bound to a model and a direction."""
 
-    def __init__(self, bound: Bound, nature: Direction) -> None:
+    def __init__(self, packed: PackedModel, nature: Direction) -> None:
         self.proves: Side = relaxation_side(nature)
         self.stats = InnerStats()
-        self._bound = bound
+        self._packed = packed
 
     def backup(
         self, value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray
@@ -49,26 +48,14 @@ class PreparedInterval:
         """Fill the relaxation's side of the wanted rows; the other side is infinite."""
         from rfmdp.kernels.interval import interval_rows
 
-        b = self._bound
-        value, rows = inputs(value, rows)
-
-        def part(work: Work, chosen: slice) -> None:
-            interval_rows(b.sets, b.rows, work, rows[chosen], value, b.sign, below, above)
-
-        b.run(rows, part)
+        self._packed.run(interval_rows, value, rows, (below, above))
         self.stats.rows += len(rows)
 
     def respond(self, value: FloatArray, rows: IntArray) -> FloatArray:
         """Return the attaining joint distributions over the successors of `rows`."""
         from rfmdp.kernels.interval import interval_answers
 
-        b = self._bound
-        value, rows = inputs(value, rows)
-        begin = successor_starts(b.model, rows)
+        begin = successor_starts(self._packed.model, rows)
         out = np.empty(begin[-1])
-
-        def part(work: Work, chosen: slice) -> None:
-            interval_answers(b.sets, b.rows, work, rows[chosen], value, b.sign, begin[chosen], out)
-
-        b.run(rows, part)
+        self._packed.run(interval_answers, value, rows, begin, out)
         return out

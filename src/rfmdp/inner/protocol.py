@@ -22,6 +22,7 @@ from typing import Protocol
 
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
+from rfmdp.ragged import starts
 from rfmdp.types import FloatArray, IntArray
 
 
@@ -85,3 +86,8 @@ class Inner(Protocol):
     def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedInner:
         """Bind to a model, or raise `UnsupportedError` with the reason."""
         ...
+
+
+def successor_starts(model: FactoredMDP, rows: IntArray) -> IntArray:
+    """Return where the successors of every row start in an answer of `respond`, (N + 1,)."""
+    return starts(model.successor_ptr[rows + 1] - model.successor_ptr[rows])

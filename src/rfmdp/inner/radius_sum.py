@@ -20,9 +20,12 @@ from enum import Enum
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.inner.protocol import InnerStats, Side, relaxation_side
+from rfmdp.inner.packed_model import NO_ANSWERS, Answers, PackedModel
+from rfmdp.inner.packing import ball_scratch, corners_of, pack_rows
+from rfmdp.inner.protocol import InnerStats, Side, relaxation_side, successor_starts
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.objective import MIN, Direction
+from rfmdp.objective import Direction
+from rfmdp.ragged import owners
 from rfmdp.rounding import UNIT
 from rfmdp.sets.marginals import Kind
 from rfmdp.types import BoolArray, FloatArray, IntArray
@@ -72,52 +75,47 @@ class PreparedRadiusSum:
     def __init__(
         self, model: FactoredMDP, nature: Direction, radius: FloatArray, exponent: FloatArray
     ) -> None:
-        from numba import config
-
-        from rfmdp.kernels import radius_sum as kernels
-
         self.proves: Side = relaxation_side(nature)
         self.stats = InnerStats()
-        self._sign = 1.0 if nature is MIN else -1.0
-        self._fill = kernels.radius_sum_rows
-        self._counts = np.diff(model.successor_ptr)
-        self._rows = (
-            *(model.successor_ptr, model.successors, model.marginal_ptr, model.row_marginals),
-            *(model.marginals.outcome_ptr, model.marginals.nominal),
-        )
+        self._nominals = model.marginals.outcome_ptr, model.marginals.nominal
         kind = np.select(
             [radius == 0.0, exponent == 1.0, np.isinf(exponent)],
             [Kind.SINGLETON, Kind.L1, Kind.BOX],
             Kind.LP,
         )
-        self._balls = (kind.astype(np.int64), radius, exponent)
-        largest = int(self._counts.max(initial=1))
-        self._work = kernels.workspace(config.NUMBA_NUM_THREADS, largest)
+        self._balls = kind.astype(np.int64), radius, exponent
+        self._packed = PackedModel(
+            *(model, nature, pack_rows(model), corners_of(model)),
+            lambda model, _: ball_scratch(model, bool(np.any(kind == Kind.LP))),
+        )
 
     def backup(
         self, value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray
     ) -> None:
         """Fill the proven side of `rows` and an infinity on the other."""
-        minimising = self._sign > 0.0
-        bound, other = (below, above) if minimising else (above, below)
-        other[rows] = np.inf if minimising else -np.inf
-        self._run(value, rows, bound, np.empty(0))
+        self._solve(value, rows, NO_ANSWERS, below, above)
+        self.stats.rows += len(rows)
 
     def respond(self, value: FloatArray, rows: IntArray) -> FloatArray:
         """Return the worst distributions of the balls over the successors of `rows`."""
-        answer = np.empty(int(self._counts[rows].sum()))
-        self._run(value, rows, np.empty(len(self._counts)), answer)
+        begin = successor_starts(self._packed.model, rows)
+        answer = np.empty(begin[-1])
+        ignored = np.empty((2, self._packed.model.rows))
+        self._solve(value, rows, (begin, answer), *ignored)
         return answer
 
-    def _run(
-        self, value: FloatArray, rows: IntArray, bound: FloatArray, answer: FloatArray
+    def _solve(
+        self,
+        value: FloatArray,
+        rows: IntArray,
+        answers: Answers,
+        below: FloatArray,
+        above: FloatArray,
     ) -> None:
-        counts = self._counts[rows]
-        starts = np.cumsum(counts) - counts
-        self._fill(
-            value, self._sign, rows, self._rows, self._balls, self._work, starts, bound, answer
-        )
-        self.stats.rows += len(rows)
+        from rfmdp.kernels.radius_sum import radius_sum_rows
+
+        given = self._balls, self._nominals
+        self._packed.run(radius_sum_rows, value, rows, *given, answers, (below, above))
 
 
 def _row_balls(model: FactoredMDP, composition: Composition) -> tuple[FloatArray, FloatArray]:
@@ -129,7 +127,7 @@ def _row_balls(model: FactoredMDP, composition: Composition) -> tuple[FloatArray
     cap = 2.0 ** (1.0 / np.where(point, 1.0, exponent))
     radius = np.where(point, 0.0, np.minimum(marginals.radius, cap))
     row_exponent = _common_exponent(model, exponent)
-    ids, rows = model.row_marginals, np.repeat(np.arange(model.rows), np.diff(model.marginal_ptr))
+    ids, rows = model.row_marginals, owners(model.marginal_ptr)
     total = np.bincount(rows, weights=radius[ids], minlength=model.rows)
     if composition is Composition.COUPLED:
         kept = np.ones(model.rows)
@@ -158,7 +156,7 @@ def _refuse_other_sets(model: FactoredMDP, other: BoolArray) -> None:
 def _common_exponent(model: FactoredMDP, exponent: FloatArray) -> FloatArray:
     """Return the exponent that the marginals of every row share (R,); 1 for rows of points."""
     ids = model.row_marginals
-    rows = np.repeat(np.arange(model.rows), np.diff(model.marginal_ptr))
+    rows = owners(model.marginal_ptr)
     ball = ~np.isnan(exponent[ids])
     least, most = np.full(model.rows, math.inf), np.full(model.rows, 1.0)
     np.minimum.at(least, rows[ball], exponent[ids[ball]])

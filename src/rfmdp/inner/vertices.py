@@ -7,11 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.inner.bound import Bound, RowSolver, corners_of, inputs, require_vertices
-from rfmdp.inner.layout import Work, pack_rows
+from rfmdp.inner.packed_model import NO_ANSWERS, Answers, PackedModel
+from rfmdp.inner.packing import corners_of, pack_rows
 from rfmdp.inner.protocol import InnerStats, Side
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
+from rfmdp.ragged import segment_sum
+from rfmdp.sets.vertices import count_vertices
 from rfmdp.types import FloatArray, IntArray
 
 
@@ -38,54 +40,64 @@ class VertexEnumeration:
     def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedVertices:
         """Bind to a model whose sets all have finitely many vertices, not too many."""
         used = np.unique(model.row_marginals).astype(np.int64)
-        require_vertices(model, used, self.vertex_limit, "VertexEnumeration")
+        _require_vertices(model, used, self.vertex_limit)
         corners = corners_of(model, used)
         counts = np.log(np.maximum(1, np.diff(corners[0]) // np.maximum(1, model.marginals.sizes)))
-        ends = np.concatenate([[0.0], np.cumsum(counts[model.row_marginals])])
-        products = ends[model.marginal_ptr[1:]] - ends[model.marginal_ptr[:-1]]
+        products = segment_sum(counts[model.row_marginals], model.marginal_ptr)
         if model.rows and products.max() > np.log(self.product_limit):
             row = int(products.argmax())
             raise UnsupportedError(
                 f"VertexEnumeration: row {model.row_name(row)} has {np.exp(products[row]):.3g} "
                 f"products of vertices, more than the limit of {self.product_limit}; use Exact."
             )
-        return PreparedVertices(Bound(model, nature, pack_rows(model), corners))
+        return PreparedVertices(PackedModel(model, nature, pack_rows(model), corners))
 
 
-class PreparedVertices(RowSolver):
+class PreparedVertices:
     """`VertexEnumeration` bound to a model and a direction."""
 
     proves = Side.BOTH
 
-    def __init__(self, bound: Bound) -> None:
+    def __init__(self, packed: PackedModel) -> None:
         self.stats = InnerStats()
-        self._bound = bound
+        self._packed = packed
 
     def backup(
         self, value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray
     ) -> None:
         """Fill both sides of the wanted rows."""
-        self._run(value, rows, np.empty(0, np.int64), np.empty(0), below, above)
+        self._solve(value, rows, NO_ANSWERS, below, above)
         self.stats.rows += len(rows)
 
-    def _run(
+    def respond(self, value: FloatArray, rows: IntArray) -> FloatArray:
+        """Return nature's best products over the successors of `rows`, concatenated."""
+        return self._packed.respond(self._solve, value, rows)
+
+    def _solve(
         self,
         value: FloatArray,
         rows: IntArray,
-        where: IntArray,
-        answer: FloatArray,
+        answers: Answers,
         below: FloatArray,
         above: FloatArray,
     ) -> None:
-        from rfmdp.kernels.plain import vertex_rows
+        from rfmdp.kernels.vertices import vertex_rows
 
-        b = self._bound
-        value, rows = inputs(value, rows)
+        self._packed.run(vertex_rows, value, rows, answers, (below, above))
 
-        def part(work: Work, chosen: slice) -> None:
-            vertex_rows(
-                b.sets, b.rows, work, rows[chosen], value, b.sign, where[chosen], answer, below,
-                above,
-            )  # fmt: skip
 
-        b.run(rows, part)
+def _require_vertices(model: FactoredMDP, which: IntArray, limit: int) -> None:
+    """Raise `UnsupportedError` if a marginal has no finite list of at most `limit` vertices."""
+    sets = model.marginals
+    for j in which:
+        try:
+            count = count_vertices(sets[int(j)])
+        except UnsupportedError as error:
+            raise UnsupportedError(
+                f"VertexEnumeration: {model.marginal_name(int(j))}: {error}"
+            ) from error
+        if count > limit:
+            raise UnsupportedError(
+                f"VertexEnumeration: {model.marginal_name(int(j))} has {count} vertices, more than "
+                f"the limit of {limit}; use Exact or McCormick, or raise the limit."
+            )

@@ -1,24 +1,113 @@
-"""The four ways a kernel is compiled; all are cached on disk.
+"""How kernels are compiled, and where the results are kept.
 
-`kernel` is the ordinary one; `parallel_kernel` runs over rows on all threads; `inline_kernel` is
-for small steps of a hot loop: passing an array to a compiled function costs seven words each.
-`part_kernel` is for a large step with one caller: it is compiled as part of it. Otherwise every
-caller up the chain would optimise all that is below it once more.
+`kernel` is called from Python; its machine code is kept on disk. The others are steps of kernels:
+only kernels call them, so they have no entry point for Python (which would take about half of the
+time to compile them), and their code is part of the kernel's.
+
+inline_kernel   a small step of a hot loop; passing an array to a compiled function costs seven
+                words each
+part_kernel     a large step with one caller or two, put into it before types are inferred.
+                Otherwise every caller up the chain would optimise all that is below it once more.
+step_kernel     a large step with several callers, called
+
+The cache is a folder named by the text of all kernels. numba itself looks only at the file of a
+kernel, not at those of the steps that it calls, and could answer with the code of an older version.
+The first use of a kernel is logged to `rfmdp.kernels`, because compiling takes seconds.
 """
 
-from numba import njit
+import hashlib
+import logging
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from numba import config, njit
+from numba.core import event
+from numba.core.registry import CPUDispatcher
 
 # Sums may be reassociated and fused, which lets them use vector units; the margins of
 # `rounding` hold for every order of summation. NaN and infinity keep their meaning.
 # nogil: threads may run side by side. error_model: no hidden branch for division by zero.
-_OPTIONS = {
-    "cache": True,
+_OPTIONS: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",
     "fastmath": {"reassoc", "contract", "nsz"},
 }
 
-kernel = njit(**_OPTIONS)
-inline_kernel = njit(forceinline=True, **_OPTIONS)
-part_kernel = njit(inline="always", **_OPTIONS)
-parallel_kernel = njit(parallel=True, **_OPTIONS)
+
+class _Step(CPUDispatcher):  # type: ignore[misc]
+    """A function compiled for others that are; called from Python it runs as Python."""
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.py_func(*arguments)
+
+
+def _step(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    def decorate(function: Callable[..., Any]) -> Any:
+        made = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options, **_OPTIONS)(function)
+        made.__class__ = _Step
+        return made
+
+    return decorate
+
+
+inline_kernel = _step(forceinline=True)
+part_kernel = _step(inline="always")
+step_kernel = _step()
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Compile a function when it is first called, or read it from the cache."""
+    before = config.CACHE_DIR
+    config.CACHE_DIR = _FOLDER  # numba reads it once, here
+    try:
+        return njit(cache=True, **_OPTIONS)(function)
+    finally:
+        config.CACHE_DIR = before
+
+
+def cache_folder() -> str:
+    """Return the folder of the compiled kernels of this version.
+
+    It is below NUMBA_CACHE_DIR if that is set, else in the user's cache.
+    """
+    here = Path(__file__).parent
+    digest = hashlib.sha256()
+    for path in [*sorted(here.glob("*.py")), here.parent / "rounding.py"]:
+        digest.update(path.read_bytes())
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    base = config.CACHE_DIR or _writable(os.path.join(home, "rfmdp"))
+    return os.path.join(base, f"kernels-{digest.hexdigest()[:16]}")
+
+
+def _writable(folder: str) -> str:
+    """Return the folder, or one of this user among the temporary files if it cannot be written."""
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError:
+        return os.path.join(tempfile.gettempdir(), f"rfmdp-{os.getuid()}")
+    return folder
+
+
+class _FirstCompilation(event.Listener):  # type: ignore[misc]
+    """Says once that kernels are being compiled."""
+
+    def __init__(self) -> None:
+        self._said = False
+
+    def on_start(self, event: Any) -> None:
+        """Take note of a compilation."""
+        if not self._said:
+            self._said = True
+            logging.getLogger("rfmdp.kernels").info(
+                "compiling kernels: a few seconds, once after installation"
+            )
+
+    def on_end(self, event: Any) -> None:
+        """Nothing to say."""
+
+
+_FOLDER = cache_folder()
+event.register("numba:compile", _FirstCompilation())

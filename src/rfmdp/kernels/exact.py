@@ -11,72 +11,61 @@ min { sum A[o1..on] p1[o1] ... pn[on] : p_i in P_i } for every row.
    fixes vertices of the first k factors; its tensor is contracted once from its parent's, and
    `corner . slices` of step 1 bounds each child. The last factor is only given to its minimiser.
 
-`axes[0 : n]` are the marginals of the row at hand; head, data and corners are its sets (see
-`kernels.oracle`). Twin: `reference.product_minimum`.
+`sets` and `work` are the tuples of `kernels.rows`; axes[0 : n] are the marginals of the row at
+hand, `size` its joint outcomes (the tensor is levels[0 : size]), `width` the outcomes of all its
+marginals together. Twin: `reference.product_minimum`.
 """
 
+from rfmdp.kernels.borrow import borrow
 from rfmdp.kernels.decorator import kernel, part_kernel
-from rfmdp.kernels.oracle import (
-    BOX,
-    CORNERS,
-    CORNERS_END,
-    KIND,
-    SIZE,
-    fibres,
-    minimiser,
-    reset,
-    zero,
-)
-from rfmdp.kernels.pair import solve_pair
-from rfmdp.kernels.rows import (
-    contract_first,
-    dot,
-    load,
-    margin,
-    store,
-    take_axes,
-    vertex_margin,
-)
+from rfmdp.kernels.oracle import minimise, minimum
+from rfmdp.kernels.layout import CORNERS, CORNERS_END, SIZE
+from rfmdp.kernels.primitives import contract_first, dot, reset, zero
+from rfmdp.kernels.rows import branch_margin, load, margin, store, take_axes, write_answer
 
 
-@kernel
-def fold(head, data, corners, axes, k, n, tensor, at, size, out, order, p, point, width):
-    """Contract the axes n-1, ..., k+1 of a tensor by their minimisers (step 1).
+@part_kernel
+def fold(sets, work, k, n, at, size, width):
+    """Contract the axes n-1, ..., k+1 of levels[at : at + size] by their minimisers (step 1).
 
-    Fills out[0 : d_k], a lower bound per slice of axis k. Returns whether they are attained by
+    Fills folds[0 : d_k], a lower bound per slice of axis k. Returns whether they are attained by
     one answer per axis; these are then in `point`, which ends at `width`.
     """
+    head, data, corners = sets
+    levels, _, folds, point, _, _, order, _, axes, curved = work
     if k == n - 1:
         for f in range(size):
-            out[f] = tensor[at + f]
+            folds[f] = levels[at + f]
     product, count, place = True, size, width
-    source, begin = tensor, at
+    source, begin = levels, at
     for axis in range(n - 1, k, -1):
         m = axes[axis]
         count //= head[m, SIZE]
         place -= head[m, SIZE]
-        same = fibres(head, data, corners, m, source, begin, count, order, p, out, point, place)
+        reset(order, head[m, SIZE])
+        same = minimise(
+            head, data, corners, curved, m, source, begin, count, order, folds, zero(n), point,
+            place,
+        )  # fmt: skip
         product = product and same
-        source, begin = out, zero(n)
+        source, begin = folds, zero(n)
     return product
 
 
 @part_kernel
-def descend(head, data, corners, axes, n, levels, size, slices, folds, point, width, order, p):
+def descend(sets, work, n, size, width):
     """Take steps 1 and 2 for levels[0 : size]; returns (L, U), witness in `point`.
 
     The bounds per outcome of the first factor are kept in `slices`, for the tree.
     """
+    levels, slices, folds, point, _, p, order, _, axes, curved = work
     start, count, place = zero(n), size, zero(n)
     low, high = 0.0, 0.0
     for k in range(n):
         m = axes[k]
-        d = head[m, SIZE]
-        product = fold(
-            head, data, corners, axes, k, n, levels, start, count, folds, order, p, point, width
-        )
-        reset(order, d)
-        bound = minimiser(head, data, corners, m, folds, zero(n), order, p)
+        d = sets[0][m, SIZE]
+        product = fold(sets, work, k, n, start, count, width)
+        bound = minimum(sets, curved, m, folds, zero(n), order, p)
         if k == 0:
             low = bound
             for i in range(d):
@@ -92,13 +81,13 @@ def descend(head, data, corners, axes, n, levels, size, slices, folds, point, wi
     return low, high
 
 
-@kernel
-def contract_others(head, axes, n, keep, tensor, size, out, point, width):
-    """Contract all axes but `keep` by the marginals in `point`; fills out[0 : d_keep]."""
+@part_kernel
+def contract_others(head, work, n, keep, size, width):
+    """Contract all axes but `keep` by the marginals in `point`; fills folds[0 : d_keep]."""
+    tensor, _, out, point, _, _, _, _, axes, _ = work
     if n == 1:
         for f in range(size):
             out[f] = tensor[f]
-        return
     count, place = size, width
     for k in range(n - 1, keep, -1):
         d = head[axes[k], SIZE]
@@ -120,16 +109,16 @@ def contract_others(head, axes, n, keep, tensor, size, out, point, width):
         place += d
 
 
-@kernel
-def improve(head, data, corners, axes, n, levels, size, folds, point, width, order, p, high, gap):
+@part_kernel
+def improve(sets, work, n, size, width, high, gap):
     """Coordinate descent from the product in `point`; returns the improved value U."""
+    _, _, folds, point, _, p, order, _, axes, curved = work
     quiet, k, place = 0, zero(n), zero(n)
     while quiet < n:
         m = axes[k]
-        d = head[m, SIZE]
-        contract_others(head, axes, n, k, levels, size, folds, point, width)
-        reset(order, d)
-        minimiser(head, data, corners, m, folds, zero(n), order, p)
+        d = sets[0][m, SIZE]
+        contract_others(sets[0], work, n, k, size, width)
+        minimum(sets, curved, m, folds, zero(n), order, p)
         value = dot(p, zero(n), folds, zero(n), d)
         if value < high - gap:
             high, quiet = value, 0
@@ -145,16 +134,15 @@ def improve(head, data, corners, axes, n, levels, size, folds, point, width, ord
 
 
 @part_kernel
-def branch(
-    head, data, corners, axes, n, levels, size, slices, folds, point, best, width, order, p,
-    cursor, low, high, gap, limit,
-):  # fmt: skip
+def branch(sets, work, n, size, width, low, high, gap, limit):
     """Search depth-first (step 3) from `slices` of the root; returns (L, U, nodes), witness `best`.
 
     Every subtree left out has a bound of at least U - gap at that time, and every leaf one of at
     least `least`, so that the smaller of these is a lower bound at the end; at the node limit L
     stays what it was. A node whose step 1 gives a product is a leaf.
     """
+    head, _, corners = sets
+    levels, slices, folds, _, _, p, order, cursor, axes, curved = work
     stride = p.shape[0]
     nodes, k, start, count, least = 0, zero(n), zero(n), size, high
     cursor[0] = head[axes[0], CORNERS]
@@ -177,18 +165,15 @@ def branch(
         rest = count // d
         child = start + count
         contract_first(corners, c, d, levels, start, rest, levels, child)
-        product = fold(
-            head, data, corners, axes, k + 1, n, levels, child, rest, folds, order, p, point, width
-        )
+        product = fold(sets, work, k + 1, n, child, rest, width)
         d = head[axes[k + 1], SIZE]
         if product:
-            reset(order, d)
-            bound = minimiser(head, data, corners, axes[k + 1], folds, zero(n), order, p)
+            bound = minimum(sets, curved, axes[k + 1], folds, zero(n), order, p)
             least = min(least, bound)
             value = dot(p, zero(n), folds, zero(n), d)
             if value < high:
                 high = value
-                remember(head, corners, axes, k + 1, width, cursor, p, point, best)
+                remember(head, corners, work, k + 1, width)
             continue
         start, count, k = child, rest, k + 1
         for i in range(d):
@@ -198,8 +183,9 @@ def branch(
 
 
 @part_kernel
-def remember(head, corners, axes, leaf, width, cursor, p, point, best):
+def remember(head, corners, work, leaf, width):
     """Copy vertices of the axes before `leaf`, p for it and `point` for those behind to `best`."""
+    _, _, _, point, best, p, _, cursor, axes, _ = work
     for i in range(width):
         best[i] = point[i]
     place = zero(leaf)
@@ -213,77 +199,58 @@ def remember(head, corners, axes, leaf, width, cursor, p, point, best):
 
 
 @part_kernel
-def solve_tensor(
-    head, data, corners, axes, n, levels, size, slices, folds, point, best, width, order, p,
-    cursor, gap, limit,
-):  # fmt: skip
+def solve_tensor(sets, work, n, size, width, gap, limit):
     """Solve the tensor levels[0 : size]; returns (L, U, nodes), witness in best[0 : width].
 
     nodes: 0 certified without branching, > 0 branched, < 0 gap left after -1 - nodes of them
     (at the limit, or for want of vertices).
     """
+    head, point, best, axes = sets[0], work[3], work[4], work[8]
     branches = n > 1
     for k in range(n - 1):
         if head[axes[k], CORNERS] == head[axes[k], CORNERS_END]:
             branches = False
-    low, high = descend(
-        head, data, corners, axes, n, levels, size, slices, folds, point, width, order, p
-    )
+    low, high = descend(sets, work, n, size, width)
     if high - low > gap:
-        high = improve(
-            head, data, corners, axes, n, levels, size, folds, point, width, order, p, high,
-            0.5 * gap,
-        )  # fmt: skip
+        high = improve(sets, work, n, size, width, high, 0.5 * gap)
     for i in range(width):
         best[i] = point[i]
     if high - low <= gap:
         return low, high, 0
     if not branches:
         return low, high, -1
-    low, high, nodes = branch(
-        head, data, corners, axes, n, levels, size, slices, folds, point, best, width, order, p,
-        cursor, low, high, 0.5 * gap, limit,
-    )  # fmt: skip
+    low, high, nodes = branch(sets, work, n, size, width, low, high, 0.5 * gap, limit)
     return low, high, nodes if nodes <= limit else -1 - nodes
 
 
 @kernel
-def exact_rows(
-    sets, rows, work, wanted, value, sign, tolerance, limit, where, answer, below, above, nodes
-):
-    """Fill below[r], above[r] for every wanted row r, and nodes[i] (see `solve_tensor`).
+def exact_rows(sets, rows, work, asked, tolerance, limit, answers, bounds, nodes):
+    """Fill both bounds of every wanted row, nodes[i] (see `solve_tensor`) and, if wanted, answers.
 
-    If `where` is not empty, also write nature's optimal marginals of wanted[i], in the rows' axis
-    order, to answer[where[i]:]. `work` is scratch memory (see `inner.layout.scratch`).
+    A row is exact when its sides differ by at most `tolerance` times the span of its values; its
+    tree has at most `limit` nodes. The tuples are those of `kernels.rows`.
     """
-    head, data, corners = sets
-    successor_ptr, successors, marginal_ptr, marginals, kind, gather_ptr, gather = rows
-    levels, slices, folds, point, best, p, order, cursor, axes = work
-    answers = where.shape[0] > 0
-    for i in range(wanted.shape[0]):
+    sets, rows, work, asked, answers, bounds = borrow((sets, rows, work, asked, answers, bounds))
+    wanted, value, sign, first, last = asked
+    for i in range(first, last):
         r = wanted[i]
-        size, reference, low, high = load(
-            successor_ptr, successors, kind, gather_ptr, gather, r, value, sign, levels
-        )
+        size, reference, low, high = load(rows, r, value, sign, work[0])
         span = high - low
-        if span == 0.0 and not answers:
-            below[r], above[r], nodes[i] = reference, reference, 0
+        nodes[i] = 0
+        if span == 0.0 and answers[0].shape[0] == 0:
+            store(0.0, 0.0, 0.0, reference, sign, r, bounds)
             continue
-        n, width = take_axes(marginal_ptr, marginals, r, head, axes)
-        if n == 2 and head[axes[0], KIND] <= BOX and head[axes[1], KIND] <= BOX:
-            q_low, q_high, nodes[i] = solve_pair(
-                head, data, corners, axes, levels, slices, folds, point, best, order,
-                tolerance * span, limit,
-            )  # fmt: skip
-        else:
-            q_low, q_high, nodes[i] = solve_tensor(
-                head, data, corners, axes, n, levels, size, slices, folds, point, best, width,
-                order, p, cursor, tolerance * span, limit,
-            )  # fmt: skip
+        n, width = take_axes(rows, r, sets[0], work[8])
+        low, high, nodes[i] = solve_tensor(sets, work, n, size, width, tolerance * span, limit)
+        error = margin(width, span, abs(reference) + span)
         if nodes[i] != 0:
-            q_low -= vertex_margin(n, width, span)
-        gap = margin(width, span, abs(reference) + span)
-        store(q_low, q_high, reference, sign, gap, r, below, above)
-        if answers:
-            for k in range(width):
-                answer[where[i] + k] = best[k]
+            low -= branch_margin(width, span)
+        store(low, high, error, reference, sign, r, bounds)
+        write_answer(work[4], width, i, answers)
+
+
+@kernel
+def improve_product(sets, work, n, size, width, gap):
+    """Coordinate descent for one row whose tensor, axes and product (`point`) are in `work`."""
+    sets, work = borrow((sets, work))
+    return improve(sets, work, n, size, width, float("inf"), gap)

@@ -1,7 +1,7 @@
 """Kernels of the McCormick relaxation: matrix entries, costs, safe bounds and witnesses.
 
 Everything is in normalised variables: p = low + width x, prefix products h = low + width xi, and
-t = xi x for a pair, all of them in [0, 1] (`inner/mccormick_lp.py` has the programme).
+t = xi x for a pair, all of them in [0, 1] (`inner/mccormick/programme.py` has the programme).
 Singular widths never divide: an entry of width zero has share zero.
 """
 

@@ -9,101 +9,79 @@ tree. Let p*, q* attain U and R[i, j] = A[i, j] - (p*.A)[j]. For every vertex v 
 because sum_i (v - p*)[i] = 0 lets the common part go. Its slack is proportional to the mass that
 v moves away from p*, that of `v . slices` to all mass, so most vertices are pruned by it. If no
 move from one entry to another can pay, whatever q is, none has to be looked at.
+
+Names: `first` and `second` are the boxes P and Q as tuples (see `kernels.primitives`), `a` the
+tensor, `work` the scratch memory (see `kernels.rows`), `best` the witness (p, q) behind each other.
 """
 
-from rfmdp.kernels.decorator import inline_kernel, part_kernel
-from rfmdp.kernels.oracle import (
-    CORNERS,
-    CORNERS_END,
-    FREE,
-    LOWER,
-    PLACE,
-    SIZE,
-    box_answer,
+from rfmdp.kernels.borrow import borrow
+from rfmdp.kernels.decorator import inline_kernel, kernel, part_kernel
+from rfmdp.kernels.layout import CORNERS, CORNERS_END, box_of
+from rfmdp.kernels.primitives import (
+    box_maximum,
+    box_member,
     box_minimum,
+    contract_first,
+    dot,
     reset,
     sort,
     zero,
 )
-from rfmdp.kernels.rows import contract_first, dot
+from rfmdp.kernels.rows import branch_margin, load, margin, store, take_axes, write_answer
 
 
 @inline_kernel
-def box_point(data, l, d, free, v, at, order, p, to):
-    """Fill p[to : to + d] with the minimiser over one box; returns p.v."""
-    sort(v, at, d, order)
-    mass = free
-    total = 0.0
-    for i in range(d):
-        k = order[i]
-        take = min(mass, data[l + d + k])
-        mass -= take
-        x = data[l + k] + take
-        p[to + k] = x
-        total += x * v[at + k]
-    return total
-
-
-@inline_kernel
-def box_maximum(data, l, d, free, v, at, order):
-    """Return max p.v over one box for an `order` that is sorted by v already."""
-    total = 0.0
-    mass = free
-    for i in range(d - 1, -1, -1):
-        k = order[i]
-        take = min(mass, data[l + d + k])
-        mass -= take
-        total += (data[l + k] + take) * v[at + k]
-    return total
+def box_point(box, v, at, order, p, to):
+    """Fill p[to : to + d] with the minimiser over a box; returns p.v."""
+    sort(v, at, box[2], order)
+    box_member(box, order, p, to)
+    return dot(p, to, v, at, box[2])
 
 
 @part_kernel
-def solve_pair(head, data, corners, axes, a, slices, folds, point, best, order, gap, limit):
-    """Solve the tensor a[0 : d1 * d2]; returns (L, U, nodes), witness in `best`.
+def solve_pair(sets, work, gap, limit):
+    """Solve the tensor of the row loaded in `work`; returns (L, U, nodes), witness in `best`.
 
     nodes: as in `exact.solve_tensor`.
     """
+    head, data, _ = sets
+    a, slices, folds, _, best, _, order, _, axes, _ = work
     m1, m2 = axes[0], axes[1]
     o = zero(m1)
-    d1, d2 = head[m1, SIZE], head[m2, SIZE]
-    l1, l2 = head[m1, PLACE] + LOWER, head[m2, PLACE] + LOWER
-    free1, free2 = data[l1 - LOWER + FREE], data[l2 - LOWER + FREE]
+    first, second = box_of(head, data, m1), box_of(head, data, m2)
+    d1, d2 = first[2], second[2]
     changes = 0
     reset(order, d2)
     for i in range(d1):
-        slices[i], moved = box_minimum(data, l2, d2, free2, a, i * d2, order)
+        slices[i], moved = box_minimum(second, a, i * d2, order)
         changes += moved and i > 0
     if changes == 0:
-        box_answer(data, l2, d2, free2, order, best, d1)
+        box_member(second, order, best, d1)
     reset(order, d1)
-    low = box_point(data, l1, d1, free1, slices, o, order, best, o)
+    low = box_point(first, slices, o, order, best, o)
     if changes == 0:  # one q for all slices: the bound is attained by a product
         return low, low, 0
     contract_first(best, o, d1, a, o, d2, folds, o)
     reset(order, d2)
-    high = box_point(data, l2, d2, free2, folds, o, order, best, d1)
+    high = box_point(second, folds, o, order, best, d1)
     if high - low <= gap:
         return low, high, 0
-    high = alternate(data, a, l1, d1, free1, l2, d2, free2, folds, point, best, order, high, gap)
+    high = alternate(first, second, work, high, gap)
     if high - low <= gap:
         return low, high, 0
     if head[m1, CORNERS] == head[m1, CORNERS_END]:
         return low, high, -1
-    return branch_pair(
-        head, data, corners, axes, a, slices, folds, point, best, order, low, high, 0.5 * gap, limit
-    )
+    return branch_pair(sets, first, second, work, low, high, 0.5 * gap, limit)
 
 
 @part_kernel
-def branch_pair(
-    head, data, corners, axes, a, slices, folds, point, best, order, low, high, gap, limit
-):
+def branch_pair(sets, first, second, work, low, high, gap, limit):
     """Try the vertices of the first factor that neither bound excludes; returns (L, U, nodes)."""
-    m1, m2 = axes[0], axes[1]
+    head, _, corners = sets
+    a, slices, folds, point, best, _, order, _, axes, _ = work
+    m1 = axes[0]
     o = zero(m1)
-    d1, d2 = head[m1, SIZE], head[m2, SIZE]
-    l2 = head[m2, PLACE] + LOWER
-    free2 = data[l2 - LOWER + FREE]
+    d1, d2 = first[2], second[2]
     # extremes of R[i].q, kept behind the slices
     least, most = d1, 2 * d1
     contract_first(best, o, d1, a, o, d2, folds, o)
@@ -111,12 +89,12 @@ def branch_pair(
     for i in range(d1):
         for j in range(d2):
             folds[d2 + j] = a[i * d2 + j] - folds[j]
-        slices[least + i], _ = box_minimum(data, l2, d2, free2, folds, d2, order)
-        slices[most + i] = box_maximum(data, l2, d2, free2, folds, d2, order)
+        slices[least + i], _ = box_minimum(second, folds, d2, order)
+        slices[most + i] = box_maximum(second, folds, d2, order)
     for i in range(d1):
         point[i] = best[i]
     anchor = high
-    bound = anchor + best_move(data, head[m1, PLACE] + LOWER, d1, point, slices)
+    bound = anchor + best_move(first, point, slices)
     if bound >= high - gap:
         return max(low, bound), high, 0
     nodes = 0
@@ -132,18 +110,19 @@ def branch_pair(
         if nodes > limit:
             return low, high, -1 - nodes
         contract_first(corners, c, d1, a, o, d2, folds, o)
-        value, _ = box_minimum(data, l2, d2, free2, folds, o, order)
+        value, _ = box_minimum(second, folds, o, order)
         if value < high:
             high = value
             for i in range(d1):
                 best[i] = corners[c + i]
-            box_answer(data, l2, d2, free2, order, best, d1)
+            box_member(second, order, best, d1)
     return max(low, high - gap), high, max(nodes, 1)
 
 
 @inline_kernel
-def best_move(data, l, d, p, slices):
+def best_move(box, p, slices):
     """Return a lower bound (<= 0) of what moving mass between entries of p can gain, for any q."""
+    data, l, d, _ = box
     worst, up, down = 0.0, 0.0, 0.0
     for i in range(d):
         given = p[i] - data[l + i]
@@ -157,19 +136,43 @@ def best_move(data, l, d, p, slices):
 
 
 @part_kernel
-def alternate(data, a, l1, d1, free1, l2, d2, free2, folds, point, best, order, high, gap):
+def alternate(first, second, work, high, gap):
     """Coordinate descent on p and q in `best`; returns the improved value."""
+    a, _, folds, point, best, _, order, _, _, _ = work
+    d1, d2 = first[2], second[2]
     o = zero(d1)
     while True:
         for i in range(d1):
             folds[i] = dot(best, d1, a, i * d2, d2)
         reset(order, d1)
-        box_point(data, l1, d1, free1, folds, o, order, point, o)
+        box_point(first, folds, o, order, point, o)
         contract_first(point, o, d1, a, o, d2, folds, o)
         reset(order, d2)
-        value = box_point(data, l2, d2, free2, folds, o, order, point, d1)
+        value = box_point(second, folds, o, order, point, d1)
         if value >= high - 0.5 * gap:
             return high
         high = value
         for i in range(d1 + d2):
             best[i] = point[i]
+
+
+@kernel
+def pair_rows(sets, rows, work, asked, tolerance, limit, answers, bounds, nodes):
+    """Solve rows of two boxes; everything as in `exact.exact_rows`."""
+    sets, rows, work, asked, answers, bounds = borrow((sets, rows, work, asked, answers, bounds))
+    wanted, value, sign, first, last = asked
+    for i in range(first, last):
+        r = wanted[i]
+        _, reference, low, high = load(rows, r, value, sign, work[0])
+        span = high - low
+        nodes[i] = 0
+        if span == 0.0 and answers[0].shape[0] == 0:
+            store(0.0, 0.0, 0.0, reference, sign, r, bounds)
+            continue
+        _, width = take_axes(rows, r, sets[0], work[8])
+        low, high, nodes[i] = solve_pair(sets, work, tolerance * span, limit)
+        error = margin(width, span, abs(reference) + span)
+        if nodes[i] != 0:
+            low -= branch_margin(width, span)
+        store(low, high, error, reference, sign, r, bounds)
+        write_answer(work[4], width, i, answers)

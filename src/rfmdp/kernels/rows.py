@@ -1,30 +1,45 @@
-"""What every row kernel does first and last: load the tensor, contract, store the bounds.
+"""What every row kernel does first and last: load the tensor, and write bounds and answers.
 
-Rows come as plain tuples of arrays (made by `inner.layout.pack_rows`), unpacked once per call:
+Arrays that travel together travel as plain tuples, everywhere in the same order (neither named
+tuples nor classes appear in kernel signatures: numba's cache stores types by reference, and a
+cache written before a renaming could not be read any more):
 
-successor_ptr (R + 1,), successors (K,) int32, marginal_ptr (R + 1,), marginals int32,
-kind (R,) int32, gather_ptr (classes + 1,), gather int32
+sets     head (M, 5), data, corners: the uncertainty sets, see `kernels.layout`
+rows     successor_ptr (R + 1,), successors (K,) int32, marginal_ptr (R + 1,), marginals int32,
+         kind (R,) int32, gather_ptr (classes + 1,), gather int32
+work     levels, slices, folds, point, best, p, order, cursor, axes, curved: scratch memory of one
+         thread, see `inner.packing.scratch`
+asked    wanted (N,) rows, value (S,), sign (+1 nature minimises, -1 it maximises), first, last:
+         the kernel does wanted[first : last], a part of the rows
+answers  where (N,) or empty if no answers are wanted, answer: the marginals of wanted[i], in the
+         rows' order of axes, are written to answer[where[i]:]
+bounds   below (R,), above (R,): filled for the wanted rows
 
-with the axes of every tensor in a solver's order. A row's `kind` is its class of shapes: rows of
-one class share a table in `gather` that lists where the entries of the reordered tensor stand in
-the stored one; an empty table means "as stored".
+The axes of every tensor are in a solver's order. A row's `kind` is its class of shapes: rows of one
+class share a table in `gather` that lists where the entries of the reordered tensor stand in the
+stored one; an empty table means "as stored".
 
-Neither named tuples nor classes appear in kernel signatures: numba's cache on disk stores the
-types by reference, and a cache written before a renaming could not be read any more.
+Tuples go to steps that become part of the kernel. A step that is called takes single arrays: a
+tuple would cost a reference count per field.
 """
 
 from rfmdp.kernels.decorator import inline_kernel
-from rfmdp.kernels.oracle import SIZE
-from rfmdp.rounding import SUM, TERM
+from rfmdp.kernels.layout import SIZE
+from rfmdp.rounding import backup_margin, branching_margin
+
+margin = inline_kernel(backup_margin)
+branch_margin = inline_kernel(branching_margin)
+INFINITY = float("inf")
 
 
 @inline_kernel
-def load(successor_ptr, successors, kind, gather_ptr, gather, r, value, sign, out):
+def load(rows, r, value, sign, out):
     """Fill out[0 : size] with sign * (value - reference) of row r's successors.
 
     Returns (size, reference, smallest, largest) of the filled entries; the reference is the value
     of the first successor, so that a constant row is filled with exact zeros.
     """
+    successor_ptr, successors, _, _, kind, gather_ptr, gather = rows
     start = successor_ptr[r]
     size = successor_ptr[r + 1] - start
     table = gather_ptr[kind[r]]
@@ -47,8 +62,9 @@ def load(successor_ptr, successors, kind, gather_ptr, gather, r, value, sign, ou
 
 
 @inline_kernel
-def take_axes(marginal_ptr, marginals, r, head, axes):
+def take_axes(rows, r, head, axes):
     """Copy the marginals of row r to axes[0 : n]; returns n and the sum of their sizes."""
+    _, _, marginal_ptr, marginals, _, _, _ = rows
     first, last = marginal_ptr[r], marginal_ptr[r + 1]
     terms = 0
     for k in range(first, last):
@@ -59,50 +75,39 @@ def take_axes(marginal_ptr, marginals, r, head, axes):
 
 
 @inline_kernel
-def margin(terms, span, magnitude):
-    """Compiled twin of `rounding.backup_margin`."""
-    if span == 0.0:
-        return 0.0
-    return TERM * terms * span + SUM * magnitude
+def store(low, high, error, reference, sign, r, bounds):
+    """Write the bounds of row r, turned back by sign and widened by the float error.
 
-
-@inline_kernel
-def vertex_margin(n, terms, span):
-    """Return what a minimum over listed vertices may be too large by.
-
-    `uncertainty.boxes` lists vertices that differ by rounding once: by up to d + 2 units of 2^-48.
+    Values whose differences overflow leave both sides open.
     """
-    return 2.0**-48 * (terms + 2 * n) * span
-
-
-@inline_kernel
-def dot(p, at, v, start, d):
-    """Return p[at : at + d] . v[start : start + d]."""
-    total = 0.0
-    for i in range(d):
-        total += p[at + i] * v[start + i]
-    return total
-
-
-@inline_kernel
-def contract_first(p, at, d, tensor, start, rest, out, to):
-    """out[to : to + rest] = sum_i p[at + i] * tensor[start + i * rest : ...]; zeros are skipped."""
-    for j in range(rest):
-        out[to + j] = 0.0
-    for i in range(d):
-        x = p[at + i]
-        if x != 0.0:
-            base = start + i * rest
-            for j in range(rest):
-                out[to + j] += x * tensor[base + j]
-
-
-@inline_kernel
-def store(q_low, q_high, reference, sign, gap, r, below, above):
-    """Write the bounds of row r, turned back by sign and widened by the margin `gap`."""
-    if sign > 0.0:
-        below[r] = reference + q_low - gap
-        above[r] = reference + q_high + gap
+    below, above = bounds
+    if not error < INFINITY:
+        below[r], above[r] = -INFINITY, INFINITY
+    elif sign > 0.0:
+        below[r] = reference + low - error
+        above[r] = reference + high + error
     else:
-        below[r] = reference - q_high - gap
-        above[r] = reference - q_low + gap
+        below[r] = reference - high - error
+        above[r] = reference - low + error
+
+
+@inline_kernel
+def write_answer(point, width, i, answers):
+    """Copy the marginals point[0 : width] to the place of answer i, if answers are wanted."""
+    where, answer = answers
+    if where.shape[0] > 0:
+        for k in range(width):
+            answer[where[i] + k] = point[k]
+
+
+@inline_kernel
+def scatter(tensor, at, size, rows, r, out, to):
+    """Copy tensor[at : at + size] of row r, in solver order, to out[to :] in stored order."""
+    _, _, _, _, kind, gather_ptr, gather = rows
+    table = gather_ptr[kind[r]]
+    if table == gather_ptr[kind[r] + 1]:
+        for k in range(size):
+            out[to + k] = tensor[at + k]
+    else:
+        for k in range(size):
+            out[to + gather[table + k]] = tensor[at + k]

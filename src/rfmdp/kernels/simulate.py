@@ -9,9 +9,8 @@ or its alias. Counts are integers, so adding the parts of several threads is exa
 """
 
 import numpy as np
-from numba import prange
 
-from rfmdp.kernels.decorator import inline_kernel, kernel, parallel_kernel
+from rfmdp.kernels.decorator import inline_kernel, kernel
 
 GAMMA = np.uint64(0x9E3779B97F4A7C15)
 FIRST = np.uint64(0xBF58476D1CE4E5B9)
@@ -167,21 +166,6 @@ def run_trajectories(
         for lane in range(lanes):
             final[start + lane] = state_L[lane]
     return steps
-
-
-@parallel_kernel
-def run_parallel(
-    model, tables, rows_TS, other, initial, stop, reward, discount, length, seed, first, count,
-    counts_PO, returns, final, steps_P,
-):  # fmt: skip
-    """Do the same in P parts, each with counts of its own."""
-    parts = counts_PO.shape[0]
-    for part in prange(parts):
-        begin, end = count * part // parts, count * (part + 1) // parts
-        steps_P[part] = run_trajectories(
-            model, tables, rows_TS, other, initial, stop, reward, discount, length, seed,
-            first + begin, end - begin, counts_PO[part], returns[begin:end], final[begin:end],
-        )  # fmt: skip
 
 
 @inline_kernel

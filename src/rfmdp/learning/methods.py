@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rfmdp.errors import ModelError
+from rfmdp.inner.combined import Screened
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.inner.mccormick import McCormick
 from rfmdp.inner.protocol import Inner
 from rfmdp.inner.radius_sum import Composition, RadiusSum
-from rfmdp.inner.screened import Screened
 from rfmdp.inner.sequential import Sequential
 from rfmdp.learning.budget import Budget, EqualEvents, PerComponent, PerProbability
 from rfmdp.learning.confidence import BySize, ClopperPearson, ConfidenceSet, Mixture, Weissman

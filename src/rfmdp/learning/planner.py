@@ -13,10 +13,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from rfmdp.inner.bound import Bound, corners_of, inputs
-from rfmdp.inner.layout import Sets, Work, pack_rows, pack_sets
+from rfmdp.inner.packed_model import PackedModel
+from rfmdp.inner.packing import Sets, corners_of, pack_rows, pack_sets
 from rfmdp.kernels.explore import stale_rows
-from rfmdp.kernels.oracle import FREE, LOWER, PLACE
+from rfmdp.kernels.layout import FREE, LOWER, PLACE
 from rfmdp.kernels.sweep import choose
 from rfmdp.learning.store import SetStore
 from rfmdp.model.arrays import FactoredMDP
@@ -43,8 +43,7 @@ class Planner:
     def __init__(self, structure: FactoredMDP, spec: Spec) -> None:
         self.problem: Problem = pose(structure, spec)
         self.model = structure
-        none = corners_of(structure, np.empty(0, dtype=np.int64))
-        self._bound = Bound(structure, MIN, pack_rows(structure), none)
+        self._packed = PackedModel(structure, MIN, pack_rows(structure), corners_of(structure))
         self._below, self._above = np.empty(structure.rows), np.empty(structure.rows)
         parts = components(Graph(structure), ~self.problem.terminal)
         self.cyclic = not bool(np.all(parts.trivial))
@@ -136,7 +135,7 @@ class Planner:
     def _load(self, sets: Marginals | SetStore, nature: Direction) -> LastPlan | None:
         """Pack the sets for the kernels; returns what is known from the last plan with a store."""
         if isinstance(sets, Marginals):
-            self._bound.sets = _packed(sets)
+            self._packed.use(_packed(sets))
             return None
         stale, last = sets.changes(), self._last
         if last is None or last.store is not sets or last.nature is not nature:
@@ -148,7 +147,8 @@ class Planner:
         if len(stale):
             last.changed[stale] = True
             last.result = None
-        self._last, self._bound.sets = last, last.packed
+        self._last = last
+        self._packed.use(last.packed)
         return last
 
     def _expect(
@@ -172,17 +172,10 @@ class Planner:
         discount: float,
     ) -> FloatArray:
         """Return reward + discount * nature's expectation; other rows keep old numbers."""
-        from rfmdp.kernels.plain import sequential_rows
+        from rfmdp.kernels.sequential import sequential_rows
 
-        b, sign = self._bound, 1.0 if nature is MIN else -1.0
-        value, rows = inputs(value, rows)
-
-        def part(work: Work, chosen: slice) -> None:
-            sequential_rows(
-                b.sets, b.rows, work, rows[chosen], value, sign, self._below, self._above
-            )
-
-        b.run(rows, part)
+        self._packed.sign = 1.0 if nature is MIN else -1.0
+        self._packed.run(sequential_rows, value, rows, (self._below, self._above))
         q = self._below if nature is MIN else self._above
         q[rows] = reward[rows] + discount * q[rows]
         return q
@@ -241,7 +234,7 @@ def _packed(sets: Marginals) -> Sets:
     pairs = (sets.kind == Kind.L1) & (sets.sizes == 2)
     if pairs.any():
         sets = replace(sets, kind=np.where(pairs, Kind.BOX, sets.kind).astype(np.int8))
-    return pack_sets(sets, sets.corner_ptr, sets.corners)
+    return pack_sets(sets, (sets.corner_ptr, sets.corners))
 
 
 def _repack(packed: Sets, store: SetStore, which: IntArray) -> None:

@@ -26,8 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rfmdp.inner.bound import successor_starts
-from rfmdp.inner.protocol import Side
+from rfmdp.inner.protocol import Side, successor_starts
 from rfmdp.kernels import sweep as kernels
 from rfmdp.objective import MAX, MIN
 from rfmdp.outer.fixpoint import chain_solution, sweep_chain

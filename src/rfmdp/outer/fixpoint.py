@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rfmdp.inner.bound import successor_starts
 from rfmdp.inner.interval import IntervalArithmetic
-from rfmdp.inner.protocol import PreparedInner
+from rfmdp.inner.protocol import PreparedInner, successor_starts
 from rfmdp.kernels import sweep as kernels
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MIN

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rfmdp.inner.bound import successor_starts
+from rfmdp.inner.protocol import successor_starts
 from rfmdp.kernels.graph import rows_within
 from rfmdp.outer.components import strong_components
 from rfmdp.outer.faces import Faces

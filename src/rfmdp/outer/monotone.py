@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rfmdp.inner.bound import successor_starts
+from rfmdp.inner.protocol import successor_starts
 from rfmdp.kernels import sweep as kernels
 from rfmdp.outer.certify import DIRECT, Certifier, Plan
 from rfmdp.outer.fixpoint import Solver, chain_solution, sweep_chain

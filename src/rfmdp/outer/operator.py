@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rfmdp.inner.bound import successor_starts
-from rfmdp.inner.protocol import PreparedInner, Side
+from rfmdp.inner.protocol import PreparedInner, Side, successor_starts
 from rfmdp.outer.problem import Problem
 from rfmdp.outer.solution import Stats
 from rfmdp.rounding import reward_margin

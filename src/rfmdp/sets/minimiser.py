@@ -116,7 +116,7 @@ def _greedy_l1(nominal: FloatArray, radius: float, values: FloatArray) -> tuple[
 
 @register
 def _(uset: KLBall, values: FloatArray) -> tuple[float, FloatArray]:
-    from rfmdp.kernels.statistical import kl_minimum
+    from rfmdp.kernels.curved import kl_minimum
 
     witness = np.empty(uset.size)
     value = kl_minimum(np.array(uset.nominal), uset.radius, np.array(values), witness)
@@ -125,7 +125,7 @@ def _(uset: KLBall, values: FloatArray) -> tuple[float, FloatArray]:
 
 @register
 def _(uset: SubsetSet, values: FloatArray) -> tuple[float, FloatArray]:
-    from rfmdp.kernels.statistical import choquet_minimum
+    from rfmdp.kernels.curved import choquet_minimum
 
     witness, order = np.empty(uset.size), np.empty(uset.size, dtype=np.int64)
     value = choquet_minimum(np.array(uset.lower), np.array(values), order, witness)

@@ -14,6 +14,7 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.solution import Policy
 from rfmdp.sources.tally import Tally
+from rfmdp.threads import side_by_side
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray, frozen
 
 
@@ -100,7 +101,7 @@ class Simulator:
         discount : factor per step of the reward
         threads : parts to run side by side; one by default. The result does not depend on it.
         """
-        from rfmdp.kernels.simulate import run_parallel
+        from rfmdp.kernels.simulate import run_trajectories
 
         parts = max(1, min(threads or 1, trajectories))
         paid = np.zeros(self.model.rows) if reward is None else np.ascontiguousarray(reward)
@@ -108,10 +109,17 @@ class Simulator:
         returns = np.empty(trajectories)
         final = np.empty(trajectories, dtype=np.int64)
         steps = np.zeros(parts, dtype=np.int64)
-        run_parallel(
-            self._model, self._tables, behaviour.rows, behaviour.other, self._initial, self._stop,
-            paid, float(discount), length, seed, first, trajectories, counts, returns, final, steps,
-        )  # fmt: skip
+        cuts = [trajectories * part // parts for part in range(parts + 1)]
+
+        def run(part: int) -> None:
+            begin, end = cuts[part], cuts[part + 1]
+            steps[part] = run_trajectories(
+                self._model, self._tables, behaviour.rows, behaviour.other, self._initial,
+                self._stop, paid, float(discount), length, seed, first + begin, end - begin,
+                counts[part], returns[begin:end], final[begin:end],
+            )  # fmt: skip
+
+        side_by_side(parts, run)
         return Batch(counts.sum(axis=0), returns, final, int(steps.sum()))
 
     def run_until(

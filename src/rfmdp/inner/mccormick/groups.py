@@ -10,15 +10,16 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from rfmdp.inner.mccormick_lp import Programme, Variant, programme
+from rfmdp.inner.mccormick.programme import Programme, Variant, programme
 from rfmdp.kernels import mccormick as kernels
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.ragged import segment_sum
+from rfmdp.rounding import KNOWN
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import FloatArray, IntArray
 
 BATCH = 256  # rows whose costs and multipliers are held at once, fewer if they are large
 NUMBERS = 2**20
-KNOWN = 1e-12  # free mass up to which a marginal is taken as known; it is charged to the bound
 
 
 class Session(Protocol):
@@ -117,9 +118,8 @@ class Groups:
     def __init__(self, model: FactoredMDP) -> None:
         self._model = model
         marginals = model.marginals
-        starts = marginals.outcome_ptr[:-1]
-        self._top = np.add.reduceat(marginals.upper, starts) if len(starts) else np.empty(0)
-        mass = np.add.reduceat(marginals.lower, starts) if len(starts) else np.empty(0)
+        self._top = segment_sum(marginals.upper, marginals.outcome_ptr)
+        mass = segment_sum(marginals.lower, marginals.outcome_ptr)
         self._free = np.minimum(np.maximum(1.0 - mass, 0.0), self._top - mass)
         self._known = self._free <= KNOWN
         self._sizes = marginals.sizes

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rfmdp.errors import SolverError, UnsupportedError
-from rfmdp.inner.mccormick_lp import Programme
+from rfmdp.inner.mccormick.programme import Programme
 from rfmdp.types import FloatArray
 
 TOLERANCE = 1e-9

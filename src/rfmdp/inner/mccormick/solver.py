@@ -3,7 +3,7 @@
 Every product of probabilities is replaced by a variable between McCormick's four inequalities,
 recursively for more than two factors (h_1 = p_1 p_2, h_r = h_{r-1} p_{r+1}, in the order of the
 row's marginals; appendix "McCormick Linear Program" of the paper). The programme is the one of
-`mccormick_lp`; the variants, ordered by how much they prove, say which equations it has:
+`programme`; the variants, ordered by how much they prove, say which equations it has:
 
     McCormick()                           # all marginalisation rows, the published "0 % gap"
     McCormick(variant=Variant.PRINTED)    # as printed in the paper: loose
@@ -26,8 +26,8 @@ from enum import Enum
 import numpy as np
 
 from rfmdp.errors import SolverError
-from rfmdp.inner.mccormick_lp import Variant
-from rfmdp.inner.mccormick_rows import Group, Groups, Opener, Shape
+from rfmdp.inner.mccormick.groups import Group, Groups, Opener, Shape
+from rfmdp.inner.mccormick.programme import Variant
 from rfmdp.inner.protocol import InnerStats, Side, relaxation_side
 from rfmdp.kernels import mccormick as kernels
 from rfmdp.model.arrays import FactoredMDP
@@ -76,11 +76,11 @@ class McCormick:
 def _opener(backend: Backend) -> Opener:
     """Return the function that opens a session for a programme."""
     if backend is Backend.GUROBI:
-        from rfmdp.inner.mccormick_gurobi import GurobiSession, environment
+        from rfmdp.inner.mccormick.gurobi import GurobiSession, environment
 
         env = environment()
         return lambda lp: GurobiSession(lp, env)
-    from rfmdp.inner.mccormick_highs import HighsSession
+    from rfmdp.inner.mccormick.highs import HighsSession
 
     return HighsSession
 

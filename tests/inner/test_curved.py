@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rfmdp.inner import Alternating, Exact, Sequential
-from rfmdp.inner.cuts import OuterPolytope
+from rfmdp.inner.curved import OuterPolytope
 from rfmdp.objective import MAX, MIN
 from rfmdp.sets import LpBall, contains, minimise
 from rfmdp.sets.membership import distance_to_hull

@@ -5,7 +5,7 @@ from __future__ import annotations
 import highspy
 import numpy as np
 
-from rfmdp.inner.mccormick_lp import Programme
+from rfmdp.inner.mccormick.programme import Programme
 from rfmdp.types import FloatArray
 
 # single changes cost about 2 microseconds each, a whole new model with the old basis about 40

@@ -1,12 +1,12 @@
-"""Rows on all cores: a kernel is called for parts of the rows, by Python threads.
+"""Work on all cores: a kernel is called for parts of its rows, by Python threads.
 
 Kernels release the interpreter's lock, so threads of Python run them side by side. numba's own
 parallel loops would do the same and compile every kernel three more times over; besides, its
 default threads abort the process when two Python threads meet in one of them.
 
-How many threads: `numba.set_num_threads(n)`, or NUMBA_NUM_THREADS before the start. Every row is
-computed by itself, in scratch memory that it does not read before writing, so that results do not
-depend on the number of threads.
+How many threads: `set_threads(n)`, or NUMBA_NUM_THREADS before the start; else one per core. Every
+row is computed by itself, in scratch memory that it does not read before writing, so that results
+do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -18,9 +18,24 @@ from functools import cache
 
 PART = 20_000  # joint outcomes that are worth a thread: a fraction of a millisecond
 PARTS_PER_THREAD = 4  # rows differ in cost
+_chosen: list[int] = []
 
 
-def spread(count: int, weight: float, run: Callable[[int, slice], None], threads: int) -> None:
+def threads() -> int:
+    """Return how many threads kernels may use."""
+    if _chosen:
+        return _chosen[0]
+    from numba import config
+
+    return int(config.NUMBA_NUM_THREADS)
+
+
+def set_threads(count: int) -> None:
+    """Let kernels use this many threads from now on."""
+    _chosen[:] = [max(1, count)]
+
+
+def spread(count: int, weight: float, run: Callable[[int, slice], None]) -> None:
     """Call `run(slot, part)` for parts that cover range(count).
 
     Parameters
@@ -31,10 +46,8 @@ def spread(count: int, weight: float, run: Callable[[int, slice], None], threads
         Joint outcomes of a typical row; little work stays in the calling thread.
     run
         Does a part; calls with one slot number follow each other.
-    threads
-        Slots to use, at most.
     """
-    slots = min(threads, int(count * weight / PART))
+    slots = min(threads(), int(count * weight / PART))
     if slots <= 1:
         run(0, slice(0, count))
         return
@@ -45,6 +58,11 @@ def spread(count: int, weight: float, run: Callable[[int, slice], None], threads
         for part in parts:  # list iterators hand out every item once, to whichever thread asks
             run(slot, part)
 
+    side_by_side(slots, work)
+
+
+def side_by_side(slots: int, work: Callable[[int], None]) -> None:
+    """Call work(0), ..., work(slots - 1), each in a thread; the first one in the calling thread."""
     jobs = [_pool().submit(work, slot) for slot in range(1, slots)]
     try:
         work(0)

@@ -21,9 +21,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rfmdp.inner.bound import Bound
-from rfmdp.inner.layout import Sets, Work
-from rfmdp.kernels.oracle import CORNERS, CORNERS_END, KIND, LOWER, PLACE, SIZE
+from rfmdp.inner.packed_model import PackedModel
+from rfmdp.inner.packing import Sets, Work
+from rfmdp.kernels.layout import CORNERS, CORNERS_END, KIND, LOWER, PLACE, SIZE
+from rfmdp.rounding import CUT_INSIDE, CUT_MARGIN, CUT_OUTWARDS
 from rfmdp.sets.bounds import bounds
 from rfmdp.sets.families import Interval, KLBall, LpBall, SubsetSet, UncertaintySet
 from rfmdp.sets.halfspaces import _cut as cut_vertices
@@ -33,11 +34,7 @@ from rfmdp.sets.membership import contains
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray, frozen
 
 VERTEX_LIMIT = 2000  # of one outer polytope; beyond it the row keeps its gap
-INSIDE = 1e-13  # a vertex that misses its set by less is taken for a member
-ROUNDING = 1e-14  # by which a half-space is moved outwards, relative to its largest entry
-CUT_MARGIN = (
-    1e-12  # of the span, for the rounding of vertices where half-spaces are nearly parallel
-)
+NODE_LIMIT = 1_000_000  # of the tree over outer polytopes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +54,7 @@ class OuterPolytope:
         self.uset = uset
         self.low, self.high = bounds(uset)
         # smallest at the start: the simplex of all mass that is not below the lower bounds
-        lower = np.maximum(self.low - ROUNDING, 0.0)
+        lower = np.maximum(self.low - CUT_OUTWARDS, 0.0)
         size = uset.size
         self.vertices: FloatArray = lower + np.eye(size) * max(0.0, 1.0 - float(lower.sum()))
         self._active: BoolArray = ~np.eye(size, dtype=np.bool_)
@@ -86,10 +83,10 @@ class OuterPolytope:
     def cut(self, p: FloatArray) -> bool:
         """Cut off a vertex that misses the set; returns whether anything was cut."""
         missed, normal, limit = self.excess(p)
-        if missed <= INSIDE:
+        if missed <= CUT_INSIDE:
             return False
         scale = float(np.abs(normal).max())
-        slack = (limit - self.vertices @ normal) / scale + ROUNDING
+        slack = (limit - self.vertices @ normal) / scale + CUT_OUTWARDS
         grown = np.zeros((len(self.vertices), 1), dtype=np.bool_)
         active = np.concatenate([self._active, grown], axis=1)
         column = active.shape[1] - 1
@@ -130,31 +127,31 @@ def _last_member(uset: KLBall | SubsetSet, p: FloatArray) -> FloatArray:
     return member
 
 
-def refine(bound: Bound, row: int, tensor: FloatArray, limit: int, gap: float) -> Refined:
+def refine(packed: PackedModel, row: int, tensor: FloatArray, limit: int, gap: float) -> Refined:
     """Enclose the minimum of `tensor` (K,), in solver order, over the sets of a row.
 
     Stops when the sides are within `gap`, or after `limit` cuts.
     """
-    axes = bound.row_axes(row)
-    head = bound.sets[0]
+    axes = packed.row_axes(row)
+    head = packed.sets[0]
     listed = (head[axes, CORNERS] < head[axes, CORNERS_END]) | (head[axes, KIND] == Kind.SINGLETON)
     outer = {
-        k: OuterPolytope(bound.model.marginals[int(axes[k])])
+        k: OuterPolytope(packed.model.marginals[int(axes[k])])
         for k in range(len(axes) - 1)
         if not listed[k]
     }
     ends = np.concatenate([[0], np.cumsum(head[axes, SIZE])])
     places = [slice(a, b) for a, b in itertools.pairwise(ends)]
-    work = bound.work(0)
+    work = packed.work(0)
     span = float(np.ptp(tensor))
     low, high, best, cuts = -math.inf, math.inf, np.empty(ends[-1]), 0
     while True:
-        proven, answer = _relaxed(bound, axes, outer, tensor, work, 0.1 * gap / max(span, gap))
+        proven, answer = _relaxed(packed, axes, outer, tensor, work, 0.1 * gap / max(span, gap))
         low = max(low, proven - CUT_MARGIN * span)
         point = answer.copy()
         for k, polytope in outer.items():
             point[places[k]] = polytope.pull(point[places[k]])
-        value = _improve(bound, axes, tensor, point, work, gap)
+        value = _improve(packed, axes, tensor, point, work, gap)
         if value < high:
             high, best = value, point
         if high - low <= gap or cuts >= limit:
@@ -167,7 +164,7 @@ def refine(bound: Bound, row: int, tensor: FloatArray, limit: int, gap: float) -
 
 
 def _relaxed(
-    bound: Bound,
+    packed: PackedModel,
     axes: IntArray,
     outer: dict[int, OuterPolytope],
     tensor: FloatArray,
@@ -181,14 +178,13 @@ def _relaxed(
     pointers = (np.array([0, size]), np.arange(size, dtype=np.int32), np.array([0, n]))
     rest = (np.arange(n, dtype=np.int32), np.zeros(1, np.int32), np.zeros(2, np.int64))
     rows: list[AnyArray] = [*pointers, *rest, np.empty(0, np.int32)]
-    sets = _packed(bound.sets, axes, outer)
+    sets = _packed(packed.sets, axes, outer)
     answer = np.empty(int(sets[0][:, SIZE].sum()))
     below, above, nodes = np.empty(1), np.empty(1), np.empty(1, np.int64)
-    wanted, where = frozen(np.zeros(1, np.int64)), np.zeros(1, np.int64)
-    exact_rows(
-        sets, tuple(frozen(a) for a in rows), work, wanted, frozen(tensor), 1.0, tolerance,
-        1_000_000, where, answer, below, above, nodes,
-    )  # fmt: skip
+    asked = frozen(np.zeros(1, np.int64)), frozen(tensor), 1.0, 0, 1
+    answers, bounds = (np.zeros(1, np.int64), answer), (below, above)
+    packed_rows = tuple(frozen(a) for a in rows)
+    exact_rows(sets, packed_rows, work, asked, tolerance, NODE_LIMIT, answers, bounds, nodes)
     return float(below[0]), answer
 
 
@@ -212,16 +208,18 @@ def _packed(sets: Sets, axes: IntArray, outer: dict[int, OuterPolytope]) -> Sets
 
 
 def _improve(
-    bound: Bound, axes: IntArray, tensor: FloatArray, point: FloatArray, work: Work, gap: float
+    packed: PackedModel,
+    axes: IntArray,
+    tensor: FloatArray,
+    point: FloatArray,
+    work: Work,
+    gap: float,
 ) -> float:
     """Improve a product of members in place by coordinate descent; returns its value."""
-    from rfmdp.kernels.exact import improve
+    from rfmdp.kernels.exact import improve_product
 
-    levels, _, folds, mine, _, p, order, _, places = work
+    levels, mine, places = work[0], work[3], work[8]
     levels[: len(tensor)], mine[: len(point)], places[: len(axes)] = tensor, point, axes
-    value = improve(
-        *bound.sets, places, len(axes), levels, len(tensor), folds, mine, len(point), order, p,
-        math.inf, 0.1 * gap,
-    )  # fmt: skip
+    value = improve_product(packed.sets, work, len(axes), len(tensor), len(point), 0.1 * gap)
     point[:] = mine[: len(point)]
     return float(value)

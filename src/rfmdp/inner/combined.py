@@ -1,7 +1,9 @@
-"""A costly relaxation only where cheap bounds leave something open.
+"""Inner solvers made of others.
 
-The sequential bound and a witness found from it are equal in most rows of real models. Such a row
-is exact, so no relaxation can say more about it; only the others are given to the relaxation.
+`Sandwich` joins a relaxation, which proves one side, and a restriction, which proves the other.
+`Screened` gives a costly relaxation only the rows that cheap bounds leave open: the sequential
+bound and a witness found from it are equal in most rows of real models; such a row is exact, so
+no relaxation can say more about it.
 """
 
 from __future__ import annotations
@@ -15,9 +17,59 @@ from rfmdp.inner.exact import Exact, PreparedExact
 from rfmdp.inner.protocol import Inner, InnerStats, PreparedInner, Side, relaxation_side
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MIN, Direction
+from rfmdp.rounding import CLOSED
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
-CLOSED = 1e-11  # gap at which a row is exact, as a share of the span of all values
+
+@dataclass(frozen=True, slots=True)
+class Sandwich:
+    """Join a relaxation with a restriction, so that both sides are proven."""
+
+    relaxation: Inner
+    restriction: Inner
+
+    @property
+    def name(self) -> str:
+        """Short name, as on the command line."""
+        return f"{self.relaxation.name}+{self.restriction.name}"
+
+    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedSandwich:
+        """Bind both; raise `UnsupportedError` if together they do not prove both sides."""
+        parts = (self.relaxation.prepare(model, nature), self.restriction.prepare(model, nature))
+        if parts[0].proves | parts[1].proves != Side.BOTH:
+            raise UnsupportedError(
+                f"Sandwich: {self.relaxation.name} and {self.restriction.name} prove the same "
+                "side; join a relaxation (such as McCormick) with a restriction (Alternating)."
+            )
+        return PreparedSandwich(*parts)
+
+
+class PreparedSandwich:
+    """`Sandwich` bound to a model and a direction."""
+
+    proves = Side.BOTH
+
+    def __init__(self, relaxation: PreparedInner, restriction: PreparedInner) -> None:
+        self._relaxation, self._restriction = relaxation, restriction
+
+    @property
+    def stats(self) -> InnerStats:
+        """What the relaxation did; the restriction solves the same rows."""
+        return self._relaxation.stats
+
+    def backup(
+        self, value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray
+    ) -> None:
+        """Fill both sides, each with the better of the two proofs."""
+        low, high = np.empty_like(below), np.empty_like(above)
+        self._relaxation.backup(value, rows, below, above)
+        self._restriction.backup(value, rows, low, high)
+        below[rows] = np.maximum(below[rows], low[rows])
+        above[rows] = np.minimum(above[rows], high[rows])
+
+    def respond(self, value: FloatArray, rows: IntArray) -> FloatArray:
+        """Return the restriction's answer, which is a member of the product set."""
+        return self._restriction.respond(value, rows)
 
 
 @dataclass(frozen=True, slots=True)

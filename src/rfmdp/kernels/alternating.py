@@ -1,0 +1,70 @@
+"""Coordinate descent for nature from several starts."""
+
+from rfmdp.kernels.borrow import borrow
+from rfmdp.kernels.decorator import kernel, part_kernel
+from rfmdp.kernels.exact import descend, improve
+from rfmdp.kernels.oracle import minimum
+from rfmdp.kernels.layout import SIZE
+from rfmdp.kernels.primitives import zero
+from rfmdp.kernels.rows import load, margin, store, take_axes, write_answer
+from rfmdp.rounding import PROGRESS
+
+
+@part_kernel
+def random_product(sets, work, n, state):
+    """Fill `point` with the minimisers of random values, a member per marginal; returns the state.
+
+    A 64-bit linear congruence per row, so that the result does not depend on threads.
+    """
+    _, _, folds, point, _, p, order, _, axes, curved = work
+    place = zero(n)
+    for k in range(n):
+        d = sets[0][axes[k], SIZE]
+        for i in range(d):
+            state = (state * 2862933555777941757 + 3037000493) & 0x7FFFFFFFFFFFFFFF
+            folds[i] = (state >> 11) * (1.0 / 9007199254740992.0)
+        minimum(sets, curved, axes[k], folds, zero(n), order, p)
+        for i in range(d):
+            point[place + i] = p[i]
+        place += d
+    return state
+
+
+@part_kernel
+def alternating_tensor(sets, work, n, size, width, seed, starts, gap):
+    """Descend from the sequential answer and `starts - 1` random members.
+
+    Returns the best value; its marginals are in best[0 : width].
+    """
+    point, best = work[3], work[4]
+    state, high = seed, float("inf")
+    for start in range(starts):
+        value = float("inf")
+        if start == 0:
+            _, value = descend(sets, work, n, size, width)
+        else:
+            state = random_product(sets, work, n, state)
+        value = improve(sets, work, n, size, width, value, gap)
+        if value < high:
+            high = value
+            for i in range(width):
+                best[i] = point[i]
+    return high
+
+
+@kernel
+def alternating_rows(sets, rows, work, asked, starts, seed, answers, bounds):
+    """Fill the restriction's side of every wanted row, the other one open, and wanted answers."""
+    sets, rows, work, asked, answers, bounds = borrow((sets, rows, work, asked, answers, bounds))
+    wanted, value, sign, first, last = asked
+    for i in range(first, last):
+        r = wanted[i]
+        size, reference, low, high = load(rows, r, value, sign, work[0])
+        span = high - low
+        n, width = take_axes(rows, r, sets[0], work[8])
+        q = 0.0
+        if n > 0:
+            q = alternating_tensor(sets, work, n, size, width, seed + r, starts, PROGRESS * span)
+        error = margin(width, span, abs(reference) + span)
+        store(-float("inf"), q, error, reference, sign, r, bounds)
+        write_answer(work[4], width, i, answers)
