@@ -14,15 +14,15 @@ from rfmdp.rounding import PROGRESS
 def random_product(sets, work, n, state):
     """Fill `point` with the minimisers of random values, a member per marginal; returns the state.
 
-    A 64-bit linear congruence per row, so that the result does not depend on threads.
+    A linear congruence per row, so that the result does not depend on threads.
     """
     _, _, folds, point, _, p, order, _, axes, curved = work
     place = zero(n)
     for k in range(n):
         d = sets[0][axes[k], SIZE]
         for i in range(d):
-            state = (state * 2862933555777941757 + 3037000493) & 0x7FFFFFFFFFFFFFFF
-            folds[i] = (state >> 11) * (1.0 / 9007199254740992.0)
+            state = ((state & 0x7FFFFFFF) * 1103515245 + 12345) & 0x7FFFFFFF
+            folds[i] = state * 2.0**-31
         minimum(sets, curved, axes[k], folds, zero(n), order, p)
         for i in range(d):
             point[place + i] = p[i]
