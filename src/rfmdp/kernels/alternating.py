@@ -3,8 +3,8 @@
 from rfmdp.kernels.borrow import borrow
 from rfmdp.kernels.decorator import kernel, part_kernel
 from rfmdp.kernels.exact import descend, improve
-from rfmdp.kernels.oracle import minimum
 from rfmdp.kernels.layout import SIZE
+from rfmdp.kernels.oracle import minimum
 from rfmdp.kernels.primitives import zero
 from rfmdp.kernels.rows import load, margin, store, take_axes, write_answer
 from rfmdp.rounding import PROGRESS

@@ -18,8 +18,8 @@ marginals together. Twin: `reference.product_minimum`.
 
 from rfmdp.kernels.borrow import borrow
 from rfmdp.kernels.decorator import kernel, part_kernel
-from rfmdp.kernels.oracle import minimise, minimum
 from rfmdp.kernels.layout import CORNERS, CORNERS_END, SIZE
+from rfmdp.kernels.oracle import minimise, minimum
 from rfmdp.kernels.primitives import contract_first, dot, reset, zero
 from rfmdp.kernels.rows import branch_margin, load, margin, store, take_axes, write_answer
 

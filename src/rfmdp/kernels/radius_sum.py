@@ -2,8 +2,8 @@
 
 from rfmdp.kernels.borrow import borrow
 from rfmdp.kernels.decorator import kernel, part_kernel
-from rfmdp.kernels.oracle import minimise
 from rfmdp.kernels.layout import BOX, EXPONENT, FREE, KIND, LOWER, LP, PLACE, RADIUS, SIZE
+from rfmdp.kernels.oracle import minimise
 from rfmdp.kernels.primitives import multiply, sort_long, zero
 from rfmdp.kernels.rows import load, margin, store, write_answer
 
