@@ -12,11 +12,9 @@ step_kernel     a large step with several callers, called
 
 The cache is a folder named by the text of all kernels. numba itself looks only at the file of a
 kernel, not at those of the steps that it calls, and could answer with the code of an older version.
-The first use of a kernel is logged to `rfmdp.kernels`, because compiling takes seconds.
 """
 
 import hashlib
-import logging
 import os
 import tempfile
 from collections.abc import Callable
@@ -24,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from numba import config, njit
-from numba.core import event
 from numba.core.registry import CPUDispatcher
 
 # Sums may be reassociated and fused, which lets them use vector units; the margins of
@@ -91,23 +88,4 @@ def _writable(folder: str) -> str:
     return folder
 
 
-class _FirstCompilation(event.Listener):  # type: ignore[misc]
-    """Says once that kernels are being compiled."""
-
-    def __init__(self) -> None:
-        self._said = False
-
-    def on_start(self, event: Any) -> None:
-        """Take note of a compilation."""
-        if not self._said:
-            self._said = True
-            logging.getLogger("rfmdp.kernels").info(
-                "compiling kernels: a few seconds, once after installation"
-            )
-
-    def on_end(self, event: Any) -> None:
-        """Nothing to say."""
-
-
 _FOLDER = cache_folder()
-event.register("numba:compile", _FirstCompilation())
