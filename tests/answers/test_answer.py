@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from rfmdp.answers.answer import Outcome, check
+from rfmdp.answers.answer import check
 from rfmdp.answers.property import parse_properties
 from rfmdp.errors import ModelError, NotCertifiedError, PrismError
 from rfmdp.inner import IntervalArithmetic
@@ -12,6 +12,7 @@ from rfmdp.language.distributions import PrismWarning
 from rfmdp.language.load import parse_prism
 from rfmdp.language.radius import with_uncertainty
 from rfmdp.outer.settings import Limits
+from rfmdp.outer.solution import Status
 
 COIN = """
 dtmc
@@ -135,7 +136,7 @@ def slippery():
 def test_values_by_hand(text, value, coin):
     """The value lies within certified bounds."""
     answer = check(coin, text)
-    assert answer.status is Outcome.CERTIFIED
+    assert answer.status is Status.CERTIFIED
     assert answer.value == pytest.approx(value, rel=2e-6, abs=1e-12)
     if not isinstance(value, tuple):
         assert answer.lower <= value * (1 + 1e-15) + 1e-15
@@ -178,7 +179,7 @@ def test_truth_by_hand(text, value, coin):
     """A truth value is given if bounds decide it."""
     answer = check(coin, text)
     assert answer.value is value
-    assert answer.status is Outcome.CERTIFIED
+    assert answer.status is Status.CERTIFIED
 
 
 def test_bounds_of_what_a_threshold_is_about(coin):
@@ -194,7 +195,7 @@ def test_threshold_that_is_the_value(coin):
     ball = with_uncertainty(coin, 0.2, exponent=1.0)
     answer = check(ball, 'P>=0.15 [ X "one" ]')
     assert answer.value is None
-    assert answer.status is Outcome.UNDECIDED
+    assert answer.status is Status.UNDECIDED
     assert answer.likely is True
     assert check(ball, 'P>0.15 [ X "one" ]').likely is False
     with pytest.raises(NotCertifiedError, match=r"leave 1 open, the first is \(x=0\)"):
@@ -272,10 +273,10 @@ def test_one_sided_method_leaves_the_other_side_open():
     answer = check(model, 'Pmin=? [ F "same" ]', inner=inner)
     assert answer.value == pytest.approx(0.2)  # 0.4*0.3 + 0.4*0.2; the exact value is 0.44
     assert (answer.lower, answer.upper) == (answer.value, None)
-    assert answer.status is Outcome.GAP_OPEN
+    assert answer.status is Status.GAP_OPEN
     assert check(model, 'P>0.1 [ F "same" ]', inner=inner).value is True
     open_ = check(model, 'P>0.3 [ F "same" ]', inner=inner)
-    assert (open_.value, open_.likely, open_.status) == (None, False, Outcome.UNDECIDED)
+    assert (open_.value, open_.likely, open_.status) == (None, False, Status.UNDECIDED)
     assert check(model, 'P>0.3 [ F "same" ]').value is True
     best = check(model, 'Pmax=? [ F "same" ]', inner=inner)
     assert best.value == pytest.approx(0.8)  # not proven from below
@@ -350,7 +351,7 @@ def test_limits_end_with_what_is_proven():
     limits = Limits(precision=1e-12, sweeps=2)
     answer = check(model, "P=? [ F x=60 ]", limits=limits)
     assert answer.lower <= 1 / 3 <= answer.upper
-    assert answer.status in (Outcome.SWEEP_LIMIT, Outcome.CERTIFIED, Outcome.GAP_OPEN)
+    assert answer.status in (Status.SWEEP_LIMIT, Status.CERTIFIED, Status.GAP_OPEN)
 
 
 def test_value_at_a_limit_is_the_guarantee_not_an_iterate():

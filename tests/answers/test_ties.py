@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from language.case_studies import DIE
 from language.random_models import model_texts
 from rfmdp.answers.answer import check
-from rfmdp.answers.rational import Effort, TooHardError, chain_values, read
+from rfmdp.answers.rational import OperationLimit, TooHardError, chain_values, read
 from rfmdp.language.distributions import PrismWarning
 from rfmdp.language.load import parse_prism
 
@@ -136,7 +136,7 @@ def test_the_gambler(length, tenths):
              for k in range(1, length)}  # fmt: skip
     paid = {k: p if k == length - 1 else Fraction(0) for k in moves}
     odds = (1 - p) / p
-    found = chain_values(moves, paid, Effort())
+    found = chain_values(moves, paid, OperationLimit())
     for k, x in found.items():
         wanted = Fraction(k, length) if odds == 1 else (1 - odds**k) / (1 - odds**length)
         assert x == wanted
@@ -146,7 +146,7 @@ def test_a_chain_that_never_leaves_has_no_value():
     """A closed cycle is refused."""
     one = Fraction(1)
     with pytest.raises(TooHardError):
-        chain_values({0: {1: one}, 1: {0: one}}, {0: 0 * one, 1: 0 * one}, Effort())
+        chain_values({0: {1: one}, 1: {0: one}}, {0: 0 * one, 1: 0 * one}, OperationLimit())
 
 
 @pytest.mark.parametrize("half", ["0.500000000000000000000000000000001", "0.5+1e-33", "1/2+1e-33"])

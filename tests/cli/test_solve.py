@@ -8,10 +8,11 @@ import sys
 import pytest
 
 from rfmdp import __version__
-from rfmdp.answers.answer import Answer, Outcome
+from rfmdp.answers.answer import Answer
 from rfmdp.cli import answering
 from rfmdp.cli.main import run
 from rfmdp.language.ast import Type
+from rfmdp.outer.solution import Status
 
 FIELDS = [
     "property", "method", "status", "value", "lower", "upper", "precision", "states", "rows",
@@ -272,7 +273,7 @@ def test_argv_calls_the_api(folder, monkeypatch, capsys):
 
     def fake(model, prop, *, inner, limits, constants):
         seen.update(model=model, prop=prop.text, inner=inner, limits=limits, constants=constants)
-        return Answer(prop.text, Type.DOUBLE, 0.5, 0.5, 0.5, Outcome.CERTIFIED, "x", 1e-3, "")
+        return Answer(prop.text, Type.DOUBLE, 0.5, 0.5, 0.5, Status.CERTIFIED, "x", 1e-3, "")
 
     monkeypatch.setattr(answering, "check", fake)
     words = "--precision 0.001 --absolute --timeout 7 --inner mccormick:simplex --const N=3,k=2"

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rfmdp.errors import PrismError
+from rfmdp.language.boxes import necessary
 from rfmdp.language.checked import CheckedVariable
-from rfmdp.language.commands import necessary
 from rfmdp.language.compile import Batch, Expressions, evaluate_states
 from rfmdp.language.evaluate import evaluate
 from rfmdp.language.load import parse_prism

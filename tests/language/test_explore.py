@@ -340,3 +340,21 @@ def test_deep_chains_with_random_choices():
     assert parse_prism(text).states == 3001
     with pytest.warns(PrismWarning, match="3001 state"):
         parse_prism(text.replace("y : [0..1]", "y : [0..1] init 1"))
+
+
+WIDE = """mdp
+module a x : [0..1000000000]; y : [-5..1000000000] init -5;
+  [go] x<4 -> 0.5 : (x'=x+1) + 0.5 : (y'=min(y+7,20)); [] x=4 -> (x'=1000000000); endmodule
+module b = a [ x=u, y=v ] endmodule
+"""
+
+
+def test_more_combinations_of_ranges_than_a_word_holds():
+    """States are packed into several words; they are numbered and ordered as ever."""
+    checked = check_model(parse_model(WIDE))
+    with pytest.warns(PrismWarning, match="no enabled command"):
+        model = build_model(checked)
+    assert canonical(model) == Twin(checked).canonical()
+    values = model.valuations.tolist()
+    assert values == sorted(values)
+    assert max(values) == [1000000000, 20, 1000000000, 20]

@@ -116,13 +116,6 @@ def test_too_many_initial_candidates():
         parse_prism(text)
 
 
-def test_too_large_domain_names_the_file():
-    """States are packed into 62 bits."""
-    variables = " ".join(f"x{k} : [0..1000000];" for k in range(4))
-    with pytest.raises(Exception, match=r"^big.prism: The product of the variables' ranges"):
-        parse_prism(f"mdp module m {variables} endmodule", filename="big.prism")
-
-
 def test_nan_reward_is_an_error():
     """Only in states where its condition holds."""
     text = command("[] true -> (x'=mod(x+1,4));")

@@ -13,13 +13,12 @@ import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from enum import Enum
 
 import numpy as np
 
 from rfmdp.answers.exists_forall import paths_hold
 from rfmdp.answers.filters import Filtered, apply_filter
-from rfmdp.answers.measure import Meter
+from rfmdp.answers.measure import OperatorSolver
 from rfmdp.answers.property import Property, parse_property
 from rfmdp.answers.quantity import Quantity, combine
 from rfmdp.errors import NotCertifiedError
@@ -27,11 +26,9 @@ from rfmdp.inner.protocol import Inner
 from rfmdp.language import property_ast as tree
 from rfmdp.language.ast import Expr, Label, ModelType, Type, fold, nodes, rewrite
 from rfmdp.language.check_properties import CheckedProperty
-from rfmdp.language.checked import CheckedModel
 from rfmdp.language.compile import evaluate_states
 from rfmdp.language.constants import Given
 from rfmdp.language.distributions import PrismWarning
-from rfmdp.language.model_scope import scope
 from rfmdp.language.source import Source
 from rfmdp.language.types import type_of
 from rfmdp.language.write import write_expression
@@ -48,17 +45,6 @@ OPERATORS = (tree.Probability, tree.Reward, tree.Quantified, tree.Filter)
 LISTS = ("print", "printall", "argmin", "argmax")
 
 Value = bool | int | float | tuple[float, float]
-
-
-class Outcome(Enum):
-    """How a question ended."""
-
-    CERTIFIED = "certified"
-    UNDECIDED = "undecided: the bounds contain the threshold"
-    GAP_OPEN = Status.GAP_OPEN.value
-    SWEEP_LIMIT = Status.SWEEP_LIMIT.value
-    TIME_LIMIT = Status.TIME_LIMIT.value
-    INTERRUPTED = Status.INTERRUPTED.value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +65,7 @@ class Answer:
     value: Value | None
     lower: float | None
     upper: float | None
-    status: Outcome
+    status: Status
     method: str
     precision: float
     nature: str
@@ -96,7 +82,7 @@ class Answer:
     @property
     def certified(self) -> bool:
         """Whether the answer is proven as precisely as wanted."""
-        return self.status is Outcome.CERTIFIED
+        return self.status is Status.CERTIFIED
 
 
 def check(
@@ -167,8 +153,8 @@ class Evaluator:
         limits: Limits,
     ) -> None:
         self.model, self.source, self.type = model, source, prop.type
-        self.names: CheckedModel = scope(model, source)
-        self.meter = Meter(model, inner, limits, source)
+        self.names = prop.scope
+        self.solver = OperatorSolver(model, inner, limits, source)
         self.listed: tuple[Quantity, BoolArray, str] | None = None
         self._slots: list[Expr] = []
         self._check_depth(prop.expression)
@@ -215,11 +201,11 @@ class Evaluator:
         It is decided by the exact method: one that proves a single side rarely could.
         """
         everywhere = np.ones(self.model.states, dtype=np.bool_)
-        outer, self.meter = self.meter, self.meter.exact()
+        outer, self.solver = self.solver, self.solver.exact()
         try:
             found = self.quantity(expr, everywhere)
         finally:
-            self.meter = outer
+            self.solver = outer
         method = "exact" if outer.inner is None else outer.inner.name
         if method != "exact" and any(isinstance(part, Slot) for part in nodes(expr)):
             warnings.warn(
@@ -241,9 +227,9 @@ class Evaluator:
 
     def _slot(self, node: Expr, interest: BoolArray) -> Quantity:
         if isinstance(node, tree.Probability):
-            return self.meter.probability(node, self.decided, interest)
+            return self.solver.probability(node, self.decided, interest)
         if isinstance(node, tree.Reward):
-            return self.meter.reward(node, self.decided, interest)
+            return self.solver.reward(node, self.decided, interest)
         if isinstance(node, tree.Quantified):
             holds = paths_hold(self.model, node, self.decided)
             return Quantity.exact(Type.BOOL, holds)
@@ -298,7 +284,7 @@ def _answer(
     found: Filtered,
     limits: Limits,
 ) -> Answer:
-    meter, result = evaluator.meter, found.result
+    solver, result = evaluator.solver, found.result
     ends = found.least or result
     low, high = ends.lower[0], result.upper[0]
     value: Value | None = _plain_value(result, 0)
@@ -307,7 +293,7 @@ def _answer(
         value = (_plain_value(found.least, 0), _plain_value(result, 0))
     if result.type is Type.BOOL:
         value = bool(result.value[0]) if result.known[0] else None
-        likely = bool(result.value[0]) if _touching(meter, model) else value
+        likely = bool(result.value[0]) if _touching(solver, model) else value
         low, high = _bounded(evaluator)
     return Answer(
         prop.text,
@@ -315,12 +301,12 @@ def _answer(
         value,
         None if low == -np.inf else float(low),
         None if high == np.inf != low else float(high),
-        _outcome(found, meter),
-        "exact" if meter.inner is None else meter.inner.name,
+        _status(found, solver),
+        "exact" if solver.inner is None else solver.inner.name,
         limits.precision,
-        nature_in_words(meter.kind, meter.natures),
+        nature_in_words(solver.kind, solver.natures),
         likely,
-        tuple(meter.solutions),
+        tuple(solver.solutions),
         tuple(_listing(evaluator)),
         model,
     )
@@ -340,27 +326,27 @@ def nature_in_words(kind: ModelType, natures: list[tuple[Direction, Direction]])
     return "; ".join(words)
 
 
-def _outcome(found: Filtered, meter: Meter) -> Outcome:
+def _status(found: Filtered, solver: OperatorSolver) -> Status:
     if found.result.type is Type.BOOL:
         if found.result.known[0]:
-            return Outcome.CERTIFIED
-    elif all(_closed(quantity, meter) for quantity in _both(found)):
-        return Outcome.CERTIFIED
-    worst = {solution.status.name for solution in meter.solutions}
-    for outcome in (Outcome.INTERRUPTED, Outcome.TIME_LIMIT, Outcome.SWEEP_LIMIT):
-        if outcome.name in worst:
-            return outcome
-    return Outcome.UNDECIDED if found.result.type is Type.BOOL else Outcome.GAP_OPEN
+            return Status.CERTIFIED
+    elif all(_closed(quantity, solver) for quantity in _both(found)):
+        return Status.CERTIFIED
+    ended = {solution.status for solution in solver.solutions}
+    for status in (Status.INTERRUPTED, Status.TIME_LIMIT, Status.SWEEP_LIMIT):
+        if status in ended:
+            return status
+    return Status.UNDECIDED if found.result.type is Type.BOOL else Status.GAP_OPEN
 
 
-def _closed(found: Quantity, meter: Meter) -> bool:
+def _closed(found: Quantity, solver: OperatorSolver) -> bool:
     """Say whether bounds are as close as wanted, or as close as floats let them be."""
     low, high = float(found.lower[0]), float(found.upper[0])
     if low == high:  # also of infinities
         return True
-    sizes = [np.abs(s.value[np.isfinite(s.value)]).max(initial=1.0) for s in meter.solutions]
-    relative = meter.limits.measure is Measure.RELATIVE
-    wanted = meter.limits.precision * (max(abs(low), abs(high)) if relative else 1.0)
+    sizes = [np.abs(s.value[np.isfinite(s.value)]).max(initial=1.0) for s in solver.solutions]
+    relative = solver.limits.measure is Measure.RELATIVE
+    wanted = solver.limits.precision * (max(abs(low), abs(high)) if relative else 1.0)
     width = high - low
     return math.isfinite(width) and width <= max(wanted, ROUNDING * max(sizes, default=1.0))
 
@@ -373,16 +359,16 @@ def _both(found: Filtered) -> Iterator[Quantity]:
 
 def _bounded(evaluator: Evaluator) -> tuple[float, float]:
     """Return bounds of the number that a truth value at the initial state is about, if just one."""
-    meter, initial = evaluator.meter, evaluator.model.initial
-    if not evaluator.about_one_number or len(meter.bounded) != 1 or len(initial) != 1:
+    solver, initial = evaluator.solver, evaluator.model.initial
+    if not evaluator.about_one_number or len(solver.bounded) != 1 or len(initial) != 1:
         return -np.inf, np.inf
     state = int(initial[0])
-    return float(meter.bounded[0].lower[state]), float(meter.bounded[0].upper[state])
+    return float(solver.bounded[0].lower[state]), float(solver.bounded[0].upper[state])
 
 
-def _touching(meter: Meter, model: FactoredMDP) -> bool:
+def _touching(solver: OperatorSolver, model: FactoredMDP) -> bool:
     """Say whether an undecided bound is met exactly, or depends on what a method does not prove."""
-    for found in meter.bounded:
+    for found in solver.bounded:
         low, high = found.lower[model.initial], found.upper[model.initial]
         one_sided = np.isneginf(low) | np.isposinf(high)
         if not np.all((low == high) | (high <= low + TOUCHING) | one_sided):

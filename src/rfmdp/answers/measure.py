@@ -57,7 +57,7 @@ Decide = Callable[[Expr], BoolArray]
 
 
 @dataclass(slots=True)
-class Meter:
+class OperatorSolver:
     """Solves P and R operators on one model with one method; keeps all solutions."""
 
     model: FactoredMDP
@@ -73,8 +73,8 @@ class Meter:
         self.kind = model_type(self.model)
         self.inner = _effective(self.model, self.inner)
 
-    def exact(self) -> Meter:
-        """Return a meter with the exact method that adds to the same lists."""
+    def exact(self) -> OperatorSolver:
+        """Return a solver with the exact method that adds to the same lists."""
         return replace(self, inner=None)
 
     def probability(self, node: tree.Probability, decide: Decide, interest: BoolArray) -> Quantity:

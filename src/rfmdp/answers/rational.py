@@ -33,7 +33,7 @@ class TooHardError(Exception):
     """Fractions do not lead to an answer here, or not within reason."""
 
 
-class Effort:
+class OperationLimit:
     """Counts operations on fractions, and gives up when they are too many."""
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class Part:
     """
 
     def __init__(self, model: FactoredMDP, states: IntArray, nature: Direction) -> None:
-        self.model, self.states, self.effort = model, states.tolist(), Effort()
+        self.model, self.states, self.limit = model, states.tolist(), OperationLimit()
         self.sign = 1 if nature is MIN else -1
         ends = model.row_ptr.tolist()
         self.rows = {s: range(ends[s], ends[s + 1]) for s in self.states}
@@ -90,7 +90,7 @@ class Part:
         sets = self.sets(row)
         best, points = product_minimum(sets, tensor)
         for entry in tensor:
-            self.effort.spend(entry)
+            self.limit.spend(entry)
         return self.sign * best, product(points)
 
     def certain(self, row: int) -> list[int]:
@@ -145,7 +145,7 @@ def reachable(model: FactoredMDP, start: BoolArray, terminal: BoolArray) -> IntA
 
 
 def chain_values(
-    moves: dict[int, dict[int, Fraction]], paid: dict[int, Fraction], effort: Effort
+    moves: dict[int, dict[int, Fraction]], paid: dict[int, Fraction], limit: OperationLimit
 ) -> dict[int, Fraction]:
     """Return the solution of x[s] = paid[s] + sum of moves[s][t] x[t], by elimination.
 
@@ -162,7 +162,7 @@ def chain_values(
     --------
     >>> half = Fraction(1, 2)
     >>> moves = {0: {0: half, 1: half}, 1: {0: half}}
-    >>> str(chain_values(moves, {0: 0 * half, 1: half}, Effort())[0])
+    >>> str(chain_values(moves, {0: 0 * half, 1: half}, OperationLimit())[0])
     '1'
     """
     rows, value = {s: dict(row) for s, row in moves.items()}, dict(paid)
@@ -184,9 +184,9 @@ def chain_values(
             weight = rows[p].pop(s, None)
             if weight is None:
                 continue
-            value[p] = effort.spend(value[p] + weight * value[s])
+            value[p] = limit.spend(value[p] + weight * value[s])
             for t, q in row.items():
-                rows[p][t] = effort.spend(rows[p].get(t, Fraction(0)) + weight * q)
+                rows[p][t] = limit.spend(rows[p].get(t, Fraction(0)) + weight * q)
                 before[t].add(p)
     for s in reversed(order):
         value[s] += sum((q * value[t] for t, q in rows[s].items()), Fraction(0))

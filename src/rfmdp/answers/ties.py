@@ -33,16 +33,16 @@ Values = dict[int, Fraction]
 
 
 @dataclass(frozen=True, slots=True)
-class Exact:
-    """Exact bounds of the value in some states; a side that is not proven is missing."""
+class ExactBounds:
+    """ExactBounds bounds of the value in some states; a side that is not proven is missing."""
 
     lower: Values
     upper: Values
 
-    def one_minus(self) -> Exact:
+    def one_minus(self) -> ExactBounds:
         """Return 1 - x, which turns the sides."""
         turned = ({s: 1 - x for s, x in side.items()} for side in (self.upper, self.lower))
-        return Exact(*turned)
+        return ExactBounds(*turned)
 
     def decide(self, operator: str, threshold: Fraction, state: int) -> bool | None:
         """Return whether the value meets a bound, None if that is not known."""
@@ -57,7 +57,7 @@ class Exact:
         return None
 
 
-def exact_values(problem: Problem, solution: Solution, where: BoolArray) -> Exact | None:
+def exact_values(problem: Problem, solution: Solution, where: BoolArray) -> ExactBounds | None:
     """Return exact bounds in some states, None if fractions do not lead there.
 
     Parameters
@@ -78,14 +78,14 @@ def exact_values(problem: Problem, solution: Solution, where: BoolArray) -> Exac
     return found.one_minus() if problem.flipped else found
 
 
-def _steps(problem: Problem, where: BoolArray) -> Exact:
+def _steps(problem: Problem, where: BoolArray) -> ExactBounds:
     """Step back exactly."""
     none = np.zeros(problem.model.states, dtype=np.bool_)
     part = Part(problem.model, reachable(problem.model, where, none), problem.nature)
     assert problem.start is not None  # a STEPS problem is posed with one
     value = {s: read(problem.start[s]) for s in part.states}
     value = _stepped(problem, part, value, problem.steps)
-    return Exact(value, value)
+    return ExactBounds(value, value)
 
 
 def _stepped(problem: Problem, part: Part, value: Values, steps: tuple[Step, ...]) -> Values:
@@ -99,7 +99,7 @@ def _stepped(problem: Problem, part: Part, value: Values, steps: tuple[Step, ...
 
 def _best(problem: Problem, part: Part, state: int, value: Values) -> Fraction:
     pick = max if problem.agent is MAX else min
-    return part.effort.spend(pick(_row(problem, part, r, value)[0] for r in part.rows[state]))
+    return part.limit.spend(pick(_row(problem, part, r, value)[0] for r in part.rows[state]))
 
 
 def _row(problem: Problem, part: Part, row: int, value: Values) -> tuple[Fraction, Vector]:
@@ -108,7 +108,7 @@ def _row(problem: Problem, part: Part, row: int, value: Values) -> tuple[Fractio
     return read(problem.reward[row]) + read(problem.discount) * expected, point
 
 
-def _fixed_point(problem: Problem, solution: Solution, where: BoolArray) -> Exact:
+def _fixed_point(problem: Problem, solution: Solution, where: BoolArray) -> ExactBounds:
     lower, upper = solution.lower, solution.upper
     assert lower is not None  # `exact_values` asked
     assert upper is not None
@@ -136,7 +136,7 @@ def _fixed_point(problem: Problem, solution: Solution, where: BoolArray) -> Exac
     to_target = problem.form is Form.TO_TARGET
     below = both or to_target or play.arrives(MIN)
     above = both or not to_target or play.arrives(MAX)
-    return Exact(value if below else {}, value if above else {})
+    return ExactBounds(value if below else {}, value if above else {})
 
 
 def _finite(part: Part, row: int, known: Values) -> bool:
@@ -216,7 +216,7 @@ class _Play:
             moves[s] = {t: discount * p for t, p in within.items()}
             rest = sum((p * self.known[t] for t, p in beyond.items()), Fraction(0))
             paid[s] = read(self.problem.reward[row]) + discount * rest
-        self.value = {**self.known, **chain_values(moves, paid, self.part.effort)}
+        self.value = {**self.known, **chain_values(moves, paid, self.part.limit)}
 
     def _improved(self, state: int) -> bool:
         """Let agent and nature do better in a state if they can."""

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from rfmdp import __version__
-from rfmdp.answers.answer import Answer, Outcome, Value
+from rfmdp.answers.answer import Answer, Value
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.outer.solution import Status
 
 Record = dict[str, Any]
 
@@ -84,7 +85,7 @@ def result(answer: Answer) -> str:
     """Return what stands after `Result:`; a likely answer says that it is no more than that."""
     if answer.value is not None:
         return shown(answer.value)
-    if answer.status is not Outcome.UNDECIDED or answer.likely is None:
+    if answer.status is not Status.UNDECIDED or answer.likely is None:
         return "undecided"
     return f"{shown(answer.likely)} (not proven: the bounds do not decide it)"
 

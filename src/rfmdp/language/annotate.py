@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
 import numpy as np
 
-from rfmdp.language.ast import RewardItem
+from rfmdp.language.ast import ModelType, RewardItem
 from rfmdp.language.checked import CheckedModel
 from rfmdp.language.compile import CHUNK, Batch, Expressions, evaluate_states
 from rfmdp.model.arrays import Rewards
 from rfmdp.model.skeleton import Skeleton
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
-
-class Choices(Protocol):
-    """What rewards need to know about the choices of a DTMC."""
-
-    chain: bool
-    expressions: Expressions
-
-    def choice_counts(self, batch: Batch) -> list[IntArray]:
-        """Return the number of choices per label, the last one: unlabelled."""
+CHAINS = (ModelType.DTMC, ModelType.IDTMC)
 
 
 def state_labels(checked: CheckedModel, skeleton: Skeleton) -> dict[str, BoolArray]:
@@ -33,7 +24,7 @@ def state_labels(checked: CheckedModel, skeleton: Skeleton) -> dict[str, BoolArr
     }
 
 
-def structures(checked: CheckedModel, skeleton: Skeleton, choices: Choices) -> dict[str, Rewards]:
+def structures(checked: CheckedModel, skeleton: Skeleton) -> dict[str, Rewards]:
     """Return all reward structures; one without name is called "" (a second one "#2", ...).
 
     Self-loops that were given to deadlocks have no action reward, as in PRISM.
@@ -46,12 +37,12 @@ def structures(checked: CheckedModel, skeleton: Skeleton, choices: Choices) -> d
         of_states = [item for item in rewards.items if item.action is None]
         everywhere = np.arange(skeleton.states)
         state = _sums(of_states, checked, skeleton, everywhere)
-        found[name] = Rewards(state, _row_rewards(rewards.items, checked, skeleton, choices))
+        found[name] = Rewards(state, _row_rewards(rewards.items, checked, skeleton))
     return found
 
 
 def _row_rewards(
-    items: Sequence[RewardItem], checked: CheckedModel, skeleton: Skeleton, choices: Choices
+    items: Sequence[RewardItem], checked: CheckedModel, skeleton: Skeleton
 ) -> FloatArray:
     """Return what every row pays."""
     row = np.zeros(len(skeleton.row_actions))
@@ -60,7 +51,7 @@ def _row_rewards(
     if not given:
         return row
     # in a DTMC a row may be a random choice among several labels
-    weights = _label_weights(skeleton, choices, len(names)) if choices.chain else None
+    weights = _label_weights(skeleton, checked) if checked.type in CHAINS else None
     row_states = skeleton.row_states
     for number, name in enumerate(names):
         if name not in given:
@@ -77,12 +68,26 @@ def _row_rewards(
     return row
 
 
-def _label_weights(skeleton: Skeleton, choices: Choices, labels: int) -> FloatArray:
-    """Return the share (S, labels) of each label among the choices of a state."""
-    weights = np.zeros((skeleton.states, labels))
-    for part, batch in _batches(choices.expressions, skeleton, np.arange(skeleton.states)):
-        for number, counts in enumerate(choices.choice_counts(batch)):
-            weights[part, number] = counts
+def _label_weights(skeleton: Skeleton, checked: CheckedModel) -> FloatArray:
+    """Return the share (S, labels + 1) of each label among the choices of a state; last: none."""
+    expressions = Expressions(checked.variables, checked.source)
+    guards = [
+        (module.name, command.action, expressions.add(command.guard))
+        for module in checked.modules
+        for command in module.commands
+    ]
+    weights = np.zeros((skeleton.states, len(checked.actions) + 1))
+    for part, batch in _batches(expressions, skeleton, np.arange(skeleton.states)):
+        enabled: dict[tuple[str | None, str], FloatArray] = {}
+        for module, action, guard in guards:
+            before = enabled.get((action, module), np.zeros(len(batch)))
+            enabled[action, module] = before + batch.value(guard)
+        for number, name in enumerate([*checked.actions, None]):
+            counts = [count for (action, _), count in enabled.items() if action == name]
+            if name is None:
+                weights[part, number] = sum(counts)
+            elif counts:
+                weights[part, number] = np.prod(counts, axis=0)
     weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1.0)
     return weights
 

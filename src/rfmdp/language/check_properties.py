@@ -7,7 +7,7 @@ undefined constant matters only to properties that use it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from rfmdp.language.ast import (
@@ -68,12 +68,14 @@ class CheckedProperty(Node):
 
     text : the property in PRISM's notation, as it was before it was resolved
     type : BOOL for a property that answers yes or no
+    scope : the model that its names were resolved against
     """
 
     name: str | None
     text: str
     expression: Expr
     type: Type
+    scope: CheckedModel = field(repr=False, compare=False)
 
 
 def check_property(
@@ -126,6 +128,7 @@ def check_property(
         write_property(replace(prop, name=None)),
         expression,
         found,
+        model,
         position=prop.position,
     )
 

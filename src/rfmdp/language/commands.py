@@ -1,4 +1,4 @@
-"""Commands compiled: where they are enabled, and what they do to the codes of states."""
+"""The commands of a model, laid out in the memory of the machine that explores it."""
 
 from __future__ import annotations
 
@@ -6,239 +6,179 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
+from rfmdp.kernels import machine
+from rfmdp.language.ast import Assignment, Command, Expr, Interval, Literal
+from rfmdp.language.boxes import necessary
+from rfmdp.language.checked import CheckedModel, CheckedVariable
+from rfmdp.language.compile import Expressions
+from rfmdp.language.program import Program
+from rfmdp.model.packing import Packing
 
-from rfmdp.language.ast import Assignment, Binary, Command, Expr, Interval, Literal, Name, Unary
-from rfmdp.language.compile import Batch, Expressions
-from rfmdp.language.distributions import CommandDistributions, supports
-from rfmdp.model.codes import Codec
-from rfmdp.model.frontier import CERTAIN
-from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
+MOST_BUCKETS = 4096  # values of a variable by which commands are looked up
+WORTH = 0.8  # share of commands that a look-up may leave on average
 
-MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Moves:
-    """What commands of one module do in some rows, in the terms of `frontier.BlockMove`."""
-
-    marginal: Int32Array  # (N,)
-    size: Int32Array  # (N,)
-    contribution: IntArray  # (N, largest size)
-
-    def take(self, rows: IntArray) -> Moves:
-        """Return some rows, which may repeat."""
-        return Moves(self.marginal[rows], self.size[rows], self.contribution[rows])
+Box = Mapping[str, tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CompiledAssignment:
-    """`(variable' = value)` with what is needed to apply and check it."""
-
-    column: int
-    value: int  # number in `Expressions`
-    in_range: bool  # for all states, by static bounds
-    text: Assignment
-
-
 class CompiledCommand:
-    """A command of a module, ready for whole batches of states."""
+    """A command with the numbers of its expressions in `Expressions`."""
 
-    def __init__(
-        self,
-        command: Command,
-        module: int,
-        expressions: Expressions,
-        codec: Codec,
-        distributions: CommandDistributions,
-    ) -> None:
-        self.module = module
-        self.distributions = distributions
-        self.guard = expressions.add(command.guard)
-        self.needs = necessary(command.guard)
-        self._codec = codec
-        bounds = [_bounds(update.probability) for update in command.updates]
-        self._lower = [expressions.add(low) for low, _ in bounds]
-        self._upper = [expressions.add(high) for _, high in bounds]
-        self._constant = all(expressions.constant(k) for k in (*self._lower, *self._upper))
-        self._updates = [
-            [_assignment(a, expressions) for a in update.assignments] for update in command.updates
-        ]
-        self._only: int | None = None  # of a command with constant probabilities
+    text: Command
+    module: int
+    guard: int
+    lower: tuple[int, ...]  # per update: its probability, or the lower end of its interval
+    upper: tuple[int, ...]
+    assigned: tuple[tuple[int, ...], ...]  # per update: values of its assignments
 
     @property
-    def width(self) -> int:
-        """Largest number of outcomes."""
-        return len(self._updates)
+    def has_upper(self) -> bool:
+        """Whether some probability is an interval."""
+        return self.lower != self.upper
 
-    def moves(self, batch: Batch) -> Moves:
-        """Return what the command does in states where it is taken.
 
-        Raises
-        ------
-        PrismError
-            If its probabilities are none, or an update that can happen leaves a variable's range.
-        """
-        numbers, found = self._numbers(batch), self.distributions.found
-        marginal = np.array([d.identifier for d in found], dtype=np.int32)[numbers]
-        size = np.array([len(d.updates) for d in found], dtype=np.int32)[numbers]
-        contribution = np.zeros((len(batch), int(size.max())), dtype=np.int64)
-        groups = supports(found, numbers)
-        for rows in groups:
-            part = batch if len(groups) == 1 else batch.select(rows)
-            for outcome, update in enumerate(found[numbers[rows[0]]].updates):
-                contribution[rows, outcome] = self._change(int(update), part)
-        return Moves(marginal, size, contribution)
-
-    def _numbers(self, batch: Batch) -> IntArray:
-        """Return which of the command's distributions every state has."""
-        if self._constant:
-            if self._only is None:
-                lower, upper = self._vectors(batch.select(np.zeros(1, dtype=np.int64)))
-                self._only = self.distributions.number(lower[0], upper[0], batch, 0)
-            return np.full(len(batch), self._only, dtype=np.int64)
-        return self.distributions.numbers(*self._vectors(batch), batch)
-
-    def _vectors(self, batch: Batch) -> tuple[FloatArray, FloatArray]:
-        """Evaluate the bounds of all updates, (N, U); the same array twice for probabilities."""
-        lower = _stacked(self._lower, batch)
-        upper = lower if self._upper == self._lower else _stacked(self._upper, batch)
-        return lower, upper
-
-    def _change(self, update: int, batch: Batch) -> AnyArray | int:
-        """Return by how much an update changes the codes of states."""
-        change: AnyArray | int = 0
-        for assignment in self._updates[update]:
-            value = batch.value(assignment.value)
-            if value.dtype == np.bool_:
-                value = value.astype(np.int64)
-            if not assignment.in_range:
-                self._check_range(assignment, value, batch)
-            stride = self._codec.stride[assignment.column]
-            change = change + (value - batch.column(assignment.column)) * stride
-        return change
-
-    def _check_range(self, assignment: CompiledAssignment, value: AnyArray, batch: Batch) -> None:
-        variable = self._codec.variables[assignment.column]
-        outside = (value < variable.low) | (value > variable.high)
-        if outside.any():
-            row = int(outside.argmax())
-            reason = (
-                f"the new value of '{variable.name}' must be in "
-                f"[{variable.low}..{variable.high}], found {value[row]}"
+def compiled(checked: CheckedModel, expressions: Expressions) -> list[CompiledCommand]:
+    """Return all commands of a model, module by module."""
+    found = []
+    for index, module in enumerate(checked.modules):
+        for command in module.commands:
+            bounds = [_bounds(update.probability) for update in command.updates]
+            values = [[a.value for a in update.assignments] for update in command.updates]
+            found.append(
+                CompiledCommand(
+                    command,
+                    index,
+                    expressions.add(command.guard),
+                    tuple(expressions.add(low) for low, _ in bounds),
+                    tuple(expressions.add(high) for _, high in bounds),
+                    tuple(tuple(expressions.add(value) for value in row) for row in values),
+                )
             )
-            raise batch.error(assignment.text.position, reason, row)
-
-
-def necessary(guard: Expr) -> dict[str, tuple[float, float]]:
-    """Return bounds of variables that a condition implies by itself, found in its conjuncts.
-
-    >>> from rfmdp.language.parse import parse_expression
-    >>> necessary(parse_expression("x=2 & y>1 & (up | x+y<3)"))
-    {'x': (2, 2), 'y': (2, inf)}
-    """
-    found: dict[str, tuple[float, float]] = {}
-    pending = [guard]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, Binary) and node.operator == "&":
-            pending += [node.right, node.left]
-            continue
-        bound = _simple_bound(node)
-        if bound is not None:
-            name, low, high = bound
-            old = found.get(name, (-math.inf, math.inf))
-            found[name] = max(old[0], low), min(old[1], high)
     return found
 
 
-def possible(commands: Sequence[CompiledCommand], names: Mapping[str, int]) -> Possible:
-    """Return the filter that leaves out commands whose guards fail by simple bounds."""
-    low = np.full((len(commands), len(names)), -np.inf)
-    high = np.full((len(commands), len(names)), np.inf)
-    for k, command in enumerate(commands):
-        for name, (least, most) in command.needs.items():
-            low[k, names[name]], high[k, names[name]] = least, most
-    return Possible(low, high)
+class CommandRecords:
+    """The records of all commands, and what an address in an error stands for.
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Possible:
-    """Bounds (C, vars) that the guards of commands imply."""
-
-    low: FloatArray
-    high: FloatArray
-
-    def among(self, valuations: AnyArray) -> IntArray:
-        """Return the commands that can be enabled in one of some states."""
-        if valuations.shape[1] == 0:
-            return np.arange(len(self.low))
-        least, most = valuations.min(axis=0), valuations.max(axis=0)
-        return np.flatnonzero(((self.low <= most) & (self.high >= least)).all(axis=1))
-
-
-def joined(parts: Sequence[tuple[IntArray, Moves]]) -> tuple[IntArray, Moves]:
-    """Put the moves of several commands together, ordered by state, then by command.
-
-    Parameters
-    ----------
-    parts : the states (ascending) and moves of every command
+    Emits the code of all expressions; see `kernels.machine` for the fields of records.
     """
-    if len(parts) == 1:
-        return parts[0]
-    states = np.concatenate([states for states, _ in parts])
-    order = np.argsort(states, kind="stable")
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    width = max(moves.contribution.shape[1] for _, moves in parts)
-    marginal = np.full(len(order), CERTAIN, dtype=np.int32)
-    size = np.ones(len(order), dtype=np.int32)
-    contribution = np.zeros((len(order), width), dtype=np.int64)
-    at = 0
-    for part_states, moves in parts:
-        rows = place[at : at + len(part_states)]
-        marginal[rows], size[rows] = moves.marginal, moves.size
-        contribution[rows, : moves.contribution.shape[1]] = moves.contribution
-        at += len(part_states)
-    return states[order], Moves(marginal, size, contribution)
+
+    def __init__(
+        self,
+        checked: CheckedModel,
+        commands: Sequence[CompiledCommand],
+        program: Program,
+        packing: Packing,
+    ) -> None:
+        self.commands = commands
+        self.number: dict[int, int] = {}  # of a command by its address
+        self.probability: dict[int, tuple[int, int]] = {}  # expressions of an update
+        self.assignment: dict[int, tuple[Assignment, int]] = {}
+        self.outcomes = sum(len(c.lower) for c in commands)
+        self._checked, self._program, self._memory = checked, program, program.memory
+        self._variables = {
+            v.name: self._memory.add(column, v.lower, v.upper, *packing.fields[k, 1:])
+            for k, (v, column) in enumerate(zip(checked.variables, program.variables, strict=True))
+        }
+        slots = self._labels()
+        outcomes = 0
+        for k, command in enumerate(commands):
+            self.number[self._command(command, slots, outcomes)] = k
+            outcomes += len(command.lower)
+        self._memory.point(machine.VARIABLES, list(self._variables.values()))
+        self._modules()
+        most = len(checked.modules) + 1
+        self._memory.ints[machine.ALONE] = self._memory.add(*[0] * (len(commands) + 1))
+        self._memory.ints[machine.CHOSEN] = self._memory.add(*[0] * most)
+        self._memory.ints[machine.PLACES] = self._memory.add(*[0] * most)
+
+    def _labels(self) -> dict[tuple[str, int], int]:
+        """Lay out labels and their slots; return the slot of a label and a module."""
+        memory, labels, slots = self._memory, [], {}
+        for number, action in enumerate(self._checked.actions):
+            count: dict[int, int] = {}
+            for command in self.commands:
+                if command.text.action == action:
+                    count[command.module] = count.get(command.module, 0) + 1
+            own = {m: memory.add(0, 0, *[0] * n) for m, n in sorted(count.items())}
+            label = memory.add(number, 0, len(own), *own.values())
+            for module, slot in own.items():
+                memory.ints[slot + machine.LABEL] = label
+                slots[action, module] = slot
+            labels.append(label)
+        memory.point(machine.LABELS, labels)
+        return slots
+
+    def _command(
+        self, command: CompiledCommand, slots: Mapping[tuple[str, int], int], outcomes: int
+    ) -> int:
+        """Lay out a command with its updates and assignments; return its address."""
+        rows = [self._update(command, k) for k in range(len(command.lower))]
+        first = self._memory.add(*(entry for row in rows for entry in row))
+        for k in range(len(rows)):
+            self.probability[first + k * machine.UPDATE] = command.lower[k], command.upper[k]
+        action = command.text.action
+        return self._memory.add(
+            self._program.condition(command.guard),
+            command.module,
+            0 if action is None else slots[action, command.module],
+            first,
+            first + len(rows) * machine.UPDATE,
+            int(command.has_upper),
+            -1,
+            outcomes,
+            0,
+            0,
+        )
+
+    def _update(self, command: CompiledCommand, k: int) -> tuple[int, ...]:
+        """Lay out the assignments of an update; return its own entries."""
+        found: list[int] = []
+        pairs = list(zip(command.text.updates[k].assignments, command.assigned[k], strict=True))
+        for assignment, number in pairs:
+            found += self._variables[assignment.variable], *self._program.value(number)
+        first = self._memory.add(*found)
+        for i, pair in enumerate(pairs):
+            self.assignment[first + i * machine.ASSIGNMENT] = pair
+        lower = self._program.value(command.lower[k], as_float=True)
+        upper = self._program.value(command.upper[k], as_float=True)
+        return *lower, *upper, first, first + len(found)
+
+    def _modules(self) -> None:
+        """Lay out modules with their commands by the value of the variable that tells most."""
+        memory, variables = self._memory, self._checked.variables
+        address = {k: a for a, k in self.number.items()}
+        modules = []
+        for index in range(len(self._checked.modules)):
+            own = [
+                (address[k], necessary(c.text.guard))
+                for k, c in enumerate(self.commands)
+                if c.module == index
+            ]
+            chosen, buckets = 0, [[a for a, _ in own]]
+            low, fewest = 0, WORTH * len(own)
+            for variable, cell in zip(variables, self._program.variables, strict=True):
+                found = _by_value(variable, own)
+                average = sum(map(len, found)) / max(len(found), 1)
+                if found and average < fewest:
+                    chosen, buckets, low, fewest = cell, found, variable.lower, average
+            lists = [memory.add(len(bucket), *bucket) for bucket in buckets]
+            modules.append(memory.add(chosen, low, *lists))
+        memory.point(machine.MODULES, modules)
 
 
-def guard_values(commands: Sequence[CompiledCommand], batch: Batch, some: IntArray) -> Guards:
-    """Return where commands are enabled, for those that are somewhere."""
-    values = {int(k): batch.value(commands[k].guard) for k in some}
-    return {k: value for k, value in values.items() if value.any()}
-
-
-Guards = dict[int, BoolArray]
-
-
-def _simple_bound(node: Expr) -> tuple[str, float, float] | None:
-    match node:
-        case Name(name):
-            return name, 1, 1
-        case Unary("!", Name(name)):
-            return name, 0, 0
-        case Binary(sign, Name(name), Literal(value)) if sign in MIRRORED:
-            return name, *_bounds_of(sign, value)
-        case Binary(sign, Literal(value), Name(name)) if sign in MIRRORED:
-            return name, *_bounds_of(MIRRORED[sign], value)
-    return None
-
-
-def _bounds_of(sign: str, value: bool | int | float) -> tuple[float, float]:
-    """Return the integers x with `x sign value` as bounds, possibly too wide."""
-    if isinstance(value, float):
-        return -math.inf, math.inf
-    match sign:
-        case "=":
-            return value, value
-        case "<":
-            return -math.inf, value - 1
-        case "<=":
-            return -math.inf, value
-        case ">":
-            return value + 1, math.inf
-    return value, math.inf
+def _by_value(variable: CheckedVariable, own: Sequence[tuple[int, Box]]) -> list[list[int]]:
+    """Return the commands that every value of a variable leaves; nothing if it is no help."""
+    size = variable.upper - variable.lower + 1
+    if size > MOST_BUCKETS or not any(variable.name in box for _, box in own):
+        return []
+    found: list[list[int]] = [[] for _ in range(size)]
+    for address, box in own:
+        least, most = box.get(variable.name, (-math.inf, math.inf))
+        first, last = max(variable.lower, least), min(variable.upper, most)
+        for value in range(int(first), int(last) + 1):
+            found[value - variable.lower].append(address)
+    return found
 
 
 def _bounds(chance: Expr | Interval | None) -> tuple[Expr, Expr]:
@@ -247,19 +187,3 @@ def _bounds(chance: Expr | Interval | None) -> tuple[Expr, Expr]:
     # the checker puts 1.0 where the text has no probability
     expr = Literal(1.0) if chance is None else chance
     return expr, expr
-
-
-def _assignment(assignment: Assignment, expressions: Expressions) -> CompiledAssignment:
-    column = next(k for k, v in enumerate(expressions.variables) if v.name == assignment.variable)
-    variable = expressions.variables[column]
-    value = expressions.add(assignment.value)
-    bounds = expressions.bounds(value)
-    inside = bounds is not None and variable.lower <= bounds[0] and bounds[1] <= variable.upper
-    return CompiledAssignment(column, value, inside, assignment)
-
-
-def _stacked(numbers: Sequence[int], batch: Batch) -> FloatArray:
-    out = np.empty((len(batch), len(numbers)))
-    for column, number in enumerate(numbers):
-        out[:, column] = batch.value(number)
-    return out

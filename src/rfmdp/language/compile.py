@@ -30,9 +30,10 @@ CHUNK = 1 << 16  # states evaluated at once over a whole state space
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Step:
-    """One operation. A step without operation is a variable, by its column."""
+class Term:
+    """One step of an expression. One without an operation is a variable, by its column."""
 
+    node: Expr
     operation: Operation | None
     operands: tuple[int, ...]
     type: Type
@@ -56,7 +57,7 @@ class Expressions:
     def __init__(self, variables: Sequence[CheckedVariable], source: Source) -> None:
         self.variables = tuple(variables)
         self.source = source
-        self.steps: list[Step] = []
+        self.steps: list[Term] = []
         self.uses: list[int] = []
         self._texts: dict[int, Expr] = {}
         self._numbers: dict[tuple[object, ...], int] = {}
@@ -105,30 +106,30 @@ class Expressions:
                 self.uses[operand] += 1
         return found
 
-    def _step(self, node: Expr, below: tuple[int, ...]) -> Step:
+    def _step(self, node: Expr, below: tuple[int, ...]) -> Term:
         types = tuple(self.steps[number].type for number in below)
         type_ = node_type(node, types, self._types, self.source)
         match node:
             case Literal(value):
                 scalar = {Type.BOOL: np.bool_, Type.INT: np.int64, Type.DOUBLE: np.float64}[type_]
                 exact = (int(value), int(value)) if type_ is Type.INT else None
-                return Step(partial(_same, scalar(value)), (), type_, exact)
+                return Term(node, partial(_same, scalar(value)), (), type_, exact)
             case Name(name):
                 column = self._columns[name]
                 variable = self.variables[column]
-                return Step(None, (), type_, (variable.lower, variable.upper), column)
+                return Term(node, None, (), type_, (variable.lower, variable.upper), column)
             case Ite():
                 bounds = self._hull(below[1:]) if type_ is Type.INT else None
-                return Step(ops.choice, below, type_, bounds)
+                return Term(node, ops.choice, below, type_, bounds)
             case Unary(sign):
                 bounds = self._combined("-", (0, 0), below) if type_ is Type.INT else None
-                return Step(ops.negation(sign, type_, bounds), below, type_, _clipped(bounds))
+                return Term(node, ops.negation(sign, type_, bounds), below, type_, _clipped(bounds))
             case Binary(sign):
                 bounds = self._arithmetic(sign, type_, below)
-                return Step(ops.binary(sign, type_, bounds), below, type_, _clipped(bounds))
+                return Term(node, ops.binary(sign, type_, bounds), below, type_, _clipped(bounds))
             case Call(name):
                 bounds = self._call_bounds(name, type_, below)
-                return Step(ops.function(name, type_, types), below, type_, bounds)
+                return Term(node, ops.function(name, type_, types), below, type_, bounds)
         raise self.source.error(node.position, "expected an expression over variables")
 
     def _arithmetic(self, sign: str, type_: Type, below: tuple[int, ...]) -> Range | None:

@@ -3,6 +3,11 @@
 A command has one marginal per vector of probabilities (or of bounds) that it takes on in some
 state. Its outcomes are the updates that can happen, so that rows in different places share it.
 A vector in which one update is certain is no marginal.
+
+Several choices in one state of a DTMC are taken with the same probability each, as in PRISM: the
+row of such a state is one marginal with the outcomes of all choices. That is exact for known
+probabilities. With intervals it is not one independent set per factor any more, so an interval
+DTMC may have such states only where probabilities are known.
 """
 
 from __future__ import annotations
@@ -12,21 +17,23 @@ import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
 from rfmdp.language.ast import Command, Update
 from rfmdp.language.compile import Batch
-from rfmdp.language.source import Position, Source
+from rfmdp.language.source import NOWHERE, Position, Source
 from rfmdp.language.write import write_expression
 from rfmdp.model.frontier import CERTAIN
+from rfmdp.ragged import starts
 from rfmdp.rounding import SUM_TOLERANCE
 from rfmdp.sets.families import box_centre
 from rfmdp.sets.marginals import Marginals
-from rfmdp.types import FloatArray, Int32Array, IntArray
+from rfmdp.types import FloatArray, IntArray
 
+RANDOM_FACTOR = "(random choice)"
 SCALED_WITHIN = 1e-5  # how far from 1 a sum may be: PRISM's own limit
-FEW = 8  # vectors that are looked for one by one before sorting
 
 
 class PrismWarning(UserWarning):
@@ -52,7 +59,7 @@ class Entry:
     outcomes: tuple[str, ...]
 
 
-class Identifiers:
+class MarginalRegistry:
     """All marginals of a model in the order in which they were met."""
 
     def __init__(self) -> None:
@@ -71,8 +78,7 @@ class Identifiers:
     def marginals(self, used: IntArray) -> tuple[Marginals, list[str], list[str]]:
         """Pack the marginals that a model uses; return them with their and outcomes' names."""
         entries = [self.entries[j] for j in used]
-        pointers = np.zeros(len(entries) + 1, dtype=np.int64)
-        np.cumsum([len(entry.lower) for entry in entries], out=pointers[1:])
+        pointers = starts([len(entry.lower) for entry in entries])
         lower = _joined([entry.lower for entry in entries])
         upper = _joined([entry.upper for entry in entries])
         centre = _joined([_centre(entry) for entry in entries])
@@ -87,41 +93,21 @@ class CommandDistributions:
     """The vectors that one command has taken on so far."""
 
     def __init__(
-        self, command: Command, module: str, source: Source, identifiers: Identifiers
+        self, command: Command, module: str, source: Source, identifiers: MarginalRegistry
     ) -> None:
         self.command, self.module, self.source = command, module, source
         self.found: list[Distribution] = []
         self._identifiers = identifiers
         self._numbers: dict[bytes, int] = {}
 
-    def numbers(self, lower: FloatArray, upper: FloatArray, batch: Batch) -> IntArray:
-        """Return the index into `found` of every row of bounds (N, U).
+    def number(self, lower: FloatArray, upper: FloatArray, batch: Batch, row: int) -> int:
+        """Return the index into `found` of one vector, seen in a row of a batch.
 
         Raises
         ------
         PrismError
-            If a row is no distribution, with the state where it happens.
+            If it is no distribution, with the state where it happens.
         """
-        both = lower if lower is upper else np.concatenate([lower, upper], axis=1)
-        numbers = np.full(len(both), -1, dtype=np.int64)
-        for _ in range(FEW):
-            row = int((numbers < 0).argmax())
-            if numbers[row] >= 0:
-                return numbers
-            same = (both == both[row]).all(axis=1)
-            same[row] = True  # nan is not equal to itself, and is refused below
-            numbers[same] = self.number(lower[row], upper[row], batch, row)
-        rest = np.flatnonzero(numbers < 0)
-        if rest.size:
-            _, first, inverse = np.unique(
-                both[rest], axis=0, return_index=True, return_inverse=True
-            )
-            known = [self.number(lower[r], upper[r], batch, int(r)) for r in rest[first]]
-            numbers[rest] = np.array(known, dtype=np.int64)[inverse.reshape(-1)]
-        return numbers
-
-    def number(self, lower: FloatArray, upper: FloatArray, batch: Batch, row: int) -> int:
-        """Return the index into `found` of one vector, seen in a row of a batch."""
         key = lower.tobytes() + upper.tobytes()
         found = self._numbers.get(key)
         if found is None:
@@ -188,25 +174,49 @@ class CommandDistributions:
         return vector / found
 
 
+def random_choice(
+    choices: list[tuple[str, tuple[int, ...]]], identifiers: MarginalRegistry, batch: Batch
+) -> int:
+    """Enter the marginal of a random choice and return its identifier.
+
+    Parameters
+    ----------
+    choices : action and marginals of every choice
+    batch : the state where it is met first
+
+    Raises
+    ------
+    PrismError
+        If one of the choices has intervals.
+    """
+    vectors, outcomes = [], []
+    for action, marginals in choices:
+        vector = np.ones(1)
+        for j in marginals:
+            vector = np.outer(vector, _exact(j, identifiers, batch)).ravel()
+        vectors.append(vector)
+        texts = [identifiers.entries[j].outcomes for j in marginals]
+        outcomes += [f"[{action}] {' & '.join(t)}".rstrip() for t in product(*texts)]
+    mixed = np.concatenate(vectors) / len(choices)
+    name = f"random choice of {len(choices)}"
+    return identifiers.enter(Entry(mixed, mixed, name, NOWHERE, tuple(outcomes)))
+
+
+def _exact(marginal: int, identifiers: MarginalRegistry, batch: Batch) -> FloatArray:
+    vector = identifiers.exact(marginal)
+    if vector is None:
+        reason = (
+            "an interval command of an idtmc must be the only choice, found several; "
+            "make guards exclude each other, or declare the model an imdp"
+        )
+        raise batch.error(identifiers.entries[marginal].position, reason, 0)
+    return vector
+
+
 def update_text(update: Update) -> str:
     """Return what an update does, without its probability."""
     parts = [f"({a.variable}'={write_expression(a.value)})" for a in update.assignments]
     return " & ".join(parts) or "true"
-
-
-def supports(found: Sequence[Distribution], numbers: Int32Array | IntArray) -> list[IntArray]:
-    """Group rows by the updates that can happen in them; return the rows of every group."""
-    if len(found) == 1:
-        return [np.arange(len(numbers))]
-    groups: dict[bytes, list[int]] = {}
-    for number in np.unique(numbers):
-        groups.setdefault(found[number].updates.tobytes(), []).append(int(number))
-    if len(groups) == 1:
-        return [np.arange(len(numbers))]
-    group_of = np.empty(len(found), dtype=np.int64)
-    for index, members in enumerate(groups.values()):
-        group_of[members] = index
-    return [np.flatnonzero(group_of[numbers] == index) for index in range(len(groups))]
 
 
 def _centre(entry: Entry) -> FloatArray:

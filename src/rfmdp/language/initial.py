@@ -7,17 +7,16 @@ import math
 import numpy as np
 
 from rfmdp.language.ast import Expr
+from rfmdp.language.boxes import necessary
 from rfmdp.language.checked import CheckedModel
-from rfmdp.language.commands import necessary
 from rfmdp.language.compile import CHUNK, Batch, Expressions
-from rfmdp.model.codes import Codec
 from rfmdp.types import IntArray
 
 MAX_CANDIDATES = 1 << 28
 
 
-def initial_codes(checked: CheckedModel, codec: Codec) -> IntArray:
-    """Return the codes of all initial states, ascending.
+def initial_valuations(checked: CheckedModel) -> IntArray:
+    """Return the valuations (I, vars) of all initial states, ascending.
 
     Raises
     ------
@@ -25,12 +24,12 @@ def initial_codes(checked: CheckedModel, codec: Codec) -> IntArray:
         If no state satisfies the condition, or there are too many to try.
     """
     if checked.init is not None:
-        return _satisfying(checked, codec, checked.init)
+        return _satisfying(checked, checked.init)
     values = [v.lower if v.init is None else v.init for v in checked.variables]
-    return codec.pack(np.array([values], dtype=np.int64).reshape(1, len(values)))
+    return np.array([values], dtype=np.int64).reshape(1, len(values))
 
 
-def _satisfying(checked: CheckedModel, codec: Codec, condition: Expr) -> IntArray:
+def _satisfying(checked: CheckedModel, condition: Expr) -> IntArray:
     """Try all valuations that simple bounds of the condition leave, in chunks."""
     low, radix = _box(checked, condition)
     count = math.prod(radix)
@@ -50,12 +49,11 @@ def _satisfying(checked: CheckedModel, codec: Codec, condition: Expr) -> IntArra
             valuations[:, k] = codes % radix[k] + low[k]
             codes //= radix[k]
         holds = Batch(expressions, valuations).value(number)
-        found.append(codec.pack(valuations[holds]))
-    codes = np.concatenate(found) if found else np.empty(0, dtype=np.int64)
-    if codes.size == 0:
+        found.append(valuations[holds])
+    if not any(len(part) for part in found):
         reason = "some state must satisfy the condition of 'init', found none"
         raise checked.source.error(condition.position, reason)
-    return codes
+    return np.concatenate(found)
 
 
 def _box(checked: CheckedModel, condition: Expr) -> tuple[list[int], list[int]]:

@@ -21,7 +21,7 @@ LTL = "an LTL formula"
 LTL_HINT = "use one of X, F, G, U, W, R over state formulas"
 
 
-class Form(Enum):
+class FormulaKind(Enum):
     """What kind of formula an expression is."""
 
     STATE = "a state formula"
@@ -38,33 +38,33 @@ def require_supported(expr: Expr, source: Source) -> None:
         That names the construct (LTL, S, multi, games) and its place.
     """
     form = fold(expr, lambda node, below: _form(node, below, source))
-    if form is not Form.STATE:
+    if form is not FormulaKind.STATE:
         reason = "a path formula must stand inside P or R, for example P=? [ F x=1 ]"
         raise source.error(expr.position, reason)
 
 
-def _form(node: Expr, below: tuple[Form, ...], source: Source) -> Form:
+def _form(node: Expr, below: tuple[FormulaKind, ...], source: Source) -> FormulaKind:
     match node:
         case Unsupported(construct):
             raise source.unsupported(node.position, construct)
         case Cumulative() | Instantaneous():
-            return Form.REWARD
+            return FormulaKind.REWARD
         case Path():
             _check_path(node, below, source)
-            return Form.PATH
+            return FormulaKind.PATH
         case Unary("!"):
             return below[0]
         case Probability():
             _check_probability(node, source)
-            return Form.STATE
+            return FormulaKind.STATE
         case Reward():
             _check_reward(node, source)
-            return Form.STATE
+            return FormulaKind.STATE
         case Quantified():
             _check_quantified(node, source)
-            return Form.STATE
-    if all(form is Form.STATE for form in below):
-        return Form.STATE
+            return FormulaKind.STATE
+    if all(form is FormulaKind.STATE for form in below):
+        return FormulaKind.STATE
     if isinstance(node, Binary | Ite):
         raise source.unsupported(node.position, LTL + " (operators over path formulas)", LTL_HINT)
     what = "a filter" if isinstance(node, Filter) else "an operator or function"
@@ -72,8 +72,8 @@ def _form(node: Expr, below: tuple[Form, ...], source: Source) -> Form:
     raise source.error(node.children()[0].position, reason)
 
 
-def _check_path(node: Path, below: tuple[Form, ...], source: Source) -> None:
-    if any(form is not Form.STATE for form in below):
+def _check_path(node: Path, below: tuple[FormulaKind, ...], source: Source) -> None:
+    if any(form is not FormulaKind.STATE for form in below):
         raise source.unsupported(node.position, LTL + " (nested path operators)", LTL_HINT)
     if node.operator == "X" and node.time is not None:
         raise source.error(node.time.position, "'X' must have no bound on steps")

@@ -17,7 +17,7 @@ from rfmdp.sets.families import UncertaintySet
 from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray, frozen
 
 
-class Identifiers:
+class SetRegistry:
     """The sets of a description that are marginals, by object identity."""
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class Expander:
         self.codec = codec
         self.actions = tuple(actions)
         self.factors: dict[str, int] = {}
-        self.identifiers = Identifiers()
+        self.identifiers = SetRegistry()
         self._column = {v.name: i for i, v in enumerate(codec.variables)}
         self._plans = [[self._plan(a, move) for move in a.moves] for a in self.actions]
         for action in self.actions:

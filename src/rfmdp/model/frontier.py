@@ -24,16 +24,15 @@ from typing import NamedTuple
 import numpy as np
 
 from rfmdp.errors import ModelError
+from rfmdp.model.buffer import Buffer
 from rfmdp.model.codes import Codec
 from rfmdp.model.numbering import Lookup, Numbering, Tensors
-from rfmdp.model.skeleton import Skeleton
-from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray
+from rfmdp.model.skeleton import FoundRows, Skeleton
+from rfmdp.ragged import starts
+from rfmdp.types import AnyArray, IntArray
 
 CERTAIN = -1  # in place of a marginal's id: the move has one outcome in this row
 SLICE = 1 << 16  # states expanded at once: bounds the memory of temporaries
-DEEP = 100  # frontiers of a model that is no shallow one
-NARROW = 16  # states of a frontier, on average, whose cost is that of a call
-WORTH = 50  # states that are expanded at once in the time of a narrow frontier
 
 
 class Frontier(NamedTuple):
@@ -75,7 +74,6 @@ class Deadlock(Enum):
 
 
 Expand = Callable[[Frontier], Iterable[RowBlock]]
-Harmless = Callable[[Frontier], bool]
 Progress = Callable[[int, int], None]  # (states found, transitions built)
 
 
@@ -87,12 +85,8 @@ def explore(
     deadlock: Deadlock = Deadlock.LOOP,
     lookup: Lookup = Lookup.AUTO,
     progress: Progress | None = None,
-    harmless: Harmless | None = None,
 ) -> Skeleton:
     """Return the reachable states and rows of a model.
-
-    A narrow and deep model (a counter, say) costs a call per state. If its domain is small, all
-    of it is expanded at once, and what is not reachable is dropped.
 
     Parameters
     ----------
@@ -102,7 +96,6 @@ def explore(
     deadlock : what to do with states that get no row
     lookup : how codes become states; the result is the same
     progress : called now and then with the number of states and transitions so far
-    harmless : says whether states can be expanded although they may not be reachable
 
     Raises
     ------
@@ -113,56 +106,19 @@ def explore(
     numbering = Numbering(codec, lookup)
     start = numbering.enter(np.asarray(initial, dtype=np.int64))
     rows = _Rows()
-    done = frontiers = 0
-    whole = False
+    done = 0
     while done < numbering.count:
         stop = min(numbering.count, done + SLICE)
         codes = numbering.known[done:stop].copy()
         for block in expand(Frontier(codec.unpack(codes), codes)):
             rows.add(block, done, codes, numbering)
-        done, frontiers = stop, frontiers + 1
+        done = stop
         if progress is not None:
             progress(numbering.count, rows.successors.size)
-        narrow = frontiers >= DEEP and done < NARROW * frontiers and done < numbering.count
-        if harmless is not None and narrow and codec.domain <= WORTH * frontiers:
-            everything = np.arange(codec.domain)
-            whole = harmless(Frontier(codec.unpack(everything), everything))
-            harmless = None
-            if whole:
-                numbering.enter(everything)
-    if whole:
-        start = _prune(rows, numbering, start)
     rows.close_deadlocks(codec, numbering, deadlock)
-    return _assemble(codec, rows, numbering, start)
-
-
-class _Buffer:
-    """A flat array that grows in place."""
-
-    __slots__ = ("array", "size")
-
-    def __init__(self, dtype: type) -> None:
-        self.array: AnyArray = np.empty(1024, dtype=dtype)
-        self.size = 0
-
-    def extend(self, count: int) -> AnyArray:
-        """Return a view of `count` new entries, valid until the next call."""
-        need = self.size + count
-        if need > len(self.array):
-            # realloc: large arrays move their pages, they are not copied
-            self.array.resize(max(need, len(self.array) + (len(self.array) >> 1)), refcheck=False)
-        view = self.array[self.size : need]
-        self.size = need
-        return view
-
-    def fill(self, values: AnyArray) -> None:
-        """Replace all entries."""
-        self.array, self.size = values, len(values)
-
-    def trim(self) -> AnyArray:
-        """Return the array at its size."""
-        self.array.resize(self.size, refcheck=False)
-        return self.array
+    codes = numbering.close()
+    order = np.argsort(codes)
+    return rows.found().arranged(codec.variables, codec.unpack(codes[order]), order, start)
 
 
 class _Rows:
@@ -171,13 +127,13 @@ class _Rows:
     __slots__ = ("action", "factor", "marginal", "marginals", "source", "successors", "tensor")
 
     def __init__(self) -> None:
-        self.source = _Buffer(np.int32)  # per row: its state, by discovery
-        self.action = _Buffer(np.int32)
-        self.marginals = _Buffer(np.int32)  # per row: number of marginals
-        self.tensor = _Buffer(np.int32)  # per row: number of successors
-        self.marginal = _Buffer(np.int32)  # per marginal of a row: identifier
-        self.factor = _Buffer(np.int32)
-        self.successors = _Buffer(np.int32)  # by discovery
+        self.source = Buffer(np.int32)  # per row: its state, by discovery
+        self.action = Buffer(np.int32)
+        self.marginals = Buffer(np.int32)  # per row: number of marginals
+        self.tensor = Buffer(np.int32)  # per row: number of successors
+        self.marginal = Buffer(np.int32)  # per marginal of a row: identifier
+        self.factor = Buffer(np.int32)
+        self.successors = Buffer(np.int32)  # by discovery
 
     def add(self, block: RowBlock, first: int, codes: IntArray, numbering: Numbering) -> None:
         """Append the rows of a block whose frontier starts at state `first`."""
@@ -199,6 +155,12 @@ class _Rows:
         self.factor.extend(len(ids))[:] = np.broadcast_to(factors, stored.shape)[stored]
         numbering.successors(tensors, self.successors.extend(int(tensors.total.sum())))
 
+    def found(self) -> FoundRows:
+        """Return all rows; the buffers are used up."""
+        buffers = (self.source, self.action, self.marginals, self.tensor)
+        parts = (self.marginal, self.factor, self.successors)
+        return FoundRows(*(buffer.trim() for buffer in (*buffers, *parts)))
+
     def close_deadlocks(self, codec: Codec, numbering: Numbering, policy: Deadlock) -> None:
         """Give a self-loop to every state without rows, or refuse the first one."""
         has_row = np.zeros(numbering.count, dtype=np.bool_)
@@ -207,12 +169,7 @@ class _Rows:
         if dead.size == 0:
             return
         if policy is Deadlock.ERROR:
-            code = int(numbering.known[dead].min())
-            others = f" ({dead.size} such states)" if dead.size > 1 else ""
-            raise ModelError(
-                f"State {codec.name(code)} has no enabled action{others}; "
-                f"every reachable state must have one."
-            )
+            raise no_action(codec.name(int(numbering.known[dead].min())), dead.size)
         self.source.extend(dead.size)[:] = dead
         self.action.extend(dead.size)[:] = Skeleton.NO_ACTION
         self.marginals.extend(dead.size)[:] = 0
@@ -220,48 +177,19 @@ class _Rows:
         self.successors.extend(dead.size)[:] = dead
 
 
-def _prune(rows: _Rows, numbering: Numbering, start: IntArray) -> IntArray:
-    """Drop what cannot be reached from some states; return their new numbers."""
-    tensor, source = rows.tensor.trim(), rows.source.trim()
-    reached = reachable(np.repeat(source, tensor), rows.successors.trim(), numbering.count, start)
-    number = (np.cumsum(reached) - 1).astype(np.int32)
-    keep = reached[source]
-    of_marginals, of_successors = (np.repeat(keep, n.trim()) for n in (rows.marginals, rows.tensor))
-    rows.source.fill(number[source[keep]])
-    rows.successors.fill(number[rows.successors.array[of_successors]])
-    for buffer, kept in (
-        (rows.action, keep),
-        (rows.marginals, keep),
-        (rows.tensor, keep),
-        (rows.marginal, of_marginals),
-        (rows.factor, of_marginals),
-    ):
-        buffer.fill(buffer.trim()[kept])
-    numbering.keep(reached)
-    return number[start].astype(np.int64)
-
-
-def reachable(source: AnyArray, target: AnyArray, count: int, start: IntArray) -> BoolArray:
-    """Return which of some states can be reached from a few by moves from source to target."""
-    from scipy.sparse import csr_array  # seldom needed, and slow to import
-    from scipy.sparse.csgraph import breadth_first_order
-
-    # one more state leads to all those to start from
-    heads = np.concatenate([source, np.full(len(start), count)])
-    tails = np.concatenate([target, start])
-    ones = np.ones(len(heads), dtype=np.int8)
-    graph = csr_array((ones, (heads, tails)), shape=(count + 1, count + 1))
-    reached = np.zeros(count + 1, dtype=np.bool_)
-    reached[breadth_first_order(graph, count, return_predecessors=False)] = True
-    return reached[:count]
+def no_action(state: str, count: int) -> ModelError:
+    """Return (not raise) the error of deadlocks that are refused; the first is named."""
+    others = f" ({count} such states)" if count > 1 else ""
+    return ModelError(
+        f"State {state} has no enabled action{others}; every reachable state must have one."
+    )
 
 
 def _tensors(block: RowBlock, codec: Codec, codes: IntArray) -> Tensors:
     """Lay the moves of a block side by side for the kernels."""
     count, moves = len(block.source), block.moves
     widths = [move.contribution.shape[1] for move in moves]
-    offset = np.zeros(len(moves) + 1, dtype=np.int64)
-    np.cumsum(widths, out=offset[1:])
+    offset = starts(widths)
     contribution = np.empty((count, int(offset[-1])), dtype=np.int64)
     size = np.empty((count, len(moves)), dtype=np.int32)
     for i, move in enumerate(moves):
@@ -282,58 +210,6 @@ def _tensors(block: RowBlock, codec: Codec, codes: IntArray) -> Tensors:
     )
 
 
-def _assemble(codec: Codec, rows: _Rows, numbering: Numbering, start: IntArray) -> Skeleton:
-    """Sort states by valuation and rows by state; the buffers are used up."""
-    from rfmdp.kernels import frontier as kernels
-
-    codes = numbering.close()
-    order = np.argsort(codes)
-    rank = np.empty(len(codes), dtype=np.int32)
-    rank[order] = np.arange(len(codes), dtype=np.int32)
-    valuations = np.ascontiguousarray(codec.unpack(codes[order]).astype(np.int32))
-    source = rows.source.trim()
-    row_ptr = _pointers(np.bincount(rank[source], minlength=len(codes)))
-    position = np.empty(len(source), dtype=np.int32 if len(source) < 2**31 else np.int64)
-    kernels.place_rows(source, rank, row_ptr[:-1].copy(), position)
-
-    def moved(values: AnyArray, lengths: Int32Array, pointers: IntArray) -> Int32Array:
-        out = np.empty(len(values), dtype=np.int32)
-        kernels.move_segments(lengths, position, pointers, values, out)
-        return out
-
-    lengths, tensor = rows.marginals.trim(), rows.tensor.trim()
-    marginal_ptr = _pointers(_placed(lengths, position))
-    successor_ptr = _pointers(_placed(tensor, position))
-    successors = np.empty(rows.successors.size, dtype=np.int32)
-    kernels.move_successors(
-        tensor, position, successor_ptr, rows.successors.trim(), rank, successors
-    )
-    return Skeleton(
-        variables=codec.variables,
-        valuations=valuations,
-        initial=np.unique(rank[start]).astype(np.int64),
-        row_ptr=row_ptr,
-        row_actions=_placed(rows.action.trim(), position),
-        marginal_ptr=marginal_ptr,
-        row_marginals=moved(rows.marginal.trim(), lengths, marginal_ptr),
-        row_factors=moved(rows.factor.trim(), lengths, marginal_ptr),
-        successor_ptr=successor_ptr,
-        successors=successors,
-    )
-
-
-def _placed(values: Int32Array, position: AnyArray) -> Int32Array:
-    out = np.empty_like(values)
-    out[position] = values
-    return out
-
-
-def _pointers(lengths: AnyArray) -> IntArray:
-    pointers = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=pointers[1:])
-    return pointers
-
-
 __all__ = [
     "CERTAIN",
     "BlockMove",
@@ -344,4 +220,5 @@ __all__ = [
     "Progress",
     "RowBlock",
     "explore",
+    "no_action",
 ]

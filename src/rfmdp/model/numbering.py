@@ -81,11 +81,6 @@ class Numbering:
                 return
             self._grow(self.count + int(block.total[row]))
 
-    def keep(self, some: AnyArray) -> None:
-        """Forget all states but some; afterwards no state can be entered any more."""
-        self.known = self.known[: self.count][some]
-        self.count = len(self.known)
-
     def close(self) -> IntArray:
         """Return all codes by discovery and let go of the table."""
         self.table = np.empty(0, dtype=np.int32)

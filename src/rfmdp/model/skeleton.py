@@ -9,8 +9,73 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
+from rfmdp.ragged import owners, starts
 from rfmdp.sets.marginals import Marginals
-from rfmdp.types import BoolArray, Int32Array, IntArray
+from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FoundRows:
+    """Rows in the order of discovery; states are numbered so as well."""
+
+    source: Int32Array  # (R,) the state of every row
+    action: Int32Array  # (R,)
+    marginals: Int32Array  # (R,) number of marginals
+    tensor: Int32Array  # (R,) number of successors
+    marginal: Int32Array  # identifiers, row by row
+    factor: Int32Array
+    successors: Int32Array
+
+    def arranged(
+        self,
+        variables: tuple[Variable, ...],
+        valuations: AnyArray,
+        order: IntArray,
+        start: IntArray,
+    ) -> Skeleton:
+        """Return the rows with states in another order, those of a state as they were.
+
+        Parameters
+        ----------
+        valuations : (S, vars) in the new order
+        order : (S,) the old number of every state
+        start : old numbers of initial states
+        """
+        from rfmdp.kernels import frontier as kernels
+
+        rank = np.empty(len(order), dtype=np.int32)
+        rank[order] = np.arange(len(order), dtype=np.int32)
+        row_ptr = starts(np.bincount(rank[self.source], minlength=len(order)))
+        position = np.empty(len(self.source), dtype=np.int32 if len(self.source) < 2**31 else int)
+        kernels.place_rows(self.source, rank, row_ptr[:-1].copy(), position)
+
+        def placed(values: Int32Array) -> Int32Array:
+            out = np.empty_like(values)
+            out[position] = values
+            return out
+
+        def moved(values: Int32Array, pointers: IntArray) -> Int32Array:
+            out = np.empty(len(values), dtype=np.int32)
+            kernels.move_segments(self.marginals, position, pointers, values, out)
+            return out
+
+        marginal_ptr, successor_ptr = starts(placed(self.marginals)), starts(placed(self.tensor))
+        successors = np.empty(len(self.successors), dtype=np.int32)
+        kernels.move_successors(
+            self.tensor, position, successor_ptr, self.successors, rank, successors
+        )
+        return Skeleton(
+            variables=variables,
+            valuations=np.ascontiguousarray(valuations, dtype=np.int32),
+            initial=np.unique(rank[start]).astype(np.int64),
+            row_ptr=row_ptr,
+            row_actions=placed(self.action),
+            marginal_ptr=marginal_ptr,
+            row_marginals=moved(self.marginal, marginal_ptr),
+            row_factors=moved(self.factor, marginal_ptr),
+            successor_ptr=successor_ptr,
+            successors=successors,
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +106,7 @@ class Skeleton:
     @property
     def row_states(self) -> IntArray:
         """The state of every row, (R,)."""
-        return np.repeat(np.arange(self.states), np.diff(self.row_ptr))
+        return owners(self.row_ptr)
 
     @property
     def deadlocks(self) -> BoolArray:

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 
 class Status(Enum):
-    """How a solver ended; the value is the advice."""
+    """How a solver or an answer ended; the value is the advice."""
 
     CERTIFIED = "certified"
+    UNDECIDED = "undecided: the bounds contain the threshold"  # of answers only
     GAP_OPEN = "gap open: the method proves one side only, or the bounds stayed apart"
     SWEEP_LIMIT = "sweep limit reached: bounds hold, raise the limit to close them"
     TIME_LIMIT = "time limit reached: bounds hold, raise the limit to close them"

@@ -1,0 +1,273 @@
+"""The reachable states of a PRISM model, found by the machine of `kernels.machine`.
+
+The machine runs until it needs something: room, a distribution that it has not met, the marginal
+of a random choice. Then it takes the state back, is given what it needs and goes on. Mistakes of
+the text are only found there; what they are called is found here, by evaluating that state again.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rfmdp.errors import ModelError
+from rfmdp.kernels import machine as kernels
+from rfmdp.language.annotate import CHAINS
+from rfmdp.language.ast import Assignment
+from rfmdp.language.checked import CheckedModel
+from rfmdp.language.commands import CommandRecords, compiled
+from rfmdp.language.compile import Batch, Expressions
+from rfmdp.language.distributions import CommandDistributions, MarginalRegistry, random_choice
+from rfmdp.language.program import Memory, Program
+from rfmdp.language.source import PrismSourceError
+from rfmdp.model.buffer import Buffer
+from rfmdp.model.frontier import Deadlock, Progress, no_action
+from rfmdp.model.packing import Packing
+from rfmdp.model.skeleton import FoundRows, Skeleton
+from rfmdp.types import AnyArray, IntArray
+
+DENSE_BITS = 24  # of a packed state, up to which every one has a place in a table
+SLICE = 1 << 16  # states between two calls of `progress`
+
+
+class Explorer:
+    """Explores one model. Afterwards `identifiers` has the marginals that were met."""
+
+    def __init__(self, checked: CheckedModel, packing: Packing) -> None:
+        self.checked, self.packing = checked, packing
+        self.identifiers = MarginalRegistry()
+        self.expressions = Expressions(checked.variables, checked.source)
+        self.commands = compiled(checked, self.expressions)
+        program = Program(self.expressions, Memory())
+        self.records = CommandRecords(checked, self.commands, program, packing)
+        self.memory = self._memory(program)
+        widest = max((len(c.lower) for c in self.commands), default=0)
+        self.floats = np.concatenate([program.floats(), np.zeros(2 * widest + 1)])
+        self._code = program.code()
+        self._keys = _Keys(self)
+        self._known = np.empty((1024, packing.words), dtype=np.int64)
+        dense = bool(self.memory[kernels.DENSE])
+        # of a large table only the pages that are touched exist
+        self._table: AnyArray = np.zeros(1 << packing.bits if dense else 4096, dtype=np.int32)
+        self._rows, self._marginals = (np.empty((1024, n), dtype=np.int32) for n in (4, 2))
+        self._successors = np.empty(1024, dtype=np.int32)
+        self._tensor = np.empty((1024, packing.words), dtype=np.int64)
+        self._delta = np.zeros((self.records.outcomes, packing.words), dtype=np.int64)
+        self._key: AnyArray = np.empty(64, dtype=np.int64)
+        self._stuck, self._room = -1, 0  # the state for which there was no room, and how much more
+
+    def _memory(self, program: Program) -> IntArray:
+        memory = program.memory
+        memory.ints[kernels.CHAIN] = int(self.checked.type in CHAINS)
+        memory.ints[kernels.DENSE] = int(self.packing.bits <= DENSE_BITS)
+        memory.ints[kernels.STACK] = memory.add(*[0] * (program.depth + 1))
+        memory.ints[kernels.VECTOR] = len(program.floats())
+        return np.array(memory.ints, dtype=np.int64)
+
+    @property
+    def mixed(self) -> int:
+        """Number of states of a DTMC with several choices."""
+        return int(self.memory[kernels.MIXED])
+
+    @property
+    def first_mixed(self) -> str:
+        """The first of them."""
+        return self.batch(int(self.memory[kernels.FIRST_MIXED])).state(0)
+
+    def run(
+        self, initial: AnyArray, deadlock: Deadlock, progress: Progress | None = None
+    ) -> Skeleton:
+        """Return what can be reached from initial valuations (I, vars)."""
+        start = self._enter(self.packing.pack(initial))
+        pause = SLICE
+        while True:
+            status, detail = kernels.explore(
+                *(self.memory, self._code, self.floats, self.floats.view(np.int64), self._key),
+                *self._keys.arrays(),
+                *(self._known, self._table, self._rows, self._marginals, self._successors),
+                *(self._tensor, self._delta, pause),
+            )
+            if status in (kernels.DONE, kernels.PAUSE) and progress is not None:
+                progress(int(self.memory[kernels.STATES]), int(self.memory[kernels.SUCCESSORS]))
+            if status == kernels.DONE:
+                return self._finish(start, deadlock)
+            if status == kernels.PAUSE:
+                pause += SLICE
+            elif status == kernels.GROW:
+                self._grow()
+            elif status == kernels.NEW_VECTOR:
+                self._keys.add_vector(int(detail))
+            elif status == kernels.NEW_MIX:
+                self._keys.add_mix(self._key[: self.memory[kernels.KEY_SIZE]])
+            else:
+                raise self._error(int(status), int(detail))
+
+    def batch(self, state: int | None = None) -> Batch:
+        """Return a state by its number, else the one that is being expanded."""
+        number = int(self.memory[kernels.EXPANDED]) if state is None else state
+        valuations = self.packing.unpack(self._known[number : number + 1])
+        return Batch(self.expressions, np.asfortranarray(valuations, dtype=np.int64))
+
+    def _enter(self, words: IntArray) -> IntArray:
+        self._make_room(len(words))
+        out = np.empty(len(words), dtype=np.int64)
+        kernels.enter_states(self._table, self._known, self.memory, words, out)
+        return out
+
+    def _finish(self, start: IntArray, deadlock: Deadlock) -> Skeleton:
+        """Put states and rows in order."""
+        memory = self.memory
+        known, rows = self._known[: memory[kernels.STATES]], self._rows[: memory[kernels.ROWS]]
+        marginals = self._marginals[: memory[kernels.MARGINALS]]
+        source, action, sizes, tensor = (np.ascontiguousarray(rows[:, k]) for k in range(4))
+        dead = source[action == Skeleton.NO_ACTION]
+        if dead.size and deadlock is Deadlock.ERROR:
+            first = dead[self.packing.order(known[dead])[0]]
+            raise no_action(self.packing.name(known[first]), dead.size)
+        found = FoundRows(
+            source,
+            action,
+            sizes,
+            tensor,
+            np.ascontiguousarray(marginals[:, kernels.IDENTIFIER]),
+            np.ascontiguousarray(marginals[:, kernels.FACTOR]),
+            self._successors[: memory[kernels.SUCCESSORS]],
+        )
+        order = self.packing.order(known)
+        variables, valuations = self.packing.variables, self.packing.unpack(known[order])
+        return found.arranged(variables, valuations, order, start)
+
+    def _grow(self) -> None:
+        """Make room for the rows of one more state; twice as much if that was not enough."""
+        memory = self.memory
+        again = self._stuck == memory[kernels.EXPANDED]
+        self._stuck, self._room = int(memory[kernels.EXPANDED]), self._room * 2 if again else 1024
+        more = self._room + int(memory[kernels.WIDEST])
+        self._make_room(more)
+        for array, used in (
+            (self._rows, kernels.ROWS),
+            (self._marginals, kernels.MARGINALS),
+            (self._successors, kernels.SUCCESSORS),
+        ):
+            _grow(array, int(memory[used]) + more)
+        _grow(self._tensor, int(memory[kernels.WIDEST]))
+        _grow(self._key, int(memory[kernels.KEY_SIZE]))
+
+    def _make_room(self, more: int) -> None:
+        """Make room for more states."""
+        count = int(self.memory[kernels.STATES])
+        need = count + more
+        if need >= 2**31:
+            raise ModelError(f"A model must have fewer than 2^31 states, found {count}.")
+        _grow(self._known, need)
+        if not self.memory[kernels.DENSE] and 2 * need > len(self._table):
+            self._table = np.zeros(1 << (4 * need - 1).bit_length(), dtype=np.int32)
+            kernels.fill_states(self._table, self._known, count)
+
+    def _error(self, status: int, detail: int) -> Exception:
+        """Return the mistake that the machine met in the state, found by plain evaluation."""
+        batch = self.batch()
+        try:
+            if status == kernels.NO_GUARD:
+                batch.value(self.commands[self.records.number[detail]].guard)
+            elif status == kernels.NO_PROBABILITY:
+                for number in self.records.probability[detail]:
+                    batch.value(number)
+            elif status in (kernels.NO_ASSIGNMENT, kernels.OUT_OF_RANGE):
+                return self._range_error(batch, *self.records.assignment[detail])
+        except PrismSourceError as error:
+            return error
+        state = self.packing.name(self._known[self.memory[kernels.EXPANDED]])
+        return ModelError(f"State {state}: a row with 2^31 or more successors is too large.")
+
+    def _range_error(self, batch: Batch, assignment: Assignment, value: int) -> PrismSourceError:
+        found = int(batch.value(value)[0])
+        variable = next(v for v in self.checked.variables if v.name == assignment.variable)
+        reason = (
+            f"the new value of '{variable.name}' must be in "
+            f"[{variable.lower}..{variable.upper}], found {found}"
+        )
+        return batch.error(assignment.position, reason, 0)
+
+
+class _Keys:
+    """What vectors of probabilities and random choices stand for, as the machine looks it up."""
+
+    def __init__(self, explorer: Explorer) -> None:
+        self._explorer = explorer
+        checked = explorer.checked
+        # a renamed module is a copy of text, not a claim that both are alike: own marginals
+        self._commands = [
+            CommandDistributions(
+                c.text, checked.modules[c.module].name, checked.source, explorer.identifiers
+            )
+            for c in explorer.commands
+        ]
+        self._numbers: dict[tuple[int, int], int] = {}
+        self._table: AnyArray = np.zeros(64, dtype=np.int64)
+        self._count = 0
+        self._keys, self._support = Buffer(np.int64), Buffer(np.int64)
+        self._distributions: AnyArray = np.zeros((64, 3), dtype=np.int64)
+        self._size = 0
+
+    def arrays(self) -> tuple[AnyArray, ...]:
+        """Return table, keys, distributions and supports."""
+        return self._table, self._keys.array, self._distributions, self._support.array
+
+    def add_vector(self, address: int) -> None:
+        """Enter the vector of a command in the state that is being expanded."""
+        explorer = self._explorer
+        memory, number = explorer.memory, explorer.records.number[address]
+        command, first = explorer.commands[number], int(memory[kernels.VECTOR])
+        size = len(command.lower)
+        lower = explorer.floats[first : first + size].copy()
+        upper = explorer.floats[first + size : first + 2 * size].copy()
+        ends = (lower, upper if command.has_upper else lower)
+        key = number, self._commands[number].number(*ends, explorer.batch(), 0)
+        if key not in self._numbers:
+            found = self._commands[number].found[key[1]]
+            begin = self._support.size
+            self._support.extend(len(found.updates))[:] = found.updates
+            self._numbers[key] = self._add(found.identifier, begin, self._support.size)
+        if command.has_upper:
+            lower = np.concatenate(ends)
+        if all(explorer.expressions.constant(k) for k in (*command.lower, *command.upper)):
+            memory[address + kernels.CONSTANT] = self._numbers[key]
+        else:
+            self._add_key(address, self._numbers[key], lower.view(np.int64))
+
+    def add_mix(self, key: IntArray) -> None:
+        """Enter the rows (action, number of marginals, marginals) of the state as one choice."""
+        explorer, rows, at = self._explorer, [], 0
+        while at < len(key):
+            action, size = int(key[at]), int(key[at + 1])
+            rows.append((action, tuple(key[at + 2 : at + 2 + size].tolist())))
+            at += 2 + size
+        names = [*explorer.checked.actions, ""]
+        choices = [(names[action], marginals) for action, marginals in rows]
+        identifier = random_choice(choices, explorer.identifiers, explorer.batch())
+        actions = {action for action, _ in rows}
+        action = actions.pop() if len(actions) == 1 else len(names) - 1
+        self._add_key(kernels.NO_OWNER, self._add(identifier, action, 0), key)
+
+    def _add(self, *entries: int) -> int:
+        """Enter a distribution or random choice and return its number."""
+        _grow(self._distributions, self._size + 1)
+        self._distributions[self._size] = entries
+        self._size += 1
+        return self._size - 1
+
+    def _add_key(self, owner: int, number: int, entries: IntArray) -> None:
+        first = self._keys.size
+        record = [owner, len(entries), number, *entries.tolist()]
+        self._keys.extend(len(record))[:] = record
+        self._count += 1
+        if 2 * self._count > len(self._table):
+            self._table, first = np.zeros(2 * len(self._table), dtype=np.int64), 0
+        kernels.fill_keys(self._table, self._keys.array, first, self._keys.size)
+
+
+def _grow(array: AnyArray, need: int) -> None:
+    """Make room for so many entries in place."""
+    if need > len(array):
+        # realloc: large arrays move their pages, they are not copied
+        array.resize((max(need, 2 * len(array)), *array.shape[1:]), refcheck=False)

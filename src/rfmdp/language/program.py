@@ -1,0 +1,348 @@
+"""Expressions as code of the machine that explores state spaces.
+
+Every step of `Expressions` has a cell, in `ints` (also for truth values) or in `floats`. Conditions
+become jumps, so that `& | => ?:` look only at the operands that decide, and a value that does not
+exist is an error only where it is needed. A part that several expressions share is a subroutine,
+which runs once per state. Trees can be deep: the methods that emit code are generators, and yield
+what has to be emitted before they go on.
+
+    x<3 & y=1   ->   IF_GE x 3 no;  IF_NE y 1 no;  YES;  no: NO
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TypeAlias
+
+import numpy as np
+
+from rfmdp.kernels import opcodes as op
+from rfmdp.kernels.machine import HEADER
+from rfmdp.language.ast import Binary, Call, Ite, Literal, Name, Type, Unary
+from rfmdp.language.compile import Expressions, Term
+from rfmdp.language.vector_ops import INT_RANGE
+from rfmdp.types import FloatArray, IntArray
+
+Emission: TypeAlias = Generator["Emission", None, None]
+
+CHEAP = 2  # operations that are rather done again than shared
+JUMPS = {
+    "=": op.IF_EQ,
+    "!=": op.IF_NE,
+    "<": op.IF_LT,
+    "<=": op.IF_LE,
+    ">": op.IF_GT,
+    ">=": op.IF_GE,
+}
+OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+INT_OPERATIONS = {"+": op.ADD, "-": op.SUBTRACT, "*": op.MULTIPLY, "^": op.POWER}
+INT_FUNCTIONS = {"min": op.MIN, "max": op.MAX, "mod": op.MODULO, "pow": op.POWER}
+OPERATIONS = {"+": op.FADD, "-": op.FSUBTRACT, "*": op.FMULTIPLY, "/": op.FDIVIDE, "^": op.FPOWER}
+FUNCTIONS = {"min": op.FMIN, "max": op.FMAX, "pow": op.FPOWER, "log": op.FLOG}
+ROUNDINGS = {"floor": op.FLOOR, "ceil": op.CEIL, "round": op.ROUND}
+COMPARISONS = {"=": op.FEQ, "!=": op.FNE, "<": op.FLT, "<=": op.FLE}
+
+
+class Memory:
+    """The ints of the machine as they are laid out."""
+
+    def __init__(self) -> None:
+        self.ints: list[int] = [0] * HEADER
+
+    def add(self, *values: int) -> int:
+        """Append a record and return its address."""
+        self.ints += values
+        return len(self.ints) - len(values)
+
+    def point(self, header: int, entries: list[int]) -> None:
+        """Append a list and write its address into the header."""
+        self.ints[header] = self.add(len(entries), *entries)
+
+
+class Target:
+    """A place in the code that is not known yet."""
+
+    def __init__(self) -> None:
+        self.place = -1
+
+
+class Program:
+    """Code for expressions; all of them must have been added before.
+
+    Examples
+    --------
+    >>> from rfmdp.language.checked import CheckedVariable
+    >>> from rfmdp.language.parse import parse_expression
+    >>> from rfmdp.language.source import Source
+    >>> x = CheckedVariable("x", 0, 9, False, 0, None)
+    >>> expressions = Expressions([x], Source(""))
+    >>> number = expressions.add(parse_expression("x<3"))
+    >>> program = Program(expressions, Memory())
+    >>> program.condition(number)
+    0
+    >>> three = program.variables[0] + 1
+    >>> program.code()[0].tolist() == [op.IF_GE, program.variables[0], three, 2]
+    True
+    """
+
+    def __init__(self, expressions: Expressions, memory: Memory) -> None:
+        self.memory = memory
+        self.variables = [memory.add(0) for _ in expressions.variables]  # their cells
+        self._steps, self._uses = expressions.steps, expressions.uses
+        self._code: list[tuple[int, int, int, int | Target]] = []
+        self._floats: list[float] = []
+        self._cells: dict[int, int] = {}
+        self._as_float: dict[int, int] = {}
+        self._constants: dict[int, int] = {}
+        self._routines: dict[int, tuple[Target, int]] = {}  # entry, cell of the stamp
+        self._waiting: list[int] = []  # routines to emit
+        self._costs = self._count_operations()
+
+    def condition(self, number: int) -> int:
+        """Emit a condition that answers yes or no, and return its place."""
+        place, no = len(self._code), Target()
+        self._emit(self._jump(number, no, False))
+        self._add(op.YES)
+        self._set(no)
+        self._add(op.NO)
+        self._emit_routines()
+        return place
+
+    def value(self, number: int, as_float: bool = False) -> tuple[int, int]:
+        """Emit an expression; return its place, and the cell that then holds its value."""
+        place = len(self._code)
+        self._emit(self._value(number))
+        cell = self._float(number) if as_float else self._cell(number)
+        self._add(op.YES)
+        self._emit_routines()
+        return place, cell
+
+    def code(self) -> IntArray:
+        """Return all instructions, (N, 4)."""
+        code = [(o, *self._operands(o, x, y, z)) for o, x, y, z in self._code]
+        return np.array(code, dtype=np.int64).reshape(-1, 4)
+
+    def floats(self) -> FloatArray:
+        """Return the cells of floats."""
+        return np.array(self._floats, dtype=np.float64)
+
+    @property
+    def depth(self) -> int:
+        """Most calls inside each other."""
+        return len(self._routines)
+
+    def _operands(self, operation: int, x: int, y: int, z: int | Target) -> tuple[int, int, int]:
+        place = z.place if isinstance(z, Target) else z
+        return (place, y, 0) if operation == op.CALL else (x, y, place)
+
+    def _count_operations(self) -> list[int]:
+        costs: list[int] = []
+        for step in self._steps:  # operands come first
+            below = sum(costs[k] for k in step.operands)
+            costs.append(0 if isinstance(step.node, Literal | Name) else min(1 + below, CHEAP + 1))
+        return costs
+
+    def _emit(self, first: Emission) -> None:
+        """Run generators depth first, without recursion."""
+        pending = [first]
+        while pending:
+            try:
+                pending.append(next(pending[-1]))
+            except StopIteration:
+                pending.pop()
+
+    def _emit_routines(self) -> None:
+        while self._waiting:
+            number = self._waiting.pop()
+            entry, stamp = self._routines[number]
+            self._set(entry)
+            self._emit(self._compute(number))
+            self._add(op.RETURN, stamp)
+
+    def _add(self, operation: int, x: int = 0, y: int = 0, z: int | Target = 0) -> None:
+        self._code.append((operation, x, y, z))
+
+    def _set(self, label: Target) -> None:
+        label.place = len(self._code)
+
+    def _cell(self, number: int) -> int:
+        """Return the cell of a step, in ints or floats by its type."""
+        if number not in self._cells:
+            node = self._steps[number].node
+            if isinstance(node, Name):
+                self._cells[number] = self.variables[self._steps[number].column]
+            elif isinstance(node, Literal) and not isinstance(node.value, float):
+                self._cells[number] = self._constant(int(node.value))
+            elif self._steps[number].type is Type.DOUBLE:
+                self._cells[number] = len(self._floats)
+                self._floats.append(node.value if isinstance(node, Literal) else 0.0)
+            else:
+                self._cells[number] = self.memory.add(0)
+        return self._cells[number]
+
+    def _constant(self, value: int) -> int:
+        if value not in self._constants:
+            self._constants[value] = self.memory.add(value)
+        return self._constants[value]
+
+    def _float(self, number: int) -> int:
+        """Return a cell of floats with the value of a step that was computed just now."""
+        step = self._steps[number]
+        if step.type is Type.DOUBLE:
+            return self._cell(number)
+        if number not in self._as_float:
+            self._as_float[number] = len(self._floats)
+            self._floats.append(float(step.node.value) if isinstance(step.node, Literal) else 0.0)
+        if not isinstance(step.node, Literal):
+            self._add(op.FLOAT, self._as_float[number], self._cell(number))
+        return self._as_float[number]
+
+    def _value(self, number: int) -> Emission:
+        """Emit what brings the value of a step into its cell."""
+        if self._costs[number] == 0:
+            return
+        if not self._shared(number):
+            yield self._compute(number)
+            return
+        if number not in self._routines:
+            self._routines[number] = Target(), self.memory.add(0)
+            self._waiting.append(number)
+        entry, stamp = self._routines[number]
+        self._add(op.CALL, 0, stamp, entry)
+
+    def _shared(self, number: int) -> bool:
+        return self._uses[number] > 1 and self._costs[number] > CHEAP
+
+    def _compute(self, number: int) -> Emission:
+        """Emit the operation of a step after its operands."""
+        step = self._steps[number]
+        match step.node:
+            case Ite():
+                yield from self._choice(number, step)
+            case Unary("-"):
+                yield self._value(step.operands[0])
+                self._negated(number, step)
+            case Binary(sign) if step.type is not Type.BOOL:
+                operations = OPERATIONS if step.type is Type.DOUBLE else INT_OPERATIONS
+                yield from self._folded(number, step, operations[sign])
+            case Call(name) if name in ROUNDINGS:
+                yield self._value(step.operands[0])
+                whole = self._steps[step.operands[0]].type is not Type.DOUBLE
+                operation = op.MOVE if whole else ROUNDINGS[name]
+                self._add(operation, self._cell(number), self._cell(step.operands[0]))
+            case Call(name):
+                functions = FUNCTIONS if step.type is Type.DOUBLE else INT_FUNCTIONS
+                yield from self._folded(number, step, functions[name])
+            case Binary(sign) if sign not in ("&", "|", "=>") and self._has_floats(step):
+                yield from self._compared(number, step, sign)
+            case _:
+                yield from self._truth(number)
+
+    def _folded(self, number: int, step: Term, operation: int) -> Emission:
+        """Emit an operation on two operands, or on one after the other."""
+        for operand in step.operands:
+            yield self._value(operand)
+        cell = self._float if step.type is Type.DOUBLE else self._cell
+        target, first = self._cell(number), cell(step.operands[0])
+        if len(step.operands) == 1:
+            self._add(op.FMOVE if step.type is Type.DOUBLE else op.MOVE, target, first)
+        for operand in step.operands[1:]:
+            self._add(operation, target, first, cell(operand))
+            self._check(number, step, operation)
+            first = target
+
+    def _check(self, number: int, step: Term, operation: int) -> None:
+        """Emit a look at the size of an int, unless its static bounds say that it is small."""
+        low, high = step.bounds or INT_RANGE
+        if operation not in (op.ADD, op.SUBTRACT, op.MULTIPLY):
+            return
+        if low <= INT_RANGE[0] or high >= INT_RANGE[1]:
+            self._add(op.CHECK, self._cell(number))
+
+    def _negated(self, number: int, step: Term) -> None:
+        if step.type is Type.DOUBLE:
+            # times -1, not 0 minus: that would turn 0 into 0 instead of -0
+            self._floats.append(-1.0)
+            minus, operand = len(self._floats) - 1, self._float(step.operands[0])
+            self._add(op.FMULTIPLY, self._cell(number), operand, minus)
+        else:
+            target = self._cell(number)
+            self._add(op.SUBTRACT, target, self._constant(0), self._cell(step.operands[0]))
+            self._check(number, step, op.SUBTRACT)
+
+    def _choice(self, number: int, step: Term) -> Emission:
+        condition, then, otherwise = step.operands
+        other, end = Target(), Target()
+        yield self._jump(condition, other, False)
+        for branch, after in ((then, end), (otherwise, None)):
+            yield self._value(branch)
+            if step.type is Type.DOUBLE:
+                self._add(op.FMOVE, self._cell(number), self._float(branch))
+            else:
+                self._add(op.MOVE, self._cell(number), self._cell(branch))
+            if after is not None:
+                self._add(op.JUMP, 0, 0, after)
+                self._set(other)
+        self._set(end)
+
+    def _compared(self, number: int, step: Term, sign: str) -> Emission:
+        """Emit a comparison of floats."""
+        left, right = step.operands
+        yield self._value(left)
+        yield self._value(right)
+        first, second = self._float(left), self._float(right)
+        if sign in (">", ">="):
+            sign, first, second = {">": "<", ">=": "<="}[sign], second, first
+        self._add(COMPARISONS[sign], self._cell(number), first, second)
+
+    def _truth(self, number: int) -> Emission:
+        """Emit a condition whose truth is asked for as a value."""
+        no, end = Target(), Target()
+        yield self._branch(number, no, False)
+        self._add(op.MOVE, self._cell(number), self._constant(1))
+        self._add(op.JUMP, 0, 0, end)
+        self._set(no)
+        self._add(op.MOVE, self._cell(number), self._constant(0))
+        self._set(end)
+
+    def _has_floats(self, step: Term) -> bool:
+        return any(self._steps[k].type is Type.DOUBLE for k in step.operands)
+
+    def _jump(self, number: int, target: Target, when: bool) -> Emission:
+        """Emit a jump that is taken if a condition has a truth value."""
+        step = self._steps[number]
+        direct = isinstance(step.node, Unary | Binary | Literal) and not self._shared(number)
+        if direct and not self._has_floats(step):
+            yield self._branch(number, target, when)
+            return
+        yield self._value(number)
+        self._add(op.IF if when else op.IF_NOT, self._cell(number), 0, target)
+
+    def _branch(self, number: int, target: Target, when: bool) -> Emission:
+        """Emit the jump of an operator on truth values or ints."""
+        step = self._steps[number]
+        match step.node:
+            case Literal(value):
+                if bool(value) is when:
+                    self._add(op.JUMP, 0, 0, target)
+            case Unary():
+                yield self._jump(step.operands[0], target, not when)
+            case Binary("&" | "|" | "=>" as sign):
+                # each is decided by one truth value of the left operand, with a result
+                decides, result = {"&": (False, False), "|": (True, True), "=>": (False, True)}[
+                    sign
+                ]
+                after = Target()
+                yield self._jump(step.operands[0], target if result is when else after, decides)
+                yield self._jump(step.operands[1], target, when)
+                self._set(after)
+            case Binary(sign):
+                for operand in step.operands:
+                    yield self._value(operand)
+                sign = "=" if sign == "<=>" else sign
+                sign = sign if when else OPPOSITE[sign]
+                left, right = (self._cell(operand) for operand in step.operands)
+                self._add(JUMPS[sign], left, right, target)
+            case _:
+                yield self._value(number)
+                self._add(op.IF if when else op.IF_NOT, self._cell(number), 0, target)
