@@ -204,3 +204,17 @@ def test_finished_runs_are_kept_when_others_fail(folder, capsys):
         raise KeyboardInterrupt
     records = [json.loads(line) for line in (folder / "all.json").read_text().splitlines()]
     assert records == [{"run": 0}, {"run": 2}]
+
+
+def test_the_first_minute_says_what_it_does(monkeypatch):
+    """While numba compiles, the progress says so."""
+    import numba
+
+    from rfmdp.cli.output import Watch, watching
+
+    seen = []
+    monkeypatch.setattr(Watch, "compiling", lambda self: seen.append("compiling"))
+    with watching("solving"):
+        assert numba.njit(lambda x: x + 1)(1) == 2
+    numba.njit(lambda x: x + 2)(1)
+    assert seen == ["compiling"]

@@ -220,7 +220,7 @@ def alter_one(found):
     for lower, upper in ((found.upper[s] + 1e-6, 1.0), (0.0, found.lower[s] - 1e-6)):
         new = found.lower.copy(), found.upper.copy()
         new[0][s], new[1][s] = lower, upper
-        yield replace(found, lower=new[0], upper=new[1])
+        yield replace(found, lower=new[0], upper=new[1], value=np.clip(found.value, *new))
 
 
 @pytest.mark.parametrize(

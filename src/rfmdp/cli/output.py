@@ -107,6 +107,10 @@ class Watch:
         """Take note of sweeps so far, and of what is left."""
         self._show(f"{phase}, sweep {sweeps:,}, {width:.2e} left")
 
+    def compiling(self) -> None:
+        """Take note that a kernel is compiled."""
+        self._show("compiling, once after installation")
+
     def close(self) -> None:
         """Remove the bar."""
         if self._terminal:
@@ -135,9 +139,31 @@ def watching(what: str) -> Iterator[Watch]:
     """Show progress while something runs."""
     watch = Watch(what)
     try:
-        yield watch
+        with _heard_compiler(watch):
+            yield watch
     finally:
         watch.close()
+
+
+@contextmanager
+def _heard_compiler(watch: Watch) -> Iterator[None]:
+    """Let the user see that the first minute goes into compiling."""
+    if "numba" not in sys.modules:
+        yield
+        return
+    from numba.core import event
+
+    class Compiling(event.Listener):  # type: ignore[misc]
+        """Hears when numba compiles a kernel that it has not saved."""
+
+        def on_start(self, _: object) -> None:
+            watch.compiling()
+
+        def on_end(self, _: object) -> None:
+            pass
+
+    with event.install_listener("numba:compile", Compiling()):
+        yield
 
 
 class Silence:

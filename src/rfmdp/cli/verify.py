@@ -9,9 +9,11 @@ import typer
 
 
 def command(
-    result: Annotated[str, typer.Argument(help="File that `rfmdp solve -o` wrote.")],
+    result: Annotated[
+        str, typer.Argument(help="File that `rfmdp solve -o` or `rfmdp learn -o` wrote.")
+    ],
 ) -> None:
-    """Check bounds, policy and witness of a saved result again.
+    """Prove bounds and policy of a saved result again, or the statement of a learning run.
 
     Exit code 0: all is proven again, 1: something does not hold, or the file cannot be checked,
     2: nothing wrong was found, but not all could be proven.

@@ -82,11 +82,14 @@ class Game:
             gap = np.abs(found - other(block, axes, inner))
             few = math.prod(block.shape) <= FEW
             loose = np.flatnonzero((gap > 0.0) if few else gap > 2.0**-46 * values.max(axis=1))
+            better = np.fmax if flip * side < 0 else np.fmin
+            taken = [a.take(loose) for a in axes]
+            for turned in block.turned if len(loose) else ():
+                found[loose] = better(found[loose], bound(turned, taken, outer[loose]))
             for some, ids in self._alike(block, place[loose]):
                 pick = loose[some]
                 bounds = self.rows.products(ids, [a.take(pick) for a in axes], outer[pick])
                 if bounds is not None:
-                    better = np.fmax if flip * side < 0 else np.fmin
                     found[pick] = better(found[pick], bounds[0 if flip * side < 0 else 1])
         found = flip * found
         if side > 0:  # what nature can avoid for sure has no weight at all
@@ -321,21 +324,32 @@ class _Step:
         found = np.full(len(self.rows), UNKNOWN, dtype=np.int8)
         found[(self.gain >= self.error).all(axis=1)] = HOLD  # nothing is lost wherever it goes
         self.axes = self.game.rows.axes(self.block, self.place)
-        rows = self.game.rows
-        if self.helps:
-            best = -rows.above(self.block, self.axes, self.error - self.gain)
-        else:
-            best = rows.below(self.block, self.axes, self.gain - self.error)
-        found[best >= 0.0] = HOLD
-        found[best > 0.0] = GAIN
+        self._enter(found, np.arange(len(found)), self.block)
         doubt = np.flatnonzero(found == UNKNOWN)
         if len(doubt):
             self._other_side(found, doubt)
+        for block in self.block.turned:
+            self._enter(found, np.flatnonzero(found == UNKNOWN), block)
         if len(self.block.free) > 1:
             self._by_products(found)
         if self.bad.any():
             self._spoil(found)
         return found
+
+    def _enter(self, found: AnyArray, some: IntArray, block: Block) -> None:
+        """Enter what contracting the sets of some rows one by one proves, in place."""
+        if not len(some):
+            return
+        rows, axes = self.game.rows, [a.take(some) for a in self.axes]
+        if len(some) == len(found):
+            axes = self.axes
+        gain, error = self.gain[some], self.error[some]
+        if self.helps:
+            best = -rows.above(block, axes, error - gain)
+        else:
+            best = rows.below(block, axes, gain - error)
+        found[some[(best >= 0.0) & (found[some] != GAIN)]] = HOLD
+        found[some[best > 0.0]] = GAIN
 
     def _other_side(self, found: AnyArray, doubt: IntArray) -> None:
         """Enter where a loss is proven, in place."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -36,6 +36,11 @@ class Block:
     def single(self) -> list[int]:
         """Places of singletons."""
         return [i for i in range(len(self.shape)) if i not in self.free]
+
+    @property
+    def turned(self) -> list[Block]:
+        """The same with each of the other sets in the last place once."""
+        return [replace(self, free=self.free[k:] + self.free[:k]) for k in range(1, len(self.free))]
 
 
 class Rows:

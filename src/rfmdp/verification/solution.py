@@ -30,6 +30,7 @@ from rfmdp.formats.archive import read_archive
 from rfmdp.record import Record, to_record
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.game import FAIL, HOLD, UNKNOWN, Game
+from rfmdp.verification.learning import check_run
 from rfmdp.verification.linear import two_sum
 from rfmdp.verification.reading import Claim, Fault, need, read_claim, states_of
 
@@ -74,18 +75,24 @@ def verify(result: object | str | os.PathLike[str], progress: Progress | None = 
         If the file is damaged or holds something else.
     """
     kind, header, arrays = _record(result)
-    if kind != "solution":
-        raise FileError(f"verify: must be a solution, is a {kind}.")
+    if kind not in ("solution", "learning run"):
+        raise FileError(f"verify: must be a solution or a learning run, is a {kind}.")
     verdict = Verdict()
-    try:
-        claim = read_claim(header, arrays)
+
+    def check_solution(claim: Claim, own: Mapping[str, AnyArray]) -> None:
         verdict.note(True, "fields")
-        _Checker(claim, arrays, verdict, progress or (lambda what: None)).run()
+        _Checker(claim, own, verdict, progress or (lambda what: None)).run()
+
+    try:
+        if kind == "solution":
+            check_solution(read_claim(header, arrays), arrays)
+        else:
+            check_run(header, arrays, verdict.note, verdict.unproven.append, check_solution)
     except Fault as fault:
         verdict.failed.append(str(fault))
     except KeyError as missing:
         verdict.failed.append(f"{missing.args[0]}: is missing")
-    except (AttributeError, TypeError) as error:
+    except (AttributeError, TypeError, ValueError) as error:
         verdict.failed.append(f"fields: must be of other types ({error})")
     return verdict
 
