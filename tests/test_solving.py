@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -58,3 +61,29 @@ def test_warm_solution_of_another_model(model):
     with pytest.raises(ModelError, match="warm"):
         rf.solve(model, TEXT, warm=rf.solve(small, TEXT))
     assert rf.solve(model, TEXT, warm=rf.solve(model, TEXT)).at_initial().width < 1e-6
+
+
+@pytest.mark.parametrize("reward", [1e100, 1e-100])
+@pytest.mark.parametrize("objective", [rf.ReachReward("goal"), rf.Total(), rf.Cumulative(10)])
+def test_rewards_at_the_ends_of_the_floats(reward, objective):
+    """The largest rewards allowed, and tiny ones, give bounds that hold the exact value."""
+    model = rf.FactoredMDP.from_rows(
+        [[([0], [0, 1])], [([], [1])]],
+        [rf.Singleton([0.5, 0.5])],
+        labels={"goal": [False, True]},
+        rewards={"cost": rf.Rewards([reward, 0.0], [0.0, 0.0])},
+    )
+    steps = 2 if not isinstance(objective, rf.Cumulative) else 2 - Fraction(1, 512)
+    bounds = rf.solve(model, rf.Spec(objective, rf.MIN, rf.MAX)).at_initial()
+    exact = Fraction(reward) * steps
+    assert Fraction(bounds.lower) <= exact <= Fraction(bounds.upper)
+
+
+def test_values_that_overflow():
+    """What does not fit into floats is an error, never a bound."""
+    model = rf.FactoredMDP.from_rows(
+        [[([], [0])]], [], rewards={"cost": rf.Rewards([1e100], [0.0])}
+    )
+    almost = rf.Discounted(math.nextafter(1.0, 0.0))
+    bounds = rf.solve(model, rf.Spec(almost)).at_initial()
+    assert bounds.lower <= 1e100 * 2.0**53 <= bounds.upper

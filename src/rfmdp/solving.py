@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rfmdp.errors import ModelError, RfmdpError, UnsupportedError
+from rfmdp.errors import ModelError, RfmdpError, SolverError, UnsupportedError
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.protocol import Inner, Side
 from rfmdp.model.arrays import FactoredMDP
@@ -243,10 +243,24 @@ def to_solution(
         lower = None if raw.upper is None else one_minus(raw.upper, -1.0)
         upper = None if raw.lower is None else one_minus(raw.lower, 1.0)
         value = 1.0 - raw.value
+    _refuse_overflow(problem, lower, upper, value)
     return Solution(
         problem.model, spec, inner.name, raw.status, lower, upper, value, Policy(raw.rows),
         limits.precision, stats, witness, limits.measure.name, interest,
     )  # fmt: skip
+
+
+def _refuse_overflow(
+    problem: Problem, lower: FloatArray | None, upper: FloatArray | None, value: FloatArray
+) -> None:
+    """Raise SolverError if bounds left the floats: they would prove what is not so."""
+    bounds = [b for b in (lower, upper, value) if b is not None]
+    broken = any(np.isnan(b).any() for b in bounds)
+    if problem.form in (Form.STEPS, Form.DISCOUNTED):  # no value of these is infinite
+        broken = broken or (lower is not None and bool(np.any(lower == np.inf)))
+        broken = broken or (upper is not None and bool(np.any(upper == -np.inf)))
+    if broken:
+        raise SolverError("The values are too large for floats; scale the rewards down.")
 
 
 def evaluate(

@@ -19,7 +19,7 @@ from rfmdp.sets.packed import layout_problems, problems
 from rfmdp.types import AnyArray, BoolArray, IntArray
 
 SHOWN_SIZES = 12  # factors of a product that are written out
-LARGEST_REWARD = 1e300  # beyond it a few steps overflow
+LARGEST_REWARD = 1e100  # so that expected sums of many stay far from the largest float
 NAMED = 1000  # issues of one kind that are named one by one; the others are counted
 ARRAYS: dict[str, tuple[type, int]] = {  # type and number of dimensions
     "row_ptr": (np.int64, 1),
