@@ -105,3 +105,34 @@ def test_large_files_are_refused(little, tmp_path, monkeypatch):
     rf.save(model, tmp_path / "m.rfmdp")
     with pytest.raises(ResourceError, match=r"m.rfmdp: its arrays: needs"):
         rf.load(tmp_path / "m.rfmdp")
+
+
+LARGE = """
+mdp
+module walk
+  x : [0..2000] init 0;
+  y : [0..2000] init 0;
+  [] true -> (x'=min(x+1,2000));
+  [] true -> (y'=min(y+1,2000));
+endmodule
+"""
+
+
+def test_exploration_stops_before_the_memory_ends(little):
+    """Four million states need more than 20 MB: the text and the builder are refused alike."""
+    with pytest.raises(ResourceError, match=r"A model with more than \d+ .*needs"):
+        rf.parse_prism(LARGE)
+    stay = rf.Action("stay")
+    with pytest.raises(ResourceError, match=r"A model with more than \d+ .*needs"):
+        rf.build({"x": (0, 3_000_000)}, [stay], initial={"x": np.arange(3_000_000)})
+
+
+def test_rows_that_do_not_fit_are_refused(monkeypatch):
+    """A row of 2^24 successors is refused where there is no room for it."""
+    monkeypatch.setattr(memory, "available_memory", lambda: 60_000_000)
+    coins = "".join(
+        f"module m{i} x{i}:[0..1]; [a] true -> 0.5:(x{i}'=0)+0.5:(x{i}'=1); endmodule\n"
+        for i in range(24)
+    )
+    with pytest.raises(ResourceError, match="needs"):
+        rf.parse_prism("mdp\n" + coins)

@@ -19,7 +19,8 @@ from rfmdp.language.compile import Batch, Expressions
 from rfmdp.language.distributions import CommandDistributions, MarginalRegistry, random_choice
 from rfmdp.language.program import Memory, Program
 from rfmdp.language.source import PrismSourceError
-from rfmdp.model.buffer import Buffer
+from rfmdp.memory import require_memory
+from rfmdp.model.buffer import Buffer, grow
 from rfmdp.model.frontier import Deadlock, Progress, no_action
 from rfmdp.model.packing import Packing
 from rfmdp.model.skeleton import FoundRows, Skeleton
@@ -148,9 +149,9 @@ class Explorer:
             (self._marginals, kernels.MARGINALS),
             (self._successors, kernels.SUCCESSORS),
         ):
-            _grow(array, int(memory[used]) + more)
-        _grow(self._tensor, int(memory[kernels.WIDEST]))
-        _grow(self._key, int(memory[kernels.KEY_SIZE]))
+            grow(array, int(memory[used]) + more)
+        grow(self._tensor, int(memory[kernels.WIDEST]))
+        grow(self._key, int(memory[kernels.KEY_SIZE]))
 
     def _make_room(self, more: int) -> None:
         """Make room for more states."""
@@ -158,9 +159,11 @@ class Explorer:
         need = count + more
         if need >= 2**31:
             raise ModelError(f"A model must have fewer than 2^31 states, found {count}.")
-        _grow(self._known, need)
+        grow(self._known, need)
         if not self.memory[kernels.DENSE] and 2 * need > len(self._table):
-            self._table = np.zeros(1 << (4 * need - 1).bit_length(), dtype=np.int32)
+            size = 1 << (4 * need - 1).bit_length()
+            require_memory(4 * size, f"A model with more than {count} states")
+            self._table = np.zeros(size, dtype=np.int32)
             kernels.fill_states(self._table, self._known, count)
 
     def _error(self, status: int, detail: int) -> Exception:
@@ -251,7 +254,7 @@ class _Keys:
 
     def _add(self, *entries: int) -> int:
         """Enter a distribution or random choice and return its number."""
-        _grow(self._distributions, self._size + 1)
+        grow(self._distributions, self._size + 1)
         self._distributions[self._size] = entries
         self._size += 1
         return self._size - 1
@@ -264,10 +267,3 @@ class _Keys:
         if 2 * self._count > len(self._table):
             self._table, first = np.zeros(2 * len(self._table), dtype=np.int64), 0
         kernels.fill_keys(self._table, self._keys.array, first, self._keys.size)
-
-
-def _grow(array: AnyArray, need: int) -> None:
-    """Make room for so many entries in place."""
-    if need > len(array):
-        # realloc: large arrays move their pages, they are not copied
-        array.resize((max(need, 2 * len(array)), *array.shape[1:]), refcheck=False)

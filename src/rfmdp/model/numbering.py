@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from rfmdp.errors import ModelError
+from rfmdp.memory import require_memory
+from rfmdp.model.buffer import grow
 from rfmdp.model.codes import Codec
 from rfmdp.types import AnyArray, Int32Array, IntArray
 
@@ -90,11 +92,11 @@ class Numbering:
         """Make room for `need` states."""
         if need >= 2**31:
             raise ModelError(f"A model must have fewer than 2^31 states, found {self.count}.")
-        if need > len(self.known):
-            self.known.resize(max(need, 2 * len(self.known)), refcheck=False)
+        grow(self.known, need)
         if self.hashed and 2 * need > len(self.table):
             from rfmdp.kernels import frontier as kernels
 
             size = 1 << (4 * need - 1).bit_length()
+            require_memory(4 * size, f"A model with more than {self.count} states")
             self.table = np.zeros(size, dtype=np.int32)
             kernels.fill_table(self.table, self.known, self.count)
