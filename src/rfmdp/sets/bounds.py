@@ -120,10 +120,11 @@ def kl_bounds(centre: FloatArray, radius: FloatArray) -> tuple[FloatArray, Float
 def _kl_lower(p: FloatArray, radius: FloatArray) -> FloatArray:
     """Return at most the smallest q <= p with kl(p, q) <= radius, by bisection of ln q."""
     rest = 1.0 - p
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         log_p, log_rest = np.log(p), np.log(rest)
         entropy = -p * log_p - np.where(rest > 0.0, rest * log_rest, 0.0)
-        outside, inside = -(radius + entropy) / p - 1e-9, log_p
+        # where even exp(-800) may be too large, the answer is the 0 that it is as a float
+        outside, inside = np.maximum(-(radius + entropy) / p - 1e-9, -800.0), log_p
         for _ in range(70):
             log_q = 0.5 * (outside + inside)
             away = np.log1p(-np.exp(log_q))

@@ -195,11 +195,12 @@ def _to_int(value: float, bits: int) -> int:
 
 
 def to_floats(units: AnyArray, bits: int) -> FloatArray:
-    """Return integers in units of 2^-bits as floats, rounded once."""
+    """Return integers in units of 2^-bits as floats, rounded once; positive ones stay positive."""
     if units.dtype != object:
         return np.ldexp(units.astype(np.float64), -bits)
-    one = 1 << bits
-    return np.array([int(x) / one for x in units.ravel()], dtype=np.float64).reshape(units.shape)
+    one, least = 1 << bits, math.ulp(0.0)
+    floats = [max(int(x) / one, least) if x else 0.0 for x in units.ravel()]
+    return np.array(floats, dtype=np.float64).reshape(units.shape)
 
 
 def _by_bits(numbers: FloatArray, terms: int) -> list[tuple[IntArray, int]]:

@@ -44,6 +44,16 @@ class Kind(IntEnum):
     SUBSETS = 6
 
 
+KINDS = {
+    Singleton: Kind.SINGLETON,
+    Interval: Kind.BOX,
+    Polytope: Kind.POLYTOPE,
+    KLBall: Kind.KL,
+    SubsetSet: Kind.SUBSETS,
+}
+NORMAL = 1e-290  # floats above are as precise as any, and so are their sums
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Marginals:
     """A sequence of M uncertainty sets, packed.
@@ -195,22 +205,19 @@ def _listed(uset: UncertaintySet, kind: Kind) -> FloatArray:
 def _kind(uset: UncertaintySet, lower: FloatArray, upper: FloatArray) -> Kind:
     """Return the kind of a set with given bounds; one that is a point to rounding is a singleton.
 
-    An outcome of probability zero that nature can raise, however little, makes a difference.
+    An outcome that nature can empty or fill, however little it takes, makes a difference.
     """
-    still = np.array_equal(lower, upper)
-    if isinstance(uset, LpBall | KLBall) and uset.radius > 0.0 and uset.size > 1:
-        still = still and (bool(np.all(uset.nominal > 0.0)) or _is_box(uset))
-    if still or isinstance(uset, Singleton):
-        return Kind.SINGLETON
     if isinstance(uset, LpBall):
-        return Kind.BOX if _is_box(uset) else Kind.L1 if uset.exponent == 1.0 else Kind.LP
-    return {Interval: Kind.BOX, Polytope: Kind.POLYTOPE, KLBall: Kind.KL, SubsetSet: Kind.SUBSETS}[
-        type(uset)
-    ]
-
-
-def _is_box(uset: LpBall | KLBall) -> bool:
-    return isinstance(uset, LpBall) and math.isinf(uset.exponent)
+        kind = (
+            Kind.BOX if math.isinf(uset.exponent) else Kind.L1 if uset.exponent == 1.0 else Kind.LP
+        )
+    else:
+        kind = KINDS[type(uset)]
+    still = np.array_equal(lower, upper)
+    if isinstance(uset, LpBall | KLBall) and kind is not Kind.BOX and uset.radius > 0.0:
+        # normal floats that do not change by the radius are not emptied by it either
+        still = still and (uset.size == 1 or float(uset.nominal.min()) > NORMAL)
+    return Kind.SINGLETON if still else kind
 
 
 def check_boxes(
