@@ -106,3 +106,11 @@ def test_bulk_boxes_equal_single_ones():
     )
     for name in ("outcome_ptr", "kind", "nominal", "lower", "upper", "corner_ptr"):
         assert np.array_equal(getattr(one, name), getattr(two, name)), name
+
+
+def test_a_box_of_one_point_comes_back_as_that_point():
+    """An L-infinity ball whose float bounds leave one distribution is that, packed or not."""
+    ball = LinfBall([1e-40, 1e-40, 1.0], 1e-41)
+    packed = Marginals.from_sets([ball])
+    assert packed.kind.tolist() == [Kind.SINGLETON]
+    assert np.array_equal(Marginals.from_sets(packed).lower, packed.lower)

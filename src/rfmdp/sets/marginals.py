@@ -133,8 +133,12 @@ class Marginals:
             for s, kind, (low, _) in zip(sets, kinds, ends, strict=True)
         ]
         corners = [_listed(s, kind) for s, kind in zip(sets, kinds, strict=True)]
-        balls = [s if isinstance(s, LpBall) else None for s in sets]
-        radii = [s.radius if isinstance(s, LpBall | KLBall) else math.nan for s in sets]
+        balls = [
+            s if isinstance(s, LpBall | KLBall) and np.array_equal(s.nominal, centre) else None
+            for s, centre in zip(sets, centres, strict=True)  # a box of one point has moved
+        ]
+        radii = [s.radius if s else math.nan for s in balls]
+        exponents = [s.exponent if isinstance(s, LpBall) else math.nan for s in balls]
         return Marginals(
             outcome_ptr=_pointers([s.size for s in sets]),
             kind=np.array(kinds, dtype=np.int8),
@@ -142,7 +146,7 @@ class Marginals:
             lower=_join([low for low, _ in ends]),
             upper=_join([high for _, high in ends]),
             radius=np.array(radii, dtype=np.float64),
-            exponent=np.array([b.exponent if b else math.nan for b in balls], dtype=np.float64),
+            exponent=np.array(exponents, dtype=np.float64),
             corner_ptr=_pointers([len(c) for c in corners]),
             corners=_join(corners),
         )
