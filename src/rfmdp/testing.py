@@ -24,7 +24,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from hypothesis import strategies as st
 
-from rfmdp import reference
 from rfmdp.inner.protocol import Inner, PreparedInner, Side
 from rfmdp.model.arrays import FactoredMDP, Rewards, Row
 from rfmdp.objective import MAX, MIN, Direction
@@ -38,6 +37,7 @@ from rfmdp.sets import (
     UncertaintySet,
     contains,
     minimise,
+    rational,
 )
 from rfmdp.types import FloatArray, IntArray
 
@@ -151,9 +151,9 @@ class RowProblem:
             slack = 1e-12 * (self.span + abs(low))
             ends = Fraction(low - slack), Fraction(high + slack)
         else:
-            corners = [reference.vertices(s) for s in self.sets]
+            corners = [rational.vertices(s) for s in self.sets]
             tensor = [sign * Fraction(x) for x in self.tensor.tolist()]
-            value, _ = reference.product_minimum(corners, tensor)
+            value, _ = rational.product_minimum(corners, tensor)
             ends = value, value
         return ends if nature is MIN else (-ends[1], -ends[0])
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
+from tests.kernels import twins
 
-from rfmdp import reference
 from rfmdp.inner.packing import corners_of, pack_sets
 from rfmdp.kernels import interval, layout, oracle, primitives, rows
 from rfmdp.rounding import backup_margin
-from rfmdp.sets import LpBall, contains, minimise
+from rfmdp.sets import LpBall, contains, minimise, rational
 from rfmdp.testing import (
     any_sets,
     distributions,
@@ -76,7 +76,7 @@ def test_minimiser_equals_its_twins(problem):
     values = values - values[0]
     value, p = run_minimiser(minimise_compiled, uset, values)
     plain, q = run_minimiser(oracle.minimise.py_func, uset, values)
-    exact, _ = reference.minimum(reference.vertices(uset), [Fraction(x) for x in values.tolist()])
+    exact, _ = twins.minimum(rational.vertices(uset), [Fraction(x) for x in values.tolist()])
     allowed = backup_margin(uset.size, np.ptp(values), np.ptp(values))
     assert abs(Fraction(value) - exact) <= allowed
     assert abs(Fraction(plain) - exact) <= allowed
@@ -175,12 +175,12 @@ def test_product_bounds_equal_the_products(problem):
     model, _ = joined_model([problem])
     head, data, _ = pack_sets(model.marginals, corners_of(model))
     axes, total = np.arange(len(problem.sets)), len(problem.successors)
-    ends = [reference.bounds(reference.vertices(s)) for s in problem.sets]
+    ends = [twins.bounds(rational.vertices(s)) for s in problem.sets]
     box = np.zeros(2 * total)
     _, _, size, free = interval.product_box.py_func(head, data, axes, len(axes), total, box)
     assert size == total
     lower, slack = np.split(box, 2)
     for found, side in ((lower, 0), (lower + slack, 1)):
-        exact = reference.product([end[side] for end in ends])
+        exact = rational.product([end[side] for end in ends])
         assert found == pytest.approx([float(x) for x in exact], abs=1e-14)
     assert free == pytest.approx(1.0 - lower.sum(), abs=1e-14)

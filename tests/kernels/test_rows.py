@@ -6,14 +6,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from tests.kernels import twins
 
-from rfmdp import reference
 from rfmdp.inner.packed_model import NO_ANSWERS, PackedModel
 from rfmdp.inner.packing import branching_weight, corners_of, interval_scratch, pack_rows, scratch
 from rfmdp.kernels import alternating, exact, pair, sequential, vertices
 from rfmdp.kernels import interval as kernels_interval
 from rfmdp.objective import MIN
 from rfmdp.rounding import backup_margin
+from rfmdp.sets import rational
 from rfmdp.testing import boxes, finite_sets, row_problems
 
 
@@ -35,7 +36,7 @@ def run(function, packed, values, *arguments):
 def exact_corners(problem):
     """Return exact vertices of every set, and the tensor in fractions."""
     tensor = [Fraction(x) for x in problem.tensor.tolist()]
-    return [reference.vertices(s) for s in problem.sets], tensor
+    return [rational.vertices(s) for s in problem.sets], tensor
 
 
 @pytest.mark.parametrize("function", [exact.exact_rows, exact.exact_rows.py_func])
@@ -46,7 +47,7 @@ def test_exact_rows_encloses_the_minimum(function, problem):
     packed, values = bind(problem)
     below, above, nodes = np.zeros(1), np.zeros(1), np.zeros(1, np.int64)
     run(function, packed, values, 1e-12, 10**9, NO_ANSWERS, (below, above), nodes)
-    value, _ = reference.product_minimum(*exact_corners(problem))
+    value, _ = rational.product_minimum(*exact_corners(problem))
     assert Fraction(below[0]) <= value <= Fraction(above[0])
     terms = sum(s.size for s in problem.sets)
     margin = backup_margin(terms, problem.span, np.abs(problem.tensor).max() + problem.span)
@@ -90,7 +91,7 @@ def test_vertex_rows_encloses_the_minimum(function, problem):
     packed, values = bind(problem)
     below, above = np.zeros((2, 1))
     run(function, packed, values, NO_ANSWERS, (below, above))
-    value, _ = reference.product_minimum(*exact_corners(problem))
+    value, _ = rational.product_minimum(*exact_corners(problem))
     assert Fraction(below[0]) <= value <= Fraction(above[0])
 
 
@@ -104,7 +105,7 @@ def test_sequential_rows_equals_the_contraction(function, problem):
     packed, values = bind(problem, weights=False)
     below, above = np.zeros((2, 1))
     run(function, packed, values, (below, above))
-    value = reference.sequential(*exact_corners(problem))
+    value = twins.sequential(*exact_corners(problem))
     terms = sum(s.size for s in problem.sets)
     margin = backup_margin(terms, problem.span, np.abs(problem.tensor).max() + problem.span)
     assert Fraction(below[0]) <= value <= Fraction(below[0]) + Fraction(4.0 * margin)
@@ -121,8 +122,8 @@ def test_interval_rows_equals_merged_intervals(function, problem):
     packed, values = bind(problem, weights=False, memory=interval_scratch)
     below, above = np.zeros((2, 1))
     run(function, packed, values, (below, above))
-    value = reference.interval_arithmetic(
-        [reference.vertices(s) for s in problem.sets],
+    value = twins.interval_arithmetic(
+        [rational.vertices(s) for s in problem.sets],
         problem.successors.tolist(),
         [Fraction(x) for x in problem.values.tolist()],
     )
@@ -146,8 +147,9 @@ def test_alternating_rows_is_a_local_minimum(function, problem):
     run(function, packed, values, 2, 0, answers, (below, above))
     corners, tensor = exact_corners(problem)
     ends = np.cumsum([0] + [s.size for s in problem.sets])
-    points = [reference.fractions(answer[a:b].tolist()) for a, b in itertools.pairwise(ends)]
-    value, _ = reference.coordinate_descent(corners, tensor, points)
+    given_ = [rational.fractions(answer[a:b].tolist()) for a, b in itertools.pairwise(ends)]
+    points = [rational.normalised(p) for p in given_]
+    value, _ = twins.coordinate_descent(corners, tensor, points)
     margin = 1e-13 * problem.span + backup_margin(0, problem.span, np.abs(problem.tensor).max())
     assert below[0] == -np.inf
     assert Fraction(above[0]) - Fraction(4.0 * margin) <= value <= Fraction(above[0])

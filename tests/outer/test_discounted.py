@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from tests.true_values import LEEWAY, true_value
 
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.restrict import restrict
 from rfmdp.objective import MAX, MIN, Discounted, Spec
 from rfmdp.outer.settings import Limits
-from rfmdp.reference_values import LEEWAY, true_value
 from rfmdp.sets.families import Interval
 from rfmdp.solving import solve
 from rfmdp.verification.solution import verify

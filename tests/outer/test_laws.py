@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from tests.true_values import true_value
 
 from rfmdp.errors import ModelError, NotCertifiedError, UnsupportedError
 from rfmdp.inner import (
@@ -19,7 +20,6 @@ from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, Cumulative, Discounted, Reach, ReachReward, Spec, Total, Until
 from rfmdp.outer.settings import Limits, Measure
 from rfmdp.outer.solution import Policy, Status
-from rfmdp.reference_values import true_value
 from rfmdp.sets.families import Interval, Singleton
 from rfmdp.solving import compare, evaluate, solve
 

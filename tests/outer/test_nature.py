@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from tests.true_values import true_value
 
 from rfmdp.errors import ModelError
 from rfmdp.objective import MAX, MIN, Cumulative, Reach, Spec
-from rfmdp.reference_values import true_value
 from rfmdp.sets.membership import contains
 from rfmdp.solving import solve
 

@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from tests.true_values import LEEWAY, exact_steps, true_value
 
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.restrict import restrict
@@ -13,7 +14,6 @@ from rfmdp.outer.problem import pose
 from rfmdp.outer.region import analyse
 from rfmdp.outer.settings import Clock, Limits
 from rfmdp.outer.solution import Status
-from rfmdp.reference_values import LEEWAY, exact_steps, true_value
 from rfmdp.sets.bounds import bounds
 from rfmdp.sets.families import Interval, Singleton
 from rfmdp.solving import solve

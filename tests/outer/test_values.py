@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from tests.true_values import LEEWAY, exact_steps, true_value
 
 from rfmdp.model.restrict import restrict
 from rfmdp.objective import MAX
 from rfmdp.outer.problem import Form, pose
 from rfmdp.outer.solution import Status
-from rfmdp.reference_values import LEEWAY, exact_steps, true_value
 from rfmdp.solving import solve
 
 from .random_specs import specs, tiny_model

@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 import pytest
+from tests.true_values import LEEWAY, row_vertices, true_value
 
 from outer.random_specs import specs, tiny_model
 from rfmdp.formats.records import solution_from_record, solution_to_record
@@ -18,7 +19,6 @@ from rfmdp.objective import MAX, Spec
 from rfmdp.outer.problem import Form, pose
 from rfmdp.outer.settings import Limits, Measure
 from rfmdp.outer.solution import Status
-from rfmdp.reference_values import LEEWAY, row_vertices, true_value
 from rfmdp.solving import solve
 from rfmdp.verification import solution as checker
 

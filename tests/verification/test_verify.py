@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.true_values import true_value
 
 from outer.random_specs import specs, tiny_model
 from outer.test_laws import COST, REACH, walk
@@ -16,7 +17,6 @@ from rfmdp.objective import MAX, MIN, Reach, ReachReward, Spec
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Policy, Status
 from rfmdp.paper.domains import domain, domain_spec
-from rfmdp.reference_values import true_value
 from rfmdp.solving import solve
 from rfmdp.verification.solution import verify
 

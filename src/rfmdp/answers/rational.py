@@ -15,8 +15,8 @@ import numpy as np
 
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MIN, Direction
-from rfmdp.reference import Vector, box_vertices, product, product_minimum
 from rfmdp.sets.marginals import Kind
+from rfmdp.sets.rational import Vector, box_vertices, product, product_minimum
 from rfmdp.types import BoolArray, IntArray
 
 NEAR = Fraction(1, 2**50)  # relative distance of a float from the number that it stands for

@@ -24,7 +24,7 @@ from rfmdp.answers.rational import Part, TooHardError, chain_values, reachable, 
 from rfmdp.objective import MAX, MIN
 from rfmdp.outer.problem import Form, Problem, Step
 from rfmdp.outer.solution import Solution
-from rfmdp.reference import Vector
+from rfmdp.sets.rational import Vector
 from rfmdp.types import BoolArray
 
 ROUNDS = 20  # of exact policy iteration from a policy that is nearly always the right one

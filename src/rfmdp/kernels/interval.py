@@ -2,7 +2,7 @@
 
 The semantics of PRISM and Storm for synchronised intervals. Branches that meet in one successor
 add their intervals up; since they have one value, the greedy gives the same without merging.
-Twin: `reference.interval_arithmetic`.
+Twin in the tests: `kernels.twins.interval_arithmetic`.
 """
 
 from rfmdp.kernels.borrow import borrow
