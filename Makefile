@@ -21,6 +21,7 @@ lint: $(VENV)/.test-ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 docs: $(VENV)/.test-ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q --strict -d results/site

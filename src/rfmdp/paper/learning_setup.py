@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from rfmdp.learning.identifiers import LocalStates
-from rfmdp.opening import Blueprint
 from rfmdp.paper.domains.table import find
+
+if TYPE_CHECKING:
+    from rfmdp.opening import Blueprint
 
 
 @dataclass(frozen=True, slots=True)
