@@ -21,7 +21,7 @@ from rfmdp.outer.plain import pack_all
 from rfmdp.outer.problem import Form, Problem, pose, where
 from rfmdp.outer.settings import Clock, LimitReached, Limits
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
-from rfmdp.outer.unbounded import Raw, settle, solve_discounted, solve_unbounded
+from rfmdp.outer.unbounded import Raw, nothing_proven, settle, solve_discounted, solve_unbounded
 from rfmdp.rounding import one_minus
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
@@ -139,9 +139,13 @@ def _run(
         warm = 1.0 - warm
     if problem.form is Form.STEPS:
         return _backward(problem, operator, limits, clock, interest)
-    if problem.form is Form.DISCOUNTED:
-        return solve_discounted(problem, operator, limits, clock, interest, warm)
-    raw = solve_unbounded(problem, operator, limits, clock, interest, warm)
+    try:
+        clock.check_overdue()
+        if problem.form is Form.DISCOUNTED:
+            return solve_discounted(problem, operator, limits, clock, interest, warm)
+        raw = solve_unbounded(problem, operator, limits, clock, interest, warm)
+    except LimitReached as reached:  # before there was anything to prove
+        raw = nothing_proven(problem, operator, limits, interest, reached.status)
     return _prefix(problem, operator, limits, clock, interest, raw) if problem.steps else raw
 
 

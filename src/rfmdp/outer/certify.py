@@ -18,6 +18,8 @@ On the side of the agent's guarantee, T is taken with its policy fixed: the poli
 A loose bound must be constant where those on its side can linger (`lingering`); a strict one may
 be, if the policy walks to the way out. Candidates are the value plus or minus eps times w, the
 expected sum of values along the chain at hand: T(V + eps w) is about V + eps P w = V + eps (w - V).
+
+Where nature cannot empty an outcome, loose checks are enough on both sides: see `plain`.
 """
 
 from __future__ import annotations

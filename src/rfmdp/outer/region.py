@@ -18,6 +18,7 @@ from rfmdp.outer.graph import Graph
 from rfmdp.outer.lingering import Groups
 from rfmdp.outer.operator import rows_of
 from rfmdp.outer.problem import Form, Problem
+from rfmdp.outer.settings import Clock
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 
@@ -51,9 +52,11 @@ class Region:
         return not bool(self.components.trivial.all())
 
 
-def analyse(problem: Problem) -> Region:
-    """Classify the states of an unbounded problem."""
+def analyse(problem: Problem, clock: Clock | None = None) -> Region:
+    """Classify the states of an unbounded problem; a clock may end it by `LimitReached`."""
+    look = clock.check_overdue if clock is not None else _nothing
     graph, agent, nature = Graph(problem.model), problem.agent, problem.nature
+    look()
     known = np.zeros(problem.model.states)
     allowed = np.ones(problem.model.rows, dtype=np.bool_)
     sure = np.zeros(problem.model.states, dtype=np.bool_)
@@ -62,6 +65,7 @@ def analyse(problem: Problem) -> Region:
     if problem.form is Form.REACH:
         target, stay = problem.target, problem.stay
         positive = graph.positive(target, stay, agent=agent, nature=nature, choice=to_dodge)
+        look()
         sure = graph.almost_sure(target, stay, agent=agent, nature=nature, choice=to_win)
         known[sure | target] = 1.0
         open_ = positive & ~sure & ~target
@@ -70,6 +74,7 @@ def analyse(problem: Problem) -> Region:
         ends, helps = agent.opposite, nature.opposite
         finite = graph.almost_sure(problem.target, agent=ends, nature=helps, choice=choice)
         known[~finite] = np.inf
+        look()
         zero = _free_of_cost(graph, problem, choice)
         open_ = finite & ~zero
         allowed = _staying_rows(graph, finite, problem)
@@ -77,18 +82,26 @@ def analyse(problem: Problem) -> Region:
     else:
         paying = problem.reward > 0.0
         infinite = graph.recurrent_positive(paying, agent=agent, nature=nature, choice=to_win)
+        look()
         zero = graph.zero_total(paying, agent=agent, nature=nature, choice=to_dodge)
         known[infinite] = np.inf
         open_ = ~infinite & ~zero
         allowed = _staying_rows(graph, ~infinite, problem)
         progress = zero
+    look()
     group_ptr, members, inner_rows = _groups(graph, problem, open_, allowed)
+    look()
     parts = components(graph.with_rows(allowed), open_)
+    look()
     _first_policy(graph, problem, open_, allowed & ~inner_rows, progress, choice)
     return Region(
         graph, known, open_, sure, allowed, allowed & ~inner_rows, parts, group_ptr, members,
         inner_rows, choice,
     )  # fmt: skip
+
+
+def _nothing() -> None:
+    """Do nothing: no clock is looked at."""
 
 
 def _free_of_cost(graph: Graph, problem: Problem, choice: IntArray) -> BoolArray:

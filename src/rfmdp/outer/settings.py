@@ -125,6 +125,14 @@ class Clock:
         if time.monotonic() - self._start > self._end * (1.0 - self.reserve):
             raise LimitReached(timed_out=True)
 
+    def check_overdue(self) -> None:
+        """Raise `LimitReached` if even the moment for a last proof is over.
+
+        For what comes before all proofs: short of that it is better to go on and prove something.
+        """
+        if time.monotonic() - self._start > self.limits.seconds + LAST_SECONDS:
+            raise LimitReached(timed_out=True)
+
     def last_chance(self) -> None:
         """Let what is proven last take the reserve, or as long as all before, or a moment."""
         gone = time.monotonic() - self._start

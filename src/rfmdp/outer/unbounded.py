@@ -51,7 +51,7 @@ def solve_unbounded(
 ) -> Raw:
     """Solve a reachability, reward-to-target or total-reward problem."""
     with operator.stats.phase("graph"):
-        region = analyse(problem)
+        region = analyse(problem, clock)
     operator.stats.components = len(region.components.trivial)
     operator.stats.levels = len(region.components.level_ptr) - 1
     packed = pack(problem, region)
@@ -59,6 +59,7 @@ def solve_unbounded(
         raw = _plain(problem, region, packed, operator, clock, limits, interest)
         if raw is not None:
             return raw
+    clock.check_overdue()
     solver = Solver(problem, region, operator, clock)
     guess = solver.start(warm)
     if not region.cyclic and not (np.isinf(region.known).any() and problem.nature is not MAX):
@@ -265,6 +266,17 @@ def excess_width(
     if problem.flipped:
         lower, upper = 1.0 - upper, 1.0 - lower
     return limits.excess(lower, upper, interest, float(problem.probability))
+
+
+def nothing_proven(
+    problem: Problem, operator: Operator, limits: Limits, interest: BoolArray, status: Status
+) -> Raw:
+    """Return what holds if the time is over before any work: the range of all values."""
+    size = problem.model.states
+    lower = np.full(size, 0.0 if problem.form is not Form.DISCOUNTED else -np.inf)
+    upper = np.full(size, 1.0 if problem.probability else np.inf)
+    rows = problem.model.row_ptr[:-1][None, :].copy()
+    return settle(problem, operator, limits, interest, lower, upper, np.zeros(size), rows, status)
 
 
 def trivial_bounds(problem: Problem, region: Region) -> tuple[FloatArray, FloatArray]:
