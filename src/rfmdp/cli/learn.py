@@ -8,13 +8,13 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rfmdp.cli.options import Const, Jobs, Prop, Props, Scheduler
+from rfmdp.cli.output import PLAIN
 
 if TYPE_CHECKING:
     from rfmdp.learning.run import Progress, Run
@@ -177,7 +177,7 @@ def command(
             range(seed, seed + seeds),
             place(jobs, scheduler),
             file=output,
-            progress=partial(_tell, trajectories) if sys.stderr.isatty() else None,
+            progress=Teller(trajectories),
             **settings,
             beta=beta,
             stop=rfmdp.StopWhen(
@@ -221,21 +221,30 @@ def _method_lines() -> Iterator[str]:
         yield from (f"{'':<20} {line}" for line in rest)
 
 
-def _tell(trajectories: int, seed: int, now: Progress) -> None:
-    """Print one line per evaluation on standard error, and what is done in between."""
-    point = now.point
-    if point is None:
-        text = f"seed {seed}: {now.phase}, {now.trajectories} trajectories, {now.seconds:.0f} s"
-        print(f"{text:<79}", end="\r", file=sys.stderr)
-        return
-    rate = point.steps / max(point.seconds, 1e-9)
-    left = point.seconds * (trajectories / max(point.trajectories, 1) - 1.0)
-    print(
-        f"seed {seed}: {point.trajectories} trajectories, guarantee "
-        f"{point.guarantee:.5g}, true value {point.performance:.5g}, {rate:.3g} steps/s, "
-        f"at most {left:.0f} s left",
-        file=sys.stderr,
-    )
+class Teller:
+    """Tells how a run goes on standard error: at a terminal every evaluation, else now and then."""
+
+    def __init__(self, trajectories: int) -> None:
+        self._trajectories, self._last = trajectories, 0.0
+
+    def __call__(self, seed: int, now: Progress) -> None:
+        """Print a line."""
+        point, terminal = now.point, sys.stderr.isatty()
+        if not terminal and now.seconds - self._last < PLAIN:
+            return
+        self._last = now.seconds
+        if point is None:
+            text = f"seed {seed}: {now.phase}, {now.trajectories} trajectories, {now.seconds:.0f} s"
+            print(f"{text:<79}", end="\r" if terminal else "\n", file=sys.stderr)
+            return
+        rate = point.steps / max(point.seconds, 1e-9)
+        left = point.seconds * (self._trajectories / max(point.trajectories, 1) - 1.0)
+        print(
+            f"seed {seed}: {point.trajectories} trajectories, guarantee "
+            f"{point.guarantee:.5g}, true value {point.performance:.5g}, {rate:.3g} steps/s, "
+            f"at most {left:.0f} s left",
+            file=sys.stderr,
+        )
 
 
 def _record(run: Run, seed: int) -> dict[str, Any]:
@@ -245,6 +254,12 @@ def _record(run: Run, seed: int) -> dict[str, Any]:
         "seed": seed,
         **history[-1],
         "beta": run.beta,
+        "ledger": {
+            "scheme": run.ledger.scheme,
+            **asdict(run.ledger.shares),
+            "spent_on_model": run.ledger.spent_on_model(),
+            "events": int(run.ledger.events.sum()),
+        },
         "validity": run.validity,
         "stopped": run.stopped,
         "settings": run.settings,

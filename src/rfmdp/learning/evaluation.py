@@ -29,7 +29,7 @@ from rfmdp.objective import (
 )
 from rfmdp.outer.problem import Form
 from rfmdp.outer.settings import Limits
-from rfmdp.outer.solution import Policy, Solution
+from rfmdp.outer.solution import Policy, Solution, Status
 from rfmdp.solving import evaluate, solve
 from rfmdp.types import FloatArray, IntArray
 
@@ -87,6 +87,8 @@ class Evaluator:
         """Solve from the value of the last evaluation; bounds are proven anew."""
         inner = self._learner.setup.method.inner
         found = solve(model, spec, inner=inner, limits=limits, warm=self.warm.get(side))
+        if found.status is Status.INTERRUPTED:  # the solver caught Ctrl-C; the run must end, too
+            raise KeyboardInterrupt
         if np.all(np.isfinite(found.value)):
             self.warm[side] = found.value
         return found
