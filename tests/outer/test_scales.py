@@ -70,7 +70,7 @@ class Problems:
 
     def _numbers(self, shape):
         """Return rewards at all scales whose sums and products with probabilities are finite."""
-        scale = 10.0 ** self.rng.choice([-300.0, -20.0, 0.0, 0.0, 20.0, 150.0], shape)
+        scale = 10.0 ** self.rng.choice([-300.0, -20.0, 0.0, 0.0, 20.0, 99.0], shape)
         return scale * self.rng.choice([0.0, 0.5, 1.0, 1.0 + 2.0**-52, 0.1], shape)
 
     def spec(self, agent, nature):

@@ -27,8 +27,8 @@ COUNTS = np.array([55, 30, 10, 5])
 def subset_set(counts, delta=1e-3):
     counts = np.asarray(counts)
     pointers = np.array([0, len(counts)])
-    found = AllSubsets(KrichevskyTrofimov()).bounds(pointers, counts, np.array([delta]))
-    return SubsetSet(found.table(0), counts / counts.sum())
+    found = AllSubsets(KrichevskyTrofimov()).sets(pointers, counts, np.array([delta]))
+    return SubsetSet(found.corners, counts / counts.sum())
 
 
 def kl_ball(counts, radius=0.05):
