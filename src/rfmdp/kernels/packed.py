@@ -133,37 +133,47 @@ def pack(members, node, allowed, reward, model, sets, seen, weight, rows, origin
 
 
 @kernel
-def step_back(row_ptr, rows, lower, upper, fixed, given, sign, nature, discount, order, rule, out):
-    """Fill out[0] and out[1] with the bounds one step earlier, and rule with the rows to take.
+def step_back(row_ptr, rows, sides, fixed, given, sign, nature, discount, order, rule, out):
+    """Fill `out` with the bounds one step before `sides`, both (S, 2), and rule with the best rows.
 
     Where `fixed` the value is `given`; elsewhere reward + discount * mean, rounded outwards, of
     the agent's best row. What can only move to one value gets exactly that.
     """
     entry_ptr, target, low, slack, free, _, _, reward, error = rows
+    lower, upper = sides[:, 0], sides[:, 1]
     for s in range(fixed.shape[0]):
         if fixed[s]:
-            out[0, s] = out[1, s] = given[s]
+            out[s, 0] = out[s, 1] = given[s]
             continue
         least, most, best = -float("inf"), -float("inf"), -float("inf")
         for r in range(row_ptr[s], row_ptr[s + 1]):
-            here = lower[target[entry_ptr[r]]]
-            mean, size = drift(entry_ptr, target, low, slack, free, r, here, lower, nature, order)
-            q = reward[r] + discount * (here + mean)
-            if size > 0.0:
-                q -= error[r] * size + SUM * abs(here + mean)
-            if reward[r] != 0.0 or discount != 1.0:
-                q -= REWARD * (abs(reward[r]) + abs(here + mean))
+            a, b = sides[target[entry_ptr[r]], 0], sides[target[entry_ptr[r]], 1]
+            if free[r] > 0.0:
+                down, fall = drift(entry_ptr, target, low, slack, free, r, a, lower, nature, order)
+                up, rise = drift(entry_ptr, target, low, slack, free, r, b, upper, nature, order)
+            else:  # both at once: the same entries
+                down, fall, up, rise = 0.0, 0.0, 0.0, 0.0
+                for k in range(entry_ptr[r], entry_ptr[r + 1]):
+                    y, z = sides[target[k], 0] - a, sides[target[k], 1] - b
+                    down += low[k] * y
+                    fall += low[k] * abs(y)
+                    up += low[k] * z
+                    rise += low[k] * abs(z)
+            paid = reward[r] != 0.0 or discount != 1.0
+            a, b = a + down, b + up
+            q = reward[r] + discount * a - step_margin(error[r], reward[r], fall, a, paid)
             least = max(least, sign * q)
             if sign > 0.0 and q > best:
                 best, rule[s] = q, r
-            here = upper[target[entry_ptr[r]]]
-            mean, size = drift(entry_ptr, target, low, slack, free, r, here, upper, nature, order)
-            q = reward[r] + discount * (here + mean)
-            if size > 0.0:
-                q += error[r] * size + SUM * abs(here + mean)
-            if reward[r] != 0.0 or discount != 1.0:
-                q += REWARD * (abs(reward[r]) + abs(here + mean))
+            q = reward[r] + discount * b + step_margin(error[r], reward[r], rise, b, paid)
             most = max(most, sign * q)
             if sign < 0.0 and -q > best:
                 best, rule[s] = -q, r
-        out[0, s], out[1, s] = sign * least, sign * most
+        out[s, 0], out[s, 1] = sign * least, sign * most
+
+
+@inline_kernel
+def step_margin(error, reward, size, mean, paid):
+    """Return a bound of the float error of reward + discount * mean; 0 for one value, unpaid."""
+    off = error * size + SUM * abs(mean) if size > 0.0 else 0.0
+    return off + REWARD * (abs(reward) + abs(mean)) if paid else off

@@ -72,22 +72,22 @@ class Backward:
         """Return both bounds after all steps, by packed rows (see `plain.pack_all`)."""
         problem, sign = self.problem, self.operator.sign
         nature = 1.0 if problem.nature is MAX else -1.0
-        sides, memory, done = np.stack([start, start]), box_memory(), 0
+        sides, memory, done = np.stack([start, start], axis=1), box_memory(), 0
         while done < len(problem.steps):
             step, after = problem.steps[done], np.empty_like(sides)
             step_back(
-                problem.model.row_ptr, rows, sides[0], sides[1], step.fixed, step.given, sign,
-                nature, problem.discount, memory, self.rules[len(problem.steps) - 1 - done], after,
+                problem.model.row_ptr, rows, sides, step.fixed, step.given, sign, nature,
+                problem.discount, memory, self.rules[len(problem.steps) - 1 - done], after,
             )  # fmt: skip
             self.operator.stats.robust_sweeps += 1
             done += 1
             if np.array_equal(after, sides):
                 done += self._repeat(done)
             sides = after
-            error = float(np.max(sides[1] - sides[0], initial=0.0))
-            self.reached = (0.5 * (sides[0] + sides[1]), error, done)
+            error = float(np.max(sides[:, 1] - sides[:, 0], initial=0.0))
+            self.reached = (sides.mean(axis=1), error, done)
             self._tick(done, error)
-        return sides[0], sides[1]
+        return sides[:, 0].copy(), sides[:, 1].copy()
 
     def run_side(
         self, start: FloatArray, side: float, policy: IntArray | None = None
