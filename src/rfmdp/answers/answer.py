@@ -13,6 +13,7 @@ import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from html import escape
 
 import numpy as np
 
@@ -73,6 +74,14 @@ class Answer:
     solutions: tuple[Solution, ...] = ()
     listing: tuple[tuple[int, Value], ...] = ()
     model: FactoredMDP | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        return f"Answer({self.text}: {self.value}, {self.status.name.lower()}, {self.method})"
+
+    def _repr_html_(self) -> str:
+        """Return the answer as a line, and its solution, for notebooks."""
+        below = self.solution._repr_html_() if self.solution is not None else ""
+        return f"<p>{escape(repr(self))}</p>{below}"
 
     @property
     def solution(self) -> Solution | None:

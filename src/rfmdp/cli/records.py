@@ -10,6 +10,7 @@ from rfmdp import __version__
 from rfmdp.answers.answer import Answer, Value
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.solution import Status
+from rfmdp.report.words import shared_digits
 
 Record = dict[str, Any]
 
@@ -82,9 +83,15 @@ def listing(answer: Answer) -> Iterator[str]:
 
 
 def result(answer: Answer) -> str:
-    """Return what stands after `Result:`; a likely answer says that it is no more than that."""
+    """Return what stands after `Result:`: the digits that are proven, or the guaranteed side.
+
+    A likely answer says that it is no more than that.
+    """
     if answer.value is not None:
-        return shown(answer.value)
+        digits = None
+        if isinstance(answer.value, float) and answer.certified and math.isfinite(answer.value):
+            digits = shared_digits(answer.lower or 0.0, answer.upper or 0.0)
+        return digits or shown(answer.value)
     if answer.status is not Status.UNDECIDED or answer.likely is None:
         return "undecided"
     return f"{shown(answer.likely)} (not proven: the bounds do not decide it)"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,18 @@ class Run:
     rollouts: list[RolloutCertificate] = field(default_factory=list)
     rollout_policy: Policy | None = None  # the one of the best certificate by rollouts
     state: dict[str, AnyArray] = field(default_factory=dict)  # what resuming needs
+
+    def __repr__(self) -> str:
+        side = ">=" if self.agent is MAX else "<="
+        done = self.history[-1].trajectories if self.history else 0
+        return (
+            f"Run({self.settings.get('method', 'learning')}, {done:,} trajectories, value {side} "
+            f"{self.guarantee:.6g} with probability {1.0 - self.beta:.6g})"
+        )
+
+    def _repr_html_(self) -> str:
+        """Return the statement, for notebooks."""
+        return f"<p>{escape(repr(self))}</p><pre>{escape(self.statement())}</pre>"
 
     @property
     def beta(self) -> float:

@@ -84,6 +84,10 @@ class Policy:
 
     rows: IntArray  # (1, S) or (steps, S)
 
+    def __repr__(self) -> str:
+        rules = "one rule" if self.stationary else f"{len(self.rows)} rules"
+        return f"Policy({rules} for {self.rows.shape[1]:,} states)"
+
     @property
     def stationary(self) -> bool:
         """Whether one rule serves all steps."""

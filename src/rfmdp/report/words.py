@@ -68,18 +68,21 @@ def proven(lower: float, upper: float) -> str:
     """Return the digits that two bounds prove, or the bounds if they share none.
 
     >>> proven(0.726009315208811, 0.7260093152143634), proven(0.25, 0.75), proven(1.0, 1.0)
-    ('0.72600931521', '[0.25, 0.75]', '1')
+    ('0.72600931521', '[0.25, 0.75]', '1.0')
     >>> proven(0.16666666666665, 0.16666666666668), proven(0.5, float("inf"))
-    ('0.1666666667', 'at least 0.5')
+    ('0.1666666666667', 'at least 0.5')
     """
+    if math.isinf(lower) != math.isinf(upper):
+        return f"at least {lower:.6g}" if math.isfinite(lower) else f"at most {upper:.6g}"
+    return shared_digits(lower, upper) or f"[{lower:.6g}, {upper:.6g}]"
+
+
+def shared_digits(lower: float, upper: float) -> str | None:
+    """Return the number that both bounds are, to as many digits as they agree in; None: in none."""
     if lower == upper:
-        return f"{lower:.15g}"
-    if math.isinf(lower) or math.isinf(upper):
-        sides = f"at least {lower:.6g}", f"at most {upper:.6g}"
-        known = [t for t, x in zip(sides, (lower, upper), strict=True) if math.isfinite(x)]
-        return known[0] if known else "nothing is proven"
-    for digits in range(15, 1, -1):
-        low, high = f"{lower:.{digits}g}", f"{upper:.{digits}g}"
+        return repr(lower)
+    for digits in range(16, 1, -1):
+        low, high = float(f"{lower:.{digits}g}"), float(f"{upper:.{digits}g}")
         if low == high:
-            return low
-    return f"[{lower:.6g}, {upper:.6g}]"
+            return repr(low)
+    return None
