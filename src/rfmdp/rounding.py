@@ -34,6 +34,8 @@ EXACT = 1e-12  # a row is exact when its sides are this close
 EXACT_CURVED = 1e-9  # the same where sets have no list of vertices
 CLOSED = 1e-11  # a row that cheap bounds enclose so needs no relaxation; of the span of all values
 PROGRESS = 1e-15  # coordinate descent stops when a round gains less
+KL_UNUSED = 1e-8  # of its radius that the answer of a KL ball may leave unused
+LP_UNUSED = 1e-14  # the same for Lp balls, and ten times what the answer's sum may miss one by
 CUT_INSIDE = 1e-13  # a vertex that misses its set by less (absolute) is not cut off
 KNOWN = 1e-12  # free mass up to which McCormick takes a marginal as known, and charges for it
 

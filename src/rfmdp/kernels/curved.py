@@ -11,8 +11,9 @@ import numpy as np
 from rfmdp.kernels.decorator import inline_kernel, kernel, part_kernel, step_kernel
 from rfmdp.kernels.layout import EXPONENT, KIND, KL, LOWER, LP, PLACE, RADIUS, SIZE
 from rfmdp.kernels.primitives import reset, sort
+from rfmdp.rounding import KL_UNUSED, LP_UNUSED, UNIT
 
-EPS = 2.220446049250313e-16
+EPS = 2.0 * UNIT
 
 
 @step_kernel
@@ -69,7 +70,7 @@ def _lp_balanced(data, n, d, v, at, q, lam, p):
     for step in range(120):
         mu = _next(low, high, f_low, f_high, step)
         f = _lp_point(data, n, d, v, at, q, lam, mu, p) - 1.0
-        if abs(f) <= 1e-15 or mu <= low or mu >= high:
+        if abs(f) <= 0.1 * LP_UNUSED or mu <= low or mu >= high:
             break
         # Illinois' rule: the value of an end that stays twice is halved, or the secant stalls
         if f > 0.0:
@@ -139,7 +140,7 @@ def _lp(data, place, d, v, at, order, p):
         mu = _lp_balanced(data, n, d, v, at, q, lam, p)
         f = np.log(max(_lp_norm(data, n, d, c, p) / radius, 1e-300))
         # an error of f costs its square in the dual value, and itself in the length of the move
-        if t <= low or t >= high or abs(f) <= 1e-14:
+        if t <= low or t >= high or abs(f) <= LP_UNUSED:
             break
         if f > 0.0:
             low, f_low = t, f
@@ -207,12 +208,12 @@ def _kl_distance(nominal_X, value_X, low, span, rho):
             s_high = s
         if f > 0.0 and slope < 0.0:
             # aim a little beyond the root, on its feasible side
-            trial = s - (math.log(f / rho) + 1e-9) * f / slope
+            trial = s - (math.log(f / rho) + 0.1 * KL_UNUSED) * f / slope
         else:
             trial = s_high - 2.0
         if not low_end < trial < s_high:
             trial = 0.5 * (low_end + s_high)
-        if rho * (1.0 - 1e-8) <= f <= rho or s_high - low_end < 1e-9:
+        if rho * (1.0 - KL_UNUSED) <= f <= rho or s_high - low_end < 0.1 * KL_UNUSED:
             break
         s = trial
     return math.exp(s_high)
@@ -225,7 +226,7 @@ def kl_minimum(nominal_X, rho, value_X, witness_X):
     For every mu <= min v, Jensen's inequality gives
         v.P >= mu + exp(sum_i nominal_i ln(v_i - mu) - rho),
     which is what is returned, at the mu that maximises it: sound whatever the search found.
-    The witness is the primal solution, a member up to rounding, and attains the bound.
+    The witness is the primal solution, pulled in by the rounding of its divergence: a member.
     Requires sum nominal = 1 (or all zero with rho = inf: the whole simplex).
     """
     size = value_X.shape[0]
@@ -263,6 +264,7 @@ def kl_minimum(nominal_X, rho, value_X, witness_X):
     logs, inverse, _ = _kl_profile(nominal_X, value_X, low, span, distance)
     for i in range(size):
         witness_X[i] /= (1.0 + (value_X[i] - low) / span / distance) * math.exp(inverse)
+    _kl_pull(nominal_X, rho, logs, witness_X)
     bound = distance * (math.expm1(logs - rho) - 4.0 * EPS * size * (logs + rho))
     return low + span * max(bound, 0.0) - 4.0 * EPS * size * (abs(low) + span)
 
@@ -284,7 +286,22 @@ def _kl_boundary(nominal_X, rho, value_X, low, span, free, witness_X):
             w = (value_X[i] - low) / span
             witness_X[i] = nominal_X[i] / w / inverse * math.exp(kept)
     witness_X[free] = -math.expm1(kept)
+    _kl_pull(nominal_X, rho, abs(logs) + abs(math.log(inverse)), witness_X)
     return math.exp(logs - rho)
+
+
+@step_kernel
+def _kl_pull(nominal_X, rho, logs, witness_X):
+    """Pull a point of divergence rho, up to its rounding, to where it certainly has no more.
+
+    Entries are six roundings off each, and their logarithms were added up for the search: the
+    divergence is known to (size + 6) units of roundoff of 1 + logs. It is convex and zero at the
+    nominal distribution, so the share rho / (rho + error) of the way there is enough.
+    """
+    error = EPS * (nominal_X.shape[0] + 6) * (1.0 + logs)
+    share = rho / (rho + error)
+    for i in range(nominal_X.shape[0]):
+        witness_X[i] = nominal_X[i] + share * (witness_X[i] - nominal_X[i])
 
 
 @kernel

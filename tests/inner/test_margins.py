@@ -1,0 +1,107 @@
+"""Bounds hold to the last digit: exact fractions and decimals, numbers at all scales."""
+
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rfmdp import reference
+from rfmdp.inner import Alternating, Exact, IntervalArithmetic, Sequential, VertexEnumeration
+from rfmdp.objective import MAX, MIN
+from rfmdp.rounding import KL_UNUSED
+from rfmdp.sets import Interval, KLBall
+from rfmdp.testing import boxes, finite_sets, row_problems
+
+from .rows import one_row_model
+
+SCALES = [1e-310, 1e-300, 1e-160, 1e-9, 1.0, 1e9, 1e160, 1e300]
+SOLVERS = [Exact(), Exact(tolerance=1e-14), Exact(tolerance=0.0), VertexEnumeration()]
+
+
+def solve(inner, sets, values, nature):
+    """Return both bounds of a row with these sets, and values of its joint outcomes."""
+    model = one_row_model(sets, len(values))
+    below, above = np.zeros((2, model.rows))
+    inner.prepare(model, nature).backup(values, np.zeros(1, np.int64), below, above)
+    return below[0], above[0]
+
+
+def exact_value(sets, values, nature):
+    """Return the value in fractions."""
+    sign = 1 if nature is MIN else -1
+    tensor = [sign * Fraction(x) for x in values.tolist()]
+    return sign * reference.product_minimum([reference.vertices(s) for s in sets], tensor)[0]
+
+
+@st.composite
+def scaled_rows(draw, sets=finite_sets):
+    """Draw a row of up to three sets, and values of some scale with an offset."""
+    problem = draw(row_problems(sets, factors=(1, 3), joint=24))
+    scale = draw(st.sampled_from(SCALES))
+    offset = draw(st.sampled_from([0.0, 0.0, 1.0, -1e3])) * scale
+    size = max(float(np.abs(problem.tensor).max()), 1.0)
+    return problem.sets, problem.tensor / size * scale + offset
+
+
+@pytest.mark.parametrize("inner", SOLVERS, ids=repr)
+@settings(max_examples=40)
+@given(scaled_rows(), st.sampled_from([MIN, MAX]))
+def test_exact_solvers_enclose_the_value_at_all_scales(inner, row, nature):
+    """Subnormal, ordinary and huge values; any tolerance, none included."""
+    sets, values = row
+    below, above = solve(inner, sets, values, nature)
+    assert below <= above
+    assert Fraction(below) <= exact_value(sets, values, nature) <= Fraction(above)
+
+
+@pytest.mark.parametrize("inner", [Sequential(), IntervalArithmetic(), Alternating()], ids=repr)
+@settings(max_examples=25)
+@given(scaled_rows(boxes), st.sampled_from([MIN, MAX]))
+def test_one_sided_solvers_keep_their_side_at_all_scales(inner, row, nature):
+    """The side that is proven is, to the last digit."""
+    sets, values = row
+    below, above = solve(inner, sets, values, nature)
+    value = exact_value(sets, values, nature)
+    assert below == -np.inf or Fraction(below) <= value
+    assert above == np.inf or value <= Fraction(above)
+
+
+def least_first(nominal, radius):
+    """Return the least probability of the first of two outcomes in a KL ball, to 40 digits."""
+    with localcontext() as context:
+        context.prec = 60
+        p, rho = Decimal(float(nominal[0])), Decimal(radius)
+        total = p + Decimal(float(nominal[1]))
+        p, q = p / total, Decimal(float(nominal[1])) / total
+        low, high = Decimal(0), p
+        for _ in range(200):
+            x = (low + high) / 2
+            if x == 0 or p * (p / x).ln() + q * (q / (1 - x)).ln() > rho:
+                low = x
+            else:
+                high = x
+        return high
+
+
+@pytest.mark.parametrize("radius", [1e-16, 1e-14, 1e-12, 1e-10, 4e-7, 1e-3, 0.5])
+@pytest.mark.parametrize("first", [0.5, 0.05, 1e-4, 0.999])
+def test_tiny_kl_balls_are_enclosed(radius, first):
+    """The attained side is attained by a member, however small the ball is."""
+    ball = KLBall([first, 1.0 - first], radius)
+    below, above = solve(Exact(), [ball], np.array([1.0, 0.0]), MIN)
+    least = least_first(ball.nominal, radius)
+    assert Decimal(float(below)) <= least <= Decimal(float(above))
+    # what the search leaves of the radius, and what rounding of the divergence takes away
+    assert above - below <= 1e-13 + KL_UNUSED * np.sqrt(radius) + 1e-14 / np.sqrt(radius)
+
+
+@pytest.mark.parametrize("inner", [Exact(), Sequential(), IntervalArithmetic()], ids=repr)
+def test_values_that_overflow_leave_the_sides_open(inner):
+    """Differences beyond the largest float prove nothing, and are no NaN."""
+    box = Interval([0.25, 0.25], [0.75, 0.75])
+    below, above = solve(inner, [box], np.array([-1.7e308, 1.7e308]), MIN)
+    assert below == -np.inf
+    assert above == np.inf
