@@ -154,8 +154,10 @@ def mutate(rng, record_):
 def assert_real(model):
     """Assert, by plain loops over single sets, that a model is one."""
     assert validate(model).valid
+    sizes = []
     for j in range(len(model.marginals)):
         single = model.marginals[j]  # its constructor checks it
+        sizes.append(single.size)
         part = slice(*model.marginals.outcome_ptr[j : j + 2])
         for found, own in zip(
             (model.marginals.lower[part], model.marginals.upper[part]), bounds(single), strict=True
@@ -167,8 +169,9 @@ def assert_real(model):
         assert model.row_ptr[s] < model.row_ptr[s + 1]
     for r in range(model.rows):
         ids = model.row_marginals[model.marginal_ptr[r] : model.marginal_ptr[r + 1]].tolist()
-        sizes = [model.marginals[j].size for j in ids]
-        assert math.prod(sizes) == model.successor_ptr[r + 1] - model.successor_ptr[r]
+        assert (
+            math.prod(sizes[j] for j in ids) == model.successor_ptr[r + 1] - model.successor_ptr[r]
+        )
         assert model.row_name(r)
 
 
