@@ -16,7 +16,7 @@ import numpy as np
 from rfmdp.ragged import entries, owners, starts
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.exact import Undecided
-from rfmdp.verification.linear import Axis
+from rfmdp.verification.linear import Axis, directed
 from rfmdp.verification.reading import Model
 from rfmdp.verification.rows import Block, Rows, differences
 
@@ -54,18 +54,17 @@ class Game:
         with np.errstate(all="ignore"):
             for block, place, successors in self.rows.batches(asked):
                 rows = block.rows[place]
+                held = self.rows.possible(rows).reshape(successors.shape)
                 there = value[successors]
-                base, top = there.min(axis=1), there.max(axis=1)
+                base = np.where(held, there, np.inf).min(axis=1)
+                there = np.where(held, there, base[:, None])  # what cannot happen has no value
+                top = there.max(axis=1)
                 rest, error = differences(there, base[:, None], np.zeros(1), 1.0)
                 found = self._mean(block, place, rest, error, side)
-                lost = np.where(base == 0.0, 0.0, 2.0**-52 * np.abs(base + found))
-                mean = np.clip(base + found + side * lost, base, top)
-                mean = np.where(found == 0.0, base, mean)
-                reward = self.reward[rows]
-                size = np.abs(reward) + discount * np.abs(mean)
-                plain = (reward == 0.0) & (discount == 1.0)
-                total = reward + discount * mean
-                q[rows] = np.where(plain, mean, total + side * 2.0**-51 * size)
+                mean = np.clip(directed(base, found, side), base, top)
+                if discount != 1.0:
+                    mean = np.nextafter(discount * mean, side * np.inf)
+                q[rows] = directed(self.reward[rows], mean, side)
         return q
 
     def _mean(

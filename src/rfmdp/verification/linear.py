@@ -42,8 +42,14 @@ def two_sum(a: AnyArray, b: AnyArray) -> tuple[FloatArray, FloatArray]:
     return total, (a - (total - part)) + (b - part)
 
 
-def sums_to_one(values: FloatArray, ptr: IntArray) -> BoolArray:
-    """Return which segments sum to exactly one, as far as two floats tell."""
+def directed(a: FloatArray, b: FloatArray, side: float) -> FloatArray:
+    """Return a + b, rounded to a side (+1 up) unless exact."""
+    total, error = two_sum(a, b)
+    return np.where(side * error > 0.0, np.nextafter(total, side * np.inf), total)
+
+
+def excess(values: FloatArray, ptr: IntArray) -> tuple[FloatArray, BoolArray]:
+    """Return the sum of every segment minus one, nearly, and whether it is exactly one."""
     sizes = np.diff(ptr)
     high, low, lost = -np.ones(len(sizes)), np.zeros(len(sizes)), np.zeros(len(sizes))
     left = np.arange(len(sizes))
@@ -52,7 +58,7 @@ def sums_to_one(values: FloatArray, ptr: IntArray) -> BoolArray:
         high[left], error = two_sum(high[left], values[ptr[left] + k])
         low[left], error = two_sum(low[left], error)
         lost[left] += np.abs(error)
-    return np.asarray((high + low == 0.0) & (lost == 0.0))
+    return high + low, np.asarray((high + low == 0.0) & (lost == 0.0))
 
 
 @dataclass(slots=True, eq=False)
@@ -78,9 +84,10 @@ class Families:
         if not len(kind):
             return Families(sets.ptr, kind, sets.nominal, lower, upper, sets.radius,
                             sets.exponent, sets.corner_ptr, sets.corners, sets.radius)  # fmt: skip
-        total = np.add.reduceat(sets.nominal, first)
+        over, exactly = excess(sets.nominal, sets.ptr)
+        total = 1.0 + over
         centre = sets.nominal / np.repeat(total, sizes)
-        error = np.where(sums_to_one(sets.nominal, sets.ptr), 0.0, (sizes + 2.0) * UNIT)
+        error = np.where(exactly, 0.0, 2.5 * UNIT)
         kind[(kind == SINGLETON) & (np.diff(sets.corner_ptr) > 0)] = POLYTOPE
         radius = sets.radius / total
         low, high = np.add.reduceat(lower, first), np.add.reduceat(upper, first)
@@ -101,10 +108,9 @@ class Families:
         for j in np.flatnonzero(kind == POLYTOPE):
             part = slice(sets.corner_ptr[j], sets.corner_ptr[j + 1])
             each = corners[part].reshape(-1, sizes[j])
-            total = each.sum(axis=1, keepdims=True)
-            ends = np.arange(0, each.size + 1, sizes[j])
-            error[j] = 0.0 if sums_to_one(each.ravel(), ends).all() else (sizes[j] + 2.0) * UNIT
-            corners[part] = (each / total).ravel()
+            over, exactly = excess(each.ravel(), np.arange(0, each.size + 1, sizes[j]))
+            error[j] = 0.0 if exactly.all() else 2.5 * UNIT
+            corners[part] = (each / (1.0 + over)[:, None]).ravel()
         return Families(sets.ptr, kind, centre, lower, upper, radius, sets.exponent,
                         sets.corner_ptr, corners, error)  # fmt: skip
 
@@ -179,7 +185,7 @@ class Axis:
     @property
     def _slack(self) -> FloatArray:
         """The relative error of a mean, (B, 1)."""
-        return ((self.size + 5.0) * UNIT + self.error)[:, None]
+        return ((self.size + 1.0) * UNIT + self.error)[:, None]
 
     def _attained(self, v: FloatArray) -> FloatArray:
         """Return (B, N): no less than the least mean, by a member near `point`."""
@@ -202,7 +208,7 @@ class Axis:
                     gain += self.lower[:, i, None] * np.maximum(above, 0.0)
                     loss -= self.upper[:, i, None] * np.minimum(above, 0.0)
             size = np.abs(level) + gain + loss
-            found = level + (gain - loss) + (side * (self.size + 5.0) * UNIT) * size
+            found = level + (gain - loss) + (side * (self.size + 3.0) * UNIT) * size
             vague = size < VAGUE
             if vague.any():
                 low, high, at = self.lower[:, None, :], self.upper[:, None, :], level[:, :, None]
@@ -219,7 +225,7 @@ class Axis:
             level = above[:, :, k]
             kept = (self.centre[:, None, :] * np.minimum(above, level[:, :, None])).sum(axis=2)
             lost = 0.5 * self.radius[:, None] * level
-            error = self._slack * (kept + lost) + TINY
+            error = (self._slack + 8.0 * UNIT) * (kept + lost) + TINY
             np.fmax(best, kept - lost + side * error * (level > 0.0), out=best)
         total = least + best + side * 2.0 * UNIT * np.abs(least + best)
         return np.asarray(np.where(best > 0.0, total, least))

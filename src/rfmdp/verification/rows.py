@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -54,6 +55,7 @@ class Rows:
         self.blocks = list(self._blocks())
         self._matrices: dict[int, FloatArray] = {}
         self._rigid: BoolArray | None = None
+        self._held = self._possible_outcomes()
 
     def _blocks(self) -> Iterator[Block]:
         """Group the rows by the kinds and sizes of their sets."""
@@ -107,28 +109,28 @@ class Rows:
     def above(self, block: Block, axes: list[Axis], values: FloatArray) -> FloatArray:
         """Return (b,): no less than nature's least mean of values (b, K), by some product."""
         tensor = values.reshape(len(values), *block.shape)
+        left, off = list(range(len(block.shape))), np.zeros(len(values))
+        for i in block.single:
+            tensor = _contract(tensor, 1 + left.index(i), axes[i], 1.0)
+            left.remove(i)
         size, moves = np.abs(tensor), (tensor != 0.0).astype(np.float64)
-        left, off, weighed = list(range(len(block.shape))), np.zeros(len(values)), False
-        for n, i in enumerate([*block.single, *block.free[:-1]]):
-            rest, inner, p = tensor, list(left), axes[i].centre
-            if i in block.free:
-                for k in reversed(block.free[n + 1 - len(block.single) :]):
-                    rest = _contract(rest, 1 + inner.index(k), axes[k])
-                    inner.remove(k)
-                p, distance = axes[i].point(rest.reshape(len(values), -1))
-                off = off + distance
-            place, weighed = 1 + left.index(i), True
+        for n, i in enumerate(block.free[:-1]):
+            rest, inner = tensor, list(left)
+            for k in reversed(block.free[n + 1 :]):
+                rest = _contract(rest, 1 + inner.index(k), axes[k])
+                inner.remove(k)
+            p, distance = axes[i].point(rest.reshape(len(values), -1))
+            place, off = 1 + left.index(i), off + distance
             tensor, size = _weigh(tensor, place, p), _weigh(size, place, p)
             moves = _weigh(moves, place, (p > 0.0).astype(np.float64))
             left.remove(i)
-        if weighed:
+        if len(block.free) > 1:
             vague = (size < VAGUE) & (moves > 0.0)
             tensor = tensor + slack(sum(block.shape)) * size + TINY * vague
         if block.free:
             tensor = axes[block.free[-1]].least(tensor.reshape(len(values), 1, -1), 1.0)
-        return np.asarray(
-            tensor.reshape(len(values)) + 1.01 * off * np.abs(values).max(axis=1, initial=0.0)
-        )
+        far = 1.01 * off * np.abs(values).max(axis=1, initial=0.0)
+        return np.asarray(tensor.reshape(len(values)) + far)
 
     def products(
         self, ids: tuple[int, ...], axes: list[Axis], values: FloatArray
@@ -204,15 +206,21 @@ class Rows:
                 firm[j] = False
         return np.asarray(firm | (box & certain))
 
-    def possible(self, rows: IntArray) -> BoolArray:
-        """Return for all entries of some rows whether some product has them."""
-        model, sets, families = self.model, self.model.sets, self.families
+    def _possible_outcomes(self) -> BoolArray:
+        """Return the outcomes (O,) of all sets that some member has, or more."""
+        sets, families = self.model.sets, self.families
         held = np.repeat(families.kind != SINGLETON, sets.sizes) | (families.centre > 0.0)
         held &= np.repeat(families.kind != BOX, sets.sizes) | (families.upper > 0.0)
         for j in np.flatnonzero((families.kind == POLYTOPE) | (families.kind == SUBSETS)):
             own = self.exact[int(j)]
-            mask = own.largest(own.everything)
-            held[sets.ptr[j] : sets.ptr[j + 1]] = [bool(mask >> k & 1) for k in range(own.size)]
+            with suppress(Undecided):
+                mask = own.largest(own.everything)
+                held[sets.ptr[j] : sets.ptr[j + 1]] = [bool(mask >> k & 1) for k in range(own.size)]
+        return np.asarray(held)
+
+    def possible(self, rows: IntArray) -> BoolArray:
+        """Return for all entries of some rows whether some product has them."""
+        model, sets, held = self.model, self.model.sets, self._held
         if held.all():
             return np.ones(int(np.diff(model.successor_ptr)[rows].sum()), dtype=np.bool_)
         sizes = np.diff(model.successor_ptr)[rows]
@@ -235,10 +243,10 @@ class Rows:
         return self.exact.can(tuple(self.model.row_marginals[part].tolist()), allowed, hit)
 
 
-def _contract(tensor: FloatArray, place: int, axis: Axis) -> FloatArray:
-    """Return the tensor without an axis, nature's least mean taken along it."""
+def _contract(tensor: FloatArray, place: int, axis: Axis, side: float = -1.0) -> FloatArray:
+    """Return the tensor without an axis, nature's least mean along it, rounded to a side."""
     moved = np.moveaxis(tensor, place, -1)
-    found = axis.least(moved.reshape(len(tensor), -1, axis.size))
+    found = axis.least(moved.reshape(len(tensor), -1, axis.size), side)
     return found.reshape(moved.shape[:-1])
 
 
