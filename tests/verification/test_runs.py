@@ -1,0 +1,147 @@
+"""Learning runs are checked from counts to guarantee; what was altered is noticed."""
+
+import copy
+import json
+
+import numpy as np
+import pytest
+
+from learning.tiny import COST, REACH, distinct_factored, loop_to_goal, two_arms
+from rfmdp.learning.confidence import (
+    AllSubsets,
+    BySize,
+    ClopperPearson,
+    GridClopperPearson,
+    Hoeffding,
+    KLDirichlet,
+    KrichevskyTrofimov,
+    Mixture,
+    Weissman,
+)
+from rfmdp.learning.loop import learn
+from rfmdp.learning.methods import METHODS
+from rfmdp.learning.run import run_to_record
+from rfmdp.learning.schedule import AtTrajectories, StopWhen
+from rfmdp.verification import solution as checker
+
+SETS = [
+    Mixture(), ClopperPearson(), Hoeffding(), KrichevskyTrofimov(), GridClopperPearson(),
+    GridClopperPearson(1.5, None), Weissman(), KLDirichlet(), BySize(), AllSubsets(Mixture()),
+]  # fmt: skip
+
+
+def record(model, spec=REACH, **more):
+    """Return header and arrays of a short run."""
+    stop = StopWhen(trajectories=400)
+    points = AtTrajectories((50, 100, 400))
+    run = learn(model, spec, **{"length": 6, "points": points, "stop": stop, "beta": 0.1, **more})
+    _, header, arrays = run_to_record(run)
+    return json.loads(json.dumps(header)), {k: np.array(a) for k, a in arrays.items()}
+
+
+@pytest.fixture
+def judge(monkeypatch):
+    """Return a function from (header, arrays) of a run to the verdict."""
+
+    def judged(header, arrays):
+        monkeypatch.setattr(checker, "_record", lambda result: ("learning run", header, arrays))
+        return checker.verify(None)
+
+    return judged
+
+
+@pytest.mark.parametrize("confidence", SETS, ids=repr)
+def test_genuine_runs_pass_and_narrower_sets_fail(confidence, judge):
+    """All confidence sets; half the error probability or fewer samples give other sets."""
+    header, arrays = record(distinct_factored(3), confidence=confidence)
+    assert judge(header, arrays).valid, str(judge(header, arrays))
+    fewer = {**arrays, "ledger/delta": arrays["ledger/delta"] * 0.5}
+    assert "sets from counts" in str(judge(header, fewer))
+    looks = arrays["looks"].copy()
+    looks[:, : looks.shape[1] // 2] //= 2
+    assert "sets from counts" in str(judge(header, {**arrays, "looks": looks}))
+
+
+def altered(header, arrays, change):
+    """Return a run that was changed in place."""
+    header, arrays = copy.deepcopy(header), {k: a.copy() for k, a in arrays.items()}
+    change(header, arrays)
+    return header, arrays
+
+
+def drop(*sentence):
+    """Return a change that leaves out an assumption."""
+
+    def change(header, arrays):
+        header["assumptions"] = [a for a in header["assumptions"] if sentence[0] not in a]
+
+    return change
+
+
+CHANGES = {
+    "beta": lambda h, a: h["settings"].update(beta="0.01"),
+    "events": lambda h, a: a["ledger/events"].fill(0),
+    "delta": lambda h, a: a["ledger/delta"].__imul__(2.0),
+    "shares": lambda h, a: a["ledger/shares"].fill(0.5),
+    "guarantee": lambda h, a: h["history"][-1].update(guarantee=0.999),
+    "optimistic": lambda h, a: h["history"][-1].update(optimistic=0.0),
+    "agent": lambda h, a: h.update(agent="MIN"),
+    "policy": lambda h, a: a["policy"].__iadd__(1),
+    "counts": lambda h, a: a["counts"].fill(0),
+    "bound": lambda h, a: a["solution/lower"].__setitem__(0, 0.999),
+    "set": lambda h, a: a["solution/model.marginals.lower"].__setitem__(0, 0.5),
+    "alarm": lambda h, a: h.update(alarms=["the guarantee lies beyond the optimistic bound"]),
+    "validity": lambda h, a: h.update(validity="fixed sample size, single look"),
+    "draws": drop("independent draw"),
+    "product": drop("drawn independently of each other"),
+    "structure": drop("as declared"),
+    "ledger": drop("fixed before the samples"),
+    "looks": lambda h, a: a["looks"].__setitem__(slice(None), a["looks"][::-1].copy()),
+    "settings": lambda h, a: h["settings"].pop("confidence"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_altered_runs_fail(name, judge):
+    """One part of the chain from counts to guarantee does not fit the others."""
+    header, arrays = record(two_arms(0.3, 0.6))
+    assert judge(header, arrays).valid
+    assert not judge(*altered(header, arrays, CHANGES[name])).valid
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("confidence", "Oracle()"),
+        ("confidence", "__import__('os').system('true')"),
+        ("support", "DomainSupport()"),
+        ("rewards", "MixtureReward()"),
+        ("p_min", "0.01"),
+    ],
+)
+def test_what_is_not_known_is_not_valid(name, change, judge):
+    """It is said to be not checked."""
+    header, arrays = record(two_arms(0.3, 0.6))
+    header["settings"][name] = change
+    verdict = judge(header, arrays)
+    assert not verdict.valid
+    assert "not checked here" in str(verdict)
+
+
+def test_other_methods_and_objectives(judge):
+    """Costs, flat rows and ties are checked alike; rollouts are not in the file."""
+    assert judge(*record(loop_to_goal(0.4), COST)).valid
+    assert judge(*record(distinct_factored(3), method=METHODS["paper-flat"])).valid
+    assert judge(*record(distinct_factored(3), method=METHODS["tied"])).valid
+    longer = StopWhen(trajectories=1600)
+    rolled = record(two_arms(0.3, 0.6), method=METHODS["rollout"], stop=longer)
+    assert "rollouts" in str(judge(*rolled))
+
+
+def test_bounds_do_not_prove_each_other(judge):
+    """A lower bound that only follows from an upper one that follows from it is no bound."""
+    header, arrays = record(two_arms(0.3, 0.6))
+    lower, upper = (arrays[f"solution/model.marginals.{n}"] for n in ("lower", "upper"))
+    lower[:2] = upper[:2] = arrays["solution/model.marginals.nominal"][:2]
+    lower[0], upper[1] = lower[0] - 1e-6, upper[1] + 1e-6
+    assert "sets from counts" in str(judge(header, arrays))
