@@ -72,7 +72,7 @@ def command(
         ),
     ] = None,
     schedule: Annotated[
-        str | None, typer.Option(help="When to plan again: doubling, geometric[:FACTOR].")
+        str | None, typer.Option(help="When to plan again: doubling[:SHARE], geometric[:FACTOR].")
     ] = None,
     granularity: Annotated[
         str | None, typer.Option(help="What is counted together: tied, effect, local, flat.")

@@ -57,7 +57,7 @@ REWARDS: Mapping[str, Callable[..., RewardFamily | None]] = {
 USAGE = {
     "--confidence": ", ".join(CONFIDENCE),
     "--explore": "optimistic[:OTHER], uniform, greedy[:OTHER], gap",
-    "--schedule": "doubling, geometric[:FACTOR]",
+    "--schedule": "doubling[:SHARE], geometric[:FACTOR]",
     "--granularity": ", ".join(GRANULARITIES),
     "--support": "declared, domain, pmin:P",
     "--rewards": "known, fixed:LOW:HIGH, random:LOW:HIGH",

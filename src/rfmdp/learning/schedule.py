@@ -43,7 +43,7 @@ class Doubling:
         the trajectories at most. 0 is the rule as the paper states it.
     """
 
-    patience: float = 0.05
+    patience: float = 0.1
 
     def limits(self, totals: IntArray) -> IntArray:
         """Return twice the visits, at least one."""
