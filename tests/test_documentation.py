@@ -1,5 +1,6 @@
 """Documentation: every block of Python runs, every command works, every public name is there."""
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -60,6 +61,17 @@ def _write_files(page):
 
 def _without_times(text):
     return TIMES.sub("(time)", text)
+
+
+def test_the_tutorial_notebook_runs(tmp_path, monkeypatch):
+    """Every cell of the notebook runs, one after the other."""
+    monkeypatch.chdir(tmp_path)
+    cells = json.loads((ROOT / "examples" / "tutorial.ipynb").read_text())["cells"]
+    names = {"__name__": "tutorial"}
+    for number, cell in enumerate(cells, start=1):
+        if cell["cell_type"] == "code":
+            exec(compile("".join(cell["source"]), f"tutorial, cell {number}", "exec"), names)
+    assert (tmp_path / "aircraft.html").exists()
 
 
 def test_every_public_name_is_in_the_reference():
