@@ -12,7 +12,7 @@ Supports `support_ptr[m] : support_ptr[m + 1]` of marginal m have the outcomes
 `members[member_ptr[b] : member_ptr[b + 1]]`; those before `minimal_end[m]` are minimal.
 """
 
-from rfmdp.kernels.decorator import inline_kernel, kernel
+from rfmdp.kernels.decorator import inline_kernel, kernel, step_kernel
 
 WAITING, FIRED, PENDING, CLOSED = 0, 1, 2, 3  # status of a row in `attract`
 ANY, CERTAIN, TOGETHER = 0, 1, 2  # when a row that nature can bend fires, see `attract`
@@ -205,7 +205,7 @@ def attract(
                 )
 
 
-@kernel
+@step_kernel
 def _fires(edges, nature, codes, cursor, r, reached_S, inside_S, mode):
     """Whether a row that nature can bend fires in mode CERTAIN or TOGETHER."""
     if mode == CERTAIN:

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from rfmdp.kernels import opcodes as op
-from rfmdp.kernels.decorator import kernel, part_kernel
+from rfmdp.kernels.decorator import kernel, part_kernel, step_kernel
 
 # what `explore` stops for
 DONE, PAUSE, GROW, NEW_VECTOR, NEW_MIX = range(5)
@@ -58,7 +58,7 @@ _INT_LOW, _INT_HIGH = -(2**31), 2**31 - 1
 _SPREAD = 0x9E3779B97F4A7C15 - (1 << 64)
 
 
-@kernel
+@step_kernel
 def _int_power(base, exponent):
     """Return (base ^ exponent, whether it exists within 32 bits)."""
     if exponent < 0:
@@ -75,7 +75,7 @@ def _int_power(base, exponent):
     return result, True
 
 
-@kernel
+@step_kernel
 def _logarithm(x, base):
     if not (x >= 0.0 and 0.0 < base < np.inf and base != 1.0):
         return np.nan
@@ -239,7 +239,7 @@ def enter_states(table, known, memory, words, out):
         out[k] = table[slot] - 1
 
 
-@kernel
+@step_kernel
 def _key_slot(entries, first, size, owner, table, keys):
     """Return the slot of the key `entries[first : first + size]`, or the free one for it."""
     mask = table.shape[0] - 1

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from rfmdp.kernels.decorator import kernel
+from rfmdp.kernels.decorator import kernel, step_kernel
 
 EPS = 2.220446049250313e-16
 HALF_LOG_2PI = 0.9189385332046728
@@ -17,7 +17,7 @@ MIXTURE = 0
 KRICHEVSKY_TROFIMOV = 1
 
 
-@kernel
+@step_kernel
 def _log_rising(a, y):
     """Return (g, size): g = ln Gamma(a + y) - ln Gamma(a) - y ln a, size bounds its operands.
 
@@ -34,7 +34,7 @@ def _log_rising(a, y):
     return growth - y + _stirling(1.0 / z) - _stirling(1.0 / a), growth + y
 
 
-@kernel
+@step_kernel
 def _log_gamma(z):
     """Return ln Gamma(z); the series beyond 16 is several times faster than math.lgamma."""
     if z < 16.0:
@@ -42,14 +42,14 @@ def _log_gamma(z):
     return (z - 0.5) * math.log(z) - z + HALF_LOG_2PI + _stirling(1.0 / z)
 
 
-@kernel
+@step_kernel
 def _stirling(r):
     """Remainder of ln Gamma(1/r) after its leading terms; error below 1e-16 for r <= 1/16."""
     s = r * r
     return r * (1 / 12 - s * (1 / 360 - s * (1 / 1260 - s * (1 / 1680 - s * (1 / 1188)))))
 
 
-@kernel
+@step_kernel
 def _log_mixture(x, n, p, q, kappa_K, log_weight_K, offset_K):
     """Lower bound of ln sum_m w_m exp(g(kappa_m p, x) + g(kappa_m q, n-x) - g(kappa_m, n))."""
     best, total = -np.inf, 0.0
@@ -66,7 +66,7 @@ def _log_mixture(x, n, p, q, kappa_K, log_weight_K, offset_K):
     return best + math.log(total) - 16.0 * EPS
 
 
-@kernel
+@step_kernel
 def _kt_offset(x, n):
     """Upper bound of c_n = -ln B(x+1/2, n-x+1/2) + ln pi - n H(x/n)."""
     y = n - x
@@ -80,7 +80,7 @@ def _kt_offset(x, n):
     return parts + math.log(math.pi) - entropy + 8.0 * EPS * (size + entropy)
 
 
-@kernel
+@step_kernel
 def _log_kt(x, n, log_p, q, offset):
     """Lower bound of n kl(x/n, p) - c_n."""
     ratio, size = 0.0, 0.0
@@ -94,7 +94,7 @@ def _log_kt(x, n, log_p, q, offset):
     return ratio - offset - 4.0 * EPS * size
 
 
-@kernel
+@step_kernel
 def _log_martingale(kind, x, n, log_p, kappa_K, log_weight_K, offset_K):
     """Evidence against p = exp(log_p); working in ln p keeps tiny p and tiny 1-p exact."""
     q = -math.expm1(log_p)
@@ -103,7 +103,7 @@ def _log_martingale(kind, x, n, log_p, kappa_K, log_weight_K, offset_K):
     return _log_mixture(x, n, math.exp(log_p), q, kappa_K, log_weight_K, offset_K)
 
 
-@kernel
+@step_kernel
 def _sequence_lower(kind, x, n, threshold, kappa_K, log_weight_K, offset_K):
     """Lower end of {p : ln M_n(p) < threshold}, from its rejected side.
 
@@ -139,7 +139,7 @@ def _sequence_lower(kind, x, n, threshold, kappa_K, log_weight_K, offset_K):
     return math.exp(outer) * (1.0 - 4.0 * EPS * (1.0 + abs(outer)))
 
 
-@kernel
+@step_kernel
 def _itp_trial(outer, inner, f_outer, f_inner, pull, slack, tolerance):
     """Next point of the ITP root search: a secant, moved and projected towards the middle."""
     middle = 0.5 * (outer + inner)

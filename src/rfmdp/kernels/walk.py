@@ -9,7 +9,7 @@ bounds  value (N,), lower (N,), upper (N,), choice (N,) row of every node, shape
 Node 0 is worth 0, node 1 is worth 1.
 """
 
-from rfmdp.kernels.decorator import inline_kernel, kernel
+from rfmdp.kernels.decorator import inline_kernel, kernel, step_kernel
 from rfmdp.kernels.packed import drift, margin, sort_box
 from rfmdp.rounding import SUM
 
@@ -28,7 +28,7 @@ FASTEST = 1.0 - 1e-9  # rate that is still told from none
 CHEAP = 40  # sweeps with fixed rows between two with all
 
 
-@kernel
+@step_kernel
 def solve_single(nodes, rows, bounds, component, single, sign, nature, order, budget):
     """Settle nodes that have only themselves to come back to: one division per row and side.
 
@@ -71,7 +71,7 @@ def solve_single(nodes, rows, bounds, component, single, sign, nature, order, bu
     return component
 
 
-@kernel
+@step_kernel
 def sweep_value(nodes, rows, bounds, first, last, sign, nature, every, keep, floor, order):
     """One Gauss-Seidel sweep of `value`, over all rows or the chosen ones.
 
@@ -106,7 +106,7 @@ def sweep_value(nodes, rows, bounds, first, last, sign, nature, every, keep, flo
     return worst, scale
 
 
-@kernel
+@step_kernel
 def sweep_side(nodes, rows, bounds, first, last, sign, nature, side, step, floor, order):
     """One Gauss-Seidel sweep of a bound, pushed outwards by step * (value + floor) everywhere.
 
@@ -130,7 +130,7 @@ def sweep_side(nodes, rows, bounds, first, last, sign, nature, side, step, floor
     return worst
 
 
-@kernel
+@step_kernel
 def check_side(nodes, rows, bounds, first, last, sign, nature, side, order):
     """Return whether a bound is inductive, rounding included; choice follows the guarantee."""
     row_ptr = nodes[1]
@@ -301,7 +301,7 @@ def iterate(nodes, rows, bounds, place, pace, order, sign, nature, width):
     return False, cost
 
 
-@kernel
+@step_kernel
 def add_up(nodes, rows, bounds, first, last, pace, nature, order):
     """Sweep `shape` to the expected sum of c along the chosen rows, roughly.
 
@@ -347,7 +347,7 @@ def add_up(nodes, rows, bounds, first, last, pace, nature, order):
     return near, cost
 
 
-@kernel
+@step_kernel
 def forget(x, first, last):
     """Start again from 0 if some value is lost to infinity."""
     for s in range(first, last):
@@ -356,7 +356,7 @@ def forget(x, first, last):
             break
 
 
-@kernel
+@step_kernel
 def extrapolate(x, change, first, last, times):
     """Add the changes to come if each is the last one times a rate: `times` of it together."""
     times = min(times, FARTHEST)
