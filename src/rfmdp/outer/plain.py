@@ -40,6 +40,7 @@ LARGEST_BOX = 32  # outcomes; larger ones are not worth an insertion sort
 BUDGET = 20_000_000  # entries between two looks at the clock
 DIRECT = 20_000  # nodes of a component whose chain is worth an elimination
 ANSWERED = 30  # times that a component is helped so
+AGAIN = 0.9  # of the patience with a component that are used up once it was helped
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -187,7 +188,7 @@ class Walk:
                 return False
             if found == kernels.SLOW:
                 helped += 1
-                place[kernels.SPENT] = 0
+                place[kernels.SPENT] = AGAIN * kernels.PATIENCE
                 self._solve_chain(bounds, pace, at, nature)
             self.clock.tick("solve", float(pace[kernels.CHANGE]))
         _, self.lower, self.upper, self.choice, _ = bounds
@@ -224,12 +225,12 @@ class Walk:
         moves = csr_array((probability[:found], inside[:found], ptr), shape=(count, count))
         try:
             factors = splu((diags_array(away) - moves).tocsc())
-            value = factors.solve(p.rows[7][choice] + known)
+            value = np.maximum(factors.solve(p.rows[7][choice] + known), 0.0)
             size = value + kernels.FLOOR * float(value.max())
             total = factors.solve(size)
         except RuntimeError:  # singular: a trap of this chain
             return
-        if np.isfinite(value).all() and np.all(value >= 0.0) and np.all(total > 0.0):
+        if np.isfinite(value).all() and np.isfinite(total).all() and np.all(total > 0.0):
             bounds[0][first:last], bounds[4][first:last] = value, total
             pace[kernels.STEPS] = float(np.max(total / size))
             pace[kernels.RATE] = 1.0 - 1.0 / max(pace[kernels.STEPS], 1.0)
