@@ -13,7 +13,7 @@ from rfmdp.inner.exact import Exact
 from rfmdp.inner.protocol import Inner, Side
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.restrict import restrict
-from rfmdp.model.validate import validate
+from rfmdp.model.validate import require_valid
 from rfmdp.objective import MAX, Direction, Spec, States
 from rfmdp.outer.horizon import Backward
 from rfmdp.outer.operator import Operator
@@ -74,7 +74,7 @@ def solve(
     >>> bounds.lower <= 0.2 <= bounds.upper, bounds.width < 1e-6
     (True, True)
     """
-    validate(model).require_valid()
+    require_valid(model)
     asked = as_spec(spec)
     limits, method = limits or Limits(), inner or Exact()
     stats, clock = Stats(), Clock(limits)

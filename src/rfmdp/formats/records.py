@@ -18,7 +18,7 @@ from rfmdp.language.ast import Expr
 from rfmdp.language.parse import parse_expression
 from rfmdp.language.write import write_expression
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
-from rfmdp.model.validate import ARRAYS, validate
+from rfmdp.model.validate import ARRAYS, require_valid
 from rfmdp.objective import Direction, Objective, Spec
 from rfmdp.outer.problem import where
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
@@ -81,7 +81,7 @@ def model_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray])
         variables=tuple(_variable(v) for v in _field(header, "variables", list)),
         formulas={k: _value(k, v) for k, v in _field(header, "formulas", dict).items()},
     )
-    validate(model).require_valid()
+    require_valid(model)
     return model.with_marginals(with_own_bounds(model.marginals))
 
 

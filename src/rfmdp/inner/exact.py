@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -48,6 +49,23 @@ class Exact:
 
     def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedExact:
         """Bind to a model; every set that has a linear minimiser fits."""
+        return PreparedExact(self, model, nature)
+
+
+class PreparedExact:
+    """`Exact` bound to a model and a direction; packed when first used."""
+
+    proves = Side.BOTH
+
+    def __init__(self, settings: Exact, model: FactoredMDP, nature: Direction) -> None:
+        self.stats = InnerStats()
+        self._settings = settings
+        self._model, self._nature = model, nature
+
+    @cached_property
+    def _packed(self) -> PackedModel:
+        """The rows, with the vertices of all sets that a tree may branch on."""
+        model = self._model
         weight = branching_weight(model)
         layout = pack_rows(model, weight)
         inside = np.ones(len(model.row_marginals), dtype=np.bool_)
@@ -57,21 +75,15 @@ class Exact:
         known = ~np.isin(model.marginals.kind[branched], CURVED) & (
             weight[branched] * model.marginals.sizes[branched] <= CORNER_LIMIT
         )
-        packed = PackedModel(model, nature, layout, corners_of(model, branched[known]))
-        return PreparedExact(self, packed)
+        return PackedModel(model, self._nature, layout, corners_of(model, branched[known]))
 
+    @cached_property
+    def _unlisted(self) -> BoolArray:
+        return self._packed.lacks_vertices()
 
-class PreparedExact:
-    """`Exact` bound to a model and a direction."""
-
-    proves = Side.BOTH
-
-    def __init__(self, settings: Exact, packed: PackedModel) -> None:
-        self.stats = InnerStats()
-        self._settings = settings
-        self._packed = packed
-        self._unlisted = packed.lacks_vertices()
-        self._pairs = _two_boxes(packed.model)
+    @cached_property
+    def _pairs(self) -> BoolArray:
+        return _two_boxes(self._model)
 
     def backup(
         self, value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray

@@ -52,7 +52,7 @@ class Rewards:
             object.__setattr__(self, name, frozen(values))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class FactoredMDP:
     """A robust factored MDP. See the module's docstring for the layout.
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from rfmdp.kernels.flatten import number_rows
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
-from rfmdp.model.validate import validate
+from rfmdp.model.validate import require_valid
 from rfmdp.ragged import entries, owners, segment_sum, starts
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
@@ -120,7 +120,7 @@ def flat_model(
         factors=(FACTOR,),
         row_factors=np.zeros(int(uncertain.sum()), dtype=np.int32),
     )
-    validate(model).require_valid()
+    require_valid(model)
     return model
 
 

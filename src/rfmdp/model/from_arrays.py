@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP, Rewards, Row
-from rfmdp.model.validate import product_text, validate
+from rfmdp.model.validate import product_text, require_valid
 from rfmdp.ragged import segment_product, starts
 from rfmdp.sets.families import UncertaintySet
 from rfmdp.sets.marginals import Marginals
@@ -55,7 +55,7 @@ def from_arrays(
         labels={name: np.asarray(where) for name, where in labels.items()},
         rewards=dict(rewards),
     )
-    validate(model).require_valid()
+    require_valid(model)
     return model
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from weakref import WeakSet
 
 import numpy as np
 
@@ -32,6 +33,15 @@ ARRAYS: dict[str, tuple[type, int]] = {  # type and number of dimensions
     "valuations": (np.int32, 2),
     "row_factors": (np.int32, 1),
 }
+
+_VALID: WeakSet[FactoredMDP] = WeakSet()  # models are frozen: once valid, they stay so
+
+
+def require_valid(model: FactoredMDP) -> None:
+    """Raise `ModelError` with the errors of a model; looks at every model once."""
+    if model not in _VALID:
+        validate(model).require_valid()
+        _VALID.add(model)
 
 
 def validate(model: FactoredMDP) -> Report:

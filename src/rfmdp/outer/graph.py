@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from copy import copy
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -76,22 +77,11 @@ class Graph:
     """
 
     def __init__(self, model: FactoredMDP) -> None:
-        found = supports(model.marginals)
-        bends = np.concatenate([[0], np.cumsum(found.flexible[model.row_marginals])])
-        nature = (
-            np.diff(bends[model.marginal_ptr]) > 0,
-            model.marginal_ptr,
-            model.row_marginals,
-            found.support_ptr,
-            found.minimal_end,
-            found.member_ptr,
-            found.members,
-            model.marginals.sizes,
-        )
         self.model = model
         self.rows: BoolArray = np.ones(model.rows, dtype=np.bool_)
-        self.edges = Edges(model, _present(model, found.possible))
-        self._nature: tuple[AnyArray, ...] = tuple(frozen(array) for array in nature)
+        if model not in _ANALYSED:
+            _ANALYSED[model] = _edges_and_nature(model)
+        self.edges, self._nature = _ANALYSED[model]
 
     def with_rows(self, rows: BoolArray | IntArray) -> Graph:
         """Return the graph in which the agent may take only some rows.
@@ -355,6 +345,28 @@ class Graph:
                 f"A set of states needs {self.model.states} entries, got shape {chosen.shape}."
             )
         return chosen
+
+
+_ANALYSED: WeakKeyDictionary[FactoredMDP, tuple[Edges, tuple[AnyArray, ...]]]
+_ANALYSED = WeakKeyDictionary()  # for the next question to a model; holds its arrays, never itself
+
+
+def _edges_and_nature(model: FactoredMDP) -> tuple[Edges, tuple[AnyArray, ...]]:
+    """Return the transitions that can occur and nature's choices, both for the kernels."""
+    found = supports(model.marginals)
+    bends = np.concatenate([[0], np.cumsum(found.flexible[model.row_marginals])])
+    nature = (
+        np.diff(bends[model.marginal_ptr]) > 0,
+        model.marginal_ptr,
+        model.row_marginals,
+        found.support_ptr,
+        found.minimal_end,
+        found.member_ptr,
+        found.members,
+        model.marginals.sizes,
+    )
+    edges = Edges(model, _present(model, found.possible))
+    return edges, tuple(frozen(array) for array in nature)
 
 
 def _rows_array(model: FactoredMDP, rows: BoolArray | IntArray) -> BoolArray:
