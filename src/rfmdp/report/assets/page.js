@@ -170,20 +170,21 @@ class Explorer {
     }).join(", ");
   }
 
-  // the two variables in which most neighbours of the first state are on the page
+  // the two variables whose map has the most cells, on average over the others
   widest() {
-    const own = this.valuation(this.start), count = new Map();
-    for (let i = 0; i < this.data.state.length; i += 1) {
-      const values = this.valuation(i), other = [];
-      for (let v = 0; v < this.width && other.length < 3; v += 1) if (values[v] !== own[v]) other.push(v);
-      if (other.length < 3) {
-        const pair = other.length === 2 ? other : other.length ? [other[0], other[0] ? 0 : 1] : [0, 1];
-        const key = pair.sort((x, y) => x - y).join();
-        count.set(key, (count.get(key) || 0) + 1);
+    if (this.width < 2) return [0, 0];
+    const count = this.data.state.length, stride = Math.max(1, Math.floor(count / 3000));
+    let best = [0, 1], fewest = Infinity;
+    for (let a = 0; a < this.width; a += 1) {
+      for (let b = a + 1; b < this.width; b += 1) {
+        const others = new Set();
+        for (let i = 0; i < count; i += stride) {
+          others.add(this.valuation(i).filter((_, v) => v !== a && v !== b).join());
+        }
+        if (others.size < fewest) [best, fewest] = [[a, b], others.size];
       }
     }
-    const best = [...count].sort((x, y) => y[1] - x[1])[0][0].split(",").map(Number);
-    return best.map((v) => Math.min(v, this.width - 1));
+    return best;
   }
 
   go(i) {
@@ -310,7 +311,7 @@ class Explorer {
       const name = state < 0 ? "(a state that is not on this page)" : this.name(state);
       const button = state < 0 || state === this.now ? name
         : $("button", { "data-action": "outcome", onclick: () => this.go(state) }, name);
-      body.append($("tr", {}, $("td", { class: "controls" }, button), $("td", {}, digits(nominal.get(state))), $("td", {}, digits(p)),
+      body.append($("tr", {}, $("td", {}, button), $("td", {}, digits(nominal.get(state))), $("td", {}, digits(p)),
         $("td", {}, state < 0 ? "" : digits(this.data.lower[state]))));
     }
     return $("div", { class: "scroll" }, $("h3", {}, `What happens next${worst.size > 12 ? " (the twelve likeliest)" : ""}`),
