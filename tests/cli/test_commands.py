@@ -135,6 +135,27 @@ def test_runs_as_a_module():
     assert found.stdout.startswith("rfmdp ")
 
 
+def test_leaving_ends_what_was_begun():
+    """Functions for the exit are called, threads at work are waited for, the code is kept."""
+    text = """
+import atexit, sys, threading, time
+sys.argv = ["rfmdp", "solve", "nothing.prism"]
+atexit.register(print, "exit function")
+def work():
+    time.sleep(0.2)
+    print("thread", flush=True)
+if "thread" in {words}:
+    threading.Thread(target=work).start()
+from rfmdp.__main__ import main
+main()
+"""
+    for words in ([], ["thread"]):
+        program = text.replace("{words}", repr(words))
+        found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        assert found.returncode == 1
+        assert sorted(found.stdout.splitlines()) == sorted(["exit function", *words])
+
+
 @pytest.mark.parametrize("word", METHODS.split(", "))
 def test_words_of_methods(word):
     """Every word that the help lists is a method, and the name begins as the word does."""

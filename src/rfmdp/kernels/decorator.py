@@ -23,6 +23,7 @@ from typing import Any
 
 from numba import config, njit
 from numba.core.registry import CPUDispatcher
+from numba.np import linalg
 
 # Sums may be reassociated and fused, which lets them use vector units; the margins of
 # `rounding` hold for every order of summation. NaN and infinity keep their meaning.
@@ -32,6 +33,24 @@ _OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"reassoc", "contract", "nsz"},
 }
+
+
+def _import_without_scipy() -> None:
+    """Import numba's array functions without scipy.linalg, a fifth of the time of a small command.
+
+    numba imports it only to see that it is there, and once more before it compiles `np.dot` and
+    the like. SciPy is a requirement of this package, so the first look is left out.
+    """
+    look = linalg.ensure_blas
+    linalg.ensure_blas = lambda: None
+    try:
+        from numba.np import arraymath
+    finally:
+        linalg.ensure_blas = look
+    arraymath.ensure_blas = look
+
+
+_import_without_scipy()
 
 
 class _Step(CPUDispatcher):  # type: ignore[misc]

@@ -1,0 +1,27 @@
+"""How kernels are compiled: what they bring along."""
+
+import subprocess
+import sys
+
+import numpy as np
+from numba import njit
+
+import rfmdp.kernels.graph  # noqa: F401  (any kernel: what is tested is how it comes)
+
+
+def test_kernels_leave_scipy_alone():
+    """A kernel runs without scipy.linalg, which would take longer than a small model."""
+    text = (
+        "import sys; import rfmdp.kernels.graph;"
+        "from numba.core.registry import cpu_target;"
+        "cpu_target.typing_context.refresh(); cpu_target.target_context.refresh();"
+        "print('scipy.linalg' in sys.modules)"
+    )
+    found = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
+    assert found.stdout.strip() == "False", found.stderr
+
+
+def test_linear_algebra_of_others_compiles():
+    """Compiled code of others in the same process has BLAS as ever."""
+    product = njit(lambda left, right: np.dot(left, right))
+    assert product(np.array([1.0, 2.0]), np.array([3.0, 4.0])) == 11.0
