@@ -126,6 +126,29 @@ def test_a_minimiser_who_could_wait_for_ever_is_no_trap():
     assert found.width <= 1e-6 * 400.0
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_that_make_progress_leave_every_component(seed):
+    """Whatever was chosen before, the chain of these rows ends from every node."""
+    model = random_model(seed, uncertain=True)
+    problem = pose(model, Spec(OBJECTIVES[seed % 3], *PAIRS[seed % len(PAIRS)]))
+    packed = plain.pack(problem, analyse(problem))
+    assert packed is not None
+    walk = plain.Walk(problem, packed, Clock(Limits()), np.inf)
+    bounds = (walk.value, walk.lower, walk.upper, walk.choice, walk.value.copy())
+    entry_ptr, target = packed.rows[:2]
+    for c in range(len(packed.single)):
+        first, last = packed.nodes[0][c : c + 2]
+        walk._make_progress(bounds, c)
+        left: set[int] = set()
+        for _ in range(first, last):
+            for s in range(first, last):
+                r = walk.choice[s]
+                moves = target[entry_ptr[r] : entry_ptr[r + 1]]
+                if any(t in left or not first <= t < last for t in moves):
+                    left.add(s)
+        assert left == set(range(first, last))
+
+
 def exact_drift(packed: plain.Packed, r: int, s: int, x: list[Fraction], nature: float) -> Fraction:
     """Return reward + sum p (x_k - x_s) in fractions: the slow twin of `drift`."""
     entry_ptr, target, low, slack, free, _, _, reward, _ = packed.rows

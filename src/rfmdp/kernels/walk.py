@@ -20,12 +20,14 @@ CHANGE, RATE, SCALE, STEPS = 0, 1, 2, 3
 VALUE, ERRORS, LOWER, UPPER = 0, 1, 2, 3  # phases of a component
 FLOOR = 1e-9  # of the largest value of a component: what relative changes are relative to at least
 LEAST = 2.0**-50  # relative change that sweeps can tell
-PATIENCE = 1_000_000  # entries that one component may cost before help is asked for
+# entries that one component may cost before help is asked for, and times all of its own
+PATIENCE, CHANCES = 30_000, 20
 STEADY = 0.05  # change of a rate, relative to what it leaves, that allows to extrapolate
 FARTHEST = 1e3  # times the last change that values may jump
 MISSES = 2  # jumps that made things worse before no more are tried
 FASTEST = 1.0 - 1e-9  # rate that is still told from none
 CHEAP = 40  # sweeps with fixed rows between two with all
+BETWEEN = 6  # sweeps with all rows between two times that a chain is solved
 
 
 @step_kernel
@@ -198,21 +200,28 @@ def settle(nodes, rows, bounds, place, pace, order, sign, nature, width, budget,
     first, last = nodes[0][component], nodes[0][component + 1]
     everything = rows[0][nodes[1][last]] - rows[0][nodes[1][first]]
     width *= 0.125 ** place[TRIES]
+    patience = PATIENCE + CHANCES * everything if last - first <= direct else 1 << 62
     spent = 0
     while place[PHASE] < LOWER:
         if place[PHASE] == VALUE:
-            done, cost = iterate(nodes, rows, bounds, place, pace, order, sign, nature, width)
+            # a chain that was solved is better solved again than swept, once rows have changed
+            cheap = 0 if place[SPENT] > patience and pace[STEPS] > 0.0 else CHEAP
+            done, cost = iterate(
+                nodes, rows, bounds, place, pace, order, sign, nature, width, cheap
+            )
         else:
             done, cost = add_up(nodes, rows, bounds, first, last, pace, nature, order)
         spent += cost
         place[SPENT] += cost
+        place[SWEEPS] += 1
         if done and place[PHASE] == ERRORS and pace[CHANGE] > enough(pace, width):
             place[PHASE] = VALUE  # steps are longer than they seemed
         elif done:
             place[PHASE] += 1
             place[SWEEPS] = 0
             guess(bounds, first, last, pace, width)
-        elif place[SPENT] > PATIENCE and last - first <= direct:
+        elif place[SPENT] > patience and (pace[STEPS] == 0.0 or place[SWEEPS] >= BETWEEN):
+            place[SWEEPS] = 0
             return SLOW, spent
         elif spent > budget:
             return PAUSED, spent
@@ -267,8 +276,8 @@ def guess(bounds, first, last, pace, width):
 
 
 @kernel
-def iterate(nodes, rows, bounds, place, pace, order, sign, nature, width):
-    """One sweep over all rows and cheap ones after it; returns (whether that is enough, cost)."""
+def iterate(nodes, rows, bounds, place, pace, order, sign, nature, width, most):
+    """One sweep over all rows, `most` cheap ones after it; returns (whether enough, cost)."""
     component = place[COMPONENT]
     first, last = nodes[0][component], nodes[0][component + 1]
     floor, keep = FLOOR * pace[SCALE] + 1e-300, pace[STEPS] > 0.0
@@ -283,7 +292,7 @@ def iterate(nodes, rows, bounds, place, pace, order, sign, nature, width):
     if change <= enough(pace, width):
         return True, cost
     start, rate = change, 0.0
-    for _ in range(CHEAP):
+    for _ in range(most):
         before, old = change, rate
         change, pace[SCALE] = sweep_value(
             nodes, rows, bounds, first, last, sign, nature, False, keep, floor, order
@@ -398,3 +407,29 @@ def chain(nodes, rows, bounds, first, last, nature, order, ptr, inside, probabil
                 known[s - first] += p * value[t]
         ptr[s - first + 1] = at
     return at
+
+
+@kernel
+def make_progress(nodes, rows, bounds, first, last, reached):
+    """Choose in every node a row that comes nearer to leaving first..last: a chain that ends.
+
+    To where the value is positive if there is a way, else to anywhere. reached : (n,) of False
+    """
+    row_ptr, (entry_ptr, target) = nodes[1], rows[:2]
+    value, choice = bounds[0], bounds[3]
+    for anywhere in range(2):
+        grown, step = True, 1
+        while grown:
+            grown, step = False, -step  # to and fro: ways that go against the order are as short
+            for i in range(last - first):
+                s = first + i if step > 0 else last - 1 - i
+                for r in range(row_ptr[s], row_ptr[s + 1]):
+                    if reached[s - first]:
+                        break
+                    for k in range(entry_ptr[r], entry_ptr[r + 1]):
+                        t = target[k]
+                        inside = first <= t < last
+                        if reached[t - first] if inside else anywhere == 1 or value[t] > 0.0:
+                            reached[s - first] = grown = True
+                            choice[s] = r
+                            break

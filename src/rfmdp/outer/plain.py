@@ -40,7 +40,6 @@ LARGEST_BOX = 32  # outcomes; larger ones are not worth an insertion sort
 BUDGET = 20_000_000  # entries between two looks at the clock
 DIRECT = 20_000  # nodes of a component whose chain is worth an elimination
 ANSWERED = 30  # times that a component is helped so
-AGAIN = 0.9  # of the patience with a component that are used up once it was helped
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -188,8 +187,9 @@ class Walk:
                 return False
             if found == kernels.SLOW:
                 helped += 1
-                place[kernels.SPENT] = AGAIN * kernels.PATIENCE
-                self._solve_chain(bounds, pace, at, nature)
+                if not self._solve_chain(bounds, pace, at, nature):
+                    self._make_progress(bounds, at)
+                    self._solve_chain(bounds, pace, at, nature)
             self.clock.tick("solve", float(pace[kernels.CHANGE]))
         _, self.lower, self.upper, self.choice, _ = bounds
         return True
@@ -202,12 +202,20 @@ class Walk:
         lower = np.where(region.open, np.maximum(self.lower[node], low), low)
         return lower, np.where(region.open, np.minimum(self.upper[node], high), high)
 
+    def _make_progress(self, bounds: tuple[AnyArray, ...], component: int) -> None:
+        """Choose rows of a component whose chain ends, at more than 0 where there is a way."""
+        p = self.packed
+        first, last = (int(n) for n in p.nodes[0][component : component + 2])
+        reached = np.zeros(last - first, dtype=np.bool_)
+        kernels.make_progress(p.nodes, p.rows, bounds, first, last, reached)
+
     def _solve_chain(
         self, bounds: tuple[AnyArray, ...], pace: FloatArray, component: int, nature: float
-    ) -> None:
+    ) -> bool:
         """Give the nodes of a component the value of the chain at hand, if there is one.
 
-        And the expected sum of these values along it, which says how errors add up.
+        And the expected sum of these values along it, which says how errors add up. Returns False
+        for a chain that does not end, or is worth nothing: one that values of no meaning led to.
         """
         from scipy.sparse import csr_array, diags_array
         from scipy.sparse.linalg import splu
@@ -229,8 +237,10 @@ class Walk:
             size = value + kernels.FLOOR * float(value.max())
             total = factors.solve(size)
         except RuntimeError:  # singular: a trap of this chain
-            return
-        if np.isfinite(value).all() and np.isfinite(total).all() and np.all(total > 0.0):
-            bounds[0][first:last], bounds[4][first:last] = value, total
-            pace[kernels.STEPS] = float(np.max(total / size))
-            pace[kernels.RATE] = 1.0 - 1.0 / max(pace[kernels.STEPS], 1.0)
+            return False
+        if not (np.isfinite(value).all() and np.isfinite(total).all() and np.all(total > 0.0)):
+            return False
+        bounds[0][first:last], bounds[4][first:last] = value, total
+        pace[kernels.STEPS] = float(np.max(total / size))
+        pace[kernels.RATE] = 1.0 - 1.0 / max(pace[kernels.STEPS], 1.0)
+        return True
