@@ -126,6 +126,30 @@ def test_a_minimiser_who_could_wait_for_ever_is_no_trap():
     assert found.width <= 1e-6 * 400.0
 
 
+@pytest.mark.parametrize("spec", [Spec(Reach("top"), MAX, MIN), Spec(Reach("top"), MIN, MAX)])
+def test_policies_of_slow_components_are_found_by_solving_their_chains(spec):
+    """A gambler who may bet small or large: the value is known, and many rows are about as good."""
+    size = 201
+    rows = [[([], [0])]]
+    for i in range(1, size - 1):
+        far = min(i, size - 1 - i)
+        rows.append([([0], [i - 1, i + 1]), ([0], [i - far, i + far]), ([1], [i - 1, i + 1])])
+    rows.append([([], [size - 1])])
+    model = FactoredMDP.from_rows(
+        rows, [Singleton([0.5, 0.5]), Singleton([0.625, 0.375])], initial=[size // 2],
+        labels={"top": np.arange(size) == size - 1},
+    )  # fmt: skip
+    found = solve(model, spec, limits=Limits(precision=1e-9))
+    assert found.status is Status.CERTIFIED
+    ratio = 0.625 / 0.375
+    for i in (1, 50, 100, 150, 199):
+        fair, unfair = i / (size - 1), (ratio**i - 1.0) / (ratio ** (size - 1) - 1.0)
+        value = fair if spec.agent is MAX else unfair
+        assert found.lower[i] <= value * (1.0 + 1e-12)
+        assert found.upper[i] >= value * (1.0 - 1e-12)
+    assert verify(found).valid
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_rows_that_make_progress_leave_every_component(seed):
     """Whatever was chosen before, the chain of these rows ends from every node."""
@@ -134,7 +158,7 @@ def test_rows_that_make_progress_leave_every_component(seed):
     packed = plain.pack(problem, analyse(problem))
     assert packed is not None
     walk = plain.Walk(problem, packed, Clock(Limits()), np.inf)
-    bounds = (walk.value, walk.lower, walk.upper, walk.choice, walk.value.copy())
+    bounds = (walk.value, walk.lower, walk.upper, walk.choice, walk.value.copy(), walk.choice)
     entry_ptr, target = packed.rows[:2]
     for c in range(len(packed.single)):
         first, last = packed.nodes[0][c : c + 2]

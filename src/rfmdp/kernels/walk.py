@@ -4,7 +4,8 @@ Rows come as in `kernels.packed`, with two more tuples of arrays from `outer.pla
 
 nodes   component_ptr (C + 1,): nodes of every component; row_ptr (N + 1,): rows of every node
 bounds  value (N,), lower (N,), upper (N,), choice (N,) row of every node, shape (N,): the last
-        change of value or, where pace[STEPS] > 0, the expected sum of it along the chain
+        change of value or, where pace[STEPS] > 0, the expected sum of it along the chain,
+        rule (N,): the best row of every node for the bound that is swept
 
 Node 0 is worth 0, node 1 is worth 1.
 """
@@ -39,7 +40,7 @@ def solve_single(nodes, rows, bounds, component, single, sign, nature, order, bu
     """
     component_ptr, row_ptr = nodes
     entry_ptr, target, low, slack, free, leave, _, reward, error = rows
-    value, lower, upper, choice, _ = bounds
+    value, lower, upper, choice = bounds[:4]
     while component < single.shape[0] and single[component] and budget > 0:
         s = component_ptr[component]
         least, most, best = -float("inf"), -float("inf"), -float("inf")
@@ -116,7 +117,7 @@ def sweep_side(nodes, rows, bounds, first, last, sign, nature, side, step, floor
     """
     row_ptr = nodes[1]
     entry_ptr, target, low, slack, free, _, inverse, reward, _ = rows
-    value = bounds[0]
+    value, rule = bounds[0], bounds[5]
     x = bounds[1] if side < 0.0 else bounds[2]
     worst = -1.0
     for s in range(first, last):
@@ -124,7 +125,9 @@ def sweep_side(nodes, rows, bounds, first, last, sign, nature, side, step, floor
         for r in range(row_ptr[s], row_ptr[s + 1]):
             if inverse[r] > 0.0:
                 mean, _ = drift(entry_ptr, target, low, slack, free, r, x[s], x, nature, order)
-                most = max(most, sign * (reward[r] + mean) * inverse[r])
+                q = sign * (reward[r] + mean) * inverse[r]
+                if q > most:
+                    rule[s], most = r, q
         push = step * (value[s] + floor)
         if side * sign * most > worst * push and (side > 0.0 or x[s] > 0.0):
             worst = side * sign * most / push
@@ -160,7 +163,8 @@ def walk(nodes, rows, bounds, single, place, pace, order, sign, nature, width, b
     """Settle component after component from place[COMPONENT] on; returns how it stopped.
 
     PAUSED after about `budget` entries, SLOW where the chain of a component of at most `direct`
-    nodes should be solved at once, FAILED where no proof was found. To be called again.
+    nodes should be solved at once (that of `choice`, in the phase of a bound that of `rule`),
+    FAILED where no proof was found. To be called again.
 
     single : (C,) components of one node that is left in every step, or as often as is known
     width : relative width of the bounds that a component may add, about
@@ -239,7 +243,10 @@ def settle(nodes, rows, bounds, place, pace, order, sign, nature, width, budget,
                 nodes, rows, bounds, first, last, sign, nature, side, step, floor, order
             )
             spent += everything
+            place[SPENT] += everything
             place[SWEEPS] += 1
+            if worst > -0.25 and place[SPENT] > patience and place[SWEEPS] % BETWEEN == 0:
+                return SLOW, spent
         if place[SWEEPS] > 100.0 + 20.0 * pace[STEPS]:
             place[TRIES] += 1
             place[PHASE] = place[SWEEPS] = 0
@@ -265,7 +272,7 @@ def enough(pace, width):
 @kernel
 def guess(bounds, first, last, pace, width):
     """Fill the first guess of both bounds of a component; c is the shape to begin with."""
-    value, lower, upper, _, shape = bounds
+    value, lower, upper, shape = bounds[0], bounds[1], bounds[2], bounds[4]
     floor = FLOOR * pace[SCALE]
     for s in range(first, last):
         if pace[STEPS] > 0.0:
@@ -374,13 +381,12 @@ def extrapolate(x, change, first, last, times):
 
 
 @kernel
-def chain(nodes, rows, bounds, first, last, nature, order, ptr, inside, probability, away, known):
+def chain(rows, value, choice, first, last, nature, order, ptr, inside, probability, away, known):
     """Write the chain of the chosen rows and nature's answers to them at `value`.
 
     Fills ptr (n + 1,), inside and probability (moves among the nodes first..last, but to itself),
     away (n,), the probability to move, and known (n,), what the others add. Returns the moves.
     """
-    value, choice = bounds[0], bounds[3]
     entry_ptr, target, low, slack, free, _, _, _, _ = rows
     at = 0
     ptr[0] = 0

@@ -22,6 +22,7 @@ are best for it on the side of the guarantee are a policy that keeps it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -35,11 +36,14 @@ from rfmdp.ragged import owners, segment_any, segment_sum, starts
 from rfmdp.sets.marginals import Kind
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
+if TYPE_CHECKING:
+    from scipy.sparse.linalg import SuperLU
+
 ZERO, ONE, FIRST = 0, 1, 2  # nodes of known value, and the first of the others
 LARGEST_BOX = 32  # outcomes; larger ones are not worth an insertion sort
 BUDGET = 20_000_000  # entries between two looks at the clock
 DIRECT = 20_000  # nodes of a component whose chain is worth an elimination
-ANSWERED = 30  # times that a component is helped so
+ANSWERED = 60  # times that a component is helped so
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,7 +176,7 @@ class Walk:
         helped, at = 0, 0
         bounds = (
             self.value, self.lower.copy(), self.upper.copy(), self.choice.copy(),
-            np.zeros(len(self.value)),
+            np.zeros(len(self.value)), self.choice.copy(),
         )  # fmt: skip
         while True:
             found = kernels.walk(
@@ -187,11 +191,15 @@ class Walk:
                 return False
             if found == kernels.SLOW:
                 helped += 1
-                if not self._solve_chain(bounds, pace, at, nature):
+                if place[kernels.PHASE] >= kernels.LOWER:
+                    side = -1.0 if place[kernels.PHASE] == kernels.LOWER else 1.0
+                    tried = width * 0.125 ** place[kernels.TRIES]
+                    self._solve_side(bounds, pace, at, nature, side, tried)
+                elif not self._solve_chain(bounds, pace, at, nature):
                     self._make_progress(bounds, at)
                     self._solve_chain(bounds, pace, at, nature)
             self.clock.tick("solve", float(pace[kernels.CHANGE]))
-        _, self.lower, self.upper, self.choice, _ = bounds
+        _, self.lower, self.upper, self.choice = bounds[:4]
         return True
 
     def spread(
@@ -217,23 +225,10 @@ class Walk:
         And the expected sum of these values along it, which says how errors add up. Returns False
         for a chain that does not end, or is worth nothing: one that values of no meaning led to.
         """
-        from scipy.sparse import csr_array, diags_array
-        from scipy.sparse.linalg import splu
-
-        p = self.packed
-        first, last = (int(n) for n in p.nodes[0][component : component + 2])
-        count, choice = last - first, bounds[3][first:last]
-        most = int(np.sum(p.rows[0][choice + 1] - p.rows[0][choice]))
-        ptr, inside = np.empty(count + 1, dtype=np.int64), np.empty(most, dtype=np.int32)
-        probability, away, known = np.empty(most), np.empty(count), np.empty(count)
-        found = kernels.chain(
-            p.nodes, p.rows, bounds, first, last, nature, p.order, ptr, inside, probability, away,
-            known,
-        )  # fmt: skip
-        moves = csr_array((probability[:found], inside[:found], ptr), shape=(count, count))
+        first, last = (int(n) for n in self.packed.nodes[0][component : component + 2])
         try:
-            factors = splu((diags_array(away) - moves).tocsc())
-            value = np.maximum(factors.solve(p.rows[7][choice] + known), 0.0)
+            factors, paid = self._chain((bounds[0], bounds[3]), first, last, nature)
+            value = np.maximum(factors.solve(paid), 0.0)
             size = value + kernels.FLOOR * float(value.max())
             total = factors.solve(size)
         except RuntimeError:  # singular: a trap of this chain
@@ -244,3 +239,50 @@ class Walk:
         pace[kernels.STEPS] = float(np.max(total / size))
         pace[kernels.RATE] = 1.0 - 1.0 / max(pace[kernels.STEPS], 1.0)
         return True
+
+    def _solve_side(
+        self,
+        bounds: tuple[AnyArray, ...],
+        pace: FloatArray,
+        component: int,
+        nature: float,
+        side: float,
+        width: float,
+    ) -> None:
+        """Give a bound of a component its limit along the rows that are best for it now.
+
+        Every step pushes it outwards. Where other rows are as good as those of the value but lead
+        through more steps, the chain of the value says too little of how errors add up; this one
+        says more with every change of its rows.
+        """
+        first, last = (int(n) for n in self.packed.nodes[0][component : component + 2])
+        x = bounds[1] if side < 0.0 else bounds[2]
+        size = bounds[0][first:last] + kernels.FLOOR * pace[kernels.SCALE]
+        try:
+            factors, paid = self._chain((x, bounds[5]), first, last, nature)
+            value, total = factors.solve(paid), factors.solve(size)
+        except RuntimeError:  # singular: a trap of this chain
+            return
+        if np.isfinite(value).all() and np.isfinite(total).all() and np.all(total > 0.0):
+            # the push never grows again: rows that settle for one push may not for another
+            pace[kernels.STEPS] = max(float(np.max(total / size)), pace[kernels.STEPS])
+            step = max(width / pace[kernels.STEPS], 8.0 * kernels.LEAST)
+            x[first:last] = np.maximum(value + side * step * total, 0.0)
+
+    def _chain(
+        self, at: tuple[FloatArray, IntArray], first: int, last: int, nature: float
+    ) -> tuple[SuperLU, FloatArray]:
+        """Return (factors, right side) of the chain of rows at[1]; other nodes are worth at[0]."""
+        from scipy.sparse import csr_array, diags_array
+        from scipy.sparse.linalg import splu
+
+        p, count, choice = self.packed, last - first, at[1][first:last]
+        most = int(np.sum(p.rows[0][choice + 1] - p.rows[0][choice]))
+        ptr, inside = np.empty(count + 1, dtype=np.int64), np.empty(most, dtype=np.int32)
+        probability, away, known = np.empty(most), np.empty(count), np.empty(count)
+        found = kernels.chain(
+            p.rows, *at, first, last, nature, p.order, ptr, inside,
+            probability, away, known,
+        )  # fmt: skip
+        moves = csr_array((probability[:found], inside[:found], ptr), shape=(count, count))
+        return splu((diags_array(away) - moves).tocsc()), p.rows[7][choice] + known
