@@ -266,3 +266,15 @@ def test_foreign_objects_are_refused():
     """A type without a registration is named."""
     with pytest.raises(UnsupportedError, match=r"str has no vertices\(\)"):
         vertices("box")
+
+
+def test_sums_beyond_64_bits_were_taken_for_a_single_member():
+    """Units that numbers need exactly, and whose sums need more bits: all vertices are there."""
+    lower = [0.12754847, 0.14126629, 0.00371553, 0.0, 0.10323886, 0.15576064, 0.12635747, 0.0916]
+    upper = [0.12754847, 0.24126629, 0.20371553, 0.2504257, 0.50323886, 0.30576064, 0.1763, 0.3416]
+    box = Interval(lower, upper)
+    found = vertices(box)
+    assert len(found) == count_vertices(box) > 1
+    assert np.all(np.abs(found.sum(axis=1) - 1.0) <= 8 * 2.0**-53)
+    for values in np.random.default_rng(1).standard_normal((20, 8)):
+        assert np.min(found @ values) == pytest.approx(minimise(box, values)[0], abs=1e-14)

@@ -215,7 +215,8 @@ def _by_bits(numbers: FloatArray, terms: int) -> list[tuple[IntArray, int]]:
     long = np.flatnonzero(~fits)
     if len(long):
         least = float(np.min(numbers[long], where=numbers[long] > 0.0, initial=1.0))
-        parts.append((long, 54 - math.frexp(least)[1]))
+        # Python's integers: sums in units as small as these may not fit into 64 bits
+        parts.append((long, max(63, 54 - math.frexp(least)[1])))
     return [(which, bits) for which, bits in parts if len(which)]
 
 
