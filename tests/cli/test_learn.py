@@ -53,7 +53,10 @@ def test_resume_goes_on(folder, capsys):
         (["--resume"], "-o FILE"),
         (["--seeds", "0"], "--seeds"),
         (["--inner", "magic"], "--inner"),
-        (["--schedule", "weekly"], "--schedule must be one of doubling[:SHARE], geometric[:FACTOR]"),
+        (
+            ["--schedule", "weekly"],
+            "--schedule must be one of doubling[:SHARE], geometric[:FACTOR]",
+        ),
         (["--explore", "gap:x"], "--explore"),
         (["--support", "pmin"], "--support"),
         (["--support", "pmin:2"], "p_min must lie in (0, 1)"),
