@@ -253,13 +253,14 @@ class Graph:
         rows, stay = self.rows.copy(), within
         while True:
             lost = ~stay
-            inside = stay.copy() if nature is MAX else ~excused
-            status = self._status(rows, np.zeros_like(rows))
-            status[immune] = kernels.CLOSED
-            missing = self._missing(stay & ~base, rows, agent.opposite)
-            self._run(lost, missing, status, leave, inside, choice if agent is MIN else None)
-            rows &= status != kernels.FIRED
-            stay = ~lost
+            if lost.any():
+                inside = stay.copy() if nature is MAX else ~excused
+                status = self._status(rows, np.zeros_like(rows))
+                status[immune] = kernels.CLOSED
+                missing = self._missing(stay & ~base, rows, agent.opposite)
+                self._run(lost, missing, status, leave, inside, choice if agent is MIN else None)
+                rows &= status != kernels.FIRED
+                stay = ~lost
             reached = base.copy()
             inside = stay.copy() if nature is MAX else ~reached
             status = self._status(rows, fire | immune)
@@ -309,8 +310,9 @@ class Graph:
         return np.where(grow, np.diff(total), 0).astype(np.int32)
 
     def _status(self, rows: BoolArray, fire: BoolArray) -> AnyArray:
-        status = np.where(fire, kernels.FIRED, kernels.WAITING).astype(np.int8)
-        status[~rows] = kernels.CLOSED
+        status = np.full(len(rows), kernels.CLOSED, dtype=np.int8)
+        status[rows] = kernels.WAITING
+        status[rows & fire] = kernels.FIRED
         return status
 
     def _rows_fit(self, inside: BoolArray, hit: BoolArray, ends: AnyArray) -> BoolArray:
