@@ -28,6 +28,7 @@ FARTHEST = 1e3  # times the last change that values may jump
 MISSES = 2  # jumps that made things worse before no more are tried
 FASTEST = 1.0 - 1e-9  # rate that is still told from none
 CHEAP = 40  # sweeps with fixed rows between two with all
+LONG = 40  # steps of a chain, or sweeps of a bound, from which on solving pays
 BETWEEN = 6  # sweeps with all rows between two times that a chain is solved
 
 
@@ -245,7 +246,8 @@ def settle(nodes, rows, bounds, place, pace, order, sign, nature, width, budget,
             spent += everything
             place[SPENT] += everything
             place[SWEEPS] += 1
-            if worst > -0.25 and place[SPENT] > patience and place[SWEEPS] % BETWEEN == 0:
+            long = pace[STEPS] > LONG or place[SWEEPS] > LONG
+            if worst > -0.25 and place[SPENT] > patience and long and place[SWEEPS] % BETWEEN == 0:
                 return SLOW, spent
         if place[SWEEPS] > 100.0 + 20.0 * pace[STEPS]:
             place[TRIES] += 1

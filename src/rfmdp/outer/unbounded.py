@@ -21,6 +21,7 @@ from rfmdp.outer.problem import Form, Problem
 from rfmdp.outer.region import Region, analyse, finish_policy
 from rfmdp.outer.settings import Clock, LimitReached, Limits
 from rfmdp.outer.solution import Status
+from rfmdp.ragged import segment_any
 from rfmdp.rounding import UNIT
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
@@ -82,7 +83,9 @@ def _plain(
     """Walk through the components, again with less width each until the bounds are close."""
     low, high = trivial_bounds(problem, region)
     walk = Walk(problem, packed, clock, 1.0 if problem.form is Form.REACH else np.inf)
-    status, width = Status.CERTIFIED, 0.25 * limits.precision
+    cyclic = segment_any(~packed.single, region.components.level_ptr)  # widths add up over these
+    share = 0.5 / max(int(np.count_nonzero(cyclic)), 2)
+    status, width = Status.CERTIFIED, max(share * limits.precision, FLOOR)
     try:
         for _ in range(ATTEMPTS):
             if not walk.run(width):
