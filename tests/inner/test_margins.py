@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rfmdp import reference
 from rfmdp.inner import Alternating, Exact, IntervalArithmetic, Sequential, VertexEnumeration
 from rfmdp.objective import MAX, MIN
 from rfmdp.rounding import KL_UNUSED
-from rfmdp.sets import Interval, KLBall
+from rfmdp.sets import Interval, KLBall, rational
 from rfmdp.testing import boxes, finite_sets, row_problems
 
 from .rows import one_row_model
@@ -33,7 +32,7 @@ def exact_value(sets, values, nature):
     """Return the value in fractions."""
     sign = 1 if nature is MIN else -1
     tensor = [sign * Fraction(x) for x in values.tolist()]
-    return sign * reference.product_minimum([reference.vertices(s) for s in sets], tensor)[0]
+    return sign * rational.product_minimum([rational.vertices(s) for s in sets], tensor)[0]
 
 
 @st.composite

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+import rfmdp
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.objective import MAX, MIN, Reach, ReachReward, Spec
+from rfmdp.objective import MAX, MIN, Instantaneous, Reach, ReachReward, Spec
+from rfmdp.outer.solution import Status
 from rfmdp.sets import (
     Interval,
     KLBall,
@@ -115,3 +117,39 @@ def test_permuted_outcomes_are_the_same_set():
     for bounds in found:
         assert bounds.lower - 1e-15 <= exact <= bounds.upper + 1e-15
     assert max(b.lower for b in found) <= min(b.upper for b in found)
+
+
+@pytest.mark.parametrize("agent", [MIN, MAX])
+@pytest.mark.parametrize("chance", [1e-250, 1e-300, 5e-324])
+def test_a_value_beyond_the_floats_is_not_certified(agent, chance):
+    """A cost of 1e90 paid 1e300 times is finite: infinity is no lower bound of it."""
+    model = loop(Singleton([1.0, chance]), [0, 1], cost=1e90)
+    solution = solve(model, Spec(ReachReward("goal", "steps"), agent, MIN))
+    assert solution.status is Status.GAP_OPEN
+    assert np.isfinite(solution.lower[0])
+    assert solution.upper[0] == np.inf
+    assert rfmdp.verify(solution).valid
+
+
+def test_rare_ways_to_infinity_are_verified():
+    """A sink that is reached with 5e-324 times 1e-17 still costs infinitely much."""
+    rare = Polytope([[0.0, 1.0], [5e-324, 1.0]])
+    split = Polytope([[1e-16, 1.0, 1e-17], [0.5, 0.3, 0.2]])
+    other = [(Singleton([0.5, 0.5]), [1, 1])]
+    model = loop([rare, split], [1, 1, 2, 1, 0, 1], cost=1.0, others=other)
+    solution = solve(model, Spec(ReachReward("goal", "steps"), MIN, MAX))
+    assert solution.at_initial().lower == pytest.approx(1.0)
+    assert rfmdp.verify(solution).valid
+
+
+@pytest.mark.parametrize("nature", [MIN, MAX])
+def test_faint_values_are_verified(nature):
+    """Where floats lose digits to underflow, verify counts in fractions."""
+    model = FactoredMDP.from_rows(
+        [[([0], [1, 2])], [([], [1])], [([], [2])]],
+        [Interval([0.0, 0.6875 - 2.0**-53], [0.3125 + 2.0**-53, 0.6875])],
+        rewards={"worth": Rewards([0.0, 0.0, 5e-301], [0.0] * 3)},
+    )
+    solution = solve(model, Spec(Instantaneous(1, "worth"), MAX, nature))
+    solution.require_certified()
+    assert rfmdp.verify(solution).valid

@@ -194,6 +194,12 @@ def test_whole_simplex_of_many_outcomes():
     assert count_vertices(uset) == 100
 
 
+def test_whole_simplex_in_the_finest_short_units():
+    """A radius of 2 beside numbers of 62 bits still fits into integers."""
+    found = vertices(L1Ball([0.9943699, 0.0056301], 2.0))
+    assert sorted(found.tolist()) == [[0.0, 1.0], [1.0, 0.0]]
+
+
 def test_count_of_many_equal_outcomes():
     """Counts beyond 64 bits are exact."""
     uset = LinfBall(np.full(128, 1 / 128), 1 / 128)

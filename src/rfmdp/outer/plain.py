@@ -168,6 +168,7 @@ class Walk:
     def run(self, width: float) -> bool:
         """Settle all components to about a relative width each; returns whether all could be.
 
+        Values that leave the floats cannot: they are finite, and infinity is no bound of them.
         What an interrupted run has proven is kept only if nothing was proven before.
         """
         p, sign = self.packed, self.problem.agent.sign
@@ -199,6 +200,8 @@ class Walk:
                     self._make_progress(bounds, at)
                     self._solve_chain(bounds, pace, at, nature)
             self.clock.tick("solve", float(pace[kernels.CHANGE]))
+        if not (np.isfinite(bounds[1]).all() and np.isfinite(bounds[2]).all()):
+            return False
         _, self.lower, self.upper, self.choice = bounds[:4]
         return True
 

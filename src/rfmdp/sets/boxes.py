@@ -94,7 +94,7 @@ def receiver_boxes(nominal: FloatArray, radius: FloatArray) -> list[tuple[IntArr
     reach = np.minimum(radius, 2.0)
     for which, unit_bits in _by_bits(np.column_stack([nominal, reach]), size + 2):
         bits = unit_bits + 1  # so that half of the radius is whole
-        centre, half = to_units(nominal[which], bits), to_units(reach[which], bits) // 2
+        centre, half = to_units(nominal[which], bits), to_units(reach[which], unit_bits)
         still = (half == 0) | (size == 1)
         receivers = np.where(still, 1, size)
         ball = np.repeat(np.arange(len(which)), receivers)
@@ -106,7 +106,7 @@ def receiver_boxes(nominal: FloatArray, radius: FloatArray) -> list[tuple[IntArr
         whole = (half[ball] >= others) | (reach[which[ball]] == 2.0)
         mass = np.where(whole, 0, others - half[ball])
         base = np.zeros_like(width)
-        base[row, receiver] = centre[ball, receiver] + half[ball]
+        base[row, receiver] = centre[ball, receiver] + np.minimum(half[ball], others)
         lower = np.zeros_like(upper)
         lower[row, receiver] = np.where(whole, 1.0, to_floats(base[row, receiver], bits))
         upper[row, receiver] = lower[row, receiver]

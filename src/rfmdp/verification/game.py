@@ -16,7 +16,7 @@ import numpy as np
 from rfmdp.ragged import entries, owners, starts
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.exact import Undecided
-from rfmdp.verification.linear import Axis, directed
+from rfmdp.verification.linear import VAGUE, Axis, directed
 from rfmdp.verification.reading import Model
 from rfmdp.verification.rows import Block, Rows, differences
 
@@ -50,7 +50,7 @@ class Game:
 
     def backup(self, value: FloatArray, side: int, discount: float, asked: BoolArray) -> FloatArray:
         """Return (R,) bounds, on a side, of what the rows asked for are worth."""
-        q = np.full(self.model.rows, side * np.inf)
+        q, decided = np.full(self.model.rows, side * np.inf), 0
         with np.errstate(all="ignore"):
             for block, place, successors in self.rows.batches(asked):
                 rows = block.rows[place]
@@ -62,10 +62,27 @@ class Game:
                 rest, error = differences(there, base[:, None], np.zeros(1), 1.0)
                 found = self._mean(block, place, rest, error, side)
                 mean = np.clip(directed(base, found, side), base, top)
+                faint = (found != 0.0) & (np.abs(found) < VAGUE) & np.isfinite(top - base)
+                faint = np.flatnonzero(faint)[: FRACTIONS - decided]
+                decided += len(faint)
+                mean[faint] = [
+                    self._rounded(int(rows[i]), there[i], float(mean[i]), side) for i in faint
+                ]
                 if discount != 1.0:
                     mean = np.nextafter(discount * mean, side * np.inf)
                 q[rows] = directed(self.reward[rows], mean, side)
         return q
+
+    def _rounded(self, row: int, values: FloatArray, known: float, side: int) -> float:
+        """Return nature's best mean of values (K,) in fractions, rounded to a side, or `known`."""
+        try:
+            own = [-self.nature * Fraction(x) for x in values.tolist()]
+            nothing = np.zeros(len(own), dtype=np.bool_)
+            mean = -self.nature * self.rows.exact.minimum(self._ids(row), own, nothing)
+        except Undecided:
+            return known
+        found = float(mean)
+        return found if side * (found - mean) >= 0 else float(np.nextafter(found, side * np.inf))
 
     def _mean(
         self, block: Block, place: IntArray, values: FloatArray, error: FloatArray, side: int
@@ -306,9 +323,10 @@ class _Step:
         self.rows, self.discount = block.rows[place], discount
         self.here, there = bound[game.row_state[self.rows]], bound[successors]
         self.bad = np.isinf(there)
+        self.far = self.bad & (side < 0)  # proven to be infinite, which is more than any number
         if side < 0:
-            self.bad &= False
-            there = np.where(np.isinf(there), FAR, there)
+            self.bad = self.far & False
+            there = np.where(self.far, FAR, there)
         self.there = np.where(self.bad, 0.0, there)
         gain, self.error = differences(
             self.there, self.here[:, None], game.reward[self.rows][:, None], discount
@@ -333,6 +351,8 @@ class _Step:
             self._by_products(found)
         if self.bad.any():
             self._spoil(found)
+        if self.far.any():
+            self._lift(found)
         return found
 
     def _enter(self, found: AnyArray, some: IntArray, block: Block) -> None:
@@ -391,6 +411,24 @@ class _Step:
             except Undecided:
                 found[i] = UNKNOWN
 
+    def _lift(self, found: AnyArray) -> None:
+        """Enter the rows that lead to infinite values, however rarely, in place.
+
+        `FAR` may not be far enough for them. An opposing nature avoids such values if it can.
+        """
+        for i in np.flatnonzero(self.far.any(axis=1) & (found != GAIN)):
+            row, far = int(self.rows[i]), self.far[i]
+            full = np.ones(len(far), dtype=np.bool_)
+            try:
+                if (self.helps and self.game.rows.can(row, full, far)) or (
+                    not self.helps and not self.game.rows.can(row, ~far, full)
+                ):
+                    found[i] = GAIN
+                elif not self.helps and found[i] == FAIL:
+                    found[i] = UNKNOWN  # that may be a loss with FAR only
+            except Undecided:
+                found[i] = UNKNOWN if found[i] == FAIL else found[i]
+
     def decide(self, i: int) -> int:
         """Return the sign of one row by what is possible, or in fractions."""
         row, gain, exact = int(self.rows[i]), self.gain[i], self.error[i] == 0.0
@@ -405,7 +443,8 @@ class _Step:
             values = _fractions(self.there[i], self.here[i], self.game.reward[row], self.discount)
             towards = self.side if self.helps else -self.side
             ids = self.game._ids(row)
-            least = self.game.rows.exact.minimum(ids, [towards * x for x in values], bad)
+            avoided = bad | (self.far[i] & (not self.helps))
+            least = self.game.rows.exact.minimum(ids, [towards * x for x in values], avoided)
             best = -least if self.helps else least
             return GAIN if best > 0 else HOLD if best == 0 else FAIL
         except Undecided:
