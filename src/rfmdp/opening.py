@@ -157,5 +157,5 @@ def _refuse_deadlocks(name: str, model: FactoredMDP) -> None:
     if stuck.size:
         raise ModelError(
             f"{name}: {stuck.size} states had no choice and got a self-loop, the first is "
-            f"{model.state_name(int(stuck[0]))}; give them one, or allow the loops."
+            f"{model.state_name(int(stuck[0]))}; give them one, or allow the loops (no --nofixdl)."
         )

@@ -75,7 +75,7 @@ def solve(
     (True, True)
     """
     require_valid(model)
-    asked = as_spec(spec)
+    asked = as_spec(spec, model)
     limits, method = limits or Limits(), inner or Exact()
     stats, clock = Stats(), Clock(limits)
     with stats.phase("prepare"):
@@ -90,8 +90,8 @@ def solve(
     return to_solution(problem, asked, method, raw, limits, interest, stats)
 
 
-def as_spec(wanted: Spec | Property | str) -> Spec:
-    """Return the specification that a property, or its text, stands for.
+def as_spec(wanted: Spec | Property | str, model: FactoredMDP) -> Spec:
+    """Return the specification that a property, or its text, stands for with a model.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def as_spec(wanted: Spec | Property | str) -> Spec:
             "A specification must be a Spec, a parsed property or its text, got a "
             f"{type(wanted).__name__}."
         )
-    return wanted.spec()
+    return wanted.spec(model)
 
 
 def _guess(model: FactoredMDP, warm: Solution | FloatArray | None) -> FloatArray | None:
@@ -298,7 +298,7 @@ def evaluate(
     ModelError
         If a time-dependent policy meets an objective without a matching number of steps.
     """
-    asked = as_spec(spec)
+    asked = as_spec(spec, model)
     wanted = replace(asked, nature=nature or asked.nature)
     if policy.stationary:
         fixed = restrict(model, policy.rows[0])
@@ -353,7 +353,7 @@ def compare(
     The gap is |first - value| / |value| in percent, the first solver being the reference. A solver
     that refuses the model has its reason as status.
     """
-    asked = as_spec(spec)
+    asked = as_spec(spec, model)
     records: list[Comparison] = []
     for inner in inners:
         try:

@@ -137,7 +137,7 @@ def stubborn(*args, **words):
             pass
 
 answering.check = stubborn
-run(["solve", "interval.prism", "--prop", "Pmaxmin=? [ F x=1 ]"])
+sys.exit(run(["solve", "interval.prism", "--prop", "Pmaxmin=? [ F x=1 ]"]))
 """
 
 
@@ -218,3 +218,20 @@ def test_the_first_minute_says_what_it_does(monkeypatch):
         assert numba.njit(lambda x: x + 1)(1) == 2
     numba.njit(lambda x: x + 2)(1)
     assert seen == ["compiling"]
+
+
+@pytest.mark.parametrize("command", ["simulate", "learn", "evaluate"])
+def test_constants_of_the_model_were_not_seen_in_step_bounds(command, folder, capsys):
+    """`F<=N` means the same in every command, as in `solve`."""
+    const, few = ["--const", "N=3"], ["--json"]
+    solved = ["solve", "m.prism", *const, "-o", "r.rfmdp", "--prop"]
+    assert run([*solved, 'Pmaxmin=? [ F<=3 "top" ]']) == 0
+    few += ["--policy", "r.rfmdp"] if command == "evaluate" else ["--trajectories", "50"]
+    capsys.readouterr()
+    said = []
+    for steps in ("N", "N+0", "3"):
+        prop = ["--prop", f'Pmaxmin=? [ F<={steps} "top" ]']
+        assert run([command, "m.prism", *prop, *const, *few]) == 0
+        found = json.loads(capsys.readouterr().out)
+        said.append(found[{"simulate": "mean", "learn": "guarantee", "evaluate": "worst"}[command]])
+    assert said[0] == said[1] == said[2]

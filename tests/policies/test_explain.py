@@ -75,3 +75,26 @@ def test_states_are_found_by_their_variables():
             model.find(**wrong)
     assert np.array_equal([model.find(x=int(x), up=int(u)) for x, u in model.valuations],
                           np.arange(model.states))  # fmt: skip
+
+
+LEFT = np.array([False, True, False, False, False])  # a state with actions that lead elsewhere
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [Reach(LEFT), Until(~LEFT, "goal"), Until(~LEFT, "goal", latest=3), ReachReward(LEFT)],
+    ids=["reach", "until", "steps", "reward"],
+)
+def test_where_all_is_decided_no_action_is_better(objective):
+    """What follows a decided state does not count: every action there has the state's value."""
+    found = explain(solve(walk(), Spec(objective, MAX, MIN), states=LEFT), 1)
+    assert len(found.choices) == 2
+    assert {choice.value for choice in found.choices} == {found.value}
+
+
+@pytest.mark.parametrize("step", [-1, 3, 4])
+def test_no_decision_is_explained_beyond_the_horizon(step):
+    """After the last step there is nothing to decide."""
+    solution = solve(walk(), Spec(Until("live", "goal", latest=3), MAX, MIN))
+    with pytest.raises(ModelError, match=r"step must be in 0\.\.2"):
+        explain(solution, 0, step=step)

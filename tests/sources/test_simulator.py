@@ -6,6 +6,7 @@ import pytest
 from learning.tiny import distinct_factored, two_arms
 from rfmdp.errors import ModelError
 from rfmdp.kernels import simulate as kernels
+from rfmdp.sources import simulator
 from rfmdp.sources.simulator import Behaviour, Simulator
 from rfmdp.sources.tally import Tally
 
@@ -83,3 +84,19 @@ def test_a_behaviour_is_checked():
     """Another row is taken with a probability."""
     with pytest.raises(ModelError, match="probability"):
         Behaviour(np.array([[0]]), other=2.0)
+
+
+def test_ctrl_c_was_heard_only_after_the_last_trajectory(monkeypatch):
+    """Kernels run for slices of bounded size, and after an interruption no thread begins one."""
+    model, begun = two_arms(0.5, 0.5), []
+
+    def kernel(*arguments):
+        length, count = arguments[8], arguments[11]
+        begun.append(count)
+        assert length * count <= simulator.SLICE
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(kernels, "run_trajectories", kernel)
+    with pytest.raises(KeyboardInterrupt):
+        Simulator(model).run(Behaviour.uniform(model), 1000, 0, 1_000_000, 5, threads=2)
+    assert len(begun) <= 2

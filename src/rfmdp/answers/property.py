@@ -58,8 +58,10 @@ class Property:
         given = {**self.constants, **(constants or {})}
         return check_property(self.parsed, self.file, scope(model, self.file.source), given)
 
-    def spec(self) -> Spec:
+    def spec(self, model: FactoredMDP | None = None) -> Spec:
         """Return the specification of a single P or R; of one with a bound, what it bounds.
+
+        With a model, numbers of steps and discounts may use its constants.
 
         Raises
         ------
@@ -68,7 +70,7 @@ class Property:
         """
         from rfmdp.answers.specification import spec_of
 
-        return spec_of(self)
+        return spec_of(self, model)
 
     def states(self, expr: Expr) -> StateSet:
         """Return a part of the property as a set of states."""

@@ -1,7 +1,8 @@
-"""Single P and R properties as specifications, without a model at hand.
+"""Single P and R properties as specifications.
 
 State formulas become sets that are resolved when the model is known; numbers of steps and
-discounts are needed at once, so they may use constants of the property's own text only.
+discounts are needed at once: without a model they may use constants of the property's own text
+only, with one its constants as well.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ from dataclasses import replace
 from rfmdp.answers.property import Property, StateSet, refuse
 from rfmdp.language import property_ast as tree
 from rfmdp.language.ast import Expr, Literal, Unary
-from rfmdp.language.constants import constant_values
+from rfmdp.language.constants import constant_values, needed
 from rfmdp.language.evaluate import Value, evaluate
-from rfmdp.language.expand import names_in
+from rfmdp.language.expand import substitute
+from rfmdp.language.model_scope import scope
 from rfmdp.language.path_formula import TRUE, NextFormula, UntilFormula, directions, normal
 from rfmdp.language.supported import require_supported
+from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import (
     Cumulative,
     Discounted,
@@ -31,14 +34,14 @@ from rfmdp.objective import (
 )
 
 
-def spec_of(prop: Property) -> Spec:
+def spec_of(prop: Property, model: FactoredMDP | None = None) -> Spec:
     """Return the specification of a property that is a single P or R."""
     node, source = prop.parsed.expression, prop.file.source
     require_supported(node, source)
     if not isinstance(node, tree.Probability | tree.Reward):
         raise refuse(f"found '{prop.text}'")
     agent, nature = directions(node, None, source)
-    constants = _Constants(prop)
+    constants = _Constants(prop, model)
     if isinstance(node, tree.Probability):
         objective = probability(prop, constants.path(node.path))
     else:
@@ -86,21 +89,26 @@ def reward(prop: Property, node: tree.Reward, constants: _Constants) -> Objectiv
 
 
 class _Constants:
-    """The constants of a property's own text that have a value without a model."""
+    """The constants of a property's own text, and those of a model if there is one."""
 
-    def __init__(self, prop: Property) -> None:
+    def __init__(self, prop: Property, model: FactoredMDP | None) -> None:
         self._file, self._given = prop.file, prop.constants
-        self._values: dict[str, Value] | None = None
+        self._known = None if model is None else scope(model, prop.file.source)
 
     def value(self, expr: Expr | None) -> Value:
         """Return the value of an expression over the constants."""
         assert expr is not None
-        if self._values is None and names_in(expr):
-            own = [c for c in self._file.constants if c.value or c.name in self._given]
-            given = {c.name: self._given[c.name] for c in own if c.name in self._given}
-            types = {c.name: c.type for c in own}
-            self._values = constant_values(own, given, types, {}, self._file.source)
-        return evaluate(expr, self._values or {}, self._file.source)
+        known, source = self._known, self._file.source
+        outer = {} if known is None else known.constants
+        formulas = {} if known is None else known.formulas
+        used = needed([expr], self._file.constants, formulas)
+        own = [c for c in self._file.constants if c.name in used]
+        given = {name: value for name, value in self._given.items() if name in used}
+        types = {} if known is None else known.variable_types()
+        types |= {name: Literal(value).type for name, value in outer.items()}
+        types |= {c.name: c.type for c in own}
+        values = constant_values(own, given, types, formulas, source, outer)
+        return evaluate(substitute(expr, formulas), {**outer, **values}, source)
 
     def path(self, path: Expr) -> Expr:
         """Return a path formula with evaluated step bounds."""

@@ -44,7 +44,7 @@ def command(
             Uncertainty(set_, tuple(radius_of), floor), also_known=set(asked.constants),
             progress=show.building,
         )  # fmt: skip
-    chosen, spec = open_policy(policy, subject), asked.spec()
+    chosen, spec = open_policy(policy, subject), asked.spec(subject)
     limits = rfmdp.Limits(precision)
     worst = spec.agent.opposite
     rows: dict[str, Any] = {}

@@ -42,6 +42,8 @@ def command(
         print(json.dumps(asdict(found) | ({"gains": dict(worth)} if gains else {})))
         return
     print(found)
+    if gains and not worth:
+        print("The policy meets no uncertain marginal: there is nothing to gain.")
     for place, (marginal, gain) in enumerate(worth):
         if place == 0:
             print("What the guarantee in the initial state gains if one marginal were known:")

@@ -149,11 +149,14 @@ def command(
     for option, value in (
         ("--trajectories", trajectories), ("--length", length), ("--timeout", timeout),
         ("--seeds", seeds), ("--jobs", jobs), ("--per-decade", per_decade), ("--beta", beta),
+        ("--gap", gap),
     ):  # fmt: skip
         check_positive(option, value)
     for option, chance in (("--beta", beta), ("--p-min", p_min)):
         if chance is not None and not 0.0 <= chance < 1.0:
             raise rfmdp.ModelError(f"{option} must be a probability below 1, got {chance}.")
+    if target is not None and not math.isfinite(target):
+        raise rfmdp.ModelError(f"--target must be a finite number, got {target}.")
     if resume and output is None:
         raise rfmdp.ModelError("--resume needs the run file: give it with -o FILE.")
     if data is not None and seeds > 1:

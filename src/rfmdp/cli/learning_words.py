@@ -78,7 +78,7 @@ def part(option: str, table: Mapping[str, Any], text: str | None) -> Any:
         return made(*(float(n) for n in numbers)) if callable(made) else made
     except (KeyError, ValueError, TypeError) as error:
         if isinstance(error, ModelError):
-            raise
+            raise ModelError(f"{option} {text}: {error}") from None
         raise ModelError(f"{option} must be one of {USAGE[option]}; got '{text}'.") from None
 
 

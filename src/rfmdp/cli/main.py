@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Annotated, Any, cast
 
@@ -52,7 +53,11 @@ class Commands(TyperGroup):
         """Import a command."""
         module = COMMANDS.get(cmd_name)
         if module is None:
-            return None
+            meant = "".join(
+                f"; did you mean '{w}'?" for w in get_close_matches(cmd_name, COMMANDS, 1)
+            )
+            listed = ", ".join(COMMANDS)
+            raise typer.BadParameter(f"No such command '{cmd_name}', there are {listed}{meant}")
         single = typer.Typer(add_completion=False, rich_markup_mode=None)
         single.command(cmd_name)(import_module(module).command)
         return typer.main.get_command(single)
@@ -119,4 +124,5 @@ def leave_pipe() -> None:
 def _usage(error: Any) -> str:
     text = " ".join(str(error.format_message()).removeprefix("Invalid value: ").split())
     context = getattr(error, "ctx", None)
-    return f"{text.removesuffix('.')}. See `{context.command_path if context else 'rfmdp'} --help`."
+    text = text if text.endswith("?") else text.removesuffix(".") + "."
+    return f"{text} See `{context.command_path if context else 'rfmdp'} --help`."

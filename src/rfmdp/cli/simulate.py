@@ -73,7 +73,7 @@ def command(
             read(model), Experiment(given, radius), Uncertainty(),
             also_known=set(asked.constants), progress=show.building,
         )  # fmt: skip
-    spec = asked.spec()
+    spec = asked.spec(subject)
     chosen = _policy(policy, subject, spec)
     if choice is not NatureChoice.NOMINAL or trace:
         if chosen is None:
@@ -122,6 +122,8 @@ def _nature(word: str) -> NatureChoice:
 
 def _policy(word: str, model: FactoredMDP, spec: Spec) -> Policy | None:
     """Return the policy that a word or file names; None is uniform."""
+    from pathlib import Path
+
     import rfmdp
     from rfmdp.policies.files import open_policy
 
@@ -129,6 +131,8 @@ def _policy(word: str, model: FactoredMDP, spec: Spec) -> Policy | None:
         return None
     if word == "optimal":
         return rfmdp.solve(model.nominal(), spec).policy
+    if "." not in word and not Path(word).exists():
+        raise rfmdp.ModelError(f"--policy must be uniform, optimal or a file, got '{word}'.")
     return open_policy(word, model)
 
 

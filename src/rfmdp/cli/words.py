@@ -229,7 +229,10 @@ def state_number(model: FactoredMDP, text: str | None) -> int:
         name, _, value = part.partition("=")
         word = {"true": "1", "false": "0"}.get(value.strip(), value.strip())
         if not word.lstrip("-").isdecimal():
-            raise ModelError(f"--state must be like x=1,y=2 or a state's number, got {text!r}.")
+            raise ModelError(
+                f"--state must be like x=1,y=2 or a state's number, 0..{model.states - 1}; got "
+                f"{text!r}."
+            )
         values[name.strip()] = int(word)
     return model.find(**values)
 

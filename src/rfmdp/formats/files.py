@@ -84,7 +84,8 @@ def load(path: str | os.PathLike[str], kind: str | None = None) -> Any:
     foreign = (EXPLICIT | PRISM).get(place.suffix)
     found, header, arrays = ("model", {}, {}) if foreign else load_record(place)
     if kind is not None and found != kind:
-        raise FileError(f"{place}: must hold a {kind}, holds a {found}; give another file.")
+        wanted = kind if kind.endswith("s") else f"a {kind}"
+        raise FileError(f"{place}: must hold {wanted}, holds a {found}; give another file.")
     if foreign:
         return _named(foreign)(place)
     if found not in READERS:

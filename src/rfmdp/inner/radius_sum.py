@@ -149,7 +149,7 @@ def _refuse_other_sets(model: FactoredMDP, other: BoolArray) -> None:
     raise UnsupportedError(
         f"RadiusSum needs Lp balls: {model.marginal_name(j)} in row {row} "
         f"({model.row_name(row)}) is of type {type(model.marginals[j]).__name__}; "
-        "use Exact, or balls around the nominal distributions."
+        "use Exact (--inner exact), or balls around the nominal distributions."
     )
 
 

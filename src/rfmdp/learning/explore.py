@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
+from rfmdp.errors import ModelError
 from rfmdp.learning.confidence import ClopperPearson, ConfidenceSet
 from rfmdp.learning.planner import Planner
 from rfmdp.learning.store import SetStore
@@ -60,6 +61,9 @@ class Optimistic:
     other: float = 0.0
     error: float | None = None
 
+    def __post_init__(self) -> None:
+        _require_probability(self.other)
+
     def sets(self, outcome_ptr: IntArray, guard: ConfidenceSet, delta: FloatArray) -> SetStore:
         """Return the guarantee's sets, or looser ones."""
         if self.error is None:
@@ -90,6 +94,9 @@ class RobustGreedy:
     """The last robust policy; it may get stuck where an untried action would be better."""
 
     other: float = 0.0
+
+    def __post_init__(self) -> None:
+        _require_probability(self.other)
 
     def sets(self, outcome_ptr: IntArray, guard: ConfidenceSet, delta: FloatArray) -> SetStore:
         """Return sets that are never looked at."""
@@ -142,6 +149,11 @@ def smoothed(context: Context) -> Marginals:
     sizes = np.diff(pointers)
     total = np.repeat(context.seen.totals + 0.5 * sizes, sizes)
     return Marginals.from_points(pointers, (context.seen.counts + 0.5) / total)
+
+
+def _require_probability(other: float) -> None:
+    if not 0.0 <= other <= 1.0:
+        raise ModelError(f"The chance of any other action must be in [0, 1], found {other!r}.")
 
 
 def _loose(outcome_ptr: IntArray, error: float) -> SetStore:

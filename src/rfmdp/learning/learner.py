@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rfmdp.errors import UnsupportedError
+from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.formats.files import save
 from rfmdp.learning.budget import Ledger, Shares
 from rfmdp.learning.confidence import ConfidenceSet, Validity
@@ -79,7 +79,14 @@ class Setup:
     def floors(self, ids: Identifiers) -> FloatArray:
         """Return the assumed least probability of outcomes, per identifier."""
         least = self.support.p_min if isinstance(self.support, FloorSupport) else self.p_min
-        return ids.floors(least)
+        floors, sizes = ids.floors(least), ids.model.marginals.sizes
+        if self.p_min > 0.0 and np.any(floors * sizes > 1.0):
+            largest = int(np.argmax(floors * sizes))
+            raise ModelError(
+                f"p_min: outcomes with at least {self.p_min:g} each must sum to 1 at most, but "
+                f"{ids.model.marginal_name(largest)} has {sizes[largest]}; take a smaller one."
+            )
+        return floors
 
     def shares(self) -> Shares:
         """Return how beta is divided."""

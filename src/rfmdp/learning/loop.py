@@ -126,8 +126,8 @@ def learn(
         "schedule": schedule, "granularity": granularity, "inner": inner,
     }  # fmt: skip
     chosen = replace(method, **{k: v for k, v in parts.items() if v is not None})  # type: ignore[arg-type]
-    asked = _checked(spec)
     known = Simulated(source) if isinstance(source, FactoredMDP) else source
+    asked = _checked(spec, known.structure)
     setup = Setup(
         known, asked, chosen, beta, stop or StopWhen(), points or LogSpaced(), length, seed,
         limits or Limits(), p_min or 0.0, support or DeclaredSupport(), rewards,
@@ -147,7 +147,7 @@ def learn(
     return learner.go(file)
 
 
-def _checked(spec: Spec | Property | str) -> Spec:
+def _checked(spec: Spec | Property | str, model: FactoredMDP) -> Spec:
     """Return the specification of a goal that can be learned."""
     if isinstance(spec, str):
         from rfmdp.answers.property import parse_property
@@ -158,7 +158,7 @@ def _checked(spec: Spec | Property | str) -> Spec:
             f"learn: the goal must be a value (=?), found the threshold {spec}; ask for the value, "
             "and stop at the threshold (--target, or StopWhen(guarantee=...))."
         )
-    asked = as_spec(spec)
+    asked = as_spec(spec, model)
     if not asked.robust:
         raise ModelError(
             "learn: what is unknown must oppose the agent, here it helps, so nothing would be "

@@ -98,7 +98,7 @@ def simulate(
             "simulate: length and trajectories must be at least 1 and confidence within (0, 1), "
             f"found {length}, {trajectories} and {confidence:g}."
         )
-    measured = measure(model, as_spec(spec))
+    measured = measure(model, as_spec(spec, model))
     behaviour = behaviour_of(model, policy)
     steps = length if measured.steps is None else measured.steps
     paid = None if measured.target is not None else row_rewards(model, measured.reward)

@@ -261,7 +261,8 @@ class FactoredMDP:
         hits = np.flatnonzero((self.valuations == wanted).all(axis=1))
         if not len(hits):
             named = ", ".join(f"{name}={values[name]}" for name in names)
-            raise ModelError(f"No reachable state has {named}.")
+            ranges = ", ".join(f"{v.name} in {v.low}..{v.high}" for v in self.variables)
+            raise ModelError(f"No reachable state has {named}; try other values ({ranges}).")
         return int(hits[0])
 
     def state_columns(self) -> dict[str, list[Any]]:

@@ -13,11 +13,11 @@ import numpy as np
 from rfmdp.inner.exact import Exact
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Cumulative, Globally, Instantaneous, Next, Spec, Until
-from rfmdp.outer.problem import pose, where
+from rfmdp.outer.problem import Problem, pose, where
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.ragged import entries, segment_sum, starts
 from rfmdp.solving import evaluate
-from rfmdp.types import FloatArray, IntArray
+from rfmdp.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,10 +64,14 @@ def decisions(solution: Solution, states: IntArray, step: int = 0) -> Decisions:
     nature.backup(high, rows, unused, above)
     lower = problem.reward[rows] + problem.discount * below[rows]
     upper = problem.reward[rows] + problem.discount * above[rows]
+    counts = np.diff(model.row_ptr)[states]
+    over = np.repeat(_decided(problem, step)[states], counts)
+    for bound, now in zip((lower, upper), values_after(solution, step), strict=True):
+        bound[over] = np.repeat(now[states], counts)[over]
     sizes = model.marginals.sizes[model.row_marginals].astype(np.float64)
     outcomes = segment_sum(sizes, model.marginal_ptr)[rows]
     return Decisions(
-        model, states, starts(np.diff(model.row_ptr)[states]), rows, lower, upper,
+        model, states, starts(counts), rows, lower, upper,
         solution.policy.rows[min(step, len(solution.policy.rows) - 1)][states], starts(outcomes),
         nature.marginals(high, rows),
     )  # fmt: skip
@@ -143,6 +147,24 @@ def remaining(spec: Spec, steps: int) -> Spec | None:
         case Next():
             return None
     return spec
+
+
+def _decided(problem: Problem, step: int) -> BoolArray:
+    """Return where (S,) the value is known when some steps are gone, whatever is done there."""
+    left = len(problem.steps) - 1 - step
+    return problem.steps[left].fixed if left >= 0 else problem.terminal
+
+
+def horizon(spec: Spec) -> int | None:
+    """Return the number of steps of a specification; None if it has no last one."""
+    match spec.objective:
+        case Until(latest=steps) | Globally(latest=steps):
+            return steps
+        case Cumulative(steps=steps) | Instantaneous(step=steps):
+            return steps
+        case Next():
+            return 1
+    return None
 
 
 def _at_the_end(solution: Solution) -> FloatArray:

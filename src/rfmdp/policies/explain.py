@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Bounds, Solution
-from rfmdp.policies.decisions import Decisions, decisions, reached, values_after
+from rfmdp.policies.decisions import Decisions, decisions, horizon, reached, values_after
 from rfmdp.ragged import entries
 from rfmdp.sets.families import Singleton
 from rfmdp.sets.marginals import Marginals
@@ -86,7 +87,16 @@ def explain(solution: Solution, state: int, *, step: int = 0) -> Explanation:
         Its number; `model.find(x=1, y=2)` tells it.
     step
         For finite horizons: how many steps are gone.
+
+    Raises
+    ------
+    ModelError
+        If no step is left then.
     """
+    most = horizon(solution.spec)
+    if step < 0 or (most is not None and step >= max(most, 1)):
+        known = "at least 0" if most is None else f"in 0..{max(most, 1) - 1}, the property's own"
+        raise ModelError(f"explain: the step must be {known}, got {step}.")
     found = decisions(solution, np.array([state]), step)
     lower, upper = values_after(solution, step)
     place = int(np.flatnonzero(found.rows == found.chosen[0])[0])

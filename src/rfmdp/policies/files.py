@@ -77,7 +77,10 @@ def read_policy(path: str | os.PathLike[str], model: FactoredMDP) -> Policy:
         if isinstance(error, ModelError):
             raise
         raise FileError(f"{place}: is no policy ({error}).") from error
-    return policy_from_table(model, table)
+    try:
+        return policy_from_table(model, table)
+    except ModelError as error:
+        raise ModelError(f"{place}: {error}") from None
 
 
 def _csv(solution: Solution) -> Iterator[str]:

@@ -45,7 +45,7 @@ def resolved(
     if not policy.stationary:
         raise UnsupportedError(
             "Nature is fixed for policies that do not change with time; this one has "
-            f"{len(policy.rows)} rules."
+            f"{len(policy.rows)} rules. Leave nature nominal, or take a policy without a horizon."
         )
     if nature in (NatureChoice.WORST, NatureChoice.BEST):
         pull = spec.agent.opposite if nature is NatureChoice.WORST else spec.agent

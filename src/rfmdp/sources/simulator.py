@@ -49,6 +49,8 @@ class Batch:
     steps: int
 
 
+SLICE = 2_000_000  # steps between two looks at Ctrl-C, at most: a fraction of a second
+
 Arrays: TypeAlias = tuple[AnyArray, ...]
 
 
@@ -109,15 +111,21 @@ class Simulator:
         returns = np.empty(trajectories)
         final = np.empty(trajectories, dtype=np.int64)
         steps = np.zeros(parts, dtype=np.int64)
-        cuts = [trajectories * part // parts for part in range(parts + 1)]
+        size = max(1, min(-(-trajectories // parts), SLICE // max(length, 1)))
+        slices = iter(range(0, trajectories, size))
 
         def run(part: int) -> None:
-            begin, end = cuts[part], cuts[part + 1]
-            steps[part] = run_trajectories(
-                self._model, self._tables, behaviour.rows, behaviour.other, self._initial,
-                self._stop, paid, float(discount), length, seed, first + begin, end - begin,
-                counts[part], returns[begin:end], final[begin:end],
-            )  # fmt: skip
+            try:
+                for begin in slices:  # each goes to one thread, whichever asks
+                    end = min(begin + size, trajectories)
+                    steps[part] += run_trajectories(
+                        self._model, self._tables, behaviour.rows, behaviour.other, self._initial,
+                        self._stop, paid, float(discount), length, seed, first + begin,
+                        end - begin, counts[part], returns[begin:end], final[begin:end],
+                    )  # fmt: skip
+            finally:
+                for _ in slices:  # after Ctrl-C in one thread nothing is left for the others
+                    pass
 
         side_by_side(parts, run)
         return Batch(counts.sum(axis=0), returns, final, int(steps.sum()))

@@ -76,7 +76,11 @@ def verify(result: object | str | os.PathLike[str], progress: Progress | None = 
     """
     kind, header, arrays = _record(result)
     if kind not in ("solution", "learning run"):
-        raise FileError(f"verify: must be a solution or a learning run, is a {kind}.")
+        place = result if isinstance(result, str | os.PathLike) else "verify"
+        raise FileError(
+            f"{place}: must hold a solution or a learning run, holds a {kind}; give a file that "
+            "`rfmdp solve -o` or `rfmdp learn -o` wrote."
+        )
     verdict = Verdict()
 
     def check_solution(claim: Claim, own: Mapping[str, AnyArray]) -> None:

@@ -1,0 +1,203 @@
+"""Mistakes that people make: one line, which says where, what was found, and what to try."""
+
+import pytest
+
+from rfmdp.cli.main import run
+
+from .conftest import MODEL, PROPS
+
+INTERVAL = """imdp
+module m
+  x : [0..2];
+  [a] x=0 -> [0.2,0.4] : (x'=1) + [0.6,0.8] : (x'=2);
+  [b] x>0 -> true;
+endmodule
+label "goal" = x=1;
+"""
+FILES = {
+    "m.prism": MODEL,
+    "m.props": PROPS,
+    "i.prism": INTERVAL,
+    "bad.prism": "mdp\nmodule m\n  x : [0..1];\n  [] x=0 - (x'=1);\nendmodule",
+    "word.prism": "mdp\nmodule m\n  x : [0..1];\n  [] x=0 -> (z'=1);\nendmodule",
+    "sum.prism": "mdp\nmodule m\n  x : [0..1];\n  [] true -> 0.5:(x'=0) + 0.6:(x'=1);\nendmodule",
+    "range.prism": "mdp\nmodule m\n  x : [0..1];\n  [] true -> (x'=x+1);\nendmodule",
+    "turned.prism": "imdp\nmodule m\n  x : [0..1];\n  [] true -> [0.6,0.4]:(x'=0);\nendmodule",
+    "ctmc.prism": "ctmc\nmodule m\n  x : [0..1];\n  [] true -> 2:(x'=0);\nendmodule",
+    "empty.prism": "",
+    "text.rfmdp": "hello",
+    "bad.drn": "@type: MDP\n@model\nstate 0\n action 0\n  7 : 0.5\n",
+    "bad.tra": "2 1 2\n0 0 1 0.5\n0 0 5 0.5\n",
+    "short.tra": "2 1 1\n",
+    "bad.props": 'Pmax=? [ F "top" ',
+    "empty.props": "// nothing yet\n",
+    "action.csv": "x,action\n0,fly\n",
+    "column.csv": "y,action\n0,up\n",
+}
+N, TOP, GOAL = "--const N=3", ["--prop", 'Pmax=? [ F "top" ]'], ["--prop", 'Pmaxmin=? [ F "goal" ]']
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Return a folder with files that are right and files that are not."""
+    folder = tmp_path_factory.mktemp("mistakes")
+    for name, text in FILES.items():
+        (folder / name).write_text(text)
+    (folder / "folder").mkdir()
+    right = [
+        ["solve", "m.prism", *TOP, "-o", "r.rfmdp", *N.split()],
+        ["solve", "m.prism", "m.props", "--prop", "reach", "--const", "N=3,k=2", "-o", "h.rfmdp"],
+        ["convert", "i.prism", "i.rfmdp"],
+        ["learn", "i.prism", *GOAL, "--trajectories", "20", "-o", "l.run"],
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert [run(words) for words in right] == [0] * len(right)
+    return folder
+
+
+def prop(text):
+    """Return the words that ask about the model with a property of the user's own."""
+    return ["solve", "m.prism", *N.split(), "--prop", text]
+
+
+def top(words):
+    """Return words with the property of the first model and its constant."""
+    command, model, *rest = words.split()
+    return [command, model, *TOP, *N.split(), *rest]
+
+
+def goal(words):
+    """Return words that learn from the second model, with its property."""
+    return ["learn", "i.prism", *GOAL, "--trajectories", "20", *words.split()]
+
+
+MISTAKES = [  # words, what the one line must say
+    (["slove", "m.prism"], ["No such command 'slove'", "did you mean 'solve'?"]),
+    (["solve"], ["model", "rfmdp solve --help"]),
+    (top("solve m.prism --raduis 0.1"), ["--raduis", "--radius"]),
+    (["solve", "aircarft"], ["aircarft: there is no such file", "aircraft"]),
+    (["solve", "no.prism", *TOP], ["no.prism", "No such file"]),
+    (["solve", "folder", *TOP], ["folder", "directory"]),
+    # models
+    (["solve", "empty.prism", *TOP], ["empty.prism:1:1", "module"]),
+    (["solve", "bad.prism", *TOP], ["bad.prism:4:13", "(x'=1)"]),
+    (["check", "bad.prism"], ["bad.prism:4:13"]),
+    (["check", "word.prism"], ["word.prism:4:14", "'z'"]),
+    (["check", "sum.prism"], ["sum.prism:4:", "sum to 1", "1.1", "(x=0)"]),
+    (["check", "range.prism"], ["range.prism:4:", "[0..1]", "found 2", "(x=1)"]),
+    (["check", "turned.prism"], ["turned.prism:4:", "[0.6, 0.4]"]),
+    (["check", "ctmc.prism"], ["ctmc.prism:1:1", "'ctmc'", "mdp"]),
+    (["check", "text.rfmdp"], ["text.rfmdp", "not a file of rfmdp"]),
+    (["check", "bad.drn"], ["bad.drn:2", "@nr_states"]),
+    (["check", "bad.tra"], ["bad.tra:3", "0..1", "found 5"]),
+    (["check", "short.tra"], ["short.tra:1", "truncated"]),
+    (["check", "r.rfmdp"], ["r.rfmdp: must hold a model, holds a solution"]),
+    # constants
+    (["solve", "m.prism", *TOP], ["m.prism:2:11", "none for N", "N=..."]),
+    (["solve", "m.prism", *TOP, "--const", "N"], ["--const", "NAME=VALUE", "'N'"]),
+    (["solve", "m.prism", *TOP, "--const", "N=2.5"], ["'N'", "int", "2.5"]),
+    (["solve", "m.prism", *TOP, "--const", "N=x"], ["'N'", "a number", "'x'"]),
+    (["solve", "m.prism", *TOP, "--const", "N=3,M=2"], ["'M'", "no such constant", "N"]),
+    (["solve", "m.prism", *TOP, "--const", "N=3,N=4"], ["--const N", "3 and 4"]),
+    (["solve", "m.prism", *TOP, "--const", "N=3:1"], ["--const N", "LOW:HIGH", "3:1"]),
+    (["solve", "m.prism", *TOP, "--const", "N=1:99999"], ["--const N", "at most 10000"]),
+    # properties
+    (["solve", "m.prism", *N.split()], ["property is needed", "--prop"]),
+    (["solve", "m.prism", "no.props", *N.split()], ["no.props", "No such file"]),
+    (["solve", "m.prism", "bad.props", *N.split()], ["bad.props:1:", "']'", "end of the text"]),
+    (["simulate", "m.prism", "empty.props", *N.split()], ["one property", "found 0", "--prop"]),
+    (["solve", "m.prism", "m.props", "--prop", "9"], ["--prop", "1..3", "9"]),
+    (["solve", "m.prism", "m.props", *N.split(), "--prop", "reach"], ["m.props:1:11", "k=..."]),
+    (["simulate", "m.prism", "m.props", *N.split(), "--prop", "reach"], ["m.props:1:11", "k=..."]),
+    (["simulate", "m.prism", "m.props", *N.split()], ["one property", "found 3", "--prop"]),
+    (prop('Pmax=? [ F "tpo" ]'), ["--prop:1:12", '"tpo"', '"top"']),
+    (prop("Pmax=? [ F y=1 ]"), ["--prop:1:12", "unknown name 'y'"]),
+    (prop("Pmax=? [ F x ]"), ["--prop:1:12", "bool", "int"]),
+    (prop("P=? [ F x=1 ]"), ["--prop:1:1", "Pmin=? or Pmax=?"]),
+    (prop("Pmaxmix=? [ F x=1 ]"), ["did you mean 'Pmaxmin'"]),
+    (prop('R{"movse"}min=? [ F x=1 ]'), ['"movse"', '"moves"']),
+    (prop("Pmax=? [ F<=-1 x=1 ]"), ["--prop:1:13", ">= 0", "-1"]),
+    (prop("P>=2 [ F x=1 ]"), ["--prop:1:4", "0..1", "2.0"]),
+    (prop("S=? [ x=1 ]"), ["--prop:1:1", "'S'", "not supported"]),
+    # sets and settings of solve
+    (top("solve m.prism --radius -0.1"), ["radius", ">= 0", "-0.1"]),
+    (top("solve m.prism --radius wide"), ["--radius", "a number", "'wide'"]),
+    (top("solve m.prism --radius 0.1 --set l1:0.1"), ["--radius and --set"]),
+    (top("solve m.prism --set l3"), ["--set", "l1:R", "'l3'"]),
+    (top("solve m.prism --radius-of engine=0.1"), ["engine", "it has: m, up, jump, stay"]),
+    (top("solve m.prism --floor 0.1"), ["--floor", "--radius"]),
+    (["solve", "i.prism", *GOAL, "--radius", "0.1"], ["--radius", "--nominal"]),
+    (top("solve m.prism --inner exakt"), ["--inner", "exact", "'exakt'"]),
+    (top("solve m.prism --precision 0"), ["precision", "> 0", "0.0"]),
+    (top("solve m.prism --timeout -1"), ["--timeout", "> 0", "-1"]),
+    (top("solve m.prism --scheduler tcp://nowhere"), ["--scheduler", "tcp://HOST:PORT"]),
+    (top("solve m.prism -o nowhere/r.rfmdp"), ["nowhere/r.rfmdp", "no folder nowhere"]),
+    (top("solve m.prism -o folder"), ["folder", "name a file"]),
+    # results
+    (["verify", "no.rfmdp"], ["no.rfmdp", "check the name"]),
+    (["verify", "i.rfmdp"], ["i.rfmdp: must hold a solution", "a model", "solve -o"]),
+    (["verify", "m.prism"], ["m.prism: is not a file of rfmdp"]),
+    (["policy", "r.rfmdp"], ["--output", "rfmdp policy --help"]),
+    (["policy", "r.rfmdp", "-o", "p.xls"], ["p.xls", ".csv"]),
+    (["policy", "h.rfmdp", "-o", "p.dot"], ["changes with time", ".csv"]),
+    (["explain", "i.rfmdp"], ["i.rfmdp: must hold a solution"]),
+    (["explain", "r.rfmdp", "--state", "x=9"], ["x=9", "x in 0..3"]),
+    (["explain", "r.rfmdp", "--state", "y=1"], ["(x)", "y"]),
+    (["explain", "r.rfmdp", "--state", "99"], ["--state", "0..3", "'99'"]),
+    (["explain", "r.rfmdp", "--step", "-1"], ["step", "at least 0", "-1"]),
+    (["explain", "h.rfmdp", "--step", "2"], ["step", "0..1", "2"]),
+    (top("evaluate m.prism --policy no.csv"), ["no.csv", "No such file"]),
+    (top("evaluate m.prism --policy action.csv"), ["action.csv", "'fly'", "up, jump"]),
+    (top("evaluate m.prism --policy column.csv"), ["column.csv", "missing: x"]),
+    (["report", "i.rfmdp"], ["solutions and learning runs", "solve -o"]),
+    # simulation
+    (top("simulate m.prism --policy greedy"), ["--policy", "uniform, optimal", "'greedy'"]),
+    (top("simulate m.prism --nature kind"), ["--nature", "worst", "'kind'"]),
+    (top("simulate m.prism --nature worst"), ["--nature", "--policy"]),
+    (top("simulate m.prism --policy h.rfmdp --nature worst"), ["2 rules", "nominal"]),
+    (top("simulate m.prism --length 0"), ["--length", "> 0"]),
+    # learning
+    (["learn", *GOAL], ["MODEL", "rfmdp learn --help"]),
+    (goal("--method anytiem"), ["'anytiem'", "anytime"]),
+    (goal("--beta 1.5"), ["--beta", "below 1", "1.5"]),
+    (goal("--seeds 0"), ["--seeds", "> 0"]),
+    (goal("--gap -1"), ["--gap", "> 0", "-1"]),
+    (goal("--target nan"), ["--target", "finite", "nan"]),
+    (goal("--confidence bayes"), ["--confidence", "mixture", "'bayes'"]),
+    (goal("--explore greedy:2"), ["--explore greedy:2", "[0, 1]"]),
+    (goal("--schedule daily"), ["--schedule", "doubling", "'daily'"]),
+    (goal("--tie m"), ["--tie", "NAME=NAME", "'m'"]),
+    (goal("--tie m=engine"), ["no marginal 'm'", "m: [a] line 4"]),
+    (goal("--support pmin:2"), ["--support pmin:2", "(0, 1)"]),
+    (goal("--rewards random:1:0"), ["--rewards random:1:0", "low < high"]),
+    (goal("--p-min 0.9"), ["p_min", "0.9", "m: [a] line 4", "smaller"]),
+    (goal("--method paper-l1 --confidence mixture"), ["Lp balls", "--inner exact"]),
+    (goal("--data r.rfmdp"), ["r.rfmdp: must hold transitions, holds a solution"]),
+    (goal("--plot curve.xls"), ["--plot", ".png", "curve.xls"]),
+    (goal("--resume"), ["--resume", "-o FILE"]),
+    (goal("--resume -o no.run"), ["no.run", "no file"]),
+    (goal("-o l.run"), ["l.run: must not exist", "resume"]),
+    (goal("--resume -o l.run --beta 0.1"), ["l.run", "beta (0.0001, now 0.1)"]),
+    (["learn", "i.prism", "--prop", 'P>=0.5 [ F "goal" ]'], ["P>=0.5", "=?", "--target"]),
+    # the rest
+    (["convert", "i.prism", "out.pdf"], ["out.pdf", ".drn, .tra, .rfmdp"]),
+    (["convert", "i.prism"], ["target", "rfmdp convert --help"]),
+    (["domains", "aircarft"], ["'aircarft'", "aircraft"]),
+    (["reproduce", "learning"], ["'solving'", "'learning'"]),
+    (["reproduce", "solving", "--domains", "aircarft"], ["'aircarft'", "aircraft"]),
+    (["reproduce", "solving", "--methods", "exakt"], ["'exakt'", "exact"]),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), MISTAKES, ids=[" ".join(m[0]) for m in MISTAKES])
+def test_a_mistake_is_one_line_that_helps(words, said, made, monkeypatch, capsys):
+    """Exit code 1; the place, what was found and what to try are in the line."""
+    monkeypatch.chdir(made)
+    before = {path: path.read_bytes() for path in made.iterdir() if path.is_file()}
+    assert run(words) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("rfmdp: error: ")
+    assert [part for part in said if part not in lines[0]] == []
+    assert {path: path.read_bytes() for path in made.iterdir() if path.is_file()} == before
