@@ -335,6 +335,9 @@ from .solving import (
 from .solving import (
     solve as solve,
 )
+from .solving import (
+    tabulate as tabulate,
+)
 from .sources.recorded import (
     Transitions as Transitions,
 )

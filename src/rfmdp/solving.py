@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import product
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -379,4 +380,37 @@ def compare(
     return records
 
 
-__all__ = ["Comparison", "Side", "compare", "evaluate", "solve"]
+def tabulate(
+    make: Callable[..., FactoredMDP],
+    spec: Spec | Property | str,
+    inners: Sequence[Inner] = (Exact(),),
+    *,
+    limits: Limits | None = None,
+    **ranges: Iterable[Any],
+) -> list[dict[str, Any]]:
+    """Return a tidy table: one record per combination of values and inner solver.
+
+    Parameters
+    ----------
+    make
+        From values of the ranges to a model.
+    ranges
+        The values of every parameter of `make`, radii and constants for instance.
+
+    Examples
+    --------
+    >>> import rfmdp as rf
+    >>> table = tabulate(lambda M, radius: rf.domain("chain", M=M).with_radius(radius),
+    ...                  rf.domain_spec("chain"), M=[3, 4], radius=[0.0, 0.02])
+    >>> [(line["M"], line["radius"], line["status"]) for line in table][:2]
+    [(3, 0.0, 'CERTIFIED'), (3, 0.02, 'CERTIFIED')]
+    """
+    table = []
+    for values in product(*ranges.values()):
+        given = dict(zip(ranges, values, strict=True))
+        for record in compare(make(**given), spec, inners, limits=limits):
+            table.append(given | asdict(record))
+    return table
+
+
+__all__ = ["Comparison", "Side", "compare", "evaluate", "solve", "tabulate"]
