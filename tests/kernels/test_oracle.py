@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
-from tests.kernels import twins
 
+from kernels import twins
 from rfmdp.inner.packing import corners_of, pack_sets
 from rfmdp.kernels import interval, layout, oracle, primitives, rows
 from rfmdp.rounding import backup_margin

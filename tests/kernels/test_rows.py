@@ -6,8 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from tests.kernels import twins
 
+from kernels import twins
 from rfmdp.inner.packed_model import NO_ANSWERS, PackedModel
 from rfmdp.inner.packing import branching_weight, corners_of, interval_scratch, pack_rows, scratch
 from rfmdp.kernels import alternating, exact, pair, sequential, vertices

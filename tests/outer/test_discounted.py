@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from tests.true_values import LEEWAY, true_value
 
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.restrict import restrict
@@ -11,6 +10,7 @@ from rfmdp.outer.settings import Limits
 from rfmdp.sets.families import Interval
 from rfmdp.solving import solve
 from rfmdp.verification.solution import verify
+from true_values import LEEWAY, true_value
 
 from .random_specs import PAIRS, tiny_model
 

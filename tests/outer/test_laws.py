@@ -4,7 +4,6 @@ import itertools
 
 import numpy as np
 import pytest
-from tests.true_values import true_value
 
 from rfmdp.errors import ModelError, NotCertifiedError, UnsupportedError
 from rfmdp.inner import (
@@ -22,6 +21,7 @@ from rfmdp.outer.settings import Limits, Measure
 from rfmdp.outer.solution import Policy, Status
 from rfmdp.sets.families import Interval, Singleton
 from rfmdp.solving import compare, evaluate, solve
+from true_values import true_value
 
 from .random_specs import specs, tiny_model
 

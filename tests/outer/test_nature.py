@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from tests.true_values import true_value
 
 from rfmdp.errors import ModelError
 from rfmdp.objective import MAX, MIN, Cumulative, Reach, Spec
 from rfmdp.sets.membership import contains
 from rfmdp.solving import solve
+from true_values import true_value
 
 from .random_specs import specs, tiny_model
 from .test_laws import walk

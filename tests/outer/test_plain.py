@@ -4,7 +4,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.true_values import LEEWAY, exact_steps, true_value
 
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.restrict import restrict
@@ -18,6 +17,7 @@ from rfmdp.sets.bounds import bounds
 from rfmdp.sets.families import Interval, Singleton
 from rfmdp.solving import solve
 from rfmdp.verification.solution import verify
+from true_values import LEEWAY, exact_steps, true_value
 
 from .random_specs import PAIRS
 

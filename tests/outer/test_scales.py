@@ -12,12 +12,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.scales import corners, random_set
 
 import rfmdp
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, Discounted, Instantaneous, Reach, ReachReward, Spec
 from rfmdp.solving import solve
+from scales import corners, random_set
 
 TOGETHER = 100
 EXPERIMENT = int(os.environ.get("RFMDP_PROBLEMS", "1000000"))

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from tests.true_values import LEEWAY, exact_steps, true_value
 
 from rfmdp.model.restrict import restrict
 from rfmdp.objective import MAX
 from rfmdp.outer.problem import Form, pose
 from rfmdp.outer.solution import Status
 from rfmdp.solving import solve
+from true_values import LEEWAY, exact_steps, true_value
 
 from .random_specs import specs, tiny_model
 

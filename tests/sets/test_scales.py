@@ -4,12 +4,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.scales import corners, faces, random_set
 
 from rfmdp.rounding import TERM, UNIT
 from rfmdp.sets import Marginals, minimise, vertices
 from rfmdp.sets.supports import supports
 from rfmdp.sets.vertices import vertices_bulk
+from scales import corners, faces, random_set
 
 SEEDS = range(20)
 COUNT = 40

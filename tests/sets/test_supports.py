@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.outer.games import random_set, support_members
 
+from outer.games import random_set, support_members
 from rfmdp.errors import UnsupportedError
 from rfmdp.kernels import supports as kernels
 from rfmdp.sets.exact import digits

@@ -10,7 +10,6 @@ import math
 
 import numpy as np
 import pytest
-from tests.true_values import LEEWAY, row_vertices, true_value
 
 from outer.random_specs import specs, tiny_model
 from rfmdp.formats.records import solution_from_record, solution_to_record
@@ -21,6 +20,7 @@ from rfmdp.outer.settings import Limits, Measure
 from rfmdp.outer.solution import Status
 from rfmdp.solving import solve
 from rfmdp.verification import solution as checker
+from true_values import LEEWAY, row_vertices, true_value
 
 SPECS = list(specs())
 FREE = ("method", "stats", "formulas", "variables", "actions", "factors", "marginal_names",

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.true_values import true_value
 
 from outer.random_specs import specs, tiny_model
 from outer.test_laws import COST, REACH, walk
@@ -19,6 +18,7 @@ from rfmdp.outer.solution import Policy, Status
 from rfmdp.paper.domains import domain, domain_spec
 from rfmdp.solving import solve
 from rfmdp.verification.solution import verify
+from true_values import true_value
 
 SPECS = list(specs())
 NAMES = [name for name, _ in SPECS]
