@@ -119,7 +119,7 @@ def test_policies_are_saved(tmp_path):
     policy = solve(walk(), REACH).policy
     save(policy, tmp_path / "policy.rfmdp")
     assert np.array_equal(load(tmp_path / "policy.rfmdp").rows, policy.rows)
-    with pytest.raises(FileError, match="is a policy"):
+    with pytest.raises(FileError, match="holds a policy"):
         verify(tmp_path / "policy.rfmdp")
 
 
