@@ -44,11 +44,12 @@ def learn_part(console, hidden, spec, trajectories):
     for name in METHODS:
         with console.status(f"learning with {name}") as status:
 
-            def told(point, name=name, status=status):
-                status.update(
-                    f"learning with {name}: {point.trajectories:,} flights, at least "
-                    f"{point.guarantee:.4f} is guaranteed"
-                )
+            def told(progress, name=name, status=status):
+                if progress.point is not None:
+                    status.update(
+                        f"learning with {name}: {progress.trajectories:,} flights, at least "
+                        f"{progress.point.guarantee:.4f} is guaranteed"
+                    )
 
             run = rf.learn(
                 hidden,

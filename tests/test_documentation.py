@@ -2,6 +2,7 @@
 
 import json
 import re
+import runpy
 import shlex
 from pathlib import Path
 
@@ -72,6 +73,14 @@ def test_the_tutorial_notebook_runs(tmp_path, monkeypatch):
         if cell["cell_type"] == "code":
             exec(compile("".join(cell["source"]), f"tutorial, cell {number}", "exec"), names)
     assert (tmp_path / "aircraft.html").exists()
+
+
+def test_the_demo_runs(tmp_path, monkeypatch, capsys):
+    """What `make demo` runs ends with a page, and says where it is."""
+    monkeypatch.setattr("sys.argv", ["demo", "-o", str(tmp_path / "demo"), "--trajectories", "300"])
+    runpy.run_path(str(ROOT / "examples" / "demo.py"), run_name="__main__")
+    assert "index.html" in capsys.readouterr().out
+    assert (tmp_path / "demo" / "index.html").stat().st_size > 100_000
 
 
 def test_every_public_name_is_in_the_reference():
