@@ -1,5 +1,6 @@
 """How kernels are compiled: what they bring along."""
 
+import os
 import subprocess
 import sys
 
@@ -25,3 +26,19 @@ def test_linear_algebra_of_others_compiles():
     """Compiled code of others in the same process has BLAS as ever."""
     product = njit(lambda left, right: np.dot(left, right))
     assert product(np.array([1.0, 2.0]), np.array([3.0, 4.0])) == 11.0
+
+
+def test_processes_compile_a_kernel_once(tmp_path):
+    """Of two processes that need a kernel at the same time, one compiles and the other waits."""
+    text = (
+        "import numpy as np; from rfmdp.kernels.text import join_lines as kernel;"
+        "kernel(np.zeros(1, np.uint8), *np.zeros((2, 1), np.int64), np.zeros(1, np.uint8));"
+        "print(sum(kernel.stats.cache_misses.values()))"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    processes = [
+        subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, env=environment)
+        for _ in range(2)
+    ]
+    compiled = [int(process.communicate(timeout=120)[0]) for process in processes]
+    assert sum(compiled) == 1

@@ -12,16 +12,20 @@ step_kernel     a large step with several callers, called
 
 The cache is a folder named by the text of all kernels. numba itself looks only at the file of a
 kernel, not at those of the steps that it calls, and could answer with the code of an older version.
+Of processes that need the same kernel at once, one compiles it and the others wait for the result.
 """
 
+import gc
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from numba import config, njit
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 from numba.np import linalg
 
@@ -60,6 +64,53 @@ class _Step(CPUDispatcher):  # type: ignore[misc]
         return self.py_func(*arguments)
 
 
+class _Kernel(CPUDispatcher):  # type: ignore[misc]
+    """A function with an entry point for Python, compiled by one process at a time."""
+
+    def compile(self, signature: Any) -> Any:
+        """Read the machine code for these types from the cache, or make it."""
+        # numba's own lock first: a thread that has the kernel and waits for numba would otherwise
+        # block one that has numba and waits for the kernel
+        with global_compiler_lock, _alone(self.py_func), _no_collection():
+            return super().compile(signature)
+
+
+@contextmanager
+def _alone(function: Callable[..., Any]) -> Iterator[None]:
+    """Keep other processes from compiling this function; the end of a process frees it, too.
+
+    Kernels call each other without cycles, so nobody waits for somebody who waits for them. Where
+    the system cannot lock files, all compile.
+    """
+    try:
+        import fcntl
+
+        os.makedirs(_FOLDER, exist_ok=True)
+        name = f"{function.__module__}.{function.__qualname__}.lock"
+        lock = os.open(os.path.join(_FOLDER, name), os.O_CREAT | os.O_RDWR, 0o600)
+    except (ImportError, OSError):
+        yield
+        return
+    try:
+        with suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Make no search for garbage: a tenth of the time of compiling, which makes little of it."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 def _step(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     def decorate(function: Callable[..., Any]) -> Any:
         made = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options, **_OPTIONS)(function)
@@ -79,9 +130,11 @@ def kernel(function: Callable[..., Any]) -> Any:
     before = config.CACHE_DIR
     config.CACHE_DIR = _FOLDER  # numba reads it once, here
     try:
-        return njit(cache=True, **_OPTIONS)(function)
+        made = njit(cache=True, **_OPTIONS)(function)
     finally:
         config.CACHE_DIR = before
+    made.__class__ = _Kernel
+    return made
 
 
 def cache_folder() -> str:
