@@ -44,6 +44,15 @@ from .formats.files import (
 from .formats.files import (
     save as save,
 )
+from .formats.matrices import (
+    from_columns as from_columns,
+)
+from .formats.matrices import (
+    from_matrices as from_matrices,
+)
+from .formats.matrices import (
+    to_matrices as to_matrices,
+)
 from .formats.prism_explicit import (
     read_prism_explicit as read_prism_explicit,
 )
@@ -55,6 +64,12 @@ from .formats.storm import (
 )
 from .formats.storm import (
     to_stormpy as to_stormpy,
+)
+from .formats.umb import (
+    read_umb as read_umb,
+)
+from .formats.umb_write import (
+    write_umb as write_umb,
 )
 from .inner import (
     Alternating as Alternating,

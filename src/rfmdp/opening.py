@@ -36,8 +36,8 @@ def open_model(
     Parameters
     ----------
     name
-        A file: `.rfmdp`, `.tra` with what stands beside it, `.drn`, else the PRISM language.
-        Or a domain, "aircraft" for instance, if there is no such file.
+        A file: `.rfmdp`, `.tra` with what stands beside it, `.drn`, `.umb`, else the PRISM
+        language. Or a domain, "aircraft" for instance, if there is no such file.
     constants
         Values of constants; a string is read as an expression.
     also_known

@@ -53,8 +53,9 @@ def test_there_and_back(kind, seed):
     """A model that goes through stormpy comes back flattened, to the last bit."""
     pytest.importorskip("stormpy")
     model = random_model(np.random.default_rng(seed), kind)
-    points = Probabilities.NOMINAL if kind == "known" else Probabilities.INTERVALS
-    assert_same(from_stormpy(to_stormpy(model, points)), flatten(model), variables=False)
+    assert_same(from_stormpy(to_stormpy(model)), flatten(model), variables=False)
+    nominal = from_stormpy(to_stormpy(model, Probabilities.NOMINAL))
+    assert_same(nominal, flatten(model.nominal()), variables=False)
 
 
 def test_a_model_that_storm_built(tmp_path):

@@ -9,12 +9,12 @@ import typer
 
 from rfmdp.cli.options import Const, Floor, Model, Nominal, OtherSet, Radius, RadiusOf
 
-ENDINGS = (".drn", ".tra", ".rfmdp")
+ENDINGS = (".drn", ".tra", ".umb", ".rfmdp")
 
 
 def command(
     model: Model,
-    target: Annotated[str, typer.Argument(help="File to write: .drn, .tra or .rfmdp.")],
+    target: Annotated[str, typer.Argument(help="File to write: .drn, .tra, .umb or .rfmdp.")],
     const: Const = [],  # noqa: B006
     radius: Radius = None,
     set_: OtherSet = None,
@@ -43,8 +43,12 @@ def command(
         rfmdp.save(found, place)
         print(place)
         return
-    write = rfmdp.write_drn if place.suffix == ".drn" else rfmdp.write_prism_explicit
-    files = write(found, place)
+    writers = {
+        ".drn": rfmdp.write_drn,
+        ".tra": rfmdp.write_prism_explicit,
+        ".umb": rfmdp.write_umb,
+    }
+    files = writers[place.suffix](found, place)
     if files.note:
         complain(files.note, kind="note")
     for path in files.paths:

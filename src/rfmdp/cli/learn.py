@@ -26,7 +26,7 @@ def command(
     model: Annotated[
         str | None,
         typer.Argument(
-            help="PRISM file (- for standard input), .tra, .drn, .rfmdp, or a name of "
+            help="PRISM file (- for standard input), .tra, .drn, .umb, .rfmdp, or a name of "
             "`rfmdp domains`."
         ),
     ] = None,

@@ -9,7 +9,8 @@ import typer
 Model = Annotated[
     str,
     typer.Argument(
-        help="PRISM file (- for standard input), .tra, .drn, .rfmdp, or a name of `rfmdp domains`."
+        help="PRISM file (- for standard input), .tra, .drn, .umb, .rfmdp, or a name of "
+        "`rfmdp domains`."
     ),
 ]
 Props = Annotated[str | None, typer.Argument(help="File of properties in PRISM's language.")]

@@ -9,11 +9,11 @@ from enum import Enum
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
+from typing import NoReturn, Protocol
 
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.formats.text import Text
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.flat import Boxes, flat_model, joint_outcomes
 from rfmdp.model.flatten import flatten, flatten_note, is_known
@@ -42,11 +42,22 @@ class Written:
     note: str
 
 
+class Origin(Protocol):
+    """The file that rows come from, and how it complains about one of them."""
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+
+    def fail(self, line: int, message: str) -> NoReturn:
+        """Raise a FileError that names the place."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
     """The rows of a file, in order of their states, successors row after row."""
 
-    text: Text
+    text: Origin
     row_states: IntArray  # (R,) ascending
     row_lines: IntArray  # (R,) where a row starts
     row_actions: IntArray  # (R,) index into `actions`
@@ -169,6 +180,11 @@ class Flat:
             texts = [f"[{number(low)}{separator}{number(high)}]" for low, high in pairs]
             note = " ".join(filter(None, [flatten_note(model), _zero_note(flat)]))
         return Flat(flat, type, note, texts, joint_outcomes(flat))
+
+    @property
+    def known(self) -> bool:
+        """Whether all probabilities are known, so that no interval is written."""
+        return is_known(self.model)
 
     def transitions(self) -> Iterator[tuple[list[int], list[int], list[int]]]:
         """Return rows, successors and indices into `probabilities`, some transitions at a time."""

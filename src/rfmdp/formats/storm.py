@@ -12,7 +12,7 @@ import numpy as np
 from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.flat import Boxes, flat_model, joint_outcomes
-from rfmdp.model.flatten import flatten
+from rfmdp.model.flatten import flatten, is_known
 from rfmdp.ragged import starts
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
 
@@ -24,7 +24,7 @@ class Probabilities(Enum):
     INTERVALS = auto()  # the bounds, flattened by interval arithmetic
 
 
-def to_stormpy(model: FactoredMDP, probabilities: Probabilities = Probabilities.NOMINAL) -> Any:
+def to_stormpy(model: FactoredMDP, probabilities: Probabilities | None = None) -> Any:
     """Return a sparse MDP of stormpy with the model's labels, actions and rewards.
 
     Parameters
@@ -33,7 +33,8 @@ def to_stormpy(model: FactoredMDP, probabilities: Probabilities = Probabilities.
         Any model; it is flattened.
     probabilities
         The nominal probabilities (`SparseMdp[float]`), or intervals (`SparseMdp[Interval]`), which
-        are a relaxation of a row with several marginals.
+        are a relaxation of a row with several marginals. By default intervals, unless all
+        probabilities are known.
 
     Raises
     ------
@@ -42,8 +43,8 @@ def to_stormpy(model: FactoredMDP, probabilities: Probabilities = Probabilities.
     """
     stormpy = _stormpy()
     storm_models = stormpy.models
-    flat = flatten(model.nominal() if probabilities is Probabilities.NOMINAL else model)
-    nominal = probabilities is Probabilities.NOMINAL
+    nominal = is_known(model) if probabilities is None else probabilities is Probabilities.NOMINAL
+    flat = flatten(model.nominal() if nominal else model)
     kind = float if nominal else stormpy.Interval
     labels = storm_models.StateLabeling(flat.states)
     for name, where in {"init": flat.label("init"), **flat.labels}.items():

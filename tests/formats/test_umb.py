@@ -1,0 +1,276 @@
+"""UMB files: there and back, read by Storm, written by umbi, and damaged in every way."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import io
+import json
+import tarfile
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import rfmdp as rf
+from rfmdp.errors import FileError, RfmdpError, UnsupportedError
+from rfmdp.formats.storm import from_stormpy
+from rfmdp.formats.umb import read_umb
+from rfmdp.formats.umb_write import write_umb
+from rfmdp.model.arrays import FactoredMDP, Rewards
+from rfmdp.model.flatten import flatten
+from rfmdp.model.frontier import Deadlock
+from rfmdp.sets.families import Singleton
+
+from .models import assert_same, random_model
+
+umbi = pytest.importorskip("umbi")
+
+
+def unpacked(path):
+    """Return the files of an archive."""
+    with tarfile.open(path) as tar:
+        return {m.name: tar.extractfile(m).read() for m in tar}
+
+
+def pack(path, files, mode="w:gz"):
+    """Write an archive."""
+    with tarfile.open(path, mode) as tar:
+        for name, data in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Return a file with an interval model."""
+    path = tmp_path / "model.umb"
+    write_umb(random_model(np.random.default_rng(5)), path)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["known", "box", "l1"])
+@pytest.mark.parametrize("seed", range(4))
+def test_there_and_back(kind, seed, tmp_path):
+    """A model comes back flattened, to the last bit, variables included."""
+    model = random_model(np.random.default_rng(seed), kind)
+    written = write_umb(model, tmp_path / "m.umb")
+    assert written.paths == (tmp_path / "m.umb",)
+    assert_same(read_umb(tmp_path / "m.umb"), flatten(model))
+
+
+@pytest.mark.parametrize("kind", ["known", "box"])
+def test_storm_reads_what_we_write(kind, tmp_path):
+    """Storm's own reader finds the same model, intervals included."""
+    stormpy = pytest.importorskip("stormpy")
+    model = random_model(np.random.default_rng(7), kind)
+    write_umb(model, tmp_path / "m.umb")
+    found = stormpy.build_model_from_umb(str(tmp_path / "m.umb"))
+    assert_same(from_stormpy(found), flatten(model), variables=False)
+
+
+def test_we_read_what_umbi_writes(tmp_path):
+    """Fractions become floats: numbers to nearest, intervals outwards."""
+    third, interval = Fraction(1, 3), umbi.datatypes.Interval
+    for low, high in ((third, third), (third, Fraction(2, 3))):
+        ats = umbi.ats.ExplicitAts()
+        ats.num_players = ats.num_initial_states = 1
+        for state in range(2):
+            ats.add_state()
+            choice = ats.add_state_choice(state=state)
+            choice.add_branch(target=0, prob=low if low == high else interval(low, high))
+            choice.add_branch(target=1, prob=1 - low if low == high else interval(low, high))
+        ats.set_initial_states([0])
+        ats.add_ap_annotation(name="goal").set_state_values([False, True])
+        ats.add_reward_annotation(name="cost").set_choice_values([2, 3])
+        umbi.ats.write(ats, tmp_path / "m.umb")
+        model = read_umb(tmp_path / "m.umb")
+        sets = model.marginals
+        assert len(sets) == 1
+        assert Fraction(float(sets.lower[0])) <= low
+        assert Fraction(float(sets.upper[0])) >= high if low < high else sets.upper[0] == 1 / 3
+        assert sets.lower[0] == pytest.approx(1 / 3, rel=1e-15)
+        assert model.labels["goal"].tolist() == [False, True]
+        assert model.rewards["cost"].row.tolist() == [2.0, 3.0]
+
+
+def test_umbi_reads_what_we_write(tmp_path):
+    """Umbi's own decoder finds the same numbers."""
+    coin = FactoredMDP.from_rows(
+        [[([0], [0, 1], "toss")], [([], [1], "stay")]],
+        [rf.Interval([0.25, 0.5], [0.5, 0.75])],
+        labels={"Goal state!": [False, True]},
+        rewards={"cost": Rewards(np.array([1.5, 0.0]), np.array([0.0, 2.0]))},
+    )
+    write_umb(coin, tmp_path / "coin.umb")
+    found = umbi.umb.read(tmp_path / "coin.umb", strict=True)
+    assert [(p.left, p.right) for p in found.branch_to_probability] == [
+        (0.25, 0.5), (0.5, 0.75), (1.0, 1.0)
+    ]  # fmt: skip
+    assert found.branch_to_target == [0, 1, 1]
+    assert found.choice_action_to_string == ["toss", "stay"]
+    assert found.annotations["aps"]["goal_state_"]["states"] == [False, True]
+    assert found.index.annotations["aps"]["goal_state_"].alias == "Goal state!"
+    assert read_umb(tmp_path / "coin.umb").labels.keys() == {"Goal state!"}
+
+
+def test_a_chain_is_a_dtmc(tmp_path):
+    """One choice per state, and known probabilities: no player."""
+    chain = FactoredMDP.from_rows([[([0], [0, 1])], [([], [1])]], [Singleton([0.5, 0.5])])
+    write_umb(chain, tmp_path / "c.umb")
+    index = json.loads(unpacked(tmp_path / "c.umb")["index.json"])
+    assert index["transition-system"]["#players"] == 0
+
+
+def test_negative_and_wide_variables(tmp_path):
+    """Numbers of any sign and width are packed bit by bit and come back."""
+    from dataclasses import replace
+
+    chain = FactoredMDP.from_rows([[([0], [0, 1])], [([], [1])]], [Singleton([0.5, 0.5])])
+    variables = (
+        rf.Variable("low", -(2**31), -5), rf.Variable("b", 0, 1, True),
+        rf.Variable("high", 0, 2**31 - 1), rf.Variable("one", 0, 0),
+    )  # fmt: skip
+    values = np.array([[-(2**31), 1, 2**31 - 1, 0], [-5, 0, 0, 0]], dtype=np.int32)
+    write_umb(replace(chain, variables=variables, valuations=values), tmp_path / "c.umb")
+    found = read_umb(tmp_path / "c.umb")
+    assert found.variables == variables
+    assert found.valuations.tolist() == values.tolist()
+
+
+def test_states_without_choice(file):
+    """They get a self-loop, or are refused."""
+    files = unpacked(file)
+    index = json.loads(files["index.json"])
+    index["transition-system"] |= {"#states": 7}
+    del index["valuations"], index["annotations"]
+    files = {n: d for n, d in files.items() if n.startswith(("state", "choice", "branch", "act"))}
+    pointers = np.frombuffer(files["state-to-choices.bin"], "<u8")
+    files["state-to-choices.bin"] = np.append(pointers, pointers[-1]).tobytes()
+    pack(file, {"index.json": json.dumps(index).encode(), **files})
+    model = read_umb(file)
+    assert model.states == 7
+    assert model.label("deadlock").tolist() == [False] * 6 + [True]
+    with pytest.raises(rf.ModelError, match="have no transition, the first is 6"):
+        read_umb(file, deadlock=Deadlock.ERROR)
+
+
+def test_branches_to_one_state_add_up(tmp_path):
+    """The format allows them; explicit models have one entry per successor."""
+    coin = FactoredMDP.from_rows([[([0], [0, 1])], [([], [1])]], [Singleton([0.5, 0.5])])
+    write_umb(coin, tmp_path / "c.umb")
+    files = unpacked(tmp_path / "c.umb")
+    files["branch-to-target.bin"] = np.array([1, 1, 1], "<u8").tobytes()
+    pack(tmp_path / "c.umb", files)
+    model = read_umb(tmp_path / "c.umb")
+    assert model.successors.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
+def test_compressions(file, mode):
+    """Plain, gzip and xz."""
+    expected = read_umb(file)
+    pack(file, unpacked(file), mode)
+    assert_same(read_umb(file), expected)
+
+
+def test_load_and_convert(file, tmp_path):
+    """`load`, `open_model` and `convert` know the ending."""
+    from typer.testing import CliRunner
+
+    from rfmdp.cli.main import app
+
+    assert_same(rf.load(file), rf.open_model(file))
+    result = CliRunner().invoke(app, ["convert", str(file), str(tmp_path / "copy.umb")])
+    assert result.exit_code == 0, result.output
+    assert_same(rf.load(tmp_path / "copy.umb"), rf.load(file))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"time": "stochastic"}, "must be a DTMC or MDP"),
+        ({"#players": 2, "player-names": ["a", "b"]}, "must be a DTMC or MDP"),
+        ({"#observations": 1, "observations-apply-to": "states"}, "with observations"),
+        ({"#branches": 3}, "must rise from 0 to 3"),
+        ({"#states": 99}, "must have 800 bytes"),
+        ({"#choice-actions": 1}, "choice actions must be below 1"),
+        ({"#initial-states": 99}, "must be a UMB file, but"),
+    ],
+)
+def test_an_index_that_does_not_fit(file, change, message):
+    """What the index says is compared with what is there."""
+    files = unpacked(file)
+    index = json.loads(files["index.json"])
+    index["transition-system"] |= change
+    pack(file, files | {"index.json": json.dumps(index).encode()})
+    with pytest.raises((FileError, UnsupportedError), match=message) as caught:
+        read_umb(file)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("branch-to-target.bin", lambda a: a.view("<u8") + 6, "must lead to states below 6"),
+        ("branch-to-probability.bin", lambda a: -a.view("<f8"), "must lie in 0..1"),
+        ("branch-to-probability.bin", lambda a: a.view("<f8") * 0.1, "choice 0: The"),
+        ("branch-to-probability.bin", lambda a: a.view("<f8") * np.nan, "must lie in 0..1"),
+        ("choice-to-branches.bin", lambda a: a.view("<u8")[::-1], "must rise"),
+        ("state-is-initial.bin", lambda a: a * 0, "some state must be initial"),
+        ("state-is-initial.bin", lambda a: a[:0], "must have 6 bits"),
+        ("index.json", lambda a: a[:-9], "must be a UMB file"),
+    ],
+)
+def test_arrays_that_do_not_fit(file, name, content, message):
+    """Damaged arrays are told by their name or their choice."""
+    files = unpacked(file)
+    array = np.frombuffer(files[name], np.uint8)
+    files[name] = np.ascontiguousarray(content(array)).tobytes()
+    pack(file, files)
+    with pytest.raises(FileError, match=message):
+        read_umb(file)
+
+
+def test_no_archive_at_all(tmp_path):
+    """Other files, and no file, are told in one line."""
+    (tmp_path / "m.umb").write_text("mdp\nmodule m\nendmodule\n")
+    with pytest.raises(FileError, match="must be a tar archive"):
+        read_umb(tmp_path / "m.umb")
+    with pytest.raises(FileError, match="cannot be read"):
+        read_umb(tmp_path / "none.umb")
+
+
+def test_any_altered_byte_ends_in_a_model_or_one_line(file):
+    """Cut and flipped files never end in anything else."""
+    data, rng = file.read_bytes(), np.random.default_rng(0)
+    plain = unpacked(file)
+    for _ in range(60):
+        altered = dict(plain)
+        name = rng.choice(list(altered))
+        content = bytearray(altered[name])
+        if content:
+            content[rng.integers(len(content))] ^= 1 << rng.integers(8)
+        altered[name] = bytes(content[: len(content) - int(rng.integers(2))])
+        pack(file, altered, "w")
+        with contextlib.suppress(RfmdpError):
+            read_umb(file)
+    for _ in range(20):
+        file.write_bytes(data[: rng.integers(len(data))])
+        with pytest.raises(RfmdpError):
+            read_umb(file)
+
+
+def test_without_umbi(file, monkeypatch):
+    """The error says which extra to install."""
+    real = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name == "umbi":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(UnsupportedError, match=r"rfmdp\[umb\]"):
+        read_umb(file)
