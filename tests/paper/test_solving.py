@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from rfmdp.campaign.records import read
 from rfmdp.campaign.runner import place
 from rfmdp.campaign.store import Store
 from rfmdp.cli.main import run as rfmdp
@@ -14,7 +15,7 @@ from rfmdp.paper.domains import DOMAINS
 from rfmdp.paper.methods import METHODS
 from rfmdp.paper.published import EXPLAINED, RADII, Published, published_table
 from rfmdp.paper.solving import reproduce_solving, solving_plan
-from rfmdp.paper.solving_runs import Task, read
+from rfmdp.paper.solving_runs import Record, Task
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +89,7 @@ def test_a_run_that_hit_its_limit_is_repeated_with_a_longer_one(campaign):
     """Limits are part of a record."""
     folder, _, _ = campaign
     task = Task("chain", 0.025, "exact", timeout=10.0)
-    record = read(Store(folder / "records"), task)
+    record = read(Store(folder / "records"), task, Record)
     assert record.settles(task)
     stopped = replace(record, status="TIME_LIMIT", timeout=5.0)
     assert not stopped.settles(task)

@@ -1,6 +1,6 @@
 """Entry point of the command line.
 
-A command is a module with a function `command`, and one line in `COMMANDS`. Modules of commands
+A command is a module with a function `command`, or a group `app`, and one line in `COMMANDS`. They
 import nothing but typer at the top, so that `rfmdp --help` is quick. Exit codes: 0 done and
 certified, 1 user error (one line on standard error), 2 finished but not certified, 130 interrupted.
 """
@@ -58,8 +58,11 @@ class Commands(TyperGroup):
             )
             listed = ", ".join(COMMANDS)
             raise typer.BadParameter(f"No such command '{cmd_name}', there are {listed}{meant}")
+        found = import_module(module)
+        if hasattr(found, "app"):
+            return typer.main.get_command(found.app)
         single = typer.Typer(add_completion=False, rich_markup_mode=None)
-        single.command(cmd_name)(import_module(module).command)
+        single.command(cmd_name)(found.command)
         return typer.main.get_command(single)
 
 

@@ -8,14 +8,29 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rfmdp.cli.options import Jobs, Scheduler
+from rfmdp.cli.output import PLAIN
 
 if TYPE_CHECKING:
-    from rfmdp.paper.solving_runs import Record, Task
+    from rfmdp.learning.run import Progress
+    from rfmdp.paper import learning_runs, solving_runs
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, name="reproduce")
+
+Domains = Annotated[str, typer.Option(help="Domains: aircraft,drone,... All by default.")]
+Output = Annotated[str, typer.Option("-o", "--output", help="Folder to write to.")]
 
 
-def command(
-    what: Annotated[str, typer.Argument(help="Which table: solving.")],
-    domains: Annotated[str, typer.Option(help="Domains: chain,herman,... All by default.")] = "",
+@app.callback()
+def group() -> None:
+    """Make the published tables and figures again, and compare.
+
+    A campaign leaves one record per run; started again on the same folder it goes on where it was.
+    """
+
+
+@app.command()
+def solving(
+    domains: Domains = "",
     radii: Annotated[
         str, typer.Option(help="Radii: 0.01,0.025,... The published by default.")
     ] = "",
@@ -31,9 +46,7 @@ def command(
     timeout: Annotated[float, typer.Option(help="Seconds per run, at most.")] = 900.0,
     jobs: Jobs = None,
     scheduler: Scheduler = None,
-    output: Annotated[
-        str, typer.Option("-o", "--output", help="Folder to write to.")
-    ] = "reproduced",
+    output: Output = "reproduced",
 ) -> None:
     """Solve the published table again and compare.
 
@@ -43,12 +56,9 @@ def command(
     """
     from rfmdp.campaign.runner import place
     from rfmdp.cli.words import check_positive, number
-    from rfmdp.errors import ModelError
     from rfmdp.paper.solving import reproduce_solving, solving_plan
     from rfmdp.paper.solving_text import differences, summary
 
-    if what != "solving":
-        raise ModelError(f"reproduce: must be 'solving', got '{what}'.")
     check_positive("--timeout", timeout)
     check_positive("--jobs", jobs)
     plan = solving_plan(
@@ -67,7 +77,46 @@ def command(
     raise typer.Exit(0 if table.fine else 2)
 
 
-def _tell(task: Task, record: Record, number: int, tasks: int) -> None:
+@app.command()
+def learning(
+    domains: Domains = "",
+    methods: Annotated[
+        str,
+        typer.Option(
+            help="Methods of `rfmdp learn --method list`; default: the paper's four and ours."
+        ),
+    ] = "",
+    seeds: Annotated[str, typer.Option(help="How many seeds, 10, or which: 0,3,4.")] = "10",
+    trajectories: Annotated[int, typer.Option(help="Trajectories of every run.")] = 1_000_000,
+    setting: Annotated[
+        str, typer.Option(help="The experiments as the paper's text or its code has them.")
+    ] = "text",
+    timeout: Annotated[float, typer.Option(help="Seconds per run, at most.")] = 3600.0,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
+    output: Output = "reproduced",
+) -> None:
+    """Learn the published curves again and compare."""
+    from rfmdp.campaign.runner import place
+    from rfmdp.cli.words import check_positive
+    from rfmdp.paper.learning import learning_plan, run_learning
+
+    for option, value in (
+        ("--trajectories", trajectories), ("--timeout", timeout), ("--jobs", jobs),
+    ):  # fmt: skip
+        check_positive(option, value)
+    plan = learning_plan(
+        domains=_words(domains),
+        methods=_words(methods),
+        seeds=_seeds(seeds),
+        trajectories=trajectories,
+        settings=_words(setting),
+        timeout=timeout,
+    )
+    run_learning(plan, output, told=_tell_run, tell=Teller(), runner=place(jobs, scheduler))
+
+
+def _tell(task: solving_runs.Task, record: solving_runs.Record, number: int, tasks: int) -> None:
     """Say what a run gave, in one line."""
     value = "no value" if record.value is None else f"{record.value:.6f}"
     one_sided = record.status == "GAP_OPEN" and record.relative_width is None
@@ -78,6 +127,62 @@ def _tell(task: Task, record: Record, number: int, tasks: int) -> None:
         file=sys.stderr,
         flush=True,
     )
+
+
+def _tell_run(
+    task: learning_runs.Task, record: learning_runs.Record, number: int, tasks: int
+) -> None:
+    """Say what a run of learning gave, in one line."""
+    last = record.history[-1] if record.history else None
+    told = "nothing" if last is None else (
+        f"guarantee {_shown(last['guarantee'])}, true value {_shown(last['performance'])} after "
+        f"{last['trajectories']} trajectories, {last['processor']:.1f} s"
+    )  # fmt: skip
+    print(
+        f"[{number}/{tasks}] {_named(task)}: {told}, {record.message or record.stopped}",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+class Teller:
+    """Tells now and then, on standard error, how a run of learning goes."""
+
+    def __init__(self) -> None:
+        self._last = 0.0
+
+    def __call__(self, task: learning_runs.Task, now: Progress) -> None:
+        """Print a line."""
+        if now.seconds < self._last:  # another run
+            self._last = 0.0
+        if now.seconds - self._last < PLAIN:
+            return
+        self._last = now.seconds
+        print(
+            f"{_named(task)}: {now.phase}, {now.trajectories} of {task.trajectories} "
+            f"trajectories, {now.seconds:.0f} s",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+def _named(task: learning_runs.Task) -> str:
+    return f"{task.domain} {task.method} ({task.setting}) seed {task.seed}"
+
+
+def _shown(value: float | None) -> str:
+    return "none" if value is None else f"{value:.5g}"
+
+
+def _seeds(text: str) -> list[int]:
+    """Return the seeds of `3` (the first three) or `0,4,5`."""
+    from rfmdp.errors import ModelError
+
+    words = _words(text)
+    if not words or not all(word.isdecimal() for word in words) or text.strip() == "0":
+        raise ModelError(f"--seeds must be a number, or seeds with commas, got '{text}'.")
+    numbers = [int(word) for word in words]
+    return numbers if "," in text else list(range(numbers[0]))
 
 
 def _words(text: str) -> list[str]:

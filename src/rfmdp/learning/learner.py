@@ -104,6 +104,7 @@ class Learner:
     ) -> None:
         self.setup, method = setup, setup.method
         self._started = self._told = time.monotonic()
+        self._processor = time.process_time()
         self.deadline = self._started + setup.stop.seconds
         self._progress, self._ids = progress, ids
         self.learned = LearnedModel(ids, setup.spec, setup.support, setup.rewards)
@@ -128,7 +129,8 @@ class Learner:
         self.behaviour: Behaviour | None = None
         self.limits = np.zeros(len(pointers) - 1, dtype=np.int64)
         self.due = self.earliest = 0  # trajectories at which a new plan is due, and may be made
-        self.done, self.steps, self.seconds = 0, 0, 0.0
+        self.done, self.steps = 0, 0
+        self.seconds = self.processor = 0.0  # at the last evaluation
         self.history: list[Point] = []
         self.solution: Solution | None = None  # behind the guarantee that is reported
         self.best: IntArray | None = None  # rows of its policy
@@ -168,7 +170,7 @@ class Learner:
 
     def go(self, file: str | os.PathLike[str] | None) -> Run:
         """Run until it is time to stop; save after every evaluation."""
-        before = self.seconds
+        before = (self.seconds, self.processor)
         reason = self._reason() if self.history else None
         while reason is None:
             if self.records:
@@ -249,10 +251,10 @@ class Learner:
     def _doubled(self) -> bool:
         return bool(np.any(self.context.seen.totals >= self.limits))
 
-    def _evaluate(self, before: float) -> None:
+    def _evaluate(self, before: tuple[float, float]) -> None:
         """Solve the learned model robustly and optimistically; append a point.
 
-        `before` are the seconds of earlier sessions.
+        `before` are the seconds of earlier sessions, by the clock and of the processor.
         """
         self.tell("evaluating")
         agent, counts = self.setup.spec.agent, self.context.seen.counts
@@ -278,12 +280,13 @@ class Learner:
             self.solution, self.best = _plain(solution), solution.policy.rows
             self.proven_at = len(self.looks)
             performance = self.evaluator.performance(self.best)
-        self.seconds = before + time.monotonic() - self._started
+        self.seconds = before[0] + time.monotonic() - self._started
+        self.processor = before[1] + time.process_time() - self._processor
         self.history.append(
             Point(
                 self.done, self.steps, guarantee, fresh, performance, optimistic,
                 self.rollouts.best_bound, self.context.plans,
-                int(np.count_nonzero(self.context.seen.totals)), self.seconds,
+                int(np.count_nonzero(self.context.seen.totals)), self.seconds, self.processor,
             )
         )  # fmt: skip
         if agent.sign * guarantee > agent.sign * optimistic:
@@ -366,7 +369,7 @@ class Learner:
             "numbers": np.array(
                 [context.plans, self.due, self.earliest, self.done, self.steps, self.proven_at]
             ),
-            "seconds": np.array([self.seconds]),
+            "seconds": np.array([self.seconds, self.processor]),
             "choice": context.planner.choice.copy(),
             "epoch": np.array([self.rollouts.epoch, self.rollouts.due]),
             "later": np.array(self.looks[self.proven_at :], dtype=np.int64),
@@ -401,7 +404,7 @@ class Learner:
         context.plans, self.due, self.earliest, self.done, self.steps, self.proven_at = numbers
         self.looks = [*run.looks, *state["later"]] if self.solution is not None else [*run.looks]
         self.limits = state["limits"]
-        self.seconds = float(state["seconds"][0])
+        self.seconds, self.processor = (float(x) for x in state["seconds"])
         if "rows" in state:
             self.behaviour = Behaviour(state["rows"], float(state["other"][0]))
         for prefix, store in self._stores().items():

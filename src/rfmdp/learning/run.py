@@ -47,6 +47,7 @@ class Point:
     replans: int
     visited: int  # identifiers with samples
     seconds: float  # since the start, simulation and planning included
+    processor: float = math.nan  # seconds of all threads since the start
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """The learning setup of the published experiments, per domain.
 
 Identifiers there are (module, local state, action), with the clock for Stock Trading, and with
-both neighbours and the clock for SysAdmin; trajectories have the lengths of the paper's text.
+both neighbours and the clock for SysAdmin. The lengths of trajectories differ between the paper's
+text and its code.
 """
 
 from __future__ import annotations
@@ -23,19 +24,21 @@ class LearningSetup:
     """How the published experiments learned a domain.
 
     local_states : the variables of every module's local state
-    length : steps of a trajectory
+    length : steps of a trajectory, as the text says
+    length_in_code : as the code says
     """
 
     local_states: LocalStates
     length: int
+    length_in_code: int
 
 
 SETUPS: Mapping[str, LearningSetup] = MappingProxyType(
     {
-        "aircraft": LearningSetup({"own": ["x", "y"], "other": ["ax", "ay"]}, 15),
-        "frozen_lake": LearningSetup({f"agent{i}": [f"r{i}", f"c{i}"] for i in (1, 2)}, 100),
+        "aircraft": LearningSetup({"own": ["x", "y"], "other": ["ax", "ay"]}, 15, 11),
+        "frozen_lake": LearningSetup({f"agent{i}": [f"r{i}", f"c{i}"] for i in (1, 2)}, 100, 50),
         "stock_trading": LearningSetup(
-            {f"sector{i}": [f"own{i}", f"a{i}", f"b{i}", "t"] for i in (1, 2)}, 10
+            {f"sector{i}": [f"own{i}", f"a{i}", f"b{i}", "t"] for i in (1, 2)}, 10, 11
         ),
         "sysadmin": LearningSetup(
             {
@@ -43,8 +46,9 @@ SETUPS: Mapping[str, LearningSetup] = MappingProxyType(
                 for i in range(10)
             },
             10,
+            6,
         ),
-        "drone": LearningSetup({f"drone{i}": [f"x{i}", f"y{i}", f"z{i}"] for i in (1, 2)}, 50),
+        "drone": LearningSetup({f"drone{i}": [f"x{i}", f"y{i}", f"z{i}"] for i in (1, 2)}, 50, 50),
     }
 )
 

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
+from rfmdp.campaign.records import read, run_missing
 from rfmdp.campaign.runner import Runner, place
 from rfmdp.campaign.store import Store
 from rfmdp.errors import ModelError
 from rfmdp.paper.domains.table import DOMAINS, find
 from rfmdp.paper.methods import METHODS, QUICK_METHODS, Method, find_method
 from rfmdp.paper.published import EXPLAINED, RADII, Published, published_table
-from rfmdp.paper.solving_runs import Record, Task, Told, model_digest, read, run_missing
+from rfmdp.paper.solving_runs import Record, Task, Told, model_digest, solved
 
 TIMEOUT = 900.0  # seconds per run
 QUICK_RADIUS = 0.025
@@ -164,7 +165,8 @@ def reproduce_solving(
     `solving.svg` and `solving.png`. By default one run after the other, each with all cores, so
     that seconds can be compared; `place(jobs)` runs them side by side.
     """
-    run_missing(plan.tasks, Store(Path(folder) / "records"), runner or place(jobs=1), told)
+    store = Store(Path(folder) / "records")
+    run_missing(plan.tasks, Record, store, runner or place(jobs=1), solved, told=told)
     return write_solving(plan, folder)
 
 
@@ -182,6 +184,6 @@ def _lines(plan: Plan, store: Store) -> Iterator[Line]:
     printed = published_table()
     digests = {name: model_digest(name) for name in {task.domain for task in plan.tasks}}
     for task in plan.tasks:
-        record, method = read(store, task), find_method(task.method)
+        record, method = read(store, task, Record), find_method(task.method)
         if record is not None and record.model == digests[task.domain]:
             yield Line(record, method, printed.get((task.domain, task.radius, method.column)))

@@ -5,16 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 
 import numpy as np
 
 from rfmdp import __version__
-from rfmdp.campaign.runner import Runner
-from rfmdp.campaign.store import Store
 from rfmdp.errors import RfmdpError
 from rfmdp.inner import METHODS
 from rfmdp.language.load import read_text
@@ -92,32 +90,6 @@ class Record:
 
 Told = Callable[[Task, Record, int, int], None]
 """Called after a run as told(task, record, number of finished runs, runs)."""
-
-
-def run_missing(
-    tasks: Sequence[Task], store: Store, runner: Runner, told: Told | None = None
-) -> None:
-    """Run the tasks that have no record yet; a record is written as each arrives."""
-    missing = [t for t in tasks if (found := read(store, t)) is None or not found.settles(t)]
-    finished = 0
-
-    def done(number: int, record: Record) -> None:
-        nonlocal finished
-        finished += 1
-        store.write(missing[number].key, asdict(record))
-        if told is not None:
-            told(missing[number], record, finished, len(missing))
-
-    runner.run(solved, None, missing, done)
-
-
-def read(store: Store, task: Task) -> Record | None:
-    """Return the record of a task; None if there is none, or one of another version."""
-    fields = store.read(task.key)
-    try:
-        return None if fields is None else Record(**fields)
-    except TypeError:
-        return None
 
 
 def solved(_: None, task: Task) -> Record:

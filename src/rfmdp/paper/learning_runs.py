@@ -1,0 +1,178 @@
+"""The runs of the learning campaign: a domain by a method with a seed, and what came out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import cache, lru_cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rfmdp import __version__
+from rfmdp.errors import RfmdpError
+from rfmdp.language.load import read_text
+from rfmdp.learning.loop import learn
+from rfmdp.learning.methods import find_method
+from rfmdp.learning.run import Progress, Run
+from rfmdp.learning.schedule import LogSpaced, StopWhen
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.paper.domains import domain, domain_constants, domain_path
+from rfmdp.paper.domains.table import LEARNING, find
+from rfmdp.paper.learning_settings import Setting, find_setting
+from rfmdp.sources.source import Source
+
+GRID = LogSpaced()  # trajectories after which all runs are evaluated
+REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One run: a domain by a method with a seed, with its limits."""
+
+    domain: str
+    method: str
+    seed: int
+    trajectories: int
+    timeout: float  # seconds
+    setting: str = "text"
+
+    @property
+    def key(self) -> str:
+        """Name of the record."""
+        return f"{self.domain}_{self.method}_{self.setting}_{self.seed}"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What a run gave. `history` holds the fields of `Point`; what is not finite is None there."""
+
+    domain: str
+    method: str
+    setting: str
+    seed: int
+    trajectories: int  # asked for
+    timeout: float
+    stopped: str
+    beta: float
+    length: int
+    identifiers: int
+    history: list[dict[str, Any]]
+    rollouts: list[dict[str, Any]]
+    settings: dict[str, str]
+    assumptions: list[str]
+    model: str  # digest of the domain's text and constants
+    validity: str = ""
+    version: str = __version__
+    message: str = ""
+
+    @property
+    def done(self) -> int:
+        """Trajectories that were run and evaluated."""
+        return int(self.history[-1]["trajectories"]) if self.history else 0
+
+    def settles(self, task: Task) -> bool:
+        """Return whether a task need not be repeated, or gone on with."""
+        if self.model != model_digest(task.domain) or self.stopped == REFUSED:
+            return False
+        return self.done >= task.trajectories or self.timeout >= task.timeout
+
+
+Told = Callable[[Task, Record, int, int], None]
+"""Called after a run as told(task, record, number of finished runs, runs)."""
+Tell = Callable[[Task, Progress], None]
+"""Called in the process that learns, with what it is doing."""
+
+
+class Place(NamedTuple):
+    """What all runs share: the folder of run files, and whom to tell."""
+
+    runs: str
+    tell: Tell | None = None
+
+    def file(self, task: Task) -> Path:
+        """Return where a run is saved at every evaluation."""
+        return Path(self.runs) / f"{task.key}.rfmdp"
+
+
+def learned(place: Place, task: Task) -> Record:
+    """Return what one run gives, from the last evaluation on where a run file has one.
+
+    A process that does not see the folder of run files, on another machine say, starts anew.
+    """
+    setting, known = find_setting(task.setting), find_method(task.method)
+    method = setting.method(task.domain, known)
+    words = setting.words(task.domain, known)
+    file = place.file(task)
+    here = file.parent.is_dir()
+    common = {
+        "domain": task.domain, "method": task.method, "setting": task.setting, "seed": task.seed,
+        "trajectories": task.trajectories, "timeout": task.timeout, "beta": words["beta"],
+        "length": words["length"], "model": model_digest(task.domain),
+    }  # fmt: skip
+    source, spec = _source(task.domain, setting), find(task.domain).spec
+    try:
+        _warm_up(task.domain, task.method, setting)
+        run = learn(
+            source, spec, method, seed=task.seed,
+            stop=StopWhen(task.trajectories, seconds=task.timeout), points=GRID,
+            output=file if here else None, resume=file if here and file.exists() else None,
+            progress=None if place.tell is None else partial(place.tell, task), **words,
+        )  # fmt: skip
+    except RfmdpError as error:
+        message = str(error).partition("\n")[0]
+        return Record(
+            **common, stopped=REFUSED, identifiers=0, history=[], rollouts=[], settings={},
+            assumptions=[], message=message,
+        )  # fmt: skip
+    return Record(**common, **_fields(run, task))
+
+
+def _fields(run: Run, task: Task) -> dict[str, Any]:
+    """Return what a record keeps of a run: evaluations that were due, not those of a time-out."""
+    due = [p for p in run.history if on_grid(p.trajectories) or p.trajectories == task.trajectories]
+    return {
+        "stopped": run.stopped,
+        "identifiers": len(run.ledger.delta),
+        "history": [_plain(asdict(point)) for point in due],
+        "rollouts": [_plain(asdict(certificate)) for certificate in run.rollouts],
+        "settings": run.settings,
+        "assumptions": list(run.assumptions),
+        "validity": run.validity,
+        "message": "; ".join(run.alarms),
+    }
+
+
+def on_grid(trajectories: int) -> bool:
+    """Return whether all runs are evaluated after so many trajectories."""
+    return GRID.next(trajectories - 1) == trajectories
+
+
+def _plain(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return fields as JSON has them: what is not finite is None."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in fields.items()
+    }
+
+
+@lru_cache(maxsize=1)
+def _source(name: str, setting: Setting) -> FactoredMDP | Source:
+    """Return where the samples of a domain come from; the last one is kept."""
+    return setting.source(domain(name, instance=LEARNING), find(name).spec)
+
+
+@cache
+def _warm_up(name: str, word: str, setting: Setting) -> None:
+    """Load compiled code before anything is timed."""
+    known = find_method(word)
+    method, words = setting.method(name, known), setting.words(name, known)
+    learn(_source(name, setting), find(name).spec, method, stop=StopWhen(1, seconds=1.0), **words)
+
+
+def model_digest(name: str) -> str:
+    """Return a digest of all that the learning instance of a domain is made of."""
+    parts = [read_text(domain_path(name)), json.dumps(domain_constants(name, LEARNING))]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]

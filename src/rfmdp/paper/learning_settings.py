@@ -1,0 +1,149 @@
+"""Two readings of the published learning experiments: as the text has them, as the code has them.
+
+They differ in beta, in the length of trajectories, in when to plan again, in how often another
+action is tried, in where trajectories end, in floors under probabilities, in the share of beta of
+an L1 ball, and in pseudo-counts of flat learning. Which of them made the published curves is not
+said anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from rfmdp.errors import ModelError
+from rfmdp.learning.budget import PerProbability
+from rfmdp.learning.confidence import ClopperPearson, Validity
+from rfmdp.learning.explore import Optimistic
+from rfmdp.learning.identifiers import Granularity
+from rfmdp.learning.methods import Method
+from rfmdp.learning.schedule import Doubling, Geometric
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.objective import Spec
+from rfmdp.paper.learning_setup import SETUPS
+from rfmdp.sets.marginals import Marginals
+from rfmdp.solving import solve
+from rfmdp.sources.recorded import digest_of
+from rfmdp.sources.simulator import Simulator
+from rfmdp.sources.source import Simulated, Source
+from rfmdp.types import BoolArray, FloatArray, IntArray
+
+FLOOR = 1e-8  # of the code, under every probability
+
+
+@dataclass(frozen=True, slots=True)
+class PseudoCounts:
+    """Clopper-Pearson boxes from counts to which samples that were never drawn are added.
+
+    They draw the boxes towards uniform distributions, so they are no confidence sets.
+    """
+
+    added: int = 2  # to every outcome
+
+    label = "Clopper-Pearson with pseudo-counts"
+    validity = Validity.SINGLE_LOOK
+    assumptions = (*ClopperPearson.assumptions, "pseudo-counts do no harm (they do)")
+    events = staticmethod(ClopperPearson.events)
+
+    def sets(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> Marginals:
+        """Return a box per marginal."""
+        return ClopperPearson().sets(outcome_ptr, np.asarray(counts) + self.added, delta)
+
+
+@dataclass(frozen=True, slots=True)
+class Sixfold(Doubling):
+    """Plan when the visits of any identifier are six times as many.
+
+    The code looks at the visits of pairs of global states and actions instead.
+    """
+
+    def limits(self, totals: IntArray) -> IntArray:
+        """Return six times the visits, at least one."""
+        return np.maximum(6 * totals, 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EndsWhenDecided:
+    """A model as its own simulator; trajectories end where its value is 0, 1 or infinite."""
+
+    structure: FactoredMDP
+    decided: BoolArray  # (S,)
+
+    assumptions = ()
+
+    @staticmethod
+    def of(model: FactoredMDP, spec: Spec) -> EndsWhenDecided:
+        """Return the source of a model; its optimal value decides."""
+        value = solve(model, spec).value
+        return EndsWhenDecided(model, (value == 0.0) | (value == 1.0) | np.isinf(value))
+
+    @property
+    def words(self) -> dict[str, str]:
+        """Those of the simulation, and where trajectories end."""
+        ends = f"{int(self.decided.sum())} states {digest_of(self.decided)[:16]}"
+        return {**Simulated(self.structure).words, "trajectories end in": ends}
+
+    def sampler(self, counted: FactoredMDP, stop: BoolArray | None = None) -> Simulator:
+        """Return a simulator that counts."""
+        return Simulator(counted, self.decided if stop is None else self.decided | stop)
+
+    def truth(self, counted: FactoredMDP) -> FactoredMDP:
+        """Return the learning model: it has the merged probabilities of this one."""
+        return counted
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """How the published experiments are read."""
+
+    name: str
+    title: str
+    beta: float
+
+    def method(self, domain: str, method: Method) -> Method:
+        """Return a method with the parts of this setting."""
+        flat = method.granularity is Granularity.FLAT
+        if self is CODE and method.confidence.validity is Validity.SINGLE_LOOK:
+            changed: dict[str, Any] = {"exploration": Optimistic(other=0.1), "schedule": Sixfold()}
+            changed |= {"confidence": PseudoCounts()} if flat else {}
+            changed |= {"budget": PerProbability()}
+            method = replace(method, **changed)
+        # nearly every trajectory would double some count of 95 thousand identifiers
+        return replace(method, schedule=Geometric()) if _vast(domain, method) else method
+
+    def words(self, domain: str, method: Method) -> dict[str, Any]:
+        """Return what `learn` is asked for beside the method, as keywords."""
+        setup = SETUPS[domain]
+        boxes = isinstance(self.method(domain, method).confidence, ClopperPearson | PseudoCounts)
+        floored = _vast(domain, method) or (self is CODE and boxes)
+        return {
+            "beta": self.beta,
+            "length": setup.length_in_code if self is CODE else setup.length,
+            "local": setup.local_states,
+            "p_min": FLOOR if floored else None,
+        }
+
+    def source(self, model: FactoredMDP, spec: Spec) -> FactoredMDP | Source:
+        """Return where samples come from."""
+        return EndsWhenDecided.of(model, spec) if self is CODE else model
+
+
+TEXT = Setting("text", "as the paper's text has it", 1e-4)
+CODE = Setting("code", "as public versions of its code have it", 1e-3)
+SETTINGS: Mapping[str, Setting] = MappingProxyType({s.name: s for s in (TEXT, CODE)})
+
+
+def find_setting(name: str) -> Setting:
+    """Return a setting by its name."""
+    if name not in SETTINGS:
+        raise ModelError(f"There is no setting '{name}'; there are: {', '.join(SETTINGS)}.")
+    return SETTINGS[name]
+
+
+def _vast(domain: str, method: Method) -> bool:
+    """Return whether rows have so many successors that a floor has to keep all of them possible."""
+    return domain == "sysadmin" and method.granularity is Granularity.FLAT
