@@ -362,6 +362,12 @@ from .sources.source import (
 from .sources.source import (
     Simulated as Simulated,
 )
+from .sources.structure import (
+    Structure as Structure,
+)
+from .sources.structure import (
+    unknown as unknown,
+)
 from .verification.solution import (
     verify as verify,
 )

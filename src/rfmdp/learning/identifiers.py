@@ -23,9 +23,11 @@ from types import MappingProxyType
 
 import numpy as np
 
-from rfmdp.errors import ModelError
+from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.sets.marginals import Marginals
+from rfmdp.sets.bounds import box_centres
+from rfmdp.sets.marginals import Kind, Marginals
+from rfmdp.sources.structure import equal_numbers, informed
 from rfmdp.types import AnyArray, FloatArray, Int32Array, IntArray
 
 JOINT_FACTOR = "joint"
@@ -45,7 +47,7 @@ class Granularity(Enum):
 class Identifiers:
     """The learning model and what it stands for."""
 
-    model: FactoredMDP  # identifiers as marginals, with the merged true probabilities
+    model: FactoredMDP  # identifiers as marginals, with what the given model says of them
     granularity: Granularity
     merged_rows: int  # rows with outcomes that were merged
     joint_rows: int  # rows that are learned as one distribution over successors
@@ -79,13 +81,15 @@ def identify(
     *,
     local: LocalStates = MappingProxyType({}),
     ties: Sequence[Sequence[int | str]] = (),
+    alike: IntArray | None = None,
 ) -> Identifiers:
     """Return the identifiers of a model at a granularity.
 
     Parameters
     ----------
     model
-        Its nominal probabilities become those of the learning model (the hidden truth).
+        Its sets become those of the learning model, merged outcomes added up: of a structure what
+        is known before any data, of a model with probabilities these.
     granularity
         What is counted together.
     local
@@ -95,6 +99,9 @@ def identify(
         Groups of marginals (numbers or names) that are declared to be the same unknown
         distribution, outcome by outcome. Modules may be named instead, of which all but one
         rename it: then all marginals of the same command are tied.
+    alike
+        (M,) marginals with the same number were written with equal probabilities, which are not
+        shown (see `Structure`); by default the probabilities of the model say it.
 
     Raises
     ------
@@ -113,7 +120,13 @@ def identify(
     (1, 1, 4)
     """
     slots = _Slots(model, granularity)
-    same = _tied(model, ties, _equal(model) if granularity is Granularity.TIED else None)
+    classes = _equal(model) if alike is None else alike
+    if granularity is Granularity.TIED and alike is None and _any_set(model):
+        raise UnsupportedError(
+            "Granularity.TIED: equal numbers of the model are tied, but it has sets in place of "
+            "numbers; declare `ties`."
+        )
+    same = _tied(model, ties, classes, granularity is Granularity.TIED)
     keys = [same[model.row_marginals], slots.pattern()]
     if granularity is Granularity.LOCAL:
         keys.extend(_local_keys(model, local))
@@ -136,6 +149,7 @@ class _Slots:
         from rfmdp.kernels.identify import JOINT, merge_outcomes
 
         self.model = model
+        self.several = np.empty(0, dtype=np.bool_)  # joint rows with an identifier, by `reduce`
         sizes = model.marginals.sizes[model.row_marginals]
         self.ptr = _pointers(sizes)
         self.label = np.empty(int(self.ptr[-1]), dtype=np.int64)
@@ -174,9 +188,8 @@ class _Slots:
         first, number = _number([key[kept] for key in keys])
         shared = kept[first]
         joint = np.flatnonzero(self.joint)
-        sizes, targets, mass = self._multiply(joint)
-        several = sizes > 1
-        entries = np.concatenate([self._merged(shared), mass[np.repeat(several, sizes)]])
+        sizes, targets, _ = self._multiply(joint, model.marginals.nominal)
+        self.several = several = sizes > 1
         pointers = _pointers(np.concatenate([self.classes[shared], sizes[several]]))
         per_row = np.bincount(self.row[kept], minlength=model.rows)
         per_row[joint] = several
@@ -192,7 +205,7 @@ class _Slots:
             row_marginals=row_marginals,
             successor_ptr=successor_ptr,
             successors=successors,
-            marginals=Marginals.from_points(pointers, _normalised(pointers, entries)),
+            marginals=self._sets(pointers, shared, joint),
             factors=tuple(dict.fromkeys((*model.factors, JOINT_FACTOR))),
             row_factors=self._factors(kept, own),
             marginal_names=self._names(shared, joint[several]),
@@ -201,13 +214,33 @@ class _Slots:
 
     def multiplied(self, identifiers: int) -> IntArray:
         """Return how many marginals every identifier multiplies; joint rows come last."""
-        factors = np.diff(self.model.marginal_ptr)[self.joint]
-        sizes, _, _ = self._multiply(np.flatnonzero(self.joint))
-        own = factors[sizes > 1]
+        own = np.diff(self.model.marginal_ptr)[self.joint][self.several]
         return np.concatenate([np.ones(identifiers - len(own), dtype=np.int64), own])
 
-    def _multiply(self, joint: IntArray) -> tuple[IntArray, Int32Array, FloatArray]:
-        """Return sizes, successors and probabilities of the joint rows."""
+    def _sets(self, pointers: IntArray, shared: IntArray, joint: IntArray) -> Marginals:
+        """Return what the model says of the identifiers; bounds are rounded outwards."""
+        sets = self.model.marginals
+        if not _any_set(self.model):
+            return Marginals.from_points(
+                pointers, _normalised(pointers, self._pushed(sets.nominal, shared, joint))
+            )
+        lower, upper = np.zeros(int(pointers[-1])), np.ones(int(pointers[-1]))
+        if informed(sets).any():
+            slack = float(np.max(sets.sizes)) * np.finfo(np.float64).eps
+            slack *= float(np.max(np.diff(self.model.marginal_ptr)))
+            lower = self._pushed(sets.lower, shared, joint) * (1.0 - slack)
+            upper = np.minimum(self._pushed(sets.upper, shared, joint) * (1.0 + slack), 1.0)
+        return Marginals.from_boxes(pointers, lower, upper, box_centres(pointers, lower, upper))
+
+    def _pushed(self, values: FloatArray, shared: IntArray, joint: IntArray) -> FloatArray:
+        """Return numbers of outcomes (O,) added up to those of identifiers, in their order."""
+        sizes, _, mass = self._multiply(joint, values)
+        return np.concatenate([self._merged(shared, values), mass[np.repeat(sizes > 1, sizes)]])
+
+    def _multiply(
+        self, joint: IntArray, values: FloatArray
+    ) -> tuple[IntArray, Int32Array, FloatArray]:
+        """Return sizes, successors and sums of products of numbers of the joint rows."""
         from rfmdp.kernels.identify import joint_rows
 
         model = self.model
@@ -216,20 +249,20 @@ class _Slots:
         targets, mass = np.empty(length, dtype=np.int32), np.empty(length)
         used = joint_rows(
             joint, model.marginal_ptr, model.row_marginals, model.marginals.outcome_ptr,
-            model.marginals.nominal, model.successor_ptr, model.successors, model.states,
+            np.ascontiguousarray(values), model.successor_ptr, model.successors, model.states,
             sizes, targets, mass,
         )  # fmt: skip
         return sizes, targets[:used], mass[:used]
 
-    def _merged(self, slots: IntArray) -> FloatArray:
-        """Return the true probabilities of the classes of some slots, concatenated."""
+    def _merged(self, slots: IntArray, values: FloatArray) -> FloatArray:
+        """Return the sums over the classes of some slots, concatenated."""
         model = self.model
         sizes, classes = np.diff(self.ptr)[slots], self.classes[slots]
         starts = _pointers(classes)
         within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         label = self.label[np.repeat(self.ptr[slots], sizes) + within]
         begin = model.marginals.outcome_ptr[model.row_marginals[slots]]
-        source = model.marginals.nominal[np.repeat(begin, sizes) + within]
+        source = values[np.repeat(begin, sizes) + within]
         place = np.repeat(starts[:-1], sizes) + label
         return np.bincount(place, weights=source, minlength=int(starts[-1])).astype(np.float64)
 
@@ -277,32 +310,38 @@ class _Slots:
         return (*names, *(f"joint, {model.row_name(int(row))}" for row in joint))
 
 
+def _any_set(model: FactoredMDP) -> bool:
+    """Return whether a model has other sets than points."""
+    return bool(np.any(model.marginals.kind != Kind.SINGLETON))
+
+
 def _equal(model: FactoredMDP) -> IntArray:
-    """Return the first marginal with the same probabilities, outcome by outcome, for each."""
-    first: dict[bytes, int] = {}
+    """Return the first marginal with the same numbers, or of a model with sets the same bounds."""
     sets = model.marginals
-    parts = np.split(np.asarray(sets.nominal), sets.outcome_ptr[1:-1])
-    return np.array([first.setdefault(p.tobytes(), j) for j, p in enumerate(parts)], np.int64)
+    if not _any_set(model):
+        return equal_numbers(sets)
+    low, high = (equal_numbers(replace(sets, nominal=ends)) for ends in (sets.lower, sets.upper))
+    return low * len(sets) + high
 
 
 def _tied(
-    model: FactoredMDP, ties: Sequence[Sequence[int | str]], equal: IntArray | None
+    model: FactoredMDP, ties: Sequence[Sequence[int | str]], alike: IntArray, equal: bool
 ) -> IntArray:
-    """Return the representative of every marginal, (M,); `equal` is what is tied already."""
-    same = np.arange(len(model.marginals)) if equal is None else equal
+    """Return the representative of every marginal, (M,); `equal`: all that are alike are tied."""
+    same = alike.copy() if equal else np.arange(len(model.marginals))
     for group in ties:
-        for members in _members(model, group):
+        for members in _members(model, group, alike):
             for j in members[1:]:
-                _check_alike(model, members[0], j)
+                _check_alike(model, members[0], j, alike)
                 same[same == same[j]] = same[members[0]]
     return same
 
 
-def _members(model: FactoredMDP, group: Sequence[int | str]) -> list[list[int]]:
+def _members(model: FactoredMDP, group: Sequence[int | str], alike: IntArray) -> list[list[int]]:
     """Return the marginals that a tie joins: one list, or one per marginal of tied modules."""
     number = {name: j for j, name in enumerate(model.marginal_names)}
     if all(member in model.factors for member in group):
-        return _alike(model, [str(member) for member in group])
+        return _alike(model, [str(member) for member in group], alike)
     for member in group:
         known = member in number if isinstance(member, str) else 0 <= member < len(model.marginals)
         if not known:
@@ -313,33 +352,30 @@ def _members(model: FactoredMDP, group: Sequence[int | str]) -> list[list[int]]:
     return [[number[member] if isinstance(member, str) else int(member) for member in group]]
 
 
-def _alike(model: FactoredMDP, modules: Sequence[str]) -> list[list[int]]:
+def _alike(model: FactoredMDP, modules: Sequence[str], alike: IntArray) -> list[list[int]]:
     """Return the marginals of modules that come from one text and have equal probabilities."""
-    found: dict[tuple[str, bytes], list[int]] = {}
-    pointers = model.marginals.outcome_ptr
+    found: dict[tuple[str, int], list[int]] = {}
     for j, name in enumerate(model.marginal_names):
         module, _, command = name.partition(": [")
         if module in modules:
             place = command.partition("] ")[2].partition(" #")[0]
-            p = np.asarray(model.marginals.nominal[pointers[j] : pointers[j + 1]])
-            found.setdefault((place, p.tobytes()), []).append(j)
-    alike = [members for members in found.values() if len(members) > 1]
-    if not alike:
+            found.setdefault((place, int(alike[j])), []).append(j)
+    tied = [members for members in found.values() if len(members) > 1]
+    if not tied:
         raise ModelError(
             f"Tie: modules {', '.join(modules)} must have commands of one text, none renames "
             "another one; tie their marginals one by one."
         )
-    return alike
+    return tied
 
 
-def _check_alike(model: FactoredMDP, first: int, other: int) -> None:
+def _check_alike(model: FactoredMDP, first: int, other: int, alike: IntArray) -> None:
     """Raise ModelError if the model itself says that two marginals differ."""
-    parts = [model.marginals.outcome_ptr[m : m + 2] for m in (first, other)]
-    p, q = (model.marginals.nominal[slice(*part)] for part in parts)
-    if p.shape != q.shape or not np.allclose(p, q, rtol=0, atol=1e-12):
+    sizes = model.marginals.sizes
+    if sizes[first] != sizes[other] or alike[first] != alike[other]:
         raise ModelError(
             f"Tie: {model.marginal_name(first)} and {model.marginal_name(other)} must have the "
-            f"same probabilities, found {p.tolist()} and {q.tolist()}."
+            f"same probabilities or sets in the model; they have others."
         )
 
 

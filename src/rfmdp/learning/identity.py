@@ -18,7 +18,9 @@ from rfmdp.learning.identifiers import Identifiers
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Spec
 from rfmdp.outer.problem import where
+from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.recorded import digest_of
+from rfmdp.sources.structure import NOTHING, informed
 
 if TYPE_CHECKING:
     from rfmdp.learning.learner import Setup
@@ -29,13 +31,14 @@ SHORT = 16  # digits of a digest that are shown
 
 def words_of(setup: Setup, ids: Identifiers, ledger: Ledger) -> dict[str, str]:
     """Return what a run is, by name; `ids` are those of the source's structure."""
-    method, structure = setup.method, setup.source.structure
+    method, structure = setup.method, setup.source.structure.model
     return {
         **{name: _short(word) for name, word in setup.source.words.items()},
         "objective": objective_words(structure, setup.spec),
         "method": method.name,
         "confidence": repr(method.confidence),
         "support": repr(setup.support),
+        "prior": _prior(ids.model.marginals),
         "p_min": repr(setup.p_min),
         "rewards": "known" if setup.rewards is None else repr(setup.rewards),
         "beta": repr(setup.beta),
@@ -85,6 +88,12 @@ def require_same(saved: Mapping[str, str], asked: Mapping[str, str], place: str)
             f"Resume: {place} must be asked for with its own settings, these differ: {listed}. "
             "Ask for the same, or start a run in another file."
         )
+
+
+def _prior(sets: Marginals) -> str:
+    """Return what is known before any data: nothing, or how many identifiers, and a digest."""
+    count = int(informed(sets).sum())
+    return f"{count} identifiers, {_digest(sets.lower, sets.upper)}" if count else NOTHING
 
 
 def _identifiers(model: FactoredMDP) -> str:

@@ -35,6 +35,7 @@ from rfmdp.outer.solution import Policy, Solution
 from rfmdp.ragged import segment_sum
 from rfmdp.sources.simulator import Behaviour
 from rfmdp.sources.source import Episodes, Records, Source
+from rfmdp.sources.structure import informed
 from rfmdp.sources.tally import Tally
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
@@ -114,11 +115,13 @@ class Learner:
         self.ledger: Ledger = method.budget.ledger(
             setup.shares(), self.confidence, self.learned.ids
         )
-        pointers = self.counted.marginals.outcome_ptr
+        sets = self.counted.marginals
+        pointers = sets.outcome_ptr
         seen = Tally.empty(self.counted, visits=setup.rewards is not None)
         self.sets = SetStore(
-            self.confidence, pointers, self.ledger.delta, setup.floors(ids), first=seen.first
-        )
+            self.confidence, pointers, self.ledger.delta, setup.floors(ids), first=seen.first,
+            prior=sets if informed(sets).any() else None,
+        )  # fmt: skip
         self.context = Context(
             planner=Planner(*self.learned.structure),
             sets=method.exploration.sets(pointers, method.confidence, self.ledger.delta),
@@ -140,6 +143,8 @@ class Learner:
         self.evaluator = Evaluator(self, self.tell)
         self.rollouts = Rollouts(self)
         self._sampler = None if self.records else self.episodes.sampler(self.counted)
+        rewards = self.learned.rewards
+        self._payer = None if rewards is None else self.episodes.payer(rewards.name, rewards.ends)
 
     @property
     def records(self) -> bool:
@@ -220,8 +225,8 @@ class Learner:
             )  # fmt: skip
             self.done += done
             self.steps += steps
-            if self.learned.rewards is not None:
-                self.learned.rewards.draw(context.seen.visits, setup.seed, self.done)
+            if self.learned.rewards is not None and self._payer is not None:
+                self.learned.rewards.take(context.seen.visits, self._payer, setup.seed, self.done)
             self.tell("sampling")
 
     def _plan(self) -> None:
@@ -317,7 +322,7 @@ class Learner:
         found += [SHARED, PRODUCT, STRUCTURE]
         rewards = self.setup.rewards
         found += [REWARDS] if rewards is None else rewards.assumptions
-        found += self.setup.source.assumptions
+        found += [*self.setup.source.structure.assumptions, *self.setup.source.assumptions]
         if self.setup.p_min > 0.0:
             found.append(
                 f"p_min: every declared outcome of a marginal has probability >= "

@@ -5,8 +5,9 @@
 
 The learner talks to a source (`rfmdp.sources.source`). A model is a source too: then its nominal
 probabilities are the hidden truth, seen only through counts of simulated outcomes (and, to report
-it, in the performance of a policy). The structure is known, rewards too unless `rewards` says
-otherwise. Everything random is a function of the seed and the number of a trajectory.
+it, in the performance of a policy). The structure is known (`rfmdp.sources.structure`), rewards
+too unless `rewards` says otherwise. Everything random is a function of the seed and the number of a
+trajectory.
 """
 
 from __future__ import annotations
@@ -73,8 +74,9 @@ def learn(
     ----------
     source, spec
         Where samples come from, and the goal. A model is simulated: it has the known structure,
-        and its nominal probabilities are the hidden truth. `Recorded(model, transitions)` are
-        read in one look, and the model's probabilities are then ignored.
+        and its nominal probabilities are the hidden truth. `GymSource(env, model)` samples a
+        Gymnasium environment, `Recorded(model, transitions)` are read in one look; then a model
+        says what is known, and its probabilities are ignored.
     method
         Which parts to use; see `rfmdp.learning.methods`.
     confidence, budget, exploration, schedule, granularity, inner
@@ -127,7 +129,7 @@ def learn(
     }  # fmt: skip
     chosen = replace(method, **{k: v for k, v in parts.items() if v is not None})  # type: ignore[arg-type]
     known = Simulated(source) if isinstance(source, FactoredMDP) else source
-    asked = _checked(spec, known.structure)
+    asked = _checked(spec, known.structure.model)
     setup = Setup(
         known, asked, chosen, beta, stop or StopWhen(), points or LogSpaced(), length, seed,
         limits or Limits(), p_min or 0.0, support or DeclaredSupport(), rewards,
@@ -140,7 +142,10 @@ def learn(
             "Learn without `resume`, `rewards` and rollout certificates."
         )
     file = _place(output, resume)
-    ids = identify(known.structure, chosen.granularity, local=local, ties=ties)
+    structure = known.structure
+    ids = identify(
+        structure.model, chosen.granularity, local=local, ties=ties, alike=structure.alike
+    )
     learner = Learner(setup, ids, progress)
     if resume is not None:
         learner.restore(load(resume, KIND), str(resume))

@@ -1,11 +1,9 @@
 """Unknown rewards: bounds of the mean reward of every row, learned beside its marginals.
 
-The hidden reward of a row is the model's. Under `DeterministicReward` it is seen as it is, so the
-first visit settles it. Under `MixtureReward` every visit pays one end of the declared range, with
-the model's reward as mean: the mixture sequence bounds the mean from the sum of what was paid, at
-all times together. The sum of a batch of visits is drawn at once from a binomial distribution that
-depends on the seed and the number of the batch's last trajectory only. A row that was never
-visited pays the end of the range.
+The source says what visits paid (`rfmdp.sources.paid`). Under `DeterministicReward` the first
+visit of a row settles its reward. Under `MixtureReward` the mixture sequence bounds the mean from
+the sum of what was paid, at all times together; so a reward may depend on the successor, too. A
+row that was never visited pays the end of the range.
 """
 
 from __future__ import annotations
@@ -21,6 +19,7 @@ from rfmdp.learning import intervals
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import Cumulative, Discounted, ReachReward, Spec, Total
 from rfmdp.outer.problem import pose, row_rewards
+from rfmdp.sources.paid import Payer
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
 SHARE = 0.5  # of the error probability of the model and its rewards, for random rewards
@@ -125,7 +124,7 @@ class UnknownRewards:
     family
         What is assumed about rewards.
     model, spec
-        The truth, and the objective that says which rewards count.
+        The structure, and the objective that says which rewards count.
     """
 
     def __init__(self, family: RewardFamily, model: FactoredMDP, spec: Spec) -> None:
@@ -135,30 +134,50 @@ class UnknownRewards:
                 f"discounted or total; found {type(spec.objective).__name__}."
             )
         self.family = family
-        self._name = spec.objective.reward or next(iter(model.rewards))
-        self._truth = row_rewards(model, self._name)
+        self.name = spec.objective.reward or next(iter(model.rewards))
         open_states = ~pose(model, spec).terminal
         self._open = np.flatnonzero(np.repeat(open_states, np.diff(model.row_ptr)))
-        family.range.scale(self._truth[self._open])  # the range must hold, or no guarantee does
         self.visits = np.zeros(model.rows, dtype=np.int64)
         self.observed = np.zeros(model.rows)
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """The range of random rewards; None if a row always pays the same."""
+        span = self.family.range
+        return (span.low, span.high) if isinstance(self.family, MixtureReward) else None
 
     @property
     def identifiers(self) -> int:
         """Rows whose rewards are learned."""
         return len(self._open)
 
-    def draw(self, visits: IntArray, seed: int, trajectory: int) -> None:
-        """Take note of all visits so far (R or more,); draw what the new ones paid."""
+    def take(self, visits: IntArray, payer: Payer, seed: int, trajectory: int) -> None:
+        """Take note of all visits so far (R or more,) and of what the new ones paid.
+
+        Raises
+        ------
+        ModelError
+            If a reward leaves its range, or varies where it must not.
+        """
         fresh = visits[: len(self.visits)] - self.visits
         self.visits += fresh
         at = np.intersect1d(np.flatnonzero(fresh), self._open, assume_unique=True)
-        if isinstance(self.family, DeterministicReward):
-            self.observed[at] = self._truth[at]
+        paid = payer.paid(at, fresh[at], seed, trajectory)
+        self.family.range.scale(paid.least)
+        self.family.range.scale(paid.most)
+        if isinstance(self.family, MixtureReward):
+            self.observed[at] += paid.sums
             return
-        span, generator = self.family.range, np.random.default_rng([seed, trajectory])
-        high = generator.binomial(fresh[at], span.scale(self._truth[at]))
-        self.observed[at] += span.low * fresh[at] + (span.high - span.low) * high
+        known = self.visits[at] > fresh[at]
+        varies = (paid.least != paid.most) | (known & (paid.most != self.observed[at]))
+        if np.any(varies):
+            first = int(np.argmax(varies))
+            raise ModelError(
+                f"Reward of row {at[first]}: must always be the same, found {paid.least[first]:g} "
+                f"and {paid.most[first]:g} (before: {self.observed[at[first]]:g}); guarantees "
+                "given so far are void, learn with MixtureReward."
+            )
+        self.observed[at] = paid.least
 
     def lower(self, delta: float) -> FloatArray:
         """Return lower bounds of the mean rewards of all rows, (R,)."""
@@ -170,11 +189,11 @@ class UnknownRewards:
 
     def apply(self, model: FactoredMDP, paid: FloatArray, low: bool) -> FactoredMDP:
         """Return a model whose rows pay what is given, or the end of the range behind them."""
-        span, own = self.family.range, row_rewards(model, self._name)
+        span, own = self.family.range, row_rewards(model, self.name)
         end = np.minimum(own, span.low) if low else np.maximum(own, span.high)
         row = np.append(paid, end[len(paid) :])
         rewards = Rewards(np.zeros(model.states), row)
-        return replace(model, rewards={**model.rewards, self._name: rewards})
+        return replace(model, rewards={**model.rewards, self.name: rewards})
 
     def state(self) -> dict[str, AnyArray]:
         """Return what `restore` reads."""
@@ -186,7 +205,7 @@ class UnknownRewards:
 
     def _filled(self, delta: float, sign: float) -> FloatArray:
         """Return lower bounds of sign * reward, times sign."""
-        paid, at = self._truth.copy(), self._open
+        paid, at = np.zeros(len(self.visits)), self._open
         span = self.family.range if sign > 0 else self.family.range.mirrored()
         level = np.full(len(at), delta)
         paid[at] = sign * replace(self.family, range=span).lower(

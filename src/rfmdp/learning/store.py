@@ -15,9 +15,10 @@ from rfmdp.learning.confidence import ConfidenceSet, Validity, pick, with_table
 from rfmdp.learning.support import Discovery
 from rfmdp.ragged import entries, owners, segment_all, segment_any, segment_sum, starts
 from rfmdp.rounding import SUM_SLACK
-from rfmdp.sets.bounds import tighten
+from rfmdp.sets.bounds import box_centres, tighten
 from rfmdp.sets.exact import normalised
 from rfmdp.sets.marginals import Kind, Marginals
+from rfmdp.sources.structure import informed
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
 ARRAYS = ("counts", "totals", "kind", "nominal", "lower", "upper", "radius", "table")
@@ -45,6 +46,8 @@ class SetStore:
         Whether to intersect; by default if the set is valid at any time.
     first
         For an unknown support: when every outcome was first seen; shared with `Tally`.
+    prior
+        What is known before any data: every set is intersected with its box. None: nothing.
     coarse
         Sets that prove nothing may be rough: a new one is taken over only if one of its bounds
         moved by more than this share of its width.
@@ -59,9 +62,10 @@ class SetStore:
         nested: bool | None = None,
         first: IntArray | None = None,
         coarse: float = 0.0,
+        prior: Marginals | None = None,
     ) -> None:
         self.confidence, self.ptr, self.delta = confidence, outcome_ptr, delta
-        self.coarse = coarse
+        self.coarse, self._prior = coarse, prior
         count, size = len(outcome_ptr) - 1, int(outcome_ptr[-1])
         self.floors = np.zeros(count) if floors is None else floors
         self._first = np.zeros(size, np.int64) if first is None else first
@@ -174,14 +178,15 @@ class SetStore:
     def _absorb(self, which: IntArray, fresh: Marginals) -> None:
         """Store the sets of some identifiers, with what is known besides."""
         pointers, at = self.part(which)
-        if self.nested or np.any(self._declared_floors(which) > 0.0):
+        if self.nested or self._prior or np.any(self._declared_floors(which) > 0.0):
             fresh = self._narrowed(which, at, fresh)
         self.kind[which], self.radius[which] = fresh.kind, fresh.radius
         self.lower[at], self.upper[at] = fresh.lower, fresh.upper
         self.table[entries(self.table_ptr, which)] = fresh.corners
         inside = (fresh.lower <= fresh.nominal) & (fresh.nominal <= fresh.upper)
         moved = (fresh.kind == Kind.BOX) & ~segment_all(inside, pointers)
-        centre = np.where(moved[owners(pointers)], box_members(fresh), fresh.nominal)
+        middle = box_centres(pointers, fresh.lower, fresh.upper)
+        centre = np.where(moved[owners(pointers)], middle, fresh.nominal)
         self.nominal[at] = centre
 
     def _narrowed(self, which: IntArray, at: IntArray, fresh: Marginals) -> Marginals:
@@ -199,6 +204,15 @@ class SetStore:
         if self.nested:
             lower = np.maximum(lower, self.lower[at])
             upper = np.minimum(upper, self.upper[at])
+        if self._prior is not None:
+            known = informed(self._prior)[which]
+            if np.any(known & ~box):
+                raise UnsupportedError(
+                    f"Prior knowledge: needs boxes; {self.confidence.label} gives other sets. "
+                    "Use Mixture() or ClopperPearson()."
+                )
+            lower = np.maximum(lower, self._prior.lower[at])
+            upper = np.minimum(upper, self._prior.upper[at])
         every = box[owners(pointers)]
         lower, upper = np.where(every, lower, fresh.lower), np.where(every, upper, fresh.upper)
         _check_boxes(which[box], *_only(box, pointers, lower, upper))
@@ -213,16 +227,6 @@ class SetStore:
         table = np.maximum(fresh.corners, self.table[entries(self.table_ptr, which)])
         _check_tables(which, fresh.corner_ptr, table)
         return with_table(fresh, table)
-
-
-def box_members(sets: Marginals) -> FloatArray:
-    """Return one distribution of every box (O,): the same fraction of every width."""
-    width = sets.upper - sets.lower
-    room = segment_sum(width, sets.outcome_ptr)
-    missing = 1.0 - segment_sum(sets.lower, sets.outcome_ptr)
-    fraction = np.divide(missing, room, out=np.zeros(len(room)), where=room > 0)
-    shares = np.repeat(np.clip(fraction, 0.0, 1.0), sets.sizes)
-    return np.asarray(sets.lower + width * shares)
 
 
 def _only(
@@ -256,6 +260,6 @@ def _alarm_if(which: IntArray, empty: BoolArray, what: str) -> None:
             f"Marginal {which[int(np.argmax(empty))]}: its {what} must contain a distribution, "
             f"found it empty ({int(np.sum(empty))} marginals in all). With independent draws from "
             "fixed distributions this has probability at most beta: check that the system is "
-            "stationary, that equal identifiers mean equal distributions and that no samples "
-            "were dropped or counted twice."
+            "stationary, that equal identifiers mean equal distributions, that sets which the "
+            "model declares are right, and that no samples were dropped or counted twice."
         )

@@ -18,7 +18,8 @@ from rfmdp.learning.identifiers import Identifiers
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, ReachReward, Spec, Total
 from rfmdp.outer.problem import where
-from rfmdp.sets.marginals import Marginals
+from rfmdp.sets.bounds import box_centres
+from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import IntArray
 
 MOST = 50_000_000  # successors with the extra outcomes
@@ -44,8 +45,6 @@ def with_unseen(ids: Identifiers) -> Identifiers:
             f"{model.transitions}, at most {MOST:g} are allowed; declare the support."
         )
     successor_ptr, successors = _tensors(model, lengths.astype(np.int64))
-    nominal = np.insert(np.asarray(model.marginals.nominal), model.marginals.outcome_ptr[1:], 0.0)
-    outcome_ptr = model.marginals.outcome_ptr + np.arange(len(sizes) + 1)
     low = np.array([[v.low for v in model.variables]], dtype=np.int32)
     valuations = np.vstack([model.valuations, low]) if model.variables else model.valuations
     extended = replace(
@@ -54,7 +53,7 @@ def with_unseen(ids: Identifiers) -> Identifiers:
         marginal_ptr=np.append(model.marginal_ptr, model.marginal_ptr[-1]),
         successor_ptr=np.append(successor_ptr, len(successors) + 1),
         successors=np.append(successors, np.int32(model.states)),
-        marginals=Marginals.from_points(outcome_ptr, nominal),
+        marginals=_with_lump(model.marginals),
         row_actions=np.append(model.row_actions, np.int32(len(model.actions))),
         actions=(*model.actions, UNSEEN),
         labels={name: np.append(at, False) for name, at in model.labels.items()},
@@ -62,6 +61,16 @@ def with_unseen(ids: Identifiers) -> Identifiers:
         valuations=valuations,
     )
     return replace(ids, model=extended)
+
+
+def _with_lump(sets: Marginals) -> Marginals:
+    """Return sets with one outcome more, last: impossible if they are points, else unknown."""
+    behind, ptr = sets.outcome_ptr[1:], sets.outcome_ptr + np.arange(len(sets) + 1)
+    if np.all(sets.kind == Kind.SINGLETON):
+        return Marginals.from_points(ptr, np.insert(np.asarray(sets.nominal), behind, 0.0))
+    lower = np.insert(np.asarray(sets.lower), behind, 0.0)
+    upper = np.insert(np.asarray(sets.upper), behind, 1.0)
+    return Marginals.from_boxes(ptr, lower, upper, box_centres(ptr, lower, upper))
 
 
 def _tensors(model: FactoredMDP, lengths: IntArray) -> tuple[IntArray, Any]:

@@ -1,20 +1,25 @@
 """Where samples come from: what the learner may ask, and nothing else.
 
-A source says what is known (`structure`: states, rows, successors, rewards, labels) and how it is
-called. It either draws trajectories under a behaviour, which the learner plans (`Episodes`), or
-hands over what was recorded (`Records`). The learner counts on a *learning model*, which has the
-states and rows of the structure and identifiers as marginals; it never looks at probabilities of
-the source. Only `performance`, a report about a truth that a source may know, does.
+A source says what is known (`structure`: states, rows, successors, rewards, labels, and sets of
+distributions that are possible at all) and how it is called. It either draws trajectories under a
+behaviour, which the learner plans (`Episodes`), or hands over what was recorded (`Records`). The
+learner counts on a *learning model*, which has the states and rows of the structure and
+identifiers as marginals; it never looks at probabilities of the source. Only `performance`, a
+report about a truth that a source may know, does.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.outer.problem import row_rewards
+from rfmdp.sources.hidden import counted_truth
+from rfmdp.sources.paid import Payer, SimulatedRewards
 from rfmdp.sources.recorded import Transitions, digest_of, structure_of
 from rfmdp.sources.simulator import Batch, Behaviour, Simulator
+from rfmdp.sources.structure import Structure
 from rfmdp.sources.tally import Tally, count_transitions
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
@@ -54,8 +59,8 @@ class Episodes(Protocol):
     """A source that draws trajectories."""
 
     @property
-    def structure(self) -> FactoredMDP:
-        """What is known; numbers of its marginals say at most which of them are alike."""
+    def structure(self) -> Structure:
+        """What is known."""
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -68,6 +73,9 @@ class Episodes(Protocol):
     def sampler(self, counted: FactoredMDP, stop: BoolArray | None = None) -> Sampler:
         """Return what draws trajectories and counts outcomes of a learning model's marginals."""
 
+    def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:
+        """Return what says which rewards were paid; `ends` is the range of random ones."""
+
     def truth(self, counted: FactoredMDP) -> FactoredMDP | None:
         """Return the learning model with true probabilities for reports, if they are known."""
 
@@ -76,7 +84,7 @@ class Records(Protocol):
     """A source that hands over what was recorded, once."""
 
     @property
-    def structure(self) -> FactoredMDP:
+    def structure(self) -> Structure:
         """What is known."""
 
     @property
@@ -102,42 +110,69 @@ class Records(Protocol):
 Source: TypeAlias = Episodes | Records
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Simulated:
-    """A model as its own simulator: its nominal probabilities are the hidden truth."""
+    """A model as its own simulator: its nominal probabilities are the hidden truth.
 
-    structure: FactoredMDP
+    Parameters
+    ----------
+    model
+        The truth.
+    known
+        The same model with sets in place of probabilities: what the learner may know. By default
+        the model says it itself; see `rfmdp.sources.structure`.
+    """
 
     assumptions = ()
+
+    def __init__(self, model: FactoredMDP, known: FactoredMDP | None = None) -> None:
+        self._truth = model
+        self._counted: tuple[FactoredMDP, FactoredMDP] | None = None  # the last one, with numbers
+        self.structure = Structure.of(model if known is None else known)
+        if known is not None and structure_of(known) != structure_of(model):
+            raise ModelError(
+                "Simulated: what is known must have the states, rows and successors of the truth; "
+                "they differ. Build both from one description."
+            )
 
     @property
     def words(self) -> dict[str, str]:
         """Simulation, of this structure with these probabilities."""
-        marginals = self.structure.marginals
+        marginals = self._truth.marginals
         return {
             "source": "simulation",
-            "structure": structure_of(self.structure),
+            "structure": structure_of(self._truth),
             "probabilities": digest_of(marginals.outcome_ptr, marginals.nominal),
         }
 
     def sampler(self, counted: FactoredMDP, stop: BoolArray | None = None) -> Sampler:
         """Return a simulator that counts."""
-        return Simulator(counted, stop)
+        return Simulator(self.truth(counted), stop)
+
+    def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:
+        """Return the rewards of the truth."""
+        return SimulatedRewards(row_rewards(self._truth, reward), ends)
 
     def truth(self, counted: FactoredMDP) -> FactoredMDP:
-        """Return the learning model: it has the merged probabilities of this one."""
-        return counted
+        """Return the learning model with the probabilities of the truth."""
+        if self._counted is None or self._counted[0] is not counted:
+            self._counted = counted, counted_truth(self._truth, counted)
+        return self._counted[1]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Recorded:
-    """Recorded transitions of a system with a known structure, read once."""
+    """Recorded transitions of a system with a known structure, read once.
 
-    structure: FactoredMDP
-    transitions: Transitions
+    Parameters
+    ----------
+    model
+        What is known; see `rfmdp.sources.structure`.
+    transitions
+        Rows that were taken, and their successors.
+    """
 
-    def __post_init__(self) -> None:
-        self.transitions.check(self.structure)
+    def __init__(self, model: FactoredMDP, transitions: Transitions) -> None:
+        transitions.check(model)
+        self.structure, self.transitions = Structure.of(model), transitions
 
     @property
     def assumptions(self) -> tuple[str, ...]:

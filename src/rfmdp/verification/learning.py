@@ -228,6 +228,8 @@ def _known_kind(settings: Mapping[str, str]) -> None:
     for name, plain in (("support", "DeclaredSupport()"), ("rewards", "known"), ("p_min", "0.0")):
         if settings[name] != plain:
             raise NotChecked(f"{name} {settings[name]}")
+    if settings.get("prior", "nothing") != "nothing":
+        raise NotChecked(f"prior knowledge of {settings['prior']}")
 
 
 def _check_ledger(

@@ -1,0 +1,72 @@
+"""From values of variables and names of actions to states and rows, many at once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rfmdp.errors import ModelError
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.codes import Codec
+from rfmdp.types import AnyArray, IntArray
+
+DENSE = 1 << 24  # entries of a table; larger ones are searched
+
+
+class Index:
+    """The states and rows of a model, by what is observed.
+
+    Examples
+    --------
+    >>> import rfmdp as rf
+    >>> model = rf.open_model("chain", {"M": 4})
+    >>> index = Index(model)
+    >>> index.states(model.valuations[:3]).tolist()
+    [0, 1, 2]
+    """
+
+    def __init__(self, model: FactoredMDP) -> None:
+        if not model.variables:
+            raise ModelError("Structure: must have variables, by which its states are observed.")
+        self.model, self.codec = model, Codec(model.variables)
+        codes = self.codec.pack(model.valuations.astype(np.int64))
+        self._order = np.argsort(codes, kind="stable")
+        self._codes = codes[self._order]
+        self._table: AnyArray | None = None
+        if self.codec.domain <= DENSE:
+            self._table = np.full(self.codec.domain, -1, dtype=np.int32)
+            self._table[codes] = np.arange(model.states, dtype=np.int32)
+        self._rows: AnyArray | None = None  # made when it is first asked for
+
+    def states(self, values: AnyArray) -> IntArray:
+        """Return the states (N,) with the given values (N, variables); -1 where there is none."""
+        codec = self.codec
+        given = np.asarray(values, dtype=np.int64)
+        inside = ((given >= codec.low) & (given < codec.low + codec.radix)).all(axis=1)
+        codes = np.where(inside, codec.pack(given), 0)
+        if self._table is not None:
+            found = self._table[codes].astype(np.int64)
+        else:
+            at = np.minimum(np.searchsorted(self._codes, codes), len(self._codes) - 1)
+            found = np.where(self._codes[at] == codes, self._order[at], -1)
+        return np.where(inside, found, -1)
+
+    def rows(self, states: AnyArray, actions: AnyArray) -> IntArray:
+        """Return the rows (N,) of actions (index into `model.actions`); -1 where not enabled."""
+        if self._rows is None:
+            self._rows = _row_table(self.model)
+        return np.asarray(self._rows[states, actions], dtype=np.int64)
+
+
+def _row_table(model: FactoredMDP) -> AnyArray:
+    """Return the row of every state and action (S, A), -1 where there is none."""
+    table = np.full((model.states, len(model.actions)), -1, dtype=np.int32)
+    states = model.row_states
+    table[states, model.row_actions] = np.arange(model.rows)
+    own = table[states, model.row_actions]
+    if np.any(own != np.arange(model.rows)):
+        row = int(np.argmax(own != np.arange(model.rows)))
+        raise ModelError(
+            f"Structure: {model.row_name(row)} must be one choice, found several of that name; "
+            "give them different names, so that an observed action says which it is."
+        )
+    return table

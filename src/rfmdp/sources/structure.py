@@ -1,0 +1,103 @@
+"""What is known of a system whose probabilities are not: its structure.
+
+A structure is described like any model, by `rfmdp.build` or in the PRISM language, with sets in
+place of probabilities. `unknown(k)`, in PRISM `[0,1]`, says nothing but that there are k outcomes.
+A narrower set is prior knowledge: what is learned is intersected with it.
+
+    coin = build({"x": (0, 1)}, [Action("toss", [Move("x", unknown(2), heads_or_tails)])], ...)
+    run = learn(GymSource(env, coin), 'Pmaxmin=? [ F "goal" ]')
+
+A model in which every set is a point is a truth: all of its numbers are hidden from the learner.
+At most which of them are equal is told, for ties. In a model with some sets, points are knowledge.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rfmdp.errors import ModelError
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.ragged import segment_any
+from rfmdp.sets.bounds import box_centres
+from rfmdp.sets.families import Interval
+from rfmdp.sets.marginals import Kind, Marginals
+from rfmdp.types import BoolArray, FloatArray, IntArray
+
+NOTHING = "nothing"
+
+
+def unknown(outcomes: int) -> Interval:
+    """Return the set of all distributions over some outcomes.
+
+    Every call is an unknown of its own; the same object, wherever it is used, is the same one.
+
+    Examples
+    --------
+    >>> unknown(3).upper.tolist()
+    [1.0, 1.0, 1.0]
+    """
+    if outcomes < 1:
+        raise ModelError(f"unknown: there must be at least one outcome, found {outcomes}.")
+    return Interval(np.zeros(outcomes), np.ones(outcomes))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Structure:
+    """States, rows and successors of a system, and what is known of its probabilities."""
+
+    model: FactoredMDP  # its boxes are what is known of every marginal; the centres mean nothing
+    alike: IntArray | None = None  # (M,) the same number: written with equal probabilities
+
+    @staticmethod
+    def of(model: FactoredMDP) -> Structure:
+        """Return what a learner may know of a model; see the module's docstring.
+
+        Sets that are no boxes are known by the bounds of their entries.
+
+        Examples
+        --------
+        >>> from rfmdp.sets.families import Singleton
+        >>> coin = FactoredMDP.from_rows([[([0], [0, 1])], [([], [1])]], [Singleton([0.1, 0.9])])
+        >>> Structure.of(coin).model.marginals.upper.tolist()
+        [1.0, 1.0]
+        """
+        sets = model.marginals
+        if np.all(sets.kind == Kind.SINGLETON):
+            lower = np.where(np.repeat(sets.sizes == 1, sets.sizes), 1.0, 0.0)
+            hidden = _centred(sets.outcome_ptr, lower, np.ones(len(lower)))
+            return Structure(model.with_marginals(hidden), equal_numbers(sets))
+        return Structure(model.with_marginals(_centred(sets.outcome_ptr, sets.lower, sets.upper)))
+
+    @property
+    def informed(self) -> BoolArray:
+        """Which marginals are known better than by the number of their outcomes, (M,)."""
+        return informed(self.model.marginals)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What a guarantee that uses prior knowledge assumes."""
+        count = int(self.informed.sum())
+        if not count:
+            return ()
+        return (f"{count} of {len(self.model.marginals)} marginals lie in the sets of the model",)
+
+
+def informed(sets: Marginals) -> BoolArray:
+    """Return which sets exclude some distribution over their outcomes, (M,)."""
+    several = np.repeat(sets.sizes > 1, sets.sizes)
+    narrow = ((sets.lower > 0.0) | (sets.upper < 1.0)) & several
+    return segment_any(narrow, sets.outcome_ptr)
+
+
+def equal_numbers(sets: Marginals) -> IntArray:
+    """Return the first marginal with the same nominal probabilities, to 12 digits, (M,)."""
+    first: dict[bytes, int] = {}
+    parts = np.split(np.round(sets.nominal, 12) + 0.0, sets.outcome_ptr[1:-1])
+    return np.array([first.setdefault(p.tobytes(), j) for j, p in enumerate(parts)], np.int64)
+
+
+def _centred(ptr: IntArray, lower: FloatArray, upper: FloatArray) -> Marginals:
+    """Return boxes whose nominal members say nothing: the same fraction of every width."""
+    return Marginals.from_boxes(ptr, lower, upper, box_centres(ptr, lower, upper))

@@ -1,0 +1,163 @@
+"""What a learner may know of a model, and what it never sees."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from learning.tiny import REACH, bernoulli, distinct_factored, random_factored, two_arms
+from rfmdp.errors import ModelError, UnsupportedError
+from rfmdp.language.load import parse_prism
+from rfmdp.learning.identifiers import Granularity, identify
+from rfmdp.learning.loop import learn
+from rfmdp.learning.methods import ANYTIME_KL, TIED
+from rfmdp.learning.schedule import StopWhen
+from rfmdp.learning.store import AssumptionAlarm
+from rfmdp.learning.unseen import with_unseen
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.sets.families import Interval, LpBall, Singleton
+from rfmdp.solving import solve
+from rfmdp.sources.hidden import counted_truth
+from rfmdp.sources.index import Index
+from rfmdp.sources.source import Simulated
+from rfmdp.sources.structure import Structure, unknown
+
+COIN = """mdp
+module m
+  x : [0..2] init 0;
+  [risky] x=0 -> [0,1]:(x'=1) + [0,1]:(x'=2);
+  [known] x=0 -> [0.3,0.6]:(x'=1) + [0.4,0.7]:(x'=2);
+endmodule
+label "goal" = x=1;
+"""
+
+
+def coin():
+    """Return the structure of a PRISM file: an unknown coin and one that is roughly known."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return parse_prism(COIN)
+
+
+def truth_of(model, *points):
+    return model.with_marginals(type(model.marginals).from_sets([Singleton(p) for p in points]))
+
+
+def learned(source, **rest):
+    return learn(source, REACH, stop=StopWhen(trajectories=2_000), length=3, **rest)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("granularity", [Granularity.EFFECT, Granularity.TIED, Granularity.FLAT])
+def test_a_learner_sees_no_probability_and_the_simulator_still_has_them(seed, granularity):
+    """Structures of two truths are the same; merged probabilities are the truth's."""
+    model = random_factored(seed)
+    structure = Structure.of(model)
+    hidden = identify(structure.model, granularity, alike=structure.alike).model
+    assert_array_equal(hidden.marginals.lower, 0.0)
+    assert_array_equal(hidden.marginals.upper, 1.0)
+    assert_allclose(hidden.marginals.nominal, 1.0 / np.repeat(*[hidden.marginals.sizes] * 2))
+    plain = identify(model, granularity).model
+    truth = counted_truth(model, hidden)
+    assert_array_equal(truth.successors, plain.successors)
+    assert_allclose(truth.marginals.nominal, plain.marginals.nominal, rtol=0, atol=1e-15)
+
+
+def test_the_outcome_for_what_is_not_listed_is_impossible_in_the_truth():
+    """It has a place in the learning model only."""
+    model = distinct_factored(1)
+    extended = with_unseen(identify(Structure.of(model).model)).model
+    truth = counted_truth(model, extended)
+    assert_array_equal(truth.marginals.nominal[extended.marginals.outcome_ptr[1:] - 1], 0.0)
+    assert extended.marginals.upper.min() == 1.0
+
+
+def test_a_truth_of_another_structure_is_refused():
+    """Its successors show no outcome."""
+    other = FactoredMDP.from_rows(
+        [[([0], [2, 0], "try")], [([], [1], "stay")], [([], [2], "stay")]], [Singleton([0.5, 0.5])]
+    )
+    with pytest.raises(ModelError, match="declared successor"):
+        counted_truth(other, identify(Structure.of(bernoulli(0.5)).model).model)
+    with pytest.raises(ModelError, match="states, rows and successors"):
+        Simulated(bernoulli(0.5), other)
+
+
+def test_prior_knowledge_is_where_learning_starts():
+    """Before data say more, the guarantee is that of the structure; the statement names it."""
+    known = coin()
+    floor = solve(known, REACH).at_initial().lower
+    run = learned(Simulated(truth_of(known, [0.2, 0.8], [0.5, 0.5]), known))
+    assert floor == pytest.approx(0.3)
+    assert 0.3 < run.guarantee <= 0.5
+    assert "1 of 2 marginals lie in the sets of the model" in run.statement()
+    assert run.settings["prior"].startswith("1 identifiers")
+    blind = learned(truth_of(known, [0.2, 0.8], [0.5, 0.5]))
+    assert blind.settings["prior"] == "nothing"
+    assert_array_equal(run.counts.sum(), blind.counts.sum())
+
+
+def test_data_against_prior_knowledge_raise_the_alarm():
+    """The truth lies outside what was declared."""
+    known = coin()
+    with pytest.raises(AssumptionAlarm, match="sets which the model declares are right"):
+        learned(Simulated(truth_of(known, [0.2, 0.8], [0.95, 0.05]), known))
+
+
+def test_prior_knowledge_of_merged_outcomes_adds_up():
+    """Two outcomes that nobody can tell apart have the sum of their bounds."""
+    model = FactoredMDP.from_rows(
+        [[([0], [1, 2, 2], "try")], [([], [1], "stay")], [([], [2], "stay")]],
+        [Interval([0.1, 0.2, 0.3], [0.4, 0.5, 0.6])],
+    )
+    sets = identify(Structure.of(model).model).model.marginals
+    assert_allclose(sets.lower, [0.1, 0.6], atol=1e-12)
+    assert_allclose(sets.upper, [0.4, 0.9], atol=1e-12)
+    assert sets.lower[1] <= 0.6
+    assert sets.upper[1] >= 0.9
+
+
+def test_other_sets_are_known_by_their_bounds_and_need_boxes():
+    """An L1 ball is its bounding box; balls of other methods cannot be intersected with it."""
+    ball = LpBall([0.2, 0.3, 0.1, 0.4], 0.2, 1.0)
+    rows = [[([0], [1, 2, 3, 4], "try")], *([([], [s], "stay")] for s in range(1, 5))]
+    model = FactoredMDP.from_rows(rows, [ball], labels={"goal": [s == 1 for s in range(5)]})
+    assert_allclose(Structure.of(model).model.marginals.upper, [0.3, 0.4, 0.2, 0.5])
+    with pytest.raises(UnsupportedError, match="needs boxes"):
+        learned(Simulated(model), method=ANYTIME_KL)
+
+
+def test_equal_numbers_are_told_and_equal_sets_are_no_tie():
+    """TIED needs numbers; sets that are alike may be different unknowns."""
+    assert_array_equal(Structure.of(two_arms(0.3, 0.3)).alike, [0, 0])
+    assert_array_equal(Structure.of(two_arms(0.3, 0.4)).alike, [0, 1])
+    unknowns = two_arms(0.3, 0.3).with_marginals(
+        type(two_arms(0.3, 0.3).marginals).from_sets([unknown(2), unknown(2)])
+    )
+    with pytest.raises(UnsupportedError, match="declare `ties`"):
+        learned(Simulated(unknowns), method=TIED)
+    assert len(identify(unknowns, ties=[(0, 1)]).model.marginals) == 1
+    with pytest.raises(ModelError, match="at least one outcome"):
+        unknown(0)
+
+
+def test_index_finds_states_and_rows():
+    """It agrees with `find`, and says -1 where there is nothing."""
+    model = coin()
+    index = Index(model)
+    values = np.array([[0], [1], [2], [3], [-1]])
+    assert index.states(values).tolist() == [*(model.find(x=x) for x in range(3)), -1, -1]
+    risky = model.actions.index("risky")
+    row = int(index.rows(np.array([model.find(x=0)]), np.array([risky]))[0])
+    assert model.row_name(row) == "(x=0), action risky"
+    assert index.rows(np.array([model.find(x=1)]), np.array([risky])).tolist() == [-1]
+
+
+def test_two_choices_of_one_name_cannot_be_observed():
+    """The index names the place."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = parse_prism(COIN.replace("[known]", "[risky]"))
+    with pytest.raises(ModelError, match=r"\(x=0\), action risky must be one choice"):
+        Index(model).rows(np.array([0]), np.array([0]))
