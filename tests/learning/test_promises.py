@@ -31,6 +31,7 @@ from rfmdp.sets.families import Singleton
 from rfmdp.solving import evaluate, solve
 from rfmdp.sources.recorded import record
 from rfmdp.sources.source import Recorded
+from rfmdp.sources.structure import Structure
 
 from .tiny import REACH, bernoulli, distinct_factored, two_arms
 
@@ -177,7 +178,7 @@ def test_files_are_neither_lost_nor_invented(tmp_path):
 class Drifting:
     """A coin that shows one side for a thousand trajectories, and the other one ever after."""
 
-    structure = bernoulli(0.95)
+    structure = Structure.of(bernoulli(0.95))
     assumptions = ()
     words: ClassVar[dict[str, str]] = {"source": "drifting"}
 
