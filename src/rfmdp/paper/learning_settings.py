@@ -27,9 +27,10 @@ from rfmdp.objective import Spec
 from rfmdp.paper.learning_setup import SETUPS
 from rfmdp.sets.marginals import Marginals
 from rfmdp.solving import solve
+from rfmdp.sources.paid import Payer
 from rfmdp.sources.recorded import digest_of
-from rfmdp.sources.simulator import Simulator
-from rfmdp.sources.source import Simulated, Source
+from rfmdp.sources.source import Sampler, Simulated, Source
+from rfmdp.sources.structure import Structure
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 FLOOR = 1e-8  # of the code, under every probability
@@ -70,7 +71,7 @@ class Sixfold(Doubling):
 class EndsWhenDecided:
     """A model as its own simulator; trajectories end where its value is 0, 1 or infinite."""
 
-    structure: FactoredMDP
+    simulated: Simulated
     decided: BoolArray  # (S,)
 
     assumptions = ()
@@ -79,21 +80,32 @@ class EndsWhenDecided:
     def of(model: FactoredMDP, spec: Spec) -> EndsWhenDecided:
         """Return the source of a model; its optimal value decides."""
         value = solve(model, spec).value
-        return EndsWhenDecided(model, (value == 0.0) | (value == 1.0) | np.isinf(value))
+        decided = (value == 0.0) | (value == 1.0) | np.isinf(value)
+        return EndsWhenDecided(Simulated(model), decided)
+
+    @property
+    def structure(self) -> Structure:
+        """That of the model."""
+        return self.simulated.structure
 
     @property
     def words(self) -> dict[str, str]:
         """Those of the simulation, and where trajectories end."""
         ends = f"{int(self.decided.sum())} states {digest_of(self.decided)[:16]}"
-        return {**Simulated(self.structure).words, "trajectories end in": ends}
+        return {**self.simulated.words, "trajectories end in": ends}
 
-    def sampler(self, counted: FactoredMDP, stop: BoolArray | None = None) -> Simulator:
+    def sampler(self, counted: FactoredMDP, stop: BoolArray | None = None) -> Sampler:
         """Return a simulator that counts."""
-        return Simulator(counted, self.decided if stop is None else self.decided | stop)
+        ends = self.decided if stop is None else self.decided | stop
+        return self.simulated.sampler(counted, ends)
+
+    def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:
+        """Return the rewards of the model."""
+        return self.simulated.payer(reward, ends)
 
     def truth(self, counted: FactoredMDP) -> FactoredMDP:
-        """Return the learning model: it has the merged probabilities of this one."""
-        return counted
+        """Return the learning model with the probabilities of the model."""
+        return self.simulated.truth(counted)
 
 
 @dataclass(frozen=True, slots=True)
