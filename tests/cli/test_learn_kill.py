@@ -23,10 +23,10 @@ def test_ctrl_c_ends_all_processes_quietly(folder):
         os.killpg(parent.pid, signal.SIGINT)
         _, error = parent.communicate(timeout=LIMIT)
         assert parent.returncode == 130
-        assert "--resume" in error.splitlines()[0]
-        assert error.splitlines()[1:] == [
-            "rfmdp: error: interrupted; files are as they were, or complete."
-        ]
+        # a slow machine has told its progress before
+        told = [line for line in error.splitlines() if not line.startswith("seed ")]
+        assert "--resume" in told[0]
+        assert told[1:] == ["rfmdp: error: interrupted; files are as they were, or complete."]
         assert wait_until(lambda: group_is_gone(parent.pid))
     assert load(folder / "a-5.rfmdp").history
 

@@ -219,8 +219,10 @@ class ExactSet:
         raise Undecided
 
     def matrix(self) -> FloatArray:
-        """Return the vertices (V, X), each number rounded once."""
-        return np.array([[float(x) for x in line] for line in self.vertices()])
+        """Return the vertices (V, X), each number rounded once; what is positive remains so."""
+        found = self.vertices()
+        rounded = np.array([[float(x) for x in line] for line in found])
+        return np.where(np.array(found) > 0, np.maximum(rounded, 5e-324), rounded)
 
 
 def box_of_ball(centre: FloatArray, radius: float) -> tuple[FloatArray, FloatArray]:

@@ -48,8 +48,13 @@ class Game:
                 found[step.rows[doubts]] = [step.decide(int(i)) for i in doubts]
         return found
 
-    def backup(self, value: FloatArray, side: int, discount: float, asked: BoolArray) -> FloatArray:
-        """Return (R,) bounds, on a side, of what the rows asked for are worth."""
+    def backup(
+        self, value: FloatArray, side: int, discount: float, asked: BoolArray, exact: BoolArray
+    ) -> FloatArray:
+        """Return (R,) bounds, on a side, of what the rows asked for are worth.
+
+        The means of rows that are wanted exact are counted in fractions and rounded once.
+        """
         q, decided = np.full(self.model.rows, side * np.inf), 0
         with np.errstate(all="ignore"):
             for block, place, successors in self.rows.batches(asked):
@@ -62,14 +67,15 @@ class Game:
                 rest, error = differences(there, base[:, None], np.zeros(1), 1.0)
                 found = self._mean(block, place, rest, error, side)
                 mean = np.clip(directed(base, found, side), base, top)
-                faint = (found != 0.0) & (np.abs(found) < VAGUE) & np.isfinite(top - base)
-                faint = np.flatnonzero(faint)[: FRACTIONS - decided]
+                faint = ((found != 0.0) & (np.abs(found) < VAGUE)) | exact[rows]
+                faint = np.flatnonzero(faint & np.isfinite(top - base))[: FRACTIONS - decided]
                 decided += len(faint)
                 mean[faint] = [
                     self._rounded(int(rows[i]), there[i], float(mean[i]), side) for i in faint
                 ]
                 if discount != 1.0:
-                    mean = np.nextafter(discount * mean, side * np.inf)
+                    less = np.nextafter(discount * mean, side * np.inf)
+                    mean = np.where(mean == 0.0, 0.0, less)
                 q[rows] = directed(self.reward[rows], mean, side)
         return q
 

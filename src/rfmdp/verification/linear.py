@@ -10,8 +10,14 @@ KL        max over t <= min v of  t + exp(sum centre ln(v - t) - radius)        
 subsets   the layers of v, each with its lower probability                          (Choquet)
 
 `Axis.point` gives a distribution with nearly the least mean, and how far at most (in L1) a member
-is from it: from above. Relative errors are counted in units of roundoff, generously; a sum of
-zeros is exactly zero, however it is weighed.
+is from it: from above. A sum of zeros is exactly zero, however it is weighed.
+
+Rounding, with u = 2^-53: every number passes through at most so many operations, and one u is paid
+for each, relative to the sum of sizes, and one more for the squares of u that are left out (sets
+have fewer than 10^7 outcomes). Two things are not relative. Weights that had to be divided and are
+subnormal are off by up to 2^-1075 each, whatever values they meet: `Axis.faint`. Products that
+underflow are off by as much: beside a sum of sizes from `VAGUE` on that is less than the spare u,
+below it `TINY` is paid unless all products are of zeros.
 """
 
 from __future__ import annotations
@@ -26,6 +32,8 @@ from rfmdp.verification.reading import BOX, KL, L1, LP, POLYTOPE, SINGLETON, SUB
 
 UNIT = 2.0**-53
 TINY = 1e-300  # more than all that underflow takes from a sum
+FAINT = 2.0**-1074  # twice what rounding takes from a subnormal weight
+NORMAL = 2.0**-1021  # weights from here on, and their halves, are rounded relatively
 VAGUE = 1e-280  # a sum of sizes below which some of its terms may have vanished
 HALVINGS = 54
 
@@ -75,6 +83,7 @@ class Families:
     corner_ptr: IntArray  # (M + 1,)
     corners: FloatArray
     error: FloatArray  # (M,) relative, of the weights
+    faint: FloatArray  # (M,) absolute, of their sum
 
     @staticmethod
     def of(sets: Sets, exact: ExactRows) -> Families:
@@ -82,8 +91,8 @@ class Families:
         sizes, first = sets.sizes, sets.ptr[:-1]
         kind, lower, upper = sets.kind.copy(), sets.lower.copy(), sets.upper.copy()
         if not len(kind):
-            return Families(sets.ptr, kind, sets.nominal, lower, upper, sets.radius,
-                            sets.exponent, sets.corner_ptr, sets.corners, sets.radius)  # fmt: skip
+            return Families(sets.ptr, kind, sets.nominal, lower, upper, sets.radius, sets.exponent,
+                            sets.corner_ptr, sets.corners, sets.radius, sets.radius)  # fmt: skip
         over, exactly = excess(sets.nominal, sets.ptr)
         total = 1.0 + over
         centre = sets.nominal / np.repeat(total, sizes)
@@ -105,14 +114,19 @@ class Families:
         kind[sizes == 1] = SINGLETON
         centre[np.repeat(sizes == 1, sizes)] = 1.0
         corners = sets.corners.copy()
+        small = (centre > 0.0) & (centre < NORMAL)
+        subnormal = np.logical_or.reduceat(small, first) & (error > 0.0)
         for j in np.flatnonzero(kind == POLYTOPE):
             part = slice(sets.corner_ptr[j], sets.corner_ptr[j + 1])
             each = corners[part].reshape(-1, sizes[j])
             over, exactly = excess(each.ravel(), np.arange(0, each.size + 1, sizes[j]))
             error[j] = 0.0 if exactly.all() else 2.5 * UNIT
             corners[part] = (each / (1.0 + over)[:, None]).ravel()
+            subnormal[j] = ((each > 0.0) & (each < NORMAL)).any()
+        subnormal |= ((kind == L1) | (kind == LP)) & (radius < NORMAL)
+        faint = np.where(subnormal, (sizes + 1.0) * FAINT, 0.0)
         return Families(sets.ptr, kind, centre, lower, upper, radius, sets.exponent,
-                        sets.corner_ptr, corners, error)  # fmt: skip
+                        sets.corner_ptr, corners, error, faint)  # fmt: skip
 
     def axis(self, ids: IntArray) -> Axis:
         """Return some sets of the same kind, size and number of corners together."""
@@ -127,7 +141,7 @@ class Families:
         return Axis(
             kind, size, none if box else self.centre[at], self.lower[at] if box else none,
             self.upper[at] if box else none, self.radius[ids], self.exponent[ids], corners,
-            self.error[ids],
+            self.error[ids], self.faint[ids],
         )  # fmt: skip
 
 
@@ -144,6 +158,7 @@ class Axis:
     exponent: FloatArray  # (B,)
     corners: FloatArray  # (B, V * X) of polytopes, (B, 2 ** X) of subset sets
     error: FloatArray  # (B,) relative, of the weights
+    faint: FloatArray  # (B,) absolute, of their sum
 
     def take(self, rows: IntArray) -> Axis:
         """Return the sets of some of the rows."""
@@ -180,12 +195,14 @@ class Axis:
         vague = size < VAGUE
         if vague.any():
             found[vague & ((p[:, None, :] != 0.0) & (v != 0.0)).any(axis=-1)] += side * TINY
+        if self.faint.any():
+            found += side * self.faint[:, None] * np.abs(v).max(axis=-1)
         return found
 
     @property
     def _slack(self) -> FloatArray:
         """The relative error of a mean, (B, 1)."""
-        return ((self.size + 1.0) * UNIT + self.error)[:, None]
+        return ((self.size + 3.0) * UNIT + self.error)[:, None]
 
     def _attained(self, v: FloatArray) -> FloatArray:
         """Return (B, N): no less than the least mean, by a member near `point`."""
@@ -193,8 +210,9 @@ class Axis:
         each = self if v.shape[1] == 1 else self.take(np.repeat(np.arange(len(v)), v.shape[1]))
         p, off = each.point(flat)
         total, size = _mean(p, flat)
-        error = slack(self.size) * size + 2.0 * off * np.abs(flat).max(axis=1)
-        return np.asarray((total + error + TINY * (size > 0.0)).reshape(v.shape[:2]))
+        largest = np.abs(flat).max(axis=1)
+        error = slack(self.size) * size + 2.0 * off * largest
+        return np.asarray((total + error + TINY * (largest > 0.0)).reshape(v.shape[:2]))
 
     def _least_box(self, v: FloatArray, side: float) -> FloatArray:
         # outcome by outcome: sums over a short last axis are slow
@@ -208,7 +226,7 @@ class Axis:
                     gain += self.lower[:, i, None] * np.maximum(above, 0.0)
                     loss -= self.upper[:, i, None] * np.minimum(above, 0.0)
             size = np.abs(level) + gain + loss
-            found = level + (gain - loss) + (side * (self.size + 3.0) * UNIT) * size
+            found = level + (gain - loss) + (side * (self.size + 4.0) * UNIT) * size
             vague = size < VAGUE
             if vague.any():
                 low, high, at = self.lower[:, None, :], self.upper[:, None, :], level[:, :, None]
@@ -226,6 +244,7 @@ class Axis:
             kept = (self.centre[:, None, :] * np.minimum(above, level[:, :, None])).sum(axis=2)
             lost = 0.5 * self.radius[:, None] * level
             error = (self._slack + 8.0 * UNIT) * (kept + lost) + TINY
+            error += self.faint[:, None] * level
             np.fmax(best, kept - lost + side * error * (level > 0.0), out=best)
         total = least + best + side * 2.0 * UNIT * np.abs(least + best)
         return np.asarray(np.where(best > 0.0, total, least))
@@ -237,8 +256,9 @@ class Axis:
         weights = np.take_along_axis(self.corners[:, None, :], bits, axis=2)
         layers = weights[:, :, 1:] * np.diff(ranked, axis=2)
         rest = layers.sum(axis=2)
-        error = slack(self.size) * (np.abs(ranked[:, :, 0]) + rest)
-        return np.where(rest > 0.0, ranked[:, :, 0] + rest - error, ranked[:, :, 0])
+        least = ranked[:, :, 0]
+        error = slack(self.size) * (np.abs(least) + rest) + TINY
+        return np.asarray(np.fmax(least + rest - error, least))
 
     def _least_kl(self, v: FloatArray) -> FloatArray:
         least, span = v.min(axis=1), np.ptp(v, axis=1)
@@ -246,6 +266,7 @@ class Axis:
         low, high = np.full(len(v), -700.0), np.full(len(v), 700.0)  # of log((least - t) / span)
         unit = np.where(span > 0.0, span, 1.0)
         scaled = (v - least[:, None]) / unit[:, None]
+        scaled[scaled < VAGUE] = 0.0  # less is worth less; logarithms of subnormals are wild
         for _ in range(HALVINGS):
             middle = 0.5 * (low + high)
             far = self._kl_slope(scaled, np.exp(middle), seen) > self.radius
@@ -288,6 +309,7 @@ class Axis:
             found = level + (mean - self.radius * norm)
             size += np.abs(v - level[:, None]).max(axis=1)
             found -= error * (np.abs(level) + size + self.radius * norm) + TINY
+            found -= self.faint * (largest + norm)
             best = np.fmax(best, found)
         return np.asarray(best)
 
@@ -339,7 +361,7 @@ class Axis:
         if self.kind == POLYTOPE:
             corners = self.corners.reshape(len(v), -1, self.size)
             best = np.einsum("bvx,bx->bv", corners, v).argmin(axis=1)
-            return corners[np.arange(len(v)), best], np.zeros(len(v))
+            return corners[np.arange(len(v)), best], self.faint
         order = np.argsort(v, axis=1, kind="stable")
         if self.kind == BOX:
             low, high = (np.take_along_axis(a, order, axis=1) for a in (self.lower, self.upper))
@@ -375,7 +397,7 @@ class Axis:
             moved = p + share * (self.centre - p)
             done = np.where(known[:, None], done, moved)
             known = known | self._inside(moved)
-        return np.where(known[:, None], done, np.nan)
+        return np.where(known[:, None], done, np.nan if self.kind == SUBSETS else self.centre)
 
     def _kl_point(self, v: FloatArray) -> FloatArray:
         least, span = v.min(axis=1), np.ptp(v, axis=1)

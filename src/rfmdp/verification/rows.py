@@ -17,7 +17,17 @@ import numpy as np
 
 from rfmdp.types import BoolArray, FloatArray, IntArray
 from rfmdp.verification.exact import ExactRows, Undecided
-from rfmdp.verification.linear import TINY, UNIT, VAGUE, Axis, Families, slack, two_sum
+from rfmdp.verification.linear import (
+    FAINT,
+    NORMAL,
+    TINY,
+    UNIT,
+    VAGUE,
+    Axis,
+    Families,
+    slack,
+    two_sum,
+)  # fmt: skip
 from rfmdp.verification.reading import BOX, POLYTOPE, SINGLETON, SUBSETS, Model
 
 BATCH = 1 << 18  # numbers handled at a time
@@ -129,7 +139,8 @@ class Rows:
             tensor = tensor + slack(sum(block.shape)) * size + TINY * vague
         if block.free:
             tensor = axes[block.free[-1]].least(tensor.reshape(len(values), 1, -1), 1.0)
-        far = 1.01 * off * np.abs(values).max(axis=1, initial=0.0)
+        largest = np.abs(values).max(axis=1, initial=0.0)
+        far = 1.01 * off * largest + TINY * ((off > 0.0) & (largest > 0.0))
         return np.asarray(tensor.reshape(len(values)) + far)
 
     def products(
@@ -150,13 +161,17 @@ class Rows:
         for first in range(0, len(values), step):
             some = slice(first, first + step)
             tensor = values[some].reshape(-1, *sizes).transpose(0, *(1 + i for i in order))
-            size = np.abs(tensor)
-            for matrix in matrices:
-                tensor = np.tensordot(tensor, matrix, ([1], [1]))
-                size = np.tensordot(size, matrix, ([1], [1]))
             flat = (len(tensor), sizes[order[-1]], -1)
-            tensor, size = (a.reshape(flat).transpose(0, 2, 1) for a in (tensor, size))
+            size = _mixed(np.abs(tensor), matrices).reshape(flat).transpose(0, 2, 1)
             error = slack(sum(sizes)) * size
+            if (size < VAGUE).any():
+                held = [(matrix > 0.0).astype(np.float64) for matrix in matrices]
+                moves = _mixed((tensor != 0.0).astype(np.float64), held)
+                error += TINY * ((size < VAGUE) & (moves.reshape(flat).transpose(0, 2, 1) > 0.0))
+            if any(((matrix > 0.0) & (matrix < NORMAL)).any() for matrix in matrices):
+                largest = np.abs(values[some]).max(axis=1)
+                error += sum(sizes) * FAINT * largest[:, None, None]
+            tensor = _mixed(tensor, matrices).reshape(flat).transpose(0, 2, 1)
             last = axes[order[-1]].take(np.arange(len(values))[some])
             low[some] = last.least(tensor - error).min(axis=1)
             high[some] = last.least(tensor + error, 1.0).min(axis=1)
@@ -250,6 +265,13 @@ def _contract(tensor: FloatArray, place: int, axis: Axis, side: float = -1.0) ->
     return found.reshape(moved.shape[:-1])
 
 
+def _mixed(tensor: FloatArray, matrices: list[FloatArray]) -> FloatArray:
+    """Return the tensor (b, ...) averaged by the lines of matrices, leading axes first."""
+    for matrix in matrices:
+        tensor = np.tensordot(tensor, matrix, ([1], [1]))
+    return tensor
+
+
 def _weigh(tensor: FloatArray, place: int, p: FloatArray) -> FloatArray:
     """Return the tensor (b, ...) without an axis, averaged with weights (b, X)."""
     moved = np.moveaxis(tensor, place, -1)
@@ -263,8 +285,9 @@ def differences(
     """Return reward + discount * there - here, (b, K), and bounds of the error, 0 where exact."""
     lost: FloatArray | float = 0.0
     if discount != 1.0:
+        some = there != 0.0
         there = discount * there
-        lost = 2.0 * UNIT * np.abs(there) + TINY * (there != 0.0)
+        lost = 2.0 * UNIT * np.abs(there) + TINY * some
     first, error = two_sum(there, -here)
     total, more = two_sum(first, reward)
     rest = error + more

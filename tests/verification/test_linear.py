@@ -1,0 +1,160 @@
+"""Means over sets as the checker bounds them, at all scales, against fractions."""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from rfmdp.formats.records import model_to_record
+from rfmdp.model.arrays import FactoredMDP, Rewards
+from rfmdp.objective import MAX, MIN, Instantaneous, Spec
+from rfmdp.sets import Interval, L1Ball, Polytope, Singleton, SubsetSet
+from rfmdp.solving import solve
+from rfmdp.verification.exact import Undecided
+from rfmdp.verification.reading import Fields, read_model
+from rfmdp.verification.rows import Rows, differences
+from rfmdp.verification.solution import verify
+from scales import random_set
+
+FAINT = [5e-324, 1.5e-323, 3.5e-323, 1e-310, 2.0**-1022, 1e-300]
+
+
+def rows_of(sets, lines):
+    """Return the checker's rows of a model with these sets, each row with some of them."""
+    sizes = [int(np.prod([sets[j].size for j in ids])) for ids in lines]
+    model = FactoredMDP.from_rows(
+        [[(ids, [0] * size) for ids, size in zip(lines, sizes, strict=True)]], sets
+    )
+    _, header, arrays = model_to_record(model)
+    return Rows(read_model(header, Fields(arrays)))
+
+
+def faint_set(rng, size):
+    """Return a set whose small weights are subnormal; stored sums are one only nearly."""
+    p = rng.choice([0.0, *FAINT], size)
+    p[rng.integers(size)] = rng.choice([1.0, 1.0 - 2.0**-53, 1.0 + 2.0**-52, 0.5])
+    if p.max() == 0.5:
+        p[np.argmin(p)] = 0.5
+    p = np.minimum(p, 1.0)
+    kind = rng.integers(4)
+    if kind == 0:
+        return Singleton(p)
+    if kind == 1:
+        q = np.roll(p, 1)
+        return Polytope(np.array([p, q]))
+    if kind == 2 and size <= 3:
+        low = np.zeros(1 << size)
+        low[-1] = 1.0
+        for mask in range(1, (1 << size) - 1):
+            low[mask] = rng.choice(FAINT) if mask.bit_count() == size - 1 else 0.0
+        return SubsetSet(low, np.full(size, 1.0 / size))
+    return random_set(rng, size)
+
+
+def numbers(rng, count):
+    """Return values from subnormal to 1e100, some zero or equal."""
+    scale = 10.0 ** rng.choice([-320.0, -300.0, -200.0, 0.0, 96.0, 100.0], count)
+    signs = rng.choice([-1.0, 0.0, 1.0, 1.0], count)
+    return scale * signs * rng.choice([1.0, 0.3, 1.0 / 3.0, 1.0 + 2.0**-52], count)
+
+
+def holds(low, exact, high):
+    """Return whether numbers enclose a fraction; one that is none says nothing."""
+    left = not np.isfinite(low) or Fraction(float(low)) <= exact
+    return left and (not np.isfinite(high) or exact <= Fraction(float(high)))
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_bounds_of_means_hold_in_fractions(seed):
+    """From below, from above and by products: no rounding, no underflow makes a bound false."""
+    rng = np.random.default_rng([seed, 10])
+    sets, lines = [], []
+    for _ in range(20):
+        ids = list(range(len(sets), len(sets) + rng.integers(1, 3)))
+        sets += [faint_set(rng, int(rng.integers(2, 4))) for _ in ids]
+        lines.append(ids)
+    rows = rows_of(sets, lines)
+    for block in rows.blocks:
+        axes = rows.axes(block, np.arange(len(block.rows)))
+        size = int(np.prod(block.shape))
+        values = np.array([numbers(rng, size) for _ in block.rows])
+        with np.errstate(all="ignore"):
+            below, above = rows.below(block, axes, values), rows.above(block, axes, values)
+        for i, ids in enumerate(block.ids.tolist()):
+            try:
+                exact = rows.exact.minimum(
+                    tuple(ids), [Fraction(x) for x in values[i].tolist()], np.zeros(size, bool)
+                )
+            except Undecided:
+                continue
+            where = [sets[j] for j in ids], values[i]
+            assert holds(below[i], exact, above[i]), where
+            alone = np.array([i])
+            with np.errstate(all="ignore"):
+                found = rows.products(
+                    tuple(ids), [axis.take(alone) for axis in axes], values[alone]
+                )
+            if found is not None:
+                assert holds(found[0][0], exact, found[1][0]), where
+
+
+def test_subnormal_weights_are_not_rounded_relatively():
+    """Divided by a sum of 1 - 8e-10 they remain the same floats, which is 8e-10 too little."""
+    forged = np.array([1.0 - 8e-10, 1.5e-323])
+    rows = rows_of([Singleton([1.0, 0.0])], [[0]])
+    sets = rows.model.sets
+    sets.nominal[:] = sets.lower[:] = sets.upper[:] = forged
+    rows = Rows(rows.model)
+    (block,) = rows.blocks
+    exact = Fraction(forged[1]) / sum(map(Fraction, forged)) * Fraction(1e100)
+    for side in (-1, 1):
+        (axis,) = rows.axes(block, np.zeros(1, np.int64))
+        found = Fraction(float(axis.least(np.array([[[0.0, 1e100]]]), side)[0, 0]))
+        assert side * (found - exact) >= 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_differences_are_off_by_no_more_than_they_say(seed):
+    """Return of reward + discount * there - here with its error, subnormal numbers included."""
+    rng = np.random.default_rng([seed, 11])
+    there, here, reward = (numbers(rng, 50) for _ in range(3))
+    for discount in (1.0, 0.4, 2.0**-40):
+        found, error = differences(there, here, reward, discount)
+        for k in range(50):
+            exact = Fraction(reward[k]) + Fraction(discount) * Fraction(there[k])
+            off = abs(Fraction(found[k]) - (exact - Fraction(here[k])))
+            assert off <= Fraction(error[k]), (there[k], here[k], reward[k], discount)
+
+
+def test_a_discounted_zero_is_zero():
+    """Nothing is lost to rounding where there is nothing."""
+    found, error = differences(np.zeros(3), np.zeros(3), np.zeros(3), 0.9)
+    assert not found.any()
+    assert not error.any()
+
+
+@pytest.mark.parametrize(
+    ("sets", "worth"),
+    [
+        ([L1Ball([0.2, 0.8], 1.0 - 2.0**-53)], [1e-20, 1e-300]),
+        ([L1Ball([1.0, 2.0**-60], 1.0)], [1.0, 1e20]),
+        ([L1Ball([0.1875, 0.375, 0.4375], 2.0),
+          Interval([0.0, 0.8618283118, 0.0], [0.0358062249, 1.0, 0.1023654634])],
+         [0.0, 0.0, 1e-300, 0.0, 0.0, 0.0, 5e-301, 5e-301, 1e-300]),
+    ],
+)  # fmt: skip
+def test_claims_finer_than_the_checkers_floats_were_called_invalid(sets, worth):
+    """Where its floats do not suffice, it counts the rows in question in fractions."""
+    states = len(worth)
+    model = FactoredMDP.from_rows(
+        [
+            [(list(range(len(sets))), list(range(1, states + 1)))],
+            *([([], [k + 1])] for k in range(states)),
+        ],
+        sets,
+        rewards={"worth": Rewards(np.array([0.0, *worth]), np.zeros(states + 1))},
+    )
+    for agent, nature in itertools.product((MAX, MIN), repeat=2):
+        solution = solve(model, Spec(Instantaneous(1, "worth"), agent, nature))
+        assert verify(solution).valid, str(verify(solution))
