@@ -9,7 +9,6 @@ satisfy the property.
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -35,12 +34,11 @@ from rfmdp.language.types import type_of
 from rfmdp.language.write import write_expression
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
-from rfmdp.outer.settings import Limits, Measure
+from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Solution, Status
 from rfmdp.types import BoolArray
 
 DEEPEST = 50  # operators P, R, E, A and filter inside each other
-ROUNDING = 2.0**-40  # width per size of the largest value that is not asked to shrink
 TOUCHING = 1e-9  # a threshold inside bounds this narrow is taken for the number itself
 OPERATORS = (tree.Probability, tree.Reward, tree.Quantified, tree.Filter)
 LISTS = ("print", "printall", "argmin", "argmax")
@@ -349,15 +347,10 @@ def _status(found: Filtered, solver: OperatorSolver) -> Status:
 
 
 def _closed(found: Quantity, solver: OperatorSolver) -> bool:
-    """Say whether bounds are as close as wanted, or as close as floats let them be."""
-    low, high = float(found.lower[0]), float(found.upper[0])
-    if low == high:  # also of infinities
-        return True
+    """Return whether bounds are as close as wanted, or as close as floats let them be."""
     sizes = [np.abs(s.value[np.isfinite(s.value)]).max(initial=1.0) for s in solver.solutions]
-    relative = solver.limits.measure is Measure.RELATIVE
-    wanted = solver.limits.precision * (max(abs(low), abs(high)) if relative else 1.0)
-    width = high - low
-    return math.isfinite(width) and width <= max(wanted, ROUNDING * max(sizes, default=1.0))
+    lower, upper = (np.asarray(end[:1], dtype=np.float64) for end in (found.lower, found.upper))
+    return solver.limits.closed(lower, upper, np.ones(1, dtype=np.bool_), max(sizes, default=1.0))
 
 
 def _both(found: Filtered) -> Iterator[Quantity]:

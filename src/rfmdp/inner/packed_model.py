@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from rfmdp.inner.packing import CURVED, Corners, Layout, Sets, Work, pack_sets, scratch
-from rfmdp.inner.protocol import successor_starts
+from rfmdp.inner.protocol import InnerStats, Side, successor_starts
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MIN, Direction
 from rfmdp.ragged import segment_any, segment_sum, starts
@@ -137,6 +137,28 @@ class PackedModel:
         """Outcomes of all marginals of a row together, (R,)."""
         sizes = self.model.marginals.sizes[self.model.row_marginals]
         return segment_sum(sizes.astype(float), self.model.marginal_ptr).astype(np.int64)
+
+
+class PreparedRows:
+    """A method that is one kernel over packed rows, bound to a model and a direction.
+
+    solve : fills bounds of rows and, if wanted, the marginals that attain them
+    """
+
+    def __init__(self, packed: PackedModel, proves: Side, solve: Solve) -> None:
+        self.proves, self.stats = proves, InnerStats()
+        self._packed, self._solve = packed, solve
+
+    def backup(
+        self, value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray
+    ) -> None:
+        """Fill the proven sides of the wanted rows, and infinities elsewhere."""
+        self._solve(value, rows, NO_ANSWERS, below, above)
+        self.stats.rows += len(rows)
+
+    def respond(self, value: FloatArray, rows: IntArray) -> FloatArray:
+        """Return the best products found over the successors of `rows`, concatenated."""
+        return self._packed.respond(self._solve, value, rows)
 
 
 def _plain(array: AnyArray, kind: type) -> AnyArray:

@@ -20,9 +20,9 @@ from enum import Enum
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.inner.packed_model import NO_ANSWERS, Answers, PackedModel
+from rfmdp.inner.packed_model import Answers, PackedModel, PreparedRows
 from rfmdp.inner.packing import ball_scratch, corners_of, pack_rows
-from rfmdp.inner.protocol import InnerStats, Side, relaxation_side, successor_starts
+from rfmdp.inner.protocol import relaxation_side, successor_starts
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
 from rfmdp.ragged import owners
@@ -69,32 +69,30 @@ class RadiusSum:
         return PreparedRadiusSum(model, nature, radius, exponent)
 
 
-class PreparedRadiusSum:
+class PreparedRadiusSum(PreparedRows):
     """`RadiusSum` bound to a model and a direction."""
 
     def __init__(
         self, model: FactoredMDP, nature: Direction, radius: FloatArray, exponent: FloatArray
     ) -> None:
-        self.proves: Side = relaxation_side(nature)
-        self.stats = InnerStats()
-        self._nominals = model.marginals.outcome_ptr, model.marginals.nominal
+        nominals = model.marginals.outcome_ptr, model.marginals.nominal
         kind = np.select(
             [radius == 0.0, exponent == 1.0, np.isinf(exponent)],
             [Kind.SINGLETON, Kind.L1, Kind.BOX],
             Kind.LP,
         )
-        self._balls = kind.astype(np.int64), radius, exponent
-        self._packed = PackedModel(
+        balls = kind.astype(np.int64), radius, exponent
+        packed = PackedModel(
             *(model, nature, pack_rows(model), corners_of(model)),
             lambda model, _: ball_scratch(model, bool(np.any(kind == Kind.LP))),
         )
 
-    def backup(
-        self, value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray
-    ) -> None:
-        """Fill the proven side of `rows` and an infinity on the other."""
-        self._solve(value, rows, NO_ANSWERS, below, above)
-        self.stats.rows += len(rows)
+        def solve(value: FloatArray, rows: IntArray, answers: Answers, *bounds: FloatArray) -> None:
+            from rfmdp.kernels.radius_sum import radius_sum_rows
+
+            packed.run(radius_sum_rows, value, rows, balls, nominals, answers, bounds)
+
+        super().__init__(packed, relaxation_side(nature), solve)
 
     def respond(self, value: FloatArray, rows: IntArray) -> FloatArray:
         """Return the worst distributions of the balls over the successors of `rows`."""
@@ -103,19 +101,6 @@ class PreparedRadiusSum:
         ignored = np.empty((2, self._packed.model.rows))
         self._solve(value, rows, (begin, answer), *ignored)
         return answer
-
-    def _solve(
-        self,
-        value: FloatArray,
-        rows: IntArray,
-        answers: Answers,
-        below: FloatArray,
-        above: FloatArray,
-    ) -> None:
-        from rfmdp.kernels.radius_sum import radius_sum_rows
-
-        given = self._balls, self._nominals
-        self._packed.run(radius_sum_rows, value, rows, *given, answers, (below, above))
 
 
 def _row_balls(model: FactoredMDP, composition: Composition) -> tuple[FloatArray, FloatArray]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.inner.packed_model import NO_ANSWERS, Answers, PackedModel
+from rfmdp.inner.packed_model import Answers, PackedModel, PreparedRows
 from rfmdp.inner.packing import corners_of, pack_rows
-from rfmdp.inner.protocol import InnerStats, Side
+from rfmdp.inner.protocol import Side
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
 from rfmdp.ragged import segment_sum
@@ -37,7 +37,7 @@ class VertexEnumeration:
         """Short name, as on the command line."""
         return "vertices"
 
-    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedVertices:
+    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedRows:
         """Bind to a model whose sets all have finitely many vertices, not too many."""
         used = np.unique(model.row_marginals).astype(np.int64)
         _require_vertices(model, used, self.vertex_limit)
@@ -50,40 +50,14 @@ class VertexEnumeration:
                 f"VertexEnumeration: row {model.row_name(row)} has {np.exp(products[row]):.3g} "
                 f"products of vertices, more than the limit of {self.product_limit}; use Exact."
             )
-        return PreparedVertices(PackedModel(model, nature, pack_rows(model), corners))
+        packed = PackedModel(model, nature, pack_rows(model), corners)
 
+        def solve(value: FloatArray, rows: IntArray, answers: Answers, *bounds: FloatArray) -> None:
+            from rfmdp.kernels.vertices import vertex_rows
 
-class PreparedVertices:
-    """`VertexEnumeration` bound to a model and a direction."""
+            packed.run(vertex_rows, value, rows, answers, bounds)
 
-    proves = Side.BOTH
-
-    def __init__(self, packed: PackedModel) -> None:
-        self.stats = InnerStats()
-        self._packed = packed
-
-    def backup(
-        self, value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray
-    ) -> None:
-        """Fill both sides of the wanted rows."""
-        self._solve(value, rows, NO_ANSWERS, below, above)
-        self.stats.rows += len(rows)
-
-    def respond(self, value: FloatArray, rows: IntArray) -> FloatArray:
-        """Return nature's best products over the successors of `rows`, concatenated."""
-        return self._packed.respond(self._solve, value, rows)
-
-    def _solve(
-        self,
-        value: FloatArray,
-        rows: IntArray,
-        answers: Answers,
-        below: FloatArray,
-        above: FloatArray,
-    ) -> None:
-        from rfmdp.kernels.vertices import vertex_rows
-
-        self._packed.run(vertex_rows, value, rows, answers, (below, above))
+        return PreparedRows(packed, Side.BOTH, solve)
 
 
 def _require_vertices(model: FactoredMDP, which: IntArray, limit: int) -> None:

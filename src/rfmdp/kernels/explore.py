@@ -3,30 +3,14 @@
 import numpy as np
 
 from rfmdp.kernels.decorator import kernel
-
-
-@kernel
-def _product(row, model, outcome_ptr, probability, out):
-    """Fill out[0 : K] with the joint probabilities of a row; returns K."""
-    _, marginal_ptr, row_marginals, _, _ = model
-    size = 1
-    out[0] = 1.0
-    for slot in range(marginal_ptr[row], marginal_ptr[row + 1]):
-        begin = outcome_ptr[row_marginals[slot]]
-        d = outcome_ptr[row_marginals[slot] + 1] - begin
-        for k in range(size - 1, -1, -1):
-            x = out[k]
-            for o in range(d - 1, -1, -1):
-                out[k * d + o] = x * probability[begin + o]
-        size *= d
-    return size
+from rfmdp.kernels.flatten import outer_product
 
 
 @kernel
 def occupancy(rows_TS, steps, model, outcome_ptr, probability, initial, terminal, scratch, total):
     """Add to total (S,) the expected visits of every state within some steps of a policy."""
     states = total.shape[0]
-    successor_ptr, successors = model[3], model[4]
+    _, marginal_ptr, row_marginals, successor_ptr, successors = model
     mass, after = np.zeros(states), np.zeros(states)
     for s in initial:
         mass[s] += 1.0 / initial.shape[0]
@@ -37,7 +21,8 @@ def occupancy(rows_TS, steps, model, outcome_ptr, probability, initial, terminal
                 continue
             total[s] += mass[s]
             row = rows_TS[min(t, rows_TS.shape[0] - 1), s]
-            size = _product(row, model, outcome_ptr, probability, scratch)
+            first, last = marginal_ptr[row], marginal_ptr[row + 1]
+            size = outer_product(outcome_ptr, probability, row_marginals, first, last, scratch)
             for k in range(size):
                 after[successors[successor_ptr[row] + k]] += mass[s] * scratch[k]
         mass, after = after, mass
@@ -77,9 +62,10 @@ def gap_losses(
         if visits[s] < 1e-9:
             continue
         row = rows_S[s]
-        size = _product(row, model, outcome_ptr, probability, scratch)
+        first, last = marginal_ptr[row], marginal_ptr[row + 1]
+        size = outer_product(outcome_ptr, probability, row_marginals, first, last, scratch)
         stride = size
-        for slot in range(marginal_ptr[row], marginal_ptr[row + 1]):
+        for slot in range(first, last):
             j = row_marginals[slot]
             begin = outcome_ptr[j]
             d = outcome_ptr[j + 1] - begin

@@ -13,6 +13,7 @@ import numpy as np
 
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import Variable
+from rfmdp.model.packing import with_ranges
 from rfmdp.types import AnyArray, IntArray
 
 MAX_DOMAIN = 2**62
@@ -35,14 +36,7 @@ class Codec:
     __slots__ = ("domain", "low", "radix", "stride", "variables")
 
     def __init__(self, variables: Iterable[Variable]) -> None:
-        self.variables = tuple(variables)
-        for v in self.variables:
-            if v.low > v.high:
-                raise ModelError(f"Variable {v.name}: the range {v.low}..{v.high} is empty.")
-            if not -(2**31) <= v.low <= v.high < 2**31:
-                raise ModelError(
-                    f"Variable {v.name}: the range {v.low}..{v.high} must lie within 32 bits."
-                )
+        self.variables = with_ranges(variables)
         radix = [v.high - v.low + 1 for v in self.variables]
         self.domain = math.prod(radix)
         if self.domain > MAX_DOMAIN:

@@ -33,14 +33,7 @@ class Packing:
     __slots__ = ("bits", "fields", "variables", "words")
 
     def __init__(self, variables: Iterable[Variable]) -> None:
-        self.variables = tuple(variables)
-        for v in self.variables:
-            if v.low > v.high:
-                raise ModelError(f"Variable {v.name}: the range {v.low}..{v.high} is empty.")
-            if not -(2**31) <= v.low <= v.high < 2**31:
-                raise ModelError(
-                    f"Variable {v.name}: the range {v.low}..{v.high} must lie within 32 bits."
-                )
+        self.variables = with_ranges(variables)
         fields, word, free = [], 0, WORD
         for v in self.variables:
             bits = (v.high - v.low).bit_length()
@@ -78,3 +71,16 @@ class Packing:
         """Return one state (words,) as `(x=1, y=0)` for messages."""
         pairs = zip(self.variables, self.unpack(words[None])[0], strict=True)
         return "(" + ", ".join(f"{v.name}={x}" for v, x in pairs) + ")"
+
+
+def with_ranges(variables: Iterable[Variable]) -> tuple[Variable, ...]:
+    """Return variables whose ranges are not empty and lie within 32 bits; others are refused."""
+    found = tuple(variables)
+    for v in found:
+        if v.low > v.high:
+            raise ModelError(f"Variable {v.name}: the range {v.low}..{v.high} is empty.")
+        if not -(2**31) <= v.low <= v.high < 2**31:
+            raise ModelError(
+                f"Variable {v.name}: the range {v.low}..{v.high} must lie within 32 bits."
+            )
+    return found
