@@ -16,6 +16,12 @@ QUIET = (
     "--disable-component-update", "--disable-sync", "--disable-quic",
 )  # fmt: skip
 
+TABLE = [
+    {"radius": radius, "method": method, "value": 1.0 - width * radius}
+    for radius in (0.01, 0.02, 0.03)
+    for method, width in (("exact", 3.0), ("interval", 5.0))
+]
+
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None, reason="no Chromium here: the report page is not tried in a browser"
 )
@@ -31,7 +37,7 @@ def report(tmp_path_factory):
         learn(small, spec, stop=StopWhen(trajectories=400), length=15, seed=seed) for seed in (1, 2)
     ]
     path = tmp_path_factory.mktemp("report") / "page.html"
-    write_report([solution, *runs], path)
+    write_report([solution, *runs, TABLE], path)
     return path
 
 
@@ -105,22 +111,44 @@ def test_the_chosen_action_is_marked(page):
 
 def test_the_table_sorts(page):
     """A click on a heading sorts by it, a second one the other way."""
-    column = page.locator("table.sortable thead th", has_text="seconds")
-    cells = "table.sortable tbody tr td:last-child"
+    table = page.locator("table.sortable").first
+    column, cells = table.locator("thead th", has_text="seconds"), "tbody tr td:last-child"
     column.locator("button").click()
-    up = [float(page.locator(cells).nth(k).get_attribute("data-value")) for k in range(3)]
+    up = [float(table.locator(cells).nth(k).get_attribute("data-value")) for k in range(3)]
     column.locator("button").click()
-    down = [float(page.locator(cells).nth(k).get_attribute("data-value")) for k in range(3)]
+    down = [float(table.locator(cells).nth(k).get_attribute("data-value")) for k in range(3)]
     assert up == sorted(up) == down[::-1]
 
 
 def test_curves_toggle(page):
-    """A name in the legend hides its lines and brings them back."""
+    """A name in the legend hides its lines and brings them back; seeds have a band."""
     lines = page.locator("#curves path")
     before = lines.count()
+    assert page.locator("#curves path.band").count() > 0
     button = page.locator("#curves .legend button").first
     button.click()
     assert button.get_attribute("aria-pressed") == "false"
     assert lines.count() < before
     button.click()
     assert lines.count() == before
+
+
+def test_values_against_the_radius(page):
+    """A table is a chart with one line per method, whose points tell their values."""
+    assert page.locator("#curves h3").first.inner_text() == "Guaranteed value against radius"
+    chart = page.locator("#curves .chart").first
+    assert chart.locator("path").count() == 2
+    chart.locator("circle").first.hover()
+    assert page.locator("#curves .tip").first.inner_text() == "exact: 0.97 at 0.01"
+
+
+def test_sliders_move_the_map_alone(page):
+    """The variables that are not on the map have sliders; the state stays."""
+    before = shown_state(page)
+    slider = page.locator("[data-slider]").first
+    name = slider.get_attribute("data-slider")
+    pixels = page.evaluate("document.querySelector('canvas').toDataURL()")
+    slider.evaluate("node => { node.value = node.max; node.dispatchEvent(new Event('change')); }")
+    assert page.locator(f"[data-slider={name}]").input_value() == slider.get_attribute("max")
+    assert page.evaluate("document.querySelector('canvas').toDataURL()") != pixels
+    assert shown_state(page) == before

@@ -12,11 +12,13 @@ from policies.test_decisions import walk
 from rfmdp.cli.main import run as command_line
 from rfmdp.errors import UnsupportedError
 from rfmdp.formats.files import save
+from rfmdp.inner.exact import Exact
+from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.objective import MAX, MIN, Reach, Spec, Until
 from rfmdp.policies.decisions import reached
 from rfmdp.report.explorer import explorer
 from rfmdp.report.page import write_report
-from rfmdp.solving import solve
+from rfmdp.solving import solve, tabulate
 
 SPEC = Spec(Reach("goal"), MAX, MIN)
 
@@ -68,7 +70,7 @@ def test_page_is_complete_and_closed(tmp_path):
 
 def test_what_is_no_result_is_refused(tmp_path):
     """A page of something else is not written at all."""
-    with pytest.raises(UnsupportedError, match="solutions and learning runs"):
+    with pytest.raises(UnsupportedError, match="solutions and learning runs, and tables"):
         write_report([walk()], tmp_path / "page.html")
     assert not list(tmp_path.iterdir())
 
@@ -82,3 +84,39 @@ def test_command_writes_a_page(tmp_path, capsys):
     capsys.readouterr()
     assert command_line(["report", str(tmp_path / "none.rfmdp"), "-o", str(page)]) == 1
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def charts_of(path):
+    """Return the charts of a page, as the browser reads them."""
+    found = re.search(r'id="charts">(.*?)</script>', path.read_text(), re.DOTALL)
+    return json.loads(found.group(1))
+
+
+def test_a_table_becomes_a_chart(tmp_path):
+    """One line per method over the parameter that varies, with the values of the table."""
+    table = tabulate(
+        lambda radius: walk().with_radius(radius),
+        SPEC,
+        (Exact(), IntervalArithmetic()),
+        radius=[0.02, 0.01],
+    )
+    path = tmp_path / "page.html"
+    write_report([table], path)
+    (chart,) = charts_of(path)
+    assert chart["x"] == "radius"
+    for line in chart["lines"]:
+        expected = sorted((r["radius"], r["value"]) for r in table if r["method"] == line["name"])
+        assert [tuple(point) for point in line["points"]] == expected
+
+
+def test_the_command_draws_ranges(tmp_path, capsys):
+    """Records of `solve` with ranges are drawn; a broken file is one line and exit code 1."""
+    records, page = tmp_path / "ranges.json", tmp_path / "page.html"
+    asked = ["solve", "chain", "--const", "M=3", "--radius", "0.01:0.01:0.03", "-q"]
+    assert command_line([*asked, "-o", str(records)]) == 0
+    assert command_line(["report", str(records), "-o", str(page)]) == 0
+    (chart,) = charts_of(page)
+    assert [x for x, _ in chart["lines"][0]["points"]] == [0.01, 0.02, 0.03]
+    records.write_text("{")
+    assert command_line(["report", str(records), "-o", str(page)]) == 1
+    assert "one JSON record per line" in capsys.readouterr().err

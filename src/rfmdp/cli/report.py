@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 from pathlib import Path
@@ -13,7 +14,10 @@ import typer
 def command(
     results: Annotated[
         list[str],
-        typer.Argument(help="Files that `rfmdp solve -o` or `rfmdp learn -o` wrote."),
+        typer.Argument(
+            help="Files that `rfmdp solve -o` or `rfmdp learn -o` wrote; of a .json of `solve` "
+            "with ranges (--radius 0.01:0.01:0.1) the values are drawn against the radius."
+        ),
     ],
     output: Annotated[
         Path, typer.Option("-o", "--output", help="The page to write.", metavar="FILE")
@@ -21,11 +25,25 @@ def command(
     title: Annotated[str, typer.Option(help="Heading of the page.")] = "",
 ) -> None:
     """Write one page with results: bounds, tables, curves and an explorer of every policy."""
-    from rfmdp.formats.files import load
     from rfmdp.report.page import write_report
     from rfmdp.writing import check_writable
 
     check_writable(output)
     words = shlex.join(["rfmdp", *sys.argv[1:]])
-    write_report([load(result) for result in results], output, title=title, command=words)
+    write_report([_read(result) for result in results], output, title=title, command=words)
     print(f"wrote {output}; open it in a browser")
+
+
+def _read(path: str) -> object:
+    """Return a saved result, or the records of a `.json` file."""
+    from rfmdp.errors import FileError
+    from rfmdp.formats.files import load
+
+    if not path.endswith(".json"):
+        return load(path)
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        records = [json.loads(line) for line in lines if line.strip()]
+    except (OSError, ValueError) as error:
+        raise FileError(f"{path}: must have one JSON record per line ({error}).") from error
+    return records

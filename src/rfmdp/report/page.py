@@ -6,15 +6,15 @@ What can be on a page joins by registering `section`: a function from a result t
 from __future__ import annotations
 
 import json
-import math
 import os
 import platform
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import singledispatch
 from html import escape
 from importlib.resources import files
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,21 +23,14 @@ from rfmdp.errors import UnsupportedError
 from rfmdp.learning.run import Run
 from rfmdp.objective import MAX
 from rfmdp.outer.solution import Solution
+from rfmdp.report.charts import Chart, Table, flat, learning_chart, table_charts
 from rfmdp.report.explorer import explorer
 from rfmdp.report.words import in_words, proven
 from rfmdp.writing import replacing
 
 EXPLORERS = 3  # on one page, the first results
 
-
-@dataclass(slots=True)
-class Line:
-    """A line of a chart."""
-
-    name: str
-    points: list[tuple[float, float]]
-    note: str = ""
-    dashed: bool = False
+Cells: TypeAlias = dict[str, str | float]
 
 
 @dataclass(slots=True)
@@ -46,9 +39,11 @@ class Section:
 
     title: str
     card: str  # HTML of its summary
-    cells: dict[str, str | float]  # its line of the table
-    lines: list[Line] = field(default_factory=list)  # of the chart of learning
+    cells: Cells = field(default_factory=dict)  # its line of the table of results
+    table: list[Cells] = field(default_factory=list)  # a table of its own
+    charts: list[Chart] = field(default_factory=list)
     explorer: Solution | None = None
+    run: Run | None = None  # for the chart of all runs
 
 
 def write_report(
@@ -59,7 +54,8 @@ def write_report(
     Parameters
     ----------
     results
-        Solutions of `solve` and runs of `learn`, or what `load` returns of them.
+        Solutions of `solve`, runs of `learn`, or what `load` returns of them, and tables: what
+        `tabulate` returns.
     path
         The file, replaced when all is written.
     title
@@ -82,7 +78,8 @@ def write_report(
 def page(sections: Sequence[Section], title: str, command: str) -> str:
     """Return the page of some sections."""
     heading = title or (sections[0].title if sections else "Nothing to report")
-    charts = _charts(sections)
+    charts = [asdict(chart) for s in sections for chart in s.charts]
+    charts += map(asdict, learning_chart(s.run for s in sections if s.run is not None))
     explored = [s for s in sections if s.explorer is not None][:EXPLORERS]
     parts = [
         "<!doctype html>",
@@ -91,8 +88,10 @@ def page(sections: Sequence[Section], title: str, command: str) -> str:
         f"<title>{escape(heading)}</title><style>{_asset('page.css')}</style></head><body>",
         f"<h1>{escape(heading)}</h1>",
         f'<div class="cards">{"".join(s.card for s in sections)}</div>',
-        f"<h2>Results</h2>{_table(sections)}",
     ]
+    if results := [s.cells for s in sections if s.cells]:
+        parts.append(f"<h2>Results</h2>{_table(results)}")
+    parts += [f"<h2>{escape(s.title)}</h2>{_table(s.table)}" for s in sections if s.table]
     if charts:
         parts.append('<h2>Curves</h2><div id="curves" class="card"></div>')
         parts.append(f'<script type="application/json" id="charts">{_json(charts)}</script>')
@@ -112,8 +111,8 @@ def page(sections: Sequence[Section], title: str, command: str) -> str:
 def section(result: object) -> Section:
     """Return what a result brings to a page."""
     raise UnsupportedError(
-        f"A report shows solutions and learning runs, not a {type(result).__name__}; give files "
-        "that `rfmdp solve -o` or `rfmdp learn -o` wrote."
+        f"A report shows solutions and learning runs, and tables of values, not a "
+        f"{type(result).__name__}; give files that `rfmdp solve -o` or `rfmdp learn -o` wrote."
     )
 
 
@@ -130,7 +129,7 @@ def _(solution: Solution) -> Section:
         f"{escape(model.state_name(first))}, for every choice of nature from its sets; method "
         f"{escape(solution.method)}</p></section>"
     )
-    cells: dict[str, str | float] = {
+    cells: Cells = {
         "result": title, "method": solution.method, "at least": bounds.lower,
         "at most": bounds.upper, "status": status.name.lower().replace("_", " "),
         "states": model.states, "rows": model.rows, "transitions": model.transitions,
@@ -149,40 +148,50 @@ def _(run: Run) -> Section:
         f'<div class="big">{side} {run.guarantee:.6g}</div>'
         f"<pre>{escape(run.statement())}</pre></section>"
     )
-    cells: dict[str, str | float] = {"result": f"learned: {method}", "method": method}
-    cells[side] = run.guarantee
+    cells: Cells = {"result": f"learned: {method}", "method": method, side: run.guarantee}
     cells |= {"status": f"holds with probability {1.0 - run.beta:g}"}
     cells |= {"seconds": last.seconds if last else 0.0}
-    lines = [
-        Line(method, _points(run, "guarantee"), "guarantee", dashed=True),
-        Line(method, _points(run, "performance"), "true value of the policy"),
-    ]
-    return Section(f"Learned: {method}", card, cells, [x for x in lines if x.points])
+    return Section(f"Learned: {method}", card, cells, run=run)
 
 
-def _points(run: Run, name: str) -> list[tuple[float, float]]:
-    pairs = zip(run.column("trajectories"), run.column(name), strict=True)
-    return [(float(x), float(y)) for x, y in pairs if x > 0 and math.isfinite(y)]
+@section.register(list)
+@section.register(tuple)
+def _(table: Table) -> Section:
+    if not table or not all(isinstance(record, dict) for record in table):
+        raise UnsupportedError(
+            "A table must have records, one mapping per solved problem, as `tabulate` returns."
+        )
+    lines = [_shown(flat(record)) for record in table]
+    charts = table_charts(table)
+    title = charts[0].title if charts else "Table of values"
+    card = (
+        f'<section class="card"><h3>{escape(title)}</h3>'
+        f"<p>{len(table)} solved problems, see the table and the curves</p></section>"
+    )
+    return Section(title, card, table=lines, charts=charts)
 
 
-def _charts(sections: Sequence[Section]) -> list[dict[str, object]]:
-    lines = [line for s in sections for line in s.lines]
-    if not lines:
-        return []
-    shown = [
-        {"name": x.name, "note": x.note, "dashed": x.dashed, "points": x.points} for x in lines
-    ]
-    title = "Learning: guarantee (dashed) and true value of the policy (solid)"
-    return [{"title": title, "x": "trajectories", "y": "value", "log": True, "lines": shown}]
+def _shown(record: Mapping[str, Any]) -> Cells:
+    """Return the fields of a record that people compare, under the names of the page."""
+    words = {"lower": "at least", "upper": "at most", "seconds_solve": "seconds"}
+    left_out = ("version", "precision", "seconds_build", "gap_percent")
+    cells: Cells = {}
+    for k, v in record.items():
+        if k == "status":
+            v = str(v).lower().replace("_", " ")
+        if k not in left_out and v is not None:
+            number = isinstance(v, int | float) and not isinstance(v, bool)
+            cells[words.get(k, k)] = v if number else str(v)
+    return cells
 
 
-def _table(sections: Sequence[Section]) -> str:
-    """Return the table of all results, with the columns that occur."""
-    columns = list(dict.fromkeys(name for s in sections for name in s.cells))
+def _table(lines: Sequence[Cells]) -> str:
+    """Return a table with the columns that occur in its lines."""
+    columns = list(dict.fromkeys(name for cells in lines for name in cells))
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in columns)
     body = "".join(
-        "<tr>" + "".join(_cell(s.cells.get(name, "")) for name in columns) + "</tr>"
-        for s in sections
+        "<tr>" + "".join(_cell(cells.get(name, "")) for name in columns) + "</tr>"
+        for cells in lines
     )
     return (
         f'<div class="scroll card"><table class="sortable"><thead><tr>{head}</tr></thead>'

@@ -83,7 +83,8 @@ function drawChart(place, chart) {
   }
   function draw() {
     const lines = chart.lines.filter((line) => !hidden.has(line.name));
-    const points = lines.flatMap((line) => line.points).filter((p) => Number.isFinite(p[1]));
+    const ends = lines.flatMap((line) => line.band.flatMap((b, i) => b.map((y) => [line.points[i][0], y])));
+    const points = lines.flatMap((line) => line.points).concat(ends).filter((p) => Number.isFinite(p[1]));
     const root = svg("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": chart.title });
     if (points.length) axes(root, points, lines);
     frame.replaceChildren(root);
@@ -106,9 +107,13 @@ function drawChart(place, chart) {
     root.append(svg("text", { x: (W + left) / 2, y: H - 6, "text-anchor": "middle" }, chart.x));
     root.append(svg("text", { x: 14, y: H / 2, transform: `rotate(-90 14 ${H / 2})`, "text-anchor": "middle" }, chart.y));
     for (const line of lines) {
+      if (line.band.length) {
+        const edge = (side) => line.band.map((b, i) => `${X(line.points[i][0]).toFixed(1)} ${Y(b[side]).toFixed(1)}`);
+        root.append(svg("path", { class: "band", d: `M${[...edge(1), ...edge(0).reverse()].join("L")}Z`, style: `fill:${colour(line.name)}` }));
+      }
       const path = line.points.filter((p) => Number.isFinite(p[1]))
         .map((p, i) => `${i ? "L" : "M"}${X(p[0]).toFixed(1)} ${Y(p[1]).toFixed(1)}`).join("");
-      root.append(svg("path", { d: path, style: `stroke:${colour(line.name)}`, "stroke-dasharray": line.dashed ? "6 4" : "none" }));
+      root.append(svg("path", { d: path, style: `stroke:${colour(line.name)}`, "stroke-dasharray": line.dashed ? "6 4" : names.indexOf(line.name) > 5 ? "2 3" : "none" }));
       for (const p of line.points) {
         if (!Number.isFinite(p[1])) continue;
         const dot = svg("circle", { cx: X(p[0]), cy: Y(p[1]), r: 4, style: `fill:${colour(line.name)}`, tabindex: 0 });
@@ -153,6 +158,7 @@ class Explorer {
     this.start = Math.max(data.state.indexOf(head.initial), 0);
     this.now = this.start;
     this.axes = this.widest();
+    this.others = [...this.valuation(this.now)]; // of the map: values of the variables not on it
     this.main = $("div", { class: "card" });
     this.side = $("div", { class: "card" });
     place.replaceChildren($("div", { class: "explorer" }, this.main, this.side));
@@ -190,12 +196,17 @@ class Explorer {
   go(i) {
     if (i < 0 || i === this.now) return;
     this.history.push(this.now);
+    this.at(i);
+  }
+
+  at(i) {
     this.now = i;
+    this.others = [...this.valuation(i)];
     this.show();
   }
 
   back() {
-    if (this.history.length) { this.now = this.history.pop(); this.show(); }
+    if (this.history.length) this.at(this.history.pop());
   }
 
   show() {
@@ -323,7 +334,7 @@ class Explorer {
     if (variables.length < 2) return $("p", { class: "soft" }, "A map needs two variables.");
     const choose = (axis) => $("select", { "aria-label": axis ? "vertical variable" : "horizontal variable", onchange: (event) => { this.axes[axis] = Number(event.target.value); this.show(); } },
       ...variables.map(([name], v) => $("option", { value: v, ...(this.axes[axis] === v ? { selected: "" } : {}) }, name)));
-    const [a, b] = this.axes, fixed = [...this.valuation(this.now)];
+    const [a, b] = this.axes, fixed = this.others;
     const [, low, high] = variables[a], [, bottom, top] = variables[b];
     const canvas = $("canvas", { width: (high - low + 1) * 16, height: (top - bottom + 1) * 16, role: "img", "aria-label": "values" });
     const pen = canvas.getContext("2d");
@@ -349,8 +360,13 @@ class Explorer {
       const found = this.index.get(this.key(values));
       if (found !== undefined) this.go(found);
     });
-    return $("div", {}, $("h3", {}, "Guaranteed values, the other variables as they are"),
-      $("div", { class: "controls" }, "across ", choose(0), " up ", choose(1)), canvas,
+    const slider = ([name, from, to], v) => $("label", {}, `${name} = ${fixed[v]} `,
+      $("input", { type: "range", min: from, max: to, value: fixed[v], "data-slider": name,
+        onchange: (event) => { fixed[v] = Number(event.target.value); this.side.replaceChildren(this.heatmap()); } }));
+    const sliders = variables.map((variable, v) => (v === a || v === b ? "" : slider(variable, v)));
+    return $("div", {}, $("h3", {}, "Guaranteed values over two variables"),
+      $("div", { class: "controls" }, "across ", choose(0), " up ", choose(1)),
+      $("div", { class: "controls" }, ...sliders), canvas,
       $("p", { class: "soft" }, `dark ${digits(least)} to bright ${digits(most)}; empty: not reached by the policy. Click a cell to go there.`));
   }
 }
