@@ -8,7 +8,7 @@ import pytest
 from rfmdp.errors import FileError, ModelError, UnsupportedError
 from rfmdp.formats.drn import read_drn
 from rfmdp.formats.drn_write import write_drn
-from rfmdp.formats.explicit import ModelType
+from rfmdp.formats.explicit import ExplicitType
 from rfmdp.formats.storm import from_stormpy
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.flatten import flatten
@@ -163,7 +163,7 @@ def test_storm_reads_what_we_write(tmp_path, kind, seed):
     """Storm builds the same model from our file, comments and quotes included."""
     stormpy = pytest.importorskip("stormpy")
     model = flatten(random_model(np.random.default_rng(seed), kind))
-    write_drn(model, tmp_path / "m.drn", type=ModelType.MDP)
+    write_drn(model, tmp_path / "m.drn", type=ExplicitType.MDP)
     options = stormpy.io.DirectEncodingParserOptions()
     options.build_choice_labeling = True
     number = float if kind == "known" else stormpy.Interval

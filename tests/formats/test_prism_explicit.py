@@ -7,7 +7,7 @@ import pytest
 
 from rfmdp import memory
 from rfmdp.errors import FileError, ModelError, ResourceError, UnsupportedError
-from rfmdp.formats.explicit import ModelType
+from rfmdp.formats.explicit import ExplicitType
 from rfmdp.formats.prism_explicit import PrismFiles, read_prism_explicit
 from rfmdp.formats.prism_explicit_write import write_prism_explicit
 from rfmdp.model.arrays import FactoredMDP, Rewards
@@ -253,12 +253,12 @@ def test_types(tmp_path):
     """One choice everywhere is written as a dtmc unless asked; several cannot be a dtmc."""
     chain = FactoredMDP.from_rows([[([0], [0, 1])], [([], [1])]], [Singleton([0.5, 0.5])])
     write_prism_explicit(chain, tmp_path / "a.tra")
-    write_prism_explicit(chain, tmp_path / "b", type=ModelType.MDP)
+    write_prism_explicit(chain, tmp_path / "b", type=ExplicitType.MDP)
     assert (tmp_path / "a.tra").read_text().startswith("2 3\n0 0 0.5 a0\n")
     assert (tmp_path / "b.tra").read_text().startswith("2 2 3\n0 0 0 0.5 a0\n")
     both = FactoredMDP.from_rows([[([], [0]), ([], [0])]], [])
     with pytest.raises(ModelError, match="write this model as an mdp"):
-        write_prism_explicit(both, tmp_path / "c", type=ModelType.DTMC)
+        write_prism_explicit(both, tmp_path / "c", type=ExplicitType.DTMC)
 
 
 def test_names_that_cannot_be_written(tmp_path):
@@ -278,7 +278,7 @@ def test_storm_reads_what_we_write(tmp_path):
     """Storm's own reader of explicit files finds the same numbers of states and transitions."""
     stormpy = pytest.importorskip("stormpy")
     model = flatten(random_model(np.random.default_rng(1), "known"))
-    write_prism_explicit(model, tmp_path / "m", type=ModelType.MDP)
+    write_prism_explicit(model, tmp_path / "m", type=ExplicitType.MDP)
     # Storm wants the type in front, and its labels declared in a block of their own
     lines = (tmp_path / "m.tra").read_text().splitlines()
     rows = [" ".join(line.split()[:4]) for line in lines[1:]]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rfmdp.errors import PrismError
 from rfmdp.language.boxes import necessary
 from rfmdp.language.checked import CheckedVariable
-from rfmdp.language.compile import Batch, Expressions, evaluate_states
+from rfmdp.language.compile import Expressions, StateBatch, evaluate_states
 from rfmdp.language.evaluate import evaluate
 from rfmdp.language.load import parse_prism
 from rfmdp.language.parse import parse_expression
@@ -31,7 +31,7 @@ def compiled(text, states=STATES):
     source = Source(text)
     expressions = Expressions(VARIABLES, source)
     number = expressions.add(parse_expression(text))
-    return Batch(expressions, np.asfortranarray(states)).value(number)
+    return StateBatch(expressions, np.asfortranarray(states)).value(number)
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def check(
     asked = parse_property(prop) if isinstance(prop, str) else prop
     bound = asked.bind(model, constants)
     limits = limits or Limits()
-    evaluator = Evaluator(model, bound, asked.file.source, inner, limits)
+    evaluator = PropertyEvaluator(model, bound, asked.file.source, inner, limits)
     found = evaluator.answer()
     return _answer(model, asked, bound, evaluator, found, limits)
 
@@ -137,7 +137,7 @@ def check(
 def states_where(model: FactoredMDP, prop: Property) -> BoolArray:
     """Return where a state formula holds, (S,)."""
     bound = prop.bind(model)
-    evaluator = Evaluator(model, bound, prop.file.source, None, Limits())
+    evaluator = PropertyEvaluator(model, bound, prop.file.source, None, Limits())
     return evaluator.decided(evaluator.top)
 
 
@@ -148,7 +148,7 @@ class Slot(Expr):
     number: int
 
 
-class Evaluator:
+class PropertyEvaluator:
     """Evaluates one property on one model."""
 
     def __init__(
@@ -287,7 +287,7 @@ def _answer(
     model: FactoredMDP,
     prop: Property,
     bound: CheckedProperty,
-    evaluator: Evaluator,
+    evaluator: PropertyEvaluator,
     found: Filtered,
     limits: Limits,
 ) -> Answer:
@@ -359,7 +359,7 @@ def _both(found: Filtered) -> Iterator[Quantity]:
         yield found.least
 
 
-def _bounded(evaluator: Evaluator) -> tuple[float, float]:
+def _bounded(evaluator: PropertyEvaluator) -> tuple[float, float]:
     """Return bounds of the number that a truth value at the initial state is about, if just one."""
     solver, initial = evaluator.solver, evaluator.model.initial
     if not evaluator.about_one_number or len(solver.bounded) != 1 or len(initial) != 1:
@@ -385,7 +385,7 @@ def _plain_value(found: Quantity, state: int) -> bool | int | float:
     return int(value) if found.type is Type.INT and np.isfinite(value) else float(value)
 
 
-def _listing(evaluator: Evaluator) -> Iterator[tuple[int, Value]]:
+def _listing(evaluator: PropertyEvaluator) -> Iterator[tuple[int, Value]]:
     if evaluator.listed is None:
         return
     found, where, name = evaluator.listed

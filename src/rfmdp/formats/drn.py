@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.formats.explicit import ModelType, Rows
+from rfmdp.formats.explicit import ExplicitType, Rows
 from rfmdp.formats.text import BLANKS, Text, Words
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.frontier import Deadlock
@@ -23,7 +23,7 @@ from rfmdp.ragged import owners, starts
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
 VALUE_TYPES = ("double", "double-interval", "rational", "rational-interval")
-TYPES = {"DTMC": ModelType.DTMC, "MDP": ModelType.MDP}
+TYPES = {"DTMC": ExplicitType.DTMC, "MDP": ExplicitType.MDP}
 ASSIGNMENT = re.compile(rb"(!?)([A-Za-z_][A-Za-z0-9_]*)(?:=(-?\d+|true|false))?")
 COUNT = re.compile(r"[0-9]{1,18}\Z")
 NO_LABEL = "__NOLABEL__"
@@ -72,7 +72,7 @@ def read_drn(path: str | os.PathLike[str], *, deadlock: Deadlock = Deadlock.LOOP
 class _Header:
     """What stands before `@model`."""
 
-    type: ModelType | None = None
+    type: ExplicitType | None = None
     states: int = 0
     choices: int | None = None
     rewards: list[str] = field(default_factory=list)
@@ -224,7 +224,7 @@ class _Body:
                 f"The header promises {head.states} states, found {len(numbers)}; the file may be "
                 "truncated.",
             )
-        if head.choices not in (None, 0, rows) and head.type is ModelType.MDP:
+        if head.choices not in (None, 0, rows) and head.type is ExplicitType.MDP:
             text.fail(head.line, f"The header promises {head.choices} choices, found {rows}.")
 
     def rows(self) -> Rows:
@@ -238,7 +238,7 @@ class _Body:
         opening = words[first[self.starts_row]]
         opening.require(sizes > 0, lambda i: "An action must have transitions.")
         states = state[self.starts_row]
-        if self.head.type is ModelType.DTMC:
+        if self.head.type is ExplicitType.DTMC:
             opening.require(
                 np.diff(states, prepend=-1) > 0, lambda i: "A state of a dtmc has one action."
             )

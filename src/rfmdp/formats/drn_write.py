@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.formats.explicit import Flat, ModelType, Written, number, write_lines
+from rfmdp.formats.explicit import ExplicitType, Flat, Written, number, write_lines
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.flatten import is_known
 from rfmdp.types import FloatArray
@@ -19,7 +19,7 @@ PLAIN = re.compile(r'[^\s"\[]+\Z')
 
 
 def write_drn(
-    model: FactoredMDP, path: str | os.PathLike[str], *, type: ModelType | None = None
+    model: FactoredMDP, path: str | os.PathLike[str], *, type: ExplicitType | None = None
 ) -> Written:
     """Write a model as a DRN file, with labels, rewards, actions and, as comments, valuations.
 
@@ -41,7 +41,7 @@ def write_drn(
         The file, and a note that says what flattening changed.
     """
     if type is None and not is_known(model):
-        type = ModelType.MDP
+        type = ExplicitType.MDP
     flat = Flat.of(model, type, ", ")
     _check_names(flat.model)
     place = Path(path)

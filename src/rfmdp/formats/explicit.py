@@ -15,7 +15,7 @@ import numpy as np
 
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
-from rfmdp.model.flat import Boxes, flat_model, joint_outcomes
+from rfmdp.model.flat import FlatBoxes, flat_model, joint_outcomes
 from rfmdp.model.flatten import flatten, flatten_note, is_known
 from rfmdp.model.frontier import Deadlock
 from rfmdp.ragged import segment_sum, starts
@@ -27,7 +27,7 @@ IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 LINES = 1 << 16  # lines that are put together before they are written
 
 
-class ModelType(Enum):
+class ExplicitType(Enum):
     """Whether a file has choices; the interval types follow from the probabilities."""
 
     DTMC = "dtmc"
@@ -106,7 +106,7 @@ class Rows:
     ) -> FactoredMDP:
         """Return the model; `rewards` are those of the rows after `closed`."""
         self.check()
-        boxes = Boxes.centred(self.successor_ptr, self.lower, self.upper)
+        boxes = FlatBoxes.centred(self.successor_ptr, self.lower, self.upper)
         ids, different = boxes.shared()
         return flat_model(
             starts(np.bincount(self.row_states, minlength=states)),
@@ -157,20 +157,20 @@ class Flat:
     """A flat model with what writers need of it."""
 
     model: FactoredMDP
-    type: ModelType
+    type: ExplicitType
     note: str
     probabilities: list[str]  # texts of the outcomes of all marginals, then of a certain move
     outcome: IntArray  # (K,) index into `probabilities`
 
     @staticmethod
-    def of(model: FactoredMDP, type: ModelType | None, separator: str) -> Flat:
+    def of(model: FactoredMDP, type: ExplicitType | None, separator: str) -> Flat:
         """Flatten a model for writing; intervals are written `[l<separator>u]`."""
         flat = flatten(model)
         single = bool(np.all(np.diff(flat.row_ptr) == 1))
-        if type is ModelType.DTMC and not single:
+        if type is ExplicitType.DTMC and not single:
             raise ModelError("A dtmc must have one choice per state; write this model as an mdp.")
         if type is None:
-            type = ModelType.DTMC if single else ModelType.MDP
+            type = ExplicitType.DTMC if single else ExplicitType.MDP
         sets = flat.marginals
         if is_known(flat):
             texts = [number(x) for x in [*sets.nominal.tolist(), 1.0]]

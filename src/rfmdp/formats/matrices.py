@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.model.flat import Boxes, flat_model, joint_outcomes
+from rfmdp.model.flat import FlatBoxes, flat_model, joint_outcomes
 from rfmdp.model.flatten import flatten
 from rfmdp.ragged import owners, segment_sum, starts
 from rfmdp.types import FloatArray, IntArray
@@ -81,7 +81,7 @@ def from_matrices(
             f"from_matrices: every state must have an action, but all rows of state {alone[0]} "
             "are zero."
         )
-    boxes = Boxes.centred(starts(size[taken]), low, high.value)
+    boxes = FlatBoxes.centred(starts(size[taken]), low, high.value)
     chosen = np.flatnonzero(taken)
     paid = _rewards(rewards, lower, exact=upper is None)
     model = _flat(
@@ -133,7 +133,7 @@ def from_columns(
         )
     if np.any(~np.isin(low.key, high.key)):
         raise ModelError("from_columns: lower bounds must not exceed upper ones, some do.")
-    boxes = Boxes.centred(
+    boxes = FlatBoxes.centred(
         starts(np.bincount(high.key // states, minlength=rows)), low.at(high.key), high.value
     )
     place = np.arange(rows) - ptr[:-1][owners(ptr.astype(np.int64))]
@@ -287,7 +287,7 @@ def _names(given: Sequence[str] | None, number: int) -> tuple[str, ...]:
 
 
 def _flat(
-    row_ptr: IntArray, successors: IntArray, boxes: Boxes, row_actions: IntArray,
+    row_ptr: IntArray, successors: IntArray, boxes: FlatBoxes, row_actions: IntArray,
     actions: tuple[str, ...], initial: ArrayLike, labels: Mapping[str, ArrayLike],
     rewards: Mapping[str, Rewards],
 ) -> FactoredMDP:  # fmt: skip

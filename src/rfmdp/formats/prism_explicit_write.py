@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.formats.explicit import IDENTIFIER, Flat, ModelType, Written, number, write_lines
+from rfmdp.formats.explicit import IDENTIFIER, ExplicitType, Flat, Written, number, write_lines
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.types import FloatArray
 
 
 def write_prism_explicit(
-    model: FactoredMDP, stem: str | os.PathLike[str], *, type: ModelType | None = None
+    model: FactoredMDP, stem: str | os.PathLike[str], *, type: ExplicitType | None = None
 ) -> Written:
     """Write `STEM.tra`, `.lab`, and as far as the model has them `.sta`, `.srew` and `.trew`.
 
@@ -76,7 +76,7 @@ def _check_names(model: FactoredMDP) -> None:
 
 def _head(flat: Flat, count: int) -> str:
     model = flat.model
-    if flat.type is ModelType.DTMC:
+    if flat.type is ExplicitType.DTMC:
         return f"{model.states} {count}"
     return f"{model.states} {model.rows} {count}"
 
@@ -85,7 +85,7 @@ def _row_starts(flat: Flat) -> list[str]:
     """Return `source choice ` of every row, or `source ` of a dtmc."""
     model = flat.model
     states = model.row_states.tolist()
-    if flat.type is ModelType.DTMC:
+    if flat.type is ExplicitType.DTMC:
         return [f"{s} " for s in states]
     choices = (np.arange(model.rows) - model.row_ptr[:-1][model.row_states]).tolist()
     return [f"{s} {c} " for s, c in zip(states, choices, strict=True)]

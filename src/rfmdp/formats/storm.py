@@ -11,7 +11,7 @@ import numpy as np
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
-from rfmdp.model.flat import Boxes, flat_model, joint_outcomes
+from rfmdp.model.flat import FlatBoxes, flat_model, joint_outcomes
 from rfmdp.model.flatten import flatten, is_known
 from rfmdp.ragged import starts
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
@@ -160,7 +160,7 @@ def _matrix(stormpy: ModuleType, flat: FactoredMDP, kind: type) -> Any:
     return builder.build()
 
 
-def _entries(model: Any, intervals: bool) -> tuple[Int32Array, Boxes]:
+def _entries(model: Any, intervals: bool) -> tuple[Int32Array, FlatBoxes]:
     """Return the successors of all rows, and their probabilities."""
     matrix = model.transition_matrix
     sizes, columns, values = [], [], []
@@ -171,7 +171,7 @@ def _entries(model: Any, intervals: bool) -> tuple[Int32Array, Boxes]:
         values += [value for _, value in entries]
     lower = np.array([v.lower() if intervals else v for v in values], dtype=np.float64)
     upper = np.array([v.upper() for v in values]) if intervals else lower
-    boxes = Boxes.centred(starts(np.array(sizes, dtype=np.int64)), lower, upper)
+    boxes = FlatBoxes.centred(starts(np.array(sizes, dtype=np.int64)), lower, upper)
     return np.array(columns, dtype=np.int32), boxes
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import rfmdp
-from rfmdp.formats.explicit import Flat, ModelType, Written
+from rfmdp.formats.explicit import ExplicitType, Flat, Written
 from rfmdp.formats.umb import identifier_of, umbi
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.flatten import is_known
@@ -21,7 +21,7 @@ WORD = 8  # bytes that truth values are padded to
 
 
 def write_umb(
-    model: FactoredMDP, path: str | os.PathLike[str], *, type: ModelType | None = None
+    model: FactoredMDP, path: str | os.PathLike[str], *, type: ExplicitType | None = None
 ) -> Written:
     """Write a model as a UMB file, with labels, rewards, actions and valuations.
 
@@ -49,7 +49,7 @@ def write_umb(
     """
     library = umbi()
     if type is None and not is_known(model):
-        type = ModelType.MDP
+        type = ExplicitType.MDP
     flat = Flat.of(model, type, ",")
     files = library.tar.TarCoder()
     index = _index(library, flat)
@@ -80,7 +80,7 @@ def _index(library: Any, flat: Flat) -> Any:
         file_data=parts.FileData(tool="rfmdp", tool_version=rfmdp.__version__),
         transition_system=parts.TransitionSystem(
             time="discrete",
-            num_players=0 if flat.type is ModelType.DTMC else 1,
+            num_players=0 if flat.type is ExplicitType.DTMC else 1,
             num_states=model.states,
             num_initial_states=len(model.initial),
             num_choices=model.rows,

@@ -8,7 +8,7 @@ import numpy as np
 
 from rfmdp.language.ast import ModelType, RewardItem
 from rfmdp.language.checked import CheckedModel
-from rfmdp.language.compile import CHUNK, Batch, Expressions, evaluate_states
+from rfmdp.language.compile import CHUNK, Expressions, StateBatch, evaluate_states
 from rfmdp.model.arrays import Rewards
 from rfmdp.model.skeleton import Skeleton
 from rfmdp.types import BoolArray, FloatArray, IntArray
@@ -117,9 +117,9 @@ def _sums(
 
 def _batches(
     expressions: Expressions, skeleton: Skeleton, states: IntArray
-) -> Iterator[tuple[slice, Batch]]:
+) -> Iterator[tuple[slice, StateBatch]]:
     """Give some states in chunks, with the part of the result that they fill."""
     for start in range(0, len(states), CHUNK):
         part = slice(start, start + CHUNK)
         valuations = np.asfortranarray(skeleton.valuations[states[part]], dtype=np.int64)
-        yield part, Batch(expressions, valuations)
+        yield part, StateBatch(expressions, valuations)

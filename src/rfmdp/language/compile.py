@@ -1,7 +1,7 @@
 """Expressions compiled to functions of many states at once.
 
 An `Expressions` is a list of steps, each an operation on the results of earlier ones; equal parts
-of different expressions (expanded formulas, say) are one step. A `Batch` holds some states and
+of different expressions (expanded formulas, say) are one step. A `StateBatch` holds some states and
 runs the steps that are asked for, array by array. Ints carry static bounds that follow from the
 ranges of variables, so that `x+1` needs no check for overflow.
 
@@ -50,7 +50,7 @@ class Expressions:
     >>> x = CheckedVariable("x", 0, 9, False, 0, None)
     >>> expressions = Expressions([x], Source(""))
     >>> number = expressions.add(parse_expression("x>0 ? 6/x : mod(x-1, 3)"))
-    >>> Batch(expressions, np.array([[0], [4]])).value(number).tolist()
+    >>> StateBatch(expressions, np.array([[0], [4]])).value(number).tolist()
     [2.0, 1.5]
     """
 
@@ -161,7 +161,7 @@ class Expressions:
         return self.steps[number].bounds or INT_RANGE
 
 
-class Batch:
+class StateBatch:
     """Some states, and the results of steps on them as far as others will ask for them."""
 
     def __init__(self, expressions: Expressions, valuations: AnyArray) -> None:
@@ -172,12 +172,12 @@ class Batch:
     def __len__(self) -> int:
         return len(self.valuations)
 
-    def select(self, rows: IntArray) -> Batch:
+    def select(self, rows: IntArray) -> StateBatch:
         """Return the batch of some of the states."""
         taken = np.empty((len(rows), self.valuations.shape[1]), dtype=np.int64, order="F")
         for column in range(taken.shape[1]):
             taken[:, column] = self.valuations[rows, column]
-        return Batch(self.expressions, taken)
+        return StateBatch(self.expressions, taken)
 
     def column(self, index: int) -> AnyArray:
         """Return the values of a variable, booleans as 0 and 1."""
@@ -270,7 +270,7 @@ def evaluate_states(
     for start in range(0, len(valuations), CHUNK):
         part = np.asfortranarray(valuations[start : start + CHUNK], dtype=np.int64)
         needed = None if where is None else where[start : start + CHUNK]
-        out[start : start + CHUNK] = Batch(expressions, part).value(number, needed)
+        out[start : start + CHUNK] = StateBatch(expressions, part).value(number, needed)
     return out
 
 

@@ -22,7 +22,7 @@ from itertools import product
 import numpy as np
 
 from rfmdp.language.ast import Command, Update
-from rfmdp.language.compile import Batch
+from rfmdp.language.compile import StateBatch
 from rfmdp.language.source import NOWHERE, Position, Source
 from rfmdp.language.write import write_expression
 from rfmdp.model.frontier import CERTAIN
@@ -100,7 +100,7 @@ class CommandDistributions:
         self._identifiers = identifiers
         self._numbers: dict[bytes, int] = {}
 
-    def number(self, lower: FloatArray, upper: FloatArray, batch: Batch, row: int) -> int:
+    def number(self, lower: FloatArray, upper: FloatArray, batch: StateBatch, row: int) -> int:
         """Return the index into `found` of one vector, seen in a row of a batch.
 
         Raises
@@ -116,7 +116,9 @@ class CommandDistributions:
             self.found.append(entered)
         return found
 
-    def _enter(self, lower: FloatArray, upper: FloatArray, batch: Batch, row: int) -> Distribution:
+    def _enter(
+        self, lower: FloatArray, upper: FloatArray, batch: StateBatch, row: int
+    ) -> Distribution:
         """Check a new vector and give it its identifier."""
         interval = not np.array_equal(lower, upper)
         self._check_entries(lower, upper, batch, row)
@@ -139,7 +141,9 @@ class CommandDistributions:
         )
         return Distribution(self._identifiers.enter(entry), possible)
 
-    def _check_entries(self, lower: FloatArray, upper: FloatArray, batch: Batch, row: int) -> None:
+    def _check_entries(
+        self, lower: FloatArray, upper: FloatArray, batch: StateBatch, row: int
+    ) -> None:
         for update, low, high in zip(self.command.updates, lower, upper, strict=True):
             place = update.position
             for value in (low, high):
@@ -150,7 +154,9 @@ class CommandDistributions:
                 reason = f"an interval must not be empty, found [{low:.9g}, {high:.9g}]"
                 raise batch.error(place, reason, row)
 
-    def _check_bounds(self, lower: FloatArray, upper: FloatArray, batch: Batch, row: int) -> None:
+    def _check_bounds(
+        self, lower: FloatArray, upper: FloatArray, batch: StateBatch, row: int
+    ) -> None:
         place = self.command.updates[0].position
         least, most = math.fsum(lower), math.fsum(upper)
         if least > 1.0 + SUM_TOLERANCE:
@@ -160,7 +166,7 @@ class CommandDistributions:
             reason = f"the upper bounds of a command must sum to at least 1, found {most:.9g}"
             raise batch.error(place, reason, row)
 
-    def _checked_sum(self, vector: FloatArray, batch: Batch, row: int) -> FloatArray:
+    def _checked_sum(self, vector: FloatArray, batch: StateBatch, row: int) -> FloatArray:
         """Return probabilities that sum to 1, scaled with a warning if PRISM would take them."""
         place = self.command.updates[0].position
         found = math.fsum(vector)
@@ -175,7 +181,7 @@ class CommandDistributions:
 
 
 def random_choice(
-    choices: list[tuple[str, tuple[int, ...]]], identifiers: MarginalRegistry, batch: Batch
+    choices: list[tuple[str, tuple[int, ...]]], identifiers: MarginalRegistry, batch: StateBatch
 ) -> int:
     """Enter the marginal of a random choice and return its identifier.
 
@@ -202,7 +208,7 @@ def random_choice(
     return identifiers.enter(Entry(mixed, mixed, name, NOWHERE, tuple(outcomes)))
 
 
-def _exact(marginal: int, identifiers: MarginalRegistry, batch: Batch) -> FloatArray:
+def _exact(marginal: int, identifiers: MarginalRegistry, batch: StateBatch) -> FloatArray:
     vector = identifiers.exact(marginal)
     if vector is None:
         reason = (

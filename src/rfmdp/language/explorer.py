@@ -15,7 +15,7 @@ from rfmdp.language.annotate import CHAINS
 from rfmdp.language.ast import Assignment
 from rfmdp.language.checked import CheckedModel
 from rfmdp.language.commands import CommandRecords, compiled
-from rfmdp.language.compile import Batch, Expressions
+from rfmdp.language.compile import Expressions, StateBatch
 from rfmdp.language.distributions import CommandDistributions, MarginalRegistry, random_choice
 from rfmdp.language.program import Memory, Program
 from rfmdp.language.source import PrismSourceError
@@ -102,11 +102,11 @@ class Explorer:
             else:
                 raise self._error(int(status), int(detail))
 
-    def batch(self, state: int | None = None) -> Batch:
+    def batch(self, state: int | None = None) -> StateBatch:
         """Return a state by its number, else the one that is being expanded."""
         number = int(self.memory[kernels.EXPANDED]) if state is None else state
         valuations = self.packing.unpack(self._known[number : number + 1])
-        return Batch(self.expressions, np.asfortranarray(valuations, dtype=np.int64))
+        return StateBatch(self.expressions, np.asfortranarray(valuations, dtype=np.int64))
 
     def _enter(self, words: IntArray) -> IntArray:
         self._make_room(len(words))
@@ -182,7 +182,9 @@ class Explorer:
         state = self.packing.name(self._known[self.memory[kernels.EXPANDED]])
         return ModelError(f"State {state}: a row with 2^31 or more successors is too large.")
 
-    def _range_error(self, batch: Batch, assignment: Assignment, value: int) -> PrismSourceError:
+    def _range_error(
+        self, batch: StateBatch, assignment: Assignment, value: int
+    ) -> PrismSourceError:
         found = int(batch.value(value)[0])
         variable = next(v for v in self.checked.variables if v.name == assignment.variable)
         reason = (

@@ -9,7 +9,7 @@ import numpy as np
 from rfmdp.language.ast import Expr
 from rfmdp.language.boxes import necessary
 from rfmdp.language.checked import CheckedModel
-from rfmdp.language.compile import CHUNK, Batch, Expressions
+from rfmdp.language.compile import CHUNK, Expressions, StateBatch
 from rfmdp.types import IntArray
 
 MAX_CANDIDATES = 1 << 28
@@ -48,7 +48,7 @@ def _satisfying(checked: CheckedModel, condition: Expr) -> IntArray:
         for k in range(len(radix) - 1, -1, -1):
             valuations[:, k] = codes % radix[k] + low[k]
             codes //= radix[k]
-        holds = Batch(expressions, valuations).value(number)
+        holds = StateBatch(expressions, valuations).value(number)
         found.append(valuations[holds])
     if not any(len(part) for part in found):
         reason = "some state must satisfy the condition of 'init', found none"

@@ -19,7 +19,7 @@ FACTOR = "joint"  # the one factor of a flat model
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Boxes:
+class FlatBoxes:
     """N boxes of different sizes, as flat arrays; `nominal` is a member of each."""
 
     pointers: IntArray  # (N + 1,)
@@ -36,32 +36,34 @@ class Boxes:
         return np.diff(self.pointers)
 
     @staticmethod
-    def centred(pointers: IntArray, lower: FloatArray, upper: FloatArray) -> Boxes:
+    def centred(pointers: IntArray, lower: FloatArray, upper: FloatArray) -> FlatBoxes:
         """Return boxes with the nominal member lower + t (upper - lower)."""
         slack = upper - lower
         width = segment_sum(slack, pointers)
         missing = 1.0 - segment_sum(lower, pointers)
         share = np.clip(np.divide(missing, width, out=np.zeros_like(width), where=width > 0), 0, 1)
         nominal = np.minimum(lower + share[owners(pointers)] * slack, upper)
-        return Boxes(pointers, lower, upper, nominal)
+        return FlatBoxes(pointers, lower, upper, nominal)
 
     @staticmethod
-    def join(parts: Sequence[Boxes]) -> Boxes:
+    def join(parts: Sequence[FlatBoxes]) -> FlatBoxes:
         """Return all boxes of some parts, in order."""
         sizes = np.concatenate([p.sizes for p in parts]) if parts else np.empty(0, np.int64)
         columns = [
             np.concatenate([getattr(p, name) for p in parts]) if parts else np.empty(0)
             for name in ("lower", "upper", "nominal")
         ]
-        return Boxes(starts(sizes), *columns)
+        return FlatBoxes(starts(sizes), *columns)
 
-    def take(self, which: IntArray | BoolArray) -> Boxes:
+    def take(self, which: IntArray | BoolArray) -> FlatBoxes:
         """Return some of the boxes."""
         chosen = np.flatnonzero(which) if which.dtype == np.bool_ else which
         at = entries(self.pointers, chosen)
-        return Boxes(starts(self.sizes[chosen]), self.lower[at], self.upper[at], self.nominal[at])
+        return FlatBoxes(
+            starts(self.sizes[chosen]), self.lower[at], self.upper[at], self.nominal[at]
+        )
 
-    def shared(self) -> tuple[IntArray, Boxes]:
+    def shared(self) -> tuple[IntArray, FlatBoxes]:
         """Return the number of every box among the different ones, and these."""
         table = np.full(1 << max(4, int(2 * len(self)).bit_length()), -1, dtype=np.int64)
         ids, first = np.empty((2, len(self)), dtype=np.int64)
@@ -76,7 +78,7 @@ def flat_model(
     successors: Int32Array,
     sizes: IntArray,
     ids: IntArray,
-    boxes: Boxes,
+    boxes: FlatBoxes,
     *,
     initial: IntArray,
     row_actions: AnyArray,

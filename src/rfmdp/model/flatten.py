@@ -17,7 +17,7 @@ import numpy as np
 from rfmdp.kernels.flatten import flatten_rows
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.flat import Boxes, flat_model
+from rfmdp.model.flat import FlatBoxes, flat_model
 from rfmdp.ragged import starts
 from rfmdp.sets.marginals import Kind
 from rfmdp.types import Int32Array, IntArray
@@ -51,7 +51,7 @@ def flatten(model: FactoredMDP) -> FactoredMDP:
         known += len(different)
         targets.append(found)
         sizes.append(size)
-    numbers, boxes = Boxes.join(parts).shared()
+    numbers, boxes = FlatBoxes.join(parts).shared()
     return flat_model(
         model.row_ptr,
         np.concatenate([np.empty(0, np.int32), *targets]),
@@ -102,7 +102,7 @@ def _chunks(successor_ptr: IntArray) -> list[tuple[int, int]]:
     return list(pairwise(cuts))
 
 
-def _multiply(model: FactoredMDP, begin: int, end: int) -> tuple[IntArray, Int32Array, Boxes]:
+def _multiply(model: FactoredMDP, begin: int, end: int) -> tuple[IntArray, Int32Array, FlatBoxes]:
     """Return (sizes, successors, boxes) of the rows begin..end - 1, multiplied out."""
     pointers, sets = model.successor_ptr, model.marginals.as_stated()
     length = int(pointers[end] - pointers[begin])
@@ -128,4 +128,4 @@ def _multiply(model: FactoredMDP, begin: int, end: int) -> tuple[IntArray, Int32
     # whatever the rounding of the sum: the only successor of a row is certain
     single = np.repeat(size == 1, size)
     lower[single] = upper[single] = nominal[single] = 1.0
-    return size, targets[:used].copy(), Boxes(starts(size), lower, upper, nominal)
+    return size, targets[:used].copy(), FlatBoxes(starts(size), lower, upper, nominal)

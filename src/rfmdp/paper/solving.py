@@ -45,7 +45,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TableLine:
     """A record beside what was printed for it."""
 
     record: Record
@@ -71,10 +71,10 @@ class Line:
 class SolvingTable:
     """All lines of a campaign, and what was left out."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[TableLine, ...]
     left_out: tuple[LeftOut, ...]
 
-    def of(self, domain: str, radius: float, method: str) -> Line | None:
+    def of(self, domain: str, radius: float, method: str) -> TableLine | None:
         """Return one line."""
         key = (domain, radius, method)
         found = (x for x in self.lines if (x.record.domain, x.record.radius, x.method.word) == key)
@@ -104,7 +104,7 @@ class SolvingTable:
         return finished and not any(x.agrees is False and not x.explanation for x in self.lines)
 
     @property
-    def compared(self) -> list[Line]:
+    def compared(self) -> list[TableLine]:
         """Lines with a printed value."""
         return [line for line in self.lines if line.agrees is not None]
 
@@ -180,10 +180,10 @@ def write_solving(plan: Plan, folder: str | PathLike[str]) -> SolvingTable:
     return table
 
 
-def _lines(plan: Plan, store: Store) -> Iterator[Line]:
+def _lines(plan: Plan, store: Store) -> Iterator[TableLine]:
     printed = published_table()
     digests = {name: model_digest(name) for name in {task.domain for task in plan.tasks}}
     for task in plan.tasks:
         record, method = read(store, task, Record), find_method(task.method)
         if record is not None and record.model == digests[task.domain]:
-            yield Line(record, method, printed.get((task.domain, task.radius, method.column)))
+            yield TableLine(record, method, printed.get((task.domain, task.radius, method.column)))

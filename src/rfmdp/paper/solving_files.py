@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rfmdp.campaign.store import replace_file
 from rfmdp.paper.domains.table import DOMAINS
-from rfmdp.paper.solving import Line, SolvingTable
+from rfmdp.paper.solving import SolvingTable, TableLine
 from rfmdp.paper.solving_text import differences, seconds, shown, summary
 
 FIELDS = (
@@ -45,7 +45,7 @@ def csv_text(table: SolvingTable) -> str:
     return out.getvalue()
 
 
-def _cells(line: Line) -> list[object]:
+def _cells(line: TableLine) -> list[object]:
     record, printed = line.record, line.printed
     known = {
         "published_value": None if printed is None else printed.value,

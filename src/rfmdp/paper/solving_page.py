@@ -9,7 +9,7 @@ from rfmdp import __version__
 from rfmdp.objective import MAX
 from rfmdp.paper.domains.table import DOMAINS
 from rfmdp.paper.methods import Method
-from rfmdp.paper.solving import Line, SolvingTable
+from rfmdp.paper.solving import SolvingTable, TableLine
 from rfmdp.paper.solving_runs import Record
 from rfmdp.paper.solving_text import differences, seconds, shown, summary
 
@@ -102,7 +102,7 @@ def _compared(method: Method) -> bool:
     return method.word == method.column
 
 
-def _cells(line: Line | None, method: Method) -> Iterator[str]:
+def _cells(line: TableLine | None, method: Method) -> Iterator[str]:
     """Give the cells of one run."""
     if line is None:
         count = 5 if _compared(method) else 2

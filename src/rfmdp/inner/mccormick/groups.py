@@ -112,7 +112,7 @@ class Group:
     reach: float  # sum of all upper products
 
 
-class Groups:
+class RowGroups:
     """The rows of a model, classed by their tuple of marginals."""
 
     def __init__(self, model: FactoredMDP) -> None:

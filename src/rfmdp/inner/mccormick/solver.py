@@ -26,7 +26,7 @@ from enum import Enum
 import numpy as np
 
 from rfmdp.errors import SolverError
-from rfmdp.inner.mccormick.groups import Group, Groups, Opener, Shape
+from rfmdp.inner.mccormick.groups import Group, Opener, RowGroups, Shape
 from rfmdp.inner.mccormick.programme import Variant
 from rfmdp.inner.protocol import InnerStats, Side, relaxation_side
 from rfmdp.kernels import mccormick as kernels
@@ -98,7 +98,7 @@ class PreparedMcCormick:
         self._variant = variant
         self._opener = opener
         self._shapes: dict[tuple[int, ...], Shape] = {}
-        self._groups = Groups(model)
+        self._groups = RowGroups(model)
 
     def backup(
         self, value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray
