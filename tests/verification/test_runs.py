@@ -116,7 +116,6 @@ def test_altered_runs_fail(name, judge):
         ("confidence", "__import__('os').system('true')"),
         ("support", "DomainSupport()"),
         ("rewards", "MixtureReward()"),
-        ("p_min", "0.01"),
     ],
 )
 def test_what_is_not_known_is_not_valid(name, change, judge):
@@ -129,13 +128,64 @@ def test_what_is_not_known_is_not_valid(name, change, judge):
 
 
 def test_other_methods_and_objectives(judge):
-    """Costs, flat rows and ties are checked alike; rollouts are not in the file."""
+    """Costs, flat rows and ties are checked alike."""
     assert judge(*record(loop_to_goal(0.4), COST)).valid
     assert judge(*record(distinct_factored(3), method=METHODS["paper-flat"])).valid
     assert judge(*record(distinct_factored(3), method=METHODS["tied"])).valid
+
+
+def test_floors_are_an_assumption_that_is_named(judge):
+    """A least probability narrows the sets, on both sides; without its sentence it does not."""
+    header, arrays = record(distinct_factored(3), p_min=0.05)
+    assert judge(header, arrays).valid, str(judge(header, arrays))
+    assert not judge(*altered(header, arrays, drop("p_min"))).valid
+    assert "sets from counts" in str(
+        judge(*altered(header, arrays, lambda h, a: h["settings"].update(p_min="0.0")))
+    )
+    for floor in ("0.06", "-1.0", "1.5", "nan", "x"):
+        assert not judge(
+            *altered(header, arrays, lambda h, a, x=floor: h["settings"].update(p_min=x))
+        ).valid
+    flat = record(distinct_factored(3), p_min=0.05, method=METHODS["paper-flat"])
+    assert "as a whole: not checked here" in str(judge(*flat))
+
+
+def rolled(h):
+    """Return the best certificate of a header."""
+    return max(h["rollouts"], key=lambda each: each["bound"])
+
+
+ROLLED = {
+    "bound": lambda h, a: rolled(h).update(bound=rolled(h)["bound"] + 1e-4),
+    "beyond": lambda h, a: rolled(h).update(bound=1.5),
+    "not a number": lambda h, a: rolled(h).update(bound=float("nan")),
+    "fewer successes": lambda h, a: rolled(h).update(successes=rolled(h)["successes"] - 1),
+    "more than all": lambda h, a: rolled(h).update(successes=rolled(h)["trajectories"] + 1),
+    "half": lambda h, a: rolled(h).update(successes=rolled(h)["successes"] - 0.5),
+    "no successes": lambda h, a: rolled(h).update(successes=None),
+    "successes lost": lambda h, a: rolled(h).pop("successes"),
+    "trajectories": lambda h, a: rolled(h).update(trajectories=rolled(h)["trajectories"] + 1),
+    "no trajectories": lambda h, a: rolled(h).update(trajectories=0, successes=0),
+    "delta": lambda h, a: rolled(h).update(delta=0.5 * rolled(h)["delta"]),
+    "larger delta": lambda h, a: rolled(h).update(delta=0.3),
+    "frozen": lambda h, a: rolled(h).update(assumptions=rolled(h)["assumptions"][1:]),
+    "restart": lambda h, a: rolled(h).update(assumptions=rolled(h)["assumptions"][:1]),
+    "share": lambda h, a: a["ledger/shares"].__setitem__(2, 0.0),
+    "history": lambda h, a: h["history"][-1].update(rollout=rolled(h)["bound"] + 1e-9),
+    "policy": lambda h, a: a["rollout_policy"].__isub__(1),
+    "no policy": lambda h, a: a.pop("rollout_policy"),
+    "one more": lambda h, a: h["rollouts"].extend(3 * [dict(rolled(h))]),
+}
+
+
+def test_rollouts_are_counted_again(judge):
+    """What a certificate says follows from its successes, within the share of rollouts."""
     longer = StopWhen(trajectories=1600)
-    rolled = record(two_arms(0.3, 0.6), method=METHODS["rollout"], stop=longer)
-    assert "rollouts" in str(judge(*rolled))
+    header, arrays = record(two_arms(0.3, 0.6), method=METHODS["rollout"], stop=longer)
+    assert header["rollouts"]
+    assert judge(header, arrays).valid, str(judge(header, arrays))
+    for name, change in ROLLED.items():
+        assert not judge(*altered(header, arrays, change)).valid, name
 
 
 def test_bounds_do_not_prove_each_other(judge):

@@ -326,7 +326,7 @@ class Learner:
         if self.setup.p_min > 0.0:
             found.append(
                 f"p_min: every declared outcome of a marginal has probability >= "
-                f"{self.setup.p_min:g}"
+                f"{self.setup.p_min!r}"
             )
         if self.setup.method.granularity is Granularity.TIED:
             found.append(TIED)

@@ -49,6 +49,7 @@ class RolloutCertificate:
     trajectories: int
     delta: float
     assumptions: tuple[str, ...]
+    successes: int | None = None  # trajectories that won; None where returns are bounded
 
 
 def certify_successes(successes: int, trajectories: int, delta: float) -> RolloutCertificate:
@@ -71,7 +72,7 @@ def certify_successes(successes: int, trajectories: int, delta: float) -> Rollou
     """
     _check_trajectories(trajectories)
     bound = float(clopper_pearson_lower(successes, trajectories, delta))
-    return RolloutCertificate(bound, trajectories, delta, (_FROZEN, _RESTART))
+    return RolloutCertificate(bound, trajectories, delta, (_FROZEN, _RESTART), successes)
 
 
 def certify_returns(returns: FloatArray, span: RewardRange, delta: float) -> RolloutCertificate:

@@ -14,7 +14,7 @@ from rfmdp.errors import RfmdpError, UnsupportedError
 from rfmdp.learning.confidence import ConfidenceSet, Validity, pick, with_table
 from rfmdp.learning.support import Discovery
 from rfmdp.ragged import entries, owners, segment_all, segment_any, segment_sum, starts
-from rfmdp.rounding import SUM_SLACK
+from rfmdp.rounding import SUM_SLACK, one_minus
 from rfmdp.sets.bounds import box_centres, tighten
 from rfmdp.sets.exact import normalised
 from rfmdp.sets.marginals import Kind, Marginals
@@ -200,7 +200,8 @@ class SetStore:
                 "sets. Use Mixture() or ClopperPearson()."
             )
         least = np.repeat(floors, np.diff(pointers))
-        lower, upper = np.maximum(fresh.lower, least), np.minimum(fresh.upper, 1.0 - least)
+        lower = np.maximum(fresh.lower, least)
+        upper = np.minimum(fresh.upper, one_minus(least, 1.0))
         if self.nested:
             lower = np.maximum(lower, self.lower[at])
             upper = np.minimum(upper, self.upper[at])

@@ -7,6 +7,7 @@ A run says "with probability 1 - beta the policy is worth so much". That rests o
   some look do not rule out. A bound p of a probability seen x times in n is tested forwards: its
   tail or its likelihood ratio is computed, no quantile is searched for;
 - the solution of the learned model, whose bounds are proven like those of any other;
+- rollouts: as many trajectories of a frozen policy won as are needed for what is certified;
 - assumptions, each of which has to be stated.
 
 Special functions are good to about `ACCURACY`; so far an error probability may be exceeded.
@@ -50,6 +51,8 @@ SHARED = "rows that share an identifier draw from the same distribution"
 PRODUCT = "the marginals of a row are drawn independently of each other"
 STRUCTURE = "states, actions and successors of outcomes of the model are as declared"
 REWARDS = "rewards of the model are as declared"
+FROZEN = "the policy and the number of trajectories were fixed before the trajectories were run"
+RESTART = "trajectories are independent and start in the initial state"
 TIES = "tied marginals are the same distribution, as declared"
 
 Rejects = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], BoolArray]
@@ -205,31 +208,40 @@ def check_run(
     part = {name[9:]: array for name, array in arrays.items() if name.startswith("solution/")}
     claim = read_claim(header["solution"], part)
     try:
-        _known_kind(settings)
+        _known_kind(settings, header["solution"]["model"]["factors"])
         confidence = Confidence(settings["confidence"])
         ledger = Fields(arrays, "ledger/")
         _check_ledger(ledger, settings, claim.model.sets, confidence, note)
         _check_assumptions(header, confidence, note)
         looks = _read_looks(arrays, claim.model.sets, confidence, header["validity"])
         delta = ledger.floats("delta", len(claim.model.sets.kind))
+        floor = _floor(settings)
         bad = [j for j in range(len(delta)) if not holds(claim.model.sets, j, looks, delta[j],
-                                                         confidence)]  # fmt: skip
+                                                         confidence, floor)]  # fmt: skip
         note(not bad, f"sets from counts{f': marginal {bad[0]}' if bad else ''}")
     except NotChecked as what:
         leave_open(f"{what}: not checked here")
-    if header["rollouts"]:
-        leave_open("certificates by rollouts: their results are not in the file, not checked here")
+    _check_rollouts(header, arrays, claim, note, leave_open)
     check_solution(claim, part)
     _check_guarantee(header, arrays, claim, note)
 
 
-def _known_kind(settings: Mapping[str, str]) -> None:
+def _known_kind(settings: Mapping[str, str], factors: list[str]) -> None:
     """Raise `NotChecked` for what changes the meaning of sets in other ways."""
-    for name, plain in (("support", "DeclaredSupport()"), ("rewards", "known"), ("p_min", "0.0")):
+    for name, plain in (("support", "DeclaredSupport()"), ("rewards", "known")):
         if settings[name] != plain:
             raise NotChecked(f"{name} {settings[name]}")
+    if _floor(settings) > 0.0 and (settings["granularity"] == "flat" or "joint" in factors):
+        raise NotChecked("p_min of rows that are learned as a whole")
     if settings.get("prior", "nothing") != "nothing":
         raise NotChecked(f"prior knowledge of {settings['prior']}")
+
+
+def _floor(settings: Mapping[str, str]) -> float:
+    """Return the probability that every declared outcome was assumed to have at least."""
+    floor = float(settings["p_min"])
+    need(0.0 <= floor < 1.0, "p_min: must lie in [0, 1)")
+    return floor
 
 
 def _check_ledger(
@@ -259,9 +271,12 @@ def _check_assumptions(
     header: Mapping[str, Any], confidence: Confidence, note: Callable[[bool, str], None]
 ) -> None:
     wanted = confidence.assumptions | {LEDGER, SHARED, PRODUCT, STRUCTURE, REWARDS}
-    tied = header["settings"]["granularity"] == "tied"
-    if header["shared"] and not tied:
+    settings = header["settings"]
+    if header["shared"] and settings["granularity"] != "tied":
         wanted = wanted | {TIES}
+    if _floor(settings) > 0.0:
+        floor = f"p_min: every declared outcome of a marginal has probability >= {_floor(settings)}"
+        wanted = wanted | {floor}
     note(wanted <= set(header["assumptions"]), "assumptions are complete")
     validity = SINGLE if confidence.single else ANYTIME
     note(header["validity"] == validity, "validity as the sets have it")
@@ -280,8 +295,10 @@ def _read_looks(
     return looks
 
 
-def holds(sets: Sets, j: int, looks: IntArray, delta: float, confidence: Confidence) -> bool:
-    """Return whether set j has all distributions that no look rules out."""
+def holds(
+    sets: Sets, j: int, looks: IntArray, delta: float, confidence: Confidence, floor: float
+) -> bool:
+    """Return whether set j has all distributions, none below a floor, that no look rules out."""
     part = slice(sets.ptr[j], sets.ptr[j + 1])
     size, kind = int(sets.sizes[j]), int(sets.kind[j])
     if size == 1:
@@ -291,7 +308,7 @@ def holds(sets: Sets, j: int, looks: IntArray, delta: float, confidence: Confide
     seen = seen[seen.sum(axis=1) > 0] if delta > 0.0 else seen[:0]
     if kind == BOX and np.isnan(sets.exponent[j]):
         lower, upper = sets.lower[part], sets.upper[part]
-        return _box_holds(lower, upper, seen, delta, own)
+        return _box_holds(lower, upper, seen, delta, own, floor)
     if kind == SUBSETS and own.name == "AllSubsets":
         table = sets.corners[sets.corner_ptr[j] : sets.corner_ptr[j + 1]]
         masks = np.arange(1, len(table) - 1)
@@ -323,16 +340,17 @@ def _below(
 
 
 def _box_holds(
-    lower: FloatArray, upper: FloatArray, seen: FloatArray, delta: float, own: Confidence
-) -> bool:
+    lower: FloatArray, upper: FloatArray, seen: FloatArray, delta: float, own: Confidence,
+    floor: float,
+) -> bool:  # fmt: skip
     """Return whether bounds are those of some look, or follow from those of other outcomes."""
     misses = seen.sum(axis=1, keepdims=True) - seen
-    low = _below(lower, seen, seen, delta, own)
+    low = _below(lower, seen, seen, delta, own) | (lower <= floor)
     high = _below(1.0 - upper, misses, seen, delta, own)
     if low.all() and high.all():
         return True
-    # only what looks prove may serve as a reason
-    least = np.maximum(_proven(seen, seen, delta, own), np.where(low, lower, 0.0))
+    # only what looks prove, or is assumed, may serve as a reason
+    least = np.maximum(_proven(seen, seen, delta, own), np.where(low, lower, floor))
     most = np.minimum(1.0 - _proven(misses, seen, delta, own), np.where(high, upper, 1.0))
     for k in range(len(lower)):
         low[k] |= math.fsum([lower[k], -1.0, *most[:k], *most[k + 1 :]]) <= 0.0
@@ -373,6 +391,42 @@ def _kl_holds(nominal: FloatArray, radius: float, counts: FloatArray | None, del
     evidence = special.gammaln(n + k / 2) - special.gammaln(k / 2) - prior + logs
     needed = (evidence - math.log(delta) - float(_noise(n))) / n
     return _centred(nominal, counts) and radius >= needed
+
+
+def _check_rollouts(
+    header: Mapping[str, Any], arrays: Mapping[str, AnyArray], claim: Claim,
+    note: Callable[[bool, str], None], leave_open: Callable[[str], None],
+) -> None:  # fmt: skip
+    """Check the certificates of frozen policies by the exact binomial tail, and what they cost."""
+    found = header["rollouts"]
+    need(isinstance(found, list), "rollouts: must be a list")
+    bounds, cost = [], Fraction(0)
+    for i, each in enumerate(found):
+        won, runs, delta = each["successes"], each["trajectories"], float(each["delta"])
+        bounds.append(float(each["bound"]))
+        need(type(runs) is int and runs > 0 and 0.0 < delta < 1.0, f"rollouts: {i}, out of range")
+        cost += Fraction(delta)
+        note({FROZEN, RESTART} <= set(each["assumptions"]), f"assumptions of rollouts {i}")
+        if won is None:
+            leave_open(f"rollouts {i}: returns are not in the file, not checked here")
+            continue
+        need(type(won) is int and 0 <= won <= runs, f"rollouts: {i}, successes out of range")
+        tail = special.betainc(max(won, 1), runs - won + 1.0, min(max(bounds[-1], 0.0), 1.0))
+        fine = bounds[-1] <= 0.0 or (won > 0 and tail <= delta * (1.0 + ACCURACY))
+        note(bool(fine and bounds[-1] <= 1.0), f"bound of rollouts {i} from successes")
+        wins = claim.agent > 0 and claim.kind in ("Reach", "Until")
+        note(wins, f"rollouts {i} count what the objective asks")
+    share = Fields(arrays, "ledger/").floats("shares", 4)[2]
+    note(cost <= Fraction(float(share)), "rollouts within their share")
+    last = float(header["history"][-1]["rollout"])
+    note(bool(np.isnan(last) or last <= max(bounds, default=-np.inf)), "best of the rollouts")
+    if bounds:
+        rows, model = Fields(arrays).integers("rollout_policy", ndim=2), claim.model
+        count = rows.shape[1]
+        own = count <= model.states and len(rows) > 0
+        own = own and bool((rows >= model.row_ptr[:count]).all())
+        own = own and bool((rows < model.row_ptr[1 : count + 1]).all())
+        need(own, "rollout_policy: must take rows of the state itself")
 
 
 def _check_guarantee(
