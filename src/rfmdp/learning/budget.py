@@ -125,7 +125,7 @@ class Ledger:
         return Ledger(
             scheme=str(arrays["scheme"]),
             shares=Shares(*(float(share) for share in arrays["shares"])),
-            events=np.asarray(arrays["events"], dtype=np.int64),
+            events=arrays["events"].astype(np.int64, casting="safe"),
             delta=np.asarray(arrays["delta"], dtype=np.float64),
         )
 
