@@ -99,7 +99,8 @@ def learning(
     """Learn the published curves again and compare."""
     from rfmdp.campaign.runner import place
     from rfmdp.cli.words import check_positive
-    from rfmdp.paper.learning import learning_plan, run_learning
+    from rfmdp.paper.learning import learning_plan, reproduce_learning
+    from rfmdp.paper.learning_text import costs, order, summary
 
     for option, value in (
         ("--trajectories", trajectories), ("--timeout", timeout), ("--jobs", jobs),
@@ -113,7 +114,15 @@ def learning(
         settings=_words(setting),
         timeout=timeout,
     )
-    run_learning(plan, output, told=_tell_run, tell=Teller(), runner=place(jobs, scheduler))
+    table = reproduce_learning(
+        plan, output, told=_tell_run, tell=Teller(), runner=place(jobs, scheduler)
+    )
+    print("\n".join(summary(table)))
+    for name in table.settings:
+        print("\n".join(f"- {text}" for text in [*order(table, name), *costs(table, name)]))
+    for left in plan.left_out:
+        print(f"Left out: {left.method} on {left.domain}, {left.reason}.")
+    print(f"\nWritten: {output}/learning.html, .md, .csv, and learning-*.svg, .png")
 
 
 def _tell(task: solving_runs.Task, record: solving_runs.Record, number: int, tasks: int) -> None:

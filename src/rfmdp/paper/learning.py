@@ -1,6 +1,6 @@
 """The published learning curves again: tasks, curves over seeds, what a guarantee costs, files.
 
-    plan = learning_plan(domains=["aircraft"], seeds=3)
+    plan = learning_plan(domains=["aircraft"], seeds=range(3))
     table = reproduce_learning(plan, "out")
 
 Runs may be killed at any time: what is finished stays, evaluation by evaluation, and the next call
@@ -13,15 +13,19 @@ from collections.abc import Iterable, Sequence
 from os import PathLike
 from pathlib import Path
 
-from rfmdp.campaign.records import run_missing
+from rfmdp.campaign.records import read, run_missing
 from rfmdp.campaign.runner import Runner, place
 from rfmdp.campaign.store import Store
 from rfmdp.errors import ModelError
-from rfmdp.paper.domains.table import find
+from rfmdp.learning.methods import find_method as find_known
+from rfmdp.objective import MAX
+from rfmdp.paper.domains.table import DOMAINS, find
+from rfmdp.paper.learning_curves import LearningTable, curves_of
 from rfmdp.paper.learning_methods import METHODS, find_method
-from rfmdp.paper.learning_runs import Place, Record, Task, Tell, Told, learned
+from rfmdp.paper.learning_runs import Place, Record, Task, Tell, Told, learned, model_digest
 from rfmdp.paper.learning_settings import find_setting
 from rfmdp.paper.learning_setup import SETUPS
+from rfmdp.paper.plan import LeftOut, Plan
 
 SEEDS = 10
 TRAJECTORIES = 1_000_000
@@ -36,7 +40,7 @@ def learning_plan(
     trajectories: int = TRAJECTORIES,
     settings: Sequence[str] = ("text",),
     timeout: float = TIMEOUT,
-) -> tuple[Task, ...]:
+) -> Plan[Task]:
     """Return the runs of a campaign, those of the first seed first.
 
     Parameters
@@ -52,14 +56,17 @@ def learning_plan(
     """
     names = [_learned(name) for name in domains] or list(SETUPS)
     words = [find_method(word).word for word in methods] or [m.word for m in METHODS]
-    read = [find_setting(name).name for name in settings]
-    return tuple(
-        Task(name, word, seed, trajectories, timeout, setting)
+    out = [LeftOut(n, w, reason) for w in words for n in names if (reason := _reason(n, w))]
+    without = {(x.domain, x.method) for x in out}
+    tasks = tuple(
+        Task(name, word, seed, trajectories, timeout, find_setting(setting).name)
         for seed in seeds
-        for setting in read
+        for setting in settings
         for word in words
         for name in names
+        if (name, word) not in without
     )
+    return Plan(tasks, tuple(out))
 
 
 def _learned(name: str) -> str:
@@ -70,22 +77,59 @@ def _learned(name: str) -> str:
     return found
 
 
+def _reason(name: str, word: str) -> str:
+    """Return why a method cannot learn a domain; empty if it can."""
+    if find_known(word).rollout > 0.0 and DOMAINS[name].agent is not MAX:
+        return "the cost of a rollout that is cut off bounds no expected cost"
+    return ""
+
+
+def reproduce_learning(
+    plan: Plan[Task],
+    folder: str | PathLike[str],
+    told: Told | None = None,
+    tell: Tell | None = None,
+    runner: Runner | None = None,
+) -> LearningTable:
+    """Run what is missing, write CSV, Markdown, HTML and figures, and return the table.
+
+    Files in `folder`: `records/*.json`, `runs/*.rfmdp` of runs that can go on, `learning.csv`,
+    `learning.md`, `learning.html`, and a figure per setting, `learning-text.svg` and `.png`.
+    `tell` is called in the processes that learn.
+    """
+    run_learning(plan, folder, told, tell, runner)
+    return write_learning(plan, folder)
+
+
 def run_learning(
-    plan: Sequence[Task],
+    plan: Plan[Task],
     folder: str | PathLike[str],
     told: Told | None = None,
     tell: Tell | None = None,
     runner: Runner | None = None,
 ) -> None:
-    """Run what is missing: `records/*.json`, and `runs/*.rfmdp` of what is not finished."""
+    """Run what is missing; a run is saved at every evaluation, and its record at its end."""
     runs = Store(Path(folder) / "runs").folder
     shared = Place(str(runs.resolve()), tell)
 
     def keep(task: Task, record: Record, number: int, tasks: int) -> None:
-        if record.done >= task.trajectories:  # the record is written: nothing to go on with
+        if record.done >= TRAJECTORIES:  # the record is written, and nobody wants more
             shared.file(task).unlink(missing_ok=True)
         if told is not None:
             told(task, record, number, tasks)
 
     store = Store(Path(folder) / "records")
-    run_missing(plan, Record, store, runner or place(), learned, shared, keep)
+    run_missing(plan.tasks, Record, store, runner or place(), learned, shared, keep)
+
+
+def write_learning(plan: Plan[Task], folder: str | PathLike[str]) -> LearningTable:
+    """Write the files of a campaign from its records; runs without record are left out."""
+    from rfmdp.paper.learning_files import write_files
+
+    store = Store(Path(folder) / "records")
+    digests = {name: model_digest(name) for name in SETUPS}
+    found = [read(store, task, Record) for task in plan.tasks]
+    records = [r for r in found if r is not None and r.model == digests[r.domain]]
+    table = LearningTable(curves_of(records), plan.left_out)
+    write_files(table, Path(folder))
+    return table

@@ -1,4 +1,4 @@
-"""The published solving table: 42 rows, values as printed, seconds on 40 cores.
+"""The published tables: values as printed, seconds on 40 cores.
 
 A printed value is a text, because its digits say how far it can agree.
 """
@@ -11,6 +11,7 @@ from functools import cache
 from importlib.resources import files
 
 COLUMNS = ("exact", "interval", "mccormick")
+LEARNING_COLUMNS = ("flat", "l1", "interval", "mccormick")
 RADII = (0.01, 0.02, 0.025, 0.03, 0.04, 0.1)
 STOPPED = (
     "The printed value contains the stopping error of its value iteration, which approaches the "
@@ -66,4 +67,43 @@ def published_table() -> dict[tuple[str, float, str], Published]:
             )
             for row in csv.DictReader(file)
             for column in COLUMNS
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedCount:
+    """What a guarantee cost: trajectories and seconds."""
+
+    trajectories: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedLearning:
+    """A printed row of the learning table: the guarantee of flat learning, and what it cost."""
+
+    guarantee: str
+    counts: dict[str, PublishedCount]  # by column
+
+    @property
+    def target(self) -> float:
+        """The guarantee as a number."""
+        return float(self.guarantee)
+
+
+@cache
+def published_learning() -> dict[str, PublishedLearning]:
+    """Return the printed learning table by domain."""
+    with (files(__package__) / "published_learning.csv").open(encoding="utf-8") as file:
+        return {
+            row["domain"]: PublishedLearning(
+                row["guarantee"],
+                {
+                    column: PublishedCount(
+                        int(float(row[f"{column}_trajectories"])), float(row[f"{column}_seconds"])
+                    )
+                    for column in LEARNING_COLUMNS
+                },
+            )
+            for row in csv.DictReader(file)
         }

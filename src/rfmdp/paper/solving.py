@@ -19,29 +19,13 @@ from rfmdp.campaign.store import Store
 from rfmdp.errors import ModelError
 from rfmdp.paper.domains.table import DOMAINS, find
 from rfmdp.paper.methods import METHODS, QUICK_METHODS, Method, find_method
+from rfmdp.paper.plan import LeftOut, Plan
 from rfmdp.paper.published import EXPLAINED, RADII, Published, published_table
 from rfmdp.paper.solving_runs import Record, Task, Told, model_digest, solved
 
 TIMEOUT = 900.0  # seconds per run
 QUICK_RADIUS = 0.025
 QUICK_LPS = ("chain",)  # where --quick also runs LPs and vertices: seconds
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """Runs that are not part of a plan, with the reason."""
-
-    domain: str
-    method: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What to run."""
-
-    tasks: tuple[Task, ...]
-    left_out: tuple[LeftOut, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +100,7 @@ def solving_plan(
     methods: Sequence[str] = (),
     quick: bool = False,
     timeout: float = TIMEOUT,
-) -> Plan:
+) -> Plan[Task]:
     """Return the runs of a campaign.
 
     Parameters
@@ -154,7 +138,7 @@ def _reason(name: str, word: str, quick: bool) -> str:
 
 
 def reproduce_solving(
-    plan: Plan,
+    plan: Plan[Task],
     folder: str | PathLike[str],
     told: Told | None = None,
     runner: Runner | None = None,
@@ -170,7 +154,7 @@ def reproduce_solving(
     return write_solving(plan, folder)
 
 
-def write_solving(plan: Plan, folder: str | PathLike[str]) -> SolvingTable:
+def write_solving(plan: Plan[Task], folder: str | PathLike[str]) -> SolvingTable:
     """Write the files of a campaign from its records; runs without record are left out."""
     from rfmdp.paper.solving_files import write_files
 
@@ -180,7 +164,7 @@ def write_solving(plan: Plan, folder: str | PathLike[str]) -> SolvingTable:
     return table
 
 
-def _lines(plan: Plan, store: Store) -> Iterator[TableLine]:
+def _lines(plan: Plan[Task], store: Store) -> Iterator[TableLine]:
     printed = published_table()
     digests = {name: model_digest(name) for name in {task.domain for task in plan.tasks}}
     for task in plan.tasks:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 from rfmdp.objective import MAX
 from rfmdp.paper.domains.table import DOMAINS
+from rfmdp.paper.drawing import legend, logarithmic, new_figure, plain_panel, svg_and_png
 from rfmdp.paper.solving import SolvingTable
 
 COLUMNS = 4
@@ -24,33 +24,18 @@ PRINTED = {"color": "#444444", "marker": "_", "linestyle": "none", "markersize":
 
 def figure(table: SolvingTable) -> tuple[bytes, bytes]:
     """Return the figure as SVG and as PNG."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     names = table.domains
     panels = len(names) + 1  # the last one is the legend
     columns = min(COLUMNS, panels)
-    rows = -(-panels // columns)
-    drawn = Figure(figsize=(3.5 * columns, 2.9 * rows), layout="constrained")
-    FigureCanvasAgg(drawn)
-    axes = drawn.subplots(rows, columns, squeeze=False).ravel()
+    drawn, grid = new_figure(-(-panels // columns), columns, 3.5, 2.9)
+    axes = grid.ravel()
     handles: dict[str, Any] = {}
     for axis, name in zip(axes, names, strict=False):
         _panel(axis, table, name, handles)
     for axis in axes[len(names) :]:
         axis.set_axis_off()
-    if handles:
-        order = [*(m.title for m in table.methods), "printed in the paper"]
-        known = [title for title in order if title in handles]
-        axes[len(names)].legend(
-            [handles[title] for title in known],
-            known,
-            loc="center left",
-            frameon=False,
-            fontsize=10,
-            labelspacing=0.9,
-        )
-    return _bytes(drawn, "svg"), _bytes(drawn, "png")
+    legend(axes[len(names)], handles, [*(m.title for m in table.methods), "printed in the paper"])
+    return svg_and_png(drawn)
 
 
 def _panel(axis: Any, table: SolvingTable, name: str, handles: dict[str, Any]) -> None:
@@ -71,32 +56,7 @@ def _panel(axis: Any, table: SolvingTable, name: str, handles: dict[str, Any]) -
     if marks:
         (handles["printed in the paper"],) = axis.plot(*zip(*marks, strict=True), **PRINTED)
     if every and min(every) > 0.0 and max(every) / min(every) > SPREAD:
-        _logarithmic(axis, min(every), max(every))
+        logarithmic(axis, min(every), max(every))
     better = "higher is better" if domain.agent is MAX else "lower is better"
-    axis.set_title(f"{domain.title} ({better})", fontsize=10)
-    axis.set_xlabel("radius", fontsize=9)
-    axis.tick_params(labelsize=8)
-    axis.grid(color="#dddddd", linewidth=0.6)
+    plain_panel(axis, f"{domain.title} ({better})", "radius")
     axis.margins(x=0.08, y=0.1)
-
-
-def _logarithmic(axis: Any, low: float, high: float) -> None:
-    """Make the axis of values logarithmic, with plain numbers at 1, 2, 5 of every decade."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    axis.set_yscale("log")
-    steps = (1.0, 2.0, 5.0) if high / low < 30.0 else (1.0,)
-    axis.yaxis.set_major_locator(LogLocator(subs=steps))
-    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.yaxis.set_minor_formatter(NullFormatter())
-
-
-def _bytes(drawn: Any, kind: str) -> bytes:
-    import matplotlib as mpl
-
-    out = io.BytesIO()
-    # text stays text, and equal figures are equal files
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "rfmdp"}):
-        meta = {"Date": None} if kind == "svg" else None
-        drawn.savefig(out, format=kind, dpi=150, metadata=meta)
-    return out.getvalue()

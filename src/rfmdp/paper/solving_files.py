@@ -10,7 +10,8 @@ from pathlib import Path
 from rfmdp.campaign.store import replace_file
 from rfmdp.paper.domains.table import DOMAINS
 from rfmdp.paper.solving import SolvingTable, TableLine
-from rfmdp.paper.solving_text import differences, seconds, shown, summary
+from rfmdp.paper.solving_text import differences, summary
+from rfmdp.paper.text import seconds, shown
 
 FIELDS = (
     "domain", "radius", "method", "published_value", "value", "lower", "upper", "relative_width",

@@ -5,47 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from rfmdp import __version__
 from rfmdp.objective import MAX
 from rfmdp.paper.domains.table import DOMAINS
 from rfmdp.paper.methods import Method
+from rfmdp.paper.page import bullets, document, left_out, picture
 from rfmdp.paper.solving import SolvingTable, TableLine
 from rfmdp.paper.solving_runs import Record
-from rfmdp.paper.solving_text import differences, seconds, shown, summary
+from rfmdp.paper.solving_text import differences, summary
+from rfmdp.paper.text import seconds, shown
 
-STYLE = """
-:root { --ink: #1c2430; --soft: #647084; --line: #dfe4ea; --good: #1d7a3a; --note: #a35a00; }
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); margin: 0 auto; padding: 2rem;
-  max-width: 104rem; background: #fff; }
-h1 { font-size: 1.6rem; margin: 0 0 .4rem; } h2 { font-size: 1.15rem; margin: 2.2rem 0 .5rem; }
-p, li { max-width: 60rem; } .soft { color: var(--soft); }
-figure { margin: 1.5rem 0; overflow-x: auto; } figure svg { max-width: 100%; height: auto; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .84rem; }
-th, td { padding: .28rem .5rem; text-align: right; white-space: nowrap; }
-thead th { font-weight: 600; border-bottom: 2px solid var(--ink); vertical-align: bottom; }
-thead tr:first-child th { border-bottom: 1px solid var(--line); text-align: center; }
-tbody tr { border-bottom: 1px solid var(--line); }
-.group { border-left: 1px solid var(--line); }
-td small { display: block; color: var(--soft); font-size: .72rem; }
-.yes { color: var(--good); font-weight: 700; } .no { color: var(--note); font-weight: 700; }
-"""
+TITLE = "The published solving table, solved again"
 
 
 def page(table: SolvingTable, figure: bytes) -> str:
     """Return the page with the figure inside."""
-    picture = figure.decode().partition("<svg")[2]
     parts = [
-        "<!doctype html>",
-        '<html lang="en"><head><meta charset="utf-8">',
-        '<meta name="viewport" content="width=device-width">',
-        "<title>The published solving table, solved again</title>",
-        f"<style>{STYLE}</style></head><body>",
-        "<h1>The published solving table, solved again</h1>",
-        "<ul>",
-        *(f"<li>{escape(text)}</li>" for text in summary(table)),
-        "</ul>",
-        f'<figure role="img" aria-label="Value against radius per domain"><svg{picture}</figure>',
+        bullets(summary(table)),
+        picture(figure, "Value against radius per domain"),
         '<p class="soft">✓: the certified value, rounded, is the printed one. ✗: it is not; the '
         "reason is below the table. Below each value: the width of the proven bounds, or the "
         "side on which a relaxation bounds the exact value; hold the pointer there for the bounds. "
@@ -53,15 +29,7 @@ def page(table: SolvingTable, figure: bytes) -> str:
     ]
     for name in table.domains:
         parts += _domain(table, name)
-    if table.left_out:
-        parts.append("<h2>Left out</h2><ul>")
-        parts += [
-            f"<li>{escape(DOMAINS[x.domain].title)}, {escape(x.method)}: {escape(x.reason)}</li>"
-            for x in table.left_out
-        ]
-        parts.append("</ul>")
-    parts.append(f'<p class="soft">rfmdp {escape(__version__)}</p></body></html>')
-    return "\n".join(parts) + "\n"
+    return document(TITLE, [*parts, left_out(table.left_out)])
 
 
 def _domain(table: SolvingTable, name: str) -> Iterator[str]:
@@ -93,9 +61,7 @@ def _domain(table: SolvingTable, name: str) -> Iterator[str]:
             yield from _cells(own.of(name, radius, method.word), method)
         yield "</tr>"
     yield "</tbody></table></div>"
-    notes = [text for text in differences(own) if text != "None."]
-    if notes:
-        yield "<ul>" + "".join(f"<li>{escape(text)}</li>" for text in notes) + "</ul>"
+    yield bullets(text for text in differences(own) if text != "None.")
 
 
 def _compared(method: Method) -> bool:

@@ -1,4 +1,4 @@
-"""Sentences and numbers that the page and the Markdown file share."""
+"""Sentences that the page and the Markdown file share."""
 
 from __future__ import annotations
 
@@ -6,30 +6,7 @@ from collections.abc import Iterator
 
 from rfmdp.paper.domains.table import DOMAINS
 from rfmdp.paper.solving import SolvingTable
-
-
-def shown(value: float | None) -> str:
-    """Return a value for people; a side that nobody proved is a dash.
-
-    >>> shown(331.34029033567003), shown(None)
-    ('331.340290', '–')
-    """
-    if value is None:
-        return "–"
-    return f"{value:.6f}"
-
-
-def seconds(value: float) -> str:
-    """Return seconds with two or three digits.
-
-    >>> seconds(0.0123), seconds(2535.8)
-    ('0.012', '2536')
-    """
-    if value < 0.1:
-        return f"{value:.3f}"
-    if value < 10.0:
-        return f"{value:.2f}"
-    return f"{value:.1f}" if value < 100.0 else f"{value:.0f}"
+from rfmdp.paper.text import seconds, shown
 
 
 def summary(table: SolvingTable) -> Iterator[str]:

@@ -1,0 +1,64 @@
+"""What the figures of campaigns share: how they are made, and how they become files."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+
+def new_figure(rows: int, columns: int, width: float, height: float) -> tuple[Any, Any]:
+    """Return a figure and its axes (rows, columns); width and height are those of a panel."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    drawn = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    FigureCanvasAgg(drawn)
+    return drawn, drawn.subplots(rows, columns, squeeze=False)
+
+
+def plain_panel(axis: Any, title: str, label: str) -> None:
+    """Give a panel its title, the label of its horizontal axis, and a grid."""
+    axis.set_title(title, fontsize=10)
+    axis.set_xlabel(label, fontsize=9)
+    axis.tick_params(labelsize=8)
+    axis.grid(color="#dddddd", linewidth=0.6)
+
+
+def legend(axis: Any, handles: Mapping[str, Any], order: Iterable[str]) -> None:
+    """Turn a panel into the legend of those titles that have a handle."""
+    axis.set_axis_off()
+    known = [title for title in order if title in handles]
+    if known:
+        axis.legend(
+            [handles[title] for title in known],
+            known,
+            loc="center left",
+            frameon=False,
+            fontsize=10,
+            labelspacing=0.9,
+        )
+
+
+def logarithmic(axis: Any, low: float, high: float) -> None:
+    """Make the axis of values logarithmic, with plain numbers at 1, 2, 5 of every decade."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_yscale("log")
+    steps = (1.0, 2.0, 5.0) if high / low < 30.0 else (1.0,)
+    axis.yaxis.set_major_locator(LogLocator(subs=steps))
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.yaxis.set_minor_formatter(NullFormatter())
+
+
+def svg_and_png(drawn: Any) -> tuple[bytes, bytes]:
+    """Return a figure as SVG and as PNG; text stays text, and equal figures are equal files."""
+    import matplotlib as mpl
+
+    def written(kind: str, metadata: dict[str, None] | None) -> bytes:
+        out = io.BytesIO()
+        drawn.savefig(out, format=kind, dpi=150, metadata=metadata)
+        return out.getvalue()
+
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "rfmdp"}):
+        return written("svg", {"Date": None}), written("png", None)

@@ -1,0 +1,96 @@
+"""The figure of the learning campaign: guarantee, performance and runtime over trajectories."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rfmdp.paper.domains.table import DOMAINS
+from rfmdp.paper.drawing import legend, new_figure, plain_panel, svg_and_png
+from rfmdp.paper.learning_curves import GUARANTEE, ROLLOUT, Curve, LearningTable
+
+COLOURS = {
+    "paper-flat": "#7a7f87",
+    "paper-l1": "#d39a00",
+    "paper-interval": "#c8502b",
+    "paper-mccormick": "#1b4f9c",
+    "anytime": "#2b8a3e",
+    "tied": "#8a4fbf",
+    "rollout": "#0f8b8d",
+}
+OTHER = "#b0578d"
+PRINTED = {"color": "#d11a2a", "linewidth": 0.9}
+OPTIMUM = {"color": "#9aa1ab", "linewidth": 0.9, "linestyle": (0, (1, 1))}
+ROOM = 2.5  # costs above this many times the printed guarantee are not shown
+
+
+def figure(table: LearningTable, setting: str) -> tuple[bytes, bytes]:
+    """Return the figure of a setting as SVG and as PNG.
+
+    Above: guarantees dashed, performance on the truth solid, rollout certificates dotted, bands of
+    one standard deviation over seeds; red: the printed guarantee. Below: processor seconds.
+    """
+    names = [n for n in table.domains if any(_of(table, n, setting))]
+    drawn, axes = new_figure(2, len(names) + 1, 3.3, 2.8)
+    handles: dict[str, Any] = {}
+    for place, name in enumerate(names):
+        _values(axes[0, place], table, name, setting, handles)
+        _runtimes(axes[1, place], table, name, setting)
+    axes[1, -1].set_axis_off()
+    lines = ["guarantee", "true performance", "rollout certificate", "printed guarantee", "optimum"]
+    legend(axes[0, -1], handles, [*(m.title for m in table.methods(setting)), *lines])
+    return svg_and_png(drawn)
+
+
+def _of(table: LearningTable, name: str, setting: str) -> list[Curve]:
+    return [
+        curve
+        for method in table.methods(setting)
+        if (curve := table.of(name, method.word, setting)) is not None
+    ]
+
+
+def _values(
+    axis: Any, table: LearningTable, name: str, setting: str, handles: dict[str, Any]
+) -> None:
+    """Draw guarantees and performance of one domain."""
+    from matplotlib.lines import Line2D
+
+    styles = {GUARANTEE: ("guarantee", "--"), "performance": ("true performance", "-")}
+    styles[ROLLOUT] = ("rollout certificate", ":")
+    for curve in _of(table, name, setting):
+        colour = COLOURS.get(curve.method.word, OTHER)
+        handles.setdefault(curve.method.title, Line2D([], [], color=colour, linewidth=3.0))
+        for column, (title, style) in styles.items():
+            where, mean, spread, _ = curve.points(column)
+            if not np.isfinite(mean).any():
+                continue
+            width = 0.8 if column == "performance" else 1.5
+            axis.plot(where, mean, style, color=colour, linewidth=width)
+            axis.fill_between(
+                where, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0
+            )
+            handles.setdefault(title, Line2D([], [], color="#444444", linestyle=style))
+    domain, target = DOMAINS[name], table.published(name).target
+    handles["printed guarantee"] = axis.axhline(target, **PRINTED)
+    optimum = domain.versions["learning"].optimum
+    assert optimum is not None  # of every learning instance
+    handles["optimum"] = axis.axhline(optimum, **OPTIMUM)
+    axis.set_xscale("log")
+    maximises = all(curve.maximises for curve in _of(table, name, setting))
+    if not maximises:  # the best above, as in the paper; early guarantees are infinite or nearly so
+        axis.set_ylim(ROOM * target, optimum - 0.05 * (ROOM * target - optimum))
+    better = "higher is better" if maximises else "lower is better, axis inverted"
+    plain_panel(axis, f"{domain.title} ({better})", "trajectories")
+
+
+def _runtimes(axis: Any, table: LearningTable, name: str, setting: str) -> None:
+    """Draw the processor seconds of one domain."""
+    for curve in _of(table, name, setting):
+        where, mean, _, _ = curve.points("processor")
+        colour = COLOURS.get(curve.method.word, OTHER)
+        axis.plot(where, mean, "-", color=colour, linewidth=1.2)
+    axis.set_xscale("log")
+    axis.set_yscale("log")
+    plain_panel(axis, f"{DOMAINS[name].title}: processor seconds", "trajectories")

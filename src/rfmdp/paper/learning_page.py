@@ -1,0 +1,71 @@
+"""The page of the learning campaign."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from html import escape
+
+from rfmdp.objective import MAX
+from rfmdp.paper.domains.table import DOMAINS
+from rfmdp.paper.learning_curves import LearningTable
+from rfmdp.paper.learning_files import TITLE
+from rfmdp.paper.learning_settings import SETTINGS
+from rfmdp.paper.learning_text import cells, certificates, costs, heads, order, short, summary
+from rfmdp.paper.page import bullets, document, left_out, picture
+
+GROUPS = (3, 6, 8)  # columns of `cells` that begin a group
+
+
+def page(table: LearningTable, figures: Mapping[str, bytes]) -> str:
+    """Return the page with the figures, by setting, inside."""
+    parts = [bullets(summary(table))]
+    for setting, svg in figures.items():
+        parts.append(f"<h2>The experiments {escape(SETTINGS[setting].title)}</h2>")
+        parts.append(picture(svg, "Guarantee, performance and runtime against trajectories"))
+        parts.append(
+            '<p class="soft">Dashed: guarantees; solid: the policy on the hidden truth; dotted: '
+            "rollout certificates, which are separate guarantees; bands: one standard deviation "
+            "over seeds; red: the guarantee that was printed for flat learning. Trajectories are "
+            "those of the first evaluation (sixteen per decade) at which the mean over seeds "
+            "reaches the target; all trajectories count, those of rollouts too. Seconds: of one "
+            "core, in the paper on 40 cores. Ratio: to the printed trajectories of the same "
+            "method, ours to those of McCormick.</p>"
+        )
+        for name in table.domains:
+            parts += _domain(table, name, setting)
+        parts.append(bullets([*order(table, setting), *costs(table, setting)]))
+    unfinished = list(short(table))
+    if unfinished:
+        parts.append(f"<h2>Shorter runs</h2>{bullets(unfinished)}")
+    return document(TITLE, [*parts, left_out(table.left_out)])
+
+
+def _domain(table: LearningTable, name: str, setting: str) -> Iterator[str]:
+    """Give the section of one domain: heading and table."""
+    curves = [c for m in table.methods(setting) if (c := table.of(name, m.word, setting))]
+    if not curves:
+        return
+    domain = DOMAINS[name]
+    goal = "maximise" if domain.agent is MAX else "minimise"
+    version = domain.versions["learning"]
+    yield f"<h2>{escape(domain.title)}</h2>"
+    yield (
+        f'<p>{escape(domain.about)} <span class="soft">{escape(domain.prop)}, {goal}; '
+        f"{version.states:,} states, optimum {version.optimum:g}, trajectories of "
+        f"{curves[0].records[0].length} steps, beta {curves[0].records[0].beta:g}.</span></p>"
+    )
+    yield '<div class="scroll"><table><thead><tr><th scope="col">method</th>'
+    for place, title in enumerate(heads(table, name, setting)):
+        yield f'<th scope="col"{_group(place)}>{escape(title)}</th>'
+    yield "</tr></thead><tbody>"
+    for curve in curves:
+        for column, title in certificates(curve):
+            yield f'<tr><th scope="row">{escape(title)}</th>'
+            for place, cell in enumerate(cells(table, curve, column)):
+                yield f"<td{_group(place)}>{escape(cell)}</td>"
+            yield "</tr>"
+    yield "</tbody></table></div>"
+
+
+def _group(place: int) -> str:
+    return ' class="group"' if place in GROUPS else ""

@@ -1,0 +1,203 @@
+"""Sentences and cells of the learning campaign that the page and the Markdown file share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from rfmdp.paper.domains.table import DOMAINS
+from rfmdp.paper.learning_curves import GUARANTEE, ROLLOUT, Curve, LearningTable, Reached
+from rfmdp.paper.learning_settings import SETTINGS
+from rfmdp.paper.published import published_learning
+from rfmdp.paper.text import seconds, shown
+
+CLOSE = 1.5  # ratio of trajectories that counts as the published number
+PAPER_ORDER = ("paper-mccormick", "paper-interval", "paper-l1", "paper-flat")
+FULL = 1_000_000
+SEEDS = 10
+TIMES = "×"
+
+
+def count(trajectories: int) -> str:
+    """Return a number of trajectories.
+
+    >>> count(26607)
+    '26,607'
+    """
+    return f"{trajectories:,}"
+
+
+def certificates(curve: Curve) -> list[tuple[str, str]]:
+    """Return the guarantees of a method: column and name. Rollouts certify on their own."""
+    found = [(GUARANTEE, curve.method.title)]
+    if any(record.rollouts for record in curve.records):
+        found.append((ROLLOUT, f"{curve.method.title}: rollout certificate"))
+    return found
+
+
+def ratio_to_printed(curve: Curve, reached: Reached | None) -> str:
+    """Return our trajectories over the printed ones, in words; a dash if there is no such number.
+
+    Ours, which were not printed, are compared with the paper's best column.
+    """
+    if reached is None:
+        return "–"
+    printed = curve.printed.trajectories if curve.printed else printed_best(curve.domain)
+    return f"{TIMES}{reached.trajectories / printed:.2g}"
+
+
+def printed_best(domain: str) -> int:
+    """Return the printed trajectories of the McCormick column."""
+    return published_learning()[domain].counts["mccormick"].trajectories
+
+
+def cells(table: LearningTable, curve: Curve, column: str) -> list[str]:
+    """Return a line of the table of a domain: seeds, end, and both targets."""
+    printed = curve.printed if column == GUARANTEE else None
+    reached = curve.reached(table.published(curve.domain).target, column)
+    flat = table.flat_guarantee(curve.domain, curve.setting)
+    own = None if flat is None else curve.reached(flat, column)
+    return [
+        str(curve.seeds),
+        count(curve.done),
+        shown(curve.last(column), 4),
+        count(printed.trajectories) if printed else "",
+        *_cost(reached),
+        ratio_to_printed(curve, reached),
+        seconds(printed.seconds) if printed else "",
+        *_cost(own),
+    ]
+
+
+def _cost(reached: Reached | None) -> tuple[str, str]:
+    if reached is None:
+        return "–", "–"
+    return count(reached.trajectories), seconds(reached.seconds)
+
+
+def heads(table: LearningTable, domain: str, setting: str) -> list[str]:
+    """Return the heads of the columns of `cells`."""
+    flat = table.flat_guarantee(domain, setting)
+    own = "our flat guarantee" if flat is None else f"our flat guarantee {flat:.4g}"
+    target = f"printed guarantee {table.published(domain).guarantee}"
+    return [
+        "seeds", "trajectories run", "guarantee at the end", f"{target}: paper", f"{target}: ours",
+        "our s", "ratio", "paper s", f"{own}: ours", "our s",
+    ]  # fmt: skip
+
+
+def summary(table: LearningTable) -> Iterator[str]:
+    """Give the results of a campaign in a few sentences."""
+    runs = sum(curve.seeds for curve in table.curves)
+    spent = [
+        record.history[-1]["processor"] or 0.0 for curve in table.curves for record in curve.records
+    ]
+    yield (
+        f"{runs} runs, {sum(record.done for c in table.curves for record in c.records):,} "
+        f"trajectories, {seconds(sum(spent))} processor seconds."
+    )
+    for setting in table.settings:
+        where = "" if len(table.settings) == 1 else f" ({SETTINGS[setting].title})"
+        yield from (f"{text}{where}." for text in _claims(table, setting))
+
+
+def _claims(table: LearningTable, setting: str) -> Iterator[str]:
+    """Give what holds of the paper's claims, and of ours, without a full stop."""
+    close = [d for d in table.domains if _within(table.exact(d, setting), CLOSE)]
+    known = [d for d in table.domains if table.exact(d, setting) is not None]
+    if known:
+        yield (
+            f"The paper's sets, composed exactly, reach the printed guarantee within {CLOSE} times "
+            f"the printed trajectories in {len(close)} of {len(known)} domains"
+            f"{_named(set(known) - set(close))}"
+        )
+    for method in table.methods(setting):
+        if method.column:
+            continue
+        own = [c for c in table.curves if c.method is method and c.setting == setting]
+        better = [c.domain for c in own if _within(c, 1.0)]
+        tenth = [c.domain for c in own if _within(c, 0.1)]
+        yield (
+            f"{method.title[0].upper()}{method.title[1:]}: no more trajectories than printed for "
+            f"McCormick in {len(better)} of {len(own)} domains, at most a tenth in {len(tenth)}"
+            f"{_named({c.domain for c in own} - set(better))}"
+        )
+
+
+def _within(curve: Curve | None, factor: float) -> bool:
+    """Return whether a curve reaches the printed guarantee within a factor of what was printed."""
+    if curve is None:
+        return False
+    reached = curve.reached(published_learning()[curve.domain].target)
+    return reached is not None and reached.trajectories <= factor * printed_best(curve.domain)
+
+
+def _named(domains: set[str]) -> str:
+    names = [DOMAINS[name].title for name in DOMAINS if name in domains]
+    return f" (not in {', '.join(names)})" if names else ""
+
+
+def order(table: LearningTable, setting: str) -> Iterator[str]:
+    """Give one sentence per domain: the order of the paper's methods, and where it fails."""
+    for name in table.domains:
+        found = _costs(table, name, setting)
+        if len(found) < 2:
+            continue
+        words = ", ".join(f"{title} {count(n)}" for title, n in found)
+        wrong = [
+            f"{second} does not need more than {first}"
+            for (first, a), (second, b) in pairwise(found)
+            if b <= a
+        ]
+        half = ""
+        exact, interval = (table.of(name, word, setting) for word in PAPER_ORDER[:2])
+        if exact is not None and interval is not None and len(found) > 1:
+            half = f" Exact over interval: {found[0][1] / found[1][1]:.2f}."
+        verdict = f"; {'; '.join(wrong)}" if wrong else ", the order of the paper"
+        yield f"{DOMAINS[name].title}: {words}{verdict}.{half}"
+
+
+def _costs(table: LearningTable, domain: str, setting: str) -> list[tuple[str, int]]:
+    """Return trajectories to the guarantee that most of the paper's methods reach, in its order.
+
+    That is the printed one, or the end of our own flat learning where that is less.
+    """
+    curves = [c for w in PAPER_ORDER if (c := table.of(domain, w, setting)) is not None]
+    targets = [table.published(domain).target, table.flat_guarantee(domain, setting)]
+    known = [t for t in targets if t is not None]
+    best: list[tuple[str, int]] = []
+    for target in known:
+        reached = [(c.method.title, r.trajectories) for c in curves if (r := c.reached(target))]
+        best = reached if len(reached) > len(best) else best
+    return best
+
+
+def costs(table: LearningTable, setting: str) -> Iterator[str]:
+    """Give the estimated cost of the whole campaign of the paper's methods, from these runs."""
+    total, missing = 0.0, []
+    for name in table.domains:
+        for word in PAPER_ORDER:
+            curve = table.of(name, word, setting)
+            full = [] if curve is None else [r for r in curve.records if r.done >= FULL]
+            if not full:
+                missing.append(f"{DOMAINS[name].title}/{word}")
+                continue
+            total += SEEDS * sum(r.history[-1]["processor"] or 0.0 for r in full) / len(full)
+    if total:
+        yield (
+            f"{SEEDS} seeds of all cells of the paper with {FULL:,} trajectories: "
+            f"{total / 3600.0:.1f} hours of one core, estimated from the runs that went so far"
+            + (f"; without {', '.join(missing)}" if missing else "")
+            + "."
+        )
+
+
+def short(table: LearningTable) -> Iterator[str]:
+    """Give one sentence about runs that stopped before the full number of trajectories."""
+    for curve in table.curves:
+        if curve.done < FULL:
+            reason = {record.stopped for record in curve.records}
+            yield (
+                f"{DOMAINS[curve.domain].title}, {curve.method.title} ({curve.setting}): "
+                f"{curve.done:,} trajectories ({', '.join(sorted(reason))})."
+            )
