@@ -25,7 +25,7 @@ from rfmdp.paper.learning_settings import Setting, find_setting
 from rfmdp.sources.source import Source
 
 GRID = LogSpaced(per_decade=16)  # trajectories after which all runs are evaluated
-REFUSED = "refused"
+REFUSED, TIME_IS_UP, ALARM = "refused", "time is up", "alarm"  # why a run stopped
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,9 @@ class Record:
         """Return whether a task need not be repeated, or gone on with."""
         if self.model != model_digest(task.domain) or self.stopped == REFUSED:
             return False
-        return self.done >= task.trajectories or self.timeout >= task.timeout
+        if self.stopped == TIME_IS_UP:
+            return self.timeout >= task.timeout
+        return self.done >= task.trajectories or self.stopped == ALARM
 
 
 Told = Callable[[Task, Record, int, int], None]

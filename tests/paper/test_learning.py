@@ -1,0 +1,288 @@
+"""The learning campaign on its smallest domain: records, resuming, curves, files, command line."""
+
+import csv
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rfmdp.campaign.records import read
+from rfmdp.campaign.runner import place
+from rfmdp.campaign.store import Store
+from rfmdp.cli.main import run as rfmdp
+from rfmdp.errors import ModelError
+from rfmdp.learning.confidence import ClopperPearson
+from rfmdp.learning.methods import METHODS as KNOWN
+from rfmdp.paper.domains import domain, domain_spec
+from rfmdp.paper.learning import learning_plan, reproduce_learning, run_learning
+from rfmdp.paper.learning_curves import Curve, LearningTable, curves_of
+from rfmdp.paper.learning_methods import METHODS, find_method
+from rfmdp.paper.learning_runs import Place, Record, Task, is_due, learned, model_digest
+from rfmdp.paper.learning_settings import CODE, TEXT, EndsWhenDecided, PseudoCounts
+from rfmdp.paper.learning_setup import SETUPS
+from rfmdp.paper.learning_text import count, order, summary
+from rfmdp.paper.published import published_learning
+
+WORDS = ["paper-mccormick", "paper-interval", "tied", "rollout"]
+
+
+def small(**other):
+    """Return a plan of a second or two."""
+    asked = {"domains": ["stock_trading"], "methods": WORDS, "seeds": [0, 1], "trajectories": 500}
+    return learning_plan(**{**asked, **other})
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory):
+    """Return a folder with Stock Trading learned by four methods, the plan and the table."""
+    folder = tmp_path_factory.mktemp("learning")
+    return folder, small(), reproduce_learning(small(), folder, runner=place(jobs=1))
+
+
+def untimed(record):
+    """Return the evaluations of a record without their seconds."""
+    return [{**point, "seconds": 0, "processor": 0} for point in record.history]
+
+
+def test_published_table_is_complete():
+    """Five domains, four columns; more structure always needed fewer trajectories than flat."""
+    table = published_learning()
+    assert set(table) == set(SETUPS)
+    for row in table.values():
+        assert set(row.counts) == {"flat", "l1", "interval", "mccormick"}
+        assert row.counts["flat"].trajectories == 1_000_000
+        assert row.counts["mccormick"].trajectories == min(
+            c.trajectories for c in row.counts.values()
+        )
+
+
+def test_the_plan_has_all_cells_first_seeds_first():
+    """Five domains, the paper's four methods and ours; rollouts bound no costs."""
+    plan = learning_plan(seeds=[0, 1])
+    assert [(x.domain, x.method) for x in plan.left_out] == [("frozen_lake", "rollout")]
+    assert len(plan.tasks) == 2 * (len(SETUPS) * len(METHODS) - 1)
+    assert [task.seed for task in plan.tasks] == sorted(task.seed for task in plan.tasks)
+    assert {m.column for m in METHODS if m.column} == {"flat", "l1", "interval", "mccormick"}
+    assert len({task.key for task in plan.tasks}) == len(plan.tasks)
+
+
+def test_wrong_words_are_refused():
+    """Unknown domains, domains that were not learned, methods and settings are named."""
+    with pytest.raises(ModelError, match="those that were: aircraft"):
+        learning_plan(domains=["chain"])
+    with pytest.raises(ModelError, match="there are: paper-flat"):
+        learning_plan(methods=["magic"])
+    with pytest.raises(ModelError, match="there are: text, code"):
+        learning_plan(settings=["dream"])
+
+
+def test_finished_runs_are_not_repeated(campaign):
+    """A second call runs only what has no record, or a damaged one."""
+    folder, plan, _ = campaign
+    key = plan.tasks[0].key
+    before = (folder / "records" / f"{key}.json").read_text()
+    (folder / "records" / f"{key}.json").write_text(before[:100])
+    ran = []
+    run_learning(plan, folder, lambda task, *_: ran.append(task.key), runner=place(jobs=1))
+    assert ran == [key]
+    assert (folder / "records" / f"{key}.json").read_text() == before  # from its run file
+
+
+def test_more_trajectories_go_on(campaign, tmp_path):
+    """A longer campaign on the same folder goes on; it ends as an uninterrupted one."""
+    short, long = (small(methods=["tied"], seeds=[3], trajectories=n) for n in (205, 422))
+    folders = tmp_path / "both", tmp_path / "once"
+    for plan, folder in ((short, folders[0]), (long, folders[0]), (long, folders[1])):
+        run_learning(plan, folder, runner=place(jobs=1))
+    both, once = (read(Store(f / "records"), long.tasks[0], Record) for f in folders)
+    assert both.done == once.done == 422
+    assert untimed(both) == untimed(once)
+
+
+def test_no_evaluation_is_lost_when_a_run_is_killed(campaign, tmp_path):
+    """A run that ends in the middle goes on at its last evaluation and gives the same record."""
+    _, plan, table = campaign
+    task = plan.tasks[0]
+    seen = []
+
+    def interrupt(_, now):
+        if now.point is not None:
+            seen.append(now.trajectories)
+            if len(seen) == 4:  # told before it is saved
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        learned(Place(str(tmp_path), interrupt), task)
+    first = list(seen)
+    again = learned(Place(str(tmp_path), lambda _, now: seen.append(now.trajectories)), task)
+    assert min(seen[len(first) :]) >= first[2]
+    own = table.of(task.domain, task.method, "text").records[0]
+    assert untimed(again) == untimed(own)
+
+
+def test_other_machines_need_no_folder(campaign, tmp_path):
+    """A process that does not see the run files learns from the start, and returns the record."""
+    _, plan, table = campaign
+    task = plan.tasks[1]
+    record = learned(Place(str(tmp_path / "elsewhere")), task)
+    assert untimed(record) == untimed(table.of(task.domain, task.method, "text").records[0])
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_record_settles_what_it_answers(campaign):
+    """Trajectories and limits are part of a record, and so is the model."""
+    folder, plan, _ = campaign
+    task = plan.tasks[0]
+    record = read(Store(folder / "records"), task, Record)
+    assert record.settles(task)
+    assert record.settles(replace(task, trajectories=100))
+    assert not record.settles(replace(task, trajectories=501))
+    late = replace(record, history=record.history[:2], stopped="time is up")
+    assert late.settles(task)  # it had its time
+    assert not late.settles(replace(task, timeout=2 * task.timeout))
+    assert not replace(record, model="another model").settles(task)
+    assert not replace(record, stopped="refused", history=[]).settles(task)
+
+
+def test_evaluations_of_a_time_out_are_not_shown(tmp_path):
+    """When time is up nothing is proven; the record ends with the last evaluation that was due."""
+    task = replace(small(seeds=[0]).tasks[0], timeout=1e-6, trajectories=100_000)
+    record = learned(Place(str(tmp_path)), task)
+    assert record.stopped == "time is up"
+    assert all(is_due(point["trajectories"]) for point in record.history)
+
+
+def made(values, seconds=1.0, method="paper-mccormick", name="stock_trading", seed=0):
+    """Return a record with guarantees after 100, 200, ... trajectories."""
+    blank = dict.fromkeys(("performance", "rollout"))
+    history = [
+        {**blank, "trajectories": 100 * (i + 1), "guarantee": value, "processor": seconds * i}
+        for i, value in enumerate(values)
+    ]
+    return Record(
+        name, method, "text", seed, 10**6, 1.0, "all trajectories run", 1e-4, 10, 5, history, [],
+        {}, [], model_digest(name),
+    )  # fmt: skip
+
+
+def test_curves_are_means_over_the_runs_that_go_so_far():
+    """Where a run has proven nothing there is no mean; shorter runs leave the mean to others."""
+    (curve,) = curves_of([made([None, 2.0, 4.0]), made([1.0, 4.0, 4.5, 5.0], 3.0, seed=1)])
+    where, mean, spread, runs = curve.points("guarantee")
+    assert where.tolist() == [100, 200, 300, 400]
+    np.testing.assert_array_equal(mean, [np.nan, 3.0, 4.25, 5.0])
+    np.testing.assert_array_equal(spread[1:], [1.0, 0.25, 0.0])
+    assert runs.tolist() == [2, 2, 2, 1]
+    reached = curve.reached(3.9)
+    assert (reached.trajectories, reached.seconds, reached.seeds) == (300, 4.0, 2)
+    assert curve.reached(6.0) is None
+    assert curve.last() == 5.0
+
+
+def test_costs_are_reached_from_above():
+    """Less is better on Frozen Lake."""
+    (curve,) = curves_of([made([None, 100.0, 70.0], name="frozen_lake")])
+    assert not curve.maximises
+    assert curve.reached(72.84).trajectories == 300
+    assert curve.reached(60.0) is None
+
+
+def test_the_order_of_methods_is_told_as_it_is():
+    """Trajectories to the same guarantee, and who does not need more than the one before."""
+    curves = curves_of([
+        made([4.0]), made([3.0, 4.0], method="paper-interval"), made([4.0], method="paper-l1"),
+    ])  # fmt: skip
+    (text,) = order(LearningTable(curves), "text")
+    assert "exact (McCormick) 100, interval arithmetic 200, L1, radii added up 100" in text
+    assert "L1, radii added up does not need more than interval arithmetic" in text
+    assert "Exact over interval: 0.50" in text
+    assert any("in 1 of 1 domains" in text for text in summary(LearningTable(curves)))
+
+
+def test_both_certificates_are_shown_separately(campaign):
+    """A method with rollouts has a line for the model and one for them; all trajectories count."""
+    folder, _, table = campaign
+    curve = table.of("stock_trading", "rollout", "text")
+    for record in curve.records:
+        assert sum(c["trajectories"] for c in record.rollouts) < record.done == 500
+    where, mean, _, _ = curve.points("rollout")
+    assert np.isfinite(mean).any()
+    assert set(where) >= {100.0, 410.0}  # an epoch doubles 205
+    lines = (folder / "learning.md").read_text().splitlines()
+    assert len([x for x in lines if x.startswith("| ours: half of beta for rollouts")]) == 2
+
+
+def test_files_tell_the_same(campaign):
+    """CSV has a line per evaluation; page and Markdown have the counts; figures are there."""
+    folder, _, table = campaign
+    with (folder / "learning.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == sum(len(r.history) for c in table.curves for r in c.records)
+    page, text = ((folder / name).read_text() for name in ("learning.html", "learning.md"))
+    tied = table.of("stock_trading", "tied", "text")
+    for words in (count(70_000), f"{tied.last():.4f}", "interval arithmetic", "printed guarantee"):
+        assert words in page
+        assert words in text
+    assert "<svg" in page
+    assert (folder / "learning-text.png").read_bytes().startswith(b"\x89PNG")
+    assert (folder / "learning-text.svg").stat().st_size < 500_000
+
+
+def test_settings_differ_in_what_text_and_code_differ():
+    """Beta, lengths, exploration, replanning, floors, pseudo-counts; ours keep their parts."""
+    flat, exact, tied = (KNOWN[w] for w in ("paper-flat", "paper-mccormick", "tied"))
+    assert TEXT.method("aircraft", flat) == flat
+    assert TEXT.words("aircraft", flat) | {"local": 0} == {
+        "beta": 1e-4, "length": 15, "local": 0, "p_min": None
+    }  # fmt: skip
+    assert CODE.words("aircraft", exact) | {"local": 0} == {
+        "beta": 1e-3, "length": 11, "local": 0, "p_min": 1e-8
+    }  # fmt: skip
+    assert CODE.method("aircraft", exact).exploration.other == 0.1
+    assert CODE.method("aircraft", flat).confidence == PseudoCounts(2)
+    assert CODE.method("aircraft", exact).confidence == ClopperPearson()
+    assert CODE.method("aircraft", tied) == tied
+    assert CODE.method("aircraft", exact).schedule.limits(np.array([0, 5])).tolist() == [1, 30]
+    assert TEXT.words("sysadmin", flat)["p_min"] == 1e-8  # a thousand successors per row
+
+
+def test_pseudo_counts_are_samples_that_were_never_drawn():
+    """Boxes of counts (3, 5, 0) are those of (5, 7, 2)."""
+    ptr, delta = np.array([0, 3]), np.array([1e-3])
+    boxes = PseudoCounts().sets(ptr, np.array([3, 5, 0]), delta)
+    twin = ClopperPearson().sets(ptr, np.array([5, 7, 2]), delta)
+    np.testing.assert_array_equal(boxes.lower, twin.lower)
+    np.testing.assert_array_equal(boxes.upper, twin.upper)
+
+
+def test_trajectories_of_the_code_end_where_the_value_is_decided():
+    """On Stock Trading that is where nothing can be earned any more: at the end, or before."""
+    model = domain("stock_trading", instance="learning")
+    source = EndsWhenDecided.of(model, domain_spec("stock_trading"))
+    assert np.all(source.decided[model.labels["end"]])
+    assert source.decided.sum() < model.states
+    assert source.words["trajectories end in"].startswith(f"{source.decided.sum()} states")
+    record = learned(Place("/nowhere"), Task("stock_trading", "tied", 0, 100, 9.0, "code"))
+    assert record.length == 11
+    assert record.history[-1]["steps"] < 100 * 10
+
+
+def test_command_line(tmp_path, capsys):
+    """`rfmdp reproduce learning` prints the summary and writes into the folder."""
+    words = ["reproduce", "learning", "--domains", "stock_trading", "--methods", "tied"]
+    words += ["--seeds", "4,7", "--trajectories", "100", "--jobs", "1", "-o", str(tmp_path)]
+    assert rfmdp(words) == 0
+    assert "2 runs, 200 trajectories" in capsys.readouterr().out
+    found = {path.stem for path in (tmp_path / "records").glob("*.json")}
+    assert found == {"stock_trading_tied_text_4", "stock_trading_tied_text_7"}
+    record = json.loads((tmp_path / "records" / "stock_trading_tied_text_4.json").read_text())
+    assert record["history"][0]["trajectories"] == 100
+    assert rfmdp(["reproduce", "learning", "--seeds", "many"]) == 1
+    assert "--seeds must be" in capsys.readouterr().err
+
+
+def test_any_method_can_join():
+    """Methods beyond the campaign's own are known by their words."""
+    assert find_method("anytime-kl").column == ""
+    assert Curve("aircraft", find_method("anytime-kl"), "text", ()).printed is None
