@@ -208,7 +208,7 @@ def check_run(
     part = {name[9:]: array for name, array in arrays.items() if name.startswith("solution/")}
     claim = read_claim(header["solution"], part)
     try:
-        _known_kind(settings, header["solution"]["model"]["factors"])
+        _known_kind(settings, _moved(header["solution"]["model"]["factors"], part))
         confidence = Confidence(settings["confidence"])
         ledger = Fields(arrays, "ledger/")
         _check_ledger(ledger, settings, claim.model.sets, confidence, note)
@@ -226,7 +226,12 @@ def check_run(
     _check_guarantee(header, arrays, claim, note)
 
 
-def _known_kind(settings: Mapping[str, str], factors: list[str]) -> None:
+def _moved(factors: list[str], arrays: Mapping[str, AnyArray]) -> set[str]:
+    """Return the names of the factors that some row moves."""
+    return {factors[k] for k in np.unique(arrays["model.row_factors"]).tolist()}
+
+
+def _known_kind(settings: Mapping[str, str], factors: set[str]) -> None:
     """Raise `NotChecked` for what changes the meaning of sets in other ways."""
     for name, plain in (("support", "DeclaredSupport()"), ("rewards", "known")):
         if settings[name] != plain:
