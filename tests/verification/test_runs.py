@@ -136,18 +136,21 @@ def test_other_methods_and_objectives(judge):
 
 def test_floors_are_an_assumption_that_is_named(judge):
     """A least probability narrows the sets, on both sides; without its sentence it does not."""
-    header, arrays = record(distinct_factored(3), p_min=0.05)
+    header, arrays = record(two_arms(0.3, 0.6), p_min=0.25)
     assert judge(header, arrays).valid, str(judge(header, arrays))
     assert not judge(*altered(header, arrays, drop("p_min"))).valid
     assert "sets from counts" in str(
-        judge(*altered(header, arrays, lambda h, a: h["settings"].update(p_min="0.0")))
+        judge(*altered(header, arrays, lambda h, a: a["floors"].fill(0.0)))
     )
-    for floor in ("0.06", "-1.0", "1.5", "nan", "x"):
+    for floor in ("0.26", "0.0", "-1.0", "1.5", "nan", "x"):
         assert not judge(
             *altered(header, arrays, lambda h, a, x=floor: h["settings"].update(p_min=x))
         ).valid
-    flat = record(distinct_factored(3), p_min=0.05, method=METHODS["paper-flat"])
-    assert "as a whole: not checked here" in str(judge(*flat))
+    for change in (0.26, -1.0, np.nan, np.inf):
+        assert not judge(*altered(header, arrays, lambda h, a, x=change: a["floors"].fill(x))).valid
+    whole = record(distinct_factored(3), p_min=0.05, method=METHODS["paper-flat"])
+    assert judge(*whole).valid
+    assert (whole[1]["floors"] < 0.05).any()
 
 
 def rolled(h):

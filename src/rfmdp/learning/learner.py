@@ -357,6 +357,7 @@ class Learner:
             model=model,
             counts=self.context.seen.counts.copy(),
             looks=np.array(looks, dtype=np.int64).reshape(len(looks), len(self.sets.counts)),
+            floors=self.sets.floors,
             solution=self.solution,
             shared=self._ids.shared,
             alarms=tuple(self.alarms),

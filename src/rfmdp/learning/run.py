@@ -74,6 +74,7 @@ class Run:
     model: FactoredMDP  # the learned rf-MDP: solve it again with other objectives
     counts: IntArray  # (O,) samples of every outcome of the identifiers
     looks: IntArray  # (looks, O) counts that the sets of `model` were made from, intersected
+    floors: FloatArray  # (M,) least probabilities that were assumed of the outcomes of identifiers
     solution: Solution | None = None  # of `model`, behind the guarantee; None: nothing is proven
     shared: tuple[tuple[str, ...], ...] = ()  # marginals that were declared to be one unknown
     alarms: tuple[str, ...] = ()  # contradictions; then nothing is guaranteed
@@ -148,7 +149,7 @@ def run_to_record(run: Run) -> Record:
         "rollouts": [asdict(certificate) for certificate in run.rollouts],
     }
     arrays: dict[str, AnyArray] = {
-        "policy": run.policy.rows, "counts": run.counts, "looks": run.looks
+        "policy": run.policy.rows, "counts": run.counts, "looks": run.looks, "floors": run.floors
     }  # fmt: skip
     if run.rollout_policy is not None:
         arrays["rollout_policy"] = run.rollout_policy.rows
@@ -190,6 +191,7 @@ def run_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -
         model=model,
         counts=np.asarray(arrays["counts"]),
         looks=np.asarray(arrays["looks"]),
+        floors=np.asarray(arrays["floors"]),
         solution=solution,
         shared=tuple(tuple(names) for names in header["shared"]),
         alarms=tuple(header["alarms"]),

@@ -208,16 +208,18 @@ def check_run(
     part = {name[9:]: array for name, array in arrays.items() if name.startswith("solution/")}
     claim = read_claim(header["solution"], part)
     try:
-        _known_kind(settings, _moved(header["solution"]["model"]["factors"], part))
+        _known_kind(settings)
         confidence = Confidence(settings["confidence"])
         ledger = Fields(arrays, "ledger/")
         _check_ledger(ledger, settings, claim.model.sets, confidence, note)
         _check_assumptions(header, confidence, note)
         looks = _read_looks(arrays, claim.model.sets, confidence, header["validity"])
         delta = ledger.floats("delta", len(claim.model.sets.kind))
-        floor = _floor(settings)
+        floors = Fields(arrays).floats("floors", len(delta))  # less where marginals are multiplied
+        fits = (floors >= 0.0) & (floors <= _floor(settings))
+        need(fits.all(), "floors: must lie between 0 and p_min")
         bad = [j for j in range(len(delta)) if not holds(claim.model.sets, j, looks, delta[j],
-                                                         confidence, floor)]  # fmt: skip
+                                                         confidence, floors[j])]  # fmt: skip
         note(not bad, f"sets from counts{f': marginal {bad[0]}' if bad else ''}")
     except NotChecked as what:
         leave_open(f"{what}: not checked here")
@@ -226,18 +228,11 @@ def check_run(
     _check_guarantee(header, arrays, claim, note)
 
 
-def _moved(factors: list[str], arrays: Mapping[str, AnyArray]) -> set[str]:
-    """Return the names of the factors that some row moves."""
-    return {factors[k] for k in np.unique(arrays["model.row_factors"]).tolist()}
-
-
-def _known_kind(settings: Mapping[str, str], factors: set[str]) -> None:
+def _known_kind(settings: Mapping[str, str]) -> None:
     """Raise `NotChecked` for what changes the meaning of sets in other ways."""
     for name, plain in (("support", "DeclaredSupport()"), ("rewards", "known")):
         if settings[name] != plain:
             raise NotChecked(f"{name} {settings[name]}")
-    if _floor(settings) > 0.0 and (settings["granularity"] == "flat" or "joint" in factors):
-        raise NotChecked("p_min of rows that are learned as a whole")
     if settings.get("prior", "nothing") != "nothing":
         raise NotChecked(f"prior knowledge of {settings['prior']}")
 
