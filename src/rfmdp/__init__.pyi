@@ -353,6 +353,27 @@ from .solving import (
 from .solving import (
     tabulate as tabulate,
 )
+from .sources.describe import (
+    gym_structure as gym_structure,
+)
+from .sources.describe import (
+    template as template,
+)
+from .sources.describe import (
+    unknown_move as unknown_move,
+)
+from .sources.gym import (
+    GymSource as GymSource,
+)
+from .sources.gym import (
+    env as env,
+)
+from .sources.gym_table import (
+    gym_model as gym_model,
+)
+from .sources.gym_table import (
+    gym_observe as gym_observe,
+)
 from .sources.recorded import (
     Transitions as Transitions,
 )

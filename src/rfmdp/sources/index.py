@@ -70,3 +70,30 @@ def _row_table(model: FactoredMDP) -> AnyArray:
             "give them different names, so that an observed action says which it is."
         )
     return table
+
+
+def choices(model: FactoredMDP) -> tuple[AnyArray, tuple[str, ...]]:
+    """Return rows by state and action (S, A), -1 where there is none, and names of the actions.
+
+    Where a state has several choices of one name, actions are the numbers of choices. States
+    without choice (`deadlock`) have none.
+    """
+    rows = np.flatnonzero(np.repeat(~model.label("deadlock"), np.diff(model.row_ptr)))
+    states = model.row_states[rows]
+    number = rows - model.row_ptr[states]
+    names: tuple[str, ...] = model.actions
+    table = _by_column(model.states, len(names), states, model.row_actions[rows], rows)
+    if np.count_nonzero(table >= 0) < len(rows):
+        names = tuple(f"choice {i + 1}" for i in range(int(number.max()) + 1))
+        table = _by_column(model.states, len(names), states, number, rows)
+    used = np.flatnonzero((table >= 0).any(axis=0))
+    return table[:, used], tuple(names[a] for a in used)
+
+
+def _by_column(
+    states: int, columns: int, at: AnyArray, column: AnyArray, rows: IntArray
+) -> IntArray:
+    """Return a table (S, A) with some rows at their places, -1 elsewhere."""
+    table = np.full((states, columns), -1, dtype=np.int64)
+    table[at, column] = rows
+    return table

@@ -1,0 +1,246 @@
+"""Structures of systems of which only variables and dependencies are known.
+
+    variables = {"a": (0, 1), "b": (0, 1)}
+    wait = Action("wait", [unknown_move(variables, v, parents=["a", "b"]) for v in variables])
+
+is a dynamic Bayesian network: the next value of each variable has an unknown distribution for every
+combination of values of its parents. What is called once per action depends on the action; a move
+that several actions share does not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rfmdp.errors import ModelError, UnsupportedError
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.build import build
+from rfmdp.model.description import Action, Assignment, Move, Number, Predicate, States
+from rfmdp.sets.families import Interval
+from rfmdp.sources.gym import START
+from rfmdp.sources.spaces import actions_of, entries_of, require_gymnasium
+from rfmdp.sources.structure import unknown
+from rfmdp.types import IntArray
+
+Domains = Mapping[str, tuple[int, int]]
+Effect = Callable[[States], Assignment]
+
+MOST = 1_000_000  # unknowns of one move, and outcomes of a random start
+
+
+def unknown_move(
+    variables: Domains,
+    variable: str,
+    *,
+    parents: Sequence[str] = (),
+    effects: Sequence[Effect] | None = None,
+    prior: Interval | None = None,
+) -> Move:
+    """Return a move with an unknown distribution for every combination of values of its parents.
+
+    Parameters
+    ----------
+    variables
+        Domains of all variables, as `build` takes them.
+    variable
+        The variable, or any name of a factor if `effects` are given.
+    parents
+        Variables on which the distribution depends, beside the action.
+    effects
+        The possible outcomes, each a function from states to new values; by default all values
+        of the variable.
+    prior
+        What is known of each of the distributions; by default nothing.
+
+    Raises
+    ------
+    ModelError
+        If a name is no variable, or the prior has another number of outcomes.
+
+    Examples
+    --------
+    >>> move = unknown_move({"x": (0, 4), "wet": (0, 1)}, "x", parents=["wet"],
+    ...                     effects=[lambda s: {}, lambda s: {"x": np.minimum(s.x + 1, 4)}])
+    >>> len(move.marginals), move.marginals[0].size
+    (2, 2)
+    """
+    for name in (*parents, *(() if effects else (variable,))):
+        if name not in variables:
+            raise ModelError(
+                f"unknown_move: {name} must be one of the variables {', '.join(variables)}."
+            )
+    low, high = variables.get(variable, (0, 0))
+    outcomes = len(effects) if effects else high - low + 1
+    if prior is not None and prior.size != outcomes:
+        raise ModelError(
+            f"unknown_move: the prior of {variable} must have {outcomes} outcomes, found "
+            f"{prior.size}."
+        )
+    sizes = [variables[name][1] - variables[name][0] + 1 for name in parents]
+    if math.prod(sizes) > MOST:
+        raise UnsupportedError(
+            f"unknown_move: {variable} must have at most {MOST} combinations of parents, found "
+            f"{math.prod(sizes)}; give fewer parents, or a dependency function (`Move`)."
+        )
+
+    def identify(states: States) -> IntArray:
+        code = np.zeros(len(states), dtype=np.int64)
+        for name, size in zip(parents, sizes, strict=True):
+            code = code * size + states[name] - variables[name][0]
+        return code
+
+    def effect(states: States, identifier: IntArray, outcome: int) -> Assignment:
+        return effects[outcome](states) if effects else {variable: low + outcome}
+
+    sets = [_one(prior, outcomes) for _ in range(math.prod(sizes))]
+    return Move(variable, sets, effect, identify)
+
+
+def _one(prior: Interval | None, outcomes: int) -> Interval:
+    """Return a set of its own: the same object would be the same unknown."""
+    return unknown(outcomes) if prior is None else Interval(prior.lower, prior.upper)
+
+
+def gym_structure(
+    env: Any,
+    *,
+    parents: Mapping[str, Sequence[str]] | None = None,
+    terminal: Predicate | None = None,
+    initial: Mapping[str, int] | None = None,
+    actions: Sequence[str] | None = None,
+    labels: Mapping[str, Predicate] | None = None,
+    rewards: Mapping[str, Number] | None = None,
+) -> FactoredMDP:
+    """Return the structure of an environment by its spaces: every entry may take every value.
+
+    Parameters
+    ----------
+    env
+        A Gymnasium environment, or the name of a registered one.
+    parents
+        For each entry of the observation the entries on which its next value depends; all by
+        default, also for entries that are left out. Entries of Dict spaces have their names,
+        others are called x, or x_0, x_1 and so on.
+    terminal
+        Where episodes terminate; nowhere by default.
+    initial
+        Values in which all episodes start; by default the start is random, and learned.
+    actions
+        Names of the actions; by default a0, a1, and so on.
+    labels, rewards
+        As `build` takes them. Rewards of the structure are those of states.
+
+    Examples
+    --------
+    >>> lake = gym_structure("FrozenLake-v1", initial={"x": 0}, terminal=lambda s: s.x >= 15)
+    >>> lake.states, lake.rows
+    (16, 61)
+    """
+    env = require_gymnasium().make(env) if isinstance(env, str) else env
+    variables = {e.name: (e.low, e.high) for e in entries_of(env.observation_space)}
+    names = list(actions or [f"a{i}" for i in range(len(actions_of(env.action_space)))])
+    everything = list(variables)
+
+    def going_on(states: States) -> Any:
+        over = np.zeros(len(states), dtype=np.bool_) if terminal is None else terminal(states)
+        begun = states[START] == 0 if initial is None else np.True_
+        return begun & ~np.asarray(over)
+
+    def moves() -> list[Move]:
+        return [
+            unknown_move(variables, name, parents=(parents or {}).get(name, everything))
+            for name in variables
+        ]
+
+    found = [Action(name, moves(), guard=going_on) for name in names]
+    domains, start = dict(variables), initial
+    if initial is None:
+        found.append(_random_start(variables))
+        domains[START] = (0, 1)
+        start = {**{name: low for name, (low, _) in variables.items()}, START: 1}
+    over = terminal or (lambda states: np.zeros(len(states), dtype=np.bool_))
+    return build(
+        domains,
+        found,
+        initial=start or {},
+        labels={"terminal": lambda s: _begun(s) & over(s), **(labels or {})},
+        rewards=rewards,
+    )
+
+
+def _begun(states: States) -> Any:
+    """Return where a random start is over; everywhere without one."""
+    return states[START] == 0 if START in states else np.ones(len(states), dtype=np.bool_)
+
+
+def _random_start(variables: Domains) -> Action:
+    """Return the action whose outcomes are all combinations of values."""
+    sizes = [high - low + 1 for low, high in variables.values()]
+    if math.prod(sizes) > MOST:
+        raise UnsupportedError(
+            f"gym_structure: a random start must have at most {MOST} outcomes, found "
+            f"{math.prod(sizes)}; give `initial`, or describe the structure with `build`."
+        )
+
+    def effect(states: States, identifier: IntArray, outcome: int) -> Assignment:
+        places = np.unravel_index(outcome, sizes)
+        values = {
+            name: int(place) + low
+            for (name, (low, _)), place in zip(variables.items(), places, strict=True)
+        }
+        return {**values, START: 0}
+
+    move = Move(START, unknown(math.prod(sizes)), effect)
+    return Action("reset", [move], guard=lambda s: s[START] == 1)
+
+
+TEMPLATE = '''"""The structure of {name}: remove what an entry does not depend on."""
+
+import numpy as np
+
+import rfmdp as rf
+
+variables = {variables}
+parents = {{  # on what the next value of an entry depends, beside the action
+{parents}}}
+
+
+def terminal(s):  # where episodes terminate
+    return np.zeros(len(s), dtype=bool)
+
+
+def moves():
+    return [rf.unknown_move(variables, v, parents=parents[v]) for v in variables]
+
+
+structure = rf.build(
+    variables,
+    [rf.Action(name, moves(), lambda s: ~terminal(s)) for name in {actions}],
+    initial={initial},  # where episodes start
+    labels={{"terminal": terminal}},
+)
+'''
+
+
+def template(env: Any) -> str:
+    """Return a Python text that builds the structure of an environment, to be edited.
+
+    Examples
+    --------
+    >>> "unknown_move(variables, v, parents=parents[v])" in template("FrozenLake-v1")
+    True
+    """
+    env = require_gymnasium().make(env) if isinstance(env, str) else env
+    entries = entries_of(env.observation_space)
+    names = [e.name for e in entries]
+    return TEMPLATE.format(
+        name=env.spec.id if env.spec is not None else type(env.unwrapped).__name__,
+        variables={e.name: (e.low, e.high) for e in entries},
+        parents="".join(f"    {name!r}: {names},\n" for name in names),
+        actions=[f"a{i}" for i in range(len(actions_of(env.action_space)))],
+        initial={e.name: e.low for e in entries},
+    )

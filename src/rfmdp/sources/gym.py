@@ -1,0 +1,322 @@
+"""A Gymnasium environment as a source: the learner plans, the environment draws.
+
+    env = gymnasium.make("FrozenLake-v1")
+    source = GymSource(env, structure)                 # variables of the structure = observation
+    run = learn(source, 'Pmaxmin=? [ F "goal" ]', length=100)
+    act = source.agent(run.policy)
+    observation, info = env.reset(); env.step(act(observation))
+
+Every step is one observed transition: the state before it, the action, and the state after it.
+- `terminated`: the episode ended in the state that was observed last, so the structure must end
+  there, too: no action may leave that state.
+- `truncated`: the episode was cut off. The last step counts like any other, nothing follows it, and
+  it says nothing about the end of episodes.
+- `reset`: the state that it gives is an initial one of the structure. If episodes start in random
+  states, the structure has a last variable `start`, which is 1 in its initial state only, and one
+  action there; what a reset gives is then an outcome of that action, learned like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rfmdp.errors import ModelError, UnsupportedError
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.outer.problem import row_rewards
+from rfmdp.outer.solution import Policy
+from rfmdp.ragged import owners, segment_all
+from rfmdp.sources.index import Index, choices
+from rfmdp.sources.paid import Paid, Payer
+from rfmdp.sources.recorded import structure_of
+from rfmdp.sources.source import Sampler
+from rfmdp.sources.spaces import actions_of, entries_of, read, require_gymnasium
+from rfmdp.sources.structure import Structure
+from rfmdp.types import BoolArray, FloatArray, IntArray
+
+START = "start"  # the variable of structures whose episodes start in random states
+REWARD = "reward"  # the reward structure that an environment's own rewards are compared with
+RESET = "resets of the environment are independent of what happened before"
+MARKOV = "the observation of the environment is its state: what follows depends on nothing else"
+
+Observe = Callable[[Any], Sequence[int]]
+
+
+class GymSource:
+    """A Gymnasium environment, or a vectorised one, with a known structure.
+
+    Parameters
+    ----------
+    env
+        An environment or a vectorised one with discrete observations and actions; or the name of
+        a registered one.
+    model
+        What is known; see `rfmdp.sources.structure`. Its variables are the entries of the
+        observation, in their order, unless `observe` says otherwise; behind them `start`, if
+        episodes start in random states. A reward structure `reward` is what the environment pays:
+        every payment is compared with it.
+    observe
+        The values of the variables, for an observation.
+    actions
+        Names of the environment's actions, in their order; by default those of the model.
+
+    Raises
+    ------
+    UnsupportedError
+        If spaces are not discrete, or gymnasium is missing.
+    ModelError
+        If variables or actions do not fit.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        model: FactoredMDP,
+        *,
+        observe: Observe | None = None,
+        actions: Sequence[str] | None = None,
+    ) -> None:
+        gymnasium = require_gymnasium()
+        self.env = gymnasium.make(env) if isinstance(env, str) else env
+        self.vector = isinstance(self.env, gymnasium.vector.VectorEnv)
+        prefix = "single_" if self.vector else ""
+        self.space = getattr(self.env, f"{prefix}observation_space")
+        self.action_space = getattr(self.env, f"{prefix}action_space")
+        self.structure = Structure.of(model)
+        self.observe = observe
+        self.index = Index(model)
+        self.starts = bool(model.variables) and model.variables[-1].name == START
+        self._check_variables(model)
+        self.actions = self._row_actions(model, actions)
+        self.ends = absorbing(model)
+        self.payments = Payments(model.rows)
+        self.declared = row_rewards(model, REWARD) if REWARD in model.rewards else None
+
+    assumptions = (MARKOV, RESET)
+
+    @property
+    def words(self) -> dict[str, str]:
+        """The environment's name and options, and the structure."""
+        spec = self.env.spec
+        options = "" if spec is None else ", ".join(f"{k}={v!r}" for k, v in spec.kwargs.items())
+        name = type(self.env.unwrapped).__name__ if spec is None else str(spec.id)
+        count = f" x {self.env.num_envs}" if self.vector else ""
+        return {
+            "source": f"environment {name}({options}){count}",
+            "structure": structure_of(self.structure.model),
+        }
+
+    def sampler(self, counted: FactoredMDP, stop: BoolArray | None = None) -> Sampler:
+        """Return what runs episodes and counts."""
+        if self.vector:
+            from rfmdp.sources.gym_vector import VectorWalker
+
+            return VectorWalker(self, counted, stop)
+        from rfmdp.sources.gym_walk import Walker
+
+        return Walker(self, counted, stop)
+
+    def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:
+        """Return the rewards that the environment paid; they are learned, so none is compared."""
+        self.declared = None
+        return self.payments
+
+    def truth(self, counted: FactoredMDP) -> FactoredMDP | None:
+        """Return None: nobody knows it."""
+        return None
+
+    def agent(self, policy: Policy) -> Agent:
+        """Return a policy as a function of observations."""
+        return Agent(self, policy)
+
+    def values(self, observation: Any) -> list[int]:
+        """Return the values of all variables for an observation."""
+        if self.observe is not None:
+            own = [int(value) for value in self.observe(observation)]
+        else:
+            own = read(self.space, observation)
+        return [*own, 0] if self.starts else own
+
+    def state(self, observation: Any) -> int:
+        """Return the state that an observation shows.
+
+        Raises
+        ------
+        ModelError
+            If the structure has no such state: guarantees from this source are void.
+        """
+        values = self.values(observation)
+        names = [v.name for v in self.structure.model.variables]
+        if len(values) != len(names):
+            raise ModelError(
+                f"Environment: an observation must give the variables {', '.join(names)}, found "
+                f"{len(values)} values in {observation!r}."
+            )
+        state = int(self.index.states(np.array([values]))[0])
+        if state < 0:
+            self.refuse(values)
+        return state
+
+    def refuse(self, values: Sequence[int]) -> None:
+        """Raise ModelError: the structure has no state with observed values."""
+        variables = self.structure.model.variables
+        shown = ", ".join(f"{v.name}={x}" for v, x in zip(variables, values, strict=True))
+        raise ModelError(
+            f"Environment: every observed state must be reachable in the structure, found "
+            f"({shown}). Guarantees are void: declare the outcome that leads there."
+        )
+
+    def check_end(self, state: int) -> None:
+        """Raise ModelError unless the structure ends where an episode ended."""
+        model = self.structure.model
+        if not self.ends[state]:
+            raise ModelError(
+                f"Environment: an episode terminated in {model.state_name(state)}, which the "
+                "structure lets be left. Give it no enabled action (guards), or add a variable "
+                "that says that the episode is over."
+            )
+
+    def check_start(self, state: int) -> None:
+        """Raise ModelError unless episodes of the structure may start in a state."""
+        if not self.starts and state not in self.structure.model.initial:
+            model = self.structure.model
+            raise ModelError(
+                f"Environment: a reset gave {model.state_name(state)}, must give an initial state "
+                "of the structure. For random starts let a last variable `start` be 1 in the "
+                "initial state, with one action whose outcomes are the starts."
+            )
+
+    def pay(self, rows: IntArray, paid: FloatArray) -> None:
+        """Take note of what rows paid; compare it with what was declared."""
+        self.payments.add(rows, paid)
+        if self.declared is None:
+            return
+        declared = self.declared[rows]
+        differs = np.abs(declared - paid) > 1e-9 * np.maximum(1.0, np.abs(declared))
+        if np.any(differs):
+            at = int(np.argmax(differs))
+            raise ModelError(
+                f"Environment: {self.structure.model.row_name(int(rows[at]))} paid {paid[at]:g}, "
+                f"must pay the declared {declared[at]:g}; declare it, or learn rewards "
+                "(`rewards=MixtureReward(RewardRange(low, high))`)."
+            )
+
+    def _check_variables(self, model: FactoredMDP) -> None:
+        """Refuse a structure with other variables than the observation."""
+        if self.observe is not None:
+            return
+        wanted = entries_of(self.space)
+        own = model.variables[:-1] if self.starts else model.variables
+        if len(own) != len(wanted):
+            raise ModelError(
+                f"Environment: the structure must have a variable per entry of the observation "
+                f"({', '.join(e.name for e in wanted)}), found "
+                f"{', '.join(v.name for v in own)}; give `observe` to translate."
+            )
+
+    def _row_actions(self, model: FactoredMDP, names: Sequence[str] | None) -> list[Any]:
+        """Return the environment's action of every row; None where a reset is meant."""
+        elements = actions_of(self.action_space)
+        initial = int(model.initial[0])
+        own = np.repeat(True, model.rows)
+        if self.starts:
+            own[model.row_ptr[initial] : model.row_ptr[initial + 1]] = False
+            if model.row_ptr[initial + 1] - model.row_ptr[initial] != 1:
+                raise ModelError(
+                    "Environment: the state with start=1 must have one action, whose outcomes are "
+                    "the states that a reset may give."
+                )
+        table, known = choices(model)
+        column = np.full(model.rows, -1, dtype=np.int64)
+        column[table[table >= 0]] = np.nonzero(table >= 0)[1]
+        own &= column >= 0  # where a state has no choice, nothing is done
+        used = [known[a] for a in np.unique(column[own])]
+        given = list(names) if names is not None else used
+        if len(given) != len(elements) or not set(used) <= set(given):
+            raise ModelError(
+                f"Environment: {len(elements)} actions must have the names that the structure "
+                f"uses ({', '.join(used)}), found {', '.join(given)}; give `actions`, the names in "
+                "the order of the environment."
+            )
+        meant = dict(zip(given, elements, strict=True))
+        pairs = zip(column.tolist(), own.tolist(), strict=True)
+        return [meant[known[a]] if yes else None for a, yes in pairs]
+
+
+class Payments:
+    """Sums and ends of what rows paid since they were last asked for."""
+
+    def __init__(self, rows: int) -> None:
+        self._sums, self._least = np.zeros(rows), np.full(rows, np.inf)
+        self._most = np.full(rows, -np.inf)
+
+    def add(self, rows: IntArray, paid: FloatArray) -> None:
+        """Take note of what rows (N,) paid (N,)."""
+        np.add.at(self._sums, rows, paid)
+        np.minimum.at(self._least, rows, paid)
+        np.maximum.at(self._most, rows, paid)
+
+    def paid(self, rows: IntArray, visits: IntArray, seed: int, trajectory: int) -> Paid:
+        """Return and forget what some rows paid."""
+        found = Paid(self._sums[rows], self._least[rows], self._most[rows])
+        self._sums[rows], self._least[rows], self._most[rows] = 0.0, np.inf, -np.inf
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Agent:
+    """A policy as a function: observation in, action of the environment out."""
+
+    source: GymSource
+    policy: Policy
+
+    def __call__(self, observation: Any, step: int = 0) -> Any:
+        """Return the action for an observation; policies of finite horizons need the step."""
+        action = self.source.actions[self.policy.row(self.source.state(observation), step)]
+        if action is None:
+            raise UnsupportedError("Agent: the episode is over in this state; reset.")
+        return action
+
+
+def absorbing(model: FactoredMDP) -> BoolArray:
+    """Return the states that no row leaves, (S,)."""
+    stays = model.successors == model.row_states[owners(model.successor_ptr)]
+    return segment_all(segment_all(stays, model.successor_ptr), model.row_ptr)
+
+
+def env(
+    model: FactoredMDP,
+    *,
+    reward: str | None = None,
+    terminal: str | None = None,
+    render_mode: str | None = None,
+) -> Any:
+    """Return a model, with its nominal probabilities, as a Gymnasium environment.
+
+    Observations are the values of the variables: an integer, or an array of several. Actions are
+    numbered as in `env.unwrapped.actions`; `info["action_mask"]` says which are enabled, another
+    one changes nothing. An episode terminates in states that no action leaves.
+
+    Parameters
+    ----------
+    model
+        Several initial states have the same probability.
+    reward
+        The reward structure that is paid; the first one by default.
+    terminal
+        A label of states in which episodes terminate, too.
+
+    Examples
+    --------
+    >>> import rfmdp as rf
+    >>> chain = rf.env(rf.open_model("chain", {"M": 4}))
+    >>> chain.reset(seed=7)[0].tolist()
+    [0, 0]
+    """
+    require_gymnasium()
+    from rfmdp.sources.model_env import ModelEnv
+
+    return ModelEnv(model, reward, terminal, render_mode)

@@ -1,0 +1,128 @@
+"""Gymnasium's discrete spaces as vectors of integers, one entry per variable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from rfmdp.errors import UnsupportedError
+from rfmdp.types import AnyArray, IntArray
+
+MOST = 100_000  # actions of a space
+
+
+def require_gymnasium() -> Any:
+    """Return the package, or say how to get it."""
+    try:
+        import gymnasium
+    except ImportError:
+        raise UnsupportedError("Environments need gymnasium: pip install 'rfmdp[gym]'.") from None
+    return gymnasium
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One integer of a space."""
+
+    name: str
+    low: int
+    high: int
+
+
+def entries_of(space: Any, name: str = "x") -> tuple[Entry, ...]:
+    """Return the integers that an element of a discrete space consists of, in their order.
+
+    Entries of a Dict have the names of its keys, others are numbered.
+
+    Raises
+    ------
+    UnsupportedError
+        If a part of the space is not finite.
+
+    Examples
+    --------
+    >>> from gymnasium.spaces import Dict, Discrete, MultiBinary
+    >>> space = Dict({"floor": Discrete(4, start=1), "lit": MultiBinary(2)})
+    >>> [(e.name, e.low, e.high) for e in entries_of(space)]
+    [('floor', 1, 4), ('lit_0', 0, 1), ('lit_1', 0, 1)]
+    """
+    return tuple(_entries(space, name))
+
+
+def _entries(space: Any, name: str) -> Iterator[Entry]:
+    spaces = require_gymnasium().spaces
+    if isinstance(space, spaces.Discrete):
+        yield Entry(name, int(space.start), int(space.start + space.n - 1))
+    elif isinstance(space, spaces.MultiDiscrete):
+        sizes = np.asarray(space.nvec).reshape(-1)
+        begin = np.broadcast_to(np.asarray(space.start).reshape(-1), sizes.shape)
+        for i, (n, low) in enumerate(zip(sizes.tolist(), begin.tolist(), strict=True)):
+            yield Entry(f"{name}_{i}", low, low + n - 1)
+    elif isinstance(space, spaces.MultiBinary):
+        for i in range(int(np.prod(space.shape))):
+            yield Entry(f"{name}_{i}", 0, 1)
+    elif isinstance(space, spaces.Tuple):
+        for i, part in enumerate(space.spaces):
+            yield from _entries(part, f"{name}_{i}")
+    elif isinstance(space, spaces.Dict):
+        for key, part in space.spaces.items():
+            yield from _entries(part, str(key))
+    else:
+        raise UnsupportedError(
+            f"Environment: spaces must be Discrete, MultiDiscrete, MultiBinary, or a Tuple or Dict "
+            f"of these, found {type(space).__name__}; wrap the environment."
+        )
+
+
+def read(space: Any, element: Any) -> list[int]:
+    """Return the integers of an element of a space."""
+    spaces = require_gymnasium().spaces
+    if isinstance(space, spaces.Discrete):
+        return [int(element)]
+    if isinstance(space, spaces.Tuple):
+        parts = zip(space.spaces, element, strict=True)
+        return [value for part, own in parts for value in read(part, own)]
+    if isinstance(space, spaces.Dict):
+        return [v for key, part in space.spaces.items() for v in read(part, element[key])]
+    return [int(value) for value in np.asarray(element).reshape(-1)]
+
+
+def read_many(space: Any, elements: Any, count: int) -> IntArray:
+    """Return the integers (N, entries) of a batch of elements, as vectorised environments do."""
+    spaces = require_gymnasium().spaces
+    if isinstance(space, spaces.Tuple):
+        parts = [read_many(p, own, count) for p, own in zip(space.spaces, elements, strict=True)]
+        return np.concatenate(parts, axis=1)
+    if isinstance(space, spaces.Dict):
+        parts = [read_many(p, elements[key], count) for key, p in space.spaces.items()]
+        return np.concatenate(parts, axis=1)
+    return np.asarray(elements, dtype=np.int64).reshape(count, -1)
+
+
+def actions_of(space: Any) -> list[Any]:
+    """Return all elements of a discrete space of actions: integers, or arrays in C order."""
+    spaces = require_gymnasium().spaces
+    entries = entries_of(space)
+    count = int(np.prod([float(e.high - e.low + 1) for e in entries]))
+    if count > MOST:
+        raise UnsupportedError(
+            f"Environment: there must be at most {MOST} actions, found {count}; wrap it."
+        )
+    if isinstance(space, spaces.Discrete):
+        return list(range(entries[0].low, entries[0].high + 1))
+    if not isinstance(space, spaces.MultiDiscrete | spaces.MultiBinary):
+        raise UnsupportedError(
+            f"Environment: actions must be Discrete, MultiDiscrete or MultiBinary, found "
+            f"{type(space).__name__}; wrap the environment."
+        )
+    ranges = (range(e.low, e.high + 1) for e in entries)
+    return [np.array(one, dtype=space.dtype).reshape(space.shape) for one in product(*ranges)]
+
+
+def stacked(space: Any, actions: Sequence[Any]) -> AnyArray:
+    """Return actions as one array, as vectorised environments take them."""
+    return np.stack([np.asarray(action, dtype=space.dtype) for action in actions])

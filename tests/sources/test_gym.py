@@ -1,0 +1,429 @@
+"""Learning from Gymnasium environments, and our models as environments."""
+
+import warnings
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+from gymnasium.utils.env_checker import check_env
+from numpy.testing import assert_allclose, assert_array_equal
+
+import rfmdp as rf
+from learning.tiny import distinct_factored, two_arms
+from rfmdp.learning.explore import Optimistic
+from rfmdp.learning.identifiers import identify
+from rfmdp.learning.methods import ANYTIME, GAP_DIRECTED, ROLLOUT
+from rfmdp.learning.rewards import DeterministicReward, MixtureReward, RewardRange
+from rfmdp.learning.schedule import StopWhen
+from rfmdp.sources.recorded import record
+from rfmdp.sources.spaces import actions_of, entries_of, read, read_many
+from rfmdp.sources.tally import Tally, count_transitions
+
+GOAL = 'Pmaxmin=? [ F "goal" ]'
+LAKE = 'Pmaxmin=? [ F<=20 "goal" ]'
+
+
+def grid(p=0.7, q=0.6):
+    """Return two coordinates that move independently, until both are at the end."""
+    sets = {"x": rf.Singleton([1 - p, p]), "y": rf.Singleton([1 - q, q])}
+
+    def step(name):
+        move = lambda s, identifier, outcome: {name: np.minimum(s[name] + outcome, 2)}  # noqa: E731
+        return rf.Move(name, {name: sets[name]}, move)
+
+    def ahead(s):
+        return (s.x < 2) | (s.y < 2)
+
+    return rf.build(
+        {"x": (0, 2), "y": (0, 2)},
+        [
+            rf.Action("both", [step("x"), step("y")], lambda s: (s.x < 2) & (s.y < 2)),
+            rf.Action("one", [step("x")], lambda s: ahead(s) & (s.x < 2)),
+            rf.Action("other", [step("y")], lambda s: ahead(s) & (s.y < 2)),
+        ],
+        initial={"x": 0, "y": 0},
+        labels={"goal": lambda s: (s.x == 2) & (s.y == 2)},
+        rewards={"reward": lambda s: 1.0 * ahead(s)},
+    )
+
+
+def same_runs(one, other):
+    assert_array_equal(one.counts, other.counts)
+    assert_array_equal(one.looks, other.looks)
+    assert_array_equal(one.policy.rows, other.policy.rows)
+    fields = ("trajectories", "guarantee", "fresh", "optimistic", "replans", "visited")
+    for name in fields:
+        assert_array_equal(one.column(name), other.column(name))
+
+
+@pytest.mark.parametrize("method", [ANYTIME, GAP_DIRECTED])
+def test_the_interface_changes_nothing(method):
+    """Same seeds: counts, guarantees and policies are those of learning from the simulator."""
+    model = grid()
+    words = {"stop": StopWhen(trajectories=700), "length": 8, "seed": 5, "method": method}
+    plain = rf.learn(model, LAKE, **words)
+    through = rf.learn(rf.GymSource(rf.env(model), model), LAKE, **words)
+    same_runs(plain, through)
+    assert np.isnan(through.column("performance")).all()
+    assert "the observation of the environment is its state" in through.statement()
+
+
+def test_the_interface_changes_nothing_where_outcomes_are_merged():
+    """An environment that draws what can be told apart, as the simulator does."""
+    model = rf.open_model("chain", {"M": 4})
+    goal, words = 'Pmaxmin=? [ F<=8 "done" ]', {"stop": StopWhen(300), "length": 10, "seed": 3}
+    source = rf.GymSource(rf.env(identify(model).model), model)
+    same_runs(rf.learn(model, goal, **words), rf.learn(source, goal, **words))
+
+
+def test_trajectories_are_those_of_the_simulator():
+    """The environment of a model has the states that `record` writes down for its policy."""
+    model = rf.open_model("chain", {"M": 4})
+    policy = rf.solve(model, 'Pmax=? [ F<=8 "done" ]').policy
+    data = record(model, policy, steps=8, trajectories=20, seed=11)
+    source = rf.GymSource(rf.env(model), model)
+    counted = identify(model).model
+    tally = Tally.empty(counted)
+    never = np.full(len(counted.marginals), np.iinfo(np.int64).max)
+    source.sampler(counted).run_until(rf_behaviour(policy), 8, 0, 20, 11, never, tally)
+    wanted = count_transitions(counted, data.rows, data.successors)
+    assert_array_equal(tally.counts, wanted.counts)
+
+
+def rf_behaviour(policy):
+    from rfmdp.sources.simulator import Behaviour
+
+    return Behaviour(policy.rows)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [grid(), rf.open_model("chain", {"M": 4}), distinct_factored(0), rf.gym_model("Taxi-v4")],
+    ids=["guards", "choices", "no variables", "random start"],
+)
+def test_our_models_pass_the_checker(model):
+    """Gymnasium's own checker has nothing to complain about."""
+    check_env(rf.env(model, render_mode="ansi"))
+
+
+def test_an_environment_draws_from_the_model():
+    """Frequencies, rewards, ends and masks are the model's."""
+    model = grid(p=0.25)
+    env = rf.env(model, render_mode="ansi")
+    moved = 0
+    for i in range(400):
+        seen, info = env.reset(seed=i)
+        assert seen.tolist() == [0, 0]
+        assert info["action_mask"].tolist() == [1, 1, 1]
+        seen, paid, terminated, truncated, _ = env.step(1)
+        assert (paid, terminated, truncated) == (1.0, False, False)
+        moved += int(seen[0])
+    assert 60 <= moved <= 140
+    assert env.render().startswith("(x=")
+    over = rf.env(two_arms(1.0, 1.0))
+    over.reset(seed=0)
+    assert over.step(0)[2]
+
+
+class Steps(gymnasium.Env):
+    """Counts up to n and terminates, or is truncated before; observations as a space wants them."""
+
+    def __init__(self, space, n=3, limit=None, truth=0.5):
+        self.observation_space, self.action_space = space, spaces.Discrete(2)
+        self._n, self._limit, self._truth = n, limit, truth
+
+    def _seen(self):
+        x = self._x
+        if isinstance(self.observation_space, spaces.Discrete):
+            return x
+        if isinstance(self.observation_space, spaces.MultiDiscrete):
+            return np.array([x, 0])
+        if isinstance(self.observation_space, spaces.MultiBinary):
+            return np.array([x >= 1, x >= 2, x >= 3], dtype=np.int8)
+        if isinstance(self.observation_space, spaces.Tuple):
+            return (x, 0)
+        return {"b": 0, "a": x}
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self._x = self._t = 0
+        return self._seen(), {}
+
+    def step(self, action):
+        self._t += 1
+        self._x += int(self.np_random.random() < self._truth)
+        over = self._x == self._n
+        return self._seen(), 1.0, over, not over and self._t == self._limit, {}
+
+
+class Jumps(Steps):
+    """Goes to the end in one step."""
+
+    def step(self, action):
+        self._x = self._n
+        return self._seen(), 1.0, True, False, {}
+
+
+def counter(names, values, n=3):
+    """Return the structure of `Steps`: up or not, with one unknown."""
+    up = rf.unknown(2)
+
+    def effect(s, identifier, outcome):
+        at = np.sum([s[name] for name in values], axis=0)
+        if len(values) == 1:
+            return {values[0]: s[values[0]] + outcome}
+        return {name: (at + outcome > i).astype(int) for i, name in enumerate(values)}
+
+    def ahead(s):
+        return np.sum([s[name] for name in values], axis=0) < n
+
+    return rf.build(
+        names,
+        [rf.Action(a, [rf.Move("x", {"up": up}, effect)], ahead) for a in ("a0", "a1")],
+        initial={name: low for name, (low, _) in names.items()},
+        labels={"goal": lambda s: ~ahead(s)},
+        rewards={"reward": lambda s: 1.0 * ahead(s)},
+    )
+
+
+SPACES = {
+    "discrete": (spaces.Discrete(4), {"x": (0, 3)}, ["x"]),
+    "multi-discrete": (spaces.MultiDiscrete([4, 2]), {"x": (0, 3), "y": (0, 1)}, ["x"]),
+    "multi-binary": (spaces.MultiBinary(3), {f"b{i}": (0, 1) for i in range(3)}, None),
+    "tuple": (spaces.Tuple((spaces.Discrete(4), spaces.Discrete(2))), {"x": (0, 3), "y": (0, 1)},
+              ["x"]),
+    "dict": (spaces.Dict({"a": spaces.Discrete(4), "b": spaces.Discrete(2)}),
+             {"a": (0, 3), "b": (0, 1)}, ["a"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_all_discrete_observations(name):
+    """The same system in five shapes gives the same counts; also several copies of it."""
+    space, names, values = SPACES[name]
+    model = counter(names, values or list(names))
+    words = {"stop": StopWhen(trajectories=150), "length": 10, "seed": 1}
+    run = rf.learn(rf.GymSource(Steps(space), model), 'Pmaxmin=? [ F<=9 "goal" ]', **words)
+    assert run.history[-1].guarantee > 0.3
+    vector = gymnasium.vector.SyncVectorEnv([lambda: Steps(space)] * 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        many = rf.learn(rf.GymSource(vector, model), 'Pmaxmin=? [ F<=9 "goal" ]', **words)
+    assert many.counts.sum() == many.history[-1].steps
+    assert many.history[-1].trajectories == 150
+    assert many.counts[1] == pytest.approx(many.counts.sum() / 2, rel=0.2)
+
+
+@pytest.mark.parametrize("mode", ["NEXT_STEP", "SAME_STEP", "DISABLED"])
+def test_copies_that_reset_themselves(mode):
+    """No transition leads to the state after a reset; each has a successor of its own."""
+    mode = getattr(gymnasium.vector.AutoresetMode, mode)
+    vector = gymnasium.vector.SyncVectorEnv(
+        [lambda: Steps(spaces.Discrete(4), limit=4)] * 3, autoreset_mode=mode
+    )
+    model = counter({"x": (0, 3)}, ["x"])
+    source = rf.GymSource(vector, model)
+    run = rf.learn(source, LAKE, stop=StopWhen(trajectories=90), length=10, seed=2)
+    assert run.counts.sum() == run.history[-1].steps <= 4 * 90
+    assert 0.35 < run.counts[1] / run.counts.sum() < 0.65
+
+
+def test_truncation_counts_the_step_and_ends_nothing():
+    """Steps of truncated episodes are counted; no end of an episode is claimed."""
+    model = counter({"x": (0, 3)}, ["x"])
+    source = rf.GymSource(Steps(spaces.Discrete(4), limit=2, truth=1.0), model)
+    run = rf.learn(source, LAKE, stop=StopWhen(trajectories=100), length=10)
+    assert run.history[-1].steps == 200
+    assert run.counts.tolist() == [0, 200]
+    with pytest.raises(rf.UnsupportedError, match="cut episodes off"):
+        rf.learn(source, GOAL, ROLLOUT, stop=StopWhen(trajectories=500), length=10)
+
+
+def test_an_end_that_the_structure_does_not_know_is_an_error():
+    """Terminated where actions are enabled: the value of that state would be wrong."""
+    model = counter({"x": (0, 3)}, ["x"])
+    with pytest.raises(rf.ModelError, match=r"terminated in \(x=2\).*guards"):
+        rf.learn(rf.GymSource(Steps(spaces.Discrete(4), n=2), model), GOAL, length=10)
+
+
+def test_a_state_that_the_structure_does_not_have_is_an_error():
+    """Nothing is dropped."""
+    model = counter({"x": (0, 3)}, ["x"])
+    source = rf.GymSource(Jumps(spaces.Discrete(9), n=7), model)
+    with pytest.raises(rf.ModelError, match=r"found \(x=7\).*void"):
+        rf.learn(source, GOAL, length=10)
+
+
+def test_a_successor_that_was_not_declared_is_an_error():
+    """A jump is none of the declared outcomes."""
+    source = rf.GymSource(Jumps(spaces.Discrete(4)), counter({"x": (0, 3)}, ["x"]))
+    with pytest.raises(rf.ModelError, match="declared successors"):
+        rf.learn(source, GOAL, length=3)
+
+
+def test_payments_are_compared_with_declared_rewards():
+    """The environment pays 1 for each step; a structure that says 2 is wrong."""
+    model = counter({"x": (0, 3)}, ["x"])
+    wrong = rf.Rewards(2.0 * model.rewards["reward"].state, model.rewards["reward"].row)
+    from dataclasses import replace
+
+    with pytest.raises(rf.ModelError, match=r"paid 1, must pay the declared 2"):
+        rf.learn(
+            rf.GymSource(Steps(spaces.Discrete(4)), replace(model, rewards={"reward": wrong})),
+            GOAL, length=5,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("family", [DeterministicReward, MixtureReward])
+def test_rewards_are_learned_from_what_is_paid(family):
+    """Nothing is declared: the learner finds that a step pays 1."""
+    from dataclasses import replace
+
+    model = counter({"x": (0, 3)}, ["x"])
+    none = rf.Rewards(np.zeros(model.states), np.zeros(model.rows))
+    source = rf.GymSource(Steps(spaces.Discrete(4)), replace(model, rewards={"reward": none}))
+    run = rf.learn(
+        source, 'R{"reward"}maxmin=? [ C<=5 ]', rewards=family(RewardRange(0.0, 2.0)),
+        stop=StopWhen(trajectories=2000), length=6,
+    )  # fmt: skip
+    assert 2.5 < run.guarantee < 5.0
+
+
+def test_wrong_structures_are_refused_with_what_is_wanted():
+    """Variables, actions and spaces must fit."""
+    model = counter({"x": (0, 3)}, ["x"])
+    with pytest.raises(rf.ModelError, match=r"a variable per entry.*x_0, x_1"):
+        rf.GymSource(Steps(spaces.MultiDiscrete([4, 2])), model)
+    with pytest.raises(rf.ModelError, match=r"2 actions must have the names.*a0, a1.*found only"):
+        rf.GymSource(Steps(spaces.Discrete(4)), model, actions=["only"])
+    with pytest.raises(rf.UnsupportedError, match="found Box"):
+        rf.GymSource(Steps(spaces.Box(0, 1)), model)
+    wide = rf.build(
+        {"x": (0, 3)},
+        [rf.Action(a, [], None, lambda s: {"x": (s.x + 1) % 4}) for a in "ab"],
+        initial={"x": 1},
+    )
+    source = rf.GymSource(Steps(spaces.Discrete(4)), wide)
+    with pytest.raises(rf.ModelError, match=r"a reset gave \(x=0\)"):
+        rf.learn(source, "Pmaxmin=? [ F x=3 ]", length=2)
+
+
+def test_spaces_are_read_in_order():
+    """Names, ranges, single elements and batches."""
+    space = spaces.Dict({
+        "m": spaces.MultiDiscrete([3, 2], start=[1, 0]), "b": spaces.MultiBinary(2),
+        "t": spaces.Tuple((spaces.Discrete(2), spaces.Discrete(5, start=-2))),
+    })  # fmt: skip
+    assert [e.name for e in entries_of(space)] == ["b_0", "b_1", "m_0", "m_1", "t_0", "t_1"]
+    assert [(e.low, e.high) for e in entries_of(space)][2:] == [(1, 3), (0, 1), (0, 1), (-2, 2)]
+    space.seed(3)
+    elements = [space.sample() for _ in range(4)]
+    batched = gymnasium.vector.utils.concatenate(
+        space, elements, gymnasium.vector.utils.create_empty_array(space, 4)
+    )
+    assert_array_equal(read_many(space, batched, 4), [read(space, e) for e in elements])
+    found = [a.tolist() for a in actions_of(spaces.MultiDiscrete([2, 2]))]
+    assert found == [[0, 0], [0, 1], [1, 0], [1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("FrozenLake-v1", {}), ("FrozenLake-v1", {"map_name": "8x8", "success_rate": 0.8}),
+        ("Taxi-v4", {"is_rainy": True}), ("Taxi-v4", {}), ("CliffWalking-v1", {}),
+    ],
+)  # fmt: skip
+def test_tables_become_exact_models(name, options):
+    """Every row has the distribution, and pays the mean reward, of the table."""
+    env = gymnasium.make(name, **options)
+    model, observe, table = rf.gym_model(env), rf.gym_observe(env), env.unwrapped.P
+    rf.validate(model).require_valid()
+    flat = model.nominal()
+    reward = next(iter(model.rewards.values())).row
+    number = {tuple(v): s for s, v in enumerate(model.valuations.tolist())}
+    rest = [0] if model.variables[-1].name == "start" else []
+    checked = 0
+    for s, by_action in table.items():
+        state = number.get(tuple([*observe(s), *rest]))
+        if state is None or model.label("terminal")[state]:
+            continue
+        rows = range(model.row_ptr[state], model.row_ptr[state + 1])
+        assert len(rows) == len(by_action)
+        for row, entries in zip(rows, by_action.values(), strict=True):
+            wanted = {}
+            for p, after, _, _ in entries:
+                at = number[tuple([*observe(after), *rest])]
+                wanted[at] = wanted.get(at, 0.0) + p
+            assert reward[row] == pytest.approx(sum(e[0] * e[2] for e in entries))
+            assert distribution(flat, row) == pytest.approx(wanted)
+            checked += 1
+    assert checked > 40
+
+
+def distribution(model, row):
+    """Return the successors of a row with at most one marginal."""
+    after = model.successors[model.successor_ptr[row] : model.successor_ptr[row + 1]].tolist()
+    own = model.row_marginals[model.marginal_ptr[row] : model.marginal_ptr[row + 1]]
+    p = model.marginals[int(own[0])].nominal if len(own) else [1.0]
+    found = {}
+    for state, x in zip(after, p, strict=True):
+        found[state] = found.get(state, 0.0) + float(x)
+    return found
+
+
+def test_frozen_lake_is_learned_from_interaction_only():
+    """A guarantee below the optimum, and a policy that can be asked."""
+    env = gymnasium.make("FrozenLake-v1")
+    lake = rf.gym_model(env)  # its probabilities are not looked at
+    source = rf.GymSource(env, lake, observe=rf.gym_observe(env))
+    run = rf.learn(source, 'Pmaxmin=? [ F<=100 "goal" ]', stop=StopWhen(400), length=100)
+    best = rf.check(lake, 'Pmax=? [ F<=100 "goal" ]').value
+    assert 0.5 < run.guarantee < best
+    observation, _ = env.reset(seed=1)
+    assert source.agent(run.policy)(observation) in range(4)
+
+
+def test_the_template_builds_what_the_spaces_say():
+    """The text is a program; edited, its structure is the function's."""
+    text = rf.template("FrozenLake-v1").replace("np.zeros(len(s), dtype=bool)", "s.x == 15")
+    names = {}
+    exec(text, names)
+    direct = rf.gym_structure("FrozenLake-v1", initial={"x": 0}, terminal=lambda s: s.x == 15)
+    assert_array_equal(names["structure"].successors, direct.successors)
+    assert names["structure"].marginals.upper.min() == 1.0
+    assert len(direct.marginals) == 15 * 4
+
+
+def test_random_starts_are_learned():
+    """A structure of the spaces alone; the start has a distribution of its own."""
+    env = rf.env(grid())
+    model = rf.gym_structure(
+        env,
+        parents={"x_0": ["x_0"], "x_1": ["x_1"]},
+        terminal=lambda s: (s.x_0 == 2) & (s.x_1 == 2),
+    )
+    assert model.variables[-1].name == "start"
+    source = rf.GymSource(env, model)
+    run = rf.learn(
+        source, 'Pmaxmin=? [ F "terminal" ]', exploration=Optimistic(other=0.2),
+        stop=StopWhen(trajectories=200), length=30,
+    )  # fmt: skip
+    assert 200 in run.counts  # all episodes start in one state
+    with pytest.raises(rf.UnsupportedError, match="episode is over"):
+        source.agent(run.policy)(np.array([2, 2]))
+
+
+def test_moves_by_parents():
+    """One unknown per combination of parents; effects, priors and mistakes."""
+    names = {"x": (0, 3), "wet": (0, 1)}
+    effects = [lambda s: {}, lambda s: {"x": np.minimum(s.x + 1, 3)}]
+    prior = rf.Interval([0.1, 0.5], [0.5, 0.9])
+    move = rf.unknown_move(names, "walk", parents=["wet"], effects=effects, prior=prior)
+    model = rf.build(names, [rf.Action("go", [move])], initial={"x": 0, "wet": 1})
+    assert model.states == 4
+    assert_allclose(model.marginals.lower, prior.lower)
+    with pytest.raises(rf.ModelError, match="must be one of the variables x, wet"):
+        rf.unknown_move(names, "x", parents=["dry"])
+    with pytest.raises(rf.ModelError, match="must have 4 outcomes, found 2"):
+        rf.unknown_move(names, "x", prior=prior)
