@@ -121,6 +121,19 @@ def test_no_evaluation_is_lost_when_a_run_is_killed(campaign, tmp_path):
     assert untimed(again) == untimed(own)
 
 
+def test_a_run_file_that_cannot_be_gone_on_with_is_replaced(campaign, tmp_path):
+    """A damaged one, or one of other settings, is no reason to give up."""
+    _, plan, table = campaign
+    task = plan.tasks[0]
+    place = Place(str(tmp_path))
+    learned(place, replace(task, seed=5, trajectories=100))
+    place.file(replace(task, seed=5)).rename(place.file(task))  # of another seed
+    own = untimed(table.of(task.domain, task.method, "text").records[0])
+    assert untimed(learned(place, task)) == own
+    place.file(task).write_bytes(b"nothing")
+    assert untimed(learned(place, task)) == own
+
+
 def test_other_machines_need_no_folder(campaign, tmp_path):
     """A process that does not see the run files learns from the start, and returns the record."""
     _, plan, table = campaign

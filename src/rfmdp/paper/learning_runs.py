@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rfmdp import __version__
-from rfmdp.errors import RfmdpError
+from rfmdp.errors import FileError, ModelError, RfmdpError
 from rfmdp.language.load import read_text
 from rfmdp.learning.loop import learn
 from rfmdp.learning.methods import find_method
@@ -105,24 +105,15 @@ def learned(place: Place, task: Task) -> Record:
     A process that does not see the folder of run files, on another machine say, starts anew.
     """
     setting, known = find_setting(task.setting), find_method(task.method)
-    method = setting.method(task.domain, known)
     words = setting.words(task.domain, known)
-    file = place.file(task)
-    here = file.parent.is_dir()
     common = {
         "domain": task.domain, "method": task.method, "setting": task.setting, "seed": task.seed,
         "trajectories": task.trajectories, "timeout": task.timeout, "beta": words["beta"],
         "length": words["length"], "model": model_digest(task.domain),
     }  # fmt: skip
-    source, spec = _source(task.domain, setting), find(task.domain).spec
     try:
         _warm_up(task.domain, task.method, setting)
-        run = learn(
-            source, spec, method, seed=task.seed,
-            stop=StopWhen(task.trajectories, seconds=task.timeout), points=GRID,
-            output=file if here else None, resume=file if here and file.exists() else None,
-            progress=None if place.tell is None else partial(place.tell, task), **words,
-        )  # fmt: skip
+        run = _run(place, task, setting)
     except RfmdpError as error:
         message = str(error).partition("\n")[0]
         return Record(
@@ -130,6 +121,29 @@ def learned(place: Place, task: Task) -> Record:
             assumptions=[], message=message,
         )  # fmt: skip
     return Record(**common, **_fields(run, task))
+
+
+def _run(place: Place, task: Task, setting: Setting) -> Run:
+    """Learn, and save at every evaluation if the folder for that is there."""
+    known, file = find_method(task.method), place.file(task)
+
+    def go(output: Path | None, resume: Path | None) -> Run:
+        return learn(
+            _source(task.domain, setting), find(task.domain).spec,
+            setting.method(task.domain, known), seed=task.seed, points=GRID,
+            stop=StopWhen(task.trajectories, seconds=task.timeout), output=output, resume=resume,
+            progress=None if place.tell is None else partial(place.tell, task),
+            **setting.words(task.domain, known),
+        )  # fmt: skip
+
+    if not file.parent.is_dir():
+        return go(None, None)
+    if file.exists():
+        try:
+            return go(file, file)
+        except (FileError, ModelError):  # damaged, or of a version that learns otherwise
+            file.unlink()
+    return go(file, None)
 
 
 def _fields(run: Run, task: Task) -> dict[str, Any]:
