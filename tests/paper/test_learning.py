@@ -67,6 +67,18 @@ def test_the_plan_has_all_cells_first_seeds_first():
     assert len({task.key for task in plan.tasks}) == len(plan.tasks)
 
 
+def test_a_quick_plan_is_short():
+    """One seed; flat learning and L1 only where they are cheap, or asked for."""
+    plan = learning_plan(quick=True)
+    assert {task.seed for task in plan.tasks} == {0}
+    assert {t.domain for t in plan.tasks if t.method == "paper-flat"} == {
+        "aircraft", "stock_trading"
+    }  # fmt: skip
+    assert {t.domain for t in plan.tasks if t.method == "paper-mccormick"} == set(SETUPS)
+    asked = learning_plan(quick=True, domains=["drone"], methods=["paper-flat"], trajectories=7)
+    assert [(t.method, t.trajectories) for t in asked.tasks] == [("paper-flat", 7)]
+
+
 def test_wrong_words_are_refused():
     """Unknown domains, domains that were not learned, methods and settings are named."""
     with pytest.raises(ModelError, match="those that were: aircraft"):

@@ -86,17 +86,30 @@ def learning(
             help="Methods of `rfmdp learn --method list`; default: the paper's four and ours."
         ),
     ] = "",
-    seeds: Annotated[str, typer.Option(help="How many seeds, 10, or which: 0,3,4.")] = "10",
-    trajectories: Annotated[int, typer.Option(help="Trajectories of every run.")] = 1_000_000,
+    seeds: Annotated[
+        str | None, typer.Option(help="How many seeds, or which: 0,3,4. Default: 10.")
+    ] = None,
+    trajectories: Annotated[
+        int | None, typer.Option(help="Trajectories of every run; default: 1000000.")
+    ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="One seed, and fewer trajectories on the large domains."),
+    ] = False,
     setting: Annotated[
-        str, typer.Option(help="The experiments as the paper's text or its code has them.")
+        str, typer.Option(help="As the paper's text or its code has it: text, code, or text,code.")
     ] = "text",
     timeout: Annotated[float, typer.Option(help="Seconds per run, at most.")] = 3600.0,
     jobs: Jobs = None,
     scheduler: Scheduler = None,
     output: Output = "reproduced",
 ) -> None:
-    """Learn the published curves again and compare."""
+    """Learn the published curves again and compare.
+
+    Writes one record per run, and CSV, Markdown, HTML and figures. A run is saved at every
+    evaluation: started again on the same folder, also after a kill, the campaign goes on there.
+    Runs go side by side, one core each.
+    """
     from rfmdp.campaign.runner import place
     from rfmdp.cli.words import check_positive
     from rfmdp.paper.learning import learning_plan, reproduce_learning
@@ -109,9 +122,10 @@ def learning(
     plan = learning_plan(
         domains=_words(domains),
         methods=_words(methods),
-        seeds=_seeds(seeds),
+        seeds=None if seeds is None else _seeds(seeds),
         trajectories=trajectories,
         settings=_words(setting),
+        quick=quick,
         timeout=timeout,
     )
     table = reproduce_learning(

@@ -11,7 +11,7 @@ from rfmdp.campaign.store import replace_file
 from rfmdp.paper.domains.table import DOMAINS
 from rfmdp.paper.learning_curves import LearningTable
 from rfmdp.paper.learning_settings import SETTINGS
-from rfmdp.paper.learning_text import cells, certificates, costs, heads, order, short, summary
+from rfmdp.paper.learning_text import cells, certificates, costs, groups, order, short, summary
 
 KEY = ("domain", "method", "setting", "seed")
 POINT = (
@@ -73,7 +73,12 @@ def _domain(table: LearningTable, name: str, setting: str) -> Iterator[str]:
     curves = [c for m in table.methods(setting) if (c := table.of(name, m.word, setting))]
     if not curves:
         return
-    columns = [DOMAINS[name].title, *heads(table, name, setting)]
+    columns, letters = [DOMAINS[name].title], ("", "A: ", "B: ")
+    described = groups(table, name, setting)
+    for letter, (_, heads) in zip(letters, described, strict=True):
+        columns += [f"{letter}{head}" for head in heads]
+    yield f"**{DOMAINS[name].title}.** A: {described[1][0]}; B: {described[2][0]}."
+    yield ""
     yield "| " + " | ".join(columns) + " |"
     yield "|---" * len(columns) + "|"
     for curve in curves:

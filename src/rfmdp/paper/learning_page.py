@@ -10,10 +10,8 @@ from rfmdp.paper.domains.table import DOMAINS
 from rfmdp.paper.learning_curves import LearningTable
 from rfmdp.paper.learning_files import TITLE
 from rfmdp.paper.learning_settings import SETTINGS
-from rfmdp.paper.learning_text import cells, certificates, costs, heads, order, short, summary
+from rfmdp.paper.learning_text import cells, certificates, costs, groups, order, short, summary
 from rfmdp.paper.page import bullets, document, left_out, picture
-
-GROUPS = (3, 6, 8)  # columns of `cells` that begin a group
 
 
 def page(table: LearningTable, figures: Mapping[str, bytes]) -> str:
@@ -54,18 +52,23 @@ def _domain(table: LearningTable, name: str, setting: str) -> Iterator[str]:
         f"{version.states:,} states, optimum {version.optimum:g}, trajectories of "
         f"{curves[0].records[0].length} steps, beta {curves[0].records[0].beta:g}.</span></p>"
     )
-    yield '<div class="scroll"><table><thead><tr><th scope="col">method</th>'
-    for place, title in enumerate(heads(table, name, setting)):
-        yield f'<th scope="col"{_group(place)}>{escape(title)}</th>'
+    described = groups(table, name, setting)
+    yield '<div class="scroll"><table><thead><tr><th></th>'
+    for title, heads in described:
+        yield f'<th colspan="{len(heads)}" class="group">{escape(title)}</th>'
+    yield '</tr><tr><th scope="col">method</th>'
+    first = [head == heads[0] for _, heads in described for head in heads]
+    for begins, head in zip(first, (h for _, heads in described for h in heads), strict=True):
+        yield f'<th scope="col"{_group(begins)}>{escape(head)}</th>'
     yield "</tr></thead><tbody>"
     for curve in curves:
         for column, title in certificates(curve):
             yield f'<tr><th scope="row">{escape(title)}</th>'
-            for place, cell in enumerate(cells(table, curve, column)):
-                yield f"<td{_group(place)}>{escape(cell)}</td>"
+            for begins, cell in zip(first, cells(table, curve, column), strict=True):
+                yield f"<td{_group(begins)}>{escape(cell)}</td>"
             yield "</tr>"
     yield "</tbody></table></div>"
 
 
-def _group(place: int) -> str:
-    return ' class="group"' if place in GROUPS else ""
+def _group(begins: bool) -> str:
+    return ' class="group"' if begins else ""

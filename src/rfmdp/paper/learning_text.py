@@ -35,7 +35,7 @@ def certificates(curve: Curve) -> list[tuple[str, str]]:
     return found
 
 
-def ratio_to_printed(curve: Curve, reached: Reached | None) -> str:
+def _ratio(curve: Curve, reached: Reached | None) -> str:
     """Return our trajectories over the printed ones, in words; a dash if there is no such number.
 
     Ours, which were not printed, are compared with the paper's best column.
@@ -51,21 +51,34 @@ def printed_best(domain: str) -> int:
     return published_learning()[domain].counts["mccormick"].trajectories
 
 
+def groups(table: LearningTable, domain: str, setting: str) -> list[tuple[str, list[str]]]:
+    """Return the columns of `cells`: titles of groups with their heads."""
+    flat = table.flat_guarantee(domain, setting)
+    own = "has no end yet" if flat is None else f"ends with {flat:.4g}"
+    return [
+        ("runs", ["seeds", "trajectories", "guarantee"]),
+        (
+            f"to the printed guarantee {table.published(domain).guarantee}",
+            ["paper", "ours", "ratio", "paper s", "our s"],
+        ),
+        (f"to the end of our flat learning, which {own}", ["ours", "ratio", "our s"]),
+    ]
+
+
 def cells(table: LearningTable, curve: Curve, column: str) -> list[str]:
-    """Return a line of the table of a domain: seeds, end, and both targets."""
+    """Return a line of the table of a domain."""
     printed = curve.printed if column == GUARANTEE else None
     reached = curve.reached(table.published(curve.domain).target, column)
     flat = table.flat_guarantee(curve.domain, curve.setting)
     own = None if flat is None else curve.reached(flat, column)
+    trajectories, spent = _cost(reached)
+    own_trajectories, own_spent = _cost(own)
     return [
-        str(curve.seeds),
-        count(curve.done),
-        shown(curve.last(column), 4),
+        *(str(curve.seeds), count(curve.done), shown(curve.last(column), 4)),
         count(printed.trajectories) if printed else "",
-        *_cost(reached),
-        ratio_to_printed(curve, reached),
-        seconds(printed.seconds) if printed else "",
-        *_cost(own),
+        *(trajectories, _ratio(curve, reached)),
+        *(seconds(printed.seconds) if printed else "", spent),
+        *(own_trajectories, _ratio(curve, own), own_spent),
     ]
 
 
@@ -73,17 +86,6 @@ def _cost(reached: Reached | None) -> tuple[str, str]:
     if reached is None:
         return "–", "–"
     return count(reached.trajectories), seconds(reached.seconds)
-
-
-def heads(table: LearningTable, domain: str, setting: str) -> list[str]:
-    """Return the heads of the columns of `cells`."""
-    flat = table.flat_guarantee(domain, setting)
-    own = "our flat guarantee" if flat is None else f"our flat guarantee {flat:.4g}"
-    target = f"printed guarantee {table.published(domain).guarantee}"
-    return [
-        "seeds", "trajectories run", "guarantee at the end", f"{target}: paper", f"{target}: ours",
-        "our s", "ratio", "paper s", f"{own}: ours", "our s",
-    ]  # fmt: skip
 
 
 def summary(table: LearningTable) -> Iterator[str]:
