@@ -191,7 +191,9 @@ def _warm_up(name: str, word: str, setting: Setting) -> None:
     """Load compiled code before anything is timed."""
     known = find_method(word)
     method, words = setting.method(name, known), setting.words(name, known)
-    learn(_source(name, setting), find(name).spec, method, stop=StopWhen(1, seconds=30.0), **words)
+    learn(
+        _source(name, setting), find(name).spec, method, stop=StopWhen(100, seconds=30.0), **words
+    )
 
 
 def model_digest(name: str) -> str:
