@@ -47,13 +47,14 @@ class Granularity(Enum):
 class Identifiers:
     """The learning model and what it stands for."""
 
-    model: FactoredMDP  # identifiers as marginals, with what the given model says of them
+    model: FactoredMDP  # identifiers as marginals; points, those of the given model if it has them
     granularity: Granularity
     merged_rows: int  # rows with outcomes that were merged
     joint_rows: int  # rows that are learned as one distribution over successors
     counted: IntArray  # outcomes of all identifiers that the paper counts, certain moves included
     multiplied: IntArray  # (M,) marginals of the model whose product an identifier is; mostly 1
     shared: tuple[tuple[str, ...], ...]  # marginals that were declared to be one unknown, by name
+    prior: Marginals | None  # boxes that are known before any data; None: nothing is
 
     @property
     def components(self) -> int:
@@ -88,8 +89,8 @@ def identify(
     Parameters
     ----------
     model
-        Its sets become those of the learning model, merged outcomes added up: of a structure what
-        is known before any data, of a model with probabilities these.
+        Its probabilities become those of the learning model, merged outcomes added up. Sets of a
+        structure are what is known before any data, and say nothing about probabilities.
     granularity
         What is counted together.
     local
@@ -138,7 +139,7 @@ def identify(
         counted = _all_components(model, slots, local)
     return Identifiers(
         learning, granularity, int(np.sum(slots.status == 1)), int(np.sum(slots.joint)), counted,
-        slots.multiplied(len(learning.marginals)), _shared(model, same),
+        slots.multiplied(len(learning.marginals)), _shared(model, same), slots.prior,
     )  # fmt: skip
 
 
@@ -150,6 +151,7 @@ class _Slots:
 
         self.model = model
         self.several = np.empty(0, dtype=np.bool_)  # joint rows with an identifier, by `reduce`
+        self.prior: Marginals | None = None  # by `reduce`
         sizes = model.marginals.sizes[model.row_marginals]
         self.ptr = _pointers(sizes)
         self.label = np.empty(int(self.ptr[-1]), dtype=np.int64)
@@ -218,19 +220,19 @@ class _Slots:
         return np.concatenate([np.ones(identifiers - len(own), dtype=np.int64), own])
 
     def _sets(self, pointers: IntArray, shared: IntArray, joint: IntArray) -> Marginals:
-        """Return what the model says of the identifiers; bounds are rounded outwards."""
+        """Return points of the identifiers, and keep what is known of them as `prior`."""
         sets = self.model.marginals
         if not _any_set(self.model):
-            return Marginals.from_points(
-                pointers, _normalised(pointers, self._pushed(sets.nominal, shared, joint))
-            )
-        lower, upper = np.zeros(int(pointers[-1])), np.ones(int(pointers[-1]))
-        if informed(sets).any():
+            entries = self._pushed(sets.nominal, shared, joint)
+            return Marginals.from_points(pointers, _normalised(pointers, entries))
+        if informed(sets).any():  # bounds are rounded outwards
             slack = float(np.max(sets.sizes)) * np.finfo(np.float64).eps
             slack *= float(np.max(np.diff(self.model.marginal_ptr)))
             lower = self._pushed(sets.lower, shared, joint) * (1.0 - slack)
             upper = np.minimum(self._pushed(sets.upper, shared, joint) * (1.0 + slack), 1.0)
-        return Marginals.from_boxes(pointers, lower, upper, box_centres(pointers, lower, upper))
+            centre = box_centres(pointers, lower, upper)
+            self.prior = Marginals.from_boxes(pointers, lower, upper, centre)
+        return Marginals.from_points(pointers, 1.0 / np.repeat(*(np.diff(pointers),) * 2))
 
     def _pushed(self, values: FloatArray, shared: IntArray, joint: IntArray) -> FloatArray:
         """Return numbers of outcomes (O,) added up to those of identifiers, in their order."""

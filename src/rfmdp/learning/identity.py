@@ -38,7 +38,7 @@ def words_of(setup: Setup, ids: Identifiers, ledger: Ledger) -> dict[str, str]:
         "method": method.name,
         "confidence": repr(method.confidence),
         "support": repr(setup.support),
-        "prior": _prior(ids.model.marginals),
+        "prior": _prior(ids.prior),
         "p_min": repr(setup.p_min),
         "rewards": "known" if setup.rewards is None else repr(setup.rewards),
         "beta": repr(setup.beta),
@@ -90,10 +90,11 @@ def require_same(saved: Mapping[str, str], asked: Mapping[str, str], place: str)
         )
 
 
-def _prior(sets: Marginals) -> str:
+def _prior(sets: Marginals | None) -> str:
     """Return what is known before any data: nothing, or how many identifiers, and a digest."""
-    count = int(informed(sets).sum())
-    return f"{count} identifiers, {_digest(sets.lower, sets.upper)}" if count else NOTHING
+    if sets is None:
+        return NOTHING
+    return f"{int(informed(sets).sum())} identifiers, {_digest(sets.lower, sets.upper)}"
 
 
 def _identifiers(model: FactoredMDP) -> str:

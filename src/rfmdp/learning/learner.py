@@ -35,7 +35,6 @@ from rfmdp.outer.solution import Policy, Solution
 from rfmdp.ragged import segment_sum
 from rfmdp.sources.simulator import Behaviour
 from rfmdp.sources.source import Episodes, Records, Source
-from rfmdp.sources.structure import informed
 from rfmdp.sources.tally import Tally
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
@@ -115,12 +114,11 @@ class Learner:
         self.ledger: Ledger = method.budget.ledger(
             setup.shares(), self.confidence, self.learned.ids
         )
-        sets = self.counted.marginals
-        pointers = sets.outcome_ptr
+        pointers = self.counted.marginals.outcome_ptr
         seen = Tally.empty(self.counted, visits=setup.rewards is not None)
         self.sets = SetStore(
             self.confidence, pointers, self.ledger.delta, setup.floors(ids), first=seen.first,
-            prior=sets if informed(sets).any() else None,
+            prior=self.learned.ids.prior,
         )  # fmt: skip
         self.context = Context(
             planner=Planner(*self.learned.structure),

@@ -18,8 +18,7 @@ from rfmdp.learning.identifiers import Identifiers
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, ReachReward, Spec, Total
 from rfmdp.outer.problem import where
-from rfmdp.sets.bounds import box_centres
-from rfmdp.sets.marginals import Kind, Marginals
+from rfmdp.sets.marginals import Marginals
 from rfmdp.types import IntArray
 
 MOST = 50_000_000  # successors with the extra outcomes
@@ -53,24 +52,23 @@ def with_unseen(ids: Identifiers) -> Identifiers:
         marginal_ptr=np.append(model.marginal_ptr, model.marginal_ptr[-1]),
         successor_ptr=np.append(successor_ptr, len(successors) + 1),
         successors=np.append(successors, np.int32(model.states)),
-        marginals=_with_lump(model.marginals),
+        marginals=_with_lump(model.marginals, 0.0),
         row_actions=np.append(model.row_actions, np.int32(len(model.actions))),
         actions=(*model.actions, UNSEEN),
         labels={name: np.append(at, False) for name, at in model.labels.items()},
         rewards={n: _appended(r, 0.0, 0.0) for n, r in model.rewards.items()},
         valuations=valuations,
     )
-    return replace(ids, model=extended)
+    return replace(ids, model=extended, prior=ids.prior and _with_lump(ids.prior, 1.0))
 
 
-def _with_lump(sets: Marginals) -> Marginals:
-    """Return sets with one outcome more, last: impossible if they are points, else unknown."""
+def _with_lump(sets: Marginals, most: float) -> Marginals:
+    """Return sets with one outcome more, last, that has at most some probability."""
     behind, ptr = sets.outcome_ptr[1:], sets.outcome_ptr + np.arange(len(sets) + 1)
-    if np.all(sets.kind == Kind.SINGLETON):
-        return Marginals.from_points(ptr, np.insert(np.asarray(sets.nominal), behind, 0.0))
     lower = np.insert(np.asarray(sets.lower), behind, 0.0)
-    upper = np.insert(np.asarray(sets.upper), behind, 1.0)
-    return Marginals.from_boxes(ptr, lower, upper, box_centres(ptr, lower, upper))
+    upper = np.insert(np.asarray(sets.upper), behind, most)
+    nominal = np.insert(np.asarray(sets.nominal), behind, 0.0)
+    return Marginals.from_boxes(ptr, lower, upper, nominal)
 
 
 def _tensors(model: FactoredMDP, lengths: IntArray) -> tuple[IntArray, Any]:
