@@ -24,6 +24,10 @@ class FileError(RfmdpError, ValueError):
     """A file that is missing, damaged, truncated or written by a newer version."""
 
 
+class DataError(RfmdpError, ValueError):
+    """Recorded data that are not as they must be; the message names the rows."""
+
+
 class ResourceError(RfmdpError, MemoryError):
     """Work that does not fit into this machine's memory, refused before it starts."""
 

@@ -90,9 +90,32 @@ def command(
         float | None, typer.Option(help="Assumed least probability of declared outcomes.")
     ] = None,
     data: Annotated[
+        list[str],
+        typer.Option(
+            help="Learn from recorded transitions: .parquet, .csv, .arrow, a folder of these, or a "
+            "file of `simulate --record`; repeatable."
+        ),
+    ] = [],  # noqa: B006
+    manifest: Annotated[
         str | None,
-        typer.Option(help="Learn from a file of `simulate --record` instead of sampling."),
+        typer.Option(help="JSON file about the data: selection, columns, actions, values."),
     ] = None,
+    selection: Annotated[
+        str | None,
+        typer.Option(
+            help="Whether rows were left out for their outcome: none, unknown, outcome. Only none "
+            "gives a guarantee."
+        ),
+    ] = None,
+    column: Annotated[
+        list[str],
+        typer.Option(
+            help="x=NAME, x'=NAME, action=NAME, episode=NAME, time=NAME, ...; repeatable."
+        ),
+    ] = [],  # noqa: B006
+    bad: Annotated[
+        str, typer.Option(help="Rows that cannot be read: refuse, or omit (which is then assumed).")
+    ] = "refuse",
     per_decade: Annotated[int, typer.Option(help="Evaluations per decade of trajectories.")] = 8,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object per seed, a line each.")
@@ -110,10 +133,11 @@ def command(
         bool, typer.Option("--resume", help="Go on with the run file; same words as before.")
     ] = False,
 ) -> None:
-    """Learn a policy with a guarantee, by sampling a hidden model.
+    """Learn a policy with a guarantee, by sampling a hidden model or from recorded data.
 
-    The probabilities of the model are hidden and only sampled. A domain's learning instance is used
-    unless constants are given. Exit code 0: done. docs/learning.md explains all words.
+    The probabilities of the model are hidden and only sampled; with recorded data it is the known
+    structure. A domain's learning instance is used unless constants are given. Exit code 0: done.
+    docs/learning.md explains all words.
     """
     if method == "list":
         print("\n".join(_method_lines()))
@@ -124,6 +148,7 @@ def command(
     from rfmdp.campaign.runner import place
     from rfmdp.campaign.seeds import learn_seeds
     from rfmdp.cli import learning_words as words
+    from rfmdp.cli.data_words import DataWords, about_data
     from rfmdp.cli.output import complain, spoken_warnings
     from rfmdp.cli.questions import one_question
     from rfmdp.cli.words import check_positive, constants, inner_method, read
@@ -131,8 +156,6 @@ def command(
     from rfmdp.learning.schedule import LogSpaced
     from rfmdp.paper.learning_setup import setup_of
     from rfmdp.report.learning_plot import FORMATS, save_learning_curve
-    from rfmdp.sources.recorded import KIND as TRANSITIONS
-    from rfmdp.sources.source import Recorded
     from rfmdp.writing import check_writable
 
     settings = {
@@ -159,8 +182,9 @@ def command(
         raise rfmdp.ModelError(f"--target must be a finite number, got {target}.")
     if resume and output is None:
         raise rfmdp.ModelError("--resume needs the run file: give it with -o FILE.")
-    if data is not None and seeds > 1:
-        raise rfmdp.ModelError("--data is read once; leave out --seeds.")
+    if data and (seeds > 1 or scheduler is not None):
+        raise rfmdp.ModelError("--data is read once; leave out --seeds and --scheduler.")
+    read_as = DataWords(tuple(data), manifest, selection, tuple(column), bad)
     check_writable(output, plot)
     if plot is not None and Path(plot).suffix not in FORMATS:
         raise rfmdp.ModelError(f"--plot must end in one of {', '.join(FORMATS)}; got '{plot}'.")
@@ -173,14 +197,15 @@ def command(
         given = {"instance": "learning"}
     with spoken_warnings():
         hidden = blueprint.build(given, also_known=set(asked.constants))
+    source = read_as.source(hidden) if data else hidden
     try:
         runs = learn_seeds(
-            hidden if data is None else Recorded(hidden, rfmdp.load(data, TRANSITIONS)),
+            source,
             asked,
             range(seed, seed + seeds),
             place(jobs, scheduler),
             file=output,
-            progress=Teller(trajectories),
+            progress=Teller(getattr(source, "trajectories", trajectories)),
             **settings,
             beta=beta,
             stop=rfmdp.StopWhen(
@@ -197,7 +222,12 @@ def command(
             complain("the same words with --resume go on at the last evaluation.", kind="note")
         raise
     for number, run in enumerate(runs, start=seed):
-        print(json.dumps(_record(run, number)) if as_json else "\n".join(_lines(run, number)))
+        about = about_data(source, run) if data else None
+        if as_json:
+            extra = {} if about is None else {"data": about.record()}
+            print(json.dumps(_record(run, number) | extra))
+        else:
+            print("\n".join([*_lines(run, number), *(about.lines() if about else ())]))
     if plot is not None:
         save_learning_curve({method: runs}, plot)
 

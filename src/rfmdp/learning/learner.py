@@ -190,10 +190,12 @@ class Learner:
 
     def _count(self, records: Records) -> None:
         """Take all recorded transitions, in one look."""
-        counted, seen = records.counts(self.counted), self.context.seen
+        ordered = isinstance(self.confidence, Discovery)
+        counted, seen = records.counts(self.counted, ordered=ordered), self.context.seen
         for new, old in zip(counted.arrays, seen.arrays, strict=True):
             old[:] = new[: len(old)]
         self.done, self.steps = records.trajectories, records.steps
+        self.alarms += [str(check) for check in records.check(self.counted) if check.alarm]
 
     def _reason(self) -> str | None:
         point, stop = self.history[-1], self.setup.stop

@@ -125,7 +125,7 @@ def gains(
     """
     model, sign = solution.model, solution.spec.agent.sign
     start = int(model.initial[0])
-    wanted = _met(solution) if marginals is None else list(marginals)
+    wanted = met(solution) if marginals is None else list(marginals)
     worst = solution.at(start).upper if sign > 0 else solution.at(start).lower
     found = []
     for j in wanted:
@@ -136,7 +136,7 @@ def gains(
     return sorted(found, key=lambda pair: -pair[1])
 
 
-def _met(solution: Solution) -> list[int]:
+def met(solution: Solution) -> list[int]:
     """Return the uncertain marginals that the policy can meet."""
     model = solution.model
     states = reached(solution, model.states, model.transitions)

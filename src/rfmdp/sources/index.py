@@ -43,12 +43,14 @@ class Index:
         given = np.asarray(values, dtype=np.int64)
         inside = ((given >= codec.low) & (given < codec.low + codec.radix)).all(axis=1)
         codes = np.where(inside, codec.pack(given), 0)
+        return np.where(inside, self.coded(codes), -1).astype(np.int64)
+
+    def coded(self, codes: IntArray) -> AnyArray:
+        """Return the states (N,) with codes of `codec` (N,); -1 where there is none."""
         if self._table is not None:
-            found = self._table[codes].astype(np.int64)
-        else:
-            at = np.minimum(np.searchsorted(self._codes, codes), len(self._codes) - 1)
-            found = np.where(self._codes[at] == codes, self._order[at], -1)
-        return np.where(inside, found, -1)
+            return np.asarray(self._table[codes])
+        at = np.minimum(np.searchsorted(self._codes, codes), len(self._codes) - 1)
+        return np.where(self._codes[at] == codes, self._order[at], -1)
 
     def rows(self, states: AnyArray, actions: AnyArray) -> IntArray:
         """Return the rows (N,) of actions (index into `model.actions`); -1 where not enabled."""

@@ -22,6 +22,7 @@ from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.solution import Policy
 from rfmdp.record import Record, to_record
+from rfmdp.sources.checks import LEVEL, Check, checks
 from rfmdp.sources.simulator import Behaviour, Simulator, behaviour_of
 from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray
 
@@ -51,6 +52,18 @@ class Transitions:
                 "Transitions: must be those of the given model; its states, rows or successors "
                 "differ from those that were recorded. Give the same model and constants."
             )
+
+    def tested(self, counted: FactoredMDP, level: float = LEVEL) -> tuple[Check, ...]:
+        """Return what the first and the second half say about a learning model's assumptions."""
+        pairs, number = np.unique(
+            np.stack([self.rows, self.successors]).astype(np.int64), axis=1, return_inverse=True
+        )
+        number, middle = number.reshape(-1), len(self.rows) // 2
+        early, late = (
+            np.bincount(part, minlength=pairs.shape[1])
+            for part in (number[:middle], number[middle:])
+        )
+        return checks(counted, pairs[0], pairs[1], early, late, level)
 
 
 def record(

@@ -15,6 +15,7 @@ from typing import Protocol, TypeAlias
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.problem import row_rewards
+from rfmdp.sources.checks import Check
 from rfmdp.sources.hidden import counted_truth
 from rfmdp.sources.paid import Payer, SimulatedRewards
 from rfmdp.sources.recorded import Transitions, digest_of, structure_of
@@ -103,8 +104,11 @@ class Records(Protocol):
     def steps(self) -> int:
         """Number of recorded transitions."""
 
-    def counts(self, counted: FactoredMDP) -> Tally:
-        """Return the counts of all records for a learning model."""
+    def counts(self, counted: FactoredMDP, *, ordered: bool = False) -> Tally:
+        """Return the counts of all records for a learning model; `ordered`: `first` as well."""
+
+    def check(self, counted: FactoredMDP) -> tuple[Check, ...]:
+        """Return what the records say about the assumptions of a learning model."""
 
 
 Source: TypeAlias = Episodes | Records
@@ -199,6 +203,10 @@ class Recorded:
         """Number of recorded transitions."""
         return len(self.transitions.rows)
 
-    def counts(self, counted: FactoredMDP) -> Tally:
-        """Return the counts of all records."""
+    def check(self, counted: FactoredMDP) -> tuple[Check, ...]:
+        """Return what the first and the second half of the records say."""
+        return self.transitions.tested(counted)
+
+    def counts(self, counted: FactoredMDP, *, ordered: bool = False) -> Tally:
+        """Return the counts of all records, which are in order."""
         return count_transitions(counted, self.transitions.rows, self.transitions.successors)

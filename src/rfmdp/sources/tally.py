@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.types import AnyArray, IntArray
+from rfmdp.ragged import entries, owners, segment_sum, starts
+from rfmdp.types import AnyArray, FloatArray, IntArray
 
 NAMES = ("counts", "totals", "first", "visits")
 
@@ -98,3 +99,80 @@ def count_transitions(
             "declare the outcome."
         )
     return seen
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shown:
+    """Which outcomes N pairs of a row and its successor show, per marginal of the row.
+
+    Entry i of every list is about the i-th marginal from the last; a row with fewer marginals has
+    slot -1 there.
+    """
+
+    slots: list[IntArray]  # (N,) index into `row_marginals`
+    outcomes: list[IntArray]  # (N,) within the marginal
+
+    def per_slot(self, model: FactoredMDP, times: AnyArray) -> tuple[FloatArray, IntArray]:
+        """Return how often outcomes were seen, slot by slot, and pointers to the slots."""
+        ptr = starts(model.marginals.sizes[model.row_marginals])
+        counts = np.zeros(int(ptr[-1]))
+        for slot, outcome in zip(self.slots, self.outcomes, strict=True):
+            own = slot >= 0
+            at = ptr[slot[own]] + outcome[own]
+            counts += np.bincount(at, times[own], minlength=len(counts))
+        return counts, ptr
+
+    def counts(self, model: FactoredMDP, times: AnyArray) -> FloatArray:
+        """Return how often outcomes of the identifiers were seen, (O,)."""
+        per_slot, _ = self.per_slot(model, times)
+        at = entries(model.marginals.outcome_ptr, model.row_marginals)
+        size = len(model.marginals.nominal)
+        return np.bincount(at, per_slot, minlength=size).astype(np.float64)
+
+
+def shown_outcomes(model: FactoredMDP, rows: IntArray, successors: IntArray) -> Shown:
+    """Return which outcomes pairs show; the successor of a row tells them in a learning model.
+
+    Raises
+    ------
+    ModelError
+        If a successor is none of its row's.
+    """
+    used, owner = np.unique(rows, return_inverse=True)
+    at = entries(model.successor_ptr, used)
+    ptr = starts(np.diff(model.successor_ptr)[used])
+    keys = owners(ptr) * model.states + model.successors[at]
+    known, first = np.unique(keys, return_index=True)
+    wanted = owner * model.states + successors
+    found = np.minimum(np.searchsorted(known, wanted), max(len(known) - 1, 0))
+    if len(wanted) and np.any(known[found] != wanted):
+        fault = int(np.argmax(known[found] != wanted))
+        raise ModelError(
+            f"Transitions: {model.row_name(int(rows[fault]))} must lead to one of its declared "
+            f"successors, found {model.state_name(int(successors[fault]))}."
+        )
+    rest = first[found] - ptr[owner]
+    begin, end = model.marginal_ptr[rows], model.marginal_ptr[rows + 1]
+    slots, outcomes = [], []
+    for back in range(int((end - begin).max(initial=0))):
+        own = begin < end - back
+        slot = np.where(own, end - 1 - back, -1)
+        size = np.where(own, model.marginals.sizes[model.row_marginals[slot]], 1)
+        slots.append(slot)
+        outcomes.append(rest % size)
+        rest = rest // size
+    return Shown(slots, outcomes)
+
+
+def tally_pairs(model: FactoredMDP, rows: IntArray, successors: IntArray, times: IntArray) -> Tally:
+    """Return what was seen of every outcome if pairs (N,) were seen some times (N,), in any order.
+
+    `first` stays empty: it is about the order.
+    """
+    seen = times > 0
+    shown = shown_outcomes(model, rows[seen], successors[seen])
+    counts = shown.counts(model, times[seen].astype(np.float64))
+    tally = Tally.empty(model)
+    tally.counts[:] = counts.astype(np.int64)  # sums of integers below 2^53 are exact
+    tally.totals[:] = segment_sum(counts, model.marginals.outcome_ptr).astype(np.int64)
+    return tally

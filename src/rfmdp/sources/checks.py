@@ -1,0 +1,202 @@
+"""Checks of assumptions by data: e-values, with an error probability of their own.
+
+An e-value is a likelihood ratio of the data: an alternative, mixed over its parameters, against the
+best parameters of the assumption. Under the assumption its mean is at most 1, whatever decided how
+much was sampled; so is that of an average of e-values. By Markov's inequality it exceeds 1 / level
+with probability at most `level`. Then there is an alarm, and nothing is guaranteed. No alarm proves
+nothing. The alternative mixes with Dirichlet(1/2, ..., 1/2), as Krichevsky and Trofimov do.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.ragged import segment_sum, starts
+from rfmdp.sources.tally import Shown, shown_outcomes
+from rfmdp.types import AnyArray, FloatArray, IntArray
+
+LEVEL = 0.01  # chance of a false alarm, of all checks together
+INDEPENDENCE = "factors of a row are drawn independently of each other"
+STATIONARITY = "an identifier has the same distribution early and late in the data"
+SHARING = "rows that share an identifier have the same distribution"
+TESTS = {
+    INDEPENDENCE: "joint against product, per pair of factors and identifiers",
+    STATIONARITY: "two halves against one distribution, per identifier",
+    SHARING: "one distribution per row against one for all, per identifier",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What the data say about one assumption."""
+
+    assumption: str
+    test: str
+    tested: int  # e-values that were averaged
+    log_e_value: float  # natural logarithm of the average
+    level: float  # chance of a false alarm
+    worst: str  # where the evidence against it is largest
+    log_worst: float  # natural logarithm of the e-value there
+
+    @property
+    def alarm(self) -> bool:
+        """Whether the data contradict the assumption."""
+        return self.log_e_value >= -math.log(self.level)
+
+    def __str__(self) -> str:
+        verdict = "contradicted by the data" if self.alarm else "no alarm"
+        shown = (
+            f"e-value {_power(self.log_e_value)} of {self.tested}, alarm at {1 / self.level:.6g}"
+        )
+        where = f", most in {self.worst} ({_power(self.log_worst)})" if self.log_worst > 0.0 else ""
+        return f"{self.assumption}: {verdict} ({self.test}; {shown}{where})"
+
+
+def checks(
+    counted: FactoredMDP,
+    rows: IntArray,
+    successors: IntArray,
+    early: IntArray,
+    late: IntArray,
+    level: float,
+) -> tuple[Check, ...]:
+    """Return the checks of a learning model's assumptions; all alarms together have one level.
+
+    Parameters
+    ----------
+    counted : its marginals are the identifiers
+    rows, successors : (N,) different pairs
+    early, late : (N,) how often they were seen, in the first part of the data and in the rest
+    level : probability of a false alarm
+    """
+    seen = early + late > 0
+    shown = shown_outcomes(counted, rows[seen], successors[seen])
+    times = [part[seen].astype(np.float64) for part in (early, late)]
+    share = level / len(TESTS)
+    found = {
+        INDEPENDENCE: _independence(counted, shown, times[0] + times[1]),
+        STATIONARITY: _stationarity(counted, shown, *times),
+        SHARING: _sharing(counted, shown, times[0] + times[1]),
+    }
+    return tuple(_averaged(name, *parts, share) for name, parts in found.items())
+
+
+def _averaged(
+    assumption: str, names: list[str], logs: FloatArray, tested: int, level: float
+) -> Check:
+    """Return the average over all that could be tested; e-values without samples are 1."""
+    total = np.logaddexp.reduce(logs) if len(logs) else -math.inf
+    unseen = tested - len(logs)
+    if unseen > 0:
+        total = np.logaddexp(total, math.log(unseen))
+    mean = float(total) - math.log(tested) if tested else 0.0
+    worst = int(np.argmax(logs)) if len(logs) else -1
+    return Check(
+        assumption, TESTS[assumption], tested, mean, level,
+        names[worst] if worst >= 0 else "", float(logs[worst]) if worst >= 0 else 0.0,
+    )  # fmt: skip
+
+
+def _independence(
+    model: FactoredMDP, shown: Shown, times: FloatArray
+) -> tuple[list[str], FloatArray, int]:
+    """Test every pair of identifiers that rows draw together, in the same places."""
+    names: list[str] = []
+    logs = [np.empty(0)]
+    for back in range(len(shown.slots)):
+        for ahead in range(back + 1, len(shown.slots)):
+            own = np.flatnonzero(shown.slots[ahead] >= 0)  # then the later one exists, too
+            ids = [model.row_marginals[shown.slots[i][own]] for i in (ahead, back)]
+            outcomes = [shown.outcomes[i][own] for i in (ahead, back)]
+            found, pairs = _dependence(model.marginals.sizes, ids, outcomes, times[own])
+            logs.append(found)
+            names += [
+                f"{model.marginal_name(int(a))} and {model.marginal_name(int(b))}" for a, b in pairs
+            ]
+    return names, np.concatenate(logs), _drawn_together(model)
+
+
+def _dependence(
+    sizes: IntArray, ids: list[AnyArray], outcomes: list[IntArray], times: FloatArray
+) -> tuple[FloatArray, IntArray]:
+    """Return logarithms of e-values of different pairs of identifiers, and these, (G, 2)."""
+    pairs, group = np.unique(np.stack(ids, axis=1), axis=0, return_inverse=True)
+    group = group.reshape(-1)
+    own = sizes[pairs]  # (G, 2)
+    ptr = starts(own[:, 0] * own[:, 1])
+    at = ptr[group] + outcomes[0] * own[group, 1] + outcomes[1]
+    joint = np.bincount(at, times, minlength=int(ptr[-1])).astype(np.float64)
+    logs = _mixtures(joint, ptr)
+    for side in range(2):
+        part = starts(own[:, side])
+        alone = np.bincount(part[group] + outcomes[side], times, minlength=int(part[-1]))
+        logs -= _likelihoods(alone.astype(np.float64), part)
+    return logs, pairs
+
+
+def _drawn_together(model: FactoredMDP) -> int:
+    """Return how many different pairs of identifiers, in the same places, rows have."""
+    count = np.diff(model.marginal_ptr)
+    found = 0
+    for ahead in range(1, int(count.max(initial=0))):
+        rows = np.flatnonzero(count > ahead)
+        last = model.marginal_ptr[rows + 1] - 1
+        for back in range(ahead):
+            pair = np.stack([model.row_marginals[last - back], model.row_marginals[last - ahead]])
+            found += np.unique(pair, axis=1).shape[1]
+    return found
+
+
+def _stationarity(
+    model: FactoredMDP, shown: Shown, early: FloatArray, late: FloatArray
+) -> tuple[list[str], FloatArray, int]:
+    """Test every identifier."""
+    ptr = model.marginals.outcome_ptr
+    halves = [shown.counts(model, part) for part in (early, late)]
+    logs: FloatArray = (
+        _mixtures(halves[0], ptr)
+        + _mixtures(halves[1], ptr)
+        - _likelihoods(halves[0] + halves[1], ptr)
+    )
+    tested = np.flatnonzero(np.min([segment_sum(half, ptr) for half in halves], axis=0) > 0.0)
+    return [model.marginal_name(int(j)) for j in tested], logs[tested], len(model.marginals)
+
+
+def _sharing(
+    model: FactoredMDP, shown: Shown, times: FloatArray
+) -> tuple[list[str], FloatArray, int]:
+    """Test every identifier that stands in several places."""
+    number, ids = len(model.marginals), model.row_marginals
+    counts, ptr = shown.per_slot(model, times)
+    seen = segment_sum(counts, ptr) > 0.0
+    mixed = np.bincount(ids[seen], _mixtures(counts, ptr)[seen], minlength=number)
+    logs: FloatArray = mixed - _likelihoods(shown.counts(model, times), model.marginals.outcome_ptr)
+    tested = np.flatnonzero(np.bincount(ids[seen], minlength=number) > 1)
+    possible = int(np.count_nonzero(np.bincount(ids, minlength=number) > 1))
+    return [model.marginal_name(int(j)) for j in tested], logs[tested], possible
+
+
+def _mixtures(counts: FloatArray, ptr: IntArray) -> FloatArray:
+    """Return logarithms of the probabilities of sequences with these counts, mixed, (N,)."""
+    from scipy.special import gammaln
+
+    half, n = 0.5 * np.diff(ptr), segment_sum(counts, ptr)
+    parts: FloatArray = segment_sum(gammaln(counts + 0.5) - gammaln(0.5), ptr)
+    return np.asarray(gammaln(half) - gammaln(n + half) + parts)
+
+
+def _likelihoods(counts: FloatArray, ptr: IntArray) -> FloatArray:
+    """Return logarithms of the largest probabilities of sequences with these counts, (N,)."""
+    from scipy.special import xlogy
+
+    n = segment_sum(counts, ptr)
+    return np.asarray(segment_sum(xlogy(counts, counts), ptr) - xlogy(n, n))
+
+
+def _power(log: float) -> str:
+    """Return e^log for people, also where floats end."""
+    return f"{math.exp(log):.3g}" if abs(log) < 600.0 else f"10^{log / math.log(10.0):.0f}"

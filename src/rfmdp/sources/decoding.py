@@ -1,0 +1,313 @@
+"""From columns of a table to rows and states of a model, many rows of it at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rfmdp.errors import DataError
+from rfmdp.model.arrays import FactoredMDP, Variable
+from rfmdp.ragged import owners
+from rfmdp.sources.index import Index
+from rfmdp.sources.manifest import Manifest, Places
+from rfmdp.sources.problems import Problems
+from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray
+
+DENSE = 1 << 25  # entries of a table of pairs; a larger one is searched
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decoded:
+    """A batch: states and actions as numbers of the model, -1 where something is wrong."""
+
+    first: int  # number of its first row in the table
+    state: AnyArray  # (N,)
+    action: AnyArray  # (N,) -2 where there is none
+    after: AnyArray | None  # (N,) next states; None: they stand in the next rows
+    episode: IntArray | None  # (N,)
+    time: IntArray | None  # (N,)
+    ended: BoolArray | None  # (N,) whether the episode was over then
+
+    def __len__(self) -> int:
+        return len(self.state)
+
+
+class Decoder:
+    """Reads the batches of one table and notes what is wrong with their rows."""
+
+    def __init__(
+        self, table: str, places: Places, index: Index, manifest: Manifest, problems: Problems
+    ) -> None:
+        self._table, self._places, self._index = table, places, index
+        self._problems, self._manifest = problems, manifest
+        model = index.model
+        self._names = {name: i for i, name in enumerate(model.actions)}
+        unknown = sorted(set(manifest.actions.values()) - set(self._names))
+        if unknown:
+            raise DataError(
+                f"actions: the model has no action {unknown[0]!r}; it has {', '.join(self._names)}."
+            )
+        self._called = {str(k): self._names[v] for k, v in manifest.actions.items()} or self._names
+        self._values = _read_values(manifest.values, model.variables)
+        self._episodes: dict[str, int] = {}  # numbers of episodes that have names
+        self._next = 0
+
+    def decode(self, batch: Any) -> Decoded:
+        """Return the next batch of the table."""
+        first, places = self._next, self._places
+        self._next += batch.num_rows
+        state = self._states(batch, places.now, first, "state")
+        after = (
+            None if places.after is None else self._states(batch, places.after, first, "next state")
+        )
+        return Decoded(
+            first,
+            state,
+            self._actions(batch, first),
+            after,
+            self._numbers(batch, places.episode, first, named=True),
+            self._numbers(batch, places.time, first, named=False),
+            self._ends(batch, first),
+        )
+
+    def _states(self, batch: Any, columns: tuple[str, ...], first: int, what: str) -> AnyArray:
+        """Return the states of a batch."""
+        digits, faulty = [], None
+        for variable, column in zip(self._index.model.variables, columns, strict=True):
+            called = self._values.get(variable.name)
+            values, missing, odd = integers(batch.column(column), called)
+            self._note(f"have no value in column {column!r}", missing, first, omittable=True)
+            digit = values - variable.low if variable.low else values
+            outside = digit.view(np.uint64) > variable.high - variable.low  # negative ones are huge
+            outside = outside if odd is None else outside | odd
+            wrong = outside if missing is None else outside & ~missing
+            if wrong.any():
+                fault = f"have no value of {_domain(variable, called)} in column {column!r}"
+                shown = _shown(batch.column(column), wrong)
+                self._problems.add(self._table, fault, wrong, first, shown, omittable=True)
+            if missing is not None or outside.any():
+                bad = outside if missing is None else outside | missing
+                faulty = bad if faulty is None else faulty | bad
+            digits.append(digit)
+        if faulty is not None:
+            digits = [np.where(faulty, 0, digit) for digit in digits]
+        strides = self._index.codec.stride.tolist()
+        code = digits[0] * strides[0]
+        for digit, stride in zip(digits[1:], strides[1:], strict=True):
+            code += digit * stride
+        found = self._index.coded(code)
+        gone = found < 0 if faulty is None else (found < 0) & ~faulty
+        if gone.any():
+            shown = _named(self._index.model.variables, digits, gone)
+            fault = f"have a {what} that the model does not reach"
+            self._problems.add(self._table, fault, gone, first, shown, omittable=True)
+        return found if faulty is None else np.where(faulty, -1, found)
+
+    def _actions(self, batch: Any, first: int) -> AnyArray:
+        """Return actions, -2 where there is none; whether there may be none is seen later."""
+        if self._places.action is None:
+            return np.zeros(batch.num_rows, dtype=np.int64)
+        column = batch.column(self._places.action)
+        if not self._manifest.actions and not _is_text(column):
+            raise DataError(
+                f"{self._table}: the actions in column {self._places.action!r} must be names, "
+                f"found {column.type}; say what they mean (actions={{0: 'wait', ...}} in the "
+                "manifest)."
+            )
+        values, missing, odd = integers(column, self._called)
+        if odd is not None:
+            fault = f"have an action that is none of {', '.join(self._called)}"
+            shown = _shown(column, odd)
+            self._problems.add(self._table, fault, odd, first, shown, omittable=True)
+            values = np.where(odd, -1, values)
+        return values if missing is None else np.where(missing, -2, values)
+
+    def _numbers(self, batch: Any, column: str | None, first: int, *, named: bool) -> Any:
+        """Return episodes or times."""
+        if column is None:
+            return None
+        entries = batch.column(column)
+        called = None
+        if named and _is_text(entries):
+            entries = _encoded(entries)
+            for name in entries.dictionary.to_pylist():
+                self._episodes.setdefault(str(name), len(self._episodes))
+            called = self._episodes
+        values, missing, odd = integers(entries, called)
+        self._note(f"have no value in column {column!r}", missing, first)
+        self._note(f"have no number in column {column!r}", odd, first)
+        return values
+
+    def _ends(self, batch: Any, first: int) -> BoolArray | None:
+        """Return where an episode was over, for either reason."""
+        found = None
+        for column in (self._places.terminated, self._places.truncated):
+            if column is not None:
+                values, missing, odd = integers(batch.column(column), _TRUTH)
+                self._note(f"have no value in column {column!r}", missing, first)
+                self._note(f"have no truth value in column {column!r}", odd, first)
+                ended = values != 0
+                found = ended if found is None else found | ended
+        return found
+
+    def _note(
+        self, fault: str, where: BoolArray | None, first: int, *, omittable: bool = False
+    ) -> None:
+        if where is not None:
+            self._problems.add(self._table, fault, where, first, omittable=omittable)
+
+
+_TRUTH = {
+    **dict.fromkeys(("true", "True", "TRUE", "1", "1.0"), 1),
+    **dict.fromkeys(("false", "False", "FALSE", "0", "0.0"), 0),
+}
+
+
+def integers(
+    column: Any, called: Mapping[str, int] | None = None
+) -> tuple[IntArray, BoolArray | None, BoolArray | None]:
+    """Return the numbers of a column of Arrow, where they are missing, and where they are none.
+
+    `called` says what names and numbers mean; without it texts are read as whole numbers. None
+    stands for "nowhere".
+    """
+    kind = str(column.type)
+    if (called is not None and kind != "bool") or _is_text(column):
+        return _looked_up(_encoded(column), called)
+    missing = _missing(column)
+    if missing is not None:
+        column = column.fill_null(False if kind == "bool" else 0)
+    values = column.to_numpy(zero_copy_only=False)
+    odd = None
+    if values.dtype.kind == "f":
+        lost = np.isnan(values)
+        missing = lost if missing is None else missing | lost
+        whole = np.where(np.abs(values) < 2.0**62, values, 0.5)  # infinities and nan are none
+        odd = ~missing & (whole != np.floor(whole))
+        values = np.where(missing | odd, 0.0, whole)
+    elif values.dtype.kind not in "iub":
+        odd = np.ones(len(column), dtype=np.bool_)
+        values = np.zeros(len(column), dtype=np.int64)
+    return values.astype(np.int64, copy=False), _somewhere(missing), _somewhere(odd)
+
+
+def _looked_up(
+    column: Any, called: Mapping[str, int] | None
+) -> tuple[IntArray, BoolArray | None, BoolArray | None]:
+    """Return the numbers behind the entries of a column that has a dictionary."""
+    known = [_meaning(entry, called) for entry in column.dictionary.to_pylist()]
+    meaning = np.array([0 if m is None else m for m in known] or [0], dtype=np.int64)
+    missing = _missing(column)
+    codes = column.indices if missing is None else column.indices.fill_null(0)
+    at = codes.to_numpy(zero_copy_only=False)
+    odd = None
+    if None in known:
+        odd = np.array([m is None for m in known])[at]
+        odd = odd if missing is None else odd & ~missing
+    return meaning[at], missing, _somewhere(odd)
+
+
+def _somewhere(where: BoolArray | None) -> BoolArray | None:
+    """Return None if it is nowhere."""
+    return where if where is not None and where.any() else None
+
+
+def _meaning(entry: Any, called: Mapping[str, int] | None) -> int | None:
+    """Return the number that an entry stands for, None if it stands for none."""
+    text = str(entry)
+    if called is not None:
+        return called.get(text)
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    if text in ("true", "True", "false", "False"):
+        return int(text in ("true", "True"))
+    try:
+        return int(float(text)) if float(text).is_integer() else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _missing(column: Any) -> BoolArray | None:
+    if column.null_count == 0:
+        return None
+    return np.asarray(column.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def _encoded(column: Any) -> Any:
+    return column if hasattr(column, "dictionary") else column.dictionary_encode()
+
+
+def _is_text(column: Any) -> bool:
+    kind = str(column.type)
+    return "string" in kind or "utf8" in kind
+
+
+def _shown(column: Any, where: BoolArray) -> AnyArray:
+    """Return entries as they stand in the table; only the first of `where` is asked for."""
+    shown = np.full(len(column), None, dtype=object)
+    first = int(np.argmax(where))
+    shown[first] = repr(column[first].as_py())
+    return shown
+
+
+def _named(variables: Iterable[Variable], digits: list[IntArray], where: BoolArray) -> AnyArray:
+    """Return states as `(x=1, y=0)`; only the first of `where` is asked for."""
+    shown = np.full(len(where), None, dtype=object)
+    first = int(np.argmax(where))
+    pairs = zip(variables, digits, strict=True)
+    shown[first] = "(" + ", ".join(f"{v.name}={v.low + d[first]}" for v, d in pairs) + ")"
+    return shown
+
+
+def _domain(variable: Variable, called: Mapping[str, int] | None) -> str:
+    if called is not None:
+        return f"{variable.name} in {{{', '.join(called)}}}"
+    return f"{variable.name} in {variable.low}..{variable.high}"
+
+
+def _read_values(
+    given: Mapping[str, Mapping[Any, int]], variables: tuple[Variable, ...]
+) -> dict[str, dict[str, int]]:
+    """Return what texts mean, by variable."""
+    known = {v.name: v for v in variables}
+    for name, called in given.items():
+        if name not in known:
+            raise DataError(f"values: {name!r} must be one of {', '.join(known)}.")
+        for text, value in called.items():
+            if not known[name].low <= value <= known[name].high:
+                raise DataError(
+                    f"values: {text!r} must be a value of {name} in {known[name].low}.."
+                    f"{known[name].high}, found {value}."
+                )
+    return {name: {str(k): int(v) for k, v in called.items()} for name, called in given.items()}
+
+
+class Pairs:
+    """The different (row, successor) pairs of a model, numbered."""
+
+    def __init__(self, model: FactoredMDP) -> None:
+        self._states = model.states
+        row = owners(model.successor_ptr)
+        self._keys = np.unique(row * model.states + model.successors)
+        self.rows: IntArray = self._keys // model.states
+        self.successors: IntArray = self._keys % model.states
+        self._table: Int32Array | None = None
+        if model.rows * model.states <= DENSE:
+            self._table = np.full(model.rows * model.states, -1, dtype=np.int32)
+            self._table[self._keys] = np.arange(len(self._keys), dtype=np.int32)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def find(self, rows: AnyArray, successors: AnyArray) -> AnyArray:
+        """Return the numbers of pairs, -1 where the row does not lead to the successor."""
+        key = rows * np.int64(self._states) + successors
+        if self._table is not None:
+            return self._table[key]
+        at = np.minimum(np.searchsorted(self._keys, key), len(self._keys) - 1)
+        return np.where(self._keys[at] == key, at, -1)

@@ -1,0 +1,318 @@
+"""Logs: recorded transitions in tables and files of any size, as a source of counts.
+
+    log = read_log(model, "log.parquet", manifest=Manifest("none"))
+    run = learn(log, 'Pmaxmin=? [ G<=100 !"down" ]')       # one look at all of it
+
+One pass checks every row and counts pairs of a row of the model and its successor. Memory is that
+of the model, not of the data. A guarantee needs every transition to be there, whatever came of it:
+that is declared (`selection: none`), and what the data can tell about it is checked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from rfmdp.errors import DataError
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.sources.checks import LEVEL, Check, checks
+from rfmdp.sources.decoding import Decoder, Pairs
+from rfmdp.sources.index import Index
+from rfmdp.sources.manifest import Manifest, Places, Selection
+from rfmdp.sources.problems import Problems
+from rfmdp.sources.recorded import ALL, structure_of
+from rfmdp.sources.sequence import Sequence, Steps
+from rfmdp.sources.structure import Structure
+from rfmdp.sources.tables import Table, open_table
+from rfmdp.sources.tally import Tally, count_transitions, tally_pairs
+from rfmdp.types import BoolArray, IntArray
+
+BINS = 4  # parts of the data, by their order, that are counted apart
+OFTEN = 0.5  # seconds between two reports of progress
+MANY = 10_000  # faults after which nothing more is read
+TWINS = 20  # steps from which on equal tables are the same one, and no chance
+
+
+class Bad(Enum):
+    """What becomes of rows that cannot be read."""
+
+    REFUSE = "refuse"  # an error that lists them
+    OMIT = "omit"  # they are left out, which the statement says
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Log:
+    """Counted transitions of a system with a known structure; `read_log` makes it."""
+
+    model: FactoredMDP  # what is known
+    manifest: Manifest
+    pairs: Pairs
+    bins: IntArray  # (bins, pairs) transitions, early ones first
+    episodes: int
+    unfinished: int  # rows at the end of an episode without a next state
+    omitted: int  # rows that could not be read
+    problems: Problems  # what was wrong with them
+    digest: str
+    level: float
+    tables: tuple[Table, ...]
+
+    @property
+    def structure(self) -> Structure:
+        """What is known."""
+        return Structure.of(self.model)
+
+    @property
+    def steps(self) -> int:
+        """Number of transitions."""
+        return int(self.bins.sum())
+
+    @property
+    def trajectories(self) -> int:
+        """Number of episodes."""
+        return max(self.episodes, 1)
+
+    @property
+    def words(self) -> dict[str, str]:
+        """A log, of this structure with these transitions."""
+        return {
+            "source": "recorded log",
+            "structure": structure_of(self.model),
+            "data": self.digest,
+            "selection": self.manifest.selection.value,
+            "omitted rows": str(self.omitted),
+            "alarm level": repr(self.level),
+        }
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What a guarantee from these data assumes about them."""
+        found = [ALL]
+        if self.omitted:
+            found.append(
+                f"{self.omitted} rows that could not be read were left out, and whether a row can "
+                "be read does not depend on its outcome"
+            )
+        if self.unfinished:
+            found.append(
+                f"{self.unfinished} rows have no next state, and that does not depend on what it "
+                "would have been"
+            )
+        return tuple(found)
+
+    def counts(self, counted: FactoredMDP, *, ordered: bool = False) -> Tally:
+        """Return the counts of a learning model's outcomes; `ordered` reads the data again.
+
+        Raises
+        ------
+        DataError
+            If the data may have been selected by their outcomes: nothing would be guaranteed.
+        """
+        if self.manifest.selection is not Selection.NONE:
+            raise DataError(
+                "Data: a guarantee needs data from which nothing was left out for its outcome, and "
+                f"their selection is {self.manifest.selection.value!r}; if it is none, say so "
+                '(manifest {"selection": "none"}, or --selection none).'
+            )
+        if not ordered:
+            return tally_pairs(counted, self.pairs.rows, self.pairs.successors, self.bins.sum(0))
+        tally = Tally.empty(counted)
+        reader = _Reader(self.model, self.manifest, Problems())
+        for table in self.tables:
+            for rows, successors, _ in reader.transitions(table):
+                count_transitions(counted, rows, successors, tally)
+        return tally
+
+    def check(self, counted: FactoredMDP) -> tuple[Check, ...]:
+        """Return what the data say about the assumptions of a learning model."""
+        used = int(np.count_nonzero(self.bins.any(axis=1)))
+        early = self.bins[: used // 2].sum(axis=0)
+        pairs = (self.pairs.rows, self.pairs.successors)
+        return checks(counted, *pairs, early, self.bins.sum(axis=0) - early, self.level)
+
+
+def read_log(
+    model: FactoredMDP,
+    *tables: Any,
+    manifest: Manifest | None = None,
+    bad: Bad = Bad.REFUSE,
+    level: float = LEVEL,
+    progress: Callable[[int, float], None] | None = None,
+) -> Log:
+    """Return the counted transitions of some tables, after one pass over them.
+
+    Parameters
+    ----------
+    model
+        What is known of the system: variables, actions, outcomes, and sets of distributions; see
+        `rfmdp.sources.structure`.
+    tables
+        Files (.parquet, .csv, .arrow, folders of these), tables of Arrow, pandas or polars, arrays
+        by name, or episodes as Minari has them.
+    manifest
+        How rows were chosen and which column holds what; see `Manifest`.
+    bad
+        What becomes of rows that cannot be read.
+    level
+        Probability with which some check of the assumptions gives a false alarm.
+    progress
+        Called now and then with the number of rows so far and the seconds.
+
+    Raises
+    ------
+    DataError
+        If rows are not as they must be; the message names them, counted from 0. A successor that
+        the model does not allow, and missing, doubled or shuffled rows are never left out.
+    """
+    asked = Manifest() if manifest is None else manifest
+    if not tables:
+        raise DataError("Data: there must be a table, found none.")
+    problems = Problems()
+    reader = _Reader(model, asked, problems)
+    opened = [
+        table
+        for number, given in enumerate(tables, start=1)
+        for table in open_table(given, number, [v.name for v in model.variables])
+    ]
+    _refuse_twice(opened)
+    counter = Counter(len(reader.pairs))
+    digests: dict[str, str] = {}
+    total, started, told = 0, time.monotonic(), 0.0
+    for table in opened:
+        digest = hashlib.sha256()
+        before = counter.total
+        for _, _, found in reader.transitions(table):
+            counter.add(found)
+            if problems.count > MANY:
+                _raise(problems, bad)
+            digest.update(np.ascontiguousarray(found, dtype=np.int32).tobytes())
+            if progress is not None and (now := time.monotonic() - started) - told >= OFTEN:
+                told = now
+                progress(total + reader.read, now)
+        total += reader.read
+        twin = digests.setdefault(digest.hexdigest(), table.name)
+        if twin != table.name and counter.total - before >= TWINS:
+            raise DataError(f"{table.name}: must not have the same transitions as {twin}, but has.")
+    _raise(problems, bad)
+    return Log(
+        model, asked, reader.pairs, counter.bins, reader.episodes, reader.unfinished,
+        reader.omitted, problems, hashlib.sha256("".join(digests).encode()).hexdigest(), level,
+        tuple(opened),
+    )  # fmt: skip
+
+
+class Counter:
+    """Counts of pairs in up to `BINS` parts of the data, of equal numbers of transitions."""
+
+    def __init__(self, pairs: int) -> None:
+        self.bins = np.zeros((BINS, pairs), dtype=np.int64)
+        self.total, self._width = 0, 1
+
+    def add(self, found: IntArray) -> None:
+        """Count the pairs of further transitions."""
+        while self.total + len(found) > BINS * self._width:
+            half = BINS // 2
+            self.bins[:half] = self.bins[0::2] + self.bins[1::2]
+            self.bins[half:] = 0
+            self._width *= 2
+        begin = 0
+        while begin < len(found):
+            part = self.total // self._width
+            end = begin + min(len(found) - begin, (part + 1) * self._width - self.total)
+            self.bins[part] += np.bincount(found[begin:end], minlength=self.bins.shape[1])
+            self.total += end - begin
+            begin = end
+
+
+class _Reader:
+    """Turns tables into transitions of a model."""
+
+    def __init__(self, model: FactoredMDP, manifest: Manifest, problems: Problems) -> None:
+        self._model, self._manifest, self._problems = model, manifest, problems
+        self._index, self.pairs = Index(model), Pairs(model)
+        self.episodes = self.unfinished = self.omitted = self.read = 0
+
+    def transitions(self, table: Table) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
+        """Yield rows of the model, successors, and numbers of their pairs; note what is wrong."""
+        places = Places.find(table.name, table.columns, self._model, self._manifest)
+        decoder = Decoder(table.name, places, self._index, self._manifest, self._problems)
+        sequence = Sequence(table.name, self._problems)
+        self.read = 0
+        for batch in table.read(places.names):
+            steps = sequence.steps(decoder.decode(batch))
+            self.read += batch.num_rows
+            yield self._found(table.name, steps)
+        sequence.finish()
+        self.episodes += sequence.episodes
+        self.unfinished += sequence.unfinished
+
+    def _found(self, table: str, steps: Steps) -> tuple[IntArray, IntArray, IntArray]:
+        """Return the transitions that are fine."""
+        fine = (steps.state >= 0) & (steps.action >= 0) & (steps.after >= 0)
+        if not fine.all():
+            self.omitted += int(np.count_nonzero(~fine))
+            steps = replace(steps, **_kept(steps, fine))
+        rows = self._index.rows(steps.state, steps.action)
+        disabled = rows < 0
+        if disabled.any():
+            at = int(np.argmax(disabled))
+            name = self._model.actions[int(steps.action[at])]
+            example = f"{name!r} in {self._model.state_name(int(steps.state[at]))}"
+            self._note(table, DISABLED, steps, disabled, example, omittable=True)
+            self.omitted += int(np.count_nonzero(disabled))
+            steps, rows = replace(steps, **_kept(steps, ~disabled)), rows[~disabled]
+        found = self.pairs.find(rows, steps.after)
+        outside = found < 0
+        if outside.any():
+            at = int(np.argmax(outside))
+            row, after = self._model.row_name(int(rows[at])), int(steps.after[at])
+            example = f"{row} to {self._model.state_name(after)}"
+            self._note(table, SUPPORT, steps, outside, example, omittable=False)
+            steps, rows = replace(steps, **_kept(steps, ~outside)), rows[~outside]
+            found = found[~outside]
+        return rows, steps.after, found
+
+    def _note(
+        self, table: str, fault: str, steps: Steps, where: BoolArray, example: str, *,
+        omittable: bool,
+    ) -> None:  # fmt: skip
+        """Note rows by their numbers in the table."""
+        numbers = steps.row[where]
+        flags = np.zeros(int(numbers[-1]) - int(numbers[0]) + 1, dtype=np.bool_)
+        flags[numbers - numbers[0]] = True
+        shown = np.full(len(flags), example, dtype=object)
+        self._problems.add(table, fault, flags, int(numbers[0]), shown, omittable=omittable)
+
+
+DISABLED = "have an action that the state does not have"
+SUPPORT = "lead where the model says they cannot"
+
+
+def _kept(steps: Steps, where: BoolArray) -> dict[str, Any]:
+    return {name: getattr(steps, name)[where] for name in ("row", "state", "action", "after")}
+
+
+def _raise(problems: Problems, bad: Bad) -> None:
+    """Raise the problems, if there are any that may not be passed over."""
+    if problems.fatal:
+        raise problems.error(
+            "Nothing is guaranteed from such data: correct them, or declare what is possible."
+        )
+    if problems.count and bad is Bad.REFUSE:
+        raise problems.error(
+            "Correct them, or leave such rows out (--bad omit), which is then an assumption."
+        )
+
+
+def _refuse_twice(tables: list[Table]) -> None:
+    """Raise DataError if a file is given twice."""
+    seen: set[Any] = set()
+    for table in tables:
+        if table.place is not None and table.place.resolve() in seen:
+            raise DataError(f"{table.name}: must be given once, was given twice.")
+        seen.add(None if table.place is None else table.place.resolve())

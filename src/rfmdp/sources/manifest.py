@@ -1,0 +1,157 @@
+"""What people say about their data: how rows were chosen, and which column holds what.
+
+    {
+      "selection": "none",
+      "columns": {"m1": "machine_1", "m1'": "machine_1_after", "action": "what"},
+      "actions": {"fix first": "repair1"},
+      "values": {"m1": {"fine": 0, "worn": 1, "broken": 2}}
+    }
+
+A variable x stands in the column `x`, and its value in the next state in `next_x` or `x'`, unless
+`columns` says otherwise. Without columns for the next state, it is the state of the next row of the
+same episode.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from rfmdp.errors import DataError, FileError
+from rfmdp.model.arrays import FactoredMDP
+
+ROLES = {  # what a column may be beside a variable, and its name by default
+    "action": "action",
+    "episode": "episode",
+    "time": "t",
+    "terminated": "terminated",
+    "truncated": "truncated",
+}
+
+
+class Selection(Enum):
+    """Whether rows were left out because of what they say; only NONE allows a guarantee."""
+
+    NONE = "none"  # everything that happened is there
+    UNKNOWN = "unknown"  # nobody knows
+    OUTCOME = "outcome"  # rows or episodes were chosen by what came out: successes, say
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """How data are to be read.
+
+    Parameters
+    ----------
+    selection
+        Whether rows were left out because of their outcome; a word or a `Selection`.
+    columns
+        The column of a variable (`x`), of its next value (`x'`), of the action and of the other
+        roles: episode, time, terminated, truncated. None: there is no such column.
+    actions
+        What the data call the actions of the model; by default by their names.
+    values
+        What the data call the values of variables, by variable; by default by their numbers.
+    """
+
+    selection: Selection = Selection.UNKNOWN
+    columns: Mapping[str, str | None] = field(default_factory=dict)
+    actions: Mapping[Any, str] = field(default_factory=dict)
+    values: Mapping[str, Mapping[Any, int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.selection, Selection):
+            words = [s.value for s in Selection]
+            if self.selection not in words:
+                raise DataError(
+                    f"selection: must be one of {', '.join(words)}, found {self.selection!r}."
+                )
+            object.__setattr__(self, "selection", Selection(self.selection))
+
+    @staticmethod
+    def read(path: str | os.PathLike[str]) -> Manifest:
+        """Return the manifest in a JSON file.
+
+        Raises
+        ------
+        FileError
+            If it cannot be read, or has fields that mean nothing.
+        """
+        try:
+            found = json.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise FileError(f"{path}: must be a manifest in JSON ({error}).") from error
+        known = ("selection", "columns", "actions", "values")
+        if not isinstance(found, dict) or set(found) - set(known):
+            odd = sorted(set(found) - set(known)) if isinstance(found, dict) else "no object"
+            raise FileError(f"{path}: a manifest has the fields {', '.join(known)}; found {odd}.")
+        return Manifest(**found)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Which columns of a table hold what; None where there is no such column."""
+
+    now: tuple[str, ...]  # of the variables, in their order
+    after: tuple[str, ...] | None  # of their next values; None: they stand in the next row
+    action: str | None
+    episode: str | None
+    time: str | None
+    terminated: str | None
+    truncated: str | None
+
+    @property
+    def names(self) -> list[str]:
+        """All columns that are read, each once."""
+        roles = (self.action, self.episode, self.time, self.terminated, self.truncated)
+        found = [*self.now, *(self.after or ()), *(name for name in roles if name is not None)]
+        return list(dict.fromkeys(found))
+
+    @staticmethod
+    def find(table: str, there: list[str], model: FactoredMDP, manifest: Manifest) -> Places:
+        """Return where everything stands in a table with the given columns.
+
+        Raises
+        ------
+        DataError
+            If a column is missing, or the manifest names one that means nothing.
+        """
+        variables = [v.name for v in model.variables]
+        known = [*variables, *(f"{x}'" for x in variables), *ROLES]
+        for name in manifest.columns:
+            if name not in known:
+                raise DataError(f"columns: {name!r} must be one of {', '.join(known)}.")
+        said = manifest.columns
+
+        def required(name: str, *defaults: str) -> str:
+            wanted = [said[name]] if said.get(name) is not None else list(defaults)
+            for column in wanted:
+                if column in there:
+                    return str(column)
+            raise DataError(
+                f"{table}: must have a column for {name} ({' or '.join(map(repr, wanted))}), has "
+                f"{', '.join(there)}; say which one it is (columns, --column {name}=...)."
+            )
+
+        now = tuple(required(x, x) for x in variables)
+        given = [x for x in variables if said.get(f"{x}'") is not None]
+        spread = any(f"next_{x}" in there or f"{x}'" in there for x in variables)
+        after = None
+        if given or spread:
+            after = tuple(required(f"{x}'", f"next_{x}", f"{x}'") for x in variables)
+        taken = {*now, *(after or ())}
+        roles: dict[str, str | None] = {}
+        for role, default in ROLES.items():
+            if said.get(role) is not None:
+                roles[role] = required(role)
+            else:
+                free = role not in said and default in there and default not in taken
+                roles[role] = default if free else None
+        if roles["action"] is None and len(model.actions) > 1:
+            required("action", ROLES["action"])
+        return Places(now, after, **roles)

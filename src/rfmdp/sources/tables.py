@@ -1,0 +1,282 @@
+"""Tables of recorded transitions, whatever holds them, as a stream of Arrow's record batches.
+
+Files are read piece by piece: memory does not grow with them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from rfmdp.errors import DataError, FileError, UnsupportedError
+from rfmdp.types import AnyArray
+
+BATCH = 1 << 18  # rows at a time
+BLOCK = 1 << 24  # bytes of a text file at a time
+PARQUET, ARROW, TEXT = (".parquet", ".pq"), (".arrow", ".feather", ".ipc"), (".csv", ".tsv", ".txt")
+FIELDS = ("observations", "actions", "terminations", "truncations")  # of an episode
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table that can be read, perhaps several times."""
+
+    name: str  # for messages
+    columns: list[str]
+    read: Callable[[list[str]], Iterator[Any]]  # columns -> record batches
+    place: Path | None = None  # the file
+
+
+def open_table(given: Any, number: int, variables: Sequence[str]) -> Iterator[Table]:
+    """Yield the tables that something is: a file, those of a folder, a table in memory, episodes.
+
+    Parameters
+    ----------
+    given
+        A path (.parquet, .csv, .arrow, a folder of these), a table of Arrow, pandas or polars,
+        arrays by name, or an iterable of episodes with observations, actions, terminations and
+        truncations.
+    number
+        Its number among all, for messages.
+    variables
+        Names of the columns that observations of episodes have, in order.
+
+    Raises
+    ------
+    DataError, FileError, UnsupportedError
+        If it is none of these, or cannot be read.
+    """
+    arrow = _arrow()
+    name = f"table {number}"
+    if isinstance(given, str | os.PathLike):
+        yield from _files(arrow, Path(given))
+    elif hasattr(given, "__arrow_c_stream__"):
+        yield _stream(arrow, name, given)
+    elif hasattr(given, "__dataframe__") or type(given).__module__.startswith("pandas"):
+        yield _stream(arrow, name, arrow.Table.from_pandas(given, preserve_index=False))
+    elif isinstance(given, Mapping) and not set(FIELDS[:2]) <= set(given):
+        yield _stream(arrow, name, arrow.table(dict(given)))
+    elif isinstance(given, Iterable) or hasattr(given, "iterate_episodes"):
+        yield Episodic(arrow, f"episodes {number}", given, variables).table()
+    else:
+        raise UnsupportedError(
+            f"Data must be files, tables of Arrow, pandas or polars, or episodes; found "
+            f"{type(given).__name__}."
+        )
+
+
+def _arrow() -> ModuleType:
+    """Return pyarrow, or say how to get it."""
+    try:
+        import pyarrow
+        import pyarrow.csv
+        import pyarrow.ipc
+        import pyarrow.parquet
+    except ImportError as error:
+        raise UnsupportedError(
+            "Recorded data need pyarrow, which is not installed; install the extra: pip install "
+            "'rfmdp[data]'."
+        ) from error
+    module: ModuleType = pyarrow
+    return module
+
+
+def _files(arrow: ModuleType, path: Path) -> Iterator[Table]:
+    """Yield the table of a file, or of every file of a folder, by name."""
+    if path.is_dir():
+        inside = sorted(p for p in path.iterdir() if _ending(p) in (*PARQUET, *ARROW, *TEXT))
+        if not inside:
+            raise FileError(f"{path}: must hold .parquet, .arrow or .csv files, holds none.")
+        for place in inside:
+            yield from _files(arrow, place)
+        return
+    if not path.exists():
+        raise FileError(f"{path}: cannot be read (there is no such file); check the name.")
+    readers = {**dict.fromkeys(PARQUET, _parquet), **dict.fromkeys(ARROW, _feather)}
+    readers |= dict.fromkeys(TEXT, _csv)
+    if _ending(path) not in readers:
+        raise FileError(
+            f"{path}: data must end in one of {', '.join((*PARQUET, *TEXT, *ARROW))}, or in these "
+            "and .gz."
+        )
+    try:
+        yield readers[_ending(path)](arrow, path)
+    except (arrow.ArrowInvalid, OSError) as error:
+        raise FileError(f"{path}: cannot be read ({_line(error)}).") from error
+
+
+def _ending(path: Path) -> str:
+    return Path(path.name.removesuffix(".gz")).suffix
+
+
+def _parquet(arrow: ModuleType, path: Path) -> Table:
+    def read(columns: list[str]) -> Iterator[Any]:
+        with arrow.parquet.ParquetFile(path, pre_buffer=False, memory_map=True) as file:
+            yield from _checked(arrow, path, file.iter_batches(BATCH, columns=columns))
+
+    with arrow.parquet.ParquetFile(path) as file:
+        return Table(str(path), list(file.schema_arrow.names), read, path)
+
+
+def _feather(arrow: ModuleType, path: Path) -> Table:
+    def read(columns: list[str]) -> Iterator[Any]:
+        with arrow.memory_map(str(path)) as source, arrow.ipc.open_file(source) as file:
+            parts = (file.get_batch(i) for i in range(file.num_record_batches))
+            yield from _checked(arrow, path, (part.select(columns) for part in parts))
+
+    with arrow.memory_map(str(path)) as source, arrow.ipc.open_file(source) as file:
+        return Table(str(path), list(file.schema.names), read, path)
+
+
+def _csv(arrow: ModuleType, path: Path) -> Table:
+    """Return a text file; columns are read as texts, so that every odd entry can be named."""
+    csv = arrow.csv
+    kind = arrow.dictionary(arrow.int32(), arrow.string())
+    parse = csv.ParseOptions(
+        delimiter="\t" if _ending(path) == ".tsv" else ",", ignore_empty_lines=False
+    )
+
+    def reader(columns: list[str] | None) -> Any:
+        return csv.open_csv(
+            path,
+            read_options=csv.ReadOptions(block_size=BLOCK, use_threads=False),
+            parse_options=parse,
+            convert_options=csv.ConvertOptions(
+                include_columns=columns,
+                column_types=None if columns is None else dict.fromkeys(columns, kind),
+                strings_can_be_null=True,
+            ),
+        )
+
+    def read(columns: list[str]) -> Iterator[Any]:
+        with reader(columns) as stream:
+            yield from _checked(arrow, path, stream)
+
+    with reader(None) as stream:
+        return Table(str(path), list(stream.schema.names), read, path)
+
+
+def _checked(arrow: ModuleType, path: Path, batches: Iterable[Any]) -> Iterator[Any]:
+    """Yield batches; what Arrow finds wrong with a file names it."""
+    try:
+        yield from batches
+    except (arrow.ArrowInvalid, OSError) as error:
+        raise DataError(f"{path}: must be readable to its end, but: {_line(error)}.") from error
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split()).rstrip(".")
+
+
+def _stream(arrow: ModuleType, name: str, given: Any) -> Table:
+    """Return anything that Arrow can stream from."""
+    once = isinstance(given, arrow.RecordBatchReader)
+    reader = given if once else arrow.RecordBatchReader.from_stream(given)
+    used: list[bool] = []
+
+    def read(columns: list[str]) -> Iterator[Any]:
+        if once and used:
+            raise DataError(f"{name}: this stream was read already; give a table or a file.")
+        used.append(True)
+        stream = given if once else arrow.RecordBatchReader.from_stream(given)
+        for batch in stream:
+            for begin in range(0, batch.num_rows, BATCH):
+                yield batch.select(columns).slice(begin, BATCH)
+
+    return Table(name, list(reader.schema.names), read)
+
+
+class Episodic:
+    """Episodes as Minari has them: one observation more than actions.
+
+    Observations are (T + 1,), (T + 1, variables), or a mapping or tuple of (T + 1,) arrays. They
+    must be discrete: values that were rounded into bins do not follow a Markov process.
+    """
+
+    def __init__(self, arrow: ModuleType, name: str, given: Any, variables: Sequence[str]) -> None:
+        self._arrow, self._name, self._given = arrow, name, given
+        self._variables = list(variables)
+
+    def table(self) -> Table:
+        """Return them as a table with a column per variable, its next value, and the roles."""
+        after = [f"next_{x}" for x in self._variables]
+        roles = ["action", "episode", "t", "terminated", "truncated"]
+        return Table(self._name, [*self._variables, *after, *roles], self._read)
+
+    def _read(self, columns: list[str]) -> Iterator[Any]:
+        episodes = self._given
+        if hasattr(episodes, "iterate_episodes"):
+            episodes = episodes.iterate_episodes()
+        parts: list[dict[str, AnyArray]] = []
+        rows = 0
+        for number, episode in enumerate(episodes):
+            part = self._columns(number, episode)
+            parts.append(part)
+            rows += len(part["t"])
+            if rows >= BATCH:
+                yield self._batch(parts, columns)
+                parts, rows = [], 0
+        if parts:
+            yield self._batch(parts, columns)
+
+    def _batch(self, parts: list[dict[str, AnyArray]], columns: list[str]) -> Any:
+        joined = {name: np.concatenate([part[name] for part in parts]) for name in columns}
+        return self._arrow.RecordBatch.from_pydict(joined)
+
+    def _columns(self, number: int, episode: Any) -> dict[str, AnyArray]:
+        """Return the transitions of an episode."""
+        where = f"{self._name}, episode {number}"
+        fields = {}
+        for name in FIELDS:
+            found = episode.get(name) if isinstance(episode, Mapping) else None
+            fields[name] = getattr(episode, name, None) if found is None else found
+        if fields["observations"] is None or fields["actions"] is None:
+            raise DataError(f"{where}: must have observations and actions.")
+        actions = np.asarray(fields["actions"])
+        steps = len(actions)
+        columns: dict[str, AnyArray] = {"action": actions.reshape(steps, -1)[:, 0]}
+        for x, values in zip(
+            self._variables, self._observed(where, fields["observations"]), strict=True
+        ):
+            if len(values) != steps + 1:
+                raise DataError(
+                    f"{where}: must have one observation more than its {steps} actions, has "
+                    f"{len(values)}."
+                )
+            columns[x], columns[f"next_{x}"] = values[:-1], values[1:]
+        for name, column in (("terminations", "terminated"), ("truncations", "truncated")):
+            ends = fields[name]
+            ended = np.zeros(steps, dtype=np.bool_) if ends is None else np.asarray(ends, np.bool_)
+            if len(ended) != steps or np.any(ended[:-1]):
+                raise DataError(f"{where}: {name} must be one per action, true for the last only.")
+            columns[column] = ended
+        return columns | {"episode": np.full(steps, number), "t": np.arange(steps)}
+
+    def _observed(self, where: str, given: Any) -> list[AnyArray]:
+        """Return the values of every variable, (T + 1,) each."""
+        if isinstance(given, Mapping):
+            missing = [x for x in self._variables if x not in given]
+            if missing:
+                raise DataError(f"{where}: observations must have {missing[0]}.")
+            found = [np.asarray(given[x]) for x in self._variables]
+        elif isinstance(given, tuple):
+            found = [np.asarray(part) for part in given]
+        else:
+            values = np.asarray(given)
+            found = list(values.reshape(len(values), -1).T)
+        if len(found) != len(self._variables):
+            raise DataError(
+                f"{where}: observations must have {len(self._variables)} values "
+                f"({', '.join(self._variables)}), have {len(found)}."
+            )
+        if any(values.dtype.kind not in "iub" for values in found):
+            raise DataError(
+                f"{where}: observations must be integers; bins of real numbers would not be Markov."
+            )
+        return found
