@@ -9,6 +9,9 @@ from .answers.property import (
     parse_property as parse_property,
 )
 from .errors import (
+    DataError as DataError,
+)
+from .errors import (
     FileError as FileError,
 )
 from .errors import (
@@ -148,6 +151,12 @@ from .learning.confidence import (
 )
 from .learning.confidence import (
     Weissman as Weissman,
+)
+from .learning.coverage import (
+    Coverage as Coverage,
+)
+from .learning.coverage import (
+    coverage as coverage,
 )
 from .learning.explore import (
     GapDirected as GapDirected,
@@ -293,6 +302,9 @@ from .paper.domains import (
 from .paper.domains import (
     domain_spec as domain_spec,
 )
+from .policies.collect import (
+    collect_next as collect_next,
+)
 from .policies.explain import (
     explain as explain,
 )
@@ -373,6 +385,21 @@ from .sources.gym_table import (
 )
 from .sources.gym_table import (
     gym_observe as gym_observe,
+)
+from .sources.log import (
+    Bad as Bad,
+)
+from .sources.log import (
+    Log as Log,
+)
+from .sources.log import (
+    read_log as read_log,
+)
+from .sources.manifest import (
+    Manifest as Manifest,
+)
+from .sources.manifest import (
+    Selection as Selection,
 )
 from .sources.recorded import (
     Transitions as Transitions,

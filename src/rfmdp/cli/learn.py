@@ -136,8 +136,8 @@ def command(
     """Learn a policy with a guarantee, by sampling a hidden model or from recorded data.
 
     The probabilities of the model are hidden and only sampled; with recorded data it is the known
-    structure. A domain's learning instance is used unless constants are given. Exit code 0: done.
-    docs/learning.md explains all words.
+    structure. A domain's learning instance is used unless constants are given. Exit code 0: done,
+    2: an alarm, so that nothing is guaranteed. docs/learning.md explains all words.
     """
     if method == "list":
         print("\n".join(_method_lines()))
@@ -230,6 +230,8 @@ def command(
             print("\n".join([*_lines(run, number), *(about.lines() if about else ())]))
     if plot is not None:
         save_learning_curve({method: runs}, plot)
+    if any(run.alarms for run in runs):
+        raise typer.Exit(2)
 
 
 def _lines(run: Run, seed: int) -> Iterator[str]:
@@ -242,7 +244,8 @@ def _lines(run: Run, seed: int) -> Iterator[str]:
             f"{p.optimistic:11.6g} {p.replans:7d}"
         )
     yield run.statement()
-    yield f"Result: {run.guarantee}"
+    if not run.alarms:
+        yield f"Result: {run.guarantee}"
 
 
 def _method_lines() -> Iterator[str]:

@@ -41,7 +41,8 @@ def command(
     threads: Annotated[int | None, typer.Option(help="Threads; default: all cores.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     record: Annotated[
-        str | None, typer.Option(help="File for all transitions, for `learn --data`.")
+        str | None,
+        typer.Option(help="File for all transitions, for `learn --data`: .rfmdp, .parquet, .csv."),
     ] = None,
 ) -> None:
     """Simulate a policy with the nominal probabilities of a model, or others of its sets.
@@ -57,6 +58,7 @@ def command(
     from rfmdp.policies.natures import NatureChoice, resolved
     from rfmdp.policies.natures import trace as trajectory
     from rfmdp.sources import recorded
+    from rfmdp.sources.log_write import check_ending, write_log
     from rfmdp.sources.measure import measure
     from rfmdp.writing import check_writable
 
@@ -65,6 +67,8 @@ def command(
     ):  # fmt: skip
         check_positive(option, value)
     check_writable(record)
+    if record is not None and not record.endswith(".rfmdp"):
+        check_ending(record)
     given = constants(const)
     asked = one_question(model, props, prop, given)
     choice = _nature(nature)
@@ -104,7 +108,10 @@ def command(
         )
     if record is not None:
         data = recorded.record(subject, chosen, steps, trajectories, seed, stop=measured.stop)
-        rfmdp.save(data, record)
+        if record.endswith(".rfmdp"):
+            rfmdp.save(data, record)
+        else:
+            write_log(subject, data, record)
         report["record"] = record
     print(json.dumps(report) if as_json else "\n".join(_lines(report)))
 

@@ -27,7 +27,7 @@ class Problem:
     def __str__(self) -> str:
         more = ", ..." if self.count > len(self.rows) else ""
         listed = ", ".join(map(str, self.rows)) + more
-        number = f"{self.count} row{'s' if self.count > 1 else ''}"
+        number = f"{self.count} row(s)"
         found = f": {self.example}" if self.example else ""
         return f"{self.table}, {number} that {self.fault} (row {listed}{found})"
 

@@ -52,18 +52,18 @@ def open_table(given: Any, number: int, variables: Sequence[str]) -> Iterator[Ta
     DataError, FileError, UnsupportedError
         If it is none of these, or cannot be read.
     """
-    arrow = _arrow()
+    library = arrow()
     name = f"table {number}"
     if isinstance(given, str | os.PathLike):
-        yield from _files(arrow, Path(given))
+        yield from _files(library, Path(given))
     elif hasattr(given, "__arrow_c_stream__"):
-        yield _stream(arrow, name, given)
+        yield _stream(library, name, given)
     elif hasattr(given, "__dataframe__") or type(given).__module__.startswith("pandas"):
-        yield _stream(arrow, name, arrow.Table.from_pandas(given, preserve_index=False))
+        yield _stream(library, name, library.Table.from_pandas(given, preserve_index=False))
     elif isinstance(given, Mapping) and not set(FIELDS[:2]) <= set(given):
-        yield _stream(arrow, name, arrow.table(dict(given)))
+        yield _stream(library, name, library.table(dict(given)))
     elif isinstance(given, Iterable) or hasattr(given, "iterate_episodes"):
-        yield Episodic(arrow, f"episodes {number}", given, variables).table()
+        yield Episodic(library, f"episodes {number}", given, variables).table()
     else:
         raise UnsupportedError(
             f"Data must be files, tables of Arrow, pandas or polars, or episodes; found "
@@ -71,11 +71,12 @@ def open_table(given: Any, number: int, variables: Sequence[str]) -> Iterator[Ta
         )
 
 
-def _arrow() -> ModuleType:
+def arrow() -> ModuleType:
     """Return pyarrow, or say how to get it."""
     try:
         import pyarrow
         import pyarrow.csv
+        import pyarrow.feather
         import pyarrow.ipc
         import pyarrow.parquet
     except ImportError as error:
@@ -87,14 +88,14 @@ def _arrow() -> ModuleType:
     return module
 
 
-def _files(arrow: ModuleType, path: Path) -> Iterator[Table]:
+def _files(library: ModuleType, path: Path) -> Iterator[Table]:
     """Yield the table of a file, or of every file of a folder, by name."""
     if path.is_dir():
         inside = sorted(p for p in path.iterdir() if _ending(p) in (*PARQUET, *ARROW, *TEXT))
         if not inside:
             raise FileError(f"{path}: must hold .parquet, .arrow or .csv files, holds none.")
         for place in inside:
-            yield from _files(arrow, place)
+            yield from _files(library, place)
         return
     if not path.exists():
         raise FileError(f"{path}: cannot be read (there is no such file); check the name.")
@@ -106,8 +107,8 @@ def _files(arrow: ModuleType, path: Path) -> Iterator[Table]:
             "and .gz."
         )
     try:
-        yield readers[_ending(path)](arrow, path)
-    except (arrow.ArrowInvalid, OSError) as error:
+        yield readers[_ending(path)](library, path)
+    except (library.ArrowInvalid, OSError) as error:
         raise FileError(f"{path}: cannot be read ({_line(error)}).") from error
 
 
@@ -115,29 +116,29 @@ def _ending(path: Path) -> str:
     return Path(path.name.removesuffix(".gz")).suffix
 
 
-def _parquet(arrow: ModuleType, path: Path) -> Table:
+def _parquet(library: ModuleType, path: Path) -> Table:
     def read(columns: list[str]) -> Iterator[Any]:
-        with arrow.parquet.ParquetFile(path, pre_buffer=False, memory_map=True) as file:
-            yield from _checked(arrow, path, file.iter_batches(BATCH, columns=columns))
+        with library.parquet.ParquetFile(path, pre_buffer=False, memory_map=True) as file:
+            yield from _checked(library, path, file.iter_batches(BATCH, columns=columns))
 
-    with arrow.parquet.ParquetFile(path) as file:
+    with library.parquet.ParquetFile(path) as file:
         return Table(str(path), list(file.schema_arrow.names), read, path)
 
 
-def _feather(arrow: ModuleType, path: Path) -> Table:
+def _feather(library: ModuleType, path: Path) -> Table:
     def read(columns: list[str]) -> Iterator[Any]:
-        with arrow.memory_map(str(path)) as source, arrow.ipc.open_file(source) as file:
+        with library.memory_map(str(path)) as source, library.ipc.open_file(source) as file:
             parts = (file.get_batch(i) for i in range(file.num_record_batches))
-            yield from _checked(arrow, path, (part.select(columns) for part in parts))
+            yield from _checked(library, path, (part.select(columns) for part in parts))
 
-    with arrow.memory_map(str(path)) as source, arrow.ipc.open_file(source) as file:
+    with library.memory_map(str(path)) as source, library.ipc.open_file(source) as file:
         return Table(str(path), list(file.schema.names), read, path)
 
 
-def _csv(arrow: ModuleType, path: Path) -> Table:
+def _csv(library: ModuleType, path: Path) -> Table:
     """Return a text file; columns are read as texts, so that every odd entry can be named."""
-    csv = arrow.csv
-    kind = arrow.dictionary(arrow.int32(), arrow.string())
+    csv = library.csv
+    kind = library.dictionary(library.int32(), library.string())
     parse = csv.ParseOptions(
         delimiter="\t" if _ending(path) == ".tsv" else ",", ignore_empty_lines=False
     )
@@ -156,17 +157,17 @@ def _csv(arrow: ModuleType, path: Path) -> Table:
 
     def read(columns: list[str]) -> Iterator[Any]:
         with reader(columns) as stream:
-            yield from _checked(arrow, path, stream)
+            yield from _checked(library, path, stream)
 
     with reader(None) as stream:
         return Table(str(path), list(stream.schema.names), read, path)
 
 
-def _checked(arrow: ModuleType, path: Path, batches: Iterable[Any]) -> Iterator[Any]:
+def _checked(library: ModuleType, path: Path, batches: Iterable[Any]) -> Iterator[Any]:
     """Yield batches; what Arrow finds wrong with a file names it."""
     try:
         yield from batches
-    except (arrow.ArrowInvalid, OSError) as error:
+    except (library.ArrowInvalid, OSError) as error:
         raise DataError(f"{path}: must be readable to its end, but: {_line(error)}.") from error
 
 
@@ -174,17 +175,17 @@ def _line(error: Exception) -> str:
     return " ".join(str(error).split()).rstrip(".")
 
 
-def _stream(arrow: ModuleType, name: str, given: Any) -> Table:
+def _stream(library: ModuleType, name: str, given: Any) -> Table:
     """Return anything that Arrow can stream from."""
-    once = isinstance(given, arrow.RecordBatchReader)
-    reader = given if once else arrow.RecordBatchReader.from_stream(given)
+    once = isinstance(given, library.RecordBatchReader)
+    reader = given if once else library.RecordBatchReader.from_stream(given)
     used: list[bool] = []
 
     def read(columns: list[str]) -> Iterator[Any]:
         if once and used:
             raise DataError(f"{name}: this stream was read already; give a table or a file.")
         used.append(True)
-        stream = given if once else arrow.RecordBatchReader.from_stream(given)
+        stream = given if once else library.RecordBatchReader.from_stream(given)
         for batch in stream:
             for begin in range(0, batch.num_rows, BATCH):
                 yield batch.select(columns).slice(begin, BATCH)
@@ -199,8 +200,10 @@ class Episodic:
     must be discrete: values that were rounded into bins do not follow a Markov process.
     """
 
-    def __init__(self, arrow: ModuleType, name: str, given: Any, variables: Sequence[str]) -> None:
-        self._arrow, self._name, self._given = arrow, name, given
+    def __init__(
+        self, library: ModuleType, name: str, given: Any, variables: Sequence[str]
+    ) -> None:
+        self._arrow, self._name, self._given = library, name, given
         self._variables = list(variables)
 
     def table(self) -> Table:

@@ -53,6 +53,7 @@ STRUCTURE = "states, actions and successors of outcomes of the model are as decl
 REWARDS = "rewards of the model are as declared"
 FROZEN = "the policy and the number of trajectories were fixed before the trajectories were run"
 RESTART = "trajectories are independent and start in the initial state"
+RECORDED = "every transition of the source was recorded, none was left out because of what followed"
 TIES = "tied marginals are the same distribution, as declared"
 
 Rejects = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], BoolArray]
@@ -277,6 +278,9 @@ def _check_assumptions(
     if _floor(settings) > 0.0:
         floor = f"p_min: every declared outcome of a marginal has probability >= {_floor(settings)}"
         wanted = wanted | {floor}
+    if str(settings.get("source", "")).startswith("recorded"):
+        wanted = wanted | {RECORDED}
+        need(settings.get("selection", "none") == "none", "selection: must be none")
     note(wanted <= set(header["assumptions"]), "assumptions are complete")
     validity = SINGLE if confidence.single else ANYTIME
     note(header["validity"] == validity, "validity as the sets have it")

@@ -1,0 +1,115 @@
+"""`rfmdp learn --data` by argv."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rfmdp.cli.main import run
+from rfmdp.formats.files import load
+from rfmdp.verification.solution import verify
+
+pytest.importorskip("pyarrow")
+MODEL = ["m.prism", "--const", "N=3"]
+REACH = ["--prop", 'Pmaxmin=? [ F<=4 "top" ]']
+
+
+@pytest.fixture
+def log(folder, capsys):
+    """Write a log of the model."""
+    words = ["--trajectories", "600", "--length", "6", "--record", "log.parquet"]
+    assert run(["simulate", *MODEL, *REACH, *words]) == 0
+    capsys.readouterr()
+    return folder / "log.parquet"
+
+
+def test_a_log_gives_what_its_transitions_give(log, capsys):
+    """The same guarantee as from the file of transitions; coverage and checks are printed."""
+    words = ["--trajectories", "600", "--length", "6", "--record", "log.rfmdp"]
+    run(["simulate", *MODEL, *REACH, *words])
+    for file, more in (("log.parquet", ["--selection", "none"]), ("log.rfmdp", [])):
+        words = ["--data", file, *more, "-o", f"{file}.run"]
+        assert run(["learn", *MODEL, *REACH, *words]) == 0
+    out = capsys.readouterr().out
+    assert out.count("Coverage: 2 identifiers") == 2
+    assert out.count("no alarm (") == 6
+    first, second = (load(f"{file}.run") for file in ("log.parquet", "log.rfmdp"))
+    assert first.guarantee == second.guarantee > 0.1
+    assert (first.counts == second.counts).all()
+    assert verify("log.parquet.run").valid
+
+
+def test_json_has_everything_about_the_data(log, capsys):
+    """Steps, checks with level and e-value, coverage, and what to collect next."""
+    words = ["--data", str(log), "--selection", "none", "--json"]
+    assert run(["learn", *MODEL, *REACH, *words]) == 0
+    found = json.loads(capsys.readouterr().out)["data"]
+    assert found["steps"] == sum(c["samples"] for c in found["coverage"]) > 600
+    assert [c["alarm"] for c in found["checks"]] == [False] * 3
+    assert all(w["gain"] >= 0.0 for w in found["collect_next"])
+
+
+def test_words_about_columns(log, capsys):
+    """A manifest and single columns say what stands where."""
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(log)
+    names = {"x": "place", "next_x": "place2", "action": "what"}
+    pq.write_table(table.rename_columns([names.get(n, n) for n in table.column_names]), "l.parquet")
+    (log.parent / "about.json").write_text('{"selection": "none", "columns": {"x": "place"}}')
+    words = ["--data", "l.parquet", "--manifest", "about.json", "--column", "x'=place2"]
+    assert run(["learn", *MODEL, *REACH, *words, "--column", "action=what"]) == 0
+    assert "With probability" in capsys.readouterr().out
+
+
+def test_an_alarm_ends_with_code_2(folder, capsys):
+    """Data that change their mind in the middle guarantee nothing."""
+    lines = ["x,action,next_x"]
+    lines += ["0,up,0"] * 300 + ["0,up,1"] * 300
+    (folder / "log.csv").write_text("\n".join(lines) + "\n")
+    assert run(["learn", *MODEL, *REACH, "--data", "log.csv", "--selection", "none"]) == 2
+    out = capsys.readouterr().out
+    assert "ALARM: an identifier has the same distribution early and late" in out
+    assert "Result:" not in out
+    assert "With probability" not in out
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ([], "their selection is 'unknown'"),
+        (["--selection", "outcome"], "their selection is 'outcome'"),
+        (["--selection", "all"], "selection: must be one of none, unknown, outcome"),
+        (["--selection", "none", "--bad", "keep"], "--bad must be refuse or omit"),
+        (["--selection", "none", "--column", "x"], "--column must be NAME=COLUMN"),
+        (["--selection", "none", "--column", "y=x"], "columns: 'y' must be one of x, x'"),
+        (["--manifest", "none.json"], "must be a manifest in JSON"),
+        (["--selection", "none", "--seeds", "2"], "leave out --seeds"),
+        (["--data", "d.rfmdp"], "give it alone"),
+        (["--selection", "none", "--method", "rollout"], "recorded transitions are read once"),
+    ],
+)
+def test_wrong_words_are_one_line(log, capsys, words, complaint):
+    """User errors end with code 1."""
+    assert run(["learn", *MODEL, *REACH, "--data", str(log), *words]) == 1
+    err = capsys.readouterr().err
+    assert complaint in err
+    assert err.count("\n") == 1
+
+
+def test_bad_rows_are_told_and_can_be_omitted(log, capsys):
+    """Row numbers in the complaint; --bad omit says what it assumes."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    content = pq.read_table(log).to_pydict()
+    content["x"][4] = None
+    pq.write_table(pa.table(content), "bad.parquet")
+    words = ["learn", *MODEL, *REACH, "--data", "bad.parquet", "--selection", "none"]
+    assert run(words) == 1
+    assert (
+        "bad.parquet, 1 row(s) that have no value in column 'x' (row 4)" in capsys.readouterr().err
+    )
+    assert run([*words, "--bad", "omit"]) == 0
+    assert "1 rows that could not be read were left out" in capsys.readouterr().out

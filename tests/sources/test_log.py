@@ -1,0 +1,377 @@
+"""Logs: every container, both layouts, and everything that may be wrong with rows."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rfmdp as rf
+from rfmdp.errors import DataError, FileError, UnsupportedError
+from rfmdp.learning.identifiers import Granularity, identify
+from rfmdp.sources import tables
+from rfmdp.sources.log import BINS, Bad, Counter, read_log
+from rfmdp.sources.log_write import table_of, write_log
+from rfmdp.sources.manifest import Manifest, Selection
+from rfmdp.sources.recorded import record
+from rfmdp.sources.tally import count_transitions
+
+from .logs import changed, log_table, machines
+
+pa = pytest.importorskip("pyarrow")
+NONE = Manifest("none")
+
+
+@pytest.fixture(scope="module")
+def model():
+    return machines({})
+
+
+@pytest.fixture(scope="module")
+def table():
+    return log_table()
+
+
+@pytest.mark.parametrize("granularity", [Granularity.EFFECT, Granularity.FLAT])
+@pytest.mark.parametrize("ordered", [False, True])
+def test_counts_are_those_of_the_transitions(granularity, ordered, monkeypatch):
+    """A log of a simulation gives the counts of its transitions, one by one, in any batches."""
+    monkeypatch.setattr(tables, "BATCH", 7)
+    truth = machines()
+    data = record(truth, None, 9, 50, seed=4)
+    counted = identify(truth, granularity).model
+    expected = count_transitions(counted, data.rows, data.successors)
+    log = read_log(truth, table_of(truth, data), manifest=NONE)
+    found = log.counts(counted, ordered=ordered)
+    assert (found.counts == expected.counts).all()
+    assert (found.totals == expected.totals).all()
+    assert (found.first == (expected.first if ordered else 0)).all()
+    assert (log.steps, log.trajectories) == (450, 50)
+
+
+def episodes(table):
+    """Return a log as Minari has it."""
+    content = table.to_pandas()
+    for _, part in content.groupby("episode"):
+        values = part[["m", "b"]].to_numpy().astype(np.int64)
+        last = part[["next_m", "next_b"]].to_numpy().astype(np.int64)[-1:]
+        ended = np.arange(len(part)) == len(part) - 1
+        yield {
+            "observations": np.concatenate([values, last]),
+            "actions": (part["action"] == "fix").to_numpy().astype(np.int64),
+            "rewards": np.zeros(len(part)), "terminations": ended & False, "truncations": ended,
+        }  # fmt: skip
+
+
+def test_all_containers_mean_the_same(model, table, tmp_path):
+    """Files, tables in memory, streams and episodes are read to the same transitions."""
+    import polars
+
+    pa.parquet.write_table(table, tmp_path / "log.parquet", row_group_size=100)
+    pa.feather.write_feather(table, str(tmp_path / "log.arrow"))
+    pa.csv.write_csv(table, tmp_path / "log.csv")
+    with pa.CompressedOutputStream(str(tmp_path / "log.csv.gz"), "gzip") as out:
+        pa.csv.write_csv(table, out)
+    (tmp_path / "log.tsv").write_text((tmp_path / "log.csv").read_text().replace(",", "\t"))
+    expected = read_log(model, table).digest
+    for name in ("log.parquet", "log.arrow", "log.csv", "log.csv.gz", "log.tsv"):
+        assert read_log(model, tmp_path / name).digest == expected, name
+    content = table.to_pydict()
+    for given_ in (table.to_pandas(), polars.from_arrow(table), content, table.to_reader(50)):
+        assert read_log(model, given_).digest == expected, type(given_)
+    coded = Manifest(actions={0: "run", 1: "fix"})
+    log = read_log(model, list(episodes(table)), manifest=coded)
+    assert (log.digest, log.episodes) == (expected, 40)
+
+
+def test_a_folder_is_its_files(model, table, tmp_path):
+    """Files of a folder are read by name, and several tables one after the other."""
+    halves = table.slice(0, 240), table.slice(240)
+    for i, part in enumerate(halves):
+        pa.parquet.write_table(part, tmp_path / f"{i}.parquet")
+    folder = read_log(model, tmp_path)
+    assert folder.steps == table.num_rows
+    assert folder.digest == read_log(model, *halves).digest
+    assert (folder.bins == read_log(model, table).bins).all()
+
+
+def test_next_states_may_stand_in_the_next_row(model, table):
+    """States in sequence, with the last one as a row without action, are the same transitions."""
+    lines = table.to_pylist()
+    sequence = []
+    for line in lines:
+        sequence.append({k: line[k] for k in ("episode", "t", "m", "b", "action")})
+        if line["t"] == 11:
+            last = {"m": line["next_m"], "b": line["next_b"], "action": None}
+            sequence.append({"episode": line["episode"], "t": 12, **last})
+    rows = pa.Table.from_pylist(sequence)
+    log = read_log(model, rows, manifest=NONE)
+    assert log.digest == read_log(model, table).digest
+    assert log.unfinished == 0
+    cut = rows.take(pa.array([i for i, line in enumerate(sequence) if line["action"]]))
+    log = read_log(model, cut, manifest=NONE)
+    assert (log.unfinished, log.steps) == (40, table.num_rows - 40)
+    assert "40 rows have no next state" in log.assumptions[1]
+
+
+@given(st.integers(1, 40), st.integers(1, 13))
+@settings(max_examples=25, deadline=None)
+def test_batches_do_not_matter(size, width):
+    """Every cut into batches finds the same transitions, problems and rows."""
+    model, table = machines({}), log_table(12, 7, seed=1)
+    wrong = pa.table(changed(changed_table(table, "m", [3, 40], 9), "t", [20], 99))
+    found = []
+    for batch in (size, width):
+        stream = pa.RecordBatchReader.from_batches(wrong.schema, wrong.to_batches(batch))
+        with pytest.raises(DataError) as caught:
+            read_log(model, stream)
+        found.append(str(caught.value))
+    assert found[0] == found[1]
+
+
+def changed_table(table, column, rows, value):
+    return pa.table(changed(table, column, rows, value))
+
+
+def test_bins_follow_the_order():
+    """Bins have equal numbers of transitions, but the last, however the data come."""
+    data = np.random.default_rng(0).integers(0, 3, 1001)
+    for size in (1, 10, 999, 2000):
+        counter = Counter(3)
+        for begin in range(0, len(data), size):
+            counter.add(data[begin : begin + size])
+        totals = counter.bins.sum(axis=1)
+        used = totals[totals > 0]
+        assert 2 <= len(used) <= BINS
+        assert (used[:-1] == used[0]).all()
+        assert used[-1] <= used[0]
+        ends = np.cumsum([0, *used])
+        for i in range(len(used)):
+            expected = np.bincount(data[ends[i] : ends[i + 1]], minlength=3)
+            assert (counter.bins[i] == expected).all()
+
+
+BROKEN = [
+    # column, rows, value, words of the message
+    ("m", [5, 30], None, "2 row(s) that have no value in column 'm' (row 5, 30)"),
+    ("m", [5], 7, "have no value of m in 0..2 in column 'm' (row 5: 7)"),
+    ("m", [5], -1, "have no value of m in 0..2 in column 'm' (row 5: -1)"),
+    ("next_m", [5], 3, "have no value of m in 0..2 in column 'next_m' (row 5: 3)"),
+    ("action", [7], "wait", "have an action that is none of run, fix (row 7: 'wait')"),
+    ("action", [7], None, "have no action, but a next state (row 7)"),
+    ("t", [14], 1, "have the time of the row before: doubled rows (row 14: 1)"),
+    ("t", [14], 0, "come earlier than the row before: shuffled rows (row 14: 0)"),
+    ("t", [14], 5, "come more than one step after the row before: missing rows (row 14: 5)"),
+    ("t", [14], None, "have no value in column 't' (row 14)"),
+    ("episode", [24, 25], 0, "begin an episode that was there before"),
+    ("episode", [9], None, "have no value in column 'episode' (row 9)"),
+]
+
+
+@pytest.mark.parametrize(("column", "rows", "value", "message"), BROKEN)
+def test_what_is_wrong_is_told_with_its_row(model, table, column, rows, value, message):
+    """One line that names the table, the fault and the rows."""
+    with pytest.raises(DataError) as caught:
+        read_log(model, changed(table, column, rows, value))
+    text = str(caught.value)
+    assert message in text
+    assert text.startswith("table 1, ")
+    assert "\n" not in text
+
+
+def test_shuffled_and_doubled_rows(model, table, tmp_path):
+    """A shuffled table, a doubled row, a doubled episode and a file given twice are refused."""
+    order = np.random.default_rng(0).permutation(table.num_rows)
+    with pytest.raises(DataError, match="shuffled"):
+        read_log(model, table.take(pa.array(order)))
+    rows = np.insert(np.arange(table.num_rows), 17, 16)
+    with pytest.raises(DataError, match=r"doubled rows \(row 17: 4\)"):
+        read_log(model, table.take(pa.array(rows)))
+    twice = pa.concat_tables([table, table.slice(0, 24)])
+    with pytest.raises(DataError, match=r"2 row\(s\) that begin an episode .* \(row 480, 492: 0\)"):
+        read_log(model, twice)
+    write_log(machines(), record(machines(), None, 12, 40), tmp_path / "log.csv")
+    with pytest.raises(DataError, match="was given twice"):
+        read_log(model, tmp_path / "log.csv", str(tmp_path / "log.csv"))
+    with pytest.raises(DataError, match="must not have the same transitions as table 1"):
+        read_log(model, table, table)
+    # without the columns that say so, a shuffled table is only a table
+    bare = table.drop_columns(["episode", "t"]).take(pa.array(order))
+    assert read_log(model, bare).steps == table.num_rows
+
+
+def test_a_filtered_table_is_noticed(model, table):
+    """Rows that were dropped leave gaps in time; merged ones begin where the last did not end."""
+    kept = np.flatnonzero(np.arange(table.num_rows) % 12 != 5)
+    with pytest.raises(
+        DataError, match=r"40 row\(s\) that come more than one step after .* missing"
+    ):
+        read_log(model, table.take(pa.array(kept)))
+    renumbered = table.take(pa.array(kept)).drop_columns(["t"])
+    with pytest.raises(DataError, match="do not begin in the next state of the row before"):
+        read_log(model, renumbered)
+
+
+def test_a_successor_that_the_model_excludes(model):
+    """What the declared outcomes exclude is never left out: it voids every guarantee."""
+    jump = {"m": [0, 0], "b": [False, False], "action": ["run", "run"],
+            "next_m": [1, 2], "next_b": [True, False]}  # fmt: skip
+    message = r"lead where the model says they cannot \(row 1: \(m=0, b=0\), action run to \(m=2"
+    for bad in Bad:
+        with pytest.raises(DataError, match=message):
+            read_log(model, jump, bad=bad)
+
+
+def test_an_action_that_the_state_does_not_have(model):
+    """It is told with its state."""
+    idle = {"m": [0], "b": [0], "action": ["fix"], "next_m": [0], "next_b": [0]}
+    with pytest.raises(DataError, match=r"does not have \(row 0: 'fix' in \(m=0, b=0\)\)"):
+        read_log(model, idle)
+
+
+def test_rows_can_be_left_out_if_that_is_said(model, table):
+    """Then the number is kept, the statement says so, and the rest is counted."""
+    wrong = changed(changed_table(table, "m", [5, 30], None), "action", [7], "wait")
+    log = read_log(model, wrong, manifest=NONE, bad=Bad.OMIT)
+    assert (log.omitted, log.steps) == (3, table.num_rows - 3)
+    assert "3 rows that could not be read were left out" in log.assumptions[1]
+    assert log.problems.count == 3
+    with pytest.raises(DataError, match="doubled rows"):
+        read_log(model, changed(table, "t", [14], 1), bad=Bad.OMIT)
+
+
+def test_an_end_that_hides_its_outcome(model):
+    """In a sequence the last action's outcome must be there if the episode ended by it."""
+    rows = {"episode": [0, 0, 1], "m": [0, 1, 0], "b": [0, 0, 0], "action": ["run"] * 3,
+            "terminated": [False, True, False]}  # fmt: skip
+    with pytest.raises(DataError, match=r"end an episode by an action .* \(row 1\)"):
+        read_log(model, rows)
+
+
+@pytest.mark.parametrize("selection", ["unknown", "outcome", Selection.UNKNOWN])
+def test_selected_data_guarantee_nothing(model, table, selection):
+    """Only `none` is learned from; coverage is reported all the same."""
+    log = read_log(model, table, manifest=Manifest(selection))
+    with pytest.raises(DataError, match="their selection is"):
+        rf.learn(log, 'Pmaxmin=? [ G<=5 !"down" ]')
+    assert log.steps == table.num_rows
+
+
+def test_names_of_columns_actions_and_values(model, table, tmp_path):
+    """A manifest says what stands where and what it means."""
+    renamed = table.rename_columns(
+        ["trip", "step", "wear", "flag", "wear_after", "flag_after", "what"]
+    ).to_pydict()
+    words = {0: "good", 1: "worn", 2: "gone"}
+    for column in ("wear", "wear_after"):
+        renamed[column] = [words[value] for value in renamed[column]]
+    renamed["what"] = [{"run": 10, "fix": 20}[word] for word in renamed["what"]]
+    (tmp_path / "about.json").write_text(
+        json.dumps({
+            "selection": "none",
+            "columns": {"m": "wear", "b": "flag", "m'": "wear_after", "b'": "flag_after",
+                        "action": "what", "episode": "trip", "time": "step"},
+            "actions": {"10": "run", "20": "fix"},
+            "values": {"m": {"good": 0, "worn": 1, "gone": 2}},
+        })
+    )  # fmt: skip
+    manifest = Manifest.read(tmp_path / "about.json")
+    log = read_log(model, renamed, manifest=manifest)
+    assert log.digest == read_log(model, table).digest
+    assert log.manifest.selection is Selection.NONE
+    renamed["wear"][4] = "new"
+    with pytest.raises(DataError, match=r"no value of m in {good, worn, gone} .* \(row 4: 'new'\)"):
+        read_log(model, renamed, manifest=manifest)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"selection": "some"}, "selection: must be one of none, unknown, outcome"),
+        ({"columns": {"z": "m"}}, "columns: 'z' must be one of m, b, m', b', action"),
+        ({"columns": {"m": "z"}}, "must have a column for m .'z'., has episode, t, m"),
+        ({"actions": {"a": "sleep"}}, "the model has no action 'sleep'"),
+        ({"values": {"z": {}}}, "values: 'z' must be one of m, b"),
+        ({"values": {"m": {"x": 5}}}, "'x' must be a value of m in 0..2, found 5"),
+    ],
+)
+def test_manifests_that_mean_nothing(model, table, words, message):
+    """They are told before any row is read."""
+    with pytest.raises(DataError, match=message):
+        read_log(model, table, manifest=Manifest(**words))
+
+
+def test_files_that_are_none(model, tmp_path):
+    """Missing, damaged and unknown files, and bad manifests, are one line each."""
+    (tmp_path / "log.parquet").write_bytes(b"no parquet")
+    (tmp_path / "log.xls").write_bytes(b"")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "m.json").write_text('{"select": 1}')
+    for name, message in (
+        ("none.csv", "there is no such file"), ("log.parquet", "cannot be read"),
+        ("log.xls", "data must end in"), ("empty", "holds none"),
+    ):  # fmt: skip
+        with pytest.raises(FileError, match=message):
+            read_log(model, tmp_path / name)
+    with pytest.raises(FileError, match="a manifest has the fields selection, columns"):
+        Manifest.read(tmp_path / "m.json")
+    with pytest.raises(UnsupportedError, match="found int"):
+        read_log(model, 5)
+    with pytest.raises(DataError, match="there must be a table"):
+        read_log(model)
+
+
+def test_texts_that_are_no_tables(model, tmp_path):
+    """Short lines and odd entries of a text file are told with their rows."""
+    head = "m,b,action,next_m,next_b\n0,0,run,1,1\n"
+    (tmp_path / "a.csv").write_text(head + "1,0,run,2\n")
+    with pytest.raises(FileError, match="Row #3: Expected 5 columns, got 4"):
+        read_log(model, tmp_path / "a.csv")
+    (tmp_path / "b.csv").write_text(head + "\n1.0,x,run,2,true\n")
+    with pytest.raises(DataError) as caught:
+        read_log(model, tmp_path / "b.csv")
+    assert "have no value in column 'm' (row 1)" in str(caught.value)
+    assert "have no value of b in 0..1 in column 'b' (row 2: 'x')" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"actions": [0]}, "one observation more than its 1 actions, has 3"),
+        ({"observations": [[0.5, 0], [1, 0], [1, 0]]}, "must be integers"),
+        ({"observations": [[0], [1], [1]]}, r"must have 2 values \(m, b\), have 1"),
+        ({"terminations": [True, False]}, "true for the last only"),
+        ({"actions": None}, "must have observations and actions"),
+    ],
+)
+def test_episodes_that_are_none(model, change, message):
+    """They are told by their number."""
+    good = {"observations": [[0, 0], [1, 0], [1, 1]], "actions": [0, 0]}
+    coded = Manifest(actions={0: "run", 1: "fix"})
+    assert read_log(model, [good], manifest=coded).steps == 2
+    with pytest.raises(DataError, match=message):
+        read_log(model, [good, good | change], manifest=coded)
+
+
+def test_numbers_as_actions_need_names(model):
+    """The order of actions in a model is no one's contract."""
+    rows = {"m": [0], "b": [0], "action": [0], "next_m": [0], "next_b": [0]}
+    with pytest.raises(DataError, match="must be names, found int64; say what they mean"):
+        read_log(model, rows)
+
+
+def test_a_model_without_variables_has_no_logs():
+    """States must be told by something."""
+    chain = rf.FactoredMDP.from_rows([[([], [0])]], [])
+    with pytest.raises(rf.ModelError, match="must have variables"):
+        read_log(chain, {"x": [1]})
+
+
+def test_a_stream_is_read_once(model, table):
+    """The order is needed again for unknown supports: a stream cannot give it."""
+    log = read_log(model, table.to_reader(), manifest=NONE)
+    with pytest.raises(DataError, match="read already"):
+        log.counts(identify(machines()).model, ordered=True)
