@@ -22,6 +22,7 @@ COLOURS = {
 OTHER = "#b0578d"
 PRINTED = {"color": "#d11a2a", "linewidth": 0.9}
 OPTIMUM = {"color": "#9aa1ab", "linewidth": 0.9, "linestyle": (0, (1, 1))}
+COLUMNS = 3
 ROOM = 2.5  # costs above this many times the printed guarantee are not shown
 
 
@@ -31,15 +32,23 @@ def figure(table: LearningTable, setting: str) -> tuple[bytes, bytes]:
     Above: guarantees dashed, performance on the truth solid, rollout certificates dotted, bands of
     one standard deviation over seeds; red: the printed guarantee. Below: processor seconds.
     """
-    names = [n for n in table.domains if any(_of(table, n, setting))]
-    drawn, axes = new_figure(2, len(names) + 1, 3.3, 2.8)
+    names = [n for n in table.domains if _of(table, n, setting)]
+    columns = min(COLUMNS, len(names) + 1)
+    blocks = -(-(len(names) + 1) // columns)  # of values above runtimes; the last is the legend
+    drawn, axes = new_figure(2 * blocks, columns, 3.5, 2.6)
     handles: dict[str, Any] = {}
     for place, name in enumerate(names):
-        _values(axes[0, place], table, name, setting, handles)
-        _runtimes(axes[1, place], table, name, setting)
-    axes[1, -1].set_axis_off()
+        block, column = divmod(place, columns)
+        _values(axes[2 * block, column], table, name, setting, handles)
+        _runtimes(axes[2 * block + 1, column], table, name, setting)
+    for place in range(len(names), blocks * columns):
+        block, column = divmod(place, columns)
+        for row in (2 * block, 2 * block + 1):
+            axes[row, column].set_axis_off()
     lines = ["guarantee", "true performance", "rollout certificate", "printed guarantee", "optimum"]
-    legend(axes[0, -1], handles, [*(m.title for m in table.methods(setting)), *lines])
+    block, column = divmod(len(names), columns)
+    titles = [*(m.title for m in table.methods(setting)), *lines]
+    legend(axes[2 * block, column], handles, titles)
     return svg_and_png(drawn)
 
 
@@ -68,9 +77,10 @@ def _values(
                 continue
             width = 0.8 if column == "performance" else 1.5
             axis.plot(where, mean, style, color=colour, linewidth=width)
-            axis.fill_between(
-                where, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0
-            )
+            if curve.seeds > 1:
+                axis.fill_between(
+                    where, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0
+                )
             handles.setdefault(title, Line2D([], [], color="#444444", linestyle=style))
     domain, target = DOMAINS[name], table.published(name).target
     handles["printed guarantee"] = axis.axhline(target, **PRINTED)
