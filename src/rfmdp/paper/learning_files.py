@@ -10,6 +10,7 @@ from pathlib import Path
 from rfmdp.campaign.store import replace_file
 from rfmdp.paper.domains.table import DOMAINS
 from rfmdp.paper.learning_curves import LearningTable
+from rfmdp.paper.learning_notes import NOTES
 from rfmdp.paper.learning_settings import SETTINGS
 from rfmdp.paper.learning_text import cells, certificates, costs, groups, order, short, summary
 
@@ -59,6 +60,7 @@ def markdown(table: LearningTable) -> str:
         for name in table.domains:
             parts += [*_domain(table, name, setting), ""]
         parts += [*(f"- {text}" for text in [*order(table, setting), *costs(table, setting)]), ""]
+    parts += ["## What is known about the differences", "", *(f"- {text}" for text in NOTES), ""]
     unfinished = list(short(table))
     if unfinished:
         parts += ["## Shorter runs", "", *(f"- {text}" for text in unfinished), ""]

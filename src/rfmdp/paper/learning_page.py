@@ -9,6 +9,7 @@ from rfmdp.objective import MAX
 from rfmdp.paper.domains.table import DOMAINS
 from rfmdp.paper.learning_curves import LearningTable
 from rfmdp.paper.learning_files import TITLE
+from rfmdp.paper.learning_notes import NOTES
 from rfmdp.paper.learning_settings import SETTINGS
 from rfmdp.paper.learning_text import cells, certificates, costs, groups, order, short, summary
 from rfmdp.paper.page import bullets, document, left_out, picture
@@ -32,6 +33,7 @@ def page(table: LearningTable, figures: Mapping[str, bytes]) -> str:
         for name in table.domains:
             parts += _domain(table, name, setting)
         parts.append(bullets([*order(table, setting), *costs(table, setting)]))
+    parts.append(f"<h2>What is known about the differences</h2>{bullets(NOTES)}")
     unfinished = list(short(table))
     if unfinished:
         parts.append(f"<h2>Shorter runs</h2>{bullets(unfinished)}")
