@@ -136,7 +136,7 @@ def test_no_evaluation_is_lost_when_a_run_is_killed(campaign, tmp_path):
 def test_a_run_file_that_cannot_be_gone_on_with_is_replaced(campaign, tmp_path):
     """A damaged one, or one of other settings, is no reason to give up."""
     _, plan, table = campaign
-    task = plan.tasks[0]
+    task = plan.tasks[2]
     place = Place(str(tmp_path))
     learned(place, replace(task, seed=5, trajectories=100))
     place.file(replace(task, seed=5)).rename(place.file(task))  # of another seed
