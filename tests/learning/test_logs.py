@@ -1,0 +1,138 @@
+"""Guarantees from logs: how often they are false, what they cover, what to collect next."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rfmdp as rf
+from sources.logs import TRUTH, log_table, machines
+
+pytest.importorskip("pyarrow")
+NONE = rf.Manifest("none")
+DOWN = 'Pmaxmin=? [ F<=6 "down" ]'
+COIN = """mdp module m x : [0..2];
+  [toss] x=0 -> {} : (x'=1) + {} : (x'=2);
+  [stay] x>0 -> true;
+endmodule label "goal" = x=1;"""
+
+
+def adversary(rng, p, most):
+    """Return tosses of a coin up to where they look best: sets that hold at all times allow it."""
+    wins = rng.random(most) < p
+    n = np.arange(1, most + 1)
+    score = (np.cumsum(wins) - p * n) / np.sqrt(n * p * (1 - p))
+    return wins[: int(np.argmax(np.where(n >= 5, score, -np.inf))) + 1]
+
+
+def false_guarantees(seeds, beta, p=0.4, most=400):
+    """Return how many of some logs of the adversary gave a guarantee above the truth."""
+    model, false = rf.parse_prism(COIN.format("[0,1]", "[0,1]")), 0
+    for seed in range(seeds):
+        wins = adversary(np.random.default_rng(seed), p, most)
+        rows = {"x": np.zeros(len(wins), int), "action": ["toss"] * len(wins),
+                "next_x": np.where(wins, 1, 2)}  # fmt: skip
+        log = rf.read_log(model, rows, manifest=NONE)
+        run = rf.learn(log, 'Pmaxmin=? [ F<=1 "goal" ]', beta=beta)
+        false += not run.alarms and run.guarantee > p
+    return false
+
+
+def test_few_guarantees_are_false_however_logs_were_stopped():
+    """At beta = 0.2, of 30 logs that stopped when they looked best at most 12 may be wrong."""
+    # 6 are expected at most; 13 or more have probability below 4e-3
+    assert false_guarantees(30, beta=0.2) < 13
+
+
+@pytest.mark.slow
+def test_many_logs_keep_their_promise():
+    """The same with 1000 logs: 200 are expected at most, 241 have probability below 1e-3."""
+    assert false_guarantees(1000, beta=0.2) < 241
+
+
+@pytest.mark.slow
+def test_logs_of_two_machines_keep_their_promise():
+    """At beta = 0.3, of 400 logs of random choices at most 120 + 28 guarantee too much."""
+    truth, structure, false = machines(), machines({}), 0
+    for seed in range(400):
+        log = rf.read_log(structure, log_table(15, 8, seed), manifest=NONE)
+        run = rf.learn(log, DOWN, beta=0.3)
+        value = rf.evaluate(truth, run.policy, DOWN).at_initial()
+        false += run.guarantee > value.upper
+    assert false < 148
+
+
+def test_a_log_gives_the_guarantee_of_its_transitions():
+    """Counts through a table are those of the transitions, and so is everything after."""
+    from rfmdp.sources.recorded import record
+
+    truth = machines()
+    data = record(truth, None, 12, 40, seed=0)
+    first = rf.learn(rf.Recorded(machines({}), data), DOWN)
+    log = rf.read_log(machines({}), log_table(), manifest=NONE)
+    second = rf.learn(log, DOWN)
+    assert first.guarantee == second.guarantee > 0.0
+    assert (first.counts == second.counts).all()
+    assert second.guarantee <= rf.evaluate(truth, second.policy, DOWN).at_initial().upper
+
+
+@pytest.mark.parametrize("support", [rf.DomainSupport(), rf.FloorSupport(0.05)])
+def test_unknown_supports_read_the_log_in_order(support):
+    """The order of discoveries is read from the data again."""
+    log = rf.read_log(machines({}), log_table(200, 12), manifest=NONE)
+    run = rf.learn(log, DOWN, support=support)
+    assert 0.0 < run.guarantee < 1.0
+
+
+def test_coverage_lists_every_identifier():
+    """Samples, outcomes and widths; what was never taken may be anything."""
+    table = log_table(60, 12)
+    log = rf.read_log(machines({}), table, manifest=NONE)
+    run = rf.learn(log, DOWN)
+    found = rf.coverage(run)
+    actions = np.array(table["action"].to_pylist())
+    fixes = np.count_nonzero(actions == "fix")
+    assert sum(c.samples for c in found.identifiers if "fix" in c.identifier) == fixes
+    assert all(0.0 < c.width < 1.0 and c.seen == 2 for c in found.identifiers)
+    assert len(found.to_frame()) == len(found.identifiers) == 3
+    assert str(found).splitlines()[0] == (
+        f"Coverage: 3 identifiers, 0 without samples, {sum(c.samples for c in found.identifiers)} "
+        "samples."
+    )
+    never = {k: np.asarray(v)[actions == "run"] for k, v in table.to_pydict().items()}
+    bare = rf.read_log(machines({}), {k: v for k, v in never.items() if k not in ("episode", "t")},
+                       manifest=NONE)  # fmt: skip
+    poor = rf.coverage(rf.learn(bare, DOWN))
+    (unseen,) = [c for c in poor.identifiers if c.samples == 0]
+    assert (unseen.seen, unseen.width) == (0, 1.0)
+    assert "fix" in unseen.identifier
+
+
+def test_what_to_collect_next_is_what_helps():
+    """The gain of an identifier is what the guarantee gains if it is known; most first."""
+    log = rf.read_log(machines({}), log_table(60, 12), manifest=NONE)
+    run = rf.learn(log, DOWN)
+    worth = rf.collect_next(run)
+    assert [w.gain for w in worth] == sorted((w.gain for w in worth), reverse=True)
+    assert worth[0].gain > 0.0
+    best = next(
+        j
+        for j in range(len(run.model.marginals))
+        if run.model.marginal_name(j) == worth[0].identifier
+    )
+    sets = [run.model.marginals[i] for i in range(len(run.model.marginals))]
+    ptr = run.model.marginals.outcome_ptr
+    sets[best] = rf.Singleton(run.model.marginals.nominal[ptr[best] : ptr[best + 1]])
+    known = run.model.with_marginals(rf.Marginals.from_sets(sets))
+    better = rf.solve(known, run.solution.spec).at_initial().lower
+    assert better - run.guarantee == pytest.approx(worth[0].gain, abs=1e-5)
+
+
+def test_prior_knowledge_and_data():
+    """Intervals of the structure are assumed: they narrow what is learned, and are named."""
+    told = machines({"wear": "[0.28,1]", "keep": "[0,0.72]"})
+    logs = [rf.read_log(m, log_table(60, 12), manifest=NONE) for m in (machines({}), told)]
+    runs = [rf.learn(log, DOWN) for log in logs]
+    assert runs[1].guarantee > runs[0].guarantee
+    assert any("lie in the sets of the model" in line for line in runs[1].assumptions)
+    assert TRUTH["wear"] >= 0.28
