@@ -87,3 +87,14 @@ def test_values_that_overflow():
     almost = rf.Discounted(math.nextafter(1.0, 0.0))
     bounds = rf.solve(model, rf.Spec(almost)).at_initial()
     assert bounds.lower <= 1e100 * 2.0**53 <= bounds.upper
+
+
+def test_a_file_in_place_of_a_model_was_an_attribute_error():
+    """The message says what opens files."""
+    for ask in (
+        lambda: rf.solve("model.prism", TEXT),
+        lambda: rf.compare("model.prism", TEXT, [rf.Exact()]),
+        lambda: rf.evaluate("model.prism", rf.Policy(np.zeros((1, 1), int)), TEXT),
+    ):
+        with pytest.raises(UnsupportedError, match="got a str; `open_model` opens files"):
+            ask()

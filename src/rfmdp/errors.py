@@ -38,3 +38,7 @@ class SolverError(RfmdpError, RuntimeError):
 
 class NotCertifiedError(RfmdpError, RuntimeError):
     """A certified value was required, and the bounds are still apart."""
+
+
+class PrismWarning(UserWarning):
+    """Something in a model that is probably not meant, and what was made of it."""

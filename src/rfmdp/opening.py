@@ -18,6 +18,7 @@ from rfmdp.model.frontier import Deadlock
 
 if TYPE_CHECKING:
     from rfmdp.language.ast import Model
+    from rfmdp.language.checked import CheckedModel
     from rfmdp.model.frontier import Progress
 
 ENDINGS: tuple[str, ...] = (SAVED, *EXPLICIT, *PRISM)
@@ -97,6 +98,16 @@ class Blueprint:
     def is_domain(self) -> bool:
         """Whether it is a domain of the paper."""
         return self.parsed is None and self.made is None
+
+    def names(
+        self, constants: Mapping[str, bool | int | float | str], also_known: Collection[str] = ()
+    ) -> CheckedModel | None:
+        """Return what properties may name, without building; None if only a built model tells."""
+        if self.parsed is None:
+            return None
+        from rfmdp.language.check import check_model
+
+        return check_model(self.parsed, constants, also_known)
 
     def build(
         self,

@@ -292,13 +292,15 @@ def evaluate(
     Returns
     -------
     Solution
-        For a stationary policy that of the model with its rows only (`solution.model`).
+        For a stationary policy that of the model with its rows only (`solution.model`); of others
+        the `subject` says that the bounds are of the policy.
 
     Raises
     ------
     ModelError
         If a time-dependent policy meets an objective without a matching number of steps.
     """
+    require_valid(model)
     asked = as_spec(spec, model)
     wanted = replace(asked, nature=nature or asked.nature)
     if policy.stationary:
@@ -326,7 +328,8 @@ def evaluate(
         raw = solve_unbounded(tail, below, limits, clock, np.ones_like(interest), None)
         raw.rows = policy.rows[-1:]
         raw = _prefix(problem, operator, limits, clock, interest, raw, policy.rows[:-1])
-    return to_solution(problem, wanted, method, raw, limits, interest, stats)
+    found = to_solution(problem, wanted, method, raw, limits, interest, stats)
+    return replace(found, subject="policy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,6 +357,7 @@ def compare(
     The gap is |first - value| / |value| in percent, the first solver being the reference. A solver
     that refuses the model has its reason as status.
     """
+    require_valid(model)
     asked = as_spec(spec, model)
     records: list[Comparison] = []
     for inner in inners:

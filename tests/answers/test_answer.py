@@ -6,9 +6,8 @@ import pytest
 
 from rfmdp.answers.answer import check
 from rfmdp.answers.property import parse_properties
-from rfmdp.errors import ModelError, NotCertifiedError, PrismError
+from rfmdp.errors import ModelError, NotCertifiedError, PrismError, PrismWarning
 from rfmdp.inner import IntervalArithmetic
-from rfmdp.language.distributions import PrismWarning
 from rfmdp.language.load import parse_prism
 from rfmdp.language.radius import with_uncertainty
 from rfmdp.outer.settings import Limits

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from language.random_models import model_texts
 from rfmdp.answers.answer import check, states_where
 from rfmdp.answers.property import parse_property
-from rfmdp.errors import PrismError
-from rfmdp.language.distributions import PrismWarning
+from rfmdp.errors import PrismError, PrismWarning
 from rfmdp.language.load import parse_prism
 
 FORMULAS = {"top": '"top"', "zero": "x0=0"}

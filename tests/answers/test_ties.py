@@ -11,7 +11,7 @@ from language.case_studies import DIE
 from language.random_models import model_texts
 from rfmdp.answers.answer import check
 from rfmdp.answers.rational import OperationLimit, TooHardError, chain_values, read
-from rfmdp.language.distributions import PrismWarning
+from rfmdp.errors import PrismWarning
 from rfmdp.language.load import parse_prism
 
 CHOICES = """mdp

@@ -235,3 +235,49 @@ def test_constants_of_the_model_were_not_seen_in_step_bounds(command, folder, ca
         found = json.loads(capsys.readouterr().out)
         said.append(found[{"simulate": "mean", "learn": "guarantee", "evaluate": "worst"}[command]])
     assert said[0] == said[1] == said[2]
+
+
+@pytest.mark.parametrize("command", ["solve", "simulate", "learn"])
+def test_typos_were_found_after_the_model_was_built(command, folder, monkeypatch, capsys):
+    """Labels, rewards and names of a property are looked up in the text."""
+
+    def build(*_, **__):
+        raise AssertionError("the model must not be built")
+
+    monkeypatch.setattr("rfmdp.language.explore.build_model", build)
+    for text, word in (
+        ('Pmax=? [ F "tip" ]', '"tip"'), ('R{"moes"}min=? [ F "top" ]', "'moves'"),
+        ("Pmax=? [ F y=1 ]", "'y'"), ("Pmax=? [ F<=j x=1 ]", "'j'"),
+    ):  # fmt: skip
+        assert run([command, "m.prism", "--const", "N=3", "--prop", text]) == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        assert word in line
+
+
+def test_a_typo_in_one_property_leaves_the_others(folder, capsys):
+    """They are answered, in order."""
+    words = ["--prop", 'Pmax=? [ F "tip" ]', "--prop", 'Pmax=? [ F "top" ]']
+    assert run(["solve", "m.prism", "--const", "N=3", *words]) == 1
+    found = capsys.readouterr()
+    assert results(found.out) == ["1.0"]
+    assert found.err.count("tip") == 1
+
+
+@pytest.mark.parametrize("target", ["dead.drn", "dead.tra"])
+def test_deadlocks_of_explicit_files_became_loops_without_a_word(target, folder, capsys):
+    """As for a text, a warning says how many and which."""
+    (folder / "dead.drn").write_text("@type: MDP\n@nr_states\n2\n@model\nstate 0 init\n"
+                                     "\taction a\n\t\t1 : 1\nstate 1 goal\n")  # fmt: skip
+    (folder / "dead.tra").write_text("2 1 1\n0 0 1 1\n")
+    assert run(["solve", target, "--prop", 'Pmax=? [ X !"init" ]']) == 0
+    warning = capsys.readouterr().err
+    assert "1 state(s) have no transition, the first is 1; each gets a self-loop" in warning
+
+
+def test_a_simulated_threshold_was_not_mentioned(folder, capsys):
+    """The mean of one policy decides nothing; a note says who does."""
+    words = ["simulate", "m.prism", "--const", "N=3", "--trajectories", "20", "--prop"]
+    assert run([*words, 'Pmax>=0.5 [ F "top" ]']) == 0
+    assert "'>= 0.5' is not decided here" in capsys.readouterr().err
+    assert run([*words, 'Pmax=? [ F "top" ]']) == 0
+    assert "decided" not in capsys.readouterr().err

@@ -183,6 +183,8 @@ MISTAKES = [  # words, what the one line must say
     # the rest
     (["convert", "i.prism", "out.pdf"], ["out.pdf", ".drn, .tra, .rfmdp"]),
     (["convert", "i.prism"], ["target", "rfmdp convert --help"]),
+    (["solve", "m.prism", "m.props", "--prop", "cots", *N.split()], ["'cots'", "'cost'"]),
+    (["solve", "m.prism", "m.props", "--prop", '"raech"', *N.split()], ["raech", "'reach'"]),
     (["domains", "aircarft"], ["'aircarft'", "aircraft"]),
     (["reproduce", "learning"], ["'solving'", "'learning'"]),
     (["reproduce", "solving", "--domains", "aircarft"], ["'aircarft'", "aircraft"]),

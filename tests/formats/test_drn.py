@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rfmdp.errors import FileError, ModelError, UnsupportedError
+from rfmdp.errors import FileError, ModelError, PrismWarning, UnsupportedError
 from rfmdp.formats.drn import read_drn
 from rfmdp.formats.drn_write import write_drn
 from rfmdp.formats.explicit import ExplicitType
@@ -68,7 +68,8 @@ def test_dtmc_without_actions_and_placeholders(tmp_path):
         "@nr_states\n3\n@model\n"
         "state 0 [1, 2] init\n 0 : $half\n 1 : 1/2\nstate 1 [0.5]\n 2 : 1\nstate 2\n"
     )
-    model = read_drn(write(tmp_path, text))
+    with pytest.warns(PrismWarning, match="the first is 2; each gets a self-loop"):
+        model = read_drn(write(tmp_path, text))
     assert rows_of(model)[0] == (0, "", {0: (0.5, 0.5), 1: (0.5, 0.5)})
     assert {k: v.state.tolist() for k, v in model.rewards.items()} == {
         "rew0": [1.0, 0.5, 0.0],

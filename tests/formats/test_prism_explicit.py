@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rfmdp import memory
-from rfmdp.errors import FileError, ModelError, ResourceError, UnsupportedError
+from rfmdp.errors import FileError, ModelError, PrismWarning, ResourceError, UnsupportedError
 from rfmdp.formats.explicit import ExplicitType
 from rfmdp.formats.prism_explicit import PrismFiles, read_prism_explicit
 from rfmdp.formats.prism_explicit_write import write_prism_explicit
@@ -126,7 +126,8 @@ def test_deadlocks(tmp_path):
     """A state without transitions gets a self-loop and the label, or is an error."""
     stem = write(tmp_path, tra="3 1 2\n1 0 0 0.5 a\n1 0 2 0.5 a\n", lab='0="init"\n1: 0\n')
     stem = write(tmp_path, trew="3 1 2\n1 0 0 3\n1 0 2 3\n")
-    model = read_prism_explicit(stem)
+    with pytest.warns(PrismWarning, match=r"2 state\(s\) have no transition, the first is 0"):
+        model = read_prism_explicit(stem)
     assert model.label("deadlock").tolist() == [True, False, True]
     assert rows_of(model)[0] == (0, "", {0: (1.0, 1.0)})
     assert model.rewards[""].row.tolist() == [0.0, 3.0, 0.0]

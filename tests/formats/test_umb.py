@@ -149,7 +149,8 @@ def test_states_without_choice(file):
     pointers = np.frombuffer(files["state-to-choices.bin"], "<u8")
     files["state-to-choices.bin"] = np.append(pointers, pointers[-1]).tobytes()
     pack(file, {"index.json": json.dumps(index).encode(), **files})
-    model = read_umb(file)
+    with pytest.warns(rf.errors.PrismWarning, match="the first is 6"):
+        model = read_umb(file)
     assert model.states == 7
     assert model.label("deadlock").tolist() == [False] * 6 + [True]
     with pytest.raises(rf.ModelError, match="have no transition, the first is 6"):

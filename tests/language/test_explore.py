@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 
 import rfmdp
+from rfmdp.errors import PrismWarning
 from rfmdp.language.ast import Literal
 from rfmdp.language.check import check_model
-from rfmdp.language.distributions import PrismWarning
 from rfmdp.language.explore import build_model
 from rfmdp.language.load import load_prism, parse_prism
 from rfmdp.language.parse import parse_model

@@ -7,10 +7,9 @@ import warnings
 import pytest
 
 from rfmdp.answers.answer import check
-from rfmdp.errors import RfmdpError
+from rfmdp.errors import PrismWarning, RfmdpError
 from rfmdp.language.check import check_model
 from rfmdp.language.check_properties import check_property
-from rfmdp.language.distributions import PrismWarning
 from rfmdp.language.explore import build_model
 from rfmdp.language.parse import parse_model
 from rfmdp.language.parse_properties import parse_properties

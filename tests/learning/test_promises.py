@@ -1,6 +1,7 @@
 """What a statement of learning promises: identity, ledgers, ties, floors, policies, time."""
 
 import math
+import re
 from dataclasses import replace
 from fractions import Fraction
 from typing import ClassVar
@@ -145,8 +146,9 @@ def test_a_run_goes_on_as_itself_only(tmp_path, named, other):
     """Whatever the statement depends on must be asked for again; the message names it."""
     file = tmp_path / "run.rfmdp"
     run_in(file)
-    with pytest.raises(ModelError, match=rf"Resume: .*{named} \("):
+    with pytest.raises(ModelError, match=rf"Resume: .*{named} \(") as told:
         run_in(None, resume=file, **other)
+    assert not re.search("[0-9a-f]{16}", str(told.value))  # words, no digests
     more = run_in(None, resume=file, stop=StopWhen(400))
     assert more.history[-1].trajectories == 400
     assert load(file).history[-1].trajectories == 400

@@ -12,11 +12,21 @@ from rfmdp.errors import FileError
 from rfmdp.formats.files import load, save
 from rfmdp.inner import IntervalArithmetic
 from rfmdp.model.restrict import restrict
-from rfmdp.objective import MAX, MIN, Reach, ReachReward, Spec
+from rfmdp.objective import (
+    MAX,
+    MIN,
+    Cumulative,
+    Globally,
+    Instantaneous,
+    Reach,
+    ReachReward,
+    Spec,
+    Until,
+)
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Policy, Status
 from rfmdp.paper.domains import domain, domain_spec
-from rfmdp.solving import solve
+from rfmdp.solving import evaluate, solve
 from rfmdp.verification.solution import verify
 from true_values import true_value
 
@@ -235,3 +245,31 @@ def test_aircraft(sizes):
     assert verify(found).valid
     for altered in alter_one(found):
         assert "bound by induction: does not hold" in str(verify(altered))
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [Until("safe", "goal", latest=3), Globally("safe", latest=2), Cumulative(3, "signed"),
+     Until("safe", "goal", earliest=2), Instantaneous(2, "signed")],
+    ids=lambda o: type(o).__name__,
+)  # fmt: skip
+@pytest.mark.parametrize(("agent", "nature"), [(MAX, MIN), (MIN, MAX), (MAX, MAX)])
+def test_bounds_of_a_policy_by_steps_were_called_invalid(objective, agent, nature):
+    """`evaluate` bounds the policy, not the optimum, and says so; the claims do not mix."""
+    mixed = 0
+    for seed in range(6):
+        model, spec = tiny_model(seed), Spec(objective, agent, nature)
+        rules = len(solve(model, spec).policy.rows)
+        rng = np.random.default_rng(seed)
+        rows = rng.integers(model.row_ptr[:-1], model.row_ptr[1:], (rules, model.states))
+        found = evaluate(model, Policy(rows), spec)
+        assert found.subject == "policy"
+        assert verify(found).valid, str(verify(found))
+        truth = solve(model, spec, states=np.ones(model.states, bool))
+        far = np.abs(truth.value - found.value).max() > 1e-3
+        assert verify(replace(found, subject="optimum")).valid != far
+        mixed += far
+        for side, name in ((-1, "lower"), (1, "upper")):
+            moved = replace(found, **{name: getattr(found, name) - side * 0.5})
+            assert not verify(moved).valid
+    assert mixed

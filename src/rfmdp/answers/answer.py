@@ -21,14 +21,13 @@ from rfmdp.answers.filters import Filtered, apply_filter
 from rfmdp.answers.measure import OperatorSolver
 from rfmdp.answers.property import Property, parse_property
 from rfmdp.answers.quantity import Quantity, combine
-from rfmdp.errors import NotCertifiedError
+from rfmdp.errors import NotCertifiedError, PrismWarning
 from rfmdp.inner.protocol import Inner
 from rfmdp.language import property_ast as tree
 from rfmdp.language.ast import Expr, Label, ModelType, Type, fold, nodes, rewrite
 from rfmdp.language.check_properties import CheckedProperty
 from rfmdp.language.compile import evaluate_states
 from rfmdp.language.constants import Given
-from rfmdp.language.distributions import PrismWarning
 from rfmdp.language.source import Source
 from rfmdp.language.types import type_of
 from rfmdp.language.write import write_expression

@@ -84,6 +84,11 @@ class StateSet:
     expr: Expr
     of: Property = field(repr=False)
 
+    @property
+    def text(self) -> str:
+        """The formula in PRISM's notation."""
+        return write_expression(self.expr)
+
     def holds(self, model: FactoredMDP) -> BoolArray:
         """Return a (S,) array.
 

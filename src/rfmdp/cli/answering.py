@@ -12,7 +12,7 @@ from rfmdp.answers.answer import Answer, check
 from rfmdp.answers.property import Property
 from rfmdp.cli.interrupts import stop_if_interrupted
 from rfmdp.cli.output import complain, silent, spoken_warnings, watching, write_policy, written
-from rfmdp.cli.questions import own_constants
+from rfmdp.cli.questions import misfits, own_constants
 from rfmdp.cli.records import Record, lines, phases, record
 from rfmdp.cli.words import Experiment, Uncertainty, built, inner_method
 from rfmdp.errors import ModelError, NotCertifiedError, RfmdpError
@@ -69,6 +69,11 @@ def answers(
         When the time began that building and an answer have together, by `time.monotonic`.
     """
     begun = time.monotonic()
+    wrong = misfits(request.blueprint, request.asked, run.constants)
+    if len(wrong) == len(request.asked):  # nothing to build the model for
+        for prop, error in zip(request.asked, wrong.values(), strict=True):
+            yield _failed(prop, error, USER_ERROR)
+        return
     try:
         with spoken_warnings(), watch("building") as show:
             model = built(

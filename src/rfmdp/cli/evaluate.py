@@ -32,15 +32,17 @@ def command(
     """
     import rfmdp
     from rfmdp.cli.output import spoken_warnings, watching
-    from rfmdp.cli.questions import one_question
+    from rfmdp.cli.questions import one_question, require_fit
     from rfmdp.cli.words import Experiment, Uncertainty, built, constants, read
     from rfmdp.policies.files import open_policy
 
     given = constants(const)
     asked = one_question(model, props, prop, given)
+    blueprint = read(model)
+    require_fit(blueprint, asked, given)
     with spoken_warnings(), watching("building") as show:
         subject = built(
-            read(model), Experiment(given, radius),
+            blueprint, Experiment(given, radius),
             Uncertainty(set_, tuple(radius_of), floor), also_known=set(asked.constants),
             progress=show.building,
         )  # fmt: skip

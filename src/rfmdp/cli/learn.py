@@ -150,7 +150,7 @@ def command(
     from rfmdp.cli import learning_words as words
     from rfmdp.cli.data_words import DataWords, about_data
     from rfmdp.cli.output import complain, spoken_warnings
-    from rfmdp.cli.questions import one_question
+    from rfmdp.cli.questions import one_question, require_fit
     from rfmdp.cli.words import check_positive, constants, inner_method, read
     from rfmdp.learning.methods import find_method
     from rfmdp.learning.schedule import LogSpaced
@@ -192,6 +192,7 @@ def command(
     given = constants(const)
     asked = one_question(model, props, prop, given)
     blueprint = read(model)
+    require_fit(blueprint, asked, given)
     setup = setup_of(blueprint)
     if setup is not None and not given:
         given = {"instance": "learning"}

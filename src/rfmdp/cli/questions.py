@@ -9,8 +9,9 @@ from pathlib import Path
 
 from rfmdp.answers.property import Property, load_properties, parse_properties
 from rfmdp.cli.words import STANDARD_INPUT
-from rfmdp.errors import FileError, ModelError
-from rfmdp.opening import is_domain
+from rfmdp.errors import FileError, ModelError, PrismError
+from rfmdp.language.check_properties import check_property
+from rfmdp.opening import Blueprint, is_domain
 
 
 def questions(file: str | None, wanted: Sequence[str]) -> list[Property]:
@@ -67,6 +68,27 @@ def one_question(
 def own_constants(properties: Sequence[Property]) -> set[str]:
     """Return the names of constants that properties leave open."""
     return {c.name for p in properties for c in p.file.constants if c.value is None}
+
+
+def misfits(
+    blueprint: Blueprint, asked: Sequence[Property], given: Mapping[str, str]
+) -> dict[int, PrismError]:
+    """Return the errors of properties that do not fit a model's text, found before it is built."""
+    names = blueprint.names(given, own_constants(asked))
+    found: dict[int, PrismError] = {}
+    for number, prop in enumerate(asked if names is not None else ()):
+        try:
+            assert names is not None
+            check_property(prop.parsed, prop.file, names, {**prop.constants, **given})
+        except PrismError as error:
+            found[number] = error
+    return found
+
+
+def require_fit(blueprint: Blueprint, asked: Property, given: Mapping[str, str]) -> None:
+    """Raise the error of a property that does not fit a model's text, before it is built."""
+    for error in misfits(blueprint, [asked], given).values():
+        raise error
 
 
 def _load(file: str) -> list[Property]:

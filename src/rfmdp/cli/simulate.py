@@ -52,7 +52,7 @@ def command(
     """
     import rfmdp
     from rfmdp.cli.output import complain, spoken_warnings, watching
-    from rfmdp.cli.questions import one_question
+    from rfmdp.cli.questions import one_question, require_fit
     from rfmdp.cli.words import Experiment, Uncertainty, built, check_positive, constants, read
     from rfmdp.learning.simulation import simulate
     from rfmdp.policies.natures import NatureChoice, resolved
@@ -72,9 +72,11 @@ def command(
     given = constants(const)
     asked = one_question(model, props, prop, given)
     choice = _nature(nature)
+    blueprint = read(model)
+    require_fit(blueprint, asked, given)
     with spoken_warnings(), watching("building") as show:
         subject = built(
-            read(model), Experiment(given, radius), Uncertainty(),
+            blueprint, Experiment(given, radius), Uncertainty(),
             also_known=set(asked.constants), progress=show.building,
         )  # fmt: skip
     spec = asked.spec(subject)
@@ -100,6 +102,15 @@ def command(
         "nature": nature,
         **_report(found, seed),
     }
+    bound = getattr(asked.parsed.expression, "bound", None)
+    if bound is not None:
+        from rfmdp.language.write import write_expression
+
+        complain(
+            f"'{bound.operator} {write_expression(bound.value)}' is not decided here: a simulation "
+            "estimates the value of one policy; `solve` decides thresholds.",
+            kind="note",
+        )
     if measured.steps is None and measured.stop is not None and report["ended"] < 1.0:
         complain(
             f"{100 * (1 - report['ended']):.4g} % of the trajectories were cut off after "

@@ -186,10 +186,12 @@ class Uncertainty:
 
 def read(model: str) -> Blueprint:
     """Return the model that MODEL names, not built yet; `-` is a text on standard input."""
+    from rfmdp.cli.output import spoken_warnings
     from rfmdp.opening import Blueprint, read_model
 
     if model != STANDARD_INPUT:
-        return read_model(model)
+        with spoken_warnings():
+            return read_model(model)
     from rfmdp.language.parse import parse_model
 
     return Blueprint(model, parsed=parse_model(sys.stdin.read(), "<standard input>"))

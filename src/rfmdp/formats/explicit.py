@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -13,7 +14,7 @@ from typing import NoReturn, Protocol
 
 import numpy as np
 
-from rfmdp.errors import ModelError
+from rfmdp.errors import ModelError, PrismWarning
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.flat import FlatBoxes, flat_model, joint_outcomes
 from rfmdp.model.flatten import flatten, flatten_note, is_known
@@ -134,6 +135,12 @@ class Rows:
                 f"{self.text.path}: {len(alone)} states have no transition, the first is "
                 f"{alone[0]}; give them one, or read with deadlock=Deadlock.LOOP."
             )
+        warnings.warn(
+            f"{self.text.path}: {len(alone)} state(s) have no transition, the first is {alone[0]}; "
+            'each gets a self-loop and the label "deadlock".',
+            PrismWarning,
+            stacklevel=4,
+        )
         at = np.searchsorted(self.row_states, alone)
         places = self.successor_ptr[at]
         actions = self.actions if "" in self.actions else (*self.actions, "")

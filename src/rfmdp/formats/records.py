@@ -117,6 +117,7 @@ def solution_to_record(solution: Solution) -> Record:
         "status": solution.status.name,
         "precision": solution.precision,
         "measure": solution.measure,
+        "subject": solution.subject,
         "stats": asdict(solution.stats),
         "witness": solution.witness is not None,
     }
@@ -166,6 +167,7 @@ def solution_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArra
         _field(header, "precision", float), _stats(_field(header, "stats", dict)), witness,
         _field({"measure": "RELATIVE", **header}, "measure", str),
         where(model, arrays["interest"]) if "interest" in arrays else None,
+        _field({"subject": "optimum", **header}, "subject", str),
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ undefined constant matters only to properties that use it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -16,6 +16,7 @@ from rfmdp.language.ast import (
     Label,
     LabelDefinition,
     Literal,
+    Name,
     Node,
     Type,
     fold,
@@ -27,7 +28,7 @@ from rfmdp.language.checked import CheckedModel
 from rfmdp.language.constants import Given, constant_values, needed
 from rfmdp.language.evaluate import Value, evaluate, exact_value, simplify
 from rfmdp.language.expand import expand_formulas, labels_in, order, substitute
-from rfmdp.language.hints import question
+from rfmdp.language.hints import nearest, question
 from rfmdp.language.property_ast import (
     Bound,
     Cumulative,
@@ -109,6 +110,7 @@ def check_property(
     """
     source = file.source
     check_file(file, model)
+    _refuse_misspelt(prop, file, model)
     expression = _inline(prop, file, model)
     require_supported(expression, source)
     formulas = _formulas(file, model)
@@ -119,7 +121,8 @@ def check_property(
     outer = {label.name: label.value for label in model.labels}
     labels = expand_labels(used, formulas | replaced, outer, source)
     expression = substitute(texts[0], replaced)
-    expression = rewrite(expression, lambda node: _label(node, labels, source))
+    named = [p.name for p in file.properties if p.name is not None]
+    expression = rewrite(expression, lambda node: _label(node, labels, named, source))
     scope = _Scope(model.variable_types(), model, source)
     found = fold(expression, scope.type_of)
     expression = simplify(rewrite(expression, scope.settle))
@@ -131,6 +134,19 @@ def check_property(
         model,
         position=prop.position,
     )
+
+
+def _refuse_misspelt(prop: Property, file: PropertyFile, model: CheckedModel) -> None:
+    """Raise if a property is nothing but a name, of nothing that there is but like a property's."""
+    expr = prop.expression
+    if not isinstance(expr, Name):
+        return
+    known = {*model.variable_types(), *model.constants, *model.formulas}
+    known |= {c.name for c in file.constants} | {f.name for f in file.formulas}
+    meant = nearest(expr.name, [p.name for p in file.properties if p.name is not None])
+    if expr.name not in known and meant is not None:
+        reason = f"unknown name '{expr.name}'; did you mean the property '{meant}'?"
+        raise file.source.error(expr.position, reason)
 
 
 def check_file(file: PropertyFile, model: CheckedModel) -> None:
@@ -264,7 +280,8 @@ class _Scope:
         if isinstance(node.structure, str):
             if node.structure not in names:
                 known = ", ".join(f'"{name}"' for name in names if name is not None) or "unnamed"
-                reason = f'unknown rewards "{node.structure}"; the model has {known}'
+                meant = question(node.structure, [name for name in names if name is not None])
+                reason = f'unknown rewards "{node.structure}"; the model has {known}{meant}'
                 raise self.source.error(node.position, reason)
             return names.index(node.structure) + 1
         number = int(self._constant(node.structure, Type.INT, "the number of a reward structure"))
@@ -343,12 +360,15 @@ def _constants(
     return {**model.constants, **own}
 
 
-def _label(node: Expr, labels: Mapping[str, Expr], source: Source) -> Expr:
+def _label(
+    node: Expr, labels: Mapping[str, Expr], properties: Sequence[str], source: Source
+) -> Expr:
     if not isinstance(node, Label) or node.name in BUILT_IN_LABELS:
         return node
     if node.name not in labels:
         known = ", ".join(f'"{name}"' for name in sorted(labels))
         hint = f"the labels are {known}" if known else "define it"
-        reason = f'unknown label or property "{node.name}"; {hint}{question(node.name, labels)}'
+        meant = question(node.name, [*labels, *properties])
+        reason = f'unknown label or property "{node.name}"; {hint}{meant}'
         raise source.error(node.position, reason)
     return labels[node.name]

@@ -21,6 +21,7 @@ from itertools import product
 
 import numpy as np
 
+from rfmdp.errors import PrismWarning
 from rfmdp.language.ast import Command, Update
 from rfmdp.language.compile import StateBatch
 from rfmdp.language.source import NOWHERE, Position, Source
@@ -34,10 +35,6 @@ from rfmdp.types import FloatArray, IntArray
 
 RANDOM_FACTOR = "(random choice)"
 SCALED_WITHIN = 1e-5  # how far from 1 a sum may be: PRISM's own limit
-
-
-class PrismWarning(UserWarning):
-    """Something in a model that is probably not meant, and what was made of it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rfmdp.errors import ModelError, PrismError
+from rfmdp.errors import ModelError, PrismError, PrismWarning
 from rfmdp.language.annotate import state_labels, structures
 from rfmdp.language.checked import CheckedModel
 from rfmdp.language.compile import state_text
-from rfmdp.language.distributions import RANDOM_FACTOR, PrismWarning
+from rfmdp.language.distributions import RANDOM_FACTOR
 from rfmdp.language.initial import initial_valuations
 from rfmdp.model.arrays import FactoredMDP, Variable
 from rfmdp.model.frontier import Deadlock, Progress

@@ -6,6 +6,7 @@ large for words (a structure, probabilities, sets of states) stands as a digest.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING
@@ -26,7 +27,17 @@ if TYPE_CHECKING:
     from rfmdp.learning.learner import Setup
 
 SETS = ("stay", "target")  # fields of objectives that are sets of states
-SHORT = 16  # digits of a digest that are shown
+SHORT = 16  # digits of a digest that are kept
+DIGEST = re.compile(r"\b[0-9a-f]{16}\b")
+OTHERS = {  # what is not the same where the words are
+    "structure": "other states, actions, successors or labels",
+    "probabilities": "others; constants perhaps",
+    "objective": "of other states, rewards or initial states",
+    "budget": "shared out to other events",
+    "identifiers": "of other rows",
+    "data": "others",
+    "prior": "of other bounds",
+}
 
 
 def words_of(setup: Setup, ids: Identifiers, ledger: Ledger) -> dict[str, str]:
@@ -83,11 +94,19 @@ def require_same(saved: Mapping[str, str], asked: Mapping[str, str], place: str)
     names = list(dict.fromkeys([*saved, *asked]))
     other = [name for name in names if saved.get(name) != asked.get(name)]
     if other:
-        listed = "; ".join(f"{n} ({saved.get(n)}, now {asked.get(n)})" for n in other)
+        listed = "; ".join(_difference(n, saved.get(n), asked.get(n)) for n in other)
         raise ModelError(
             f"Resume: {place} must be asked for with its own settings, these differ: {listed}. "
             "Ask for the same, or start a run in another file."
         )
+
+
+def _difference(name: str, saved: str | None, asked: str | None) -> str:
+    """Return what differs, in words: digests are for machines."""
+    before, now = (re.sub(DIGEST, "", x or "nothing").strip(" ,") for x in (saved, asked))
+    if before != now:
+        return f"{name} ({before or 'others'}, now {now or 'others'})"
+    return f"{name} ({f'{now}, but ' if now else ''}{OTHERS.get(name, 'of other numbers')})"
 
 
 def _prior(sets: Marginals | None) -> str:

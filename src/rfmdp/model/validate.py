@@ -13,6 +13,7 @@ from weakref import WeakSet
 
 import numpy as np
 
+from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.report import Issue, Report, Severity
 from rfmdp.ragged import segment_product
@@ -39,6 +40,11 @@ _VALID: WeakSet[FactoredMDP] = WeakSet()  # models are frozen: once valid, they 
 
 def require_valid(model: FactoredMDP) -> None:
     """Raise `ModelError` with the errors of a model; looks at every model once."""
+    if not isinstance(model, FactoredMDP):
+        raise UnsupportedError(
+            f"A model must be a FactoredMDP, got a {type(model).__name__}; `open_model` opens "
+            "files and domains by their name."
+        )
     if model not in _VALID:
         validate(model).require_valid()
         _VALID.add(model)
@@ -49,7 +55,8 @@ def validate(model: FactoredMDP) -> Report:
 
     Examples
     --------
-    >>> from rfmdp.model.arrays import FactoredMDP
+    >>> from rfmdp.errors import UnsupportedError
+    from rfmdp.model.arrays import FactoredMDP
     >>> from rfmdp.sets.families import Singleton
     >>> coin = Singleton([0.5, 0.5])
     >>> model = FactoredMDP.from_rows([[([0], [0, 1])], [([], [1])]], [coin])

@@ -126,6 +126,7 @@ class Solution:
     # inductive bounds behind `lower` and `upper` where these were turned round or stepped back
     measure: str = "RELATIVE"  # what the precision counts by, see `Limits`
     interest: BoolArray | None = None  # (S,) where it was wanted; None: the initial states
+    subject: str = "optimum"  # whose value the bounds enclose; "policy": that of the policy alone
 
     @property
     def guarantee(self) -> FloatArray:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from rfmdp.objective import (
     MAX,
     Cumulative,
@@ -21,10 +23,12 @@ from rfmdp.objective import (
 
 
 def in_words(spec: Spec) -> str:
-    """Return a specification in the notation of properties; unnamed sets of states as `...`.
+    """Return a specification in the notation of properties; unnamed sets of states by size.
 
     >>> in_words(Spec(Until("safe", "goal", latest=5)))
     'Pmaxmin=? [ "safe" U<=5 "goal" ]'
+    >>> in_words(Spec(Next(np.array([True, False, True]))))
+    'Pmaxmin=? [ X (2 states) ]'
     """
     agent, nature = (("max" if side is MAX else "min") for side in (spec.agent, spec.nature))
     name = getattr(spec.objective, "reward", None)
@@ -54,8 +58,9 @@ def in_words(spec: Spec) -> str:
 def _set(states: States) -> str:
     if isinstance(states, str):
         return f'"{states}"'
-    text = getattr(states, "text", None)
-    return text if isinstance(text, str) else "..."
+    if isinstance(states, np.ndarray):
+        return f"({np.count_nonzero(states)} states)"
+    return f"({getattr(states, 'text', '...')})"
 
 
 def _times(latest: int | None, earliest: int) -> str:

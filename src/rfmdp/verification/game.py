@@ -437,6 +437,8 @@ class _Step:
 
     def decide(self, i: int) -> int:
         """Return the sign of one row by what is possible, or in fractions."""
+        if not np.isfinite(self.here[i]):
+            return FAIL  # infinite the wrong way
         row, gain, exact = int(self.rows[i]), self.gain[i], self.error[i] == 0.0
         bad, can = self.bad[i], self.game.rows.can
         full = np.ones(len(gain), dtype=np.bool_)

@@ -105,6 +105,7 @@ class Claim:
     witness: dict[int, FloatArray]  # the same of the bounds behind them
     value: FloatArray  # (S,)
     policy: IntArray  # (steps, S) or (1, S)
+    fixed: bool  # both sides are claimed of the policy, not of the optimum
 
 
 def need(holds: object, text: str) -> None:
@@ -339,6 +340,8 @@ def read_claim(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Cla
     need(_number(precision) and 0.0 < precision < np.inf, "precision: must be a positive number")
     measure = header.get("measure", "RELATIVE")
     need(measure in ("RELATIVE", "ABSOLUTE"), "measure: must be RELATIVE or ABSOLUTE")
+    subject = header.get("subject", "optimum")
+    need(subject in ("optimum", "policy"), "subject: must be optimum or policy")
     need(isinstance(header["witness"], bool), "witness: must say yes or no")
     bounds = _sides(fields, "", model.states)
     witness = _sides(fields, "witness.", model.states)
@@ -354,6 +357,7 @@ def read_claim(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Cla
     return Claim(
         model, objective, kind, _sign(header["agent"]), _sign(header["nature"]), header["status"],
         float(precision), measure == "ABSOLUTE", interest, bounds, witness, value, policy,
+        subject == "policy",
     )  # fmt: skip
 
 

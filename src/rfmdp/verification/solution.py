@@ -277,7 +277,7 @@ class _Checker:
             claim = self.bounds.get(turned * side)
             if claim is None:
                 continue
-            rules = policy if side == -self.game.agent else None
+            rules = policy if self._by_policy(side) else None
             what = f"{_name(side * turned)} bound by steps"
             value = self._walk(steps, known[side], rules, side, discount, nothing)
             short = _beyond(claim, value, side, turned) > 0.0
@@ -342,6 +342,10 @@ class _Checker:
         asked = ~fixed[self.game.row_state]
         return asked if rule is None else asked & self._taken(rule)
 
+    def _by_policy(self, side: int) -> bool:
+        """Return whether a side is claimed of the policy alone: its guarantee, or both."""
+        return self.claim.fixed or side == -self.game.agent
+
     def _taken(self, rule: IntArray) -> BoolArray:
         taken = np.zeros(self.model.rows, dtype=np.bool_)
         taken[rule] = True
@@ -357,7 +361,7 @@ class _Checker:
             self._report(known | ~self.stop, f"{_name(side)} bound where known")
             if strict and side > 0:
                 self._report(bound >= 0.0, "upper bounds are not negative")
-            rule = self.policy[-1] if side == -self.game.agent else None
+            rule = self.policy[-1] if self._by_policy(side) else None
             trivial = self.stop.copy()
             if strict:
                 trivial |= np.isposinf(bound) if side > 0 else bound <= 0.0
