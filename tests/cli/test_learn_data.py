@@ -33,7 +33,7 @@ def test_a_log_gives_what_its_transitions_give(log, capsys):
         assert run(["learn", *MODEL, *REACH, *words]) == 0
     out = capsys.readouterr().out
     assert out.count("Coverage: 2 identifiers") == 2
-    assert out.count("no alarm (") == 6
+    assert out.count("no alarm (") == 8
     first, second = (load(f"{file}.run") for file in ("log.parquet", "log.rfmdp"))
     assert first.guarantee == second.guarantee > 0.1
     assert (first.counts == second.counts).all()
@@ -46,7 +46,7 @@ def test_json_has_everything_about_the_data(log, capsys):
     assert run(["learn", *MODEL, *REACH, *words]) == 0
     found = json.loads(capsys.readouterr().out)["data"]
     assert found["steps"] == sum(c["samples"] for c in found["coverage"]) > 600
-    assert [c["alarm"] for c in found["checks"]] == [False] * 3
+    assert [c["alarm"] for c in found["checks"]] == [False] * 4
     assert all(w["gain"] >= 0.0 for w in found["collect_next"])
 
 

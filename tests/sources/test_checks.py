@@ -10,13 +10,14 @@ import pytest
 
 import rfmdp as rf
 from rfmdp.learning.identifiers import identify
-from rfmdp.sources.checks import INDEPENDENCE, SHARING, STATIONARITY, checks
+from rfmdp.sources.checks import INDEPENDENCE, MARKOV, SHARING, STATIONARITY, checks
 from rfmdp.sources.log import read_log
 from rfmdp.sources.manifest import Manifest
 
 from .logs import machines
 
 COIN = rf.Singleton([0.5, 0.5])
+NOWHERE = np.empty((0, 4), dtype=np.int64)  # nothing is known of what was before
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,7 @@ def test_e_values_by_the_book(coins):
     early = np.array([3, 1, 0, 2])
     late = np.array([0, 2, 5, 1])
     rows, successors = np.zeros(4, np.int64), np.arange(4)
-    found = {c.assumption: c for c in checks(coins, rows, successors, early, late, 0.03)}
+    found = {c.assumption: c for c in checks(coins, rows, successors, early, late, NOWHERE, 0.04)}
     joint = early + late
     first = [joint[:2].sum(), joint[2:].sum()]
     second = [joint[::2].sum(), joint[1::2].sum()]
@@ -69,10 +70,22 @@ def test_rows_that_share_by_the_book(coins):
     rows = np.array([0, 0, 1, 1])
     successors = np.array([0, 3, 0, 3])
     times = np.array([4, 1, 0, 5])
-    found = checks(coins, rows, successors, times, 0 * times, 0.03)[2]
+    found = checks(coins, rows, successors, times, 0 * times, NOWHERE, 0.04)[2]
     ratio = krichevsky_trofimov([4, 1]) * krichevsky_trofimov([0, 5]) / best([4, 6])
     assert (found.assumption, found.tested) == (SHARING, 2)
     assert found.log_e_value == pytest.approx(math.log(ratio))
+
+
+def test_what_was_before_by_the_book(coins):
+    """One distribution per context against one for all."""
+    rows, successors = np.zeros(4, np.int64), np.array([0, 1, 2, 3])
+    contexts = np.array([[4, 0, 1, 0], [0, 0, 5, 0], [0, 0, 0, 0]])
+    times = contexts.sum(axis=0)
+    found = checks(coins, rows, successors, times, 0 * times, contexts, 0.04)[3]
+    first = krichevsky_trofimov([4, 1]) * krichevsky_trofimov([0, 5]) / best([4, 6])
+    second = krichevsky_trofimov([5, 0]) * krichevsky_trofimov([5, 0])
+    assert (found.assumption, found.tested) == (MARKOV, 2)
+    assert found.log_e_value == pytest.approx(math.log((first + second) / 2))
 
 
 def test_the_mean_under_the_assumption_is_at_most_one(coins):
@@ -83,24 +96,29 @@ def test_the_mean_under_the_assumption_is_at_most_one(coins):
         halves = [np.bincount(part, minlength=4) for part in (sequence[:2], sequence[2:])]
         chance = math.prod(p[symbol] for symbol in sequence)
         rows, successors = np.zeros(4, np.int64), np.arange(4)
-        for check in checks(coins, rows, successors, *halves, 0.03)[:2]:
+        for check in checks(coins, rows, successors, *halves, NOWHERE, 0.04)[:2]:
             mean[check.assumption] += chance * math.exp(check.log_e_value)
     assert 0.0 < mean[INDEPENDENCE] <= 1.0
     assert 0.0 < mean[STATIONARITY] <= 1.0
 
 
-def table(rng, rows, shock=0.0, late=0.0):
-    """Return a log of the two machines; `shock` couples them, `late` wears the first out later."""
+def table(rng, rows, shock=0.0, late=0.0, memory=0.0):
+    """Return a log of the two machines.
+
+    `shock` couples them, `late` wears the first out later, `memory` after it was fixed.
+    """
     m, content = 0, []
     for i in range(rows):
-        wear = rng.random() < (0.3 if i < rows / 2 else 0.3 + late)
+        fixed = memory if content and content[-1][2] == "fix" else 0.0
+        wear = rng.random() < (0.3 if i < rows / 2 else 0.3 + late) + fixed
         broken = wear if rng.random() < shock else rng.random() < 0.2
         action = "fix" if m == 2 else "run"
         after = (0 if rng.random() < 0.9 else 2) if action == "fix" else m + wear
         b = int(content[-1][-1]) if content else 0
         content.append((m, b, action, after, b if action == "fix" else int(broken)))
         m = after
-    names = ("m", "b", "action", "next_m", "next_b")
+    content = [(*row, 0, t) for t, row in enumerate(content)]
+    names = ("m", "b", "action", "next_m", "next_b", "episode", "t")
     return dict(zip(names, zip(*content, strict=True), strict=True))
 
 
@@ -110,10 +128,11 @@ def table(rng, rows, shock=0.0, late=0.0):
         ({}, []),
         ({"shock": 0.5}, [INDEPENDENCE]),
         ({"late": 0.3}, [STATIONARITY]),
+        ({"memory": 0.5}, [SHARING, MARKOV]),  # a machine is new after it was fixed
     ],
 )
 def test_alarms_where_they_belong(words, alarms):
-    """Data that contradict an assumption raise its alarm and no other; then nothing is claimed."""
+    """Data that contradict assumptions raise their alarms and no other; nothing is claimed then."""
     pytest.importorskip("pyarrow")
     model = machines({})
     rows = table(np.random.default_rng(1), 1500, **words)

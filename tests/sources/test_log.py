@@ -375,3 +375,45 @@ def test_a_stream_is_read_once(model, table):
     log = read_log(model, table.to_reader(), manifest=NONE)
     with pytest.raises(DataError, match="read already"):
         log.counts(identify(machines()).model, ordered=True)
+
+
+def test_an_empty_table_says_nothing(model, table):
+    """No rows: no steps, no alarm, and a guarantee that says nothing."""
+    log = read_log(model, table.slice(0, 0), manifest=NONE)
+    assert (log.steps, log.trajectories) == (0, 1)
+    run = rf.learn(log, 'Pmaxmin=? [ F<=6 "down" ]')
+    assert run.guarantee == 0.0
+    assert not run.alarms
+
+
+@pytest.mark.parametrize("kind", ["string", "category", "float", "int8", "nullable", "large"])
+def test_columns_of_every_type(model, table, kind):
+    """Texts, categories, floats, narrow and nullable numbers mean what they say."""
+    import polars
+
+    frame = table.to_pandas()
+    frame["action"] = frame["action"].astype(str)
+    names = ["m", "b", "next_m", "next_b"]
+    if kind == "large":
+        given_ = polars.from_pandas(frame)
+    else:
+        words = {"string": str, "category": "category", "float": float, "int8": "int8",
+                 "nullable": "Int64"}  # fmt: skip
+        numbers = frame[names].astype("int64")
+        given_ = frame.assign(**{n: numbers[n].astype(words[kind]) for n in names})
+    assert read_log(model, given_).digest == read_log(model, table).digest
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        lambda n: pa.nulls(n), lambda n: pa.array([[1]] * n), lambda n: pa.array([b"x"] * n),
+        lambda n: pa.array(np.full(n, np.inf)), lambda n: pa.array(np.full(n, 1 << 63, np.uint64)),
+        lambda n: pa.array(np.full(n, "NaT", "M8[s]")), lambda n: pa.array(np.full(n, 0.5)),
+    ],
+)  # fmt: skip
+def test_columns_that_are_no_numbers(model, table, column):
+    """Nothing, lists, bytes, times, infinities and halves are told, row by row."""
+    at = table.schema.get_field_index("m")
+    with pytest.raises(DataError, match=r"table 1, 480 row\(s\) that have no value .* 'm' \(row 0"):
+        read_log(model, table.set_column(at, "m", column(table.num_rows)))

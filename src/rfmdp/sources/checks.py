@@ -23,10 +23,12 @@ LEVEL = 0.01  # chance of a false alarm, of all checks together
 INDEPENDENCE = "factors of a row are drawn independently of each other"
 STATIONARITY = "an identifier has the same distribution early and late in the data"
 SHARING = "rows that share an identifier have the same distribution"
+MARKOV = "what happens does not depend on the action before"
 TESTS = {
     INDEPENDENCE: "joint against product, per pair of factors and identifiers",
     STATIONARITY: "two halves against one distribution, per identifier",
     SHARING: "one distribution per row against one for all, per identifier",
+    MARKOV: "one distribution per action before against one for all, per identifier",
 }
 
 
@@ -62,6 +64,7 @@ def checks(
     successors: IntArray,
     early: IntArray,
     late: IntArray,
+    contexts: IntArray,
     level: float,
 ) -> tuple[Check, ...]:
     """Return the checks of a learning model's assumptions; all alarms together have one level.
@@ -71,6 +74,7 @@ def checks(
     counted : its marginals are the identifiers
     rows, successors : (N,) different pairs
     early, late : (N,) how often they were seen, in the first part of the data and in the rest
+    contexts : (C, N) how often they were seen after different things; none: that is not tested
     level : probability of a false alarm
     """
     seen = early + late > 0
@@ -81,6 +85,7 @@ def checks(
         INDEPENDENCE: _independence(counted, shown, times[0] + times[1]),
         STATIONARITY: _stationarity(counted, shown, *times),
         SHARING: _sharing(counted, shown, times[0] + times[1]),
+        MARKOV: _markov(counted, shown, contexts[:, seen].astype(np.float64)),
     }
     return tuple(_averaged(name, *parts, share) for name, parts in found.items())
 
@@ -178,6 +183,21 @@ def _sharing(
     tested = np.flatnonzero(np.bincount(ids[seen], minlength=number) > 1)
     possible = int(np.count_nonzero(np.bincount(ids, minlength=number) > 1))
     return [model.marginal_name(int(j)) for j in tested], logs[tested], possible
+
+
+def _markov(
+    model: FactoredMDP, shown: Shown, contexts: FloatArray
+) -> tuple[list[str], FloatArray, int]:
+    """Test every identifier that was seen in several contexts."""
+    if not len(contexts):
+        return [], np.empty(0), 0
+    ptr = model.marginals.outcome_ptr
+    parts = [shown.counts(model, times) for times in contexts]
+    total = np.sum(parts, axis=0)
+    logs: FloatArray = np.sum([_mixtures(p, ptr) for p in parts], axis=0) - _likelihoods(total, ptr)
+    several = np.sum([segment_sum(p, ptr) > 0.0 for p in parts], axis=0) > 1
+    tested = np.flatnonzero(several)
+    return [model.marginal_name(int(j)) for j in tested], logs[tested], len(model.marginals)
 
 
 def _mixtures(counts: FloatArray, ptr: IntArray) -> FloatArray:

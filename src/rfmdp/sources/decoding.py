@@ -16,6 +16,7 @@ from rfmdp.sources.manifest import Manifest, Places
 from rfmdp.sources.problems import Problems
 from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray
 
+NUMBERS = ("int", "uint", "float", "double", "halffloat", "bool")  # types of Arrow
 DENSE = 1 << 25  # entries of a table of pairs; a larger one is searched
 
 
@@ -175,9 +176,13 @@ def integers(
     stands for "nowhere".
     """
     kind = str(column.type)
-    if (called is not None and kind != "bool") or _is_text(column):
+    if (called is not None and kind != "bool") or _is_text(column) or hasattr(column, "dictionary"):
         return _looked_up(_encoded(column), called)
     missing = _missing(column)
+    if not kind.startswith(NUMBERS):
+        nothing = np.zeros(len(column), dtype=np.int64)
+        none = np.ones(len(column), dtype=np.bool_)
+        return nothing, missing, _somewhere(none if missing is None else ~missing)
     if missing is not None:
         column = column.fill_null(False if kind == "bool" else 0)
     values = column.to_numpy(zero_copy_only=False)
@@ -188,9 +193,6 @@ def integers(
         whole = np.where(np.abs(values) < 2.0**62, values, 0.5)  # infinities and nan are none
         odd = ~missing & (whole != np.floor(whole))
         values = np.where(missing | odd, 0.0, whole)
-    elif values.dtype.kind not in "iub":
-        odd = np.ones(len(column), dtype=np.bool_)
-        values = np.zeros(len(column), dtype=np.int64)
     return values.astype(np.int64, copy=False), _somewhere(missing), _somewhere(odd)
 
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,10 +31,11 @@ from rfmdp.sources.sequence import Sequence, Steps
 from rfmdp.sources.structure import Structure
 from rfmdp.sources.tables import Table, open_table
 from rfmdp.sources.tally import Tally, count_transitions, tally_pairs
-from rfmdp.types import BoolArray, IntArray
+from rfmdp.types import AnyArray, BoolArray, IntArray
 
 BINS = 4  # parts of the data, by their order, that are counted apart
 OFTEN = 0.5  # seconds between two reports of progress
+LARGE = 1 << 23  # counts by the action before that are kept, at most
 MANY = 10_000  # faults after which nothing more is read
 TWINS = 20  # steps from which on equal tables are the same one, and no chance
 
@@ -54,6 +55,7 @@ class Log:
     manifest: Manifest
     pairs: Pairs
     bins: IntArray  # (bins, pairs) transitions, early ones first
+    contexts: IntArray  # (1 + actions, pairs) transitions after no known action, and each of them
     episodes: int
     unfinished: int  # rows at the end of an episode without a next state
     omitted: int  # rows that could not be read
@@ -124,8 +126,8 @@ class Log:
         tally = Tally.empty(counted)
         reader = _Reader(self.model, self.manifest, Problems())
         for table in self.tables:
-            for rows, successors, _ in reader.transitions(table):
-                count_transitions(counted, rows, successors, tally)
+            for found in reader.transitions(table):
+                count_transitions(counted, found.rows, found.successors, tally)
         return tally
 
     def check(self, counted: FactoredMDP) -> tuple[Check, ...]:
@@ -133,7 +135,8 @@ class Log:
         used = int(np.count_nonzero(self.bins.any(axis=1)))
         early = self.bins[: used // 2].sum(axis=0)
         pairs = (self.pairs.rows, self.pairs.successors)
-        return checks(counted, *pairs, early, self.bins.sum(axis=0) - early, self.level)
+        late = self.bins.sum(axis=0) - early
+        return checks(counted, *pairs, early, late, self.contexts, self.level)
 
 
 def read_log(
@@ -181,16 +184,18 @@ def read_log(
     ]
     _refuse_twice(opened)
     counter = Counter(len(reader.pairs))
+    contexts = Contexts(len(model.actions), len(reader.pairs))
     digests: dict[str, str] = {}
     total, started, told = 0, time.monotonic(), 0.0
     for table in opened:
         digest = hashlib.sha256()
         before = counter.total
-        for _, _, found in reader.transitions(table):
-            counter.add(found)
+        for found in reader.transitions(table):
+            counter.add(found.pairs)
+            contexts.add(found)
             if problems.count > MANY:
                 _raise(problems, bad)
-            digest.update(np.ascontiguousarray(found, dtype=np.int32).tobytes())
+            digest.update(np.ascontiguousarray(found.pairs, dtype=np.int32).tobytes())
             if progress is not None and (now := time.monotonic() - started) - told >= OFTEN:
                 told = now
                 progress(total + reader.read, now)
@@ -199,10 +204,10 @@ def read_log(
         if twin != table.name and counter.total - before >= TWINS:
             raise DataError(f"{table.name}: must not have the same transitions as {twin}, but has.")
     _raise(problems, bad)
+    all_of_it = hashlib.sha256("".join(digests).encode()).hexdigest()
     return Log(
-        model, asked, reader.pairs, counter.bins, reader.episodes, reader.unfinished,
-        reader.omitted, problems, hashlib.sha256("".join(digests).encode()).hexdigest(), level,
-        tuple(opened),
+        model, asked, reader.pairs, counter.bins, contexts.counts, reader.episodes,
+        reader.unfinished, reader.omitted, problems, all_of_it, level, tuple(opened),
     )  # fmt: skip
 
 
@@ -229,6 +234,30 @@ class Counter:
             begin = end
 
 
+class Contexts:
+    """Counts of pairs by the action before; none at all if they would take too much memory."""
+
+    def __init__(self, actions: int, pairs: int) -> None:
+        size = actions + 1 if (actions + 1) * pairs <= LARGE else 0
+        self.counts = np.zeros((size, pairs), dtype=np.int64)
+
+    def add(self, found: Transits) -> None:
+        """Count further transitions."""
+        size, pairs = self.counts.shape
+        if size:
+            key = (found.earlier + 1) * pairs + found.pairs
+            self.counts += np.bincount(key, minlength=size * pairs).reshape(size, pairs)
+
+
+class Transits(NamedTuple):
+    """Transitions of a model, (N,) each."""
+
+    rows: AnyArray
+    successors: AnyArray
+    pairs: AnyArray  # numbers of (row, successor)
+    earlier: AnyArray  # action before, -1 where none is known
+
+
 class _Reader:
     """Turns tables into transitions of a model."""
 
@@ -237,8 +266,8 @@ class _Reader:
         self._index, self.pairs = Index(model), Pairs(model)
         self.episodes = self.unfinished = self.omitted = self.read = 0
 
-    def transitions(self, table: Table) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
-        """Yield rows of the model, successors, and numbers of their pairs; note what is wrong."""
+    def transitions(self, table: Table) -> Iterator[Transits]:
+        """Yield the transitions of a table, some at a time; note what is wrong with it."""
         places = Places.find(table.name, table.columns, self._model, self._manifest)
         decoder = Decoder(table.name, places, self._index, self._manifest, self._problems)
         sequence = Sequence(table.name, self._problems)
@@ -251,12 +280,12 @@ class _Reader:
         self.episodes += sequence.episodes
         self.unfinished += sequence.unfinished
 
-    def _found(self, table: str, steps: Steps) -> tuple[IntArray, IntArray, IntArray]:
+    def _found(self, table: str, steps: Steps) -> Transits:
         """Return the transitions that are fine."""
         fine = (steps.state >= 0) & (steps.action >= 0) & (steps.after >= 0)
         if not fine.all():
             self.omitted += int(np.count_nonzero(~fine))
-            steps = replace(steps, **_kept(steps, fine))
+            steps = steps.where(fine)
         rows = self._index.rows(steps.state, steps.action)
         disabled = rows < 0
         if disabled.any():
@@ -265,7 +294,7 @@ class _Reader:
             example = f"{name!r} in {self._model.state_name(int(steps.state[at]))}"
             self._note(table, DISABLED, steps, disabled, example, omittable=True)
             self.omitted += int(np.count_nonzero(disabled))
-            steps, rows = replace(steps, **_kept(steps, ~disabled)), rows[~disabled]
+            steps, rows = steps.where(~disabled), rows[~disabled]
         found = self.pairs.find(rows, steps.after)
         outside = found < 0
         if outside.any():
@@ -273,9 +302,8 @@ class _Reader:
             row, after = self._model.row_name(int(rows[at])), int(steps.after[at])
             example = f"{row} to {self._model.state_name(after)}"
             self._note(table, SUPPORT, steps, outside, example, omittable=False)
-            steps, rows = replace(steps, **_kept(steps, ~outside)), rows[~outside]
-            found = found[~outside]
-        return rows, steps.after, found
+            steps, rows, found = steps.where(~outside), rows[~outside], found[~outside]
+        return Transits(rows, steps.after, found, steps.earlier)
 
     def _note(
         self, table: str, fault: str, steps: Steps, where: BoolArray, example: str, *,
@@ -291,10 +319,6 @@ class _Reader:
 
 DISABLED = "have an action that the state does not have"
 SUPPORT = "lead where the model says they cannot"
-
-
-def _kept(steps: Steps, where: BoolArray) -> dict[str, Any]:
-    return {name: getattr(steps, name)[where] for name in ("row", "state", "action", "after")}
 
 
 def _raise(problems: Problems, bad: Bad) -> None:

@@ -21,6 +21,7 @@ import numpy as np
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.solution import Policy
+from rfmdp.ragged import starts
 from rfmdp.record import Record, to_record
 from rfmdp.sources.checks import LEVEL, Check, checks
 from rfmdp.sources.simulator import Behaviour, Simulator, behaviour_of
@@ -63,7 +64,14 @@ class Transitions:
             np.bincount(part, minlength=pairs.shape[1])
             for part in (number[:middle], number[middle:])
         )
-        return checks(counted, pairs[0], pairs[1], early, late, level)
+        # the action before every transition but the first of a trajectory
+        earlier = np.append(-1, counted.row_actions[self.rows[:-1]]).astype(np.int64)
+        begins = starts(self.lengths)[:-1]
+        earlier[begins[self.lengths > 0]] = -1
+        size = len(counted.actions) + 1
+        key = (earlier + 1) * pairs.shape[1] + number
+        contexts = np.bincount(key, minlength=size * pairs.shape[1]).reshape(size, -1)
+        return checks(counted, pairs[0], pairs[1], early, late, contexts, level)
 
 
 def record(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,17 @@ from rfmdp.types import AnyArray, BoolArray, IntArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Steps:
-    """Transitions of a batch: number of the row in the table, state, action, next state."""
+    """Transitions of a batch."""
 
-    row: IntArray
+    row: IntArray  # number of the row in the table
     state: AnyArray
     action: AnyArray
     after: AnyArray
+    earlier: AnyArray  # action of the step before, of the same episode; -1 where none is known
+
+    def where(self, kept: BoolArray) -> Steps:
+        """Return some of them."""
+        return Steps(*(getattr(self, field.name)[kept] for field in fields(self)))
 
 
 class Sequence:
@@ -28,6 +33,7 @@ class Sequence:
     def __init__(self, table: str, problems: Problems) -> None:
         self._table, self._problems = table, problems
         self._last: Decoded | None = None  # the last row so far
+        self._earlier = -1  # action before it
         self._known: list[IntArray] = []  # episodes so far, ascending
         self._others: set[int] = set()  # those that came later than a larger one
         self._largest: int | None = None
@@ -42,14 +48,20 @@ class Sequence:
         fresh[len(batch) - len(same) :] = ~same
         self._begin(batch, fresh)
         ordered = self._in_order(joined, same)
-        self._last = _row(batch, len(batch) - 1) if len(batch) else self._last
-        if batch.after is not None:
-            if batch.episode is not None:  # else rows may come from anywhere
-                self._chained(joined, same & ordered)
-            self._require_actions(batch)
-            number = batch.first + np.arange(len(batch))
-            return Steps(number, batch.state, batch.action, batch.after)
-        return self._followed(joined, same)
+        # without episodes, rows that have their own next states may come from anywhere
+        follows = batch.after is None or batch.episode is not None
+        earlier = np.full(len(joined), self._earlier if self._last is not None else -1)
+        earlier[1:] = np.where(same & follows, np.maximum(joined.action[:-1], -1), -1)
+        if len(batch):
+            self._last, self._earlier = _row(batch, len(batch) - 1), int(earlier[-1])
+        if batch.after is None:
+            return self._followed(joined, same, earlier)
+        if follows:
+            self._chained(joined, same & ordered)
+        self._require_actions(batch)
+        number = batch.first + np.arange(len(batch))
+        earlier = earlier[len(joined) - len(batch) :]
+        return Steps(number, batch.state, batch.action, batch.after, earlier)
 
     def finish(self) -> None:
         """Note what only the end shows."""
@@ -121,7 +133,7 @@ class Sequence:
         if none.any():
             self._note("have no action, but a next state", none, batch.first)
 
-    def _followed(self, rows: Decoded, same: BoolArray) -> Steps:
+    def _followed(self, rows: Decoded, same: BoolArray, earlier: IntArray) -> Steps:
         """Return the transitions from rows to the next ones; only these have an outcome."""
         number = rows.first + np.arange(len(same))
         acted = rows.action[:-1] != -2
@@ -129,10 +141,8 @@ class Sequence:
             "have no action, but another row of the episode follows", same & ~acted, rows.first
         )
         self._unfinished(_cut(rows), ~same & acted)
-        kept = same & acted
-        return Steps(
-            number[kept], rows.state[:-1][kept], rows.action[:-1][kept], rows.state[1:][kept]
-        )
+        steps = Steps(number, rows.state[:-1], rows.action[:-1], rows.state[1:], earlier[:-1])
+        return steps.where(same & acted)
 
     def _unfinished(self, rows: Decoded, where: BoolArray) -> None:
         """Count rows whose next state was not recorded; ends that hide theirs are faults."""
