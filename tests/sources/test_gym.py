@@ -100,7 +100,7 @@ def rf_behaviour(policy):
 @pytest.mark.parametrize(
     "model",
     [grid(), rf.open_model("chain", {"M": 4}), distinct_factored(0), rf.gym_model("Taxi-v4")],
-    ids=["guards", "choices", "no variables", "random start"],
+    ids=["guards", "choices", "no variables", "several starts"],
 )
 def test_our_models_pass_the_checker(model):
     """Gymnasium's own checker has nothing to complain about."""
@@ -342,10 +342,9 @@ def test_tables_become_exact_models(name, options):
     flat = model.nominal()
     reward = next(iter(model.rewards.values())).row
     number = {tuple(v): s for s, v in enumerate(model.valuations.tolist())}
-    rest = [0] if model.variables[-1].name == "start" else []
     checked = 0
     for s, by_action in table.items():
-        state = number.get(tuple([*observe(s), *rest]))
+        state = number.get(tuple(observe(s)))
         if state is None or model.label("terminal")[state]:
             continue
         rows = range(model.row_ptr[state], model.row_ptr[state + 1])
@@ -353,7 +352,7 @@ def test_tables_become_exact_models(name, options):
         for row, entries in zip(rows, by_action.values(), strict=True):
             wanted = {}
             for p, after, _, _ in entries:
-                at = number[tuple([*observe(after), *rest])]
+                at = number[tuple(observe(after))]
                 wanted[at] = wanted.get(at, 0.0) + p
             assert reward[row] == pytest.approx(sum(e[0] * e[2] for e in entries))
             assert distribution(flat, row) == pytest.approx(wanted)
@@ -382,6 +381,20 @@ def test_frozen_lake_is_learned_from_interaction_only():
     assert 0.5 < run.guarantee < best
     observation, _ = env.reset(seed=1)
     assert source.agent(run.policy)(observation) in range(4)
+
+
+def test_the_guarantee_is_for_the_worst_of_several_starts():
+    """Taxi begins anywhere; the structure has moves that slip, the rain is learned."""
+    env = gymnasium.make("Taxi-v4", is_rainy=True, rainy_probability=0.9)
+    taxi = rf.gym_model(gymnasium.make("Taxi-v4", is_rainy=True))  # of another rain
+    assert len(taxi.initial) == 300
+    source, goal = rf.GymSource(env, taxi, observe=rf.gym_observe(env)), 'F<=25 "terminal" ]'
+    run = rf.learn(source, f"Pmaxmin=? [ {goal}", stop=StopWhen(trajectories=200), length=25)
+    truth = rf.solve(rf.gym_model(env), f"Pmax=? [ {goal}")
+    assert 0.5 < run.guarantee < truth.lower[taxi.initial].min()
+    assert "the policy's value in every initial state" in run.statement()
+    with pytest.raises(rf.UnsupportedError, match="one initial state, found 300"):
+        rf.learn(source, f"Pmaxmin=? [ {goal}", ROLLOUT, length=25)
 
 
 def test_the_template_builds_what_the_spaces_say():

@@ -9,7 +9,7 @@ not promise to improve is not proven, and a side that takes too long stays as it
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -71,8 +71,9 @@ class Evaluator:
         limits = self._within(learner.setup.limits, PATIENCE / 2.0)
         if self._cyclic and learner.setup.stop.gap is None:
             limits = replace(limits, precision=max(limits.precision, ROUGH / 10.0))
-        found = self._solve("optimistic", model, spec, limits).at_initial()
-        return found.upper if spec.agent is MAX else found.lower
+        solution = self._solve("optimistic", model, spec, limits)
+        found = [solution.at(int(state)) for state in model.initial]
+        return worst(spec, [b.upper if spec.agent is MAX else b.lower for b in found])
 
     def performance(self, rows: IntArray) -> float:
         """Return the value of a policy on the truth; nan if it is not known, or not in time."""
@@ -81,7 +82,7 @@ class Evaluator:
             return float("nan")
         limits = self._within(learner.setup.limits, PATIENCE)
         found = evaluate(learner.truth, Policy(rows), learner.spec, limits=limits)
-        return float(found.value[learner.truth.initial[0]])
+        return worst(learner.spec, found.value[learner.truth.initial])
 
     def _solve(self, side: str, model: FactoredMDP, spec: Spec, limits: Limits) -> Solution:
         """Solve from the value of the last evaluation; bounds are proven anew."""
@@ -112,7 +113,7 @@ class Evaluator:
         self._planner.deadline = learner.deadline
         self._planner.pay(learner.learned.paid(learner.ledger, learner.spec.agent is MAX))
         found, _ = self._planner.plan(learner.sets, self._planner.problem.nature)
-        better = learner.spec.agent.sign * (_initial(self._planner, found) - known)
+        better = learner.spec.agent.sign * (_initial(learner.spec, self._planner, found) - known)
         return bool(better > WORTH * max(1.0, abs(known)))
 
     def _close(self, known: float) -> bool:
@@ -120,15 +121,21 @@ class Evaluator:
         value, learner = self._learner.context.value, self._learner
         if value is None or not np.isfinite(known):
             return False
-        planned, gap = _initial(learner.context.planner, value), learner.setup.stop.gap
+        planned = _initial(learner.spec, learner.context.planner, value)
+        gap = learner.setup.stop.gap
         close = ROUGH * max(1.0, abs(known))
         return abs(known - planned) <= (close if gap is None else min(close, gap / 4.0))
 
 
-def _initial(planner: Planner, value: FloatArray) -> float:
+def _initial(spec: Spec, planner: Planner, value: FloatArray) -> float:
     """Return the planned value of the initial state, in terms of the specification."""
-    found = float(value[planner.model.initial[0]])
-    return 1.0 - found if planner.problem.flipped else found
+    found = value[planner.model.initial]
+    return worst(spec, 1.0 - found if planner.problem.flipped else found)
+
+
+def worst(spec: Spec, values: Sequence[float] | FloatArray) -> float:
+    """Return the value of the initial state that is the worst for the agent."""
+    return float(np.min(values) if spec.agent is MAX else np.max(values))
 
 
 def trivial(spec: Spec, side: Direction, paid: FloatArray | None) -> float:

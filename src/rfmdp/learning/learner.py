@@ -15,7 +15,7 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.formats.files import save
 from rfmdp.learning.budget import Ledger, Shares
 from rfmdp.learning.confidence import ConfidenceSet, Validity
-from rfmdp.learning.evaluation import Evaluator, trivial
+from rfmdp.learning.evaluation import Evaluator, trivial, worst
 from rfmdp.learning.explore import Context
 from rfmdp.learning.identifiers import Granularity, Identifiers
 from rfmdp.learning.identity import SETS, require_same, words_of
@@ -423,9 +423,10 @@ class Learner:
 
 
 def _guarantee(solution: Solution) -> float:
-    """Return the proven side of the initial state."""
-    bounds = solution.at_initial()
-    return bounds.lower if solution.spec.agent is MAX else bounds.upper
+    """Return the proven side of the initial state, of several ones the worst."""
+    found = [solution.at(int(state)) for state in solution.model.initial]
+    side = [b.lower if solution.spec.agent is MAX else b.upper for b in found]
+    return worst(solution.spec, side)
 
 
 def _plain(solution: Solution) -> Solution:

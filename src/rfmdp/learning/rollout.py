@@ -124,6 +124,11 @@ class Rollouts:
                 "Rollout certificates: the agent must maximise; the cost of a trajectory that is "
                 "cut off bounds no expected cost. Learn without them."
             )
+        if len(learner.counted.initial) > 1:
+            raise UnsupportedError(
+                "Rollout certificates: there must be one initial state, found "
+                f"{len(learner.counted.initial)}. Learn without them."
+            )
         if learner.learned.rewards is not None:
             raise UnsupportedError(
                 "Rollout certificates: rewards must be known. Learn without them."

@@ -112,10 +112,11 @@ class Run:
     def statement(self) -> str:
         """Return the guarantee with its assumptions, for people."""
         side = "at least" if self.agent is MAX else "at most"
+        where = "the" if len(self.model.initial) == 1 else "every"
         lines = [f"ALARM: {alarm}" for alarm in self.alarms]
         if not self.alarms:
             lines.append(
-                f"With probability at least {1.0 - self.beta:.6g}, the policy's value in the "
+                f"With probability at least {1.0 - self.beta:.6g}, the policy's value in {where} "
                 f"initial state is {side} {self.guarantee:.6g} ({self.validity})."
             )
         lines += ["Assumptions:", *(f"  - {assumption}" for assumption in self.assumptions)]

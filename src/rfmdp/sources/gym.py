@@ -91,9 +91,11 @@ class GymSource:
         self.starts = bool(model.variables) and model.variables[-1].name == START
         self._check_variables(model)
         self.actions = self._row_actions(model, actions)
-        self.ends = absorbing(model)
+        self.ends = absorbing(model).tolist()
+        self._starts = frozenset(model.initial.tolist())
         self.payments = Payments(model.rows)
         self.declared = row_rewards(model, REWARD) if REWARD in model.rewards else None
+        self.pays = self.declared is not None  # whether anybody looks at payments
 
     assumptions = (MARKOV, RESET)
 
@@ -121,7 +123,7 @@ class GymSource:
 
     def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:
         """Return the rewards that the environment paid; they are learned, so none is compared."""
-        self.declared = None
+        self.declared, self.pays = None, True
         return self.payments
 
     def truth(self, counted: FactoredMDP) -> FactoredMDP | None:
@@ -181,7 +183,7 @@ class GymSource:
 
     def check_start(self, state: int) -> None:
         """Raise ModelError unless episodes of the structure may start in a state."""
-        if not self.starts and state not in self.structure.model.initial:
+        if state not in self._starts and not self.starts:
             model = self.structure.model
             raise ModelError(
                 f"Environment: a reset gave {model.state_name(state)}, must give an initial state "
@@ -191,8 +193,8 @@ class GymSource:
 
     def pay(self, rows: IntArray, paid: FloatArray) -> None:
         """Take note of what rows paid; compare it with what was declared."""
-        self.payments.add(rows, paid)
         if self.declared is None:
+            self.payments.add(rows, paid)
             return
         declared = self.declared[rows]
         differs = np.abs(declared - paid) > 1e-9 * np.maximum(1.0, np.abs(declared))

@@ -16,7 +16,7 @@ import numpy as np
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.sets.families import Singleton
-from rfmdp.sources.gym import REWARD, START
+from rfmdp.sources.gym import REWARD
 from rfmdp.sources.spaces import require_gymnasium
 from rfmdp.types import BoolArray, IntArray
 
@@ -38,9 +38,9 @@ class Known:
 def gym_model(env: Any) -> FactoredMDP:
     """Return an environment with a table `P` as an exact model.
 
-    States in which episodes terminate are left by no action (label `terminal`). Random starts are
-    outcomes of one action `reset` in a state of their own, with the variable `start`. The reward
-    structure is `reward`, or `expected reward` if what is paid depends on the successor.
+    States in which episodes terminate are left by no action (label `terminal`); all states in which
+    they may start are initial. The reward structure is `reward`, or `expected reward` if what is
+    paid depends on the successor.
 
     Parameters
     ----------
@@ -72,9 +72,8 @@ def gym_model(env: Any) -> FactoredMDP:
     known = _known(bare, table)
     start = np.asarray(bare.initial_state_distrib, dtype=np.float64)
     ends, order = _explored(table, np.flatnonzero(start).tolist())
-    model = _rows(table, known, ends, order, start)
-    labels = {**model.labels, **_labels(bare, order, model.states)}
-    return replace(model, labels=labels)
+    model = _rows(table, known, ends, order, np.flatnonzero(start))
+    return replace(model, labels={**model.labels, **_labels(bare, order)})
 
 
 def _explored(table: Any, initial: list[int]) -> tuple[set[int], list[int]]:
@@ -102,8 +101,10 @@ def _explored(table: Any, initial: list[int]) -> tuple[set[int], list[int]]:
     return ends, sorted(ends | entered)
 
 
-def _rows(table: Any, known: Known, ends: set[int], order: list[int], start: Any) -> FactoredMDP:
-    """Return the model of the reached states, in their order; a random start comes last."""
+def _rows(
+    table: Any, known: Known, ends: set[int], order: list[int], start: IntArray
+) -> FactoredMDP:
+    """Return the model of the reached states, in their order."""
     number = {s: i for i, s in enumerate(order)}
     sets: dict[Any, int] = {}
     points: list[Singleton] = []
@@ -111,14 +112,6 @@ def _rows(table: Any, known: Known, ends: set[int], order: list[int], start: Any
     states: list[Any] = []
     paid: list[float] = []
     varies = False
-
-    def marginal(key: Any, name: str, p: Sequence[float]) -> int:
-        if key not in sets:
-            sets[key] = len(points)
-            points.append(Singleton(np.array(p)))
-            names.append(name)
-        return sets[key]
-
     for s in order:
         rows: list[Any] = []
         for a, entries in [] if s in ends else table[s].items():
@@ -128,36 +121,28 @@ def _rows(table: Any, known: Known, ends: set[int], order: list[int], start: Any
             if len(set(targets)) == 1:
                 rows.append(([], targets[:1], known.actions[a]))
                 continue
-            name = "move" if known.shared else f"{known.actions[a]} in {s}"
             key = tuple(p) if known.shared else (s, a)
-            rows.append(([marginal(key, _free(name, names), p)], targets, known.actions[a]))
+            if key not in sets:
+                sets[key] = len(points)
+                points.append(Singleton(np.array(p)))
+                name = "move" if known.shared else f"{known.actions[a]} in {s}"
+                names.append(_free(name, names))
+            rows.append(([sets[key]], targets, known.actions[a]))
         if not rows:
             rows = [([], [number[s]], "")]
             paid.append(0.0)
         states.append(rows)
-    initial = [number[int(s)] for s in np.flatnonzero(start)]
-    random = len(initial) > 1
-    if random:
-        p = start[start > 0.0].tolist()
-        states.append([([marginal(START, START, p)], initial, "reset")])
-        paid.append(0.0)
-    values = [[*known.values(s), 0] if random else [*known.values(s)] for s in order]
-    variables = known.variables
-    if random:
-        values.append([*(v.low for v in variables), 1])
-        variables = (*variables, Variable(START, 0, 1))
-    over = np.array([s in ends for s in order] + [False] * random, dtype=np.bool_)
+    over = np.array([s in ends for s in order], dtype=np.bool_)
+    rewards = Rewards(np.zeros(len(states)), np.array(paid))
     model = FactoredMDP.from_rows(
-        states, points, initial=len(order) if random else initial[0],
+        states, points, initial=[number[int(s)] for s in start],
         labels={"terminal": over, "deadlock": over},
-        rewards={
-            EXPECTED if varies else REWARD: Rewards(np.zeros(len(states)), np.array(paid))
-        },
+        rewards={EXPECTED if varies else REWARD: rewards},
     )  # fmt: skip
     return replace(
         model,
-        variables=variables,
-        valuations=np.array(values, dtype=np.int32),
+        variables=known.variables,
+        valuations=np.array([[*known.values(s)] for s in order], dtype=np.int32),
         marginal_names=tuple(names),
     )
 
@@ -191,18 +176,12 @@ def _grid(rows: int, columns: int, actions: tuple[str, ...]) -> Known:
     return Known(variables, lambda s: divmod(s, columns), actions, True)
 
 
-def _labels(bare: Any, order: list[int], states: int) -> dict[str, BoolArray]:
+def _labels(bare: Any, order: list[int]) -> dict[str, BoolArray]:
     """Return the goals of the environments that are known."""
-    wanted: dict[str, IntArray] = {}
-    if type(bare).__name__ == "FrozenLakeEnv":
-        flat = bare.desc.ravel()
-        wanted = {"goal": np.flatnonzero(flat == b"G"), "hole": np.flatnonzero(flat == b"H")}
-    found = {}
-    for name, places in wanted.items():
-        at = np.zeros(states, dtype=np.bool_)
-        at[: len(order)] = np.isin(order, places)
-        found[name] = at
-    return found
+    if type(bare).__name__ != "FrozenLakeEnv":
+        return {}
+    letters = bare.desc.ravel()[order]
+    return {"goal": letters == b"G", "hole": letters == b"H"}
 
 
 def gym_observe(env: Any) -> Callable[[Any], Sequence[int]]:

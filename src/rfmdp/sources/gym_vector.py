@@ -111,7 +111,7 @@ class VectorWalker:
         for s in state[:count].tolist():
             source.check_start(s)
             if self._start >= 0:
-                self._note(self._start, s, np.nan)
+                self._seen.note(self._start, s, np.nan)
         alive = alive & ~self._over(state)
         steps, earned, cut = np.zeros(copies, dtype=np.int64), np.zeros(copies), False
         for t in range(length):
@@ -125,7 +125,7 @@ class VectorWalker:
             ended = terminated | truncated
             after = self._states(self._final(observations, info, ended, alive), alive)
             for i in np.flatnonzero(alive).tolist():
-                self._note(int(rows[i]), int(after[i]), float(paid[i]))
+                self._seen.note(int(rows[i]), int(after[i]), float(paid[i]))
                 if terminated[i]:
                     source.check_end(int(after[i]))
                 if reward is not None:
@@ -188,9 +188,3 @@ class VectorWalker:
         if observation not in self._remembered:
             self._remembered[observation] = self._source.values(observation)
         return self._remembered[observation]
-
-    def _note(self, row: int, successor: int, paid: float) -> None:
-        """Take note of a transition."""
-        self._seen.rows.append(row)
-        self._seen.successors.append(successor)
-        self._seen.paid.append(paid)

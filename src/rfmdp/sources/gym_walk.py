@@ -1,13 +1,14 @@
 """Episodes of one Gymnasium environment, and what they count for.
 
-What is done per step is a call of the environment, two looks into lists and one into a dictionary.
-Transitions are counted in compiled code, a batch at a time; after every episode only while the
-learner waits for an identifier's count to reach a limit.
+What is done per step is a call of the environment, a look into a list (the action of a state) and
+one into a dictionary (the state of an observation). Transitions are counted in compiled code, many
+at a time, and whenever an identifier may have reached the limit at which the learner plans anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain, islice, repeat
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +19,13 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.sources.simulator import Batch, Behaviour
 from rfmdp.sources.spaces import read, require_gymnasium
 from rfmdp.sources.tally import Tally, count_transitions
-from rfmdp.types import BoolArray, FloatArray, IntArray
+from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from rfmdp.sources.gym import GymSource
 
 FLUSH = 1 << 16  # transitions that are counted together
+CLOSE = 1000  # samples of an identifier before its limit
 NEVER = np.iinfo(np.int64).max
 CUT = (
     "Rollout certificates: the environment must not cut episodes off before their length, found "
@@ -40,16 +42,95 @@ class Transitions:
         self.successors: list[int] = []
         self.paid: list[float] = []
 
+    def note(self, row: int, successor: int, paid: float) -> None:
+        """Take note of one transition."""
+        self.rows.append(row)
+        self.successors.append(successor)
+        self.paid.append(paid)
+
     def count(self, tally: Tally) -> None:
         """Add everything to a tally."""
         if self.rows:
             rows = np.array(self.rows, dtype=np.int64)
             count_transitions(self._counted, rows, np.array(self.successors), tally)
-            paid = np.array(self.paid, dtype=np.float64)
-            own = ~np.isnan(paid)
-            self.source.pay(rows[own], paid[own])
+            if self.source.pays:
+                paid = np.array(self.paid, dtype=np.float64)
+                own = ~np.isnan(paid)
+                self.source.pay(rows[own], paid[own])
             for part in (self.rows, self.successors, self.paid):
                 part.clear()
+
+
+class Watch:
+    """When a total may have reached its limit: only then transitions have to be counted.
+
+    Rows of identifiers that are close to their limits are known one by one; no other identifier
+    can reach its own before there are `patience` transitions.
+    """
+
+    def __init__(self, counted: FactoredMDP, limit: IntArray, tally: Tally) -> None:
+        self._limit, self._tally = limit, tally
+        self._often = max(1, int(np.max(np.diff(counted.marginal_ptr), initial=1)))
+        self._close = limit - tally.totals < CLOSE
+        slots = np.flatnonzero(self._close[counted.row_marginals])
+        rows = np.searchsorted(counted.marginal_ptr, slots, side="right") - 1
+        self.rare = frozenset(rows.tolist())
+        self.patience = FLUSH
+        self.renew()
+
+    def renew(self) -> None:
+        """Look at the totals as they are now."""
+        left = (self._limit - self._tally.totals)[~self._close]
+        least = int(np.min(left, initial=FLUSH * self._often))
+        self.patience = max(1, min(FLUSH, -(-least // self._often)))
+
+
+class Rules:
+    """A behaviour as lists, which are read faster than arrays; one per step, the last one repeats.
+
+    An action None ends an episode: the structure knows no action, or the state is one to stop in.
+    """
+
+    def __init__(self, behaviour: Behaviour, actions: AnyArray) -> None:
+        self._rows = [line.tolist() for line in behaviour.rows]
+        self._acts = [actions[line].tolist() for line in behaviour.rows]
+
+    def actions(self, length: int) -> Iterator[Any]:
+        """Return the actions by state, step after step."""
+        return islice(chain(self._acts, repeat(self._acts[-1])), length)
+
+    def rows(self, trace: list[int]) -> list[int]:
+        """Return the rows that were taken in the states of a trace, the last one left out."""
+        rules = chain(self._rows, repeat(self._rows[-1]))
+        return [rule[state] for rule, state in zip(rules, trace[:-1], strict=False)]
+
+
+class Dice:
+    """A behaviour that draws its rows; used like `Rules`."""
+
+    def __init__(
+        self, behaviour: Behaviour, actions: AnyArray, row_ptr: list[int], random: Random
+    ) -> None:
+        self._behaviour, self._actions, self._row_ptr = behaviour, actions, row_ptr
+        self._random = random
+        self._step, self._taken = 0, [0] * 0
+
+    def actions(self, length: int) -> Iterator[Any]:
+        """Return this, which draws when it is asked for the action of a state."""
+        self._step, self._taken = 0, []
+        return repeat(self, length)
+
+    def __getitem__(self, state: int) -> Any:
+        rules = self._behaviour.rows
+        row = int(rules[min(self._step, len(rules) - 1), state])
+        row = pick_row(row, self._row_ptr, state, self._behaviour.other, self._random)
+        self._step += 1
+        self._taken.append(row)
+        return self._actions[row]
+
+    def rows(self, trace: list[int]) -> list[int]:
+        """Return the rows that were drawn and taken."""
+        return self._taken[: len(trace) - 1]
 
 
 class Walker:
@@ -62,11 +143,13 @@ class Walker:
         model = source.structure.model
         self._row_ptr = model.row_ptr.tolist()
         self._start = int(model.row_ptr[model.initial[0]]) if source.starts else -1
-        self._stop = [False] * model.states if stop is None else stop.tolist()
+        self._actions = np.empty(model.rows, dtype=object)
+        self._actions[:] = source.actions
+        if stop is not None:
+            self._actions[np.repeat(stop[: model.states], np.diff(model.row_ptr))] = None
         self._seen = Transitions(source, counted)
         self._states: dict[Any, int] = {}  # by what stands for an observation
         self._key = _key_of(source.space)
-        self._rules: tuple[Behaviour, list[list[int]]] | None = None
 
     def run_until(
         self,
@@ -79,14 +162,16 @@ class Walker:
         tally: Tally,
     ) -> tuple[int, int]:
         """Run episodes until an identifier's total reaches its limit; add to the tally."""
-        watched, steps = bool(np.any(limit < NEVER)), 0
-        random = Random(f"{seed} {first}")
+        rules, steps, seen = self._rules(behaviour, seed, first), 0, self._seen
+        watch = Watch(self._counted, limit, tally)
         for number in range(trajectories):
-            steps += self._episode(behaviour, length, self._seed(seed, first, number), random)[0]
-            if watched or len(self._seen.rows) > FLUSH:
-                self._seen.count(tally)
-                if watched and np.any(tally.totals >= limit):
+            before = len(seen.rows)
+            steps += self._episode(rules, length, self._seed(seed, first, number))[0]
+            if len(seen.rows) >= watch.patience or not watch.rare.isdisjoint(seen.rows[before:]):
+                seen.count(tally)
+                if np.any(tally.totals >= limit):
                     return number + 1, steps
+                watch.renew()
         self._seen.count(tally)
         return trajectories, steps
 
@@ -102,13 +187,11 @@ class Walker:
         discount: float = 1.0,
     ) -> Batch:
         """Run episodes of a frozen behaviour; return what they gave."""
-        tally, random = Tally.empty(self._counted), Random(f"{seed} {first}")
+        tally, rules = Tally.empty(self._counted), self._rules(behaviour, seed, first)
         returns, final = np.zeros(trajectories), np.empty(trajectories, dtype=np.int64)
         steps = 0
         for number in range(trajectories):
-            done, last, cut = self._episode(
-                behaviour, length, self._seed(seed, first, number), random
-            )
+            done, last, cut = self._episode(rules, length, self._seed(seed, first, number))
             if cut:
                 raise UnsupportedError(CUT)
             if reward is not None:
@@ -128,43 +211,44 @@ class Walker:
             return {"seed": seed, "options": {"trajectory": first}}
         return {"seed": seed_of(seed, first)}
 
+    def _rules(self, behaviour: Behaviour, seed: int, first: int) -> Rules | Dice:
+        """Return a behaviour made ready."""
+        if behaviour.other == 0.0 and np.all(behaviour.rows >= 0):
+            return Rules(behaviour, self._actions)
+        random = Random(f"{seed} {first}")
+        return Dice(behaviour, self._actions, self._row_ptr, random)
+
     def _episode(
-        self, behaviour: Behaviour, length: int, seed: dict[str, Any], random: Random
+        self, rules: Rules | Dice, length: int, seed: dict[str, Any]
     ) -> tuple[int, int, bool]:
         """Run one episode and note its transitions; returns (steps, last state, cut off early)."""
-        source, states, stop = self._source, self._states, self._stop
-        rows, successors, paid = self._seen.rows, self._seen.successors, self._seen.paid
-        actions, step, rules = source.actions, source.env.step, self._listed(behaviour)
-        last, plain, keyed = len(rules) - 1, behaviour.other == 0.0, self._key
+        source, seen, states, keyed = self._source, self._seen, self._states, self._key
+        step, pays, paid = source.env.step, source.pays, seen.paid
         observation, _ = source.env.reset(**seed)
         state = self._locate(observation)
         source.check_start(state)
         if self._start >= 0:
-            rows.append(self._start)
-            successors.append(state)
-            paid.append(np.nan)
-        for t in range(length):
-            if stop[state]:
-                return t, state, False
-            row = rules[t if t < last else last][state]
-            if row < 0 or not plain:
-                row = pick_row(row, self._row_ptr, state, behaviour.other, random)
-            if actions[row] is None:  # the episode is over in the structure
-                return t, state, False
-            observation, reward, terminated, truncated, _ = step(actions[row])
-            key = observation if keyed is None else keyed(observation)
-            state = states.get(key, -1)
+            seen.note(self._start, state, np.nan)
+        trace, cut = [state], False
+        for actions in rules.actions(length):
+            action = actions[state]
+            if action is None:
+                break
+            observation, reward, terminated, truncated, _ = step(action)
+            state = states.get(observation if keyed is None else keyed(observation), -1)
             if state < 0:
                 state = self._locate(observation)
-            rows.append(row)
-            successors.append(state)
-            paid.append(reward)
-            if terminated:
-                source.check_end(state)
-                return t + 1, state, False
-            if truncated:
-                return t + 1, state, t + 1 < length
-        return length, state, False
+            trace.append(state)
+            if pays:
+                paid.append(reward)
+            if terminated or truncated:
+                if terminated:
+                    source.check_end(state)
+                cut = not terminated and len(trace) <= length
+                break
+        seen.rows += rules.rows(trace)
+        seen.successors += trace[1:]
+        return len(trace) - 1, state, cut
 
     def _locate(self, observation: Any) -> int:
         """Return the state of an observation, and remember it."""
@@ -172,12 +256,6 @@ class Walker:
         if key not in self._states:
             self._states[key] = self._source.state(observation)
         return self._states[key]
-
-    def _listed(self, behaviour: Behaviour) -> list[list[int]]:
-        """Return the rules of a behaviour as lists, which are read faster than arrays."""
-        if self._rules is None or self._rules[0] is not behaviour:
-            self._rules = behaviour, behaviour.rows.tolist()
-        return self._rules[1]
 
 
 def pick_row(row: int, row_ptr: list[int], state: int, other: float, random: Random) -> int:
