@@ -36,8 +36,8 @@ def legend(axis: Any, handles: Mapping[str, Any], order: Iterable[str]) -> None:
             known,
             loc="center left",
             frameon=False,
-            fontsize=10,
-            labelspacing=0.9,
+            fontsize=9,
+            labelspacing=0.6,
         )
 
 

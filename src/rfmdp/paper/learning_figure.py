@@ -33,8 +33,9 @@ def figure(table: LearningTable, setting: str) -> tuple[bytes, bytes]:
     one standard deviation over seeds; red: the printed guarantee. Below: processor seconds.
     """
     names = [n for n in table.domains if _of(table, n, setting)]
-    columns = min(COLUMNS, len(names) + 1)
-    blocks = -(-(len(names) + 1) // columns)  # of values above runtimes; the last is the legend
+    panels = len(names) + 1  # values above runtimes; the last is the legend
+    columns = 2 if panels == 4 else min(COLUMNS, panels)
+    blocks = -(-panels // columns)
     drawn, axes = new_figure(2 * blocks, columns, 3.5, 2.6)
     handles: dict[str, Any] = {}
     for place, name in enumerate(names):

@@ -12,7 +12,16 @@ from rfmdp.paper.domains.table import DOMAINS
 from rfmdp.paper.learning_curves import LearningTable
 from rfmdp.paper.learning_notes import NOTES
 from rfmdp.paper.learning_settings import SETTINGS
-from rfmdp.paper.learning_text import cells, certificates, costs, groups, order, short, summary
+from rfmdp.paper.learning_text import (
+    cells,
+    certificates,
+    costs,
+    groups,
+    order,
+    overview,
+    short,
+    summary,
+)
 
 KEY = ("domain", "method", "setting", "seed")
 POINT = (
@@ -57,6 +66,11 @@ def markdown(table: LearningTable) -> str:
     parts = [f"# {TITLE}", "", *(f"- {text}" for text in summary(table)), ""]
     for setting in table.settings:
         parts += [f"## The experiments {SETTINGS[setting].title}", ""]
+        parts += [
+            "Trajectories and seconds to the printed guarantee; in brackets the printed ones.",
+            "",
+        ]
+        parts += [*_lines(*overview(table, setting)), ""]
         for name in table.domains:
             parts += [*_domain(table, name, setting), ""]
         parts += [*(f"- {text}" for text in [*order(table, setting), *costs(table, setting)]), ""]
@@ -81,8 +95,19 @@ def _domain(table: LearningTable, name: str, setting: str) -> Iterator[str]:
         columns += [f"{letter}{head}" for head in heads]
     yield f"**{DOMAINS[name].title}.** A: {described[1][0]}; B: {described[2][0]}."
     yield ""
-    yield "| " + " | ".join(columns) + " |"
-    yield "|---" * len(columns) + "|"
-    for curve in curves:
-        for column, title in certificates(curve):
-            yield "| " + " | ".join([title, *cells(table, curve, column)]) + " |"
+    yield from _lines(
+        columns,
+        [
+            [title, *cells(table, curve, column)]
+            for curve in curves
+            for column, title in certificates(curve)
+        ],
+    )
+
+
+def _lines(heads: list[str], lines: list[list[str]]) -> Iterator[str]:
+    """Give a table in Markdown."""
+    yield "| " + " | ".join(heads) + " |"
+    yield "|---" * len(heads) + "|"
+    for line in lines:
+        yield "| " + " | ".join(line) + " |"

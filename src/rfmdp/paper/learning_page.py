@@ -11,7 +11,16 @@ from rfmdp.paper.learning_curves import LearningTable
 from rfmdp.paper.learning_files import TITLE
 from rfmdp.paper.learning_notes import NOTES
 from rfmdp.paper.learning_settings import SETTINGS
-from rfmdp.paper.learning_text import cells, certificates, costs, groups, order, short, summary
+from rfmdp.paper.learning_text import (
+    cells,
+    certificates,
+    costs,
+    groups,
+    order,
+    overview,
+    short,
+    summary,
+)
 from rfmdp.paper.page import bullets, document, left_out, picture
 
 
@@ -30,6 +39,7 @@ def page(table: LearningTable, figures: Mapping[str, bytes]) -> str:
             "core, in the paper on 40 cores. Ratio: to the printed trajectories of the same "
             "method, ours to those of McCormick.</p>"
         )
+        parts += _overview(table, setting)
         for name in table.domains:
             parts += _domain(table, name, setting)
         parts.append(bullets([*order(table, setting), *costs(table, setting)]))
@@ -38,6 +48,23 @@ def page(table: LearningTable, figures: Mapping[str, bytes]) -> str:
     if unfinished:
         parts.append(f"<h2>Shorter runs</h2>{bullets(unfinished)}")
     return document(TITLE, [*parts, left_out(table.left_out)])
+
+
+def _overview(table: LearningTable, setting: str) -> Iterator[str]:
+    """Give the published table beside ours."""
+    heads, lines = overview(table, setting)
+    yield "<p>Trajectories and seconds to the printed guarantee; in brackets the printed ones.</p>"
+    yield '<div class="scroll"><table><thead><tr>'
+    yield "".join(f'<th scope="col">{escape(head)}</th>' for head in heads)
+    yield "</tr></thead><tbody>"
+    for first, *rest in lines:
+        pairs = [cell.partition(" (") for cell in rest]
+        cells = "".join(
+            f"<td>{escape(ours)}<small>{escape(bracket.strip() + paper)}</small></td>"
+            for ours, bracket, paper in pairs
+        )
+        yield f'<tr><th scope="row">{escape(first)}</th>{cells}</tr>'
+    yield "</tbody></table></div>"
 
 
 def _domain(table: LearningTable, name: str, setting: str) -> Iterator[str]:

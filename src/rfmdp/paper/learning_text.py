@@ -51,6 +51,49 @@ def printed_best(domain: str) -> int:
     return published_learning()[domain].counts["mccormick"].trajectories
 
 
+def overview(table: LearningTable, setting: str) -> tuple[list[str], list[list[str]]]:
+    """Return heads and lines of the published table: what the printed guarantees cost.
+
+    Cells are ours, and in brackets what was printed.
+    """
+    columns = [
+        (method.word, column, title)
+        for method in table.methods(setting)
+        for column, title in _titles(table, method.word, setting)
+    ]
+    lines = []
+    for name in _learned(table, setting):
+        target = table.published(name)
+        line = [f"{DOMAINS[name].title}, {target.guarantee}"]
+        for word, column, _ in columns:
+            curve = table.of(name, word, setting)
+            line.append("" if curve is None else _overview_cell(curve, target.target, column))
+        lines.append(line)
+    return ["domain, guarantee", *(title for _, _, title in columns)], lines
+
+
+def _learned(table: LearningTable, setting: str) -> list[str]:
+    """Return the domains that have curves in a setting."""
+    have = {curve.domain for curve in table.curves if curve.setting == setting}
+    return [name for name in table.domains if name in have]
+
+
+def _titles(table: LearningTable, word: str, setting: str) -> list[tuple[str, str]]:
+    """Return all guarantees of a method in any domain."""
+    curves = [c for c in table.curves if (c.method.word, c.setting) == (word, setting)]
+    return max((certificates(curve) for curve in curves), key=len)
+
+
+def _overview_cell(curve: Curve, target: float, column: str) -> str:
+    reached = curve.reached(target, column)
+    ours = f"not after {count(curve.done)}"
+    if reached is not None:
+        ours = f"{count(reached.trajectories)} in {seconds(reached.seconds)} s"
+    if curve.printed is None:
+        return ours
+    return f"{ours} ({count(curve.printed.trajectories)} in {seconds(curve.printed.seconds)} s)"
+
+
 def groups(table: LearningTable, domain: str, setting: str) -> list[tuple[str, list[str]]]:
     """Return the columns of `cells`: titles of groups with their heads."""
     flat = table.flat_guarantee(domain, setting)
@@ -177,12 +220,12 @@ def _costs(table: LearningTable, domain: str, setting: str) -> list[tuple[str, i
 def costs(table: LearningTable, setting: str) -> Iterator[str]:
     """Give the estimated cost of the whole campaign of the paper's methods, from these runs."""
     total, missing = 0.0, []
-    for name in table.domains:
+    for name in _learned(table, setting):
         for word in PAPER_ORDER:
             curve = table.of(name, word, setting)
             full = [] if curve is None else [r for r in curve.records if r.done >= FULL]
             if not full:
-                missing.append(f"{DOMAINS[name].title}/{word}")
+                missing.append(f"{word} on {DOMAINS[name].title}")
                 continue
             total += SEEDS * sum(r.history[-1]["processor"] or 0.0 for r in full) / len(full)
     if total:
