@@ -136,3 +136,63 @@ def test_prior_knowledge_and_data():
     assert runs[1].guarantee > runs[0].guarantee
     assert any("lie in the sets of the model" in line for line in runs[1].assumptions)
     assert TRUTH["wear"] >= 0.28
+
+
+COST = 'R{"cost"}minmax=? [ C<=4 ]'
+WALK = """mdp module m x : [0..1];
+  [work] true -> {} : (x'=1) + {} : (x'=0);
+  [rest] true -> true;
+endmodule rewards "cost" true : 1; endrewards"""
+
+
+def paid_log(rng, rows, pays, **columns):
+    """Return a log of a walk whose rows pay what `pays(x, action)` says."""
+    x, lines = 0, []
+    for _ in range(rows):
+        action = ["work", "rest"][int(rng.integers(2))]
+        after = int(rng.random() < 0.5) if action == "work" else x
+        lines.append((x, action, after, pays(x, action)))
+        x = after
+    table = dict(zip(("x", "action", "next_x", "paid"), zip(*lines, strict=True), strict=True))
+    model = rf.parse_prism(WALK.format("[0,1]", "[0,1]"))
+    return rf.read_log(model, table, manifest=rf.Manifest("none", {"reward": "paid", **columns}))
+
+
+def test_rewards_are_learned_from_their_column():
+    """Fixed ones are known once seen; random ones are bounded; both are no better than true."""
+    rng = np.random.default_rng(0)
+    fixed = paid_log(rng, 400, lambda x, action: 0.25 if action == "rest" else 0.75)
+    span = rf.RewardRange(0.0, 1.0)
+    run = rf.learn(fixed, COST, rewards=rf.DeterministicReward(span))
+    assert run.guarantee == pytest.approx(1.0)  # rest four times
+    loose = paid_log(rng, 4000, lambda x, action: float(rng.random() < 0.25))
+    run = rf.learn(loose, COST, rewards=rf.MixtureReward(span))
+    assert 1.0 < run.guarantee < 2.0
+    assert any("every reward lies in [0, 1]" in line for line in run.assumptions)
+
+
+@pytest.mark.parametrize(
+    ("pays", "error", "message"),
+    [
+        (lambda rng: rng.random(), rf.ModelError, "must always be the same"),
+        (lambda rng: 3.0, rf.ModelError, r"must lie in \[0, 1\]"),
+        (lambda rng: None, rf.DataError, "have no number in column 'paid'"),
+        (lambda rng: "x", rf.DataError, "have no number in column 'paid'"),
+        (lambda rng: np.inf, rf.DataError, "have no number in column 'paid'"),
+    ],
+)
+def test_rewards_that_are_not_as_declared(pays, error, message):
+    """Rewards that vary, leave their range or are none are told."""
+    rng = np.random.default_rng(0)
+    with pytest.raises(error, match=message):
+        rf.learn(
+            paid_log(rng, 50, lambda x, action: pays(rng)), COST,
+            rewards=rf.DeterministicReward(rf.RewardRange(0.0, 1.0)),
+        )  # fmt: skip
+
+
+def test_rewards_need_a_column():
+    """Nobody guesses which one it is."""
+    log = rf.read_log(machines({}), log_table(5, 5), manifest=NONE)
+    with pytest.raises(rf.DataError, match="say which column has them"):
+        rf.learn(log, COST, rewards=rf.DeterministicReward(rf.RewardRange(0.0, 1.0)))

@@ -142,7 +142,7 @@ class Learner:
         self.rollouts = Rollouts(self)
         self._sampler = None if self.records else self.episodes.sampler(self.counted)
         rewards = self.learned.rewards
-        self._payer = None if rewards is None else self.episodes.payer(rewards.name, rewards.ends)
+        self._payer = None if rewards is None else setup.source.payer(rewards.name, rewards.ends)
 
     @property
     def records(self) -> bool:
@@ -195,6 +195,8 @@ class Learner:
         for new, old in zip(counted.arrays, seen.arrays, strict=True):
             old[:] = new[: len(old)]
         self.done, self.steps = records.trajectories, records.steps
+        if self.learned.rewards is not None and self._payer is not None:
+            self.learned.rewards.take(seen.visits, self._payer, self.setup.seed, self.done)
         self.alarms += [str(check) for check in records.check(self.counted) if check.alarm]
 
     def _reason(self) -> str | None:

@@ -14,7 +14,7 @@ from rfmdp.ragged import owners
 from rfmdp.sources.index import Index
 from rfmdp.sources.manifest import Manifest, Places
 from rfmdp.sources.problems import Problems
-from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray
+from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
 NUMBERS = ("int", "uint", "float", "double", "halffloat", "bool")  # types of Arrow
 DENSE = 1 << 25  # entries of a table of pairs; a larger one is searched
@@ -31,6 +31,7 @@ class Decoded:
     episode: IntArray | None  # (N,)
     time: IntArray | None  # (N,)
     ended: BoolArray | None  # (N,) whether the episode was over then
+    reward: FloatArray | None  # (N,) what the action paid
 
     def __len__(self) -> int:
         return len(self.state)
@@ -72,6 +73,7 @@ class Decoder:
             self._numbers(batch, places.episode, first, named=True),
             self._numbers(batch, places.time, first, named=False),
             self._ends(batch, first),
+            self._rewards(batch, first),
         )
 
     def _states(self, batch: Any, columns: tuple[str, ...], first: int, what: str) -> AnyArray:
@@ -154,6 +156,36 @@ class Decoder:
                 found = ended if found is None else found | ended
         return found
 
+    def _rewards(self, batch: Any, first: int) -> FloatArray | None:
+        """Return what actions paid; without an action nothing has to be said."""
+        column = self._places.reward
+        if column is None:
+            return None
+        entries = batch.column(column)
+        if _is_text(entries) or hasattr(entries, "dictionary"):
+            entries = _encoded(entries)
+            known = np.array([_number(entry) for entry in entries.dictionary.to_pylist()] or [0.0])
+            paid = known[entries.indices.fill_null(0).to_numpy(zero_copy_only=False)]
+        elif str(entries.type).startswith(NUMBERS[:-1]):
+            paid = entries.to_numpy(zero_copy_only=False).astype(np.float64)
+        else:
+            paid = np.full(len(entries), np.nan)
+        missing = _missing(entries)
+        paid = paid if missing is None else np.where(missing, np.nan, paid)
+        none = ~np.isfinite(paid)
+        if none.any():
+            acted = self._actions_there(batch)
+            self._note(f"have no number in column {column!r}", _somewhere(none & acted), first)
+            paid = np.where(none, 0.0, paid)
+        return np.asarray(paid)
+
+    def _actions_there(self, batch: Any) -> BoolArray:
+        """Return which rows have an action."""
+        missing = None
+        if self._places.action is not None:
+            missing = _missing(batch.column(self._places.action))
+        return np.ones(batch.num_rows, dtype=np.bool_) if missing is None else ~missing
+
     def _note(
         self, fault: str, where: BoolArray | None, first: int, *, omittable: bool = False
     ) -> None:
@@ -232,6 +264,14 @@ def _meaning(entry: Any, called: Mapping[str, int] | None) -> int | None:
         return int(float(text)) if float(text).is_integer() else None
     except (ValueError, OverflowError):
         return None
+
+
+def _number(entry: Any) -> float:
+    """Return the number that a text is, nan if it is none."""
+    try:
+        return float(entry)
+    except (TypeError, ValueError):
+        return float("nan")
 
 
 def _missing(column: Any) -> BoolArray | None:

@@ -25,6 +25,7 @@ from rfmdp.sources.checks import LEVEL, Check, checks
 from rfmdp.sources.decoding import Decoder, Pairs
 from rfmdp.sources.index import Index
 from rfmdp.sources.manifest import Manifest, Places, Selection
+from rfmdp.sources.paid import Payer, RecordedRewards
 from rfmdp.sources.problems import Problems
 from rfmdp.sources.recorded import ALL, structure_of
 from rfmdp.sources.sequence import Sequence, Steps
@@ -56,6 +57,7 @@ class Log:
     pairs: Pairs
     bins: IntArray  # (bins, pairs) transitions, early ones first
     contexts: IntArray  # (1 + actions, pairs) transitions after no known action, and each of them
+    rewards: RecordedRewards  # what rows of the model paid, if a column says so
     episodes: int
     unfinished: int  # rows at the end of an episode without a next state
     omitted: int  # rows that could not be read
@@ -123,12 +125,27 @@ class Log:
             )
         if not ordered:
             return tally_pairs(counted, self.pairs.rows, self.pairs.successors, self.bins.sum(0))
-        tally = Tally.empty(counted)
+        tally = Tally.empty(counted, visits=True)
         reader = _Reader(self.model, self.manifest, Problems())
         for table in self.tables:
             for found in reader.transitions(table):
                 count_transitions(counted, found.rows, found.successors, tally)
         return tally
+
+    def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:
+        """Return what rows paid, whatever it is called in the model.
+
+        Raises
+        ------
+        DataError
+            If the manifest names no column of rewards.
+        """
+        if self.manifest.columns.get("reward") is None:
+            raise DataError(
+                "Data: to learn rewards, say which column has them (columns={'reward': ...}, or "
+                "--column reward=NAME)."
+            )
+        return self.rewards
 
     def check(self, counted: FactoredMDP) -> tuple[Check, ...]:
         """Return what the data say about the assumptions of a learning model."""
@@ -185,6 +202,7 @@ def read_log(
     _refuse_twice(opened)
     counter = Counter(len(reader.pairs))
     contexts = Contexts(len(model.actions), len(reader.pairs))
+    rewards = RecordedRewards.nothing(model.rows)
     digests: dict[str, str] = {}
     total, started, told = 0, time.monotonic(), 0.0
     for table in opened:
@@ -193,6 +211,8 @@ def read_log(
         for found in reader.transitions(table):
             counter.add(found.pairs)
             contexts.add(found)
+            if found.reward is not None:
+                rewards.add(found.rows, found.reward)
             if problems.count > MANY:
                 _raise(problems, bad)
             digest.update(np.ascontiguousarray(found.pairs, dtype=np.int32).tobytes())
@@ -206,7 +226,7 @@ def read_log(
     _raise(problems, bad)
     all_of_it = hashlib.sha256("".join(digests).encode()).hexdigest()
     return Log(
-        model, asked, reader.pairs, counter.bins, contexts.counts, reader.episodes,
+        model, asked, reader.pairs, counter.bins, contexts.counts, rewards, reader.episodes,
         reader.unfinished, reader.omitted, problems, all_of_it, level, tuple(opened),
     )  # fmt: skip
 
@@ -256,6 +276,7 @@ class Transits(NamedTuple):
     successors: AnyArray
     pairs: AnyArray  # numbers of (row, successor)
     earlier: AnyArray  # action before, -1 where none is known
+    reward: AnyArray | None  # what they paid
 
 
 class _Reader:
@@ -303,7 +324,7 @@ class _Reader:
             example = f"{row} to {self._model.state_name(after)}"
             self._note(table, SUPPORT, steps, outside, example, omittable=False)
             steps, rows, found = steps.where(~outside), rows[~outside], found[~outside]
-        return Transits(rows, steps.after, found, steps.earlier)
+        return Transits(rows, steps.after, found, steps.earlier, steps.reward)
 
     def _note(
         self, table: str, fault: str, steps: Steps, where: BoolArray, example: str, *,

@@ -25,12 +25,13 @@ from typing import Any
 from rfmdp.errors import DataError, FileError
 from rfmdp.model.arrays import FactoredMDP
 
-ROLES = {  # what a column may be beside a variable, and its name by default
+ROLES: dict[str, str | None] = {  # what a column may be beside a variable; its name by default
     "action": "action",
     "episode": "episode",
     "time": "t",
     "terminated": "terminated",
     "truncated": "truncated",
+    "reward": None,  # is read if it is asked for
 }
 
 
@@ -52,7 +53,8 @@ class Manifest:
         Whether rows were left out because of their outcome; a word or a `Selection`.
     columns
         The column of a variable (`x`), of its next value (`x'`), of the action and of the other
-        roles: episode, time, terminated, truncated. None: there is no such column.
+        roles: episode, time, terminated, truncated, reward. None: there is no such column. A
+        reward is read only if its column is named.
     actions
         What the data call the actions of the model; by default by their names.
     values
@@ -104,11 +106,14 @@ class Places:
     time: str | None
     terminated: str | None
     truncated: str | None
+    reward: str | None
 
     @property
     def names(self) -> list[str]:
         """All columns that are read, each once."""
-        roles = (self.action, self.episode, self.time, self.terminated, self.truncated)
+        roles = (
+            self.action, self.episode, self.time, self.terminated, self.truncated, self.reward
+        )  # fmt: skip
         found = [*self.now, *(self.after or ()), *(name for name in roles if name is not None)]
         return list(dict.fromkeys(found))
 
@@ -153,5 +158,5 @@ class Places:
                 free = role not in said and default in there and default not in taken
                 roles[role] = default if free else None
         if roles["action"] is None and len(model.actions) > 1:
-            required("action", ROLES["action"])
+            required("action", "action")
         return Places(now, after, **roles)

@@ -56,3 +56,27 @@ class SimulatedRewards:
         sums = low * visits + (high - low) * times
         least = np.where(times < visits, low, high)
         return Paid(sums, least, np.where(times > 0, high, low))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordedRewards:
+    """What all visits of every row paid, (R,) each; it can be asked for once."""
+
+    sums: FloatArray
+    least: FloatArray  # infinite where a row was never taken
+    most: FloatArray
+
+    @staticmethod
+    def nothing(rows: int) -> RecordedRewards:
+        """Return what is known before the first visit."""
+        return RecordedRewards(np.zeros(rows), np.full(rows, np.inf), np.full(rows, -np.inf))
+
+    def add(self, rows: IntArray, paid: FloatArray) -> None:
+        """Take note of further visits (N,)."""
+        self.sums[:] += np.bincount(rows, paid, minlength=len(self.sums))
+        np.minimum.at(self.least, rows, paid)
+        np.maximum.at(self.most, rows, paid)
+
+    def paid(self, rows: IntArray, visits: IntArray, seed: int, trajectory: int) -> Paid:
+        """Return what the visits of some rows paid."""
+        return Paid(self.sums[rows], self.least[rows], self.most[rows])

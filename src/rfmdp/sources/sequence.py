@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,15 @@ class Steps:
     action: AnyArray
     after: AnyArray
     earlier: AnyArray  # action of the step before, of the same episode; -1 where none is known
+    reward: AnyArray | None  # what the action paid, if that was asked for
 
     def where(self, kept: BoolArray) -> Steps:
         """Return some of them."""
-        return Steps(*(getattr(self, field.name)[kept] for field in fields(self)))
+        paid = None if self.reward is None else self.reward[kept]
+        return Steps(
+            self.row[kept], self.state[kept], self.action[kept], self.after[kept],
+            self.earlier[kept], paid,
+        )  # fmt: skip
 
 
 class Sequence:
@@ -61,7 +66,7 @@ class Sequence:
         self._require_actions(batch)
         number = batch.first + np.arange(len(batch))
         earlier = earlier[len(joined) - len(batch) :]
-        return Steps(number, batch.state, batch.action, batch.after, earlier)
+        return Steps(number, batch.state, batch.action, batch.after, earlier, batch.reward)
 
     def finish(self) -> None:
         """Note what only the end shows."""
@@ -141,7 +146,8 @@ class Sequence:
             "have no action, but another row of the episode follows", same & ~acted, rows.first
         )
         self._unfinished(_cut(rows), ~same & acted)
-        steps = Steps(number, rows.state[:-1], rows.action[:-1], rows.state[1:], earlier[:-1])
+        paid = None if rows.reward is None else rows.reward[:-1]
+        steps = Steps(number, rows.state[:-1], rows.action[:-1], rows.state[1:], earlier[:-1], paid)
         return steps.where(same & acted)
 
     def _unfinished(self, rows: Decoded, where: BoolArray) -> None:
@@ -172,7 +178,7 @@ def _cut(batch: Decoded) -> Decoded:
 
 
 def _sliced(batch: Decoded, part: slice, first: int) -> Decoded:
-    names = ("after", "episode", "time", "ended")
+    names = ("after", "episode", "time", "ended", "reward")
     optional = {n: None if getattr(batch, n) is None else getattr(batch, n)[part] for n in names}
     return replace(
         batch, first=first, state=batch.state[part], action=batch.action[part], **optional
@@ -181,7 +187,7 @@ def _sliced(batch: Decoded, part: slice, first: int) -> Decoded:
 
 def _joined(last: Decoded, batch: Decoded) -> Decoded:
     """Return a batch with the row before it."""
-    names = ("state", "action", "after", "episode", "time", "ended")
+    names = ("state", "action", "after", "episode", "time", "ended", "reward")
     parts: dict[str, Any] = {
         n: None if getattr(batch, n) is None
         else np.concatenate([getattr(last, n), getattr(batch, n)])

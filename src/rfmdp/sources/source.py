@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Protocol, TypeAlias
 
-from rfmdp.errors import ModelError
+from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.problem import row_rewards
 from rfmdp.sources.checks import Check
@@ -110,6 +110,9 @@ class Records(Protocol):
     def check(self, counted: FactoredMDP) -> tuple[Check, ...]:
         """Return what the records say about the assumptions of a learning model."""
 
+    def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:
+        """Return what says which rewards were paid."""
+
 
 Source: TypeAlias = Episodes | Records
 
@@ -202,6 +205,13 @@ class Recorded:
     def steps(self) -> int:
         """Number of recorded transitions."""
         return len(self.transitions.rows)
+
+    def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:
+        """Raise UnsupportedError: transitions alone have no rewards."""
+        raise UnsupportedError(
+            "learn: recorded transitions have no rewards; learn without `rewards`, or from a log "
+            "that has a column for them."
+        )
 
     def check(self, counted: FactoredMDP) -> tuple[Check, ...]:
         """Return what the first and the second half of the records say."""

@@ -20,7 +20,7 @@ from rfmdp.types import AnyArray
 BATCH = 1 << 18  # rows at a time
 BLOCK = 1 << 24  # bytes of a text file at a time
 PARQUET, ARROW, TEXT = (".parquet", ".pq"), (".arrow", ".feather", ".ipc"), (".csv", ".tsv", ".txt")
-FIELDS = ("observations", "actions", "terminations", "truncations")  # of an episode
+FIELDS = ("observations", "actions", "rewards", "terminations", "truncations")  # of an episode
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +209,7 @@ class Episodic:
     def table(self) -> Table:
         """Return them as a table with a column per variable, its next value, and the roles."""
         after = [f"next_{x}" for x in self._variables]
-        roles = ["action", "episode", "t", "terminated", "truncated"]
+        roles = ["action", "episode", "t", "terminated", "truncated", "reward"]
         return Table(self._name, [*self._variables, *after, *roles], self._read)
 
     def _read(self, columns: list[str]) -> Iterator[Any]:
@@ -259,7 +259,13 @@ class Episodic:
             if len(ended) != steps or np.any(ended[:-1]):
                 raise DataError(f"{where}: {name} must be one per action, true for the last only.")
             columns[column] = ended
-        return columns | {"episode": np.full(steps, number), "t": np.arange(steps)}
+        rewards = fields["rewards"]
+        paid = np.full(steps, np.nan) if rewards is None else np.asarray(rewards, np.float64)
+        if paid.shape != (steps,):
+            raise DataError(
+                f"{where}: rewards must be one per action, {steps}; found {paid.shape}."
+            )
+        return columns | {"episode": np.full(steps, number), "t": np.arange(steps), "reward": paid}
 
     def _observed(self, where: str, given: Any) -> list[AnyArray]:
         """Return the values of every variable, (T + 1,) each."""

@@ -172,7 +172,8 @@ def tally_pairs(model: FactoredMDP, rows: IntArray, successors: IntArray, times:
     seen = times > 0
     shown = shown_outcomes(model, rows[seen], successors[seen])
     counts = shown.counts(model, times[seen].astype(np.float64))
-    tally = Tally.empty(model)
+    tally = Tally.empty(model, visits=True)
+    tally.visits[:] = np.bincount(rows, times, minlength=model.rows)
     tally.counts[:] = counts.astype(np.int64)  # sums of integers below 2^53 are exact
     tally.totals[:] = segment_sum(counts, model.marginals.outcome_ptr).astype(np.int64)
     return tally
