@@ -215,6 +215,9 @@ from .learning.support import (
 from .learning.support import (
     FloorSupport as FloorSupport,
 )
+from .learning.support import (
+    SparseSupport as SparseSupport,
+)
 from .model import (
     Action as Action,
 )

@@ -5,11 +5,13 @@ import pytest
 from numpy.testing import assert_allclose
 
 from rfmdp.errors import ModelError
-from rfmdp.learning.confidence import ClopperPearson, Mixture
+from rfmdp.learning.confidence import SUPPORT, ClopperPearson, Mixture
 from rfmdp.learning.support import (
     DeclaredSupport,
+    Discovery,
     DomainSupport,
     FloorSupport,
+    SparseSupport,
     complete,
     discovery_delta,
     missing_mass,
@@ -91,3 +93,29 @@ def test_bad_input_is_named():
         discovery_delta(0.1, 0)
     with pytest.raises(ModelError, match="p_min"):
         FloorSupport(1.5)
+
+
+def test_few_of_the_listed_outcomes_happen():
+    """Sets hold the truth, over seeds; with a floor, what never happened becomes impossible."""
+    truth = np.array([0.0, 0.7, 0.0, 0.0, 0.3, 0.0, 0.0, 0.0])
+    ptr, delta = np.array([0, 8]), np.array([0.1])
+    misses = 0
+    for seed in range(200):
+        draws = np.random.default_rng(seed).choice(8, size=60, p=truth)
+        counts = np.bincount(draws, minlength=8)
+        first = np.zeros(8, dtype=np.int64)
+        for outcome in np.unique(draws):
+            first[outcome] = int(np.argmax(draws == outcome)) + 1
+        sets = Discovery(Mixture(), SparseSupport()).discovered(
+            ptr, counts, first, delta, np.zeros(1)
+        )
+        floored = Discovery(Mixture(), SparseSupport(0.2)).discovered(
+            ptr, counts, first, delta, np.full(1, 0.2)
+        )
+        misses += bool(np.any((truth < sets.lower) | (truth > sets.upper)))
+        misses += bool(np.any((truth < floored.lower) | (truth > floored.upper)))
+        assert floored.upper[truth == 0.0].max() == 0.0 < sets.upper[truth == 0.0].min()
+    assert misses <= 20
+    with pytest.raises(ModelError, match=r"SparseSupport: p_min must lie in \[0, 1\)"):
+        SparseSupport(1.0)
+    assert SUPPORT in Discovery(Mixture(), SparseSupport()).assumptions

@@ -81,7 +81,7 @@ def command(
         list[str], typer.Option(help="NAME=NAME: marginals that are the same; repeatable.")
     ] = [],  # noqa: B006
     support: Annotated[
-        str | None, typer.Option(help="Possible outcomes: declared, domain, pmin:P.")
+        str | None, typer.Option(help="Possible outcomes: declared, domain, pmin:P, sparse[:P].")
     ] = None,
     rewards: Annotated[
         str | None, typer.Option(help="Rewards: known, fixed:LOW:HIGH, random:LOW:HIGH.")

@@ -22,7 +22,13 @@ from rfmdp.learning.explore import Exploration, GapDirected, Optimistic, RobustG
 from rfmdp.learning.identifiers import Granularity
 from rfmdp.learning.rewards import DeterministicReward, MixtureReward, RewardFamily, RewardRange
 from rfmdp.learning.schedule import Doubling, Geometric, Schedule
-from rfmdp.learning.support import DeclaredSupport, DomainSupport, FloorSupport, Support
+from rfmdp.learning.support import (
+    DeclaredSupport,
+    DomainSupport,
+    FloorSupport,
+    SparseSupport,
+    Support,
+)
 
 CONFIDENCE: Mapping[str, Callable[[], ConfidenceSet]] = {
     "mixture": Mixture,
@@ -48,6 +54,7 @@ SUPPORTS: Mapping[str, Callable[..., Support]] = {
     "declared": DeclaredSupport,
     "domain": DomainSupport,
     "pmin": FloorSupport,
+    "sparse": SparseSupport,
 }
 REWARDS: Mapping[str, Callable[..., RewardFamily | None]] = {
     "known": lambda: None,
@@ -59,7 +66,7 @@ USAGE = {
     "--explore": "optimistic[:OTHER], uniform, greedy[:OTHER], gap",
     "--schedule": "doubling[:SHARE], geometric[:FACTOR]",
     "--granularity": ", ".join(GRANULARITIES),
-    "--support": "declared, domain, pmin:P",
+    "--support": "declared, domain, pmin:P, sparse[:P]",
     "--rewards": "known, fixed:LOW:HIGH, random:LOW:HIGH",
 }
 

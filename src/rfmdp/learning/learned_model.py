@@ -11,7 +11,7 @@ from dataclasses import replace
 from rfmdp.learning.budget import Ledger
 from rfmdp.learning.identifiers import Identifiers
 from rfmdp.learning.rewards import RewardFamily, UnknownRewards
-from rfmdp.learning.support import DeclaredSupport, Support
+from rfmdp.learning.support import DeclaredSupport, SparseSupport, Support
 from rfmdp.learning.unseen import view, with_unseen
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, Spec
@@ -27,7 +27,7 @@ class LearnedModel:
     ) -> None:
         self.spec, self.states = spec, ids.model.states
         self.rewards = None if rewards is None else UnknownRewards(rewards, ids.model, spec)
-        if isinstance(support, DeclaredSupport):
+        if isinstance(support, DeclaredSupport | SparseSupport):
             self.ids = ids
             self._worst = self._best = (ids.model, spec)
         else:

@@ -27,7 +27,13 @@ from rfmdp.learning.rollout import Rollouts
 from rfmdp.learning.run import Point, Progress, Run
 from rfmdp.learning.schedule import NEVER, Points, StopWhen
 from rfmdp.learning.store import SetStore
-from rfmdp.learning.support import DeclaredSupport, Discovery, FloorSupport, Support
+from rfmdp.learning.support import (
+    DeclaredSupport,
+    Discovery,
+    FloorSupport,
+    SparseSupport,
+    Support,
+)
 from rfmdp.objective import MAX, MIN, Spec
 from rfmdp.outer.problem import where
 from rfmdp.outer.settings import Limits
@@ -78,7 +84,8 @@ class Setup:
 
     def floors(self, ids: Identifiers) -> FloatArray:
         """Return the assumed least probability of outcomes, per identifier."""
-        least = self.support.p_min if isinstance(self.support, FloorSupport) else self.p_min
+        floored = isinstance(self.support, FloorSupport | SparseSupport)
+        least = self.support.p_min if floored else self.p_min  # type: ignore[union-attr]
         floors, sizes = ids.floors(least), ids.model.marginals.sizes
         if self.p_min > 0.0 and np.any(floors * sizes > 1.0):
             largest = int(np.argmax(floors * sizes))

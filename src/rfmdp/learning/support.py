@@ -8,7 +8,10 @@
 - `FloorSupport(p_min)`: every positive probability of a marginal is at least p_min (products of n
   of them p_min^n). After enough samples without a new outcome the support is complete.
 
-`Discovery` joins one of the latter two with intervals into a confidence set.
+- `SparseSupport(p_min)`: the model lists all outcomes, a whole domain say, of which few may happen.
+  Bounds are those of the two before; nothing leads anywhere else.
+
+`Discovery` joins one of the latter three with intervals into a confidence set.
 """
 
 from __future__ import annotations
@@ -79,6 +82,32 @@ class FloorSupport:
         return np.where(complete(distinct, since, delta, floors), 0.0, open_mass)
 
 
+@dataclass(frozen=True, slots=True)
+class SparseSupport:
+    """All outcomes are listed, and few of them may happen; with p_min: none is less probable."""
+
+    p_min: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.p_min < 1.0:
+            raise ModelError(f"SparseSupport: p_min must lie in [0, 1), found {self.p_min}.")
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """The list is complete, and a floor holds for what is possible."""
+        if self.p_min == 0.0:
+            return (DRAWS, SUPPORT)
+        return (SUPPORT, *FloorSupport(self.p_min).assumptions)
+
+    def missing_mass(
+        self, distinct: ArrayLike, since: ArrayLike, delta: ArrayLike, floors: ArrayLike
+    ) -> FloatArray:
+        """Return the upper bound of the unseen mass, 0 once a floor says so."""
+        if self.p_min == 0.0:
+            return missing_mass(distinct, since, delta)
+        return FloorSupport(self.p_min).missing_mass(distinct, since, delta, floors)
+
+
 def samples_needed(distinct: ArrayLike, delta: ArrayLike, floors: ArrayLike) -> FloatArray:
     """Return how many samples without a new outcome complete a support with such floors.
 
@@ -126,19 +155,21 @@ def discovery_delta(delta: ArrayLike, rank: ArrayLike) -> FloatArray:
     return np.asarray(np.asarray(delta, dtype=np.float64) / (ranks * (ranks + 1.0)))
 
 
-Support: TypeAlias = DeclaredSupport | DomainSupport | FloorSupport
+Support: TypeAlias = DeclaredSupport | DomainSupport | FloorSupport | SparseSupport
 
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """Boxes of identifiers whose last outcome stands for all that the model does not list.
+    """Boxes of identifiers with outcomes that may never happen.
+
+    Unless the model lists all outcomes, the last one stands for those that it does not list.
 
     One event per identifier: half of its error probability bounds what was never seen, half is
     for the intervals of the outcomes that were.
     """
 
     base: BernoulliSet
-    support: DomainSupport | FloorSupport
+    support: DomainSupport | FloorSupport | SparseSupport
 
     def __post_init__(self) -> None:
         if not hasattr(self.base, "interval"):
