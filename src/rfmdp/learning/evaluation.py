@@ -1,24 +1,29 @@
 """Evaluations: what the sets as they are now prove, within limits, where it can pay off.
 
-Solving a learned model is quick once data say something. With almost none, models with cycles have
-robust chains that leave their states once in millions of steps, and proofs about them take
-minutes, of guarantees that nobody wants. So a rough plan is made first: a guarantee that it does
-not promise to improve is not proven, and a side that takes too long stays as it was proven before.
+Models without cycles are solved, from both sides. With cycles and almost no data there are robust
+chains that leave their states once in millions of steps; proofs about them take minutes, for
+guarantees that nobody wants. So the last policy is proven under the sets as they are now, a rough
+plan is made from there, and another policy is proven only if the plan promises more. Bounds of the
+optimum on the other side, which need all policies, are proven at the end, or if a gap is asked for.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rfmdp.inner.combined import OneSided
+from rfmdp.learning import proof
 from rfmdp.learning.planner import Planner
+from rfmdp.learning.proof import worst
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import (
     MAX,
+    MIN,
     Cumulative,
     Direction,
     Discounted,
@@ -34,10 +39,11 @@ from rfmdp.solving import evaluate, solve
 from rfmdp.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
+    from rfmdp.inner.protocol import Inner
     from rfmdp.learning.learner import Learner
 
 WORTH = 1e-5  # of the scale of values: a smaller promise is not followed up
-PATIENCE = 10.0  # seconds for a proof about a model with cycles; the optimistic side has half
+PATIENCE = 30.0  # seconds for a proof about a model with cycles
 LEAST = 0.01  # seconds that a solver is given at least
 ROUGH = 1e-2  # of the scale: distance at which an optimistic bound is left as it is
 
@@ -45,33 +51,35 @@ Tell = Callable[[str], None]
 
 
 class Evaluator:
-    """Solves the learned model of a run from both sides."""
+    """Finds what the sets of a run prove."""
 
     def __init__(self, learner: Learner, tell: Tell) -> None:
         self._learner, self._tell = learner, tell
         self.warm: dict[str, FloatArray] = {}  # values of the last evaluation, by side
-        problem = learner.context.planner.problem
-        self._cyclic = learner.context.planner.cyclic and problem.form is not Form.STEPS
+        self._cyclic = learner.context.planner.endless
         self._planner: Planner | None = None
 
     def guarantee(self, known: float) -> Solution | None:
-        """Return a solution against nature, None if it would not improve on what is known."""
+        """Return a solution against nature, None if none improves on what is known."""
         learner = self._learner
         model, spec = learner.learned.pessimistic(learner.sets.marginals(), learner.ledger)
-        if self._over() or (self._cyclic and not self._promising(known)):
+        if self._over():
             return None
-        return self._solve("pessimistic", model, spec, self._within(learner.setup.limits, PATIENCE))
+        if not self._cyclic:
+            return self._solve("pessimistic", model, spec, learner.setup.method.inner)
+        return self._by_policy(model, spec, known)
 
     def optimistic(self, known: float) -> float:
         """Return a bound of the optimum on the other side, at worst the one that is known."""
         learner = self._learner
-        if self._over() or (self._cyclic and self._close(known)):
+        wanted = not self._cyclic or self._last() or learner.setup.stop.gap is not None
+        if self._over() or not wanted or (self._cyclic and self._close(known)):
             return known
         model, spec = learner.learned.optimistic(learner.sets.marginals(), learner.ledger)
-        limits = self._within(learner.setup.limits, PATIENCE / 2.0)
-        if self._cyclic and learner.setup.stop.gap is None:
-            limits = replace(limits, precision=max(limits.precision, ROUGH / 10.0))
-        solution = self._solve("optimistic", model, spec, limits)
+        inner = learner.setup.method.inner
+        solution = self._solve(
+            "optimistic", model, spec, OneSided(inner) if self._cyclic else inner
+        )
         found = [solution.at(int(state)) for state in model.initial]
         return worst(spec, [b.upper if spec.agent is MAX else b.lower for b in found])
 
@@ -80,41 +88,76 @@ class Evaluator:
         learner = self._learner
         if learner.truth is None or self._over():
             return float("nan")
-        limits = self._within(learner.setup.limits, PATIENCE)
-        found = evaluate(learner.truth, Policy(rows), learner.spec, limits=limits)
+        found = evaluate(learner.truth, Policy(rows), learner.spec, limits=self._limits())
         return worst(learner.spec, found.value[learner.truth.initial])
 
-    def _solve(self, side: str, model: FactoredMDP, spec: Spec, limits: Limits) -> Solution:
+    def _solve(self, side: str, model: FactoredMDP, spec: Spec, inner: Inner) -> Solution:
         """Solve from the value of the last evaluation; bounds are proven anew."""
-        inner = self._learner.setup.method.inner
-        found = solve(model, spec, inner=inner, limits=limits, warm=self.warm.get(side))
+        found = solve(model, spec, inner=inner, limits=self._limits(), warm=self.warm.get(side))
         if found.status is Status.INTERRUPTED:  # the solver caught Ctrl-C; the run must end, too
             raise KeyboardInterrupt
         if np.all(np.isfinite(found.value)):
             self.warm[side] = found.value
         return found
 
-    def _within(self, limits: Limits, patience: float) -> Limits:
+    def _by_policy(self, model: FactoredMDP, spec: Spec, known: float) -> Solution | None:
+        """Prove the last policy, and another one if a plan promises more."""
+        inner, sign = self._learner.setup.method.inner, spec.agent.sign
+        last, found = self._learner.context.robust, None
+        if last is not None:
+            warm = self.warm.get("pessimistic")
+            found = proof.prove(model, spec, inner, last[0], self._limits(), warm)
+            if sign * (proof.at_initial(found) - known) > 0.0:
+                known = proof.at_initial(found)
+        promise, value, rows = self._promise(found)
+        scale = max(1.0, abs(known)) if np.isfinite(known) else 0.0
+        if sign * (promise - known) > WORTH * scale:
+            other = proof.prove_best(model, spec, inner, rows, self._limits(), value)
+            if sign * (proof.at_initial(other) - known) > 0.0:
+                found = other
+        elif found is None and self._last():
+            return self._solve("pessimistic", model, spec, OneSided(inner))
+        if found is not None and np.all(np.isfinite(found.value)):
+            self.warm["pessimistic"] = found.value
+        return found
+
+    def _promise(self, found: Solution | None) -> tuple[float, FloatArray, IntArray]:
+        """Return what a rough plan promises, its value (S,) and policy (S,).
+
+        It goes on from the value of the policy that is proven, and promises nothing if costs that
+        were begun at 0 still grow.
+        """
+        learner = self._learner
+        if self._planner is None:
+            self._planner = Planner(*learner.learned.truth)
+        planner, problem, start = self._planner, self._planner.problem, None
+        planner.deadline = learner.deadline
+        planner.pay(learner.learned.paid(learner.ledger, learner.spec.agent is MAX))
+        planner.choice[:] = planner.model.row_ptr[:-1]
+        if found is not None:
+            planner.choice[:] = found.policy.rows[0]
+            if problem.agent is MAX or problem.form is Form.TO_TARGET:
+                start = 1.0 - found.guarantee if problem.flipped else found.guarantee
+        value, rows = planner.plan(learner.sets, problem.nature, start)
+        promise = _initial(learner.spec, planner, value)
+        if start is None and problem.agent is MIN and not planner.settled:
+            promise = -learner.spec.agent.sign * np.inf
+        return promise, 1.0 - value if problem.flipped else value, rows[0]
+
+    def _limits(self) -> Limits:
         """Return limits that end with the time of the run, and do not try for ever."""
+        limits = self._learner.setup.limits
         left = max(self._learner.deadline - time.monotonic(), LEAST)
-        seconds = min(limits.seconds, left, patience if self._cyclic else np.inf)
+        seconds = min(limits.seconds, left, PATIENCE if self._cyclic else np.inf)
         return replace(limits, seconds=seconds, progress=lambda *_: self._tell("evaluating"))
 
     def _over(self) -> bool:
         return time.monotonic() > self._learner.deadline
 
-    def _promising(self, known: float) -> bool:
-        """Return whether a rough plan against nature is noticeably better than what is known."""
+    def _last(self) -> bool:
+        """Return whether no evaluation follows, as far as can be known."""
         learner = self._learner
-        if not np.isfinite(known):
-            return True
-        if self._planner is None:
-            self._planner = Planner(*learner.learned.truth)
-        self._planner.deadline = learner.deadline
-        self._planner.pay(learner.learned.paid(learner.ledger, learner.spec.agent is MAX))
-        found, _ = self._planner.plan(learner.sets, self._planner.problem.nature)
-        better = learner.spec.agent.sign * (_initial(learner.spec, self._planner, found) - known)
-        return bool(better > WORTH * max(1.0, abs(known)))
+        return learner.records or learner.done >= learner.setup.stop.trajectories
 
     def _close(self, known: float) -> bool:
         """Return whether the last plan for exploration, an optimist's, is as good as the bound."""
@@ -131,11 +174,6 @@ def _initial(spec: Spec, planner: Planner, value: FloatArray) -> float:
     """Return the planned value of the initial state, in terms of the specification."""
     found = value[planner.model.initial]
     return worst(spec, 1.0 - found if planner.problem.flipped else found)
-
-
-def worst(spec: Spec, values: Sequence[float] | FloatArray) -> float:
-    """Return the value of the initial state that is the worst for the agent."""
-    return float(np.min(values) if spec.agent is MAX else np.max(values))
 
 
 def trivial(spec: Spec, side: Direction, paid: FloatArray | None) -> float:

@@ -11,7 +11,8 @@ from rfmdp.errors import ModelError
 from rfmdp.learning.confidence import ClopperPearson, ConfidenceSet
 from rfmdp.learning.planner import Planner
 from rfmdp.learning.store import SetStore
-from rfmdp.objective import MAX
+from rfmdp.objective import MAX, MIN
+from rfmdp.outer.problem import Form
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.simulator import Behaviour
 from rfmdp.sources.tally import Tally
@@ -171,10 +172,14 @@ def _refresh(context: Context) -> None:
 
 
 def _optimistic(context: Context) -> IntArray:
-    """Return the rows of the best policy with nature on the agent's side."""
-    planner = context.planner
-    agent = planner.problem.agent
-    context.value, rows = planner.plan(context.sets, agent, context.value)
+    """Return the rows of the best policy with nature on the agent's side.
+
+    An optimist's costs only grow with the data, so the last ones are a start; probabilities fall.
+    """
+    planner, problem = context.planner, context.planner.problem
+    grows = problem.agent is MIN and problem.form is not Form.REACH
+    start = context.value if grows or problem.form is Form.DISCOUNTED else None
+    context.value, rows = planner.plan(context.sets, problem.agent, start)
     return rows
 
 

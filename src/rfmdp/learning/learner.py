@@ -15,13 +15,14 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.formats.files import save
 from rfmdp.learning.budget import Ledger, Shares
 from rfmdp.learning.confidence import ConfidenceSet, Validity
-from rfmdp.learning.evaluation import Evaluator, trivial, worst
+from rfmdp.learning.evaluation import Evaluator, trivial
 from rfmdp.learning.explore import Context
 from rfmdp.learning.identifiers import Granularity, Identifiers
 from rfmdp.learning.identity import SETS, require_same, words_of
 from rfmdp.learning.learned_model import LearnedModel
 from rfmdp.learning.methods import Method
 from rfmdp.learning.planner import Planner
+from rfmdp.learning.proof import worst
 from rfmdp.learning.rewards import SHARE, MixtureReward, RewardFamily, UnknownRewards
 from rfmdp.learning.rollout import Rollouts
 from rfmdp.learning.run import Point, Progress, Run
@@ -291,9 +292,10 @@ class Learner:
         elif not self.anytime and self.looks and fresh != previous.fresh:
             self.solution = self.best = None  # of an earlier look, which counts no more
         if improved and solution is not None:
-            self.solution, self.best = _plain(solution), solution.policy.rows
-            self.proven_at = len(self.looks)
-            performance = self.evaluator.performance(self.best)
+            rows, self.proven_at = solution.policy.rows, len(self.looks)
+            if self.best is None or math.isnan(performance) or not np.array_equal(rows, self.best):
+                performance = self.evaluator.performance(rows)
+            self.solution, self.best = _plain(solution), rows
         self.seconds = before[0] + time.monotonic() - self._started
         self.processor = before[1] + time.process_time() - self._processor
         self.history.append(

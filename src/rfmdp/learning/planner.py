@@ -15,9 +15,10 @@ import numpy as np
 
 from rfmdp.inner.packed_model import PackedModel
 from rfmdp.inner.packing import Sets, corners_of, pack_rows, pack_sets
+from rfmdp.inner.protocol import successor_starts
 from rfmdp.kernels.explore import stale_rows
 from rfmdp.kernels.layout import FREE, LOWER, PLACE
-from rfmdp.kernels.sweep import choose
+from rfmdp.kernels.sweep import choose, evaluate_chain, pack_chain
 from rfmdp.learning.store import SetStore
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MIN, Direction, Spec
@@ -28,9 +29,12 @@ from rfmdp.outer.problem import Form, Problem, pose
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import FloatArray, IntArray
 
-SWEEPS = 200
+SWEEPS, FEWEST = 200, 20  # of a plan at most; of large models fewer, within
+EFFORT = 2_500_000  # rows
 POLICY_SWEEPS = 5  # of the chosen rows alone, between two sweeps of all rows
+CHAIN_SWEEPS = 100  # the same with nature's answers fixed
 CHANGE = 1e-4  # relative change of the values at which a plan is good enough
+TINY = 1e-3  # of the largest value
 
 
 class Planner:
@@ -51,25 +55,35 @@ class Planner:
         if self.cyclic and self._levels:
             self._levels = [np.concatenate(self._levels)]
         self._rows = [rows_of(structure.row_ptr, states) for states in self._levels]
+        self._sweeps = min(SWEEPS, max(FEWEST, EFFORT // structure.rows)) if self.cyclic else 1
         self.choice = structure.row_ptr[:-1].copy()
+        self.settled = True  # whether the last plan ended because little changed
         self.deadline = math.inf
         self._last: LastPlan | None = None
 
+    @property
+    def endless(self) -> bool:
+        """Whether a play may return to a state, and nothing but the objective ends it."""
+        unbounded = self.problem.form in (Form.REACH, Form.TO_TARGET, Form.TOTAL)
+        return self.cyclic and unbounded and not self.problem.steps
+
     def plan(
-        self, sets: Marginals | SetStore, nature: Direction, warm: FloatArray | None = None
+        self, sets: Marginals | SetStore, nature: Direction, start: FloatArray | None = None
     ) -> tuple[FloatArray, IntArray]:
         """Return a value and rows (steps, S), the agent's best against (or with) nature.
 
-        Of a store, only what changed since the last plan is computed again: the sets with new
-        samples, and the rows that have such a set or a successor with another value.
+        `start` (S,) is the value of some policy, say: sweeps go on from there. An agent that
+        maximises must not start above the value, where it might wait for ever. Of a store, only
+        what changed since the last plan is computed again: the sets with new samples, and the
+        rows that have such a set or a successor with another value.
         """
         last = self._load(sets, nature)
         if last is not None and last.result is not None:
             return last.result
         if self.problem.form is Form.STEPS:
             return self._backward(nature)
-        value = self._start(warm)
-        for _ in range(SWEEPS if self.cyclic else 1):
+        value = self._start(start)
+        for _ in range(self._sweeps):
             old = value.copy()
             for states, rows in zip(self._levels, self._rows, strict=True):
                 q = self._expect(last, value, rows, nature)
@@ -79,24 +93,58 @@ class Planner:
                 )  # fmt: skip
             if last is not None:
                 last.used(old if self.cyclic else value)
-            scale = float(np.max(np.abs(value), initial=1e-300))
-            settled = float(np.max(np.abs(value - old), initial=0.0)) <= CHANGE * scale
-            if settled or time.monotonic() > self.deadline:
+            change = float(np.max(np.abs(value - old), initial=0.0))
+            self.settled = change <= CHANGE * self._scale(value)
+            if self.settled or not self.cyclic or time.monotonic() > self.deadline:
                 break
-            if self.cyclic:
-                self._follow(value, nature)
+            self._follow(value, nature)
         result = value, self.choice[None, :].copy()
         if last is not None:
             last.result = result
         return result
 
+    def _scale(self, value: FloatArray) -> float:
+        """Return the size of values that matters: that of the initial state, unless tiny."""
+        largest = float(np.max(np.abs(value), initial=1e-300))
+        return max(float(np.max(np.abs(value[self.model.initial]))), TINY * largest)
+
     def _follow(self, value: FloatArray, nature: Direction) -> None:
-        """Let the values of the chosen rows settle a little: a row per state instead of all."""
+        """Let the values of the chosen rows settle a little: a row per state instead of all.
+
+        A nature that helps may keep its answers meanwhile: their chain is worth less than the best
+        one. One that opposes must answer anew, or the values would rise above the plan's.
+        """
         reward, discount = self.problem.reward, self.problem.discount
         for states in self._levels:
             rows = self.choice[states]
+            if nature is self.problem.agent:
+                self._settle_chain(value, states, rows, nature)
+                continue
             for _ in range(POLICY_SWEEPS):
                 value[states] = self._backup(value, rows, nature, reward, discount)[rows]
+
+    def _settle_chain(
+        self, value: FloatArray, states: IntArray, rows: IntArray, nature: Direction
+    ) -> None:
+        """Evaluate the chain of the chosen rows and nature's answers to them, in place."""
+        from rfmdp.kernels.sequential import sequential_answers
+
+        model, problem = self.model, self.problem
+        begin = successor_starts(model, rows)
+        answers = np.empty(begin[-1])
+        self._packed.sign = 1.0 if nature is MIN else -1.0
+        self._packed.run(sequential_answers, value, rows, begin, answers)
+        chain = (
+            np.empty(len(states) + 1, dtype=np.int64),
+            np.empty(len(answers), dtype=model.successors.dtype),
+            *(np.empty(size) for size in (len(answers), len(states))),
+        )
+        pack_chain(
+            states, self.choice, model.successor_ptr, model.successors, begin, answers,
+            problem.reward, problem.discount, *chain,
+        )  # fmt: skip
+        enough = 0.1 * CHANGE * self._scale(value)
+        evaluate_chain(states, *chain, value, CHAIN_SWEEPS, np.full(len(states), enough))
 
     def pay(self, reward: FloatArray | None) -> None:
         """Plan with other rewards of the rows from now on; None: with those as they are."""
@@ -122,14 +170,15 @@ class Planner:
                 break
         return rules
 
-    def _start(self, warm: FloatArray | None) -> FloatArray:
-        """Return the first value: known ones are fixed; optimistic costs only grow, so may stay."""
+    def _start(self, start: FloatArray | None) -> FloatArray:
+        """Return the first value: known ones are fixed; infinite ones become large."""
         problem = self.problem
         value = np.zeros(self.model.states)
+        if start is not None:
+            largest = float(np.max(np.abs(start[np.isfinite(start)]), initial=1.0))
+            value[:] = np.where(problem.terminal, 0.0, np.minimum(start, 10.0 * largest))
         if problem.form is Form.REACH:
             value[problem.target] = 1.0
-        elif warm is not None and (problem.agent is MIN or problem.form is Form.DISCOUNTED):
-            value[:] = np.where(problem.terminal, 0.0, warm)
         return value
 
     def _load(self, sets: Marginals | SetStore, nature: Direction) -> LastPlan | None:

@@ -8,6 +8,7 @@ those that leave. An optimum over products is one over vertices, also where a va
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +36,7 @@ class Faces:
     def __init__(self, model: FactoredMDP, rows: IntArray) -> None:
         self.model = model
         blocks: dict[tuple[int, ...], Products] = {}
+        corners: dict[int, FloatArray | None] = {}
         parts: list[Products] = []
         kept: list[int] = []
         left = BUDGET
@@ -43,7 +45,7 @@ class Faces:
                 model.row_marginals[model.marginal_ptr[row] : model.marginal_ptr[row + 1]].tolist()
             )
             if ids not in blocks:
-                blocks[ids] = _products(model, ids, left)
+                blocks[ids] = _products(model, ids, left, corners)
             left -= blocks[ids].probability.size
             if left < 0:
                 break
@@ -111,23 +113,34 @@ class Faces:
         return self.probability[self.entry_ptr[vertex] : self.entry_ptr[vertex + 1]]
 
 
-def _products(model: FactoredMDP, ids: tuple[int, ...], left: int) -> Products:
-    """Return all vertex products (N, K) of some marginals; none if they are too many."""
-    none = Products(np.empty((0, 0)), np.empty((0, 0), dtype=np.bool_))
-    try:
-        counts = [count_vertices(model.marginals[j]) for j in ids]
-        sizes = [int(model.marginals.sizes[j]) for j in ids]
-        total = float(np.prod([float(c) * d for c, d in zip(counts, sizes, strict=True)]))
-        if total > left:
-            return none
-        corners = [vertices(model.marginals[j]) for j in ids]
-    except UnsupportedError:
-        return none
+def _products(
+    model: FactoredMDP, ids: tuple[int, ...], left: int, corners: dict[int, FloatArray | None]
+) -> Products:
+    """Return all vertex products (N, K) of some marginals; none if they are too many.
+
+    `corners` has the vertices of marginals that were met before, None for those without.
+    """
+    for j in ids:
+        if j not in corners:
+            corners[j] = _vertices(model, j, left)
+    points = [found for j in ids if (found := corners[j]) is not None]
+    if len(points) < len(ids) or math.prod(p.size for p in points) > left:
+        return Products(np.empty((0, 0)), np.empty((0, 0), dtype=np.bool_))
     joint: FloatArray = np.ones((1, 1))
     taken: BoolArray = np.ones((1, 1), dtype=np.bool_)
-    for points in corners:
-        width = joint.shape[1] * points.shape[1]
+    for factor in points:
+        width = joint.shape[1] * factor.shape[1]
         # products and outcomes both in C order
-        joint = (joint[:, None, :, None] * points[None, :, None, :]).reshape(-1, width)
-        taken = (taken[:, None, :, None] & (points > 0.0)[None, :, None, :]).reshape(-1, width)
+        joint = (joint[:, None, :, None] * factor[None, :, None, :]).reshape(-1, width)
+        taken = (taken[:, None, :, None] & (factor > 0.0)[None, :, None, :]).reshape(-1, width)
     return Products(joint, taken)
+
+
+def _vertices(model: FactoredMDP, marginal: int, left: int) -> FloatArray | None:
+    """Return the vertices (V, X) of a marginal; None if it has none, or too many."""
+    uset = model.marginals[marginal]
+    try:
+        few = count_vertices(uset) * int(model.marginals.sizes[marginal]) <= left
+        return vertices(uset) if few else None
+    except UnsupportedError:
+        return None

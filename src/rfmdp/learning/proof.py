@@ -1,0 +1,112 @@
+"""Guarantees of models with cycles: one policy, one side.
+
+Solving such a model from both sides means to prove what no policy and no nature can do, and takes
+minutes with almost no data. A guarantee needs less: the chains of one policy, a row per state, on
+the side that holds whatever nature does. A policy comes from a rough plan; it is proven, improved
+where its own value shows a better row, and proven again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from rfmdp.inner.combined import OneSided
+from rfmdp.inner.protocol import Inner
+from rfmdp.kernels.sweep import choose
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.restrict import restrict
+from rfmdp.objective import MAX, Spec
+from rfmdp.outer.operator import Operator
+from rfmdp.outer.problem import pose
+from rfmdp.outer.settings import Limits
+from rfmdp.outer.solution import Policy, Solution, Stats, Status
+from rfmdp.solving import solve
+from rfmdp.types import FloatArray, IntArray
+
+ROUNDS = 4  # of improving the policy
+GAIN = 1e-4  # of the value: a smaller gain ends them
+SLACK = 1e-9  # of the largest value: rows must be better by more
+BARRIER = 1e6  # infinite states count this many times the largest finite value
+LEAST = 0.01  # seconds that a solver is given at least
+
+
+def prove(
+    model: FactoredMDP,
+    spec: Spec,
+    inner: Inner,
+    rows: IntArray,
+    limits: Limits,
+    warm: FloatArray | None = None,
+) -> Solution:
+    """Return bounds of the value of a policy (S,) against nature, proven on that side only.
+
+    The solution is one of the whole model: what is proven for a policy is a guarantee there.
+    """
+    fixed = restrict(model, rows)
+    found = solve(fixed, spec, inner=OneSided(inner), limits=limits, warm=warm)
+    if found.status is Status.INTERRUPTED:  # the solver caught Ctrl-C; the run must end, too
+        raise KeyboardInterrupt
+    return replace(found, model=model, policy=Policy(rows[None, :].copy()))
+
+
+def prove_best(
+    model: FactoredMDP,
+    spec: Spec,
+    inner: Inner,
+    rows: IntArray,
+    limits: Limits,
+    warm: FloatArray | None = None,
+) -> Solution:
+    """Return the same for a policy that starts as the given one and becomes better."""
+    end = time.monotonic() + limits.seconds
+    best = prove(model, spec, inner, rows, limits, warm)
+    operator = _operator(model, spec, inner)
+    for _ in range(ROUNDS):
+        left = end - time.monotonic()
+        better = improved(operator, best)
+        if left < LEAST or np.array_equal(better, best.policy.rows[0]):
+            break
+        guess = best.value if np.isfinite(best.value).all() else None
+        found = prove(model, spec, inner, better, replace(limits, seconds=left), guess)
+        gain = spec.agent.sign * (at_initial(found) - at_initial(best))
+        if not gain > 0.0:
+            break
+        best = found
+        if gain <= GAIN * abs(at_initial(best)):
+            break
+    return best
+
+
+def improved(operator: Operator, solution: Solution) -> IntArray:
+    """Return the policy (S,) of a solution, with better rows where its guarantee shows some."""
+    problem, flipped = operator.problem, operator.problem.flipped
+    value = solution.guarantee.copy()
+    finite = np.isfinite(value)
+    largest = float(np.max(np.abs(value[finite]), initial=1.0))
+    value[~finite] = BARRIER * largest
+    value = 1.0 - value if flipped else value
+    rows, states = np.arange(problem.model.rows), np.flatnonzero(~problem.terminal)
+    operator.backup(value, rows)
+    q = operator.below if problem.agent is MAX else operator.above
+    rule: IntArray = solution.policy.rows[0].copy()
+    choose(q, problem.model.row_ptr, states, operator.sign, SLACK * largest, rule, value)
+    return rule
+
+
+def at_initial(solution: Solution) -> float:
+    """Return the guarantee in the initial state, of several ones the worst."""
+    return worst(solution.spec, solution.guarantee[solution.model.initial])
+
+
+def worst(spec: Spec, values: Sequence[float] | FloatArray) -> float:
+    """Return the value of the initial state that is the worst for the agent."""
+    return float(np.min(values) if spec.agent is MAX else np.max(values))
+
+
+def _operator(model: FactoredMDP, spec: Spec, inner: Inner) -> Operator:
+    problem = pose(model, spec)
+    return Operator(problem, OneSided(inner).prepare(model, problem.nature), Stats())
