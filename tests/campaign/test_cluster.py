@@ -89,6 +89,16 @@ def test_ranges_on_the_command_line(address, tmp_path, monkeypatch, capsys):
     assert [one["value"] for one in found] == pytest.approx([0.5, 0.25, 0.125])
 
 
+def test_the_learning_campaign_on_the_command_line(address, tmp_path, capsys):
+    """Records are written here, once; workers that see the folder save runs to go on with."""
+    words = ["reproduce", "learning", "--domains", "stock_trading", "--methods", "tied"]
+    words += ["--seeds", "2", "--trajectories", "100", "-o", str(tmp_path)]
+    assert rfmdp([*words, "--scheduler", address]) == 0
+    assert "2 runs, 200 trajectories" in capsys.readouterr().out
+    assert len(list((tmp_path / "records").iterdir())) == 2
+    assert len(list((tmp_path / "runs").iterdir())) == 2
+
+
 def test_addresses_without_scheduler_are_one_line(monkeypatch):
     """Nobody waits long for nobody."""
     monkeypatch.setattr("rfmdp.campaign.cluster.CONNECT", 0.5)
