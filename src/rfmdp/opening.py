@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rfmdp.language.checked import CheckedModel
     from rfmdp.model.frontier import Progress
 
+GYM = "gym:"  # in front of the name of a Gymnasium environment
 ENDINGS: tuple[str, ...] = (SAVED, *EXPLICIT, *PRISM)
 
 
@@ -72,6 +73,11 @@ def read_model(name: str | PathLike[str]) -> Blueprint:
         If there is no such model, or it cannot be read.
     """
     path = Path(name)
+    if str(name).startswith(GYM):
+        from rfmdp.sources.gym_table import gym_model
+        from rfmdp.sources.spaces import make_env
+
+        return Blueprint(str(name), made=gym_model(make_env(str(name)[len(GYM) :])))
     if is_domain(name):
         return Blueprint(str(name))
     if path.suffix in (SAVED, *EXPLICIT):
@@ -149,6 +155,8 @@ def is_domain(name: str | PathLike[str]) -> bool:
     """
     path = Path(name)
     if path.suffix in ENDINGS or path.exists() or path.name != str(name):
+        return False
+    if str(name).startswith(GYM):
         return False
     from rfmdp.paper.domains.table import DOMAINS, find
 

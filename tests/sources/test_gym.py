@@ -440,3 +440,20 @@ def test_moves_by_parents():
         rf.unknown_move(names, "x", parents=["dry"])
     with pytest.raises(rf.ModelError, match="must have 4 outcomes, found 2"):
         rf.unknown_move(names, "x", prior=prior)
+
+
+def test_environments_are_opened_by_name(capsys):
+    """In Python and on the command line; mistakes are one line."""
+    from rfmdp.cli.main import run
+
+    assert rf.open_model("gym:FrozenLake-v1(map_name='8x8')").states == 64
+    assert (
+        run(["solve", "gym:FrozenLake-v1(is_slippery=False)", "--prop", 'Pmax=? [ F "goal" ]']) == 0
+    )
+    assert "Result: 1" in capsys.readouterr().out
+    with pytest.raises(rf.ModelError, match="must be the name of a registered one"):
+        rf.open_model("gym:NoSuchLake-v1")
+    with pytest.raises(rf.ModelError, match="map_nam"):
+        rf.open_model("gym:FrozenLake-v1(map_nam='8x8')")
+    with pytest.raises(rf.UnsupportedError, match="must have a table P"):
+        rf.open_model("gym:Blackjack-v1")

@@ -22,7 +22,7 @@ from rfmdp.model.build import build
 from rfmdp.model.description import Action, Assignment, Move, Number, Predicate, States
 from rfmdp.sets.families import Interval
 from rfmdp.sources.gym import START
-from rfmdp.sources.spaces import actions_of, entries_of, require_gymnasium
+from rfmdp.sources.spaces import actions_of, entries_of, make_env
 from rfmdp.sources.structure import unknown
 from rfmdp.types import IntArray
 
@@ -140,7 +140,7 @@ def gym_structure(
     >>> lake.states, lake.rows
     (16, 61)
     """
-    env = require_gymnasium().make(env) if isinstance(env, str) else env
+    env = make_env(env) if isinstance(env, str) else env
     variables = {e.name: (e.low, e.high) for e in entries_of(env.observation_space)}
     names = list(actions or [f"a{i}" for i in range(len(actions_of(env.action_space)))])
     everything = list(variables)
@@ -234,7 +234,7 @@ def template(env: Any) -> str:
     >>> "unknown_move(variables, v, parents=parents[v])" in template("FrozenLake-v1")
     True
     """
-    env = require_gymnasium().make(env) if isinstance(env, str) else env
+    env = make_env(env) if isinstance(env, str) else env
     entries = entries_of(env.observation_space)
     names = [e.name for e in entries]
     return TEMPLATE.format(

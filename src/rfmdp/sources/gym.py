@@ -33,7 +33,7 @@ from rfmdp.sources.index import Index, choices
 from rfmdp.sources.paid import Paid, Payer
 from rfmdp.sources.recorded import structure_of
 from rfmdp.sources.source import Sampler
-from rfmdp.sources.spaces import actions_of, entries_of, read, require_gymnasium
+from rfmdp.sources.spaces import actions_of, entries_of, make_env, read, require_gymnasium
 from rfmdp.sources.structure import Structure
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
@@ -80,7 +80,7 @@ class GymSource:
         actions: Sequence[str] | None = None,
     ) -> None:
         gymnasium = require_gymnasium()
-        self.env = gymnasium.make(env) if isinstance(env, str) else env
+        self.env = make_env(env) if isinstance(env, str) else env
         self.vector = isinstance(self.env, gymnasium.vector.VectorEnv)
         prefix = "single_" if self.vector else ""
         self.space = getattr(self.env, f"{prefix}observation_space")

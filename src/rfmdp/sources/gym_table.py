@@ -17,7 +17,7 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.sets.families import Singleton
 from rfmdp.sources.gym import REWARD
-from rfmdp.sources.spaces import require_gymnasium
+from rfmdp.sources.spaces import make_env
 from rfmdp.types import BoolArray, IntArray
 
 EXPECTED = "expected reward"  # of environments whose reward depends on the successor
@@ -61,7 +61,7 @@ def gym_model(env: Any) -> FactoredMDP:
     >>> round(rf.check(lake, 'Pmax=? [ F "goal" ]').value, 4)
     0.8235
     """
-    env = require_gymnasium().make(env) if isinstance(env, str) else env
+    env = make_env(env) if isinstance(env, str) else env
     bare = env.unwrapped
     table = getattr(bare, "P", None)
     if table is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rfmdp.errors import UnsupportedError
+from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.types import AnyArray, IntArray
 
 MOST = 100_000  # actions of a space
@@ -22,6 +23,31 @@ def require_gymnasium() -> Any:
     except ImportError:
         raise UnsupportedError("Environments need gymnasium: pip install 'rfmdp[gym]'.") from None
     return gymnasium
+
+
+def make_env(text: str) -> Any:
+    """Return a registered environment by a text like `FrozenLake-v1(map_name='8x8')`.
+
+    Raises
+    ------
+    ModelError
+        If there is no such environment, or it does not take the options.
+    """
+    gymnasium = require_gymnasium()
+    name, parenthesis, rest = text.partition("(")
+    try:
+        call = ast.parse(f"f({rest}" if parenthesis else "f()", mode="eval").body
+        assert isinstance(call, ast.Call)
+        options = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
+        if call.args:
+            raise ValueError("options must have names")
+        return gymnasium.make(name, **options)
+    except (SyntaxError, ValueError, TypeError, KeyError, gymnasium.error.Error) as error:
+        reason = " ".join(str(error).split())
+        raise ModelError(
+            f"Environment: {text!r} must be the name of a registered one, with options like "
+            f"FrozenLake-v1(map_name='8x8'): {reason}"
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)
