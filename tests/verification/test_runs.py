@@ -22,6 +22,9 @@ from rfmdp.learning.loop import learn
 from rfmdp.learning.methods import METHODS
 from rfmdp.learning.run import run_to_record
 from rfmdp.learning.schedule import AtTrajectories, StopWhen
+from rfmdp.sets.families import Interval, Singleton
+from rfmdp.sets.marginals import Marginals
+from rfmdp.sources.source import Simulated
 from rfmdp.verification import solution as checker
 
 SETS = [
@@ -151,6 +154,25 @@ def test_floors_are_an_assumption_that_is_named(judge):
     whole = record(distinct_factored(3), p_min=0.05, method=METHODS["paper-flat"])
     assert judge(*whole).valid
     assert (whole[1]["floors"] < 0.05).any()
+
+
+def test_prior_knowledge_is_an_assumption_that_is_named(judge):
+    """Declared sets narrow the learned ones; without their sentence they do not."""
+    truth = two_arms(0.3, 0.6)
+    boxes = [Interval([0.2, 0.6], [0.4, 0.8]), Interval([0.0, 0.0], [1.0, 1.0])]
+    known = truth.with_marginals(Marginals.from_sets(boxes))
+    header, arrays = record(Simulated(truth, known))
+    assert judge(header, arrays).valid, str(judge(header, arrays))
+    assert not judge(*altered(header, arrays, drop("sets of the model"))).valid
+    wider = altered(header, arrays, lambda h, a: a["prior_lower"].fill(0.0))
+    assert "sets from counts" in str(judge(*wider))
+    for name, value in (("prior_upper", 2.0), ("prior_lower", np.nan)):
+        assert not judge(*altered(header, arrays, lambda h, a, n=name, x=value: a[n].fill(x))).valid
+    hidden = altered(header, arrays, lambda h, a: h["settings"].update(prior="nothing"))
+    assert not judge(*hidden).valid
+    points = [Singleton([0.3, 0.7]), Interval([0.0, 0.0], [1.0, 1.0])]
+    exact = record(Simulated(truth, truth.with_marginals(Marginals.from_sets(points))))
+    assert judge(*exact).valid, str(judge(*exact))
 
 
 def rolled(h):

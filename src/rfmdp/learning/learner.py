@@ -357,6 +357,7 @@ class Learner:
         else:
             model = self.solution.model
         looks = self.looks[: self.proven_at] if self.solution is not None else self.looks
+        prior = self.learned.ids.prior
         return Run(
             settings=self.settings(),
             validity=self.confidence.validity.value,
@@ -369,6 +370,7 @@ class Learner:
             counts=self.context.seen.counts.copy(),
             looks=np.array(looks, dtype=np.int64).reshape(len(looks), len(self.sets.counts)),
             floors=self.sets.floors,
+            prior=None if prior is None else np.stack([prior.lower, prior.upper]),
             solution=self.solution,
             shared=self._ids.shared,
             alarms=tuple(self.alarms),

@@ -75,6 +75,7 @@ class Run:
     counts: IntArray  # (O,) samples of every outcome of the identifiers
     looks: IntArray  # (looks, O) counts that the sets of `model` were made from, intersected
     floors: FloatArray  # (M,) least probabilities that were assumed of the outcomes of identifiers
+    prior: FloatArray | None = None  # (2, O) bounds that were known before any data
     solution: Solution | None = None  # of `model`, behind the guarantee; None: nothing is proven
     shared: tuple[tuple[str, ...], ...] = ()  # marginals that were declared to be one unknown
     alarms: tuple[str, ...] = ()  # contradictions; then nothing is guaranteed
@@ -152,6 +153,8 @@ def run_to_record(run: Run) -> Record:
     arrays: dict[str, AnyArray] = {
         "policy": run.policy.rows, "counts": run.counts, "looks": run.looks, "floors": run.floors
     }  # fmt: skip
+    if run.prior is not None:
+        arrays["prior_lower"], arrays["prior_upper"] = run.prior
     if run.rollout_policy is not None:
         arrays["rollout_policy"] = run.rollout_policy.rows
     parts = {"ledger": run.ledger.to_arrays(), "state": run.state}
@@ -193,6 +196,9 @@ def run_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -
         counts=np.asarray(arrays["counts"]),
         looks=np.asarray(arrays["looks"]),
         floors=np.asarray(arrays["floors"]),
+        prior=np.stack([arrays["prior_lower"], arrays["prior_upper"]])
+        if "prior_lower" in arrays
+        else None,
         solution=solution,
         shared=tuple(tuple(names) for names in header["shared"]),
         alarms=tuple(header["alarms"]),

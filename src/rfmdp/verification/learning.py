@@ -56,6 +56,9 @@ RESTART = "trajectories are independent and start in the initial state"
 RECORDED = "every transition of the source was recorded, none was left out because of what followed"
 TIES = "tied marginals are the same distribution, as declared"
 
+PRIOR = "marginals lie in the sets of the model"  # with their number before it
+
+Known = tuple[FloatArray, FloatArray]
 Rejects = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], BoolArray]
 """Whether x of n rule out all probabilities up to p, which is at most x / n, at error delta."""
 
@@ -200,7 +203,7 @@ def check_run(
 ) -> None:
     """Check a run; what holds or not is noted, what is not known here is left open."""
     settings = header["settings"]
-    words = ("confidence", "support", "rewards", "p_min", "beta", "granularity")
+    words = ("confidence", "support", "rewards", "p_min", "beta", "granularity", "prior")
     need(isinstance(settings, dict) and set(words) <= set(settings), "settings: incomplete")
     need(not header["alarms"], "alarms: nothing is guaranteed")
     if "solution" not in header:
@@ -219,8 +222,9 @@ def check_run(
         floors = Fields(arrays).floats("floors", len(delta))  # less where marginals are multiplied
         fits = (floors >= 0.0) & (floors <= _floor(settings))
         need(fits.all(), "floors: must lie between 0 and p_min")
+        known = _read_known(header, arrays, claim.model.sets, floors)
         bad = [j for j in range(len(delta)) if not holds(claim.model.sets, j, looks, delta[j],
-                                                         confidence, floors[j])]  # fmt: skip
+                                                         confidence, known)]  # fmt: skip
         note(not bad, f"sets from counts{f': marginal {bad[0]}' if bad else ''}")
     except NotChecked as what:
         leave_open(f"{what}: not checked here")
@@ -234,8 +238,6 @@ def _known_kind(settings: Mapping[str, str]) -> None:
     for name, plain in (("support", "DeclaredSupport()"), ("rewards", "known")):
         if settings[name] != plain:
             raise NotChecked(f"{name} {settings[name]}")
-    if settings.get("prior", "nothing") != "nothing":
-        raise NotChecked(f"prior knowledge of {settings['prior']}")
 
 
 def _floor(settings: Mapping[str, str]) -> float:
@@ -243,6 +245,21 @@ def _floor(settings: Mapping[str, str]) -> float:
     floor = float(settings["p_min"])
     need(0.0 <= floor < 1.0, "p_min: must lie in [0, 1)")
     return floor
+
+
+def _read_known(
+    header: Mapping[str, Any], arrays: Mapping[str, AnyArray], sets: Sets, floors: FloatArray
+) -> Known:
+    """Return the bounds (O,) that were assumed before any data; a prior must be named."""
+    least, most = np.repeat(floors, sets.sizes), np.ones(len(sets.nominal))
+    stated = any(str(line).endswith(PRIOR) for line in header["assumptions"])
+    if header["settings"]["prior"] == "nothing":
+        need("prior_lower" not in arrays, "prior: there must be none")
+        return least, most
+    need(stated, "assumptions: must name what was known before")
+    lower, upper = (Fields(arrays).floats(f"prior_{end}", len(most)) for end in ("lower", "upper"))
+    need(((lower >= 0.0) & (lower <= upper) & (upper <= 1.0)).all(), "prior: must be bounds")
+    return np.maximum(least, lower), np.minimum(most, upper)
 
 
 def _check_ledger(
@@ -300,9 +317,9 @@ def _read_looks(
 
 
 def holds(
-    sets: Sets, j: int, looks: IntArray, delta: float, confidence: Confidence, floor: float
+    sets: Sets, j: int, looks: IntArray, delta: float, confidence: Confidence, known: Known
 ) -> bool:
-    """Return whether set j has all distributions, none below a floor, that no look rules out."""
+    """Return whether set j has all distributions within known bounds that no look rules out."""
     part = slice(sets.ptr[j], sets.ptr[j + 1])
     size, kind = int(sets.sizes[j]), int(sets.kind[j])
     if size == 1:
@@ -310,9 +327,11 @@ def holds(
     own = confidence.of_size(size)
     seen = looks[:, part].astype(np.float64)
     seen = seen[seen.sum(axis=1) > 0] if delta > 0.0 else seen[:0]
-    if kind == BOX and np.isnan(sets.exponent[j]):
+    least, most = (bound[part] for bound in known)
+    narrowed = bool(np.any(least > 0.0) or np.any(most < 1.0))  # maybe to a point
+    if np.isnan(sets.exponent[j]) and (kind == BOX or (kind == SINGLETON and narrowed)):
         lower, upper = sets.lower[part], sets.upper[part]
-        return _box_holds(lower, upper, seen, delta, own, floor)
+        return _box_holds(lower, upper, seen, delta, own, (least, most))
     if kind == SUBSETS and own.name == "AllSubsets":
         table = sets.corners[sets.corner_ptr[j] : sets.corner_ptr[j + 1]]
         masks = np.arange(1, len(table) - 1)
@@ -345,17 +364,17 @@ def _below(
 
 def _box_holds(
     lower: FloatArray, upper: FloatArray, seen: FloatArray, delta: float, own: Confidence,
-    floor: float,
+    known: Known,
 ) -> bool:  # fmt: skip
-    """Return whether bounds are those of some look, or follow from those of other outcomes."""
+    """Return whether bounds are known, or of some look, or follow from those of other outcomes."""
     misses = seen.sum(axis=1, keepdims=True) - seen
-    low = _below(lower, seen, seen, delta, own) | (lower <= floor)
-    high = _below(1.0 - upper, misses, seen, delta, own)
+    low = _below(lower, seen, seen, delta, own) | (lower <= known[0])
+    high = _below(1.0 - upper, misses, seen, delta, own) | (upper >= known[1])
     if low.all() and high.all():
         return True
     # only what looks prove, or is assumed, may serve as a reason
-    least = np.maximum(_proven(seen, seen, delta, own), np.where(low, lower, floor))
-    most = np.minimum(1.0 - _proven(misses, seen, delta, own), np.where(high, upper, 1.0))
+    least = np.maximum(_proven(seen, seen, delta, own), np.where(low, lower, known[0]))
+    most = np.minimum(1.0 - _proven(misses, seen, delta, own), np.where(high, upper, known[1]))
     for k in range(len(lower)):
         low[k] |= math.fsum([lower[k], -1.0, *most[:k], *most[k + 1 :]]) <= 0.0
         high[k] |= math.fsum([upper[k], -1.0, *least[:k], *least[k + 1 :]]) >= 0.0
