@@ -26,8 +26,6 @@ SUM_TOLERANCE = 1e-9  # constructors take probabilities whose sum misses one by 
 SUM_OFF = 4.0 * UNIT  # what they store misses it by this much at most, see `sets.families`
 REWARD = 4.0 * UNIT  # of reward + discount * q, relative to both parts
 RESOLUTION = 2.0**-40  # of the largest value: a width that no precision asks to undercut
-CUT_OUTWARDS = 1e-14  # half-spaces around a set are moved outwards, of their largest entry
-CUT_MARGIN = 1e-12  # of the span: vertices where such half-spaces are nearly parallel
 
 # Of searches, in shares of the span. They decide how long to look, never what is true.
 EXACT = 1e-12  # a row is exact when its sides are this close
@@ -81,6 +79,19 @@ def branching_margin(terms: int, span: float) -> float:
     d1, d2 >= 2. The plain bounds `corner . slices` cost no more than a backup.
     """
     return BRANCH * terms * span
+
+
+def cut_outwards(size: int, radius: float) -> float:
+    """Return what a half-space around a set is moved outwards by, of its largest entry.
+
+    Its limit is g.d + radius |g|_q, d a distribution of `size` = n outcomes; with largest |g| = 1
+    these parts are at most 1 and radius n. The sum of n products is off by n u, the norm, with
+    powers and a root good to a few u, by (n + 8) u of itself, by 4 u more for the exponent
+    q = c / (c - 1), which is rounded, and adding up costs two more roundings. Stored numbers that
+    miss the sum one by 2^-51 shift the set by 8 u. Bounds of single outcomes are rounded
+    outwards already.
+    """
+    return UNIT * (size + 12.0 + (size + 16.0) * radius * size)
 
 
 def expectation_margin(terms: IntArray, low: FloatArray, high: FloatArray) -> FloatArray:

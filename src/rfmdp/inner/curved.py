@@ -24,14 +24,14 @@ import numpy as np
 from rfmdp.inner.packed_model import PackedModel
 from rfmdp.inner.packing import Sets, Work
 from rfmdp.kernels.layout import CORNERS, CORNERS_END, KIND, LOWER, PLACE, SIZE
-from rfmdp.rounding import CUT_INSIDE, CUT_MARGIN, CUT_OUTWARDS
+from rfmdp.rounding import CUT_INSIDE, UNIT, cut_outwards
 from rfmdp.sets.bounds import bounds
 from rfmdp.sets.families import Interval, KLBall, LpBall, SubsetSet, UncertaintySet
-from rfmdp.sets.halfspaces import _cut as cut_vertices
+from rfmdp.sets.halfspaces import CutSimplex
 from rfmdp.sets.lp_ball import p_norm
 from rfmdp.sets.marginals import Kind
 from rfmdp.sets.membership import contains
-from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray, frozen
+from rfmdp.types import AnyArray, FloatArray, IntArray, frozen
 
 VERTEX_LIMIT = 2000  # of one outer polytope; beyond it the row keeps its gap
 NODE_LIMIT = 1_000_000  # of the tree over outer polytopes
@@ -54,10 +54,14 @@ class OuterPolytope:
         self.uset = uset
         self.low, self.high = bounds(uset)
         # smallest at the start: the simplex of all mass that is not below the lower bounds
-        lower = np.maximum(self.low - CUT_OUTWARDS, 0.0)
-        size = uset.size
-        self.vertices: FloatArray = lower + np.eye(size) * max(0.0, 1.0 - float(lower.sum()))
-        self._active: BoolArray = ~np.eye(size, dtype=np.bool_)
+        self._radius = uset.radius if isinstance(uset, LpBall) else 0.0
+        outwards = cut_outwards(uset.size, 0.0)
+        self._cut = CutSimplex(np.maximum(self.low - outwards, 0.0))
+
+    @property
+    def vertices(self) -> FloatArray:
+        """The vertices (V, X), each number rounded once."""
+        return self._cut.points
 
     def excess(self, p: FloatArray) -> tuple[float, FloatArray, float]:
         """Return (by how much p misses the set, normal, bound) of the half-space missed most."""
@@ -85,12 +89,8 @@ class OuterPolytope:
         missed, normal, limit = self.excess(p)
         if missed <= CUT_INSIDE:
             return False
-        scale = float(np.abs(normal).max())
-        slack = (limit - self.vertices @ normal) / scale + CUT_OUTWARDS
-        grown = np.zeros((len(self.vertices), 1), dtype=np.bool_)
-        active = np.concatenate([self._active, grown], axis=1)
-        column = active.shape[1] - 1
-        self.vertices, self._active = cut_vertices(self.vertices, active, slack, column)
+        outwards = cut_outwards(len(p), self._radius) * float(np.abs(normal).max())
+        self._cut.cut(normal, limit + outwards)
         return True
 
     def pull(self, p: FloatArray) -> FloatArray:
@@ -147,7 +147,8 @@ def refine(packed: PackedModel, row: int, tensor: FloatArray, limit: int, gap: f
     low, high, best, cuts = -math.inf, math.inf, np.empty(ends[-1]), 0
     while True:
         proven, answer = _relaxed(packed, axes, outer, tensor, work, 0.1 * gap / max(span, gap))
-        low = max(low, proven - CUT_MARGIN * span)
+        # rounding a vertex moves it by 2 u in L1 at most: its mean by 2 u of the span
+        low = max(low, proven - 4.0 * UNIT * len(axes) * span)
         point = answer.copy()
         for k, polytope in outer.items():
             point[places[k]] = polytope.pull(point[places[k]])

@@ -1,20 +1,27 @@
-"""Vertices of {p in the simplex : matrix @ p <= bound}, by double description.
+"""Vertices of {p in the simplex : matrix @ p <= bound}, by double description in fractions.
 
 The simplex starts with its unit vectors. Every half-space keeps the vertices on its side and
 adds the points where it cuts an edge between a kept and a lost one. Two vertices share an
 edge if no third one is active in all constraints that both are active in; this test is exact
 for degenerate polytopes too, so redundant rows, equalities (two rows) and polytopes of lower
 dimension need no special care (Fukuda and Prodon, 1996).
+
+Floats are rationals: vertices are fractions, and on which side of a half-space one lies is decided
+by floats where their error leaves no doubt, else exactly. Nothing is merged. Only the result is
+rounded, each number once; what is zero, and only that, remains zero.
 """
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 
 from rfmdp.errors import ModelError, SolverError, UnsupportedError
+from rfmdp.rounding import UNIT
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
-TOLERANCE = 1e-12
+LOOSENED = 1e-12  # of the largest entry of a row, where no distribution satisfies all exactly
 OUTCOME_LIMIT = 64
 ROW_LIMIT = 1000
 VERTEX_LIMIT = 4000
@@ -42,42 +49,91 @@ def halfspace_vertices(matrix: FloatArray, bound: FloatArray) -> FloatArray:
     [[0.0, 1.0], [0.5, 0.5]]
     """
     matrix, bound = _checked(matrix, bound)
-    rows, size = matrix.shape
-    points = np.eye(size)
-    active = np.zeros((size, size + rows), dtype=np.bool_)
-    active[:, :size] = points == 0.0
-    for row in range(rows):
-        scale = float(np.max(np.abs(matrix[row]))) or 1.0
-        slack = (bound[row] - points @ matrix[row]) / scale
-        points, active = _cut(points, active, slack, size + row)
-        if not len(points):
-            raise ModelError(_emptiness(matrix, bound))
-        if len(points) > VERTEX_LIMIT:
+    found = _cut_all(matrix, bound)
+    if found is None:  # decimals that were meant to touch, perhaps
+        found = _cut_all(matrix, bound + LOOSENED * np.abs(matrix).max(axis=1))
+    if found is None:
+        raise ModelError(_emptiness(matrix, bound))
+    points = np.unique(found.points, axis=0)
+    return points[np.lexsort(points.T[::-1])]
+
+
+def _cut_all(matrix: FloatArray, bound: FloatArray) -> CutSimplex | None:
+    """Return the simplex cut by all rows; None if nothing is left."""
+    found = CutSimplex(np.zeros(matrix.shape[1]))
+    for row in range(len(matrix)):
+        found.cut(matrix[row], float(bound[row]))
+        if not len(found.points):
+            return None
+        if len(found.points) > VERTEX_LIMIT:
             raise UnsupportedError(
                 f"Polytope: half-space {row} leaves more than {VERTEX_LIMIT} vertices; "
                 "use fewer half-spaces or outcomes, or an Interval."
             )
-    points = _distinct(np.clip(points, 0.0, 1.0))
-    return points[np.lexsort(points.T[::-1])]
+    return found
 
 
-def _cut(
-    points: FloatArray, active: BoolArray, slack: FloatArray, constraint: int
-) -> tuple[FloatArray, BoolArray]:
-    """Return vertices and active constraints after one half-space."""
-    inside, outside = slack > TOLERANCE, slack < -TOLERANCE
-    active[~inside & ~outside, constraint] = True
-    if not outside.any():
-        return points, active
-    keep, lost = _edges(active, np.flatnonzero(inside), np.flatnonzero(outside), points.shape[1])
-    weight = (slack[keep] / (slack[keep] - slack[lost]))[:, None]
-    new_points = (1.0 - weight) * points[keep] + weight * points[lost]
-    new_active = active[keep] & active[lost]
-    new_active[:, constraint] = True
-    return (
-        np.concatenate([points[~outside], new_points]),
-        np.concatenate([active[~outside], new_active]),
-    )
+class CutSimplex:
+    """{p >= lower : sum p = 1} and what half-spaces leave of it, by its vertices.
+
+    `points` (V, X) are the vertices, each number rounded once.
+    """
+
+    def __init__(self, lower: FloatArray) -> None:
+        low = [Fraction(x) for x in lower.tolist()]
+        free, size = max(1 - sum(low), Fraction(0)), len(low)
+        self._exact = [[x + free * (i == k) for i, x in enumerate(low)] for k in range(size)]
+        self._active: BoolArray = ~np.eye(size, dtype=np.bool_)
+        self.points = _rounded(self._exact)
+
+    def cut(self, normal: FloatArray, bound: float) -> None:
+        """Keep {p : normal.p <= bound}."""
+        row, limit = [Fraction(x) for x in normal.tolist()], Fraction(bound)
+        sides = self._sides(normal, bound, row, limit)
+        self._active = np.concatenate([self._active, (sides == 0)[:, None]], axis=1)
+        if not (sides < 0).any():
+            return
+        inside, outside = np.flatnonzero(sides > 0), np.flatnonzero(sides < 0)
+        keep, lost = _edges(self._active, inside, outside, self.points.shape[1])
+        slack = {i: _slack(self._exact[i], row, limit) for i in {*keep.tolist(), *lost.tolist()}}
+        new = [
+            _between(self._exact[i], self._exact[k], slack[i] / (slack[i] - slack[k]))
+            for i, k in zip(keep.tolist(), lost.tolist(), strict=True)
+        ]
+        active = self._active[keep] & self._active[lost]
+        active[:, -1] = True
+        left = np.flatnonzero(sides >= 0)
+        self._exact = [self._exact[i] for i in left.tolist()] + new
+        self._active = np.concatenate([self._active[left], active])
+        self.points = np.concatenate([self.points[left], _rounded(new, self.points.shape[1])])
+
+    def _sides(
+        self, normal: FloatArray, bound: float, row: list[Fraction], limit: Fraction
+    ) -> IntArray:
+        """Return the signs (V,) of bound - normal.p."""
+        with np.errstate(all="ignore"):
+            slack = bound - self.points @ normal
+            size = abs(bound) + self.points @ np.abs(normal)
+            error = (len(row) + 6.0) * UNIT * size + 1e-300
+        sides = np.sign(slack).astype(np.int64)
+        for i in np.flatnonzero(~(np.abs(slack) > error)):  # NaN is a doubt, too
+            exact = _slack(self._exact[i], row, limit)
+            sides[i] = (exact > 0) - (exact < 0)
+        return sides
+
+
+def _slack(point: list[Fraction], row: list[Fraction], limit: Fraction) -> Fraction:
+    return limit - sum((x * a for x, a in zip(point, row, strict=True) if a), Fraction(0))
+
+
+def _between(kept: list[Fraction], lost: list[Fraction], share: Fraction) -> list[Fraction]:
+    return [x + share * (y - x) for x, y in zip(kept, lost, strict=True)]
+
+
+def _rounded(points: list[list[Fraction]], size: int = 0) -> FloatArray:
+    """Return fractions as floats (V, X); what is positive remains so."""
+    rounded = [[max(float(x), 5e-324) if x > 0 else 0.0 for x in point] for point in points]
+    return np.array(rounded).reshape(len(points), -1 if points else size)
 
 
 def _edges(
@@ -95,15 +151,6 @@ def _edges(
         # both ends miss none of what they share; a third vertex that misses none breaks the edge
         good[part] = np.count_nonzero(missing == 0.0, axis=1) == 2
     return kept[good], lost[good]
-
-
-def _distinct(points: FloatArray) -> FloatArray:
-    """Drop points within the tolerance of an earlier one."""
-    kept: list[int] = []
-    for v in range(len(points)):
-        if not kept or np.abs(points[kept] - points[v]).max(axis=1).min() > TOLERANCE:
-            kept.append(v)
-    return points[kept]
 
 
 def _checked(matrix: FloatArray, bound: FloatArray) -> tuple[FloatArray, FloatArray]:
