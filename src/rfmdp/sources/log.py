@@ -36,7 +36,7 @@ from rfmdp.types import AnyArray, BoolArray, IntArray
 
 BINS = 4  # parts of the data, by their order, that are counted apart
 OFTEN = 0.5  # seconds between two reports of progress
-LARGE = 1 << 23  # counts by the action before that are kept, at most
+LARGE = 1 << 24  # counts by the action before that are kept, at most
 MANY = 10_000  # faults after which nothing more is read
 TWINS = 20  # steps from which on equal tables are the same one, and no chance
 
@@ -249,7 +249,7 @@ class Counter:
         while begin < len(found):
             part = self.total // self._width
             end = begin + min(len(found) - begin, (part + 1) * self._width - self.total)
-            self.bins[part] += np.bincount(found[begin:end], minlength=self.bins.shape[1])
+            np.add.at(self.bins[part], found[begin:end], 1)
             self.total += end - begin
             begin = end
 
@@ -265,8 +265,7 @@ class Contexts:
         """Count further transitions."""
         size, pairs = self.counts.shape
         if size:
-            key = (found.earlier + 1) * pairs + found.pairs
-            self.counts += np.bincount(key, minlength=size * pairs).reshape(size, pairs)
+            np.add.at(self.counts.reshape(-1), (found.earlier + 1) * pairs + found.pairs, 1)
 
 
 class Transits(NamedTuple):

@@ -130,7 +130,7 @@ class Shown:
         return np.bincount(at, per_slot, minlength=size).astype(np.float64)
 
 
-def shown_outcomes(model: FactoredMDP, rows: IntArray, successors: IntArray) -> Shown:
+def shown_outcomes(model: FactoredMDP, rows: IntArray, successors: AnyArray) -> Shown:
     """Return which outcomes pairs show; the successor of a row tells them in a learning model.
 
     Raises
