@@ -61,7 +61,7 @@ class Timed(rf.GymSource):
 
 
 def learned(env, goal, trajectories, length):
-    source = Timed(env, rf.gym_model(env), observe=rf.gym_observe(env))
+    source = Timed(env, rf.gym_model(env))
     began = time.process_time()
     run = rf.learn(source, goal, stop=rf.StopWhen(trajectories=trajectories), length=length)
     return time.process_time() - began, source.seconds, run

@@ -386,9 +386,6 @@ from .sources.gym import (
 from .sources.gym_table import (
     gym_model as gym_model,
 )
-from .sources.gym_table import (
-    gym_observe as gym_observe,
-)
 from .sources.log import (
     Bad as Bad,
 )

@@ -16,6 +16,7 @@ from rfmdp.learning.identifiers import identify
 from rfmdp.learning.methods import ANYTIME, GAP_DIRECTED, ROLLOUT
 from rfmdp.learning.rewards import DeterministicReward, MixtureReward, RewardRange
 from rfmdp.learning.schedule import StopWhen
+from rfmdp.sources.gym_table import known_observe
 from rfmdp.sources.recorded import record
 from rfmdp.sources.spaces import actions_of, entries_of, read, read_many
 from rfmdp.sources.tally import Tally, count_transitions
@@ -337,7 +338,8 @@ def test_spaces_are_read_in_order():
 def test_tables_become_exact_models(name, options):
     """Every row has the distribution, and pays the mean reward, of the table."""
     env = gymnasium.make(name, **options)
-    model, observe, table = rf.gym_model(env), rf.gym_observe(env), env.unwrapped.P
+    model, table = rf.gym_model(env), env.unwrapped.P
+    observe = known_observe(env, [v.name for v in model.variables])
     rf.validate(model).require_valid()
     flat = model.nominal()
     reward = next(iter(model.rewards.values())).row
@@ -375,7 +377,7 @@ def test_frozen_lake_is_learned_from_interaction_only():
     """A guarantee below the optimum, and a policy that can be asked."""
     env = gymnasium.make("FrozenLake-v1")
     lake = rf.gym_model(env)  # its probabilities are not looked at
-    source = rf.GymSource(env, lake, observe=rf.gym_observe(env))
+    source = rf.GymSource(env, lake)
     run = rf.learn(source, 'Pmaxmin=? [ F<=100 "goal" ]', stop=StopWhen(400), length=100)
     best = rf.check(lake, 'Pmax=? [ F<=100 "goal" ]').value
     assert 0.5 < run.guarantee < best
@@ -388,7 +390,7 @@ def test_the_guarantee_is_for_the_worst_of_several_starts():
     env = gymnasium.make("Taxi-v4", is_rainy=True, rainy_probability=0.9)
     taxi = rf.gym_model(gymnasium.make("Taxi-v4", is_rainy=True))  # of another rain
     assert len(taxi.initial) == 300
-    source, goal = rf.GymSource(env, taxi, observe=rf.gym_observe(env)), 'F<=25 "terminal" ]'
+    source, goal = rf.GymSource(env, taxi), 'F<=25 "terminal" ]'
     run = rf.learn(source, f"Pmaxmin=? [ {goal}", stop=StopWhen(trajectories=200), length=25)
     truth = rf.solve(rf.gym_model(env), f"Pmax=? [ {goal}")
     assert 0.5 < run.guarantee < truth.lower[taxi.initial].min()
@@ -457,3 +459,58 @@ def test_environments_are_opened_by_name(capsys):
         rf.open_model("gym:FrozenLake-v1(map_nam='8x8')")
     with pytest.raises(rf.UnsupportedError, match="must have a table P"):
         rf.open_model("gym:Blackjack-v1")
+
+
+LAKE_FILE = """mdp
+module walker
+  row : [0..3]; column : [0..3];
+  [left] !over -> [0,1]:(row'=max(row-1,0)) + [0.2,0.5]:(column'=max(column-1,0))
+                + [0,1]:(row'=min(row+1,3));
+  [down] !over -> [0,1]:(column'=max(column-1,0)) + [0.2,0.5]:(row'=min(row+1,3))
+                + [0,1]:(column'=min(column+1,3));
+  [right] !over -> [0,1]:(row'=min(row+1,3)) + [0.2,0.5]:(column'=min(column+1,3))
+                 + [0,1]:(row'=max(row-1,0));
+  [up] !over -> [0,1]:(column'=min(column+1,3)) + [0.2,0.5]:(row'=max(row-1,0))
+              + [0,1]:(column'=max(column-1,0));
+endmodule
+formula over = (row=1 & (column=1 | column=3)) | (row=2 & column=3)
+             | (row=3 & column!=1 & column!=2);
+label "goal" = row=3 & column=3;
+"""
+
+
+def test_a_prism_file_with_intervals_is_a_structure(tmp_path, capsys):
+    """The lake in the PRISM language, learned from the environment on the command line."""
+    from rfmdp.cli.main import run
+
+    file = tmp_path / "lake.prism"
+    file.write_text(LAKE_FILE)
+    words = ["learn", str(file), "--env", "FrozenLake-v1", "--actions", "left,down,right,up"]
+    words += ["--prop", 'Pmaxmin=? [ F<=100 "goal" ]', "--trajectories", "300"]
+    assert run(words) == 0
+    out = capsys.readouterr().out
+    assert 0.2 < float(out.rpartition("Result: ")[2]) < 0.7442
+    assert "4 of 4 marginals lie in the sets of the model" in out
+    assert run([*words, "--seeds", "2"]) == 1
+    assert "--env is one source" in capsys.readouterr().err
+
+
+def test_rewards_that_depend_on_the_successor_are_learned():
+    """Frozen Lake pays where it ends: the mean of every row is learned beside its moves."""
+    from dataclasses import replace
+
+    lake = rf.gym_model("FrozenLake-v1")
+    none = {"reward": rf.Rewards(np.zeros(lake.states), np.zeros(lake.rows))}
+    source = rf.GymSource("FrozenLake-v1", replace(lake, rewards=none))
+    run = rf.learn(
+        source, 'R{"reward"}maxmin=? [ C<=20 ]', rewards=MixtureReward(RewardRange(0.0, 1.0)),
+        stop=StopWhen(trajectories=1500), length=20, exploration=Optimistic(other=0.1), beta=0.1,
+    )  # fmt: skip
+    best = rf.check(lake, 'Pmax=? [ F<=20 "goal" ]').value
+    assert 0.0 <= run.guarantee < best < run.history[-1].optimistic
+    with pytest.raises(rf.ModelError, match="must always be the same"):
+        rf.learn(
+            source, 'R{"reward"}maxmin=? [ C<=20 ]',
+            rewards=DeterministicReward(RewardRange(0.0, 1.0)), length=20,
+            exploration=Optimistic(other=0.5), stop=StopWhen(trajectories=3000),
+        )  # fmt: skip

@@ -89,6 +89,17 @@ def command(
     p_min: Annotated[
         float | None, typer.Option(help="Assumed least probability of declared outcomes.")
     ] = None,
+    env: Annotated[
+        str | None,
+        typer.Option(
+            help="Learn from a Gymnasium environment, of which MODEL is the structure: "
+            "NAME or NAME(OPTION=VALUE, ...)."
+        ),
+    ] = None,
+    actions: Annotated[
+        str | None,
+        typer.Option(help="Names of the environment's actions, in its order: left,down,right,up."),
+    ] = None,
     data: Annotated[
         list[str],
         typer.Option(
@@ -184,6 +195,8 @@ def command(
         raise rfmdp.ModelError("--resume needs the run file: give it with -o FILE.")
     if data and (seeds > 1 or scheduler is not None):
         raise rfmdp.ModelError("--data is read once; leave out --seeds and --scheduler.")
+    if env and (data or seeds > 1 or scheduler is not None):
+        raise rfmdp.ModelError("--env is one source; leave out --data, --seeds and --scheduler.")
     read_as = DataWords(tuple(data), manifest, selection, tuple(column), bad)
     check_writable(output, plot)
     if plot is not None and Path(plot).suffix not in FORMATS:
@@ -199,6 +212,8 @@ def command(
     with spoken_warnings():
         hidden = blueprint.build(given, also_known=set(asked.constants))
     source = read_as.source(hidden) if data else hidden
+    if env is not None:
+        source = rfmdp.GymSource(env, hidden, actions=actions.split(",") if actions else None)
     try:
         runs = learn_seeds(
             source,

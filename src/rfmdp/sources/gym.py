@@ -52,14 +52,14 @@ class GymSource:
     ----------
     env
         An environment or a vectorised one with discrete observations and actions; or the name of
-        a registered one.
+        a registered one, with options: "FrozenLake-v1(map_name='8x8')".
     model
         What is known; see `rfmdp.sources.structure`. Its variables are the entries of the
         observation, in their order, unless `observe` says otherwise; behind them `start`, if
         episodes start in random states. A reward structure `reward` is what the environment pays:
         every payment is compared with it.
     observe
-        The values of the variables, for an observation.
+        The values of the variables, for an observation; those of `gym_model` are known.
     actions
         Names of the environment's actions, in their order; by default those of the model.
 
@@ -86,9 +86,9 @@ class GymSource:
         self.space = getattr(self.env, f"{prefix}observation_space")
         self.action_space = getattr(self.env, f"{prefix}action_space")
         self.structure = Structure.of(model)
-        self.observe = observe
-        self.index = Index(model)
         self.starts = bool(model.variables) and model.variables[-1].name == START
+        self.observe = observe or self._known_observe(model)
+        self.index = Index(model)
         self._check_variables(model)
         self.actions = self._row_actions(model, actions)
         self.ends = absorbing(model).tolist()
@@ -205,6 +205,13 @@ class GymSource:
                 f"must pay the declared {declared[at]:g}; declare it, or learn rewards "
                 "(`rewards=MixtureReward(RewardRange(low, high))`)."
             )
+
+    def _known_observe(self, model: FactoredMDP) -> Observe | None:
+        """Return how the variables of `gym_model` are read."""
+        from rfmdp.sources.gym_table import known_observe
+
+        own = model.variables[:-1] if self.starts else model.variables
+        return known_observe(self.env, [v.name for v in own])
 
     def _check_variables(self, model: FactoredMDP) -> None:
         """Refuse a structure with other variables than the observation."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rfmdp.errors import ModelError, UnsupportedError
+from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.sets.families import Singleton
 from rfmdp.sources.gym import REWARD
@@ -184,11 +184,13 @@ def _labels(bare: Any, order: list[int]) -> dict[str, BoolArray]:
     return {"goal": letters == b"G", "hole": letters == b"H"}
 
 
-def gym_observe(env: Any) -> Callable[[Any], Sequence[int]]:
-    """Return what `GymSource` needs to read observations of a known environment's variables."""
-    bare = env.unwrapped
+def known_observe(env: Any, names: Sequence[str]) -> Callable[[Any], Sequence[int]] | None:
+    """Return what reads variables of these names from observations of an environment like these."""
+    bare = getattr(env, "envs", [env])[0].unwrapped  # of a vectorised one the first copy
     table = getattr(bare, "P", None)
     if table is None:
-        raise ModelError(f"gym_observe: {type(bare).__name__} must have a table P.")
-    values = _known(bare, table).values
-    return lambda observation: [int(value) for value in values(int(observation))]
+        return None
+    known = _known(bare, table)
+    if [v.name for v in known.variables] != list(names):
+        return None
+    return lambda observation: [int(value) for value in known.values(int(observation))]
