@@ -34,6 +34,7 @@ from rfmdp.outer.settings import Limits
 from rfmdp.sets.membership import contains
 from rfmdp.solving import solve
 from rfmdp.threads import set_threads, threads
+from rfmdp.verification.solution import verify
 
 from .tiny import (
     COST,
@@ -196,6 +197,23 @@ def test_resumed_run_equals_an_uninterrupted_one(tmp_path, parts):
     assert stripped(loaded) == stripped(whole)
     assert loaded.beta == whole.beta
     assert loaded.assumptions == whole.assumptions
+
+
+def test_ctrl_c_before_the_first_evaluation_leaves_a_file_to_go_on_with(tmp_path, monkeypatch):
+    """A run is saved before its first plan; going on gives what was asked for."""
+    model, file = distinct_factored(2), tmp_path / "run.rfmdp"
+    whole = quick(model, seed=9)
+
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Optimistic, "plan", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            quick(model, seed=9, output=file)
+    assert load(file).history == []
+    assert verify(file).valid is not True  # there is nothing to be valid yet
+    assert stripped(quick(model, seed=9, resume=file)) == stripped(whole)
 
 
 def test_cost_is_infinite_until_data_exclude_avoidance():

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rfmdp.cli.options import Const, Jobs, Prop, Props, Scheduler
-from rfmdp.cli.output import PLAIN
+from rfmdp.cli.output import PATIENCE, PLAIN
 
 if TYPE_CHECKING:
     from rfmdp.learning.run import Progress, Run
@@ -277,14 +277,14 @@ class Teller:
     """Tells how a run goes on standard error: at a terminal every evaluation, else now and then."""
 
     def __init__(self, trajectories: int) -> None:
-        self._trajectories, self._last = trajectories, 0.0
+        self._trajectories, self._next = trajectories, PATIENCE
 
     def __call__(self, seed: int, now: Progress) -> None:
         """Print a line."""
         point, terminal = now.point, sys.stderr.isatty()
-        if not terminal and now.seconds - self._last < PLAIN:
+        if not terminal and now.seconds < self._next:
             return
-        self._last = now.seconds
+        self._next = now.seconds + PLAIN
         if point is None:
             text = f"seed {seed}: {now.phase}, {now.trajectories} trajectories, {now.seconds:.0f} s"
             print(f"{text:<79}", end="\r" if terminal else "\n", file=sys.stderr)

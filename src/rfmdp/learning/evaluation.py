@@ -104,6 +104,8 @@ class Evaluator:
         """Prove the last policy, and another one if a plan promises more."""
         inner, sign = self._learner.setup.method.inner, spec.agent.sign
         last, found = self._learner.context.robust, None
+        if last is None and proof.endless(model, spec):
+            return None
         if last is not None:
             warm = self.warm.get("pessimistic")
             found = proof.prove(model, spec, inner, last[0], self._limits(), warm)

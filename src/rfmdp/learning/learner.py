@@ -180,8 +180,10 @@ class Learner:
             self._progress(Progress(phase, self.done, now - self._started, point))
 
     def go(self, file: str | os.PathLike[str] | None) -> Run:
-        """Run until it is time to stop; save after every evaluation."""
+        """Run until it is time to stop; save after every evaluation, and before all of them."""
         before = (self.seconds, self.processor)
+        if file is not None and not self.history and not self.records:
+            save(self.run(None), file)
         reason = self._reason() if self.history else None
         while reason is None:
             if self.records:

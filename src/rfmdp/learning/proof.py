@@ -19,9 +19,10 @@ from rfmdp.inner.protocol import Inner
 from rfmdp.kernels.sweep import choose
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.restrict import restrict
-from rfmdp.objective import MAX, Spec
+from rfmdp.objective import MAX, MIN, Spec
+from rfmdp.outer.graph import Graph
 from rfmdp.outer.operator import Operator
-from rfmdp.outer.problem import pose
+from rfmdp.outer.problem import Form, pose
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
 from rfmdp.solving import solve
@@ -95,6 +96,15 @@ def improved(operator: Operator, solution: Solution) -> IntArray:
     rule: IntArray = solution.policy.rows[0].copy()
     choose(q, problem.model.row_ptr, states, operator.sign, SLACK * largest, rule, value)
     return rule
+
+
+def endless(model: FactoredMDP, spec: Spec) -> bool:
+    """Return whether nature can keep every policy from a target that it has to reach."""
+    problem = pose(model, spec)
+    if problem.form is not Form.TO_TARGET or problem.agent is MAX:
+        return False
+    sure = Graph(model).almost_sure(problem.target, agent=MAX, nature=MIN)
+    return not bool(sure[model.initial].all())
 
 
 def at_initial(solution: Solution) -> float:
