@@ -52,14 +52,14 @@ def page(report):
         opened.on("console", lambda m: opened.complaints.append(m.text) if m.type == "error" else 0)
         opened.on("pageerror", lambda e: opened.complaints.append(str(e)))
         opened.goto(report.as_uri())
-        opened.wait_for_selector("[data-role=actions]")
+        opened.wait_for_selector("#place-0 [data-role=actions]")
         yield opened
         assert opened.complaints == []
         browser.close()
 
 
 def shown_state(page):
-    return page.inner_text("[data-role=state]")
+    return page.inner_text("#place-0 [data-role=state]")
 
 
 def test_page_is_small(report):
@@ -70,42 +70,42 @@ def test_page_is_small(report):
 def test_stepping_and_going_back(page):
     """An outcome leads to its state; going back leads to where we were."""
     first = shown_state(page)
-    target = page.locator("[data-role=next] [data-action=outcome]").first
+    target = page.locator("#place-0 [data-role=next] [data-action=outcome]").first
     name = target.inner_text()
     target.click()
     assert shown_state(page) == name != first
-    page.click("[data-action=nature]")
-    page.click("[data-action=chance]")
+    page.click("#place-0 [data-action=nature]")
+    page.click("#place-0 [data-action=chance]")
     assert shown_state(page) not in (name, first)
     for _ in range(3):
-        page.click("[data-action=back]")
+        page.click("#place-0 [data-action=back]")
     assert shown_state(page) == first
-    assert page.is_disabled("[data-action=back]")
+    assert page.is_disabled("#place-0 [data-action=back]")
 
 
 def test_a_state_is_picked_by_its_variables(page):
     """Numbers in the boxes of the variables lead to that state, once it is a state of the page."""
     first = shown_state(page)
-    page.click("[data-role=next] [data-action=outcome] >> nth=0")
+    page.click("#place-0 [data-role=next] [data-action=outcome] >> nth=0")
     second = shown_state(page)
-    page.click("[data-action=back]")
+    page.click("#place-0 [data-action=back]")
     assert shown_state(page) == first != second
     for part in second.split(", "):
         name, value = part.split("=")
-        box = page.locator(f"[data-variable={name}]")
+        box = page.locator(f"#place-0 [data-variable={name}]")
         if box.input_value() != value:
             box.fill(value)
             box.dispatch_event("change")
     assert shown_state(page) == second
-    page.click("[data-action=back]")
+    page.click("#place-0 [data-action=back]")
 
 
 def test_the_chosen_action_is_marked(page):
     """One action is the policy's, and no other has a larger lower bound."""
-    rows = page.locator("[data-role=actions] tbody tr")
-    assert page.locator("[data-role=actions] tr.chosen").count() == 1
+    rows = page.locator("#place-0 [data-role=actions] tbody tr")
+    assert page.locator("#place-0 [data-role=actions] tr.chosen").count() == 1
     numbers = [float(rows.nth(k).locator("td").nth(1).inner_text()) for k in range(rows.count())]
-    chosen = page.locator("[data-role=actions] tr.chosen td").nth(1).inner_text()
+    chosen = page.locator("#place-0 [data-role=actions] tr.chosen td").nth(1).inner_text()
     assert float(chosen) >= max(numbers) - 1e-5
 
 
@@ -145,10 +145,12 @@ def test_values_against_the_radius(page):
 def test_sliders_move_the_map_alone(page):
     """The variables that are not on the map have sliders; the state stays."""
     before = shown_state(page)
-    slider = page.locator("[data-slider]").first
+    slider = page.locator("#place-0 [data-slider]").first
     name = slider.get_attribute("data-slider")
     pixels = page.evaluate("document.querySelector('canvas').toDataURL()")
     slider.evaluate("node => { node.value = node.max; node.dispatchEvent(new Event('change')); }")
-    assert page.locator(f"[data-slider={name}]").input_value() == slider.get_attribute("max")
+    assert page.locator(f"#place-0 [data-slider={name}]").input_value() == slider.get_attribute(
+        "max"
+    )
     assert page.evaluate("document.querySelector('canvas').toDataURL()") != pixels
     assert shown_state(page) == before

@@ -7,6 +7,8 @@ import zlib
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from policies.test_decisions import walk
 from rfmdp.cli.main import run as command_line
@@ -14,7 +16,11 @@ from rfmdp.errors import UnsupportedError
 from rfmdp.formats.files import save
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.interval import IntervalArithmetic
+from rfmdp.learning.loop import learn
+from rfmdp.learning.schedule import StopWhen
 from rfmdp.objective import MAX, MIN, Reach, Spec, Until
+from rfmdp.outer.solution import written
+from rfmdp.paper.domains import domain, domain_spec
 from rfmdp.policies.decisions import reached
 from rfmdp.report.explorer import explorer
 from rfmdp.report.page import write_report
@@ -120,3 +126,25 @@ def test_the_command_draws_ranges(tmp_path, capsys):
     records.write_text("{")
     assert command_line(["report", str(records), "-o", str(page)]) == 1
     assert "one JSON record per line" in capsys.readouterr().err
+
+
+def test_a_learned_policy_is_a_policy(tmp_path, capsys):
+    """`policy`, `explain` and the explorer of a page take a learning run; pages are .html."""
+    saved = str(tmp_path / "run.rfmdp")
+    hidden = domain("aircraft", instance="learning")
+    stop = StopWhen(trajectories=200)
+    save(learn(hidden, domain_spec("aircraft"), stop=stop, length=15), saved)
+    assert command_line(["policy", saved, "-o", str(tmp_path / "p.csv")]) == 0
+    assert command_line(["explain", saved]) == 0
+    assert "the policy guarantees a value" in capsys.readouterr().out
+    page = tmp_path / "page.html"
+    assert command_line(["report", saved, "-o", str(page)]) == 0
+    assert "Policy explorer" in page.read_text()
+    assert command_line(["report", saved, "-o", str(tmp_path / "page.pdf")]) == 1
+    assert "must be an .html file" in capsys.readouterr().err
+
+
+@given(st.floats(allow_nan=False), st.integers(2, 16))
+def test_written_bounds_stay_bounds(bound, digits):
+    """With fewer digits, a lower bound is never larger and an upper one never smaller."""
+    assert float(written(bound, -1.0, digits)) <= bound <= float(written(bound, 1.0, digits))

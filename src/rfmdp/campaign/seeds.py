@@ -138,7 +138,8 @@ def _check_files(places: Sequence[str | None], resume: bool) -> None:
         )
     if there and not resume:
         raise FileError(
-            f"{there[0]}: must not exist, a run would be lost; resume it, or name another file."
+            f"{there[0]}: must not exist, a run would be lost; resume it (--resume), or name "
+            "another file."
         )
 
 

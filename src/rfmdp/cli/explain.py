@@ -9,7 +9,7 @@ import typer
 
 
 def command(
-    result: Annotated[str, typer.Argument(help="File that `rfmdp solve -o` wrote.")],
+    result: Annotated[str, typer.Argument(help="File that `rfmdp solve -o` or `learn -o` wrote.")],
     state: Annotated[
         str | None,
         typer.Option(help="Values of all variables, x=1,y=2, or a number; default: the initial."),
@@ -30,9 +30,9 @@ def command(
 
     import rfmdp
     from rfmdp.cli.output import watching
-    from rfmdp.cli.words import state_number
+    from rfmdp.cli.words import solution_in, state_number
 
-    solution = rfmdp.load(result, kind="solution")
+    solution = solution_in(result)
     found = rfmdp.explain(solution, state_number(solution.model, state), step=step)
     worth = []
     if gains:

@@ -8,7 +8,7 @@ import typer
 
 
 def command(
-    result: Annotated[str, typer.Argument(help="File that `rfmdp solve -o` wrote.")],
+    result: Annotated[str, typer.Argument(help="File that `rfmdp solve -o` or `learn -o` wrote.")],
     output: Annotated[
         str,
         typer.Option(
@@ -23,8 +23,9 @@ def command(
     the same variables. Graphviz gets the chain that policy and nature make.
     """
     import rfmdp
+    from rfmdp.cli.words import solution_in
     from rfmdp.writing import check_writable
 
     check_writable(output)
-    rfmdp.write_policy(rfmdp.load(result, kind="solution"), output)
+    rfmdp.write_policy(solution_in(result), output)
     print(f"wrote {output}")

@@ -10,6 +10,8 @@ from typing import Annotated
 
 import typer
 
+from rfmdp.errors import FileError
+
 
 def command(
     results: Annotated[
@@ -28,6 +30,8 @@ def command(
     from rfmdp.report.page import write_report
     from rfmdp.writing import check_writable
 
+    if output.suffix not in (".html", ".htm"):
+        raise FileError(f"{output}: a page must be an .html file; name it so and print it as PDF.")
     check_writable(output)
     words = shlex.join(["rfmdp", *sys.argv[1:]])
     write_report([_read(result) for result in results], output, title=title, command=words)
@@ -36,7 +40,6 @@ def command(
 
 def _read(path: str) -> object:
     """Return a saved result, or the records of a `.json` file."""
-    from rfmdp.errors import FileError
     from rfmdp.formats.files import load
 
     if not path.endswith(".json"):

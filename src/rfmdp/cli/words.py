@@ -11,13 +11,14 @@ from fractions import Fraction
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
-from rfmdp.errors import ModelError
+from rfmdp.errors import FileError, ModelError
 
 if TYPE_CHECKING:
     from rfmdp.inner.protocol import Inner
     from rfmdp.model.arrays import FactoredMDP
     from rfmdp.model.frontier import Deadlock, Progress
     from rfmdp.opening import Blueprint
+    from rfmdp.outer.solution import Solution
 
 MOST_RUNS = 10_000
 STANDARD_INPUT = "-"
@@ -218,6 +219,22 @@ def built(
         given, also_known=also_known, deadlock=deadlock or Deadlock.LOOP, progress=progress
     )
     return uncertainty.apply(model, radius)
+
+
+def solution_in(path: str) -> Solution:
+    """Return the solution in a file; of a learning run, the one behind its guarantee."""
+    from rfmdp.formats.files import load
+    from rfmdp.learning.run import Run
+    from rfmdp.outer.solution import Solution
+
+    found = load(path)
+    if isinstance(found, Run):
+        if found.solution is None:
+            raise FileError(f"{path}: the run has proven nothing, so it has no policy; learn on.")
+        return found.solution
+    if isinstance(found, Solution):
+        return found
+    raise FileError(f"{path}: must hold a result of `rfmdp solve -o` or `learn -o`.")
 
 
 def state_number(model: FactoredMDP, text: str | None) -> int:

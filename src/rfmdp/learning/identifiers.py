@@ -344,13 +344,18 @@ def _members(model: FactoredMDP, group: Sequence[int | str], alike: IntArray) ->
     number = {name: j for j, name in enumerate(model.marginal_names)}
     if all(member in model.factors for member in group):
         return _alike(model, [str(member) for member in group], alike)
+    modules = any(member in model.factors for member in group)
     for member in group:
         known = member in number if isinstance(member, str) else 0 <= member < len(model.marginals)
-        if not known:
+        if not known and member not in model.factors:
+            names = list(model.factors if modules else number)
+            more = ", ..." if len(names) > 8 else ""
             raise ModelError(
-                f"Tie: the model has no marginal '{member}'; it has: "
-                f"{', '.join(list(number)[:8]) or len(model.marginals)}."
+                f"Tie: the model has no {'module' if modules else 'marginal'} '{member}'; it has: "
+                f"{', '.join(names[:8]) or len(model.marginals)}{more}."
             )
+    if modules:
+        raise ModelError("Tie: must join modules with modules, or marginals with marginals.")
     return [[number[member] if isinstance(member, str) else int(member) for member in group]]
 
 

@@ -183,6 +183,7 @@ def _place(
     same = resume is not None and Path(output).resolve() == Path(resume).resolve()
     if Path(output).exists() and not same:
         raise FileError(
-            f"{output}: must not exist, a run would be lost; resume it, or name another file."
+            f"{output}: must not exist, a run would be lost; resume it (--resume), or name "
+            "another file."
         )
     return output

@@ -25,7 +25,7 @@ from rfmdp.learning.budget import Ledger
 from rfmdp.learning.rollout import RolloutCertificate
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Direction
-from rfmdp.outer.solution import Policy, Solution
+from rfmdp.outer.solution import Policy, Solution, written
 from rfmdp.record import Record, to_record
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
@@ -89,7 +89,7 @@ class Run:
         done = self.history[-1].trajectories if self.history else 0
         return (
             f"Run({self.settings.get('method', 'learning')}, {done:,} trajectories, value {side} "
-            f"{self.guarantee:.6g} with probability {1.0 - self.beta:.6g})"
+            f"{self.guaranteed} with probability {1.0 - self.beta:.6g})"
         )
 
     def _repr_html_(self) -> str:
@@ -106,6 +106,11 @@ class Run:
         """The last guarantee."""
         return self.history[-1].guarantee if self.history else math.nan
 
+    @property
+    def guaranteed(self) -> str:
+        """The last guarantee with few digits, rounded to the side that is safe."""
+        return written(self.guarantee, -1.0 if self.agent is MAX else 1.0)
+
     def column(self, name: str) -> FloatArray:
         """Return one field of all evaluations."""
         return np.array([getattr(point, name) for point in self.history], dtype=np.float64)
@@ -118,7 +123,7 @@ class Run:
         if not self.alarms:
             lines.append(
                 f"With probability at least {1.0 - self.beta:.6g}, the policy's value in {where} "
-                f"initial state is {side} {self.guarantee:.6g} ({self.validity})."
+                f"initial state is {side} {self.guaranteed} ({self.validity})."
             )
         lines += ["Assumptions:", *(f"  - {assumption}" for assumption in self.assumptions)]
         if self.shared:
@@ -127,10 +132,12 @@ class Run:
         if len(self.shared) > LISTED:
             lines.append(f"  - and {len(self.shared) - LISTED} groups more (`run.shared`)")
         if self.rollouts:
-            best = max(self.rollouts, key=lambda certificate: certificate.bound)
+            sign = self.agent.sign
+            best = max(self.rollouts, key=lambda certificate: sign * certificate.bound)
+            bound = written(best.bound, -float(sign))
             lines.append(
                 f"Separate certificate by rollouts, for the policy that was frozen for them "
-                f"(`run.rollout_policy`), not for the one above: {side} {best.bound:.6g} "
+                f"(`run.rollout_policy`), not for the one above: {side} {bound} "
                 f"({best.trajectories} trajectories; {'; '.join(best.assumptions)})."
             )
         return "\n".join(lines)

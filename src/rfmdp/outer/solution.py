@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from enum import Enum
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -43,6 +45,27 @@ class Bounds:
     def width(self) -> float:
         """Upper minus lower; 0 if both are the same infinity."""
         return 0.0 if self.lower == self.upper else self.upper - self.lower
+
+
+def written(bound: float, side: float, digits: int = 6) -> str:
+    """Return a bound with few digits, rounded so that it stays one.
+
+    Parameters
+    ----------
+    side : -1 for a lower bound ("at least"), +1 for an upper one ("at most")
+
+    Examples
+    --------
+    >>> written(0.61593058, -1.0), written(0.99999999, -1.0), written(0.25, -1.0)
+    ('0.61593', '0.999999', '0.25')
+    >>> written(16.9369561, 1.0), written(float("inf"), 1.0)
+    ('16.937', 'inf')
+    """
+    if not math.isfinite(bound):
+        return f"{bound:g}"
+    rounding = ROUND_FLOOR if side < 0.0 else ROUND_CEILING
+    kept = Context(prec=digits, rounding=rounding).create_decimal(Decimal(bound))
+    return f"{float(kept):.{digits}g}"
 
 
 @dataclass(slots=True)
@@ -150,6 +173,11 @@ class Solution:
     def at(self, state: int | None = None, /, **values: int) -> Bounds:
         """Return the bounds at a state, `at(7)` or `at(x=1, y=2)`."""
         state = self.model.find(**values) if state is None else state
+        if not isinstance(state, int | np.integer) or not 0 <= state < self.model.states:
+            raise ModelError(
+                f"at: a state must be a number in 0..{self.model.states - 1}, or its values as "
+                f"in at(x=1, y=2); got {state!r}."
+            )
         return Bounds(
             -np.inf if self.lower is None else float(self.lower[state]),
             np.inf if self.upper is None else float(self.upper[state]),

@@ -15,7 +15,7 @@ import numpy as np
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.settings import Limits
-from rfmdp.outer.solution import Bounds, Solution
+from rfmdp.outer.solution import Bounds, Solution, written
 from rfmdp.policies.decisions import Decisions, decisions, horizon, reached, values_after
 from rfmdp.ragged import entries
 from rfmdp.sets.families import Singleton
@@ -93,6 +93,11 @@ def explain(solution: Solution, state: int, *, step: int = 0) -> Explanation:
     ModelError
         If no step is left then.
     """
+    if not 0 <= state < solution.model.states:
+        raise ModelError(
+            f"explain: the state must be a number in 0..{solution.model.states - 1}, got "
+            f"{state!r}; `model.find(x=1, y=2)` tells it."
+        )
     most = horizon(solution.spec)
     if step < 0 or (most is not None and step >= max(most, 1)):
         known = "at least 0" if most is None else f"in 0..{max(most, 1) - 1}, the property's own"
@@ -168,7 +173,7 @@ def _answers(found: Decisions, place: int) -> Iterator[MarginalShift]:
         first = int(sets.outcome_ptr[j])
         names = model.outcome_names[first : first + len(answer)] if model.outcome_names else ()
         yield MarginalShift(
-            model.marginal_name(j),
+            _name(model, j),
             tuple(
                 OutcomeShift(
                     names[o] if names else f"outcome {o + 1}",
@@ -180,6 +185,15 @@ def _answers(found: Decisions, place: int) -> Iterator[MarginalShift]:
                 for o in range(len(answer))
             ),
         )
+
+
+def _name(model: FactoredMDP, j: int) -> str:
+    """Return the name of a marginal; of one that several actions share, its factor's."""
+    places = np.flatnonzero(model.row_marginals == j)
+    rows = np.searchsorted(model.marginal_ptr, places, side="right") - 1
+    if not model.factors or len(np.unique(model.row_actions[rows])) < 2:
+        return model.marginal_name(j)
+    return f"{model.factors[model.row_factors[places[0]]]}, the same in several actions"
 
 
 def _successors(
@@ -235,4 +249,6 @@ def _lines(found: Explanation) -> Iterator[str]:
 
 def _shown(bounds: Bounds) -> str:
     low, high = f"{bounds.lower:.6g}", f"{bounds.upper:.6g}"
-    return f"of {low}" if low == high else f"in [{low}, {high}]"
+    if low == high:
+        return f"of {low}"
+    return f"in [{written(bounds.lower, -1.0)}, {written(bounds.upper, 1.0)}]"

@@ -6,6 +6,7 @@ What can be on a page joins by registering `section`: a function from a result t
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,13 +23,15 @@ from rfmdp import __version__
 from rfmdp.errors import UnsupportedError
 from rfmdp.learning.run import Run
 from rfmdp.objective import MAX
-from rfmdp.outer.solution import Solution
+from rfmdp.outer.solution import Solution, written
 from rfmdp.report.charts import Chart, Table, flat, learning_chart, table_charts
 from rfmdp.report.explorer import explorer
 from rfmdp.report.words import in_words, proven
 from rfmdp.writing import replacing
 
 EXPLORERS = 3  # on one page, the first results
+
+SIDES = {"at least": -1.0, "at most": 1.0}  # columns of bounds, which stay so when rounded
 
 Cells: TypeAlias = dict[str, str | float]
 
@@ -143,15 +146,18 @@ def _(run: Run) -> Section:
     method = run.settings.get("method", "learning")
     side = "at least" if run.agent is MAX else "at most"
     last = run.history[-1] if run.history else None
+    asked = in_words(run.solution.spec) if run.solution is not None else "nothing is proven"
     card = (
         f'<section class="card"><h3>Learned: {escape(method)}</h3>'
-        f'<div class="big">{side} {run.guarantee:.6g}</div>'
-        f"<pre>{escape(run.statement())}</pre></section>"
+        f'<div class="big">{side} {run.guaranteed}</div>'
+        f'<p class="soft">{escape(asked)}, holds with probability {1.0 - run.beta:g}</p>'
+        f"<details><summary>statement and assumptions</summary>"
+        f"<pre>{escape(run.statement())}</pre></details></section>"
     )
     cells: Cells = {"result": f"learned: {method}", "method": method, side: run.guarantee}
     cells |= {"status": f"holds with probability {1.0 - run.beta:g}"}
     cells |= {"seconds": last.seconds if last else 0.0}
-    return Section(f"Learned: {method}", card, cells, run=run)
+    return Section(f"Learned: {method}", card, cells, explorer=run.solution, run=run)
 
 
 @section.register(list)
@@ -190,7 +196,7 @@ def _table(lines: Sequence[Cells]) -> str:
     columns = list(dict.fromkeys(name for cells in lines for name in cells))
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in columns)
     body = "".join(
-        "<tr>" + "".join(_cell(cells.get(name, "")) for name in columns) + "</tr>"
+        "<tr>" + "".join(_cell(name, cells.get(name, "")) for name in columns) + "</tr>"
         for cells in lines
     )
     return (
@@ -199,10 +205,14 @@ def _table(lines: Sequence[Cells]) -> str:
     )
 
 
-def _cell(content: str | float) -> str:
+def _cell(name: str, content: str | float) -> str:
     if isinstance(content, str):
         return f"<td>{escape(content)}</td>"
+    if isinstance(content, float) and math.isinf(content):
+        return f'<td data-value="{content!r}">none proven</td>'
     shown = f"{content:,}" if isinstance(content, int) else f"{content:.6g}"
+    if name in SIDES:
+        shown = written(content, SIDES[name])
     return f'<td data-value="{content!r}">{shown}</td>'
 
 

@@ -20,6 +20,7 @@ from rfmdp.objective import (
     Total,
     Until,
 )
+from rfmdp.outer.solution import written
 
 
 def in_words(spec: Spec) -> str:
@@ -78,8 +79,9 @@ def proven(lower: float, upper: float) -> str:
     ('0.1666666666667', 'at least 0.5')
     """
     if math.isinf(lower) != math.isinf(upper):
-        return f"at least {lower:.6g}" if math.isfinite(lower) else f"at most {upper:.6g}"
-    return shared_digits(lower, upper) or f"[{lower:.6g}, {upper:.6g}]"
+        below = math.isfinite(lower)
+        return f"at least {written(lower, -1.0)}" if below else f"at most {written(upper, 1.0)}"
+    return shared_digits(lower, upper) or f"[{written(lower, -1.0)}, {written(upper, 1.0)}]"
 
 
 def shared_digits(lower: float, upper: float) -> str | None:

@@ -73,7 +73,7 @@ function drawChart(place, chart) {
   const colour = (name) => `var(--c${names.indexOf(name) % 6})`;
   for (const name of names) {
     const button = $("button", { "aria-pressed": "true", onclick: () => toggle(name, button) },
-      $("span", { style: `color:${colour(name)}` }, "● "), name);
+      $("span", { style: `color:${colour(name)}` }, names.indexOf(name) > 5 ? "◌ " : "● "), name);
     legend.append(button);
   }
   function toggle(name, button) {
@@ -158,7 +158,7 @@ class Explorer {
     this.start = Math.max(data.state.indexOf(head.initial), 0);
     this.now = this.start;
     this.axes = this.widest();
-    this.others = [...this.valuation(this.now)]; // of the map: values of the variables not on it
+    this.others = this.richest(); // of the map: values of the variables not on it
     this.main = $("div", { class: "card" });
     this.side = $("div", { class: "card" });
     place.replaceChildren($("div", { class: "explorer" }, this.main, this.side));
@@ -191,6 +191,17 @@ class Explorer {
       }
     }
     return best;
+  }
+
+  // the first map: that of the current state, or of the state with the most others on its map
+  richest() {
+    const [a, b] = this.axes, counts = new Map();
+    const key = (i) => this.valuation(i).filter((_, v) => v !== a && v !== b).join();
+    for (let i = 0; i < this.data.state.length; i += 1) counts.set(key(i), (counts.get(key(i)) || 0) + 1);
+    if (counts.get(key(this.now)) > 3) return [...this.valuation(this.now)];
+    const most = Math.max(...counts.values());
+    for (let i = 0; i < this.data.state.length; i += 1) if (counts.get(key(i)) === most) return [...this.valuation(i)];
+    return [...this.valuation(this.now)];
   }
 
   go(i) {
@@ -367,7 +378,7 @@ class Explorer {
     return $("div", {}, $("h3", {}, "Guaranteed values over two variables"),
       $("div", { class: "controls" }, "across ", choose(0), " up ", choose(1)),
       $("div", { class: "controls" }, ...sliders), canvas,
-      $("p", { class: "soft" }, `dark ${digits(least)} to bright ${digits(most)}; empty: not reached by the policy. Click a cell to go there.`));
+      $("p", { class: "soft" }, `dark ${digits(least)} to bright ${digits(most)}; empty: not reached by the policy. The state is framed where it is on this map. Click a cell to go there.`));
   }
 }
 
