@@ -1,5 +1,7 @@
 """What nature can empty is exact: sets at their edges, from the set to the certified value."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -104,6 +106,23 @@ def test_vertices_that_are_close_are_two():
     close, end = Interval([1 - 2e-14, 0.0], [1.0, 2e-14]), Singleton([0.9, 0.1])
     found = solve(loop([close, end], [0, 0, 1, 2], others=HALF), Spec(Reach("goal"), MAX, MAX))
     assert found.at_initial().lower <= 0.9 <= found.at_initial().upper
+
+
+@pytest.mark.parametrize("apart", [1e-13, 3e-14, 2.0**-52, 2.0**-53])
+@pytest.mark.parametrize("nature", [MIN, MAX])
+def test_vertices_that_are_close_matter_to_large_values(apart, nature):
+    """A vertex that was dropped moved a value of 5e11 by more than the width of its bounds."""
+    points = [[0.5, 0.5], [0.5 + apart, 0.5 - apart]]
+    worth = Rewards(np.array([0.0, 1e12, 0.0]), np.zeros(3))
+    model = FactoredMDP.from_rows(
+        [[([0], [1, 2])], [([], [1])], [([], [2])]], [Polytope(points)], rewards={"worth": worth}
+    )
+    solution = solve(model, Spec(Instantaneous(1, "worth"), MAX, nature))
+    pick = max if nature is MAX else min
+    exact = pick(Fraction(p[0]) / (Fraction(p[0]) + Fraction(p[1])) * 10**12 for p in points)
+    bounds = solution.at_initial()
+    assert Fraction(bounds.lower) <= exact <= Fraction(bounds.upper)
+    assert rfmdp.verify(solution).valid
 
 
 def test_permuted_outcomes_are_the_same_set():

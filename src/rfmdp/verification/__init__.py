@@ -1,1 +1,13 @@
-"""Verification: results checked again, by means that share nothing with the solver."""
+"""The independent checker; `solution.verify` is where to begin.
+
+To believe a verdict about a solution, read in this order, each file resting on those below it only:
+
+solution.py   what a claim means for every objective, and what has to hold for it
+game.py       of which rows a bound gains, and what players can force
+rows.py       a row's least mean over the product of its sets, from both sides
+linear.py     the least mean over one set, in floats rounded outwards: all margins are here
+exact.py      the same in fractions, and which outcomes can be empty
+reading.py    what is in a file, looked at before it is used
+
+Only `learning.py` is about learning runs; it hands their solutions to the files above.
+"""

@@ -31,7 +31,6 @@ from rfmdp.ragged import entries
 from rfmdp.record import Record, to_record
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.game import FAIL, FRACTIONS, HOLD, UNKNOWN, Game
-from rfmdp.verification.learning import check_run
 from rfmdp.verification.linear import two_sum
 from rfmdp.verification.reading import Claim, Fault, need, read_claim, states_of
 
@@ -93,6 +92,10 @@ def verify(result: object | str | os.PathLike[str], progress: Progress | None = 
         if kind == "solution":
             check_solution(read_claim(header, arrays), arrays)
         else:
+            from rfmdp.verification.learning import (
+                check_run,  # with SciPy, which solutions need not
+            )
+
             check_run(header, arrays, verdict.note, verdict.unproven.append, check_solution)
     except Fault as fault:
         verdict.failed.append(str(fault))
