@@ -1,6 +1,7 @@
 """Learning from Gymnasium environments, and our models as environments."""
 
 import warnings
+from dataclasses import replace
 
 import gymnasium
 import numpy as np
@@ -267,8 +268,6 @@ def test_payments_are_compared_with_declared_rewards():
     """The environment pays 1 for each step; a structure that says 2 is wrong."""
     model = counter({"x": (0, 3)}, ["x"])
     wrong = rf.Rewards(2.0 * model.rewards["reward"].state, model.rewards["reward"].row)
-    from dataclasses import replace
-
     with pytest.raises(rf.ModelError, match=r"paid 1, must pay the declared 2"):
         rf.learn(
             rf.GymSource(Steps(spaces.Discrete(4)), replace(model, rewards={"reward": wrong})),
@@ -276,11 +275,18 @@ def test_payments_are_compared_with_declared_rewards():
         )  # fmt: skip
 
 
+def test_nothing_is_paid_after_the_end():
+    """A structure that pays in terminal states, for ever, is wrong."""
+    model = counter({"x": (0, 3)}, ["x"])
+    ever = {"reward": rf.Rewards(np.ones(model.states), np.zeros(model.rows))}
+    source = rf.GymSource(Steps(spaces.Discrete(4)), replace(model, rewards=ever))
+    with pytest.raises(rf.ModelError, match=r"terminated in \(x=3\).*pay 1 for ever"):
+        rf.learn(source, GOAL, length=20)
+
+
 @pytest.mark.parametrize("family", [DeterministicReward, MixtureReward])
 def test_rewards_are_learned_from_what_is_paid(family):
     """Nothing is declared: the learner finds that a step pays 1."""
-    from dataclasses import replace
-
     model = counter({"x": (0, 3)}, ["x"])
     none = rf.Rewards(np.zeros(model.states), np.zeros(model.rows))
     source = rf.GymSource(Steps(spaces.Discrete(4)), replace(model, rewards={"reward": none}))
@@ -497,8 +503,6 @@ def test_a_prism_file_with_intervals_is_a_structure(tmp_path, capsys):
 
 def test_rewards_that_depend_on_the_successor_are_learned():
     """Frozen Lake pays where it ends: the mean of every row is learned beside its moves."""
-    from dataclasses import replace
-
     lake = rf.gym_model("FrozenLake-v1")
     none = {"reward": rf.Rewards(np.zeros(lake.states), np.zeros(lake.rows))}
     source = rf.GymSource("FrozenLake-v1", replace(lake, rewards=none))

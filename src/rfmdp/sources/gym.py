@@ -180,6 +180,12 @@ class GymSource:
                 "structure lets be left. Give it no enabled action (guards), or add a variable "
                 "that says that the episode is over."
             )
+        paid = 0.0 if self.declared is None else self.declared[model.row_ptr[state]]
+        if paid:
+            raise ModelError(
+                f"Environment: an episode terminated in {model.state_name(state)}, where the "
+                f"structure goes on to pay {paid:g} for ever; let `reward` be 0 there."
+            )
 
     def check_start(self, state: int) -> None:
         """Raise ModelError unless episodes of the structure may start in a state."""

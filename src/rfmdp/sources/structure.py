@@ -93,9 +93,14 @@ def informed(sets: Marginals) -> BoolArray:
 
 def equal_numbers(sets: Marginals) -> IntArray:
     """Return the first marginal with the same nominal probabilities, to 12 digits, (M,)."""
-    first: dict[bytes, int] = {}
-    parts = np.split(np.round(sets.nominal, 12) + 0.0, sets.outcome_ptr[1:-1])
-    return np.array([first.setdefault(p.tobytes(), j) for j, p in enumerate(parts)], np.int64)
+    same, sizes = np.arange(len(sets)), sets.sizes
+    rounded = np.round(sets.nominal, 12) + 0.0
+    for size in np.unique(sizes):
+        which = np.flatnonzero(sizes == size)
+        lines = rounded[sets.outcome_ptr[which][:, None] + np.arange(size)]
+        _, first, number = np.unique(lines, axis=0, return_index=True, return_inverse=True)
+        same[which] = which[first[number.reshape(-1)]]
+    return same
 
 
 def _centred(ptr: IntArray, lower: FloatArray, upper: FloatArray) -> Marginals:
