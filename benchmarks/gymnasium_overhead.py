@@ -79,9 +79,12 @@ def replayed(env, calls):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--trajectories", type=int, default=5000)
+    parser.add_argument("--only", choices=CASES, help="one environment")
     asked = parser.parse_args()
     print(f"{'environment':16} {'steps':>9} {'env s':>7} {'sample':>7} {'plan':>7} guarantee")
     for name, (env_name, options, goal) in CASES.items():
+        if asked.only not in (None, name):
+            continue
         length = int(goal.split("<=")[1].split()[0])
         log = Log(gymnasium.make(env_name, **options))
         learned(log, goal, asked.trajectories, length)  # warm, and the list of calls

@@ -92,7 +92,8 @@ class Rules:
     """
 
     def __init__(self, behaviour: Behaviour, actions: AnyArray) -> None:
-        self._rows = [line.tolist() for line in behaviour.rows]
+        self._lines = behaviour.rows
+        self._rows = behaviour.rows[0].tolist()  # read if there is one rule only
         self._acts = [actions[line].tolist() for line in behaviour.rows]
 
     def actions(self, length: int) -> Iterator[Any]:
@@ -101,8 +102,11 @@ class Rules:
 
     def rows(self, trace: list[int]) -> list[int]:
         """Return the rows that were taken in the states of a trace, the last one left out."""
-        rules = chain(self._rows, repeat(self._rows[-1]))
-        return [rule[state] for rule, state in zip(rules, trace[:-1], strict=False)]
+        if len(self._lines) == 1:
+            return [self._rows[state] for state in trace[:-1]]
+        steps = np.minimum(np.arange(len(trace) - 1), len(self._lines) - 1)
+        found: list[int] = self._lines[steps, trace[:-1]].tolist()
+        return found
 
 
 class Dice:
