@@ -29,7 +29,7 @@ from rfmdp.outer.problem import Form, Problem, pose
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import FloatArray, IntArray
 
-SWEEPS, FEWEST = 200, 20  # of a plan at most; of large models fewer, within
+SWEEPS, FEWEST = 60, 20  # of a plan at most; of large models fewer, within
 EFFORT = 2_500_000  # rows
 POLICY_SWEEPS = 5  # of the chosen rows alone, between two sweeps of all rows
 CHAIN_SWEEPS = 100  # the same with nature's answers fixed
@@ -111,13 +111,17 @@ class Planner:
     def _follow(self, value: FloatArray, nature: Direction) -> None:
         """Let the values of the chosen rows settle a little: a row per state instead of all.
 
-        A nature that helps may keep its answers meanwhile: their chain is worth less than the best
-        one. One that opposes must answer anew, or the values would rise above the plan's.
+        Nature may keep its answers meanwhile if it helps (their chain is worth less than the best
+        one), and where costs to a target are minimised, which settle from above too. Otherwise it
+        must answer anew: values that rise above the plan's might stay there.
         """
-        reward, discount = self.problem.reward, self.problem.discount
+        problem = self.problem
+        reward, discount = problem.reward, problem.discount
+        keeps = nature is problem.agent
+        keeps |= problem.form is Form.TO_TARGET and problem.agent is MIN
         for states in self._levels:
             rows = self.choice[states]
-            if nature is self.problem.agent:
+            if keeps:
                 self._settle_chain(value, states, rows, nature)
                 continue
             for _ in range(POLICY_SWEEPS):
