@@ -13,7 +13,17 @@ from outer.test_laws import REACH, walk
 from rfmdp.formats.records import solution_to_record
 from rfmdp.inner import IntervalArithmetic
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.objective import MAX, MIN, Cumulative, Discounted, Globally, Reach, Spec, Until
+from rfmdp.objective import (
+    MAX,
+    MIN,
+    Cumulative,
+    Discounted,
+    Globally,
+    Instantaneous,
+    Reach,
+    Spec,
+    Until,
+)
 from rfmdp.outer.solution import Status
 from rfmdp.sets.families import Interval, KLBall, L1Ball, LpBall, Singleton
 from rfmdp.solving import solve
@@ -43,7 +53,7 @@ def opened(found):
 def test_nothing_of_the_solver_is_loaded():
     """Checking a file imports neither solvers nor sets nor kernels."""
     code = (
-        "import sys, rfmdp.verification.solution\n"
+        "import sys, rfmdp.verification.solution, rfmdp.verification.learning\n"
         "rooms = ('inner', 'outer', 'kernels', 'sets', 'model', 'solving')\n"
         "print([m for m in sys.modules if m.startswith(tuple('rfmdp.' + r for r in rooms))])"
     )
@@ -244,3 +254,17 @@ def test_turned_and_stepped_bounds_rest_on_the_witness(objective, judge):
                     assert not judge(header, forged).valid
                     tried += 1
     assert tried or not isinstance(objective, Globally) or objective.earliest
+
+
+@pytest.mark.parametrize(
+    ("objective", "field"),
+    [(Until("safe", "goal", latest=3), "latest"), (Cumulative(3, "signed"), "steps"),
+     (Instantaneous(3, "signed"), "step"), (Until("safe", "goal", earliest=2), "earliest")],
+)  # fmt: skip
+def test_any_number_of_steps_was_a_lack_of_memory(objective, field, judge):
+    """A horizon must be that of the policy, before it is counted with."""
+    header, arrays = opened(solve(tiny_model(1), Spec(objective)))
+    assert judge(header, arrays).valid
+    for steps in (1, 5, 2**62, 2**200):
+        header["objective"][field] = steps
+        assert "must have a rule per step" in str(judge(header, arrays))

@@ -101,6 +101,9 @@ CHANGES = {
     "ledger": drop("fixed before the samples"),
     "looks": lambda h, a: a["looks"].__setitem__(slice(None), a["looks"][::-1].copy()),
     "settings": lambda h, a: h["settings"].pop("confidence"),
+    "no history": lambda h, a: h.update(history=[]),
+    "floors": lambda h, a: a["floors"].fill(0.1),
+    "no floors": lambda h, a: a.pop("floors"),
 }
 
 

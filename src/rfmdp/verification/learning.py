@@ -228,6 +228,8 @@ def check_run(
         note(not bad, f"sets from counts{f': marginal {bad[0]}' if bad else ''}")
     except NotChecked as what:
         leave_open(f"{what}: not checked here")
+    history = header["history"]
+    need(isinstance(history, list) and history, "history: must not be empty")
     _check_rollouts(header, arrays, claim, note, leave_open)
     check_solution(claim, part)
     _check_guarantee(header, arrays, claim, note)
@@ -459,9 +461,7 @@ def _check_guarantee(
     """Check that the last guarantee is that of the solution, against nature, with its policy."""
     need(header["agent"] == ("MAX" if claim.agent > 0 else "MIN"), "agent: not the solution's")
     note(claim.nature == -claim.agent, "nature is against the agent")
-    history = header["history"]
-    need(isinstance(history, list) and history, "history: must not be empty")
-    numbers = {k: float(v) for k, v in history[-1].items()}
+    numbers = {k: float(v) for k, v in header["history"][-1].items()}
     guarantee, optimistic = numbers["guarantee"], numbers["optimistic"]
     proven = claim.bounds.get(-claim.agent)
     need(proven is not None, "solution: must prove the side of the guarantee")

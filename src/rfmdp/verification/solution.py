@@ -92,16 +92,15 @@ def verify(result: object | str | os.PathLike[str], progress: Progress | None = 
         if kind == "solution":
             check_solution(read_claim(header, arrays), arrays)
         else:
-            from rfmdp.verification.learning import (
-                check_run,  # with SciPy, which solutions need not
-            )
+            # here, because it loads SciPy, which solutions do not need
+            from rfmdp.verification.learning import check_run
 
             check_run(header, arrays, verdict.note, verdict.unproven.append, check_solution)
     except Fault as fault:
         verdict.failed.append(str(fault))
     except KeyError as missing:
         verdict.failed.append(f"{missing.args[0]}: is missing")
-    except (AttributeError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         verdict.failed.append(f"fields: must be of other types ({error})")
     return verdict
 
@@ -227,6 +226,7 @@ class _Checker:
         latest, earliest = self.objective.get("latest"), self.objective.get("earliest", 0)
         before = (~stay, np.zeros(self.model.states))
         if latest is not None:
+            self._rule_per_step(latest)
             inside = (self.stop, self.pay)
             steps = [inside] * (latest - earliest) + [before] * earliest
             self._steps(steps, {-1: self.pay, 1: self.pay}, self.policy)
@@ -242,6 +242,10 @@ class _Checker:
         for side, bound in proof.items():
             known[side] = np.clip(bound, 0.0, 1.0)
         self._steps([before] * earliest, known, self.policy[:-1])
+
+    def _rule_per_step(self, steps: int) -> None:
+        """Compare before a number of steps, which may be any, is counted with."""
+        need(not steps or len(self.policy) == steps, "policy: must have a rule per step")
 
     def _turned(self, bound: FloatArray, side: int) -> FloatArray:
         """Return 1 - bound, rounded so that it claims no less."""
@@ -260,6 +264,7 @@ class _Checker:
             steps = self.objective["step"]
         else:
             steps, discount = self.objective["steps"], float(self.objective.get("discount", 1.0))
+        self._rule_per_step(steps)
         self._steps([nothing] * steps, {-1: start, 1: start}, self.policy, discount)
 
     def _steps(
@@ -273,7 +278,6 @@ class _Checker:
 
         Where floats do not suffice for a claim, the rows that it hangs on are counted exactly.
         """
-        need(len(policy) == max(len(steps), 1) or not steps, "policy: must have a rule per step")
         turned = -1 if self.kind == "Globally" else 1
         nothing = [np.zeros(self.model.rows, dtype=np.bool_)] * len(steps)
         for side in (-1, 1):
