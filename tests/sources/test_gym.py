@@ -231,6 +231,15 @@ def test_copies_that_reset_themselves(mode):
     assert 0.35 < run.counts[1] / run.counts.sum() < 0.65
 
 
+def test_copies_certify_a_frozen_policy():
+    """Rollouts of several copies: every copy runs its own episodes to their end."""
+    vector = gymnasium.vector.SyncVectorEnv([lambda: Steps(spaces.Discrete(4))] * 3)
+    source = rf.GymSource(vector, counter({"x": (0, 3)}, ["x"]))
+    run = rf.learn(source, GOAL, ROLLOUT, stop=StopWhen(trajectories=450), length=40)
+    assert 0.9 < run.rollouts[-1].bound < 1.0
+    assert run.counts.sum() == run.history[-1].steps
+
+
 def test_truncation_counts_the_step_and_ends_nothing():
     """Steps of truncated episodes are counted; no end of an episode is claimed."""
     model = counter({"x": (0, 3)}, ["x"])

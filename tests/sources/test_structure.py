@@ -97,6 +97,13 @@ def test_prior_knowledge_is_where_learning_starts():
     assert_array_equal(run.counts.sum(), blind.counts.sum())
 
 
+def test_a_simulation_of_sets_says_which_probabilities_it_draws_from():
+    """A structure is no system; its nominal members are."""
+    run = learned(coin())
+    assert "a simulation, with the nominal members of the model's sets" in run.statement()
+    assert run.guarantee > 0.3
+
+
 def test_data_against_prior_knowledge_raise_the_alarm():
     """The truth lies outside what was declared."""
     known = coin()

@@ -12,9 +12,12 @@ from __future__ import annotations
 
 from typing import Protocol, TypeAlias
 
+import numpy as np
+
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.problem import row_rewards
+from rfmdp.sets.marginals import Kind
 from rfmdp.sources.checks import Check
 from rfmdp.sources.hidden import counted_truth
 from rfmdp.sources.paid import Payer, SimulatedRewards
@@ -23,6 +26,8 @@ from rfmdp.sources.simulator import Batch, Behaviour, Simulator
 from rfmdp.sources.structure import Structure
 from rfmdp.sources.tally import Tally, count_transitions
 from rfmdp.types import BoolArray, FloatArray, IntArray
+
+NOMINAL = "the system is a simulation, with the nominal members of the model's sets"
 
 
 class Sampler(Protocol):
@@ -129,8 +134,6 @@ class Simulated:
         the model says it itself; see `rfmdp.sources.structure`.
     """
 
-    assumptions = ()
-
     def __init__(self, model: FactoredMDP, known: FactoredMDP | None = None) -> None:
         self._truth = model
         self._counted: tuple[FactoredMDP, FactoredMDP] | None = None  # the last one, with numbers
@@ -140,6 +143,11 @@ class Simulated:
                 "Simulated: what is known must have the states, rows and successors of the truth; "
                 "they differ. Build both from one description."
             )
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """None, if the model has probabilities; else which ones were drawn from."""
+        return () if np.all(self._truth.marginals.kind == Kind.SINGLETON) else (NOMINAL,)
 
     @property
     def words(self) -> dict[str, str]:
