@@ -181,7 +181,7 @@ MISTAKES = [  # words, what the one line must say
     (goal("--resume -o l.run --beta 0.1"), ["l.run", "beta (0.0001, now 0.1)"]),
     (["learn", "i.prism", "--prop", 'P>=0.5 [ F "goal" ]'], ["P>=0.5", "=?", "--target"]),
     # the rest
-    (["convert", "i.prism", "out.pdf"], ["out.pdf", ".drn, .tra, .rfmdp"]),
+    (["convert", "i.prism", "out.pdf"], ["out.pdf", ".drn, .tra, .umb, .rfmdp"]),
     (["convert", "i.prism"], ["target", "rfmdp convert --help"]),
     (["solve", "m.prism", "m.props", "--prop", "cots", *N.split()], ["'cots'", "'cost'"]),
     (["solve", "m.prism", "m.props", "--prop", '"raech"', *N.split()], ["raech", "'reach'"]),

@@ -270,3 +270,14 @@ def test_incomplete_records(tmp_path, notes, monkeypatch):
     monkeypatch.setitem(READERS, "note", "rfmdp.formats.records:model_from_record")
     with pytest.raises(FileError, match="n: holds a note without 'row_ptr'"):
         load(tmp_path / "n")
+
+
+def test_any_text_with_an_ending_is_in_the_prism_language(tmp_path):
+    """As on the command line; what must be a result is not read as a model."""
+    place = tmp_path / "robot.txt"
+    place.write_text("mdp module m x : [0..1]; [] true -> (x'=1-x); endmodule")
+    assert load(place).states == load(place, "model").states == 2
+    with pytest.raises(FileError):
+        load(place, "solution")
+    with pytest.raises(FileError, match="cannot be read"):
+        load(tmp_path / "nobody.txt")

@@ -27,6 +27,7 @@ from rfmdp.record import Record, to_record
 from rfmdp.writing import replacing
 
 SAVED = ".rfmdp"
+ZIP = b"PK\x03\x04"  # first bytes of an archive
 EXPLICIT: dict[str, str] = {  # ending -> "module:function" of (path)
     ".drn": "rfmdp.formats.drn:read_drn",
     ".tra": "rfmdp.formats.prism_explicit:read_prism_explicit",
@@ -72,7 +73,8 @@ def load(path: str | os.PathLike[str], kind: str | None = None) -> Any:
     ----------
     path
         The file. `.tra`, `.drn`, `.umb` and the endings of the PRISM language are models; any
-        other file must be one that `save` wrote.
+        other file must be one that `save` wrote or, with an ending of its own, a text in the
+        PRISM language.
     kind
         What must be in it, "model" for instance; by default anything.
 
@@ -83,6 +85,8 @@ def load(path: str | os.PathLike[str], kind: str | None = None) -> Any:
     """
     place = Path(path)
     foreign = (EXPLICIT | PRISM).get(place.suffix)
+    if foreign is None and kind in (None, "model") and _is_text(place):
+        foreign = PRISM[".prism"]
     found, header, arrays = ("model", {}, {}) if foreign else load_record(place)
     if kind is not None and found != kind:
         wanted = kind if kind.endswith("s") else f"a {kind}"
@@ -108,6 +112,18 @@ def load(path: str | os.PathLike[str], kind: str | None = None) -> Any:
         lines = [line.strip() for line in (str(error) or type(error).__name__).splitlines()]
         reason = " ".join(lines[:2]).rstrip(".")
         raise FileError(f"{place}: holds a {found} that is not well formed ({reason}).") from error
+
+
+def _is_text(place: Path) -> bool:
+    """Return whether a file with some other ending is there, and begins like no archive."""
+    if place.suffix in ("", SAVED):
+        return False
+    try:
+        with place.open("rb") as file:
+            start = file.read(len(ZIP))
+    except OSError:
+        return False
+    return bool(start) and start != ZIP
 
 
 def load_record(path: str | os.PathLike[str]) -> Record:
