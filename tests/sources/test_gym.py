@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rfmdp as rf
@@ -343,6 +345,37 @@ def test_spaces_are_read_in_order():
     assert found == [[0, 0], [0, 1], [1, 0], [1, 1]]
 
 
+PARTS = st.one_of(
+    st.builds(lambda n, low: spaces.Discrete(n, start=low), st.integers(1, 5), st.integers(-3, 3)),
+    st.lists(st.integers(1, 4), min_size=1, max_size=3).map(spaces.MultiDiscrete),
+    st.integers(1, 3).map(spaces.MultiBinary),
+)
+NESTED = st.recursive(
+    PARTS,
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=1, max_size=3).map(spaces.Tuple),
+        st.dictionaries(st.sampled_from("abcd"), inner, min_size=1, max_size=3).map(spaces.Dict),
+    ),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(NESTED, st.integers(0, 100))
+def test_elements_and_batches_are_read_alike(space, seed):
+    """Every entry lies in its range; a batch is its elements, line by line."""
+    space.seed(seed)
+    elements = [space.sample() for _ in range(3)]
+    entries = entries_of(space)
+    lines = [read(space, element) for element in elements]
+    for line in lines:
+        assert len(line) == len(entries)
+        assert all(e.low <= x <= e.high for e, x in zip(entries, line, strict=True))
+    empty = gymnasium.vector.utils.create_empty_array(space, 3)
+    batch = gymnasium.vector.utils.concatenate(space, elements, empty)
+    assert_array_equal(read_many(space, batch, 3), lines)
+
+
 @pytest.mark.parametrize(
     ("name", "options"),
     [
@@ -396,6 +429,9 @@ def test_frozen_lake_is_learned_from_interaction_only():
     run = rf.learn(source, 'Pmaxmin=? [ F<=100 "goal" ]', stop=StopWhen(400), length=100)
     best = rf.check(lake, 'Pmax=? [ F<=100 "goal" ]').value
     assert 0.5 < run.guarantee < best
+    told = rf.GymSource(env, lake, truth=lake)
+    told = rf.learn(told, 'Pmaxmin=? [ F<=100 "goal" ]', stop=StopWhen(400), length=100)
+    assert run.guarantee == told.guarantee <= told.history[-1].performance <= best + 1e-9
     observation, _ = env.reset(seed=1)
     assert source.agent(run.policy)(observation) in range(4)
 

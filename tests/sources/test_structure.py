@@ -18,6 +18,7 @@ from rfmdp.learning.unseen import with_unseen
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.sets.families import Interval, LpBall, Singleton
 from rfmdp.solving import solve
+from rfmdp.sources import index as index_module
 from rfmdp.sources.hidden import counted_truth
 from rfmdp.sources.index import Index
 from rfmdp.sources.source import Simulated
@@ -148,8 +149,10 @@ def test_equal_numbers_are_told_and_equal_sets_are_no_tie():
         unknown(0)
 
 
-def test_index_finds_states_and_rows():
-    """It agrees with `find`, and says -1 where there is nothing."""
+@pytest.mark.parametrize("dense", [index_module.DENSE, 0])
+def test_index_finds_states_and_rows(dense, monkeypatch):
+    """It agrees with `find`, by a table and by searching, and says -1 where there is nothing."""
+    monkeypatch.setattr(index_module, "DENSE", dense)
     model = coin()
     index = Index(model)
     values = np.array([[0], [1], [2], [3], [-1]])

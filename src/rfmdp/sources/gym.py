@@ -29,6 +29,7 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.problem import row_rewards
 from rfmdp.outer.solution import Policy
 from rfmdp.ragged import owners, segment_all
+from rfmdp.sources.hidden import counted_truth
 from rfmdp.sources.index import Index, choices
 from rfmdp.sources.paid import Paid, Payer
 from rfmdp.sources.recorded import structure_of
@@ -62,6 +63,9 @@ class GymSource:
         The values of the variables, for an observation; those of `gym_model` are known.
     actions
         Names of the environment's actions, in their order; by default those of the model.
+    truth
+        The model with its true probabilities, if they are known: only to report what policies
+        are worth. The learner does not see it.
 
     Raises
     ------
@@ -78,6 +82,7 @@ class GymSource:
         *,
         observe: Observe | None = None,
         actions: Sequence[str] | None = None,
+        truth: FactoredMDP | None = None,
     ) -> None:
         gymnasium = require_gymnasium()
         self.env = make_env(env) if isinstance(env, str) else env
@@ -85,7 +90,7 @@ class GymSource:
         prefix = "single_" if self.vector else ""
         self.space = getattr(self.env, f"{prefix}observation_space")
         self.action_space = getattr(self.env, f"{prefix}action_space")
-        self.structure = Structure.of(model)
+        self.structure, self._truth = Structure.of(model), truth
         self.starts = bool(model.variables) and model.variables[-1].name == START
         self.observe = observe or self._known_observe(model)
         self.index = Index(model)
@@ -127,8 +132,8 @@ class GymSource:
         return self.payments
 
     def truth(self, counted: FactoredMDP) -> FactoredMDP | None:
-        """Return None: nobody knows it."""
-        return None
+        """Return the given truth as it is counted, for reports."""
+        return None if self._truth is None else counted_truth(self._truth, counted)
 
     def agent(self, policy: Policy) -> Agent:
         """Return a policy as a function of observations."""
