@@ -198,6 +198,9 @@ def test_shuffled_and_doubled_rows(model, table, tmp_path):
         read_log(model, tmp_path / "log.csv", str(tmp_path / "log.csv"))
     with pytest.raises(DataError, match="must not have the same transitions as table 1"):
         read_log(model, table, table)
+    with pytest.raises(DataError, match=r"table 2, 20 row\(s\) that begin an episode that was"):
+        read_log(model, table, table.slice(240))
+    assert read_log(model, table.slice(0, 245), table.slice(245)).steps == table.num_rows
     # without the columns that say so, a shuffled table is only a table
     bare = table.drop_columns(["episode", "t"]).take(pa.array(order))
     assert read_log(model, bare).steps == table.num_rows

@@ -38,11 +38,15 @@ class Decoded:
 
 
 class Decoder:
-    """Reads the batches of one table and notes what is wrong with their rows."""
+    """Reads the batches of one table and notes what is wrong with their rows.
+
+    `episodes` are the numbers of episodes that have names; new names are added.
+    """
 
     def __init__(
-        self, table: str, places: Places, index: Index, manifest: Manifest, problems: Problems
-    ) -> None:
+        self, table: str, places: Places, index: Index, manifest: Manifest, problems: Problems,
+        episodes: dict[str, int],
+    ) -> None:  # fmt: skip
         self._table, self._places, self._index = table, places, index
         self._problems, self._manifest = problems, manifest
         model = index.model
@@ -54,7 +58,7 @@ class Decoder:
             )
         self._called = {str(k): self._names[v] for k, v in manifest.actions.items()} or self._names
         self._values = _read_values(manifest.values, model.variables)
-        self._episodes: dict[str, int] = {}  # numbers of episodes that have names
+        self._episodes = episodes
         self._next = 0
 
     def decode(self, batch: Any) -> Decoded:

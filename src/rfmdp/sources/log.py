@@ -28,7 +28,7 @@ from rfmdp.sources.manifest import Manifest, Places, Selection
 from rfmdp.sources.paid import Payer, RecordedRewards
 from rfmdp.sources.problems import Problems
 from rfmdp.sources.recorded import ALL, structure_of
-from rfmdp.sources.sequence import Sequence, Steps
+from rfmdp.sources.sequence import Episodes, Sequence, Steps
 from rfmdp.sources.structure import Structure
 from rfmdp.sources.tables import Table, open_table
 from rfmdp.sources.tally import Tally, count_transitions, tally_pairs
@@ -285,12 +285,16 @@ class _Reader:
         self._model, self._manifest, self._problems = model, manifest, problems
         self._index, self.pairs = Index(model), Pairs(model)
         self.episodes = self.unfinished = self.omitted = self.read = 0
+        self._seen = Episodes()
 
     def transitions(self, table: Table) -> Iterator[Transits]:
         """Yield the transitions of a table, some at a time; note what is wrong with it."""
         places = Places.find(table.name, table.columns, self._model, self._manifest)
-        decoder = Decoder(table.name, places, self._index, self._manifest, self._problems)
-        sequence = Sequence(table.name, self._problems)
+        seen = Episodes() if table.numbered else self._seen
+        decoder = Decoder(
+            table.name, places, self._index, self._manifest, self._problems, seen.names
+        )
+        sequence = Sequence(table.name, self._problems, seen)
         self.read = 0
         for batch in table.read(places.names):
             steps = sequence.steps(decoder.decode(batch))

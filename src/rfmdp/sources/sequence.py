@@ -32,16 +32,50 @@ class Steps:
         )  # fmt: skip
 
 
+class Episodes:
+    """The episodes of all tables so far."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, int] = {}  # numbers of those that have names
+        self._known: list[IntArray] = []  # ascending
+        self._others: set[int] = set()  # those that came later than a larger one
+        self._largest: int | None = None
+        self._last: int | None = None
+
+    def again(self, new: IntArray, *, goes_on: bool) -> BoolArray:
+        """Return which of some new episodes were there before.
+
+        `goes_on`: they are the first of a table, which may go on with the last of the one before.
+        """
+        again = np.zeros(len(new), dtype=np.bool_)
+        if not len(new):
+            return again
+        last, self._last = self._last, int(new[-1])
+        if np.all(new[1:] > new[:-1]) and (self._largest is None or new[0] > self._largest):
+            self._known.append(new)
+            self._largest = int(new[-1])
+            return again
+        known = np.concatenate([*self._known, np.empty(0, np.int64)])
+        for i, episode in enumerate(new.tolist()):
+            at = int(np.searchsorted(known, episode))
+            old = at < len(known) and known[at] == episode
+            again[i] = old or episode in self._others
+            self._others.add(episode)
+        self._largest = max(
+            int(new.max()), int(new.max() if self._largest is None else self._largest)
+        )
+        again[0] &= not (goes_on and new[0] == last)
+        return again
+
+
 class Sequence:
     """Follows the episodes of one table from batch to batch."""
 
-    def __init__(self, table: str, problems: Problems) -> None:
+    def __init__(self, table: str, problems: Problems, seen: Episodes) -> None:
         self._table, self._problems = table, problems
         self._last: Decoded | None = None  # the last row so far
         self._earlier = -1  # action before it
-        self._known: list[IntArray] = []  # episodes so far, ascending
-        self._others: set[int] = set()  # those that came later than a larger one
-        self._largest: int | None = None
+        self._seen = seen
         self.episodes = 0
         self.unfinished = 0  # rows without a next state, which say nothing
 
@@ -87,27 +121,13 @@ class Sequence:
         self.episodes += int(fresh.sum())
         if batch.episode is None:
             return
-        new = batch.episode[fresh]
-        if not len(new):
-            return
-        ascending = bool(np.all(new[1:] > new[:-1]))
-        if ascending and (self._largest is None or new[0] > self._largest):
-            self._known.append(new)
-            self._largest = int(new[-1])
-            return
-        known = np.concatenate([*self._known, np.empty(0, np.int64)])
-        again = np.zeros(len(new), dtype=np.bool_)
-        for i, episode in enumerate(new.tolist()):
-            at = int(np.searchsorted(known, episode))
-            old = at < len(known) and known[at] == episode
-            again[i] = old or episode in self._others
-            self._others.add(episode)
         where = np.zeros(len(batch), dtype=np.bool_)
-        where[np.flatnonzero(fresh)[again]] = True
-        fault = "begin an episode that was there before: shuffled or doubled; sort by episode and t"
+        where[fresh] = self._seen.again(batch.episode[fresh], goes_on=self._last is None)
+        fault = (
+            "begin an episode that was there before: shuffled or doubled; sort by episode and t, "
+            "and number the episodes of all tables differently"
+        )
         self._problems.add(self._table, fault, where, batch.first, batch.episode)
-        if self._largest is None or new.max() > self._largest:
-            self._largest = int(new.max())
 
     def _in_order(self, rows: Decoded, same: BoolArray) -> BoolArray:
         """Return where a row follows the one before by one step of time, (N - 1,)."""

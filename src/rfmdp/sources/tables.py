@@ -31,6 +31,7 @@ class Table:
     columns: list[str]
     read: Callable[[list[str]], Iterator[Any]]  # columns -> record batches
     place: Path | None = None  # the file
+    numbered: bool = False  # whether its episodes are numbered here, and differ from all others
 
 
 def open_table(given: Any, number: int, variables: Sequence[str]) -> Iterator[Table]:
@@ -210,7 +211,7 @@ class Episodic:
         """Return them as a table with a column per variable, its next value, and the roles."""
         after = [f"next_{x}" for x in self._variables]
         roles = ["action", "episode", "t", "terminated", "truncated", "reward"]
-        return Table(self._name, [*self._variables, *after, *roles], self._read)
+        return Table(self._name, [*self._variables, *after, *roles], self._read, numbered=True)
 
     def _read(self, columns: list[str]) -> Iterator[Any]:
         episodes = self._given
