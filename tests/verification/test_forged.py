@@ -268,3 +268,14 @@ def test_any_number_of_steps_was_a_lack_of_memory(objective, field, judge):
     for steps in (1, 5, 2**62, 2**200):
         header["objective"][field] = steps
         assert "must have a rule per step" in str(judge(header, arrays))
+
+
+@pytest.mark.parametrize("bound", [np.inf, -np.inf])
+@pytest.mark.parametrize("name", ["lower", "upper", "value"])
+def test_infinite_bounds_of_staying_are_judged_without_a_word(name, bound, judge):
+    """Turned round they meet each other; the warning of a difference is no verdict."""
+    header, arrays = opened(solve(tiny_model(1), Spec(Globally("safe", latest=3))))
+    arrays[name][:] = bound
+    header["status"] = "GAP_OPEN"
+    verdict = judge(header, arrays)
+    assert verdict.valid == (name != "value" and bound == (np.inf if name == "upper" else -np.inf))

@@ -428,11 +428,11 @@ class _Checker:
 
 def _beyond(claim: FloatArray, value: FloatArray, side: int, turned: int) -> FloatArray:
     """Return by how much claims, perhaps one minus them, exceed what is proven, or less than 0."""
-    if turned > 0:
-        with np.errstate(invalid="ignore", over="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
+        if turned > 0:
             return np.where(claim == value, 0.0, side * (value - claim))
-    total, error = two_sum(claim, value)  # exactly: 1 - claim against value
-    return np.asarray(side * ((total - 1.0) + error))
+        total, error = two_sum(claim, value)  # exactly: 1 - claim against value
+        return np.asarray(side * ((total - 1.0) + np.where(np.isinf(total), 0.0, error)))
 
 
 def _name(side: int) -> str:
