@@ -68,7 +68,7 @@ def test_the_plan_has_all_cells_first_seeds_first():
 
 
 def test_a_quick_plan_is_short():
-    """One seed; flat learning and L1 only where they are cheap, or asked for."""
+    """One seed; all methods only where they are cheap, or asked for."""
     plan = learning_plan(quick=True)
     assert {task.seed for task in plan.tasks} == {0}
     assert {t.domain for t in plan.tasks if t.method == "paper-flat"} == {

@@ -94,7 +94,7 @@ def learning(
     ] = None,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="One seed, and fewer trajectories on the large domains."),
+        typer.Option("--quick", help="One seed; less on the large domains."),
     ] = False,
     setting: Annotated[
         str, typer.Option(help="As the paper's text or its code has it: text, code, or text,code.")

@@ -31,7 +31,7 @@ METHODS = (
     Method("paper-flat", "flat", "flat"),
 )
 BY_WORD = {method.word: method for method in METHODS}
-FLAT, L1, EXACT = (BY_WORD[word] for word in ("paper-flat", "paper-l1", "paper-mccormick"))
+FLAT, EXACT = BY_WORD["paper-flat"], BY_WORD["paper-mccormick"]
 
 
 def find_method(word: str) -> Method:
