@@ -22,7 +22,7 @@ def plain_panel(axis: Any, title: str, label: str) -> None:
     """Give a panel its title, the label of its horizontal axis, and a grid."""
     axis.set_title(title, fontsize=10)
     axis.set_xlabel(label, fontsize=9)
-    axis.tick_params(labelsize=8)
+    axis.tick_params(labelsize=8, which="both")
     axis.grid(color="#dddddd", linewidth=0.6)
 
 
