@@ -136,7 +136,7 @@ MISTAKES = [  # words, what the one line must say
     (top("solve m.prism -o folder"), ["folder", "name a file"]),
     # results
     (["verify", "no.rfmdp"], ["no.rfmdp", "check the name"]),
-    (["verify", "i.rfmdp"], ["i.rfmdp: must hold a result of", "a model", "solve -o"]),
+    (["verify", "i.rfmdp"], ["i.rfmdp: must hold a solution", "a model", "solve -o"]),
     (["verify", "m.prism"], ["m.prism: is not a file of rfmdp"]),
     (["policy", "r.rfmdp"], ["--output", "rfmdp policy --help"]),
     (["policy", "r.rfmdp", "-o", "p.xls"], ["p.xls", ".csv"]),
@@ -168,7 +168,7 @@ MISTAKES = [  # words, what the one line must say
     (goal("--explore greedy:2"), ["--explore greedy:2", "[0, 1]"]),
     (goal("--schedule daily"), ["--schedule", "doubling", "'daily'"]),
     (goal("--tie m"), ["--tie", "NAME=NAME", "'m'"]),
-    (goal("--tie m=engine"), ["no marginal 'm'", "m: [a] line 4"]),
+    (goal("--tie m=engine"), ["no module 'engine'", "it has: m"]),
     (goal("--support pmin:2"), ["--support pmin:2", "(0, 1)"]),
     (goal("--rewards random:1:0"), ["--rewards random:1:0", "low < high"]),
     (goal("--p-min 0.9"), ["p_min", "0.9", "m: [a] line 4", "smaller"]),
@@ -186,7 +186,8 @@ MISTAKES = [  # words, what the one line must say
     (["solve", "m.prism", "m.props", "--prop", "cots", *N.split()], ["'cots'", "'cost'"]),
     (["solve", "m.prism", "m.props", "--prop", '"raech"', *N.split()], ["raech", "'reach'"]),
     (["domains", "aircarft"], ["'aircarft'", "aircraft"]),
-    (["reproduce", "learning"], ["'solving'", "'learning'"]),
+    (["reproduce", "lerning"], ["'lerning'"]),
+    (["reproduce", "learning", "--domains", "aircarft"], ["'aircarft'", "aircraft"]),
     (["reproduce", "solving", "--domains", "aircarft"], ["'aircarft'", "aircraft"]),
     (["reproduce", "solving", "--methods", "exakt"], ["'exakt'", "exact"]),
 ]
