@@ -270,6 +270,8 @@ def test_settings_differ_in_what_text_and_code_differ():
     assert CODE.method("aircraft", tied) == tied
     assert CODE.method("aircraft", exact).schedule.limits(np.array([0, 5])).tolist() == [1, 30]
     assert TEXT.words("sysadmin", flat)["p_min"] == 1e-8  # a thousand successors per row
+    assert TEXT.words("drone", flat)["p_min"] == 1e-8  # a hundred
+    assert TEXT.words("drone", exact)["p_min"] is None
 
 
 def test_pseudo_counts_are_samples_that_were_never_drawn():

@@ -125,13 +125,16 @@ class Setting:
             changed |= {"budget": PerProbability()}
             method = replace(method, **changed)
         # nearly every trajectory would double some count of 95 thousand identifiers
-        return replace(method, schedule=Geometric()) if _vast(domain, method) else method
+        crowded = flat and domain == "sysadmin"
+        return replace(method, schedule=Geometric()) if crowded else method
 
     def words(self, domain: str, method: Method) -> dict[str, Any]:
         """Return what `learn` is asked for beside the method, as keywords."""
         setup = SETUPS[domain]
         boxes = isinstance(self.method(domain, method).confidence, ClopperPearson | PseudoCounts)
-        floored = _vast(domain, method) or (self is CODE and boxes)
+        # boxes of more than 62 outcomes that nature may empty are beyond the analysis of graphs
+        vast = method.granularity is Granularity.FLAT and domain in ("sysadmin", "drone")
+        floored = vast or (self is CODE and boxes)
         return {
             "beta": self.beta,
             "length": setup.length_in_code if self is CODE else setup.length,
@@ -154,8 +157,3 @@ def find_setting(name: str) -> Setting:
     if name not in SETTINGS:
         raise ModelError(f"There is no setting '{name}'; there are: {', '.join(SETTINGS)}.")
     return SETTINGS[name]
-
-
-def _vast(domain: str, method: Method) -> bool:
-    """Return whether rows have so many successors that a floor has to keep all of them possible."""
-    return domain == "sysadmin" and method.granularity is Granularity.FLAT
