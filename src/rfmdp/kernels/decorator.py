@@ -10,6 +10,10 @@ part_kernel     a large step with one caller or two, put into it before types ar
                 Otherwise every caller up the chain would optimise all that is below it once more.
 step_kernel     a large step with several callers, called
 
+Kernels work on the arrays that they are given and count no references: the atomic counter of every
+array of every call would cost more than most steps. `allocating_kernel` is for those that need
+memory of their own.
+
 The cache is a folder named by the text of all kernels. numba itself looks only at the file of a
 kernel, not at those of the steps that it calls, and could answer with the code of an older version.
 Of processes that need the same kernel at once, one compiles it and the others wait for the result.
@@ -31,8 +35,9 @@ from numba.np import linalg
 
 # Sums may be reassociated and fused, which lets them use vector units; the margins of
 # `rounding` hold for every order of summation. NaN and infinity keep their meaning.
-# nogil: threads may run side by side. error_model: no hidden branch for division by zero.
+# _nrt: no reference counts (numba's runtime), see above. nogil: threads may run side by side. error_model: no hidden branch for division by zero.
 _OPTIONS: dict[str, Any] = {
+    "_nrt": False,
     "nogil": True,
     "error_model": "numpy",
     "fastmath": {"reassoc", "contract", "nsz"},
@@ -125,16 +130,21 @@ part_kernel = _step(inline="always")
 step_kernel = _step()
 
 
-def kernel(function: Callable[..., Any]) -> Any:
+def kernel(function: Callable[..., Any], options: dict[str, Any] = _OPTIONS) -> Any:
     """Compile a function when it is first called, or read it from the cache."""
     before = config.CACHE_DIR
     config.CACHE_DIR = _FOLDER  # numba reads it once, here
     try:
-        made = njit(cache=True, **_OPTIONS)(function)
+        made = njit(cache=True, **options)(function)
     finally:
         config.CACHE_DIR = before
     made.__class__ = _Kernel
     return made
+
+
+def allocating_kernel(function: Callable[..., Any]) -> Any:
+    """Compile a function that makes arrays of its own."""
+    return kernel(function, {**_OPTIONS, "_nrt": True})
 
 
 def cache_folder() -> str:

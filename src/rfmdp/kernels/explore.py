@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from rfmdp.kernels.decorator import kernel
+from rfmdp.kernels.decorator import allocating_kernel, kernel
 from rfmdp.kernels.flatten import outer_product
 
 
-@kernel
+@allocating_kernel
 def occupancy(rows_TS, steps, model, outcome_ptr, probability, initial, terminal, scratch, total):
     """Add to total (S,) the expected visits of every state within some steps of a policy."""
     states = total.shape[0]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rfmdp.kernels.decorator import kernel
+from rfmdp.kernels.decorator import allocating_kernel, kernel
 
 PLAIN, MERGED, JOINT = 0, 1, 2  # how the outcomes of a row are identified
 
@@ -43,7 +43,7 @@ def _representatives_differ(successors, start, size, sizes, labels, n, stamp, ma
     return True
 
 
-@kernel
+@allocating_kernel
 def merge_outcomes(
     marginal_ptr, row_marginals, outcome_ptr, successor_ptr, successors, slot_ptr, states,
     label, status,
@@ -84,7 +84,7 @@ def merge_outcomes(
                 status[r] = JOINT
 
 
-@kernel
+@allocating_kernel
 def joint_rows(
     rows, marginal_ptr, row_marginals, outcome_ptr, probability, successor_ptr, successors,
     states, size_N, targets, joint,
@@ -118,7 +118,7 @@ def joint_rows(
     return used
 
 
-@kernel
+@allocating_kernel
 def reduced_tensors(
     rows, marginal_ptr, row_marginals, outcome_ptr, slot_ptr, label, classes, successor_ptr,
     successors, new_ptr, out,

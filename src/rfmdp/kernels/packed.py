@@ -41,6 +41,26 @@ def drift(entry_ptr, target, low, slack, free, r, here, x, nature, order):
 
 
 @inline_kernel
+def expect(entry_ptr, target, low, slack, free, r, x, nature, order):
+    """Return the mean of x after row r, not divided by what `leave` leaves of it.
+
+    A sum of products, several times faster than differences: to compute with, not to prove.
+    """
+    begin, end = entry_ptr[r], entry_ptr[r + 1]
+    mean = 0.0
+    for k in range(begin, end):
+        mean += low[k] * x[target[k]]
+    if free[r] > 0.0:
+        sort_box(target, begin, end, x, nature, order)
+        rest = free[r]
+        for i in range(end - begin):
+            k = order[i]
+            mean += min(rest, slack[k]) * x[target[k]]
+            rest -= min(rest, slack[k])
+    return mean
+
+
+@inline_kernel
 def sort_box(target, begin, end, x, nature, order):
     """Fill order[0 : n] with the entries begin..end, those that nature prefers first."""
     for i in range(end - begin):

@@ -10,7 +10,7 @@ or its alias. Counts are integers, so adding the parts of several threads is exa
 
 import numpy as np
 
-from rfmdp.kernels.decorator import inline_kernel, kernel
+from rfmdp.kernels.decorator import allocating_kernel, inline_kernel, kernel
 
 GAMMA = np.uint64(0x9E3779B97F4A7C15)
 FIRST = np.uint64(0xBF58476D1CE4E5B9)
@@ -41,7 +41,7 @@ def _start(seed, trajectory):
     return _mix(_mix(np.uint64(seed)) + np.uint64(trajectory) * GAMMA)
 
 
-@kernel
+@allocating_kernel
 def alias_tables(outcome_ptr, probability, accept, alias):
     """Fill the alias table of every marginal: slot i gives i with accept[i], else alias[i]."""
     work = np.empty(probability.shape[0], dtype=np.int64)
@@ -130,7 +130,7 @@ def _begin(initial, seed, trajectory):
     return initial[np.int64(_unit(z) * initial.shape[0])], z
 
 
-@kernel
+@allocating_kernel
 def run_trajectories(
     model, tables, rows_TS, other, initial, stop, reward, discount, length, seed, first, count,
     counts, returns, final,

@@ -10,8 +10,8 @@ bounds  value (N,), lower (N,), upper (N,), choice (N,) row of every node, shape
 Node 0 is worth 0, node 1 is worth 1.
 """
 
-from rfmdp.kernels.decorator import inline_kernel, kernel, step_kernel
-from rfmdp.kernels.packed import drift, margin, sort_box
+from rfmdp.kernels.decorator import inline_kernel, kernel, part_kernel, step_kernel
+from rfmdp.kernels.packed import drift, expect, margin, sort_box
 from rfmdp.rounding import SUM
 
 SETTLED, PAUSED, SLOW, FAILED = 0, 1, 2, 3  # how a walk stops
@@ -20,15 +20,17 @@ COMPONENT, PHASE, SWEEPS, TRIES, SPENT, MISSED = 0, 1, 2, 3, 4, 5  # in `place`:
 CHANGE, RATE, SCALE, STEPS = 0, 1, 2, 3
 VALUE, ERRORS, LOWER, UPPER = 0, 1, 2, 3  # phases of a component
 FLOOR = 1e-9  # of the largest value of a component: what relative changes are relative to at least
+SMALL = 1e-3  # of it: values below are small
 LEAST = 2.0**-50  # relative change that sweeps can tell
 # entries that one component may cost before help is asked for, and times all of its own
-PATIENCE, CHANCES = 30_000, 20
+PATIENCE, CHANCES = 150_000, 40
 STEADY = 0.05  # change of a rate, relative to what it leaves, that allows to extrapolate
 FARTHEST = 1e3  # times the last change that values may jump
 MISSES = 2  # jumps that made things worse before no more are tried
 FASTEST = 1.0 - 1e-9  # rate that is still told from none
 CHEAP = 40  # sweeps with fixed rows between two with all
 LONG = 40  # steps of a chain, or sweeps of a bound, from which on solving pays
+LONGEST = 20_000  # sweeps of one bound before another width is tried
 BETWEEN = 6  # sweeps with all rows between two times that a chain is solved
 
 
@@ -41,99 +43,72 @@ def solve_single(nodes, rows, bounds, component, single, sign, nature, order, bu
     """
     component_ptr, row_ptr = nodes
     entry_ptr, target, low, slack, free, leave, _, reward, error = rows
-    value, lower, upper, choice = bounds[:4]
+    value, choice = bounds[0], bounds[3]
     while component < single.shape[0] and single[component] and budget > 0:
         s = component_ptr[component]
-        least, most, best = -float("inf"), -float("inf"), -float("inf")
-        for r in range(row_ptr[s], row_ptr[s + 1]):
-            if leave[r] <= 0.0:
-                continue
-            first = target[entry_ptr[r]]
-            lower[s], upper[s] = lower[first], upper[first]
-            mean, size = drift(
-                entry_ptr, target, low, slack, free, r, lower[s], lower, nature, order
-            )
-            q = lower[s] + (reward[r] + mean) / leave[r]
-            off = margin(error[r], reward[r], size, q) + error[r] * reward[r]
-            q -= off / leave[r] + (SUM * q if off > 0.0 else 0.0)
-            least = max(least, sign * q)
-            if sign > 0.0 and q > best:
-                best, choice[s] = q, r
-            mean, size = drift(
-                entry_ptr, target, low, slack, free, r, upper[s], upper, nature, order
-            )
-            q = upper[s] + (reward[r] + mean) / leave[r]
-            off = margin(error[r], reward[r], size, q) + error[r] * reward[r]
-            q += off / leave[r] + (SUM * q if off > 0.0 else 0.0)
-            most = max(most, sign * q)
-            if sign < 0.0 and -q > best:
-                best, choice[s] = -q, r
-            budget -= 1 + entry_ptr[r + 1] - entry_ptr[r]
-        lower[s], upper[s] = max(sign * least, 0.0), sign * most
-        value[s] = 0.5 * (lower[s] + upper[s])
+        for i in range(2):
+            side, x = (-1.0, bounds[1]) if i == 0 else (1.0, bounds[2])
+            best, most = row_ptr[s], -float("inf")
+            for r in range(row_ptr[s], row_ptr[s + 1]):
+                if leave[r] <= 0.0:
+                    continue
+                here = x[target[entry_ptr[r]]]
+                mean, size = drift(entry_ptr, target, low, slack, free, r, here, x, nature, order)
+                q = here + (reward[r] + mean) / leave[r]
+                off = margin(error[r], reward[r], size, q) + error[r] * reward[r]
+                q += side * (off / leave[r] + (SUM * q if off > 0.0 else 0.0))
+                if sign * q > most:
+                    best, most = r, sign * q
+            x[s] = max(sign * most, 0.0)
+            if side == -sign:
+                choice[s] = best
+        budget -= 1 + entry_ptr[row_ptr[s + 1]] - entry_ptr[row_ptr[s]]
+        value[s] = 0.5 * (bounds[1][s] + bounds[2][s])
         component += 1
     return component
 
 
 @step_kernel
-def sweep_value(nodes, rows, bounds, first, last, sign, nature, every, keep, floor, order):
-    """One Gauss-Seidel sweep of `value`, over all rows or the chosen ones.
+def sweep(
+    nodes, rows, x, value, rule, shape, first, last, every, side, step, floor, sign, nature, order
+):  # fmt: skip
+    """One Gauss-Seidel sweep of x over all rows, or over those of the `rule`, in place.
 
-    Returns (largest relative change, largest value). The changes go to `shape` unless `keep`.
+    Without a side x is the value: returns (largest relative change, largest value), and the
+    changes go to `shape` unless it is empty. With a side x is a bound, pushed outwards by
+    step * (value + floor) everywhere: returns the largest of T(x) - x, outwards, in units of that
+    push (below -1/2 all is well). The rule becomes that of the best rows.
     """
     row_ptr = nodes[1]
     entry_ptr, target, low, slack, free, _, inverse, reward, _ = rows
-    value, choice, shape = bounds[0], bounds[3], bounds[4]
-    worst, scale = 0.0, 0.0
+    keep = shape.shape[0] == 0
+    worst, scale = -1.0 if side != 0.0 else 0.0, 0.0
     for s in range(first, last):
         begin, end = row_ptr[s], row_ptr[s + 1]
         if not every:
-            begin, end = choice[s], choice[s] + 1
+            begin, end = rule[s], rule[s] + 1
         best, most = begin, -float("inf")
         for r in range(begin, end):
             if inverse[r] > 0.0:
-                mean, _ = drift(
-                    entry_ptr, target, low, slack, free, r, value[s], value, nature, order
-                )
+                mean = expect(entry_ptr, target, low, slack, free, r, x, nature, order)
                 q = sign * (reward[r] + mean) * inverse[r]
                 if q > most:
                     best, most = r, q
-        choice[s] = best
-        new = max(value[s] + sign * most, 0.0)
-        change = new - value[s]
-        if abs(change) > worst * (new + floor):
-            worst = abs(change) / (new + floor)
-        scale = max(scale, new)
+        rule[s] = best
+        old, new = x[s], max(sign * most, 0.0)
+        if side == 0.0:
+            off, unit = abs(new - old), new + floor
+        else:
+            unit = step * (value[s] + floor)
+            off = side * (new - old) if side > 0.0 or old > 0.0 else -unit
+            new = max(new + side * unit, 0.0)
+        if off > worst * unit:
+            worst = off / unit
         if not keep:
-            shape[s] = change
-        value[s] = new
+            shape[s] = new - old
+        scale = max(scale, new)
+        x[s] = new
     return worst, scale
-
-
-@step_kernel
-def sweep_side(nodes, rows, bounds, first, last, sign, nature, side, step, floor, order):
-    """One Gauss-Seidel sweep of a bound, pushed outwards by step * (value + floor) everywhere.
-
-    Returns the largest of T(x) - x, outwards, in units of that push; below -1/2 all is well.
-    """
-    row_ptr = nodes[1]
-    entry_ptr, target, low, slack, free, _, inverse, reward, _ = rows
-    value, rule = bounds[0], bounds[5]
-    x = bounds[1] if side < 0.0 else bounds[2]
-    worst = -1.0
-    for s in range(first, last):
-        most = -float("inf")
-        for r in range(row_ptr[s], row_ptr[s + 1]):
-            if inverse[r] > 0.0:
-                mean, _ = drift(entry_ptr, target, low, slack, free, r, x[s], x, nature, order)
-                q = sign * (reward[r] + mean) * inverse[r]
-                if q > most:
-                    rule[s], most = r, q
-        push = step * (value[s] + floor)
-        if side * sign * most > worst * push and (side > 0.0 or x[s] > 0.0):
-            worst = side * sign * most / push
-        x[s] = max(x[s] + sign * most + side * push, 0.0)
-    return worst
 
 
 @step_kernel
@@ -157,6 +132,35 @@ def check_side(nodes, rows, bounds, first, last, sign, nature, side, order):
         if side == -sign:
             choice[s] = best
     return True
+
+
+@step_kernel
+def guess(nodes, rows, bounds, first, last, pace, width):
+    """Fill the first guess of both bounds of a component; c is the shape to begin with.
+
+    What the bounds of lower components are off by, they are off by here at most: relative to the
+    values, or absolutely, or relative to more than small values, whichever is least.
+    """
+    entry_ptr, target = rows[:2]
+    value, lower, upper, shape = bounds[0], bounds[1], bounds[2], bounds[4]
+    floor, more = FLOOR * pace[SCALE], SMALL * pace[SCALE]
+    relative, absolute, mixed = 0.0, 0.0, 0.0
+    if pace[STEPS] == 0.0:
+        for s in range(first, last):
+            shape[s] = value[s] + floor
+        return
+    for k in range(entry_ptr[nodes[1][first]], entry_ptr[nodes[1][last]]):
+        t = target[k]
+        if t < first and lower[t] < upper[t]:
+            off = max(upper[t] - value[t], value[t] - lower[t])
+            absolute, mixed = max(absolute, off), max(mixed, off / (value[t] + more))
+            if off > relative * value[t]:
+                relative = off / value[t]
+    step = max(width / pace[STEPS], 8.0 * LEAST)
+    for s in range(first, last):
+        off = min(relative * value[s], min(absolute, mixed * (value[s] + more)))
+        off = step * shape[s] + 1.001 * off
+        lower[s], upper[s] = max(value[s] - off, 0.0), value[s] + off
 
 
 @kernel
@@ -192,7 +196,7 @@ def walk(nodes, rows, bounds, single, place, pace, order, sign, nature, width, b
     return SETTLED
 
 
-@kernel
+@step_kernel
 def settle(nodes, rows, bounds, place, pace, order, sign, nature, width, budget, direct):
     """Settle one component with cycles: its value, how errors add up, then a bound on either side.
 
@@ -206,6 +210,7 @@ def settle(nodes, rows, bounds, place, pace, order, sign, nature, width, budget,
     everything = rows[0][nodes[1][last]] - rows[0][nodes[1][first]]
     width *= 0.125 ** place[TRIES]
     patience = PATIENCE + CHANCES * everything if last - first <= direct else 1 << 62
+    value, rule, shape = bounds[0], bounds[5], bounds[4]
     spent = 0
     while place[PHASE] < LOWER:
         if place[PHASE] == VALUE:
@@ -224,7 +229,7 @@ def settle(nodes, rows, bounds, place, pace, order, sign, nature, width, budget,
         elif done:
             place[PHASE] += 1
             place[SWEEPS] = 0
-            guess(bounds, first, last, pace, width)
+            guess(nodes, rows, bounds, first, last, pace, width)
         elif place[SPENT] > patience and (pace[STEPS] == 0.0 or place[SWEEPS] >= BETWEEN):
             place[SWEEPS] = 0
             return SLOW, spent
@@ -232,7 +237,7 @@ def settle(nodes, rows, bounds, place, pace, order, sign, nature, width, budget,
             return PAUSED, spent
     floor, step = FLOOR * pace[SCALE], max(width / pace[STEPS], 8.0 * LEAST)
     while place[PHASE] <= UPPER:
-        side = -1.0 if place[PHASE] == LOWER else 1.0
+        side, x = (-1.0, bounds[1]) if place[PHASE] == LOWER else (1.0, bounds[2])
         spent += everything
         if check_side(nodes, rows, bounds, first, last, sign, nature, side, order):
             place[PHASE] += 1
@@ -240,27 +245,27 @@ def settle(nodes, rows, bounds, place, pace, order, sign, nature, width, budget,
             continue
         worst = 1.0
         while worst > -0.25 and spent <= budget:
-            worst = sweep_side(
-                nodes, rows, bounds, first, last, sign, nature, side, step, floor, order
-            )
+            worst, _ = sweep(
+                nodes, rows, x, value, rule, shape[:0], first, last, True, side, step, floor, sign,
+                nature, order,
+            )  # fmt: skip
             spent += everything
             place[SPENT] += everything
             place[SWEEPS] += 1
             long = pace[STEPS] > LONG or place[SWEEPS] > LONG
             if worst > -0.25 and place[SPENT] > patience and long and place[SWEEPS] % BETWEEN == 0:
                 return SLOW, spent
-        if place[SWEEPS] > 100.0 + 20.0 * pace[STEPS]:
+        if place[SWEEPS] > min(100.0 + 20.0 * pace[STEPS], LONGEST):
             place[TRIES] += 1
             place[PHASE] = place[SWEEPS] = 0
             place[MISSED] = MISSES
             pace[STEPS] = 0.0
-            forget(bounds[0], first, last)
+            forget(value, first, last)
             return FAILED if place[TRIES] > 12 else PAUSED, spent
         if spent > budget:
             return PAUSED, spent
-    value, lower, upper = bounds[:3]
     for s in range(first, last):
-        value[s] = 0.5 * (lower[s] + upper[s])
+        value[s] = 0.5 * (bounds[1][s] + bounds[2][s])
     return SETTLED, spent
 
 
@@ -271,52 +276,43 @@ def enough(pace, width):
     return max(0.25 * width / steps, LEAST)
 
 
-@kernel
-def guess(bounds, first, last, pace, width):
-    """Fill the first guess of both bounds of a component; c is the shape to begin with."""
-    value, lower, upper, shape = bounds[0], bounds[1], bounds[2], bounds[4]
-    floor = FLOOR * pace[SCALE]
-    for s in range(first, last):
-        if pace[STEPS] > 0.0:
-            off = max(width / pace[STEPS], 8.0 * LEAST) * shape[s]
-            lower[s], upper[s] = max(value[s] - off, 0.0), value[s] + off
-        else:
-            shape[s] = value[s] + floor
-
-
-@kernel
+@part_kernel
 def iterate(nodes, rows, bounds, place, pace, order, sign, nature, width, most):
     """One sweep over all rows, `most` cheap ones after it; returns (whether enough, cost)."""
     component = place[COMPONENT]
     first, last = nodes[0][component], nodes[0][component + 1]
+    everything = rows[0][nodes[1][last]] - rows[0][nodes[1][first]]
     floor, keep = FLOOR * pace[SCALE] + 1e-300, pace[STEPS] > 0.0
-    change, scale = sweep_value(
-        nodes, rows, bounds, first, last, sign, nature, True, keep, floor, order
-    )
-    cost = rows[0][nodes[1][last]] - rows[0][nodes[1][first]]
-    if change > 2.0 * pace[CHANGE]:
-        place[MISSED] += 1
-    cheap = max(1, cost * (last - first) // (nodes[1][last] - nodes[1][first]))
-    pace[CHANGE], pace[SCALE] = change, scale
-    if change <= enough(pace, width):
-        return True, cost
-    start, rate = change, 0.0
-    for _ in range(most):
+    value, choice = bounds[0], bounds[3]
+    shape = bounds[4][:0] if keep else bounds[4]
+    cheap = max(1, everything * (last - first) // (nodes[1][last] - nodes[1][first]))
+    cost, change, start, rate, done = 0, pace[CHANGE], 0.0, 0.0, False
+    for i in range(most + 1):
         before, old = change, rate
-        change, pace[SCALE] = sweep_value(
-            nodes, rows, bounds, first, last, sign, nature, False, keep, floor, order
-        )
+        change, pace[SCALE] = sweep(
+            nodes, rows, value, value, choice, shape, first, last, i == 0, 0.0, 0.0, floor, sign,
+            nature, order,
+        )  # fmt: skip
+        if i == 0:
+            cost, start = everything, change
+            if change > 2.0 * before:
+                place[MISSED] += 1
+            pace[CHANGE] = change
+            if change <= enough(pace, width):
+                done = True
+                break
+            continue
         cost += cheap
         rate = min(change / before, FASTEST) if before > 0.0 else 0.0
         if change <= max(0.1 * start, 0.5 * enough(pace, width)):
             break
         if abs(rate - old) < STEADY * (1.0 - rate) and not keep and place[MISSED] < MISSES:
-            extrapolate(bounds[0], bounds[4], first, last, rate / (1.0 - rate))
+            extrapolate(value, shape, first, last, rate / (1.0 - rate))
             break
     pace[CHANGE] = change
-    if not keep:
+    if not keep and not done:
         pace[RATE] = max(rate, 0.9 * pace[RATE])
-    return False, cost
+    return done, cost
 
 
 @step_kernel
@@ -383,18 +379,20 @@ def extrapolate(x, change, first, last, times):
 
 
 @kernel
-def chain(rows, value, choice, first, last, nature, order, ptr, inside, probability, away, known):
-    """Write the chain of the chosen rows and nature's answers to them at `value`.
+def chain(rows, value, choice, first, last, nature, order, ptr, inside, entry, known):
+    """Write I - P of the chosen rows and nature's answers to them at `value`, row by row.
 
-    Fills ptr (n + 1,), inside and probability (moves among the nodes first..last, but to itself),
-    away (n,), the probability to move, and known (n,), what the others add. Returns the moves.
+    Fills ptr (n + 1,), inside and entry (columns and numbers among the nodes first..last, what
+    stays left out of both sides), and known (n,), what the others add. Returns the entries.
     """
     entry_ptr, target, low, slack, free, _, _, _, _ = rows
     at = 0
     ptr[0] = 0
     for s in range(first, last):
-        r = choice[s]
-        known[s - first] = away[s - first] = 0.0
+        r, diagonal = choice[s], at
+        inside[at], entry[at] = s - first, 0.0
+        at += 1
+        known[s - first] = 0.0
         if free[r] > 0.0:
             sort_box(target, entry_ptr[r], entry_ptr[r + 1], value, nature, order)
         rest = free[r]
@@ -407,9 +405,9 @@ def chain(rows, value, choice, first, last, nature, order, ptr, inside, probabil
             t = target[k]
             if t == s:
                 continue
-            away[s - first] += p
+            entry[diagonal] += p
             if first <= t < last:
-                inside[at], probability[at] = t - first, p
+                inside[at], entry[at] = t - first, -p
                 at += 1
             else:
                 known[s - first] += p * value[t]

@@ -108,6 +108,11 @@ class Graph:
         return other
 
     @property
+    def chain(self) -> bool:
+        """Whether the agent has no choice."""
+        return self.model.rows == self.model.states
+
+    @property
     def flexible(self) -> BoolArray:
         """Rows (R,) in which nature can remove edges."""
         return self._nature[0]
@@ -152,8 +157,11 @@ class Graph:
         if that is MAX, outside of X if it is MIN.
         """
         reached = self._states(target)
+        if not reached.any():
+            return reached
         status = self._status(self.rows, np.zeros_like(self.rows))
         mode = kernels.ANY if nature is MAX else kernels.CERTAIN
+        agent = MAX if self.chain else agent
         grow = self._everywhere(stay) & ~reached
         self._attract(reached, grow, status, agent, mode, ~reached, choice)
         return reached
@@ -166,17 +174,23 @@ class Graph:
         agent: Direction,
         nature: Direction,
         choice: IntArray | None = None,
+        positive: BoolArray | None = None,
     ) -> BoolArray:
         """Return where `target` is reached through `stay` with probability one.
 
         The greatest Y with Y = the least X with X = target or (stay and a row (MAX) or all rows
-        (MIN) move to X with positive probability without leaving Y). `choice` as in `positive`.
+        (MIN) move to X with positive probability without leaving Y). `choice` as in `positive`,
+        whose answer to the same question may be given.
         """
         target = self._states(target)
-        nothing = np.zeros_like(target)
-        within = self._everywhere(stay) | target
-        none = np.zeros_like(self.rows)
-        return self._nested(target, nothing, within, none, agent, nature, choice)
+        if positive is None:
+            positive = self.positive(target, stay, agent=agent, nature=nature, choice=choice)
+        if positive.all() or np.array_equal(positive, target):
+            return positive.copy()
+        if (agent is MIN or self.chain) and not self.flexible.any():  # no way to where it is 0
+            return ~self.positive(~positive, ~target, agent=MAX, nature=MAX, choice=choice)
+        nothing, none = np.zeros_like(target), np.zeros_like(self.rows)
+        return self._nested(target, nothing, positive, none, agent, nature, choice)
 
     def zero_total(
         self,

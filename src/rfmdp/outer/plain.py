@@ -231,9 +231,9 @@ class Walk:
         first, last = (int(n) for n in self.packed.nodes[0][component : component + 2])
         try:
             factors, paid = self._chain((bounds[0], bounds[3]), first, last, nature)
-            value = np.maximum(factors.solve(paid), 0.0)
+            value = np.maximum(factors.solve(paid, "T"), 0.0)
             size = value + kernels.FLOOR * float(value.max())
-            total = factors.solve(size)
+            total = factors.solve(size, "T")
         except RuntimeError:  # singular: a trap of this chain
             return False
         if not (np.isfinite(value).all() and np.isfinite(total).all() and np.all(total > 0.0)):
@@ -263,7 +263,7 @@ class Walk:
         size = bounds[0][first:last] + kernels.FLOOR * pace[kernels.SCALE]
         try:
             factors, paid = self._chain((x, bounds[5]), first, last, nature)
-            value, total = factors.solve(paid), factors.solve(size)
+            value, total = factors.solve(paid, "T"), factors.solve(size, "T")
         except RuntimeError:  # singular: a trap of this chain
             return
         if np.isfinite(value).all() and np.isfinite(total).all() and np.all(total > 0.0):
@@ -275,17 +275,17 @@ class Walk:
     def _chain(
         self, at: tuple[FloatArray, IntArray], first: int, last: int, nature: float
     ) -> tuple[SuperLU, FloatArray]:
-        """Return (factors, right side) of the chain of rows at[1]; other nodes are worth at[0]."""
-        from scipy.sparse import csr_array, diags_array
+        """Return (factors, right side) of the chain of rows at[1]; other nodes are worth at[0].
+
+        The factors are of the transpose: rows are columns to SciPy.
+        """
+        from scipy.sparse import csc_array
         from scipy.sparse.linalg import splu
 
         p, count, choice = self.packed, last - first, at[1][first:last]
-        most = int(np.sum(p.rows[0][choice + 1] - p.rows[0][choice]))
-        ptr, inside = np.empty(count + 1, dtype=np.int64), np.empty(most, dtype=np.int32)
-        probability, away, known = np.empty(most), np.empty(count), np.empty(count)
-        found = kernels.chain(
-            p.rows, *at, first, last, nature, p.order, ptr, inside,
-            probability, away, known,
-        )  # fmt: skip
-        moves = csr_array((probability[:found], inside[:found], ptr), shape=(count, count))
-        return splu((diags_array(away) - moves).tocsc()), p.rows[7][choice] + known
+        most = count + int(np.sum(p.rows[0][choice + 1] - p.rows[0][choice]))
+        ptr, inside = np.empty(count + 1, dtype=np.int32), np.empty(most, dtype=np.int32)
+        entry, known = np.empty(most), np.empty(count)
+        found = kernels.chain(p.rows, *at, first, last, nature, p.order, ptr, inside, entry, known)
+        turned = csc_array((entry[:found], inside[:found], ptr), shape=(count, count))
+        return splu(turned), p.rows[7][choice] + known

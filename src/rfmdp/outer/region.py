@@ -2,13 +2,12 @@
 
 Nature minimising may empty outcomes whose lower bound is 0, so all questions are asked of the
 game that `graph` describes. Besides the states of known value it says which rows the agent must
-not take, which states share one value (end components that the agent would love to stay in), and
-a first policy that makes progress.
+not take, and which states share one value (end components that the agent would love to stay in).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -36,7 +35,7 @@ class Region:
     group_ptr: IntArray  # (G + 1,) states that share one value
     members: IntArray
     inner_rows: BoolArray  # (R,) rows that never leave their group
-    choice: IntArray  # (S,) a policy that makes progress, and is final where nothing is open
+    choice: IntArray  # (S,) a policy, final where nothing is open
 
     @property
     def groups(self) -> Groups:
@@ -64,12 +63,13 @@ def analyse(problem: Problem, clock: Clock | None = None) -> Region:
     to_win, to_dodge = (choice, None) if agent is MAX else (None, choice)
     if problem.form is Form.REACH:
         target, stay = problem.target, problem.stay
-        positive = graph.positive(target, stay, agent=agent, nature=nature, choice=to_dodge)
+        positive = graph.positive(target, stay, agent=agent, nature=nature, choice=choice)
         look()
-        sure = graph.almost_sure(target, stay, agent=agent, nature=nature, choice=to_win)
+        sure = graph.almost_sure(
+            target, stay, agent=agent, nature=nature, choice=to_win, positive=positive
+        )
         known[sure | target] = 1.0
         open_ = positive & ~sure & ~target
-        progress = target | sure
     elif problem.form is Form.TO_TARGET:
         ends, helps = agent.opposite, nature.opposite
         finite = graph.almost_sure(problem.target, agent=ends, nature=helps, choice=choice)
@@ -78,7 +78,6 @@ def analyse(problem: Problem, clock: Clock | None = None) -> Region:
         zero = _free_of_cost(graph, problem, choice)
         open_ = finite & ~zero
         allowed = _staying_rows(graph, finite, problem)
-        progress = zero
     else:
         paying = problem.reward > 0.0
         infinite = graph.recurrent_positive(paying, agent=agent, nature=nature, choice=to_win)
@@ -87,13 +86,10 @@ def analyse(problem: Problem, clock: Clock | None = None) -> Region:
         known[infinite] = np.inf
         open_ = ~infinite & ~zero
         allowed = _staying_rows(graph, ~infinite, problem)
-        progress = zero
     look()
     group_ptr, members, inner_rows = _groups(graph, problem, open_, allowed)
     look()
     parts = components(graph.with_rows(allowed), open_)
-    look()
-    _first_policy(graph, problem, open_, allowed & ~inner_rows, progress, choice)
     return Region(
         graph, known, open_, sure, allowed, allowed & ~inner_rows, parts, group_ptr, members,
         inner_rows, choice,
@@ -141,6 +137,9 @@ def _groups(
     """
     nothing = np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int64)
     loops = problem.agent is (MIN if problem.form is Form.TO_TARGET else MAX)
+    loops = loops and not (
+        graph.chain and not graph.flexible.any()
+    )  # a chain ends where it is open
     free = allowed & (problem.reward == 0.0)
     if not loops or not open_.any() or not free.any():
         return *nothing, np.zeros(len(allowed), dtype=np.bool_)
@@ -153,21 +152,17 @@ def _groups(
     return np.concatenate([[0], np.cumsum(sizes)]), members, ends.rows
 
 
-def _first_policy(
-    graph: Graph,
-    problem: Problem,
-    open_: BoolArray,
-    allowed: BoolArray,
-    target: BoolArray,
-    choice: IntArray,
-) -> None:
-    """Fill the open states with rows that come closer to the target, or first allowed rows."""
+def with_first_policy(problem: Problem, region: Region) -> Region:
+    """Return the region with open rows that come closer to what is known, or first allowed ones."""
+    graph, choice = region.graph, region.choice.copy()
     owner = graph.edges.row_state
-    rows = np.flatnonzero(allowed & open_[owner])[::-1]
+    rows = np.flatnonzero(region.allowed & region.open[owner])[::-1]
     choice[owner[rows]] = rows
-    graph.with_rows(allowed).positive(
-        target, open_, agent=MAX, nature=_ally(problem), choice=choice
+    progress = ~region.open & (region.known == (1.0 if problem.form is Form.REACH else 0.0))
+    graph.with_rows(region.allowed).positive(
+        progress, region.open, agent=MAX, nature=_ally(problem), choice=choice
     )
+    return replace(region, choice=choice)
 
 
 def _ally(problem: Problem) -> Direction:

@@ -78,15 +78,24 @@ class Limits:
         self, lower: FloatArray, upper: FloatArray, interest: BoolArray, least_scale: float = 0.0
     ) -> float:
         """Return the largest width in the states of interest, in units of the wanted one."""
-        both = np.isfinite(lower) & np.isfinite(upper)
-        size = np.where(both, np.maximum(np.abs(lower), np.abs(upper)), 0.0)
-        scale = float(size.max(initial=least_scale))
-        if not np.all(both | (lower == upper) | ~interest):
+        low, high = lower[interest], upper[interest]
+        both = np.isfinite(low) & np.isfinite(high)
+        if not np.all(both | (low == high)):
             return np.inf
-        here = both & interest
-        width = np.maximum(upper[here] - lower[here], 0.0)
-        wanted = np.maximum(self.tolerance(size[here], scale), np.finfo(np.float64).tiny)
+        low, high = low[both], high[both]
+        scale = max(largest(lower), largest(upper), least_scale)
+        size = np.maximum(np.abs(low), np.abs(high))
+        width = np.maximum(high - low, 0.0)
+        wanted = np.maximum(self.tolerance(size, scale), np.finfo(np.float64).tiny)
         return float(np.max(width / wanted, initial=0.0))
+
+
+def largest(bound: FloatArray) -> float:
+    """Return the largest finite number of an array, without its sign."""
+    most = float(max(np.max(bound, initial=0.0), -np.min(bound, initial=0.0)))
+    if np.isfinite(most):
+        return most
+    return float(np.max(np.abs(bound[np.isfinite(bound)]), initial=0.0))
 
 
 class LimitReached(Exception):

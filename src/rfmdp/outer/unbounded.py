@@ -18,7 +18,7 @@ from rfmdp.outer.monotone import approach
 from rfmdp.outer.operator import Operator, rows_of
 from rfmdp.outer.plain import Packed, Walk, pack
 from rfmdp.outer.problem import Form, Problem
-from rfmdp.outer.region import Region, analyse, finish_policy
+from rfmdp.outer.region import Region, analyse, finish_policy, with_first_policy
 from rfmdp.outer.settings import Clock, LimitReached, Limits
 from rfmdp.outer.solution import Status
 from rfmdp.ragged import segment_any
@@ -61,6 +61,7 @@ def solve_unbounded(
         if raw is not None:
             return raw
     clock.check_overdue()
+    region = with_first_policy(problem, region)
     solver = Solver(problem, region, operator, clock)
     guess = solver.start(warm)
     if not region.cyclic and not (np.isinf(region.known).any() and problem.nature is not MAX):
