@@ -5,14 +5,17 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from rfmdp.inner.exact import Exact
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.restrict import restrict
 from rfmdp.objective import MAX, MIN, Cumulative, Reach, ReachReward, Spec, Total, Until
 from rfmdp.outer import plain
-from rfmdp.outer.problem import pose
+from rfmdp.outer.operator import Operator
+from rfmdp.outer.problem import Problem, pose
 from rfmdp.outer.region import analyse
 from rfmdp.outer.settings import Clock, Limits
-from rfmdp.outer.solution import Status
+from rfmdp.outer.solution import Stats, Status
+from rfmdp.outer.walk import Walk
 from rfmdp.sets.bounds import bounds
 from rfmdp.sets.families import Interval, Singleton
 from rfmdp.solving import solve
@@ -150,15 +153,26 @@ def test_policies_of_slow_components_are_found_by_solving_their_chains(spec):
     assert verify(found).valid
 
 
+def walk_through(problem: Problem) -> tuple[Walk, plain.Packed]:
+    """Return the walk through a problem without general components, before its first step."""
+    region = analyse(problem)
+    general = plain.general_components(problem, region)
+    assert not general.any()
+    operator = Operator(problem, Exact().prepare(problem.model, problem.nature), Stats())
+    every = np.ones(problem.model.states, dtype=bool)
+    walk = Walk(problem, region, general, operator, Clock(Limits()), Limits(), every, None)
+    return walk, walk.packed
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_rows_that_make_progress_leave_every_component(seed):
     """Whatever was chosen before, the chain of these rows ends from every node."""
     model = random_model(seed, uncertain=True)
     problem = pose(model, Spec(OBJECTIVES[seed % 3], *PAIRS[seed % len(PAIRS)]))
-    packed = plain.pack(problem, analyse(problem))
-    assert packed is not None
-    walk = plain.Walk(problem, packed, Clock(Limits()), np.inf)
-    bounds = (walk.value, walk.lower, walk.upper, walk.choice, walk.value.copy(), walk.choice)
+    walk, packed = walk_through(problem)
+    walk.run(1e-3)
+    bounds = walk.bounds
+    bounds[3][:] = packed.nodes[1][:-1]
     entry_ptr, target = packed.rows[:2]
     for c in range(len(packed.single)):
         first, last = packed.nodes[0][c : c + 2]
@@ -166,7 +180,7 @@ def test_rows_that_make_progress_leave_every_component(seed):
         left: set[int] = set()
         for _ in range(first, last):
             for s in range(first, last):
-                r = walk.choice[s]
+                r = bounds[3][s]
                 moves = target[entry_ptr[r] : entry_ptr[r + 1]]
                 if any(t in left or not first <= t < last for t in moves):
                     left.add(s)
@@ -194,20 +208,19 @@ def test_checked_bounds_are_inductive_in_fractions(seed):
     model = random_model(seed, uncertain=True)
     spec = Spec(OBJECTIVES[seed % 3], *PAIRS[seed % len(PAIRS)])
     problem = pose(model, spec)
-    packed = plain.pack(problem, analyse(problem))
-    assert packed is not None
-    walk = plain.Walk(problem, packed, Clock(Limits()), np.inf)
-    assert walk.run(1e-7)
+    walk, packed = walk_through(problem)
+    assert walk.run(1e-7) is Status.CERTIFIED
+    _, lower, upper, choice = walk.bounds[:4]
     sign, nature = spec.agent.sign, 1.0 if spec.nature is MAX else -1.0
     row_ptr, leave = packed.nodes[1], packed.rows[5]
-    for side, bound in ((-1.0, walk.lower), (1.0, walk.upper)):
+    for side, bound in ((-1.0, lower), (1.0, upper)):
         x = [Fraction(v) for v in bound]
         for s in range(plain.FIRST, len(x)):
             rows = [r for r in range(row_ptr[s], row_ptr[s + 1]) if leave[r] > 0.0]
             drifts = [sign * exact_drift(packed, r, s, x, nature) for r in rows]
             assert side * sign * max(drifts) <= 0 or (side < 0.0 and x[s] == 0)
             if side == -sign and x[s] != 0:
-                kept = exact_drift(packed, int(walk.choice[s]), s, x, nature)
+                kept = exact_drift(packed, int(choice[s]), s, x, nature)
                 assert side * kept <= 0
 
 
@@ -219,7 +232,7 @@ def test_large_boxes_and_tiny_products_are_left_to_the_inner_solver():
         labels={"goal": [False, True, False]},
     )  # fmt: skip
     problem = pose(model, Spec(Reach("goal"), MAX, MIN))
-    assert plain.pack(problem, analyse(problem)) is None
+    assert plain.general_components(problem, analyse(problem)).all()
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -35,7 +35,8 @@ from numba.np import linalg
 
 # Sums may be reassociated and fused, which lets them use vector units; the margins of
 # `rounding` hold for every order of summation. NaN and infinity keep their meaning.
-# _nrt: no reference counts (numba's runtime), see above. nogil: threads may run side by side. error_model: no hidden branch for division by zero.
+# _nrt: no reference counts (numba's runtime), see above. nogil: threads may run side by side.
+# error_model: no hidden branch for division by zero.
 _OPTIONS: dict[str, Any] = {
     "_nrt": False,
     "nogil": True,

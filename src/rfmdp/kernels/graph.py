@@ -96,7 +96,7 @@ def rows_fit(edges, nature, codes, cursor, inside_S, hit_S, ends_M, out_R):
             out_R[r] = meets and fits(edges, nature, codes, cursor, r, inside_S, hit_S, ends_M)
 
 
-@kernel
+@step_kernel
 def fits(edges, nature, codes, cursor, r, inside_S, hit_S, ends_M):
     """Whether a product of supports of row r lies inside `inside` and meets `hit`.
 
@@ -325,6 +325,26 @@ def component_levels(edges, rows_R, component_S, states, level_C, size_C, loop_C
                         loop_C[c] = True
                     elif other >= 0:
                         level_C[c] = max(level_C[c], level_C[other] + 1)
+
+
+@kernel
+def component_phases(edges, rows_R, component_S, states, kind_C, phase_C):
+    """Raise phase[c] to the least that allows for all below: one more where the kind changes.
+
+    states : by component, bottom first
+    """
+    row_ptr, _, successor_ptr, successors, present = edges
+    everything = present.shape[0] == 0
+    for s in states:
+        c = component_S[s]
+        for r in range(row_ptr[s], row_ptr[s + 1]):
+            if not rows_R[r]:
+                continue
+            for k in range(successor_ptr[r], successor_ptr[r + 1]):
+                other = component_S[successors[k]]
+                if other >= 0 and other != c and (everything or present[k]):
+                    step = 1 if kind_C[other] != kind_C[c] else 0
+                    phase_C[c] = max(phase_C[c], phase_C[other] + step)
 
 
 @kernel

@@ -83,7 +83,7 @@ def margin(error, reward, size, here):
 
 @kernel
 def pack(members, node, allowed, reward, model, sets, seen, weight, rows, origin, loops, whole):
-    """Fill `rows` with the allowed rows of the members, in their order; returns the entries used.
+    """Fill `rows` with the allowed rows of the members, in their order.
 
     members : states, grouped by node; node : (S,) of every state; seen : (N,) of -1
     model   : row_ptr, marginal_ptr, row_marginals, successor_ptr, successors
@@ -91,7 +91,6 @@ def pack(members, node, allowed, reward, model, sets, seen, weight, rows, origin
     origin  : (R',) the model's row of every packed one
     loops   : (R',) whether nature decides how much of it stays in its node
     whole   : whether moves of a node to itself are kept
-    Returns -1 if a product of positive probabilities is too small for a float.
     """
     row_ptr, marginal_ptr, row_marginals, successor_ptr, successors = model
     outcome_ptr, nominal, lower, upper, spare = sets
@@ -115,8 +114,6 @@ def pack(members, node, allowed, reward, model, sets, seen, weight, rows, origin
                     x = weight[i]
                     for j in range(d):
                         weight[i * d + j] = x * nominal[o + j]
-                        if weight[i * d + j] < 1e-300 and x > 0.0 and nominal[o + j] > 0.0:
-                            return -1
                 count *= d
             away = 0.0
             if box >= 0:
@@ -149,7 +146,6 @@ def pack(members, node, allowed, reward, model, sets, seen, weight, rows, origin
             error[place] = TERM * (size + marginal_ptr[r + 1] - marginal_ptr[r] + 2)
             place += 1
             entry_ptr[place] = at
-    return at
 
 
 @kernel

@@ -35,7 +35,7 @@ BETWEEN = 6  # sweeps with all rows between two times that a chain is solved
 
 
 @step_kernel
-def solve_single(nodes, rows, bounds, component, single, sign, nature, order, budget):
+def solve_single(nodes, rows, bounds, component, stop, single, sign, nature, order, budget):
     """Settle nodes that have only themselves to come back to: one division per row and side.
 
     From `component` to the first one that is not `single`, or until the budget is used up; returns
@@ -44,7 +44,7 @@ def solve_single(nodes, rows, bounds, component, single, sign, nature, order, bu
     component_ptr, row_ptr = nodes
     entry_ptr, target, low, slack, free, leave, _, reward, error = rows
     value, choice = bounds[0], bounds[3]
-    while component < single.shape[0] and single[component] and budget > 0:
+    while component < stop and single[component] and budget > 0:
         s = component_ptr[component]
         for i in range(2):
             side, x = (-1.0, bounds[1]) if i == 0 else (1.0, bounds[2])
@@ -164,8 +164,10 @@ def guess(nodes, rows, bounds, first, last, pace, width):
 
 
 @kernel
-def walk(nodes, rows, bounds, single, place, pace, order, sign, nature, width, budget, direct):
-    """Settle component after component from place[COMPONENT] on; returns how it stopped.
+def walk(
+    nodes, rows, bounds, single, place, pace, order, sign, nature, width, budget, direct, stop
+):  # fmt: skip
+    """Settle the components from place[COMPONENT] to `stop`; returns how it ended.
 
     PAUSED after about `budget` entries, SLOW where the chain of a component of at most `direct`
     nodes should be solved at once (that of `choice`, in the phase of a bound that of `rule`),
@@ -174,11 +176,11 @@ def walk(nodes, rows, bounds, single, place, pace, order, sign, nature, width, b
     single : (C,) components of one node that is left in every step, or as often as is known
     width : relative width of the bounds that a component may add, about
     """
-    while place[COMPONENT] < single.shape[0]:
+    while place[COMPONENT] < stop:
         start = place[COMPONENT]
         if single[start]:
             place[COMPONENT] = solve_single(
-                nodes, rows, bounds, start, single, sign, nature, order, budget
+                nodes, rows, bounds, start, stop, single, sign, nature, order, budget
             )
             budget -= 4 * (place[COMPONENT] - start)
         else:

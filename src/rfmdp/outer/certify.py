@@ -67,8 +67,16 @@ class Plan:
 class Certifier:
     """Looks for inductive bounds around a value, and checks them."""
 
-    def __init__(self, problem: Problem, region: Region, operator: Operator, clock: Clock) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        region: Region,
+        below: tuple[FloatArray, FloatArray],
+        operator: Operator,
+        clock: Clock,
+    ) -> None:
         self.problem, self.region, self.operator, self.clock = problem, region, operator, clock
+        self._below = below
         self.model = problem.model
         self.image = Image(problem, region, operator)
         self.states = self.image.states
@@ -83,6 +91,7 @@ class Certifier:
         """Return a proven bound per state on a side (+1 upper), or None if none was found."""
         if not self.proves(side):
             return None
+        value = self.on_side(value, side)
         plan = self.plan(value, choice, side)
         if plan is None:
             return None
@@ -97,6 +106,13 @@ class Certifier:
                 return self.settle(candidate)
             steps = self._lengthen(steps, plan, candidate, weight)
         return None
+
+    def on_side(self, value: FloatArray, side: float) -> FloatArray:
+        """Return a value with the bounds of a side where something lower is settled."""
+        below = self._below[1 if side > 0.0 else 0]
+        if below is self.region.known:
+            return value
+        return np.where(self.region.open | np.isinf(below), value, below)
 
     def plan(self, value: FloatArray, choice: IntArray, side: float) -> Plan | None:
         """Return how to widen the value on a side."""

@@ -18,6 +18,7 @@ import numpy as np
 from rfmdp.kernels import graph as kernels
 from rfmdp.objective import MAX, MIN
 from rfmdp.outer.graph import Graph
+from rfmdp.ragged import entries, owners, starts
 from rfmdp.types import AnyArray, BoolArray, IntArray
 
 
@@ -40,6 +41,17 @@ class Components:
         """Return the states of a level."""
         first, last = self.component_ptr[self.level_ptr[number : number + 2]]
         return self.states[first:last]
+
+    def part(self, numbers: IntArray) -> Components:
+        """Return only some of the components, ascending numbers given."""
+        sizes = np.diff(self.component_ptr)[numbers]
+        states = self.states[entries(self.component_ptr, numbers)]
+        levels = np.bincount(owners(self.level_ptr)[numbers])
+        component = np.full_like(self.component, -1)
+        component[states] = np.repeat(np.arange(len(numbers)), sizes)
+        return Components(
+            component, states, starts(sizes), starts(levels[levels > 0]), self.trivial[numbers]
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,8 +84,8 @@ def components(graph: Graph, states: BoolArray | None = None) -> Components:
     return Components(
         component=component,
         states=order,
-        component_ptr=_pointers(size[rank]),
-        level_ptr=_pointers(np.bincount(level)) if count else np.zeros(1, dtype=np.int64),
+        component_ptr=starts(size[rank]),
+        level_ptr=starts(np.bincount(level)),
         trivial=((size == 1) & ~loop)[rank],
     )
 
@@ -134,7 +146,3 @@ def strong_components(
     scratch = [np.empty(size, dtype=np.int64) for _ in range(5)]
     count = kernels.strong_components(edges, rows, index, *scratch, component)
     return component, scratch[-1][: np.count_nonzero(inside)], count
-
-
-def _pointers(sizes: IntArray) -> IntArray:
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

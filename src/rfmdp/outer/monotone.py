@@ -20,6 +20,7 @@ from rfmdp.outer.certify import DIRECT, Certifier, Plan
 from rfmdp.outer.fixpoint import Solver, chain_solution, sweep_chain
 from rfmdp.outer.lingering import no_groups
 from rfmdp.outer.problem import Form
+from rfmdp.outer.settings import largest
 from rfmdp.types import FloatArray, IntArray
 
 SWEEPS = 2_000  # per factor
@@ -34,7 +35,7 @@ class Approach:
         self.states = certifier.states
         region = certifier.region
         self.choice = region.choice.copy()
-        self.value = np.where(region.open, 0.0, region.known)
+        self.value = certifier.on_side(np.where(region.open, 0.0, region.known), self.side)
         self.plan = Plan(self.side, self.choice, np.empty(0), None, no_groups(certifier.problem))
         self.proven = self._start() if certifier.problem.form is Form.TO_TARGET else True
 
@@ -43,10 +44,12 @@ class Approach:
         c = self.c
         problem, region, operator = c.problem, c.region, c.operator
         rows = c.image.open_rows[region.finite_rows[c.image.open_rows]]
+        most = float(np.max(problem.reward[rows], initial=0.0))
+        most = max(most, 1e-3 * largest(region.known))
         unit = replace(problem, reward=np.ones(c.model.rows))
         apart = replace(
-            region, allowed=region.finite_rows, group_ptr=np.zeros(1, dtype=np.int64),
-            members=np.empty(0, dtype=np.int64),
+            region, known=region.known / max(most, 1e-300), allowed=region.finite_rows,
+            group_ptr=np.zeros(1, dtype=np.int64), members=np.empty(0, dtype=np.int64),
         )  # fmt: skip
         operator.pose(unit, apart.allowed)
         solver = Solver(unit, apart, operator, c.clock)
@@ -54,8 +57,7 @@ class Approach:
         solver.improve(guess, 1e-4)
         operator.pose(problem, region.allowed)
         self.choice = guess.choice
-        most = float(np.max(problem.reward[rows], initial=0.0))
-        self.value = np.where(region.open, 1.01 * most * guess.value, region.known)
+        self.value = np.where(region.open, 1.01 * most * guess.value, self.value)
         self._barrier()
         return not c.failing(self.value, self.plan).any()
 

@@ -18,6 +18,7 @@ from rfmdp.outer.lingering import Groups
 from rfmdp.outer.operator import rows_of
 from rfmdp.outer.problem import Form, Problem
 from rfmdp.outer.settings import Clock
+from rfmdp.ragged import owners, starts
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 
@@ -44,6 +45,19 @@ class Region:
         sizes = np.diff(self.group_ptr)
         label[self.members] = np.repeat(np.arange(len(sizes)), sizes)
         return Groups(label, self.inner_rows)
+
+    def part(self, numbers: IntArray, known: FloatArray) -> Region:
+        """Return the region in which only some components are open, with values (S,) elsewhere."""
+        parts = self.components.part(numbers)
+        open_ = np.zeros_like(self.open)
+        open_[parts.states] = True
+        kept = open_[self.members]
+        sizes = np.diff(self.group_ptr)
+        counts = np.bincount(owners(self.group_ptr)[kept], minlength=len(sizes))
+        return replace(
+            self, known=known, open=open_, components=parts, members=self.members[kept],
+            group_ptr=starts(counts[counts > 0]),
+        )  # fmt: skip
 
     @property
     def cyclic(self) -> bool:
@@ -181,6 +195,12 @@ def finish_policy(problem: Problem, region: Region, choice: IntArray) -> IntArra
         graph = region.graph.with_rows(region.inner_rows)
         graph.positive(exits, others & ~exits, agent=MAX, nature=_ally(problem), choice=choice)
     return choice
+
+
+def trivial_bounds(problem: Problem, region: Region) -> tuple[FloatArray, FloatArray]:
+    """Return what holds without any computation."""
+    top = 1.0 if problem.form is Form.REACH else np.inf
+    return np.where(region.open, 0.0, region.known), np.where(region.open, top, region.known)
 
 
 def open_rows(problem: Problem, region: Region) -> IntArray:

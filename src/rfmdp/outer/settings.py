@@ -10,6 +10,7 @@ from enum import Enum
 import numpy as np
 
 from rfmdp.errors import ModelError
+from rfmdp.outer.problem import Problem
 from rfmdp.outer.solution import Status
 from rfmdp.rounding import RESOLUTION
 from rfmdp.types import BoolArray, FloatArray
@@ -147,3 +148,12 @@ class Clock:
         gone = time.monotonic() - self._start
         self.reserve, self._most = 0.0, self._most + LAST_SWEEPS
         self._end = max(min(self.limits.seconds, 2.0 * gone), gone + LAST_SECONDS)
+
+
+def excess_width(
+    problem: Problem, limits: Limits, lower: FloatArray, upper: FloatArray, interest: BoolArray
+) -> float:
+    """Return how many times too wide the bounds of the answer are."""
+    if problem.flipped:
+        lower, upper = 1.0 - upper, 1.0 - lower
+    return limits.excess(lower, upper, interest, float(problem.probability))

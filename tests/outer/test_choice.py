@@ -1,0 +1,89 @@
+"""Plain and general components side by side: the choice is made for each, and changes no value."""
+
+import numpy as np
+import pytest
+
+from rfmdp.model.arrays import FactoredMDP, Rewards
+from rfmdp.objective import MAX, MIN, Reach, ReachReward, Spec, Total
+from rfmdp.outer import unbounded
+from rfmdp.outer.plain import general_components
+from rfmdp.outer.problem import pose
+from rfmdp.outer.region import analyse
+from rfmdp.outer.solution import Status
+from rfmdp.sets.families import Interval, Singleton
+from rfmdp.solving import solve
+from rfmdp.verification.solution import verify
+
+from .random_specs import PAIRS
+
+SETS = [
+    Singleton([0.5, 0.5]),
+    Singleton([0.1, 0.9]),
+    Interval([0.2, 0.3], [0.7, 0.8]),
+    Interval([0.0, 0.5], [0.5, 1.0]),  # nature may empty an outcome
+    Interval([0.0, 0.0], [1.0, 1.0]),
+]
+OBJECTIVES = [Reach("goal"), ReachReward("goal", "cost"), Total("cost")]
+
+
+def layered_model(seed: int) -> FactoredMDP:
+    """Return a few cycles one below the other, each of plain rows, products or open boxes."""
+    rng = np.random.default_rng(seed)
+    layers, size = int(rng.integers(2, 5)), 2
+    rows, paid = [], []
+    for layer in range(layers):
+        kinds = ([0, 1, 2], [2, 2, 1], [0, 3, 4])[int(rng.integers(3))]
+        for _ in range(size):
+            own = []
+            for _ in range(int(rng.integers(1, 3))):
+                count = 2 if kinds[0] == 2 else 1
+                ids = rng.choice(kinds, count).tolist()
+                near, far = layer * size, min((layer + 2) * size, layers * size + 2)
+                own.append((ids, rng.integers(near, far, 2**count).tolist()))
+                paid.append(float(rng.choice([0.0, 1.0, 2.0])))
+            rows.append(own)
+    goal = layers * size
+    rows += [[([], [goal])], [([], [goal + 1])]]
+    paid += [0.0, 0.0]
+    return FactoredMDP.from_rows(
+        rows, SETS, labels={"goal": np.arange(goal + 2) == goal},
+        rewards={"cost": Rewards(np.zeros(goal + 2), np.array(paid))},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_choice_per_component_changes_no_value(seed, monkeypatch):
+    """Bounds from the walk meet those of the general loop alone, and the checker takes both."""
+    model = layered_model(seed)
+    agent, nature = PAIRS[seed % len(PAIRS)]
+    spec = Spec(OBJECTIVES[seed % 3], agent, nature)
+    mixed = solve(model, spec)
+    monkeypatch.setattr(
+        unbounded, "general_components", lambda p, r: np.ones(len(r.components.trivial), dtype=bool)
+    )
+    slow = solve(model, spec)
+    assert mixed.status is Status.CERTIFIED or slow.status is not Status.CERTIFIED
+    for s in range(model.states):
+        assert mixed.lower[s] <= slow.upper[s]
+        assert slow.lower[s] <= mixed.upper[s]
+    assert verify(mixed).valid
+
+
+def test_an_emptiable_row_leaves_the_others_to_the_walk():
+    """Only the component in which nature could linger is a general one."""
+    ways = [
+        [([0], [0, 1])],
+        [([3], [1, 2])],  # nature may stay here for ever
+        [([1], [3, 2])],
+        [([], [3])],
+    ]
+    model = FactoredMDP.from_rows(
+        ways, SETS, labels={"goal": [False, False, False, True]},
+        rewards={"cost": Rewards(np.zeros(4), np.ones(4))},
+    )  # fmt: skip
+    problem = pose(model, Spec(Reach("goal"), MAX, MAX))
+    assert solve(model, Spec(Reach("goal"), MAX, MAX)).at_initial().lower == 1.0
+    paid = pose(model, Spec(ReachReward("goal", "cost"), MIN, MIN))
+    region = analyse(paid)
+    assert not general_components(paid, region).any()  # who stays pays
+    assert analyse(problem).sure.all()
