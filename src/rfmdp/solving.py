@@ -169,9 +169,10 @@ def _backward(
         else:
             backward.run(problem.start, policy)
             lower, upper = backward.value - backward.error, backward.value + backward.error
-        value, rules, complete = backward.value, backward.rules.copy(), True
+        value, rules, complete = backward.value, backward.rules, True
         both = packed is None and operator.inner.proves == Side.BOTH
         if both and not limits.closed(lower, upper, interest, scale):
+            rules = rules.copy()
             lower, upper, rules = _both_sides(backward, problem.start, problem.start, policy)
     except (LimitReached, KeyboardInterrupt) as stop:
         status = stop.status if isinstance(stop, LimitReached) else Status.INTERRUPTED

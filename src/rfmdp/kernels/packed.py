@@ -149,43 +149,81 @@ def pack(members, node, allowed, reward, model, sets, seen, weight, rows, origin
 
 
 @kernel
-def step_back(row_ptr, rows, sides, fixed, given, sign, nature, discount, order, rule, out):
-    """Fill `out` with the bounds one step before `sides`, both (S, 2), and rule with the best rows.
+def steps_back(
+    row_ptr, rows, sides, moved, place, fixed, given, sign, nature, discount, order, rules, budget
+):  # fmt: skip
+    """Take rules.shape[0] equal steps back, from place[0] on; ends early if the budget is used up.
 
     Where `fixed` the value is `given`; elsewhere reward + discount * mean, rounded outwards, of
-    the agent's best row. What can only move to one value gets exactly that.
+    the agent's best row. What can only move to one value gets exactly that. A state none of whose
+    successors moved in the step before keeps its bounds; if none is left, so do all.
+
+    sides : (2, S, 2) bounds, those of now in sides[place[1]]; moved : (2, S) likewise
+    rules : (n, S) or, if there is nothing to choose, (n, 0); the last step goes to rules[0]
     """
+    entry_ptr, target = rows[0], rows[1]
+    while place[0] < rules.shape[0] and budget > 0:
+        now, then = place[1], 1 - place[1]
+        rule, after = rules[rules.shape[0] - 1 - place[0]], rules[rules.shape[0] - place[0] :]
+        stir = False
+        for s in range(fixed.shape[0]):
+            fresh = place[0] == 0
+            for k in range(entry_ptr[row_ptr[s]], entry_ptr[row_ptr[s + 1]]):
+                if fresh or fixed[s]:
+                    break
+                fresh = moved[now, target[k]]
+            a, b, best = sides[now, s, 0], sides[now, s, 1], row_ptr[s]
+            if fixed[s]:
+                a = b = given[s]
+            elif fresh:
+                a, b, best = step_back(row_ptr, rows, sides[now], s, sign, nature, discount, order)
+                budget -= entry_ptr[row_ptr[s + 1]] - entry_ptr[row_ptr[s]]
+            elif rule.shape[0] > 0:
+                best = after[0, s]
+            if rule.shape[0] > 0:
+                rule[s] = best
+            moved[then, s] = a != sides[now, s, 0] or b != sides[now, s, 1]
+            stir = stir or moved[then, s]
+            sides[then, s, 0], sides[then, s, 1] = a, b
+        place[0], place[1] = place[0] + 1, then
+        budget -= fixed.shape[0]
+        if not stir:
+            for i in range(rules.shape[0] - place[0]):
+                for s in range(rule.shape[0]):
+                    rules[i, s] = rule[s]
+            place[0] = rules.shape[0]
+
+
+@inline_kernel
+def step_back(row_ptr, rows, sides, s, sign, nature, discount, order):
+    """Return (lower, upper, best row) of state s one step before `sides` (S, 2)."""
     entry_ptr, target, low, slack, free, _, _, reward, error = rows
     lower, upper = sides[:, 0], sides[:, 1]
-    for s in range(fixed.shape[0]):
-        if fixed[s]:
-            out[s, 0] = out[s, 1] = given[s]
-            continue
-        least, most, best = -float("inf"), -float("inf"), -float("inf")
-        for r in range(row_ptr[s], row_ptr[s + 1]):
-            a, b = sides[target[entry_ptr[r]], 0], sides[target[entry_ptr[r]], 1]
-            if free[r] > 0.0:
-                down, fall = drift(entry_ptr, target, low, slack, free, r, a, lower, nature, order)
-                up, rise = drift(entry_ptr, target, low, slack, free, r, b, upper, nature, order)
-            else:  # both at once: the same entries
-                down, fall, up, rise = 0.0, 0.0, 0.0, 0.0
-                for k in range(entry_ptr[r], entry_ptr[r + 1]):
-                    y, z = sides[target[k], 0] - a, sides[target[k], 1] - b
-                    down += low[k] * y
-                    fall += low[k] * abs(y)
-                    up += low[k] * z
-                    rise += low[k] * abs(z)
-            paid = reward[r] != 0.0 or discount != 1.0
-            a, b = a + down, b + up
-            q = reward[r] + discount * a - step_margin(error[r], reward[r], fall, a, paid)
-            least = max(least, sign * q)
-            if sign > 0.0 and q > best:
-                best, rule[s] = q, r
-            q = reward[r] + discount * b + step_margin(error[r], reward[r], rise, b, paid)
-            most = max(most, sign * q)
-            if sign < 0.0 and -q > best:
-                best, rule[s] = -q, r
-        out[s, 0], out[s, 1] = sign * least, sign * most
+    least, most, best, choice = -float("inf"), -float("inf"), -float("inf"), row_ptr[s]
+    for r in range(row_ptr[s], row_ptr[s + 1]):
+        a, b = sides[target[entry_ptr[r]], 0], sides[target[entry_ptr[r]], 1]
+        if free[r] > 0.0:
+            down, fall = drift(entry_ptr, target, low, slack, free, r, a, lower, nature, order)
+            up, rise = drift(entry_ptr, target, low, slack, free, r, b, upper, nature, order)
+        else:  # both at once: the same entries
+            down, fall, up, rise = 0.0, 0.0, 0.0, 0.0
+            for k in range(entry_ptr[r], entry_ptr[r + 1]):
+                y, z = sides[target[k], 0] - a, sides[target[k], 1] - b
+                down += low[k] * y
+                fall += low[k] * abs(y)
+                up += low[k] * z
+                rise += low[k] * abs(z)
+        paid = reward[r] != 0.0 or discount != 1.0
+        a, b = a + down, b + up
+        q = reward[r] + discount * a - step_margin(error[r], reward[r], fall, a, paid)
+        least = max(least, sign * q)
+        if sign > 0.0 and q > best:
+            best, choice = q, r
+        q = reward[r] + discount * b + step_margin(error[r], reward[r], rise, b, paid)
+        most = max(most, sign * q)
+        if sign < 0.0 and -q > best:
+            best, choice = -q, r
+    return sign * least, sign * most, choice
 
 
 @inline_kernel

@@ -5,18 +5,19 @@ to half a width h carries its error on by E' = discount * E + h, and V +- E are 
 these are too far apart (tiny probabilities, say) both sides are iterated, each a bound because T is
 monotone; and states of probability 0 are then told by the graph. A solver that proves one side only
 iterates that side. Where nature has no choice, or that of one box per row, both sides are iterated
-in one compiled step.
+by one compiled loop, which passes over states whose successors keep their bounds.
 """
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 
 from rfmdp.inner.protocol import Side
 from rfmdp.kernels import sweep as kernels
-from rfmdp.kernels.packed import step_back
+from rfmdp.kernels.packed import steps_back
 from rfmdp.objective import MAX
 from rfmdp.outer.graph import Graph
 from rfmdp.outer.operator import Operator
@@ -25,6 +26,8 @@ from rfmdp.outer.problem import Problem, Step
 from rfmdp.outer.settings import Clock
 from rfmdp.rounding import UNIT
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
+
+BUDGET = 20_000_000  # entries between two looks at the clock
 
 Sides: TypeAlias = tuple[FloatArray, FloatArray]  # lower and upper
 
@@ -36,8 +39,12 @@ class Backward:
         self.problem, self.operator, self.clock = problem, operator, clock
         model = problem.model
         self.states, self.rows = np.arange(model.states), np.arange(model.rows)
-        self.rules = np.tile(model.row_ptr[:-1], (max(len(problem.steps), 1), 1))
         self.reached: tuple[FloatArray, float, int] = (np.zeros(model.states), 0.0, 0)
+
+    @cached_property
+    def rules(self) -> IntArray:
+        """The rows chosen, (steps, S), with 0 steps gone first."""
+        return np.tile(self.problem.model.row_ptr[:-1], (max(len(self.problem.steps), 1), 1))
 
     @property
     def value(self) -> FloatArray:
@@ -70,24 +77,32 @@ class Backward:
 
     def run_plain(self, start: FloatArray, rows: tuple[AnyArray, ...]) -> Sides:
         """Return both bounds after all steps, by packed rows (see `plain.pack_all`)."""
-        problem, sign = self.problem, self.operator.sign
+        problem, model, sign = self.problem, self.problem.model, self.operator.sign
         nature = 1.0 if problem.nature is MAX else -1.0
-        sides, memory, done = np.stack([start, start], axis=1), box_memory(), 0
-        while done < len(problem.steps):
-            step, after = problem.steps[done], np.empty_like(sides)
-            step_back(
-                problem.model.row_ptr, rows, sides, step.fixed, step.given, sign, nature,
-                problem.discount, memory, self.rules[len(problem.steps) - 1 - done], after,
-            )  # fmt: skip
-            self.operator.stats.robust_sweeps += 1
-            done += 1
-            if np.array_equal(after, sides):
-                done += self._repeat(done)
-            sides = after
-            error = float(np.max(sides[:, 1] - sides[:, 0], initial=0.0))
-            self.reached = (sides.mean(axis=1), error, done)
-            self._tick(done, error)
-        return sides[:, 0].copy(), sides[:, 1].copy()
+        count, chain = len(problem.steps), model.rows == model.states
+        if chain:
+            self.rules = np.broadcast_to(model.row_ptr[:-1], (count, model.states))
+        sides, done = np.empty((2, model.states, 2)), 0
+        sides[0, :, 0], sides[0, :, 1] = start, start
+        moved, now = np.ones((2, model.states), dtype=np.bool_), 0
+        while done < count:
+            same = self._same(done)
+            rules = self.rules[count - done - same : count - done]
+            given = np.empty((same, 0), dtype=np.int64) if chain else rules
+            place, step = np.array([0, now]), problem.steps[done]
+            while place[0] < same:
+                before = int(place[0])
+                steps_back(
+                    model.row_ptr, rows, sides, moved, place, step.fixed, step.given, sign, nature,
+                    problem.discount, box_memory(), given, BUDGET,
+                )  # fmt: skip
+                self.operator.stats.robust_sweeps += int(place[0]) - before
+                now = int(place[1])
+                error = float(np.max(sides[now, :, 1] - sides[now, :, 0], initial=0.0))
+                self.reached = (sides[now].mean(axis=1), error, done + int(place[0]))
+                self._tick(done + int(place[0]), error)
+            done += same
+        return sides[now, :, 0].copy(), sides[now, :, 1].copy()
 
     def run_side(
         self, start: FloatArray, side: float, policy: IntArray | None = None
@@ -113,10 +128,15 @@ class Backward:
 
     def _repeat(self, done: int) -> int:
         """Give the next steps the rule of the last one while they are the same; return how many."""
-        steps, end = self.problem.steps, done
-        while end < len(steps) and steps[end] is steps[done - 1]:
-            end += 1
+        steps, end = self.problem.steps, done + self._same(done - 1) - 1
         self.rules[len(steps) - end : len(steps) - done] = self.rules[len(steps) - done]
+        return end - done
+
+    def _same(self, done: int) -> int:
+        """Return how many steps in a row are the same as the next one, itself included."""
+        steps, end = self.problem.steps, done
+        while end < len(steps) and steps[end] is steps[done]:
+            end += 1
         return end - done
 
     def _prepare(self, policy: IntArray | None, done: int) -> None:

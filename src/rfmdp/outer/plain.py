@@ -100,7 +100,7 @@ def _lingering(problem: Problem, region: Region, bends: BoolArray) -> BoolArray:
     parts, graph = region.components, region.graph
     state, free = graph.edges.row_state, region.finite_rows & (problem.reward == 0.0)
     number = parts.component[state]
-    suspect = bends & free & ~parts.trivial[number]
+    suspect: BoolArray = bends & free & ~parts.trivial[number]
     if not suspect.any():
         return suspect
     chosen = np.zeros(len(parts.trivial), dtype=np.bool_)

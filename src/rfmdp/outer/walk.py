@@ -56,7 +56,7 @@ class Walk:
         for first, last, hard in self.blocks:
             later[self.numbers[first:last]] = hard
         self.packed = pack(problem, region, self.numbers, later)
-        slow = later.copy()
+        slow = later & ~region.components.trivial
         slow[self.numbers] |= ~self.packed.single
         levels = segment_any(slow, region.components.level_ptr)  # widths add up over these
         self.share = 0.5 / max(int(np.count_nonzero(levels)), 2)
