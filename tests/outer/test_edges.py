@@ -172,3 +172,14 @@ def test_faint_values_are_verified(nature):
     solution = solve(model, Spec(Instantaneous(1, "worth"), MAX, nature))
     solution.require_certified()
     assert rfmdp.verify(solution).valid
+
+
+@pytest.mark.parametrize("chance", [1e-3, 1e-9, 1e-30])
+@pytest.mark.parametrize("nature", [MIN, MAX])
+def test_a_box_that_is_hardly_ever_left_ends_in_time(chance, nature):
+    """Sweeps would go on for 1/chance steps; the moves of a state to itself are solved for."""
+    model = loop(Interval([0.0, chance], [1.0, 2.0 * chance]), [0, 1], cost=1.0)
+    found = solve(model, Spec(ReachReward("goal", "steps"), MAX, nature)).at_initial()
+    value = 1.0 / chance if nature is MAX else 0.5 / chance
+    assert found.lower <= value * (1.0 + 1e-12)
+    assert found.upper >= value * (1.0 - 1e-12)

@@ -10,6 +10,7 @@ rest. What counts is the drift of a row, the mean of differences
     reward + sum_k p_k (x[target_k] - here),    here = x[s]: T(x)(s) - x(s),
 
 whose float error, with its `error` per row, is relative to the differences, not to the values.
+In the worth of a row without its moves to itself a node that is hardly ever left is like others.
 """
 
 from rfmdp.kernels.decorator import inline_kernel, kernel
@@ -17,8 +18,12 @@ from rfmdp.rounding import REWARD, SUM, TERM
 
 
 @inline_kernel
-def drift(entry_ptr, target, low, slack, free, r, here, x, nature, order):
+def drift(entry_ptr, target, low, slack, free, error, r, here, x, nature, order):
     """Return (drift without reward, size of the differences) of row r where x is `here`.
+
+    The float error is `error` times that size. Probabilities are known relatively, so they count
+    with their differences; but the free mass is known absolutely only, so entries at which it may
+    run out count in full. What has no upper bound but 1 takes all that is left.
 
     nature : +1 gives free mass to the largest values, -1 to the smallest
     """
@@ -30,34 +35,45 @@ def drift(entry_ptr, target, low, slack, free, r, here, x, nature, order):
         size += low[k] * abs(y)
     if free[r] > 0.0:
         sort_box(target, begin, end, x, nature, order)
-        rest = free[r]
+        rest, most = free[r], 0.0
         for i in range(end - begin):
             k = order[i]
-            y = x[target[k]] - here
-            mean += min(rest, slack[k]) * y
-            rest -= min(rest, slack[k])
-            size = max(size, abs(y))
+            y, mass = x[target[k]] - here, min(max(rest, 0.0), slack[k])
+            mean += mass * y
+            size += mass * abs(y)
+            if rest >= -error[r] and rest - slack[k] <= error[r]:
+                most = max(most, abs(y))
+                if slack[k] == 1.0:
+                    break
+            rest -= slack[k]
+        size += most
     return mean, size
 
 
 @inline_kernel
-def expect(entry_ptr, target, low, slack, free, r, x, nature, order):
-    """Return the mean of x after row r, not divided by what `leave` leaves of it.
+def backup(entry_ptr, target, low, slack, free, inverse, reward, r, s, x, nature, order):
+    """Return what row r of node s is worth if x is, by the moves that leave s.
 
     A sum of products, several times faster than differences: to compute with, not to prove.
     """
     begin, end = entry_ptr[r], entry_ptr[r + 1]
     mean = 0.0
-    for k in range(begin, end):
-        mean += low[k] * x[target[k]]
-    if free[r] > 0.0:
-        sort_box(target, begin, end, x, nature, order)
-        rest = free[r]
-        for i in range(end - begin):
-            k = order[i]
-            mean += min(rest, slack[k]) * x[target[k]]
-            rest -= min(rest, slack[k])
-    return mean
+    if free[r] == 0.0:
+        for k in range(begin, end):
+            mean += low[k] * x[target[k]]
+        return (reward[r] + mean) * inverse[r]
+    sort_box(target, begin, end, x, nature, order)
+    rest, away = free[r], 0.0
+    for i in range(end - begin):
+        k = order[i]
+        p = low[k] + min(rest, slack[k])
+        rest -= min(rest, slack[k])
+        if target[k] != s:
+            mean += p * x[target[k]]
+            away += p
+    if away > 0.0:
+        return (reward[r] + mean) / away
+    return reward[r] + x[s]
 
 
 @inline_kernel
@@ -203,8 +219,10 @@ def step_back(row_ptr, rows, sides, s, sign, nature, discount, order):
     for r in range(row_ptr[s], row_ptr[s + 1]):
         a, b = sides[target[entry_ptr[r]], 0], sides[target[entry_ptr[r]], 1]
         if free[r] > 0.0:
-            down, fall = drift(entry_ptr, target, low, slack, free, r, a, lower, nature, order)
-            up, rise = drift(entry_ptr, target, low, slack, free, r, b, upper, nature, order)
+            down, fall = drift(
+                entry_ptr, target, low, slack, free, error, r, a, lower, nature, order
+            )
+            up, rise = drift(entry_ptr, target, low, slack, free, error, r, b, upper, nature, order)
         else:  # both at once: the same entries
             down, fall, up, rise = 0.0, 0.0, 0.0, 0.0
             for k in range(entry_ptr[r], entry_ptr[r + 1]):

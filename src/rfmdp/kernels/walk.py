@@ -11,8 +11,8 @@ Node 0 is worth 0, node 1 is worth 1.
 """
 
 from rfmdp.kernels.decorator import inline_kernel, kernel, part_kernel, step_kernel
-from rfmdp.kernels.packed import drift, expect, margin, sort_box
-from rfmdp.rounding import SUM
+from rfmdp.kernels.packed import backup, drift, margin, sort_box
+from rfmdp.rounding import REWARD, SUM
 
 SETTLED, PAUSED, SLOW, FAILED = 0, 1, 2, 3  # how a walk stops
 COMPONENT, PHASE, SWEEPS, TRIES, SPENT, MISSED = 0, 1, 2, 3, 4, 5  # in `place`: where it stands
@@ -53,7 +53,9 @@ def solve_single(nodes, rows, bounds, component, stop, single, sign, nature, ord
                 if leave[r] <= 0.0:
                     continue
                 here = x[target[entry_ptr[r]]]
-                mean, size = drift(entry_ptr, target, low, slack, free, r, here, x, nature, order)
+                mean, size = drift(
+                    entry_ptr, target, low, slack, free, error, r, here, x, nature, order
+                )
                 q = here + (reward[r] + mean) / leave[r]
                 off = margin(error[r], reward[r], size, q) + error[r] * reward[r]
                 q += side * (off / leave[r] + (SUM * q if off > 0.0 else 0.0))
@@ -90,8 +92,9 @@ def sweep(
         best, most = begin, -float("inf")
         for r in range(begin, end):
             if inverse[r] > 0.0:
-                mean = expect(entry_ptr, target, low, slack, free, r, x, nature, order)
-                q = sign * (reward[r] + mean) * inverse[r]
+                q = sign * backup(
+                    entry_ptr, target, low, slack, free, inverse, reward, r, s, x, nature, order
+                )
                 if q > most:
                     best, most = r, q
         rule[s] = best
@@ -122,8 +125,10 @@ def check_side(nodes, rows, bounds, first, last, sign, nature, side, order):
         best, most = row_ptr[s], -float("inf")
         for r in range(row_ptr[s], row_ptr[s + 1]):
             if leave[r] > 0.0:
-                mean, size = drift(entry_ptr, target, low, slack, free, r, x[s], x, nature, order)
-                off = margin(error[r], reward[r], size, x[s])
+                mean, size = drift(
+                    entry_ptr, target, low, slack, free, error, r, x[s], x, nature, order
+                )
+                off = error[r] * size + REWARD * reward[r]
                 q = sign * (reward[r] + mean + side * off)
                 if q > most:
                     best, most = r, q
@@ -203,9 +208,10 @@ def settle(nodes, rows, bounds, place, pace, order, sign, nature, width, budget,
     """Settle one component with cycles: its value, how errors add up, then a bound on either side.
 
     With w the expected sum of c = value + floor along the chain at hand, value + e w drops by e c
-    in a step of that chain, and is inductive if the residual is less and no other row spoils it.
-    Where one does, the bound is iterated with every step dearer (or cheaper) by e c: its limit is
-    inductive with something to spare, so it is enough to come near it.
+    in a step of that chain, not counting moves of a node to itself, and is inductive if the
+    residual is less and no other row spoils it. Where one does, the bound is iterated with every
+    step dearer (or cheaper) by e c: its limit is inductive with something to spare, so it is
+    enough to come near it.
     """
     component = place[COMPONENT]
     first, last = nodes[0][component], nodes[0][component + 1]
@@ -323,7 +329,7 @@ def add_up(nodes, rows, bounds, first, last, pace, nature, order):
 
     Returns (whether it is near, cost); pace[STEPS] becomes the largest sum in units of c.
     """
-    entry_ptr, target, low, slack, free, _, inverse, _, _ = rows
+    entry_ptr, target, low, slack, free, _, _, _, _ = rows
     value, lower, choice, shape = bounds[0], bounds[1], bounds[3], bounds[4]
     floor, change, rate, cost, steps = FLOOR * pace[SCALE], 1.0, 0.0, 0, 1.0
     for _ in range(CHEAP):
@@ -332,8 +338,7 @@ def add_up(nodes, rows, bounds, first, last, pace, nature, order):
         for s in range(first, last):
             r = choice[s]
             c = value[s] + floor
-            new = c
-            rest = free[r]
+            rest, away, new = free[r], 0.0, 0.0
             if rest > 0.0:
                 sort_box(target, entry_ptr[r], entry_ptr[r + 1], value, nature, order)
             for i in range(entry_ptr[r + 1] - entry_ptr[r]):
@@ -342,10 +347,11 @@ def add_up(nodes, rows, bounds, first, last, pace, nature, order):
                 if rest > 0.0:
                     p += min(rest, slack[k])
                     rest -= min(rest, slack[k])
-                if target[k] >= first:
-                    new += p * shape[target[k]]
-            if free[r] == 0.0:
-                new *= inverse[r]
+                if target[k] != s:
+                    away += p
+                    if target[k] >= first:
+                        new += p * shape[target[k]]
+            new = c + (new / away if away > 0.0 else shape[s])
             change = max(change, abs(new - shape[s]) / new)
             steps = max(steps, new / c)
             lower[s] = new - shape[s]

@@ -96,6 +96,8 @@ class Walk:
         except (LimitReached, KeyboardInterrupt):
             self._keep(bounds, rows, int(place[kernels.COMPONENT]))
             raise
+        if status is Status.CERTIFIED and not (np.isfinite(lower) & np.isfinite(upper)).all():
+            status = Status.GAP_OPEN
         if status is Status.GAP_OPEN:
             return status
         self._keep(bounds, rows, int(place[kernels.COMPONENT]))
@@ -108,7 +110,7 @@ class Walk:
             return
         self._proven = True
         node = packed.node
-        done = region.open & (node < packed.nodes[0][settled])
+        done = region.open & (node < packed.nodes[0][settled]) & np.isfinite(bounds[1][node])
         lower = np.where(done, bounds[1][node], self.low)
         upper = np.where(done, bounds[2][node], self.high)
         if self.problem.agent is MAX:
@@ -209,10 +211,10 @@ class Walk:
         """
         first, last = (int(n) for n in self.packed.nodes[0][component : component + 2])
         try:
-            factors, paid = self._chain((bounds[0], bounds[3]), first, last, nature)
+            factors, paid, away = self._chain((bounds[0], bounds[3]), first, last, nature)
             value = np.maximum(factors.solve(paid, "T"), 0.0)
             size = value + kernels.FLOOR * float(value.max())
-            total = factors.solve(size, "T")
+            total = factors.solve(away * size, "T")
         except RuntimeError:  # singular: a trap of this chain
             return False
         if not (np.isfinite(value).all() and np.isfinite(total).all() and np.all(total > 0.0)):
@@ -241,8 +243,8 @@ class Walk:
         x = bounds[1] if side < 0.0 else bounds[2]
         size = bounds[0][first:last] + kernels.FLOOR * pace[kernels.SCALE]
         try:
-            factors, paid = self._chain((x, bounds[5]), first, last, nature)
-            value, total = factors.solve(paid, "T"), factors.solve(size, "T")
+            factors, paid, away = self._chain((x, bounds[5]), first, last, nature)
+            value, total = factors.solve(paid, "T"), factors.solve(away * size, "T")
         except RuntimeError:  # singular: a trap of this chain
             return
         if np.isfinite(value).all() and np.isfinite(total).all() and np.all(total > 0.0):
@@ -253,10 +255,10 @@ class Walk:
 
     def _chain(
         self, at: tuple[FloatArray, IntArray], first: int, last: int, nature: float
-    ) -> tuple[SuperLU, FloatArray]:
-        """Return (factors, right side) of the chain of rows at[1]; other nodes are worth at[0].
+    ) -> tuple[SuperLU, FloatArray, FloatArray]:
+        """Return (factors, right side, probability to leave a node) of the chain of rows at[1].
 
-        The factors are of the transpose: rows are columns to SciPy.
+        Other nodes are worth at[0]. The factors are of the transpose: rows are columns to SciPy.
         """
         from scipy.sparse import csc_array
         from scipy.sparse.linalg import splu
@@ -266,8 +268,9 @@ class Walk:
         ptr, inside = np.empty(count + 1, dtype=np.int32), np.empty(most, dtype=np.int32)
         entry, known = np.empty(most), np.empty(count)
         found = kernels.chain(p.rows, *at, first, last, nature, p.order, ptr, inside, entry, known)
+        away = entry[ptr[:-1]]
         turned = csc_array((entry[:found], inside[:found], ptr), shape=(count, count))
-        return splu(turned), p.rows[7][choice] + known
+        return splu(turned), p.rows[7][choice] + known, away
 
 
 def _in_phases(region: Region, general: BoolArray) -> tuple[IntArray, list[tuple[int, int, bool]]]:
