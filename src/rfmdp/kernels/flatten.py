@@ -5,7 +5,7 @@ Twin of `flatten_rows` in the tests: plain dictionaries over `itertools.product`
 
 import numpy as np
 
-from rfmdp.kernels.decorator import inline_kernel, kernel
+from rfmdp.kernels.decorator import allocating_kernel, inline_kernel, kernel
 
 MIX = np.uint64(0x9E3779B97F4A7C15)
 
@@ -25,7 +25,7 @@ def outer_product(outcome_ptr, values, marginals, first, last, out):
     return count
 
 
-@kernel
+@allocating_kernel
 def flatten_rows(begin, end, rows, sets, work, place_S, size, targets, lower, upper, nominal):
     """Multiply out the rows begin..end - 1, one after the other; returns the length written.
 
