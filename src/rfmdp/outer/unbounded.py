@@ -48,8 +48,8 @@ def solve_unbounded(
         general = general_components(problem, region)
     operator.stats.components = len(region.components.trivial)
     operator.stats.levels = len(region.components.level_ptr) - 1
-    raw = None
-    if not general.any() or not general.all():
+    raw, both = None, operator.inner.proves == Side.BOTH  # a walk carries both sides
+    if not general.any() or (both and not general.all()):
         raw = _walk(problem, region, general, operator, clock, limits, interest, warm)
     if raw is not None:
         return raw

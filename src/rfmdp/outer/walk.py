@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rfmdp.inner.protocol import Side
 from rfmdp.kernels import walk as kernels
 from rfmdp.kernels.graph import component_phases
 from rfmdp.objective import MAX
@@ -145,6 +146,8 @@ class Walk:
                 at, helped = int(place[kernels.COMPONENT]), 0
             if found == kernels.SETTLED:
                 return Status.CERTIFIED
+            if found == kernels.FAILED and self.operator.inner.proves != Side.BOTH:
+                return Status.GAP_OPEN
             if found == kernels.FAILED:  # another way for this one
                 status = self._general(bounds, at, at + 1, width, rows)
                 place[:], pace[:] = 0, (1.0, 0.0, 0.0, 0.0)
