@@ -15,11 +15,16 @@ WORDS = [
 ]
 
 
+def evaluated(file):
+    """Return a question: whether a run was saved with an evaluation; before it has none."""
+    return lambda: file.exists() and len(load(file).history) > 0
+
+
 def test_ctrl_c_ends_all_processes_quietly(folder):
     """Ctrl-C at a terminal reaches every process; one says so, in two lines, and no file is cut."""
     words = [*WORDS, "--trajectories", "100000000", "--seeds", "2", "--jobs", "2", "-o", "a.rfmdp"]
     with process(words, cwd=folder, stderr=subprocess.PIPE, text=True) as parent:
-        assert wait_until((folder / "a-5.rfmdp").exists, parent)
+        assert wait_until(evaluated(folder / "a-5.rfmdp"), parent)
         os.killpg(parent.pid, signal.SIGINT)
         _, error = parent.communicate(timeout=LIMIT)
         assert parent.returncode == 130
@@ -41,7 +46,7 @@ def test_a_killed_run_resumes_to_the_same_result(folder):
     """SIGKILL after the first saved evaluation; the resumed run equals an uninterrupted one."""
     file, more = folder / "a.rfmdp", ["--method", "rollout", "--trajectories"]
     with process([*WORDS, *more, "100000000", "-o", "a.rfmdp"], cwd=folder) as started:
-        assert wait_until(file.exists, started)
+        assert wait_until(evaluated(file), started)
         started.kill()
         assert started.wait(LIMIT) == -signal.SIGKILL
     done = load(file).history[-1].trajectories

@@ -70,7 +70,7 @@ def answers(
     """
     begun = time.monotonic()
     wrong = misfits(request.blueprint, request.asked, run.constants)
-    if len(wrong) == len(request.asked):  # nothing to build the model for
+    if wrong and len(wrong) == len(request.asked):  # nothing to build the model for
         for prop, error in zip(request.asked, wrong.values(), strict=True):
             yield _failed(prop, error, USER_ERROR)
         return

@@ -55,8 +55,7 @@ def validate(model: FactoredMDP) -> Report:
 
     Examples
     --------
-    >>> from rfmdp.errors import UnsupportedError
-    from rfmdp.model.arrays import FactoredMDP
+    >>> from rfmdp.model.arrays import FactoredMDP
     >>> from rfmdp.sets.families import Singleton
     >>> coin = Singleton([0.5, 0.5])
     >>> model = FactoredMDP.from_rows([[([0], [0, 1])], [([], [1])]], [coin])
