@@ -183,3 +183,17 @@ def test_a_box_that_is_hardly_ever_left_ends_in_time(chance, nature):
     value = 1.0 / chance if nature is MAX else 0.5 / chance
     assert found.lower <= value * (1.0 + 1e-12)
     assert found.upper >= value * (1.0 - 1e-12)
+
+
+@pytest.mark.parametrize("nature", [MIN, MAX])
+def test_free_mass_below_the_digits_of_a_sum_is_free(nature):
+    """The lower bounds of a box sum to one but for less than a float can tell."""
+    lower = [0.6255980002559576, 4.5421668236987125e-05, 0.3743565780758054]
+    box = Interval(lower, [lower[0], 1.0, 0.8743565780758054])
+    low, goal, stay = (Fraction(float(x)) for x in box.lower)
+    free = 1 - low - goal - stay
+    assert 0.0 < float(free) < 2.0**-53
+    away = goal + free if nature is MAX else goal
+    exact = away / (low + away)
+    found = value(loop(box, [2, 1, 0]), nature)
+    assert Fraction(found.lower) <= exact <= Fraction(found.upper)

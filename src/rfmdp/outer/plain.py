@@ -30,6 +30,7 @@ from rfmdp.objective import MIN
 from rfmdp.outer.problem import Problem
 from rfmdp.outer.region import Region
 from rfmdp.ragged import entries, owners, segment_any, segment_sum, starts
+from rfmdp.rounding import TINY
 from rfmdp.sets.marginals import Kind
 from rfmdp.types import AnyArray, BoolArray, IntArray
 
@@ -158,7 +159,11 @@ def _pack_rows(
         *(np.empty(count) for _ in range(5)),
     )
     origin, loops = np.empty(count, dtype=np.int64), np.zeros(count, dtype=np.bool_)
-    free = np.maximum(0.0, 1.0 - segment_sum(marginals.lower, marginals.outcome_ptr))
+    # a box stays one if its free mass is less than the sum of its lower bounds can tell: the error
+    # of a drift counts what is left of it in full
+    bends = segment_any(marginals.upper > marginals.lower, marginals.outcome_ptr)
+    mass = 1.0 - segment_sum(marginals.lower, marginals.outcome_ptr)
+    free = np.maximum(np.where(bends, TINY, 0.0), mass)
     free[marginals.kind == Kind.SINGLETON] = 0.0
     packing.pack(
         members, node, used, problem.reward,

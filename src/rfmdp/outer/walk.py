@@ -146,6 +146,8 @@ class Walk:
                 at, helped = int(place[kernels.COMPONENT]), 0
             if found == kernels.SETTLED:
                 return Status.CERTIFIED
+            if found == kernels.PAUSED and helped >= ANSWERED:  # help and patience are used up
+                found = kernels.FAILED
             if found == kernels.FAILED and self.operator.inner.proves != Side.BOTH:
                 return Status.GAP_OPEN
             if found == kernels.FAILED:  # another way for this one
