@@ -209,7 +209,8 @@ class Certifier:
         gap = np.maximum(plan.side * (image - value[states]), 0.0)
         gap[~np.isfinite(gap)] = 0.0
         length = float(np.max(steps[states] / size[states], initial=1.0))
-        eps = 2.0 * max(float(np.max(gap / size[states], initial=0.0)), 4.0 * UNIT)
+        with np.errstate(over="ignore"):  # too far apart to tell: no slack is enough
+            eps = 2.0 * max(float(np.max(gap / size[states], initial=0.0)), 4.0 * UNIT)
         fair = max(0.1 * limits.precision / length, 8.0 * UNIT)
         if eps <= fair:
             return eps * weight, eps * steps
