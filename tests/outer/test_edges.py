@@ -197,3 +197,12 @@ def test_free_mass_below_the_digits_of_a_sum_is_free(nature):
     exact = away / (low + away)
     found = value(loop(box, [2, 1, 0]), nature)
     assert Fraction(found.lower) <= exact <= Fraction(found.upper)
+
+
+def test_values_below_the_normal_range_are_bounded():
+    """A bound of a value of a few least floats is no digit off."""
+    box = Interval([0.0, 5e-324, 0.0], [1.0, 1.0, 0.375])
+    found = solve(loop(box, [0, 1, 2]), Spec(Reach("goal"), MAX, MIN)).at_initial()
+    goal = Fraction(5e-324)
+    exact = goal / (goal + Fraction(0.375))
+    assert Fraction(found.lower) <= exact <= Fraction(found.upper)

@@ -16,6 +16,8 @@ In the worth of a row without its moves to itself a node that is hardly ever lef
 from rfmdp.kernels.decorator import inline_kernel, kernel
 from rfmdp.rounding import REWARD, SUM, TERM
 
+FAINT = 1e-290  # size of differences below which products lose digits: errors count as if this
+
 
 @inline_kernel
 def drift(entry_ptr, target, low, slack, free, error, r, here, x, nature, order):
@@ -47,6 +49,11 @@ def drift(entry_ptr, target, low, slack, free, error, r, here, x, nature, order)
                     break
             rest -= slack[k]
         size += most
+    if size < FAINT:
+        for k in range(begin, end):
+            if x[target[k]] != here:
+                size = FAINT
+                break
     return mean, size
 
 
