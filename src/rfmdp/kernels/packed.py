@@ -14,9 +14,9 @@ In the worth of a row without its moves to itself a node that is hardly ever lef
 """
 
 from rfmdp.kernels.decorator import inline_kernel, kernel
-from rfmdp.rounding import REWARD, SUM, TERM
+from rfmdp.rounding import REWARD, SUM, TERM, TINY
 
-FAINT = 1e-290  # size of differences below which products lose digits: errors count as if this
+LAST_DIGITS = 2.0**-1072  # absolute error of a product or quotient below the normal range, and more
 
 
 @inline_kernel
@@ -49,12 +49,27 @@ def drift(entry_ptr, target, low, slack, free, error, r, here, x, nature, order)
                     break
             rest -= slack[k]
         size += most
-    if size < FAINT:
-        for k in range(begin, end):
-            if x[target[k]] != here:
-                size = FAINT
-                break
+    if size == 0.0:
+        size = differs(entry_ptr, target, r, x, here)
     return mean, size
+
+
+@inline_kernel
+def differs(entry_ptr, target, r, x, here):
+    """Return a size for differences whose products with probabilities are too small for floats."""
+    for k in range(entry_ptr[r], entry_ptr[r + 1]):
+        if x[target[k]] != here:
+            return TINY
+    return 0.0
+
+
+@inline_kernel
+def spread(error, size):
+    """Return the float error of a mean of differences; none if there are none.
+
+    `error` is eight units per term, so that times TINY it is at least `LAST_DIGITS` per term.
+    """
+    return error * (size + TINY) if size > 0.0 else 0.0
 
 
 @inline_kernel
@@ -101,7 +116,7 @@ def margin(error, reward, size, here):
     """Return a bound of the float error of a drift; `error` is relative to the differences."""
     if size == 0.0 and reward == 0.0:
         return 0.0
-    return error * size + SUM * abs(here) + REWARD * reward
+    return spread(error, size) + SUM * abs(here) + REWARD * reward + LAST_DIGITS
 
 
 @kernel
@@ -238,6 +253,10 @@ def step_back(row_ptr, rows, sides, s, sign, nature, discount, order):
                 fall += low[k] * abs(y)
                 up += low[k] * z
                 rise += low[k] * abs(z)
+            if fall == 0.0:
+                fall = differs(entry_ptr, target, r, lower, a)
+            if rise == 0.0:
+                rise = differs(entry_ptr, target, r, upper, b)
         paid = reward[r] != 0.0 or discount != 1.0
         a, b = a + down, b + up
         q = reward[r] + discount * a - step_margin(error[r], reward[r], fall, a, paid)
@@ -254,5 +273,7 @@ def step_back(row_ptr, rows, sides, s, sign, nature, discount, order):
 @inline_kernel
 def step_margin(error, reward, size, mean, paid):
     """Return a bound of the float error of reward + discount * mean; 0 for one value, unpaid."""
-    off = error * size + SUM * abs(mean) if size > 0.0 else 0.0
-    return off + REWARD * (abs(reward) + abs(mean)) if paid else off
+    off = spread(error, size) + SUM * abs(mean) if size > 0.0 else 0.0
+    if paid and (reward != 0.0 or mean != 0.0):
+        off += REWARD * (abs(reward) + abs(mean)) + LAST_DIGITS
+    return off

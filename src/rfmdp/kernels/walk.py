@@ -11,7 +11,7 @@ Node 0 is worth 0, node 1 is worth 1.
 """
 
 from rfmdp.kernels.decorator import inline_kernel, kernel, part_kernel, step_kernel
-from rfmdp.kernels.packed import backup, drift, margin, sort_box
+from rfmdp.kernels.packed import backup, drift, margin, sort_box, spread
 from rfmdp.rounding import REWARD, SUM
 
 SETTLED, PAUSED, SLOW, FAILED = 0, 1, 2, 3  # how a walk stops
@@ -128,7 +128,7 @@ def check_side(nodes, rows, bounds, first, last, sign, nature, side, order):
                 mean, size = drift(
                     entry_ptr, target, low, slack, free, error, r, x[s], x, nature, order
                 )
-                off = error[r] * size + REWARD * reward[r]
+                off = spread(error[r], size) + REWARD * reward[r]
                 q = sign * (reward[r] + mean + side * off)
                 if q > most:
                     best, most = r, q
