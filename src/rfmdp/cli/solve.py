@@ -89,6 +89,7 @@ def command(
     """
     started = time.monotonic()
     from rfmdp.campaign.runner import place
+    from rfmdp.cli.ahead import compiling_ahead
     from rfmdp.cli.answering import Printer, Request, answers, replies, saved
     from rfmdp.cli.output import silent, watching
     from rfmdp.cli.questions import questions_about
@@ -129,7 +130,7 @@ def command(
         verbose,
     )
     file = output if records else None
-    with Printer(file, as_json=as_json, quiet=quiet) as printer:
+    with compiling_ahead(), Printer(file, as_json=as_json, quiet=quiet) as printer:
         if len(runs) > 1 or scheduler is not None:
             place(jobs, scheduler).run(replies, request, runs, printer.in_order)
         else:

@@ -1,0 +1,73 @@
+"""The first run after installation: a second process compiles what solving needs.
+
+Compiling takes seconds, once. Meanwhile the command itself compiles what reads the model, so both
+are there at about the same time; of two processes that need a kernel, one waits for the other.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+MARK = "compiled-ahead"  # in the folder of the kernels: this has been tried, whatever came of it
+COMMAND = "from rfmdp.cli.ahead import solve_examples; solve_examples()"
+
+
+@contextmanager
+def compiling_ahead() -> Iterator[None]:
+    """Compile the kernels of `solve` on another core if nobody has done so; end with the block."""
+    if (os.cpu_count() or 1) < 2 or not _first():
+        yield
+        return
+    process = subprocess.Popen(
+        [sys.executable, "-c", COMMAND],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl-C at the terminal is for the command
+    )
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def solve_examples() -> None:
+    """Solve two tiny models: with them the kernels for points and boxes, and for their products."""
+    import numpy as np
+
+    from rfmdp.model.arrays import FactoredMDP
+    from rfmdp.objective import MAX, MIN, Reach, Spec
+    from rfmdp.sets.families import Interval, Singleton, UncertaintySet
+    from rfmdp.solving import solve
+
+    half = np.array([0.5, 0.5])
+    coin, box = Singleton(half), Interval(half - 0.1, half + 0.1)
+    examples: list[list[UncertaintySet]] = [[coin], [box, box]]
+    for sets in examples:
+        parts = list(range(len(sets)))
+        there, back = [1, 2] * len(sets), [0, 3] * len(sets)
+        goal = [False, False, True, False]
+        model = FactoredMDP.from_rows(
+            [[(parts, there)], [(parts, back)], [([], [2])], [([], [3])]],
+            sets,
+            labels={"goal": goal},
+        )
+        solve(model, Spec(Reach("goal"), MAX, MIN))
+
+
+def _first() -> bool:
+    """Return whether kernels have never been compiled ahead here, and take note that they are."""
+    from rfmdp.kernels.decorator import cache_folder
+
+    folder = cache_folder()
+    try:
+        os.makedirs(folder, exist_ok=True)
+        with open(os.path.join(folder, MARK), "x"):
+            return True
+    except OSError:  # it exists, or cannot be made
+        return False

@@ -1,0 +1,95 @@
+"""The first run: what the second process compiles, and when it runs."""
+
+import subprocess
+import sys
+
+import pytest
+
+from rfmdp.cli import ahead
+
+PROGRAM = """
+import sys
+from numba.core.registry import CPUDispatcher
+
+import rfmdp
+from rfmdp.cli.ahead import solve_examples
+
+
+def compiled():
+    return {
+        (name, function, str(types))
+        for name, module in sorted(sys.modules.items()) if name.startswith("rfmdp.kernels.")
+        for function, made in vars(module).items() if isinstance(made, CPUDispatcher)
+        for types in made.signatures
+    }
+
+
+model = rfmdp.load_prism(sys.argv[1])  # reading is what the command itself compiles meanwhile
+read = compiled()
+solve_examples()
+before = compiled()
+for radius in (0.0, 0.01):
+    rfmdp.solve(model.with_radius(radius) if radius else model, "Pmaxmin=? [ F x=2 & y=2 ]")
+print(len(before - read), sorted(compiled() - before))
+"""
+
+WALKERS = """
+mdp
+module one
+  x : [0..2] init 0;
+  [go] x<2 -> 0.4 : (x'=x+1) + 0.6 : (x'=0);
+  [go] x=2 -> true;
+endmodule
+module two = one [x=y] endmodule
+"""
+
+
+def test_the_examples_compile_all_that_solving_a_small_model_needs(tmp_path):
+    file = tmp_path / "walkers.prism"
+    file.write_text(WALKERS)
+    told = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(file)], capture_output=True, text=True, check=True
+    )
+    count, missing = told.stdout.split(maxsplit=1)
+    assert int(count) > 10
+    assert missing.strip() == "[]"
+
+
+@pytest.fixture
+def sleepers(tmp_path, monkeypatch):
+    """Return the processes that are started, which sleep instead of compiling."""
+    started = []
+    popen = subprocess.Popen
+
+    def start(*arguments, **options):
+        started.append(popen(*arguments, **options))
+        return started[-1]
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr("rfmdp.kernels.decorator.config.CACHE_DIR", "")
+    monkeypatch.setattr(ahead.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(ahead, "COMMAND", "import time; time.sleep(600)")
+    monkeypatch.setattr(ahead.subprocess, "Popen", start)
+    return started
+
+
+def test_only_the_first_run_has_a_second_process_and_takes_it_along(sleepers):
+    with ahead.compiling_ahead():
+        assert len(sleepers) == 1
+        assert sleepers[0].poll() is None
+    assert sleepers[0].poll() is not None
+    with ahead.compiling_ahead():
+        assert len(sleepers) == 1
+
+
+def test_the_second_process_ends_with_an_error_of_the_command(sleepers):
+    with pytest.raises(KeyboardInterrupt), ahead.compiling_ahead():
+        raise KeyboardInterrupt
+    assert sleepers[0].poll() is not None
+
+
+def test_one_core_has_no_second_process(sleepers, monkeypatch):
+    monkeypatch.setattr(ahead.os, "cpu_count", lambda: 1)
+    with ahead.compiling_ahead():
+        assert sleepers == []
