@@ -64,12 +64,29 @@ def test_recorded_transitions_are_learned_from(folder, capsys):
     assert run(["learn", *MODEL, *REACH, "--data", "d.rfmdp", "--support", "domain"]) == 0
 
 
+def test_records_of_any_nature_are_those_of_the_model(folder, capsys):
+    """What another nature did over a horizon is learned from like any other data."""
+    run(["solve", *MODEL, *REACH, "--radius", "0.1", "-o", "s.rfmdp"])
+    words = ["--radius", "0.1", "--policy", "s.rfmdp", "--nature", "random", "--record", "d.rfmdp"]
+    assert run(["simulate", *MODEL, *REACH, *words]) == 0
+    assert run(["learn", *MODEL, *REACH, "--data", "d.rfmdp"]) == 0
+
+
+def test_discounted_trajectories_are_told_to_be_cut_off(folder, capsys):
+    """Where what follows counts, a note says so; where it does not, nothing is said."""
+    words = ["--prop", 'R{"moves"}max=? [ Cdiscount=0.9 ]', "--trajectories", "100"]
+    assert run(["simulate", *MODEL, *words, "--length", "5"]) == 0
+    assert "100 % of the trajectories were cut off after 5 steps" in capsys.readouterr().err
+    assert run(["simulate", *MODEL, *words, "--length", "500"]) == 0
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
         ([*REACH, "--policy", "nobody.rfmdp"], "cannot be read"),
         ([*REACH, "--policy", "m.rfmdp"], "must hold a policy"),
-        (['--prop=P=? [ G "top" ]'], "reaching (F, U, U<=k)"),
+        ([*REACH, "--nature", "worst"], "are for a policy"),
         ([], "A property is needed"),
         ([*REACH, "--trajectories", "0"], "--trajectories must be > 0"),
     ],

@@ -29,7 +29,7 @@ from rfmdp.learning.methods import ANYTIME, METHODS, ROLLOUT, find_method
 from rfmdp.learning.schedule import AtTrajectories, Doubling, Geometric, LogSpaced, StopWhen
 from rfmdp.learning.store import SetStore
 from rfmdp.model.arrays import Rewards
-from rfmdp.objective import Cumulative, Discounted, Globally, Spec, Until
+from rfmdp.objective import Cumulative, Discounted, Globally, Instantaneous, Next, Spec, Until
 from rfmdp.outer.settings import Limits
 from rfmdp.sets.membership import contains
 from rfmdp.solving import solve
@@ -301,8 +301,11 @@ def test_rollouts_of_bounded_objectives():
         assert 0.8 * best < max(c.bound for c in run.rollouts)
     with pytest.raises(UnsupportedError, match="rewards must be at least 0"):
         learn(paid, Spec(Discounted(0.9, "gain")), ROLLOUT, length=3, stop=FEW)
-    with pytest.raises(UnsupportedError, match="Trajectories show"):
+    with pytest.raises(UnsupportedError, match="G without a bound"):
         learn(paid, Spec(Globally("init")), ROLLOUT, length=3, stop=FEW)
+    for objective in (Globally("init", 3), Next("goal"), Instantaneous(2, "gain")):
+        with pytest.raises(UnsupportedError, match="cut off"):  # by an environment, perhaps
+            learn(paid, Spec(objective), ROLLOUT, length=3, stop=FEW)
 
 
 def test_schedules():

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rfmdp.cli.options import Const, Model, Prop, Props, Radius
+from rfmdp.cli.options import Const, Floor, Model, OtherSet, Prop, Props, Radius, RadiusOf
 
 if TYPE_CHECKING:
-    from rfmdp.learning.simulation import Simulation
+    from rfmdp.learning.simulation import Scene, Simulation
     from rfmdp.model.arrays import FactoredMDP
     from rfmdp.objective import Spec
     from rfmdp.outer.solution import Policy
     from rfmdp.policies.natures import NatureChoice
+    from rfmdp.types import IntArray
 
 
 def command(
@@ -34,6 +35,9 @@ def command(
         str, typer.Option(help="Probabilities: nominal, worst, best or random members of the sets.")
     ] = "nominal",
     radius: Radius = None,
+    set_: OtherSet = None,
+    radius_of: RadiusOf = [],  # noqa: B006
+    floor: Floor = 0.0,
     trace: Annotated[bool, typer.Option("--trace", help="Show one trajectory, too.")] = False,
     trajectories: Annotated[int, typer.Option(help="Number of trajectories.")] = 10_000,
     length: Annotated[int, typer.Option(help="Steps of a trajectory, at most.")] = 100,
@@ -50,16 +54,16 @@ def command(
     Prints the mean of what the property measures with a 95 % confidence interval of what
     trajectories of this length give, and the steps per second.
     """
+    import numpy as np
+
     import rfmdp
     from rfmdp.cli.output import complain, spoken_warnings, watching
     from rfmdp.cli.questions import one_question, require_fit
     from rfmdp.cli.words import Experiment, Uncertainty, built, check_positive, constants, read
-    from rfmdp.learning.simulation import simulate
+    from rfmdp.learning.simulation import scene_of, simulate
     from rfmdp.policies.natures import NatureChoice, resolved
     from rfmdp.policies.natures import trace as trajectory
-    from rfmdp.sources import recorded
-    from rfmdp.sources.log_write import check_ending, write_log
-    from rfmdp.sources.measure import measure
+    from rfmdp.sources.log_write import check_ending
     from rfmdp.writing import check_writable
 
     for option, value in (
@@ -76,26 +80,29 @@ def command(
     require_fit(blueprint, asked, given)
     with spoken_warnings(), watching("building") as show:
         subject = built(
-            blueprint, Experiment(given, radius), Uncertainty(),
+            blueprint, Experiment(given, radius), Uncertainty(set_, tuple(radius_of), floor),
             also_known=set(asked.constants), progress=show.building,
         )  # fmt: skip
     spec = asked.spec(subject)
     chosen = _policy(policy, subject, spec)
+    world, states, rows = subject, np.arange(subject.states), np.arange(subject.rows)
     if choice is not NatureChoice.NOMINAL or trace:
         if chosen is None:
             raise rfmdp.ModelError("--nature and --trace are for a policy; name one with --policy.")
         with watching("finding nature's choice"):
-            subject = resolved(subject, chosen, spec, choice, seed)
+            fixed = resolved(subject, chosen, spec, choice, seed)
+        world, spec, states, rows = fixed.chain, fixed.spec, fixed.states, fixed.rows
         chosen = None  # there is one row per state now
-    measured = measure(subject, spec)
+    scene = scene_of(world, chosen, spec)
+    measured = scene.measured
     steps = length if measured.steps is None else measured.steps
     with watching("simulating"):
         found = simulate(
-            subject, chosen, spec, length=length, trajectories=trajectories, seed=seed,
+            world, chosen, spec, length=length, trajectories=trajectories, seed=seed,
             threads=threads or os.cpu_count() or 1,
         )  # fmt: skip
     if trace and not as_json:
-        print("\n".join(trajectory(subject, steps, measured.stop, seed)) + "\n")
+        print("\n".join(trajectory(scene.model, steps, measured.stop, seed)) + "\n")
     report = {
         "property": asked.text,
         "policy": policy,
@@ -111,18 +118,14 @@ def command(
             "estimates the value of one policy; `solve` decides thresholds.",
             kind="note",
         )
-    if measured.steps is None and measured.stop is not None and report["ended"] < 1.0:
+    if report["ended"] < 1.0 and measured.discount**steps > 1e-6:
         complain(
             f"{100 * (1 - report['ended']):.4g} % of the trajectories were cut off after "
             f"{steps} steps; what would have followed is not counted. Try a larger --length.",
             kind="note",
         )
     if record is not None:
-        data = recorded.record(subject, chosen, steps, trajectories, seed, stop=measured.stop)
-        if record.endswith(".rfmdp"):
-            rfmdp.save(data, record)
-        else:
-            write_log(subject, data, record)
+        _record(record, subject, scene, states[scene.states], rows[scene.rows], found, seed)
         report["record"] = record
     print(json.dumps(report) if as_json else "\n".join(_lines(report)))
 
@@ -152,6 +155,44 @@ def _policy(word: str, model: FactoredMDP, spec: Spec) -> Policy | None:
     if "." not in word and not Path(word).exists():
         raise rfmdp.ModelError(f"--policy must be uniform, optimal or a file, got '{word}'.")
     return open_policy(word, model)
+
+
+def _record(
+    path: str,
+    model: FactoredMDP,
+    scene: Scene,
+    states: IntArray,
+    rows: IntArray,
+    found: Simulation,
+    seed: int,
+) -> None:
+    """Write all transitions of a simulation, as those of the model that it is about.
+
+    Parameters
+    ----------
+    states, rows : (S',), (R',)
+        Those of the model behind the states and rows of the scene.
+    """
+    from dataclasses import replace
+
+    import rfmdp
+    from rfmdp.sources import recorded
+    from rfmdp.sources.log_write import write_log
+
+    data = recorded.record(
+        scene.model, scene.behaviour, found.length, found.trajectories, seed,
+        stop=scene.measured.stop,
+    )  # fmt: skip
+    data = replace(
+        data,
+        rows=rows[data.rows].astype("int32"),
+        successors=states[data.successors].astype("int32"),
+        structure=recorded.structure_of(model),
+    )
+    if path.endswith(".rfmdp"):
+        rfmdp.save(data, path)
+    else:
+        write_log(model, data, path)
 
 
 def _report(found: Simulation, seed: int) -> dict[str, Any]:

@@ -136,6 +136,12 @@ class Rollouts:
         model, length = learner.counted, learner.setup.length
         self._measured = seen = measure(model, learner.spec)
         self._length = length if seen.steps is None else min(length, seen.steps)
+        if seen.whole:
+            raise UnsupportedError(
+                "Rollout certificates: trajectories that are cut off, by their source or by "
+                f"--length, do not show {type(learner.spec.objective).__name__}. Learn without "
+                "them."
+            )
         self._sampler = learner.episodes.sampler(model, seen.stop)
         self._reward = np.zeros(model.rows)
         if seen.target is None:

@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rfmdp.errors import ModelError
+from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.learning.intervals import clopper_pearson
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.objective import Spec
+from rfmdp.model.unroll import unroll
+from rfmdp.objective import MAX, Globally, Spec, Total, Until
+from rfmdp.outer.graph import Graph
 from rfmdp.outer.problem import row_rewards
 from rfmdp.outer.solution import Policy
 from rfmdp.solving import as_spec
-from rfmdp.sources.measure import Measured, measure
+from rfmdp.sources.measure import Measured, measure, settled, unrolled_spec
 from rfmdp.sources.simulator import Batch, Behaviour, Simulator, behaviour_of
 from rfmdp.types import FloatArray, IntArray
 
@@ -48,6 +50,17 @@ class Simulation:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Scene:
+    """A model, possibly unrolled in time, with what to do in it and what to look at."""
+
+    model: FactoredMDP
+    behaviour: Behaviour
+    measured: Measured
+    states: IntArray  # (S',) the state of the model behind every state
+    rows: IntArray  # (R',) likewise the row
+
+
 def simulate(
     model: FactoredMDP,
     policy: Policy | Behaviour | None,
@@ -68,7 +81,7 @@ def simulate(
     policy
         A policy, a behaviour, or None: every choice with the same probability.
     spec
-        What is measured: reaching, or a reward.
+        What is measured: any probability or reward.
     length
         Most steps of a trajectory, unless the objective has a number of steps of its own. What
         would follow is not counted; `ended` says how many trajectories were not cut off.
@@ -80,7 +93,7 @@ def simulate(
     Raises
     ------
     UnsupportedError
-        For objectives that trajectories do not show, and policies of other models.
+        For policies of other models, and behaviours at random for what counts from some step on.
 
     Examples
     --------
@@ -98,22 +111,72 @@ def simulate(
             "simulate: length and trajectories must be at least 1 and confidence within (0, 1), "
             f"found {length}, {trajectories} and {confidence:g}."
         )
-    measured = measure(model, as_spec(spec, model))
-    behaviour = behaviour_of(model, policy)
+    scene = scene_of(model, policy, as_spec(spec, model))
+    measured = scene.measured
     steps = length if measured.steps is None else measured.steps
-    paid = None if measured.target is not None else row_rewards(model, measured.reward)
+    paid = None
+    if measured.target is None and measured.last is None:
+        paid = row_rewards(scene.model, measured.reward)
     started = time.perf_counter()
-    batch = Simulator(model, measured.stop).run(
-        behaviour, steps, 0, trajectories, seed,
+    batch = Simulator(scene.model, measured.stop).run(
+        scene.behaviour, steps, 0, trajectories, seed,
         reward=paid, discount=measured.discount, threads=threads,
     )  # fmt: skip
     seconds = time.perf_counter() - started
+    if measured.last is not None:
+        batch.returns = measured.last[batch.final]
     estimate, lower, upper, interval = _interval(batch, measured, 1.0 - confidence)
     ended = 0.0 if measured.stop is None else float(np.mean(measured.stop[batch.final]))
     return Simulation(
-        estimate, lower, upper, confidence, interval, trajectories, steps, batch.steps, ended,
-        batch.returns, batch.final, seconds,
+        estimate, lower, upper, confidence, interval, trajectories, steps, batch.steps,
+        ended if measured.steps is None else 1.0, batch.returns, scene.states[batch.final], seconds,
     )  # fmt: skip
+
+
+def scene_of(model: FactoredMDP, policy: Policy | Behaviour | None, spec: Spec) -> Scene:
+    """Return what is run to estimate a specification, probabilities being the nominal ones.
+
+    Where something counts from some step on only, the model is unrolled in time. Staying somewhere
+    for ever is reaching states that cannot be left any more: under a fixed policy every trajectory
+    comes there or leaves, sooner or later.
+    """
+    behaviour, asked = behaviour_of(model, policy), settled(model, spec)
+    states, rows, world = np.arange(model.states), np.arange(model.rows), model
+    if isinstance(asked.objective, Until | Globally) and asked.objective.earliest > 0:
+        if behaviour.other > 0.0:
+            raise UnsupportedError(
+                "simulate: what counts from some step on only (F>=k, U[a,b], G[a,b]) is for a "
+                "policy, or None; got a behaviour that strays from its rules."
+            )
+        latest, first = asked.objective.latest, asked.objective.earliest
+        steps = max(first, len(behaviour.rows) - 1) if latest is None else latest
+        found = unroll(model, behaviour.rows, steps, ends=latest is not None)
+        asked = unrolled_spec(model, asked, found)
+        states, rows, world = found.states, found.rows, found.model
+        behaviour = Behaviour.uniform(world)  # rows that the policy does not take are not there
+    return Scene(world, behaviour, _measured(world, behaviour, asked), states, rows)
+
+
+def _measured(model: FactoredMDP, behaviour: Behaviour, spec: Spec) -> Measured:
+    """Return what to look at, where only rows of the behaviour are taken."""
+    objective = spec.objective
+    if isinstance(objective, Globally) and objective.latest is None:
+        graph, stay = _graph(model, behaviour), np.asarray(objective.stay)
+        kept = ~graph.positive(~stay, agent=MAX, nature=MAX)
+        return Measured(kept | ~stay, kept)
+    if isinstance(objective, Total):
+        paid = row_rewards(model, objective.reward) != 0.0
+        over = _graph(model, behaviour).zero_total(paid, agent=MAX, nature=MAX)
+        return Measured(over, None, objective.reward)
+    return measure(model, spec)
+
+
+def _graph(model: FactoredMDP, behaviour: Behaviour) -> Graph:
+    """Return the graph of the moves that a behaviour makes with nominal probabilities."""
+    taken = np.zeros(model.rows, dtype=np.bool_)
+    taken[behaviour.rows[behaviour.rows >= 0]] = True
+    free = np.any(behaviour.rows < 0, axis=0) | (behaviour.other > 0.0)
+    return Graph(model.nominal()).with_rows(taken | np.repeat(free, np.diff(model.row_ptr)))
 
 
 def _interval(batch: Batch, measured: Measured, error: float) -> tuple[float, float, float, str]:

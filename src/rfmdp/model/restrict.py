@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -19,19 +20,29 @@ def restrict(model: FactoredMDP, rows: IntArray) -> FactoredMDP:
     if rows.shape != (model.states,) or not inside.all():
         where = "" if rows.shape != (model.states,) else _first(model, inside)
         raise ModelError(f"A policy must name one of its own rows for each state{where}.")
-    marginals = entries(model.marginal_ptr, rows)
-    factors = model.row_factors[marginals] if len(model.row_factors) else model.row_factors
     return replace(
         model,
         row_ptr=np.arange(model.states + 1),
-        marginal_ptr=starts(np.diff(model.marginal_ptr)[rows]),
-        row_marginals=model.row_marginals[marginals],
-        successor_ptr=starts(np.diff(model.successor_ptr)[rows]),
         successors=model.successors[entries(model.successor_ptr, rows)],
-        row_actions=model.row_actions[rows],
-        row_factors=factors,
         rewards={k: Rewards(r.state, r.row[rows]) for k, r in model.rewards.items()},
+        **row_arrays(model, rows),
     )
+
+
+def row_arrays(model: FactoredMDP, rows: IntArray) -> dict[str, Any]:
+    """Return the fields of a model with the given rows, in this order and maybe repeatedly.
+
+    Successors and rewards, which speak of states, are left to the caller.
+    """
+    marginals = entries(model.marginal_ptr, rows)
+    factors = model.row_factors[marginals] if len(model.row_factors) else model.row_factors
+    return {
+        "marginal_ptr": starts(np.diff(model.marginal_ptr)[rows]),
+        "row_marginals": model.row_marginals[marginals],
+        "successor_ptr": starts(np.diff(model.successor_ptr)[rows]),
+        "row_actions": model.row_actions[rows],
+        "row_factors": factors,
+    }
 
 
 def _first(model: FactoredMDP, inside: AnyArray) -> str:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
 
-from rfmdp.errors import UnsupportedError
+from rfmdp.inner.exact import Exact
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.restrict import restrict
+from rfmdp.model.unroll import Unrolled, unroll
 from rfmdp.objective import Spec
+from rfmdp.outer.nature import Nature
+from rfmdp.outer.problem import pose
 from rfmdp.outer.solution import Policy
+from rfmdp.policies.decisions import horizon
+from rfmdp.ragged import starts
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sets.minimiser import minimise
 from rfmdp.solving import evaluate
-from rfmdp.types import BoolArray, FloatArray
+from rfmdp.sources.measure import unrolled_spec
+from rfmdp.types import BoolArray, FloatArray, IntArray
 
 
 class NatureChoice(Enum):
@@ -27,33 +34,85 @@ class NatureChoice(Enum):
     RANDOM = "random"  # somewhere in every set, the same in all rows that share it
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Resolved:
+    """A chain in which agent and nature are fixed, with the specification for it."""
+
+    chain: FactoredMDP  # one row per state, no uncertainty
+    spec: Spec
+    states: IntArray  # (S',) the state of the model behind every state of the chain
+    rows: IntArray  # (S',) likewise the row
+
+
 def resolved(
     model: FactoredMDP, policy: Policy, spec: Spec, nature: NatureChoice, seed: int = 0
-) -> FactoredMDP:
-    """Return the chain of a stationary policy with nature's choice fixed: one row per state.
+) -> Resolved:
+    """Return the chain of a policy with nature's choice fixed.
+
+    Where the policy or the specification counts steps, nature's choice depends on them as well:
+    the chain then has a state per number of steps gone and state.
 
     Parameters
     ----------
+    policy
+        The last rule repeats if there are fewer rules than steps.
     seed
         Of the random members.
 
     Raises
     ------
-    UnsupportedError
-        If the policy changes with time: nature's worst case then does so, too.
+    ResourceError
+        If the states of all steps do not fit into memory.
     """
-    if not policy.stationary:
-        raise UnsupportedError(
-            "Nature is fixed for policies that do not change with time; this one has "
-            f"{len(policy.rows)} rules. Leave nature nominal, or take a policy without a horizon."
-        )
-    if nature in (NatureChoice.WORST, NatureChoice.BEST):
-        pull = spec.agent.opposite if nature is NatureChoice.WORST else spec.agent
-        return evaluate(model, policy, spec, nature=pull).nature().chain()
-    fixed = restrict(model, policy.rows[0])
+    steps, earliest = horizon(spec), getattr(spec.objective, "earliest", 0)
+    ends = steps is not None
+    layers = max(earliest, len(policy.rows) - 1) if steps is None else steps
+    if layers == 0 and not ends:
+        rule = policy.rows[0]
+        found = Unrolled(
+            restrict(model, rule), np.arange(model.states), rule,
+            np.zeros(model.states, dtype=np.int64), np.array([0, model.states]),
+        )  # fmt: skip
+    else:
+        found = unroll(model, policy.rows, layers, ends=ends)
+    chain, asked = found.model, unrolled_spec(model, spec, found)
     if nature is NatureChoice.NOMINAL:
-        return fixed.nominal()
-    return fixed.with_marginals(_random_members(fixed.marginals, seed))
+        chain = chain.nominal()
+    elif nature is NatureChoice.RANDOM:
+        chain = chain.with_marginals(_random_members(model.marginals, seed))
+    else:
+        pull = spec.agent.opposite if nature is NatureChoice.WORST else spec.agent
+        if ends:
+            chain = _answers_by_step(model, replace(spec, nature=pull), found).chain()
+        else:
+            rows = Policy(np.arange(chain.rows)[None])
+            chain = evaluate(chain, rows, asked, nature=pull).nature().chain()
+    return Resolved(chain, asked, found.states, found.rows)
+
+
+def _answers_by_step(model: FactoredMDP, spec: Spec, found: Unrolled) -> Nature:
+    """Return nature's answers in every layer of a finite horizon, by steps back from its end."""
+    problem = pose(model, spec)
+    assert problem.start is not None  # a finite horizon is posed with one
+    inner, value = Exact().prepare(model, problem.nature), problem.start
+    below, above = np.empty((2, model.rows))
+    answers = []
+    for layer in reversed(range(len(found.layers) - 1)):
+        part = slice(found.layers[layer], found.layers[layer + 1])
+        states, rows = found.states[part], found.rows[part]
+        answers.append(inner.marginals(value, rows))
+        if layer == len(problem.steps):
+            continue  # the end: nothing is done there any more
+        inner.backup(value, rows, below, above)
+        middle = 0.5 * (below[rows] + above[rows])
+        step = problem.steps[len(problem.steps) - 1 - layer]
+        value = np.zeros(model.states)
+        value[states] = problem.reward[rows] + problem.discount * middle
+        value = np.where(step.fixed, step.given, value)
+    chain = found.model
+    sizes = chain.marginals.sizes[chain.row_marginals]
+    begin = starts(sizes)[chain.marginal_ptr]
+    return Nature(chain, np.arange(chain.rows), begin, np.concatenate(answers[::-1]))
 
 
 def _random_members(marginals: Marginals, seed: int) -> Marginals:

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.objective import Cumulative, Discounted, Reach, ReachReward, Spec, Total, Until
+from rfmdp.model.unroll import Unrolled
+from rfmdp.objective import (
+    Cumulative,
+    Discounted,
+    Globally,
+    Instantaneous,
+    Next,
+    Objective,
+    Reach,
+    ReachReward,
+    Spec,
+    Total,
+    Until,
+)
 from rfmdp.outer.problem import where
-from rfmdp.types import BoolArray
+from rfmdp.types import BoolArray, FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,10 +32,12 @@ class Measured:
     """What a property asks of a trajectory."""
 
     stop: BoolArray | None  # where a trajectory ends
-    target: BoolArray | None  # what counts as success; None: a reward is measured
+    target: BoolArray | None  # what counts as success at the end; None: a reward is measured
     reward: str | None = None
     discount: float = 1.0
     steps: int | None = None  # of the objective itself
+    last: FloatArray | None = None  # (S,) what the last state pays; nothing else is paid then
+    whole: bool = False  # whether a trajectory that is cut off before its steps shows nothing
 
 
 def measure(model: FactoredMDP, spec: Spec) -> Measured:
@@ -28,24 +46,61 @@ def measure(model: FactoredMDP, spec: Spec) -> Measured:
     Raises
     ------
     UnsupportedError
-        For objectives whose value is no mean over trajectories of finite length.
+        For objectives whose value is no mean over what trajectories of finite length show.
     """
     objective = spec.objective
-    if isinstance(objective, Reach):
-        target = where(model, objective.target)
-        return Measured(target, target)
-    if isinstance(objective, Until) and objective.earliest == 0:
-        target = where(model, objective.target)
-        return Measured(target | ~where(model, objective.stay), target, steps=objective.latest)
-    if isinstance(objective, ReachReward):
-        return Measured(where(model, objective.target), None, objective.reward)
-    if isinstance(objective, Cumulative):
-        return Measured(None, None, objective.reward, objective.discount, objective.steps)
-    if isinstance(objective, Discounted):
-        return Measured(None, None, objective.reward, objective.discount)
-    if isinstance(objective, Total):
-        return Measured(None, None, objective.reward)
+    match objective:
+        case Reach():
+            target = where(model, objective.target)
+            return Measured(target, target)
+        case Until(earliest=0):
+            target = where(model, objective.target)
+            return Measured(target | ~where(model, objective.stay), target, steps=objective.latest)
+        case Globally(earliest=0, latest=int()):
+            stay = where(model, objective.stay)
+            return Measured(~stay, stay, steps=objective.latest, whole=True)
+        case Next():
+            target = where(model, objective.target)
+            return Measured(None, target, steps=1, whole=True)
+        case ReachReward():
+            return Measured(where(model, objective.target), None, objective.reward)
+        case Cumulative():
+            return Measured(None, None, objective.reward, objective.discount, objective.steps)
+        case Instantaneous():
+            paid = np.array(model.reward(objective.reward).state, dtype=np.float64)
+            return Measured(None, None, steps=objective.step, last=paid, whole=True)
+        case Discounted():
+            return Measured(None, None, objective.reward, objective.discount)
+        case Total():
+            return Measured(None, None, objective.reward)
     raise UnsupportedError(
-        "Trajectories show reaching (F, U, U<=k) and rewards (F, C<=k, C, discounted) only; got "
-        f"{type(objective).__name__}."
+        "Trajectories of finite length do not show G without a bound, nor what counts from some "
+        f"step on only (F>=k, U[a,b]); got {type(objective).__name__}."
     )
+
+
+def settled(model: FactoredMDP, spec: Spec) -> Spec:
+    """Return the specification with its sets of states as arrays (S,) of this model."""
+    return replace(spec, objective=replace(spec.objective, **_sets(model, spec.objective)))
+
+
+def unrolled_spec(model: FactoredMDP, spec: Spec, unrolled: Unrolled) -> Spec:
+    """Return the specification for a model unrolled in time, where steps need not be counted from.
+
+    `stay U[a,b] target` counts targets in layers from `a` on; `G[a,b] stay` what is not stayed in
+    from there on.
+    """
+    here = spec.objective
+    sets = {name: holds[unrolled.states] for name, holds in _sets(model, here).items()}
+    match here:
+        case Until(earliest=earliest):
+            sets |= {"target": sets["target"] & (unrolled.steps >= earliest), "earliest": 0}
+        case Globally(earliest=earliest):
+            sets |= {"stay": sets["stay"] | (unrolled.steps < earliest), "earliest": 0}
+    return replace(spec, objective=replace(here, **sets))
+
+
+def _sets(model: FactoredMDP, objective: Objective) -> dict[str, Any]:
+    """Return the sets of states of an objective as arrays, by their names."""
+    names = [name for name in ("stay", "target") if hasattr(objective, name)]
+    return {name: where(model, getattr(objective, name)) for name in names}

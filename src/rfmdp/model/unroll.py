@@ -1,0 +1,123 @@
+"""A model unrolled in time: one state per number of steps gone and state.
+
+What changes with time in the model (a policy with a rule per step, nature's answers to it, a target
+that counts from some step on) depends on the state alone in the unrolled one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rfmdp.memory import require_memory
+from rfmdp.model.arrays import FactoredMDP, Rewards
+from rfmdp.model.restrict import row_arrays
+from rfmdp.ragged import entries, starts
+from rfmdp.types import IntArray
+
+ENTRY = 40  # bytes that a successor takes while a model is unrolled, about
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unrolled:
+    """The unrolled model, and what its states and rows stand for."""
+
+    model: FactoredMDP
+    states: IntArray  # (S',) the state that every state stands for
+    rows: IntArray  # (R',) likewise the row
+    steps: IntArray  # (S',) steps gone; in the last layer that many or more
+    layers: IntArray  # (layers + 1,) where the states of every number of steps begin
+
+
+def unroll(model: FactoredMDP, rules: IntArray, steps: int, *, ends: bool) -> Unrolled:
+    """Return a model unrolled over some steps, as far as it is reachable under the rules.
+
+    Parameters
+    ----------
+    rules : (T, S)
+        The row of every state when 0, 1, ... steps are gone; the last rule repeats. -1 keeps all
+        rows of a state.
+    steps
+        Layers before the last one.
+    ends
+        Whether all is over in the last layer, where states then stay as they are; otherwise it
+        goes on there, by the last rule and without counting.
+
+    Examples
+    --------
+    >>> from rfmdp.sets.families import Singleton
+    >>> coin = FactoredMDP.from_rows([[([0], [0, 1])], [([], [1])]], [Singleton([0.5, 0.5])])
+    >>> twice = unroll(coin, np.array([[0, 1]]), 2, ends=True)
+    >>> twice.states.tolist(), twice.steps.tolist()
+    ([0, 0, 1, 0, 1], [0, 1, 1, 2, 2])
+    """
+    layers, rows, counts = _reachable(model, rules, steps, ends)
+    first = starts([len(layer) for layer in layers])
+    successors = []
+    for number, taken in enumerate(rows):
+        after = model.successors[entries(model.successor_ptr, taken)]
+        following = min(number + 1, steps)
+        if number == steps and ends:
+            own = np.repeat(np.arange(len(layers[-1])), counts[-1])
+            place = np.repeat(own, np.diff(model.successor_ptr)[taken])
+        else:
+            order = np.argsort(layers[following])
+            place = order[np.searchsorted(layers[following], after, sorter=order)]
+        successors.append(first[following] + place)
+    origin, taken = np.concatenate(layers), np.concatenate(rows)
+    unrolled = replace(
+        model,
+        row_ptr=starts(np.concatenate(counts)),
+        successors=np.concatenate(successors).astype(np.int32),
+        initial=np.arange(len(model.initial)),
+        labels={name: where[origin] for name, where in model.labels.items()},
+        rewards={k: Rewards(r.state[origin], r.row[taken]) for k, r in model.rewards.items()},
+        valuations=model.valuations[origin] if model.variables else model.valuations,
+        **row_arrays(model, taken),
+    )
+    gone = np.repeat(np.arange(steps + 1), np.diff(first))
+    return Unrolled(unrolled, origin, taken, gone, first)
+
+
+def _reachable(
+    model: FactoredMDP, rules: IntArray, steps: int, ends: bool
+) -> tuple[list[IntArray], list[IntArray], list[IntArray]]:
+    """Return the states of every layer, their rows, and the number of rows of every state."""
+    layers, rows, counts, size = [np.array(model.initial, dtype=np.int64)], [], [], 0
+    for number in range(steps + 1):
+        rule = rules[min(number, len(rules) - 1)]
+        if number == steps and not ends:
+            layers[-1] = _closed(model, rule, layers[-1])
+        taken, count = _taken(model, rule, layers[-1])
+        rows.append(taken)
+        counts.append(count)
+        places = entries(model.successor_ptr, taken)
+        size += len(places)
+        require_memory(ENTRY * size, f"A model unrolled over {steps} steps")
+        if number < steps:
+            layers.append(np.unique(model.successors[places]).astype(np.int64))
+    return layers, rows, counts
+
+
+def _closed(model: FactoredMDP, rule: IntArray, states: IntArray) -> IntArray:
+    """Return the states, and then all others that can follow them."""
+    seen = np.zeros(model.states, dtype=np.bool_)
+    seen[states] = True
+    found, new = [states], states
+    while len(new):
+        after = model.successors[entries(model.successor_ptr, _taken(model, rule, new)[0])]
+        new = np.unique(after[~seen[after]]).astype(np.int64)
+        seen[new] = True
+        found.append(new)
+    return np.concatenate(found)
+
+
+def _taken(model: FactoredMDP, rule: IntArray, states: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the rows of some states under a rule, and their number in every state."""
+    one = rule[states] >= 0
+    count = np.where(one, 1, np.diff(model.row_ptr)[states])
+    begin = starts(count)
+    first = np.where(one, rule[states], model.row_ptr[states])
+    rows: IntArray = np.arange(begin[-1]) + np.repeat(first - begin[:-1], count)
+    return rows, count
