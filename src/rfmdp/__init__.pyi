@@ -218,6 +218,9 @@ from .learning.support import (
 from .learning.support import (
     SparseSupport as SparseSupport,
 )
+from .learning.transition_rewards import (
+    TransitionReward as TransitionReward,
+)
 from .model import (
     Action as Action,
 )

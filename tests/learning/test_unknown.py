@@ -200,7 +200,7 @@ def test_wrong_requests_for_rewards_are_refused():
         quick(paying(1), REACH, rewards=MixtureReward(UNIT))
     with pytest.raises(ModelError, match="widen the range"):
         quick(paying(1), EARN, rewards=MixtureReward(RewardRange(0.0, 0.01)))
-    with pytest.raises(UnsupportedError, match="rewards must be known"):
+    with pytest.raises(UnsupportedError, match="known and paid by state"):
         quick(paying(1), EARN, ROLLOUT, rewards=DeterministicReward(UNIT))
 
 
@@ -216,3 +216,15 @@ def test_resumed_runs_with_unknowns_equal_uninterrupted_ones(tmp_path):
     assert [p.guarantee for p in part.history] == [p.guarantee for p in whole.history]
     with pytest.raises(ModelError, match="rewards"):
         quick(model, EARN, resume=file, support=DomainSupport(), seed=11)
+
+
+def test_without_an_evaluation_nothing_is_claimed():
+    """Numbers that a model declares are no bound of rewards that are learned, or of states."""
+    asked = {"stop": StopWhen(trajectories=10, seconds=1e-9)}
+    span = RewardRange(-1.0, 1.0)
+    assert quick(paying(1), EARN, rewards=MixtureReward(span), **asked).guarantee == -math.inf
+    model = paying(1)
+    debt = {"gain": Rewards(np.full(model.states, -1.0), np.zeros(model.rows))}
+    late = Spec(Instantaneous(2, "gain"), MAX, MIN)
+    assert quick(replace(model, rewards=debt), late, **asked).guarantee == -math.inf
+    assert quick(model, EARN, **asked).guarantee == 0.0

@@ -134,7 +134,8 @@ class Evaluator:
             self._planner = Planner(*learner.learned.truth)
         planner, problem, start = self._planner, self._planner.problem, None
         planner.deadline = learner.deadline
-        planner.pay(learner.learned.paid(learner.ledger, learner.spec.agent is MAX))
+        sets, low = learner.sets.marginals(), learner.spec.agent is MAX
+        planner.pay(learner.learned.paid(sets, learner.ledger, low))
         planner.choice[:] = planner.model.row_ptr[:-1]
         if found is not None:
             planner.choice[:] = found.policy.rows[0]
@@ -178,12 +179,14 @@ def _initial(spec: Spec, planner: Planner, value: FloatArray) -> float:
     return worst(spec, 1.0 - found if planner.problem.flipped else found)
 
 
-def trivial(spec: Spec, side: Direction, paid: FloatArray | None) -> float:
-    """Return what holds without data: the least (MIN) or largest (MAX) value of an objective."""
+def trivial(spec: Spec, side: Direction, least: float) -> float:
+    """Return what holds without data: the least (MIN) or largest (MAX) value of an objective.
+
+    `least` is what a row pays at least.
+    """
     rewards = Cumulative | Discounted | Instantaneous | ReachReward | Total
     if not isinstance(spec.objective, rewards):
         return 0.0 if side is not MAX else 1.0
     if side is MAX:
         return float("inf")
-    positive = paid is not None and float(np.min(paid, initial=0.0)) >= 0.0
-    return 0.0 if positive else float("-inf")
+    return 0.0 if least >= 0.0 else float("-inf")

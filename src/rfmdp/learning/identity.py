@@ -40,7 +40,7 @@ OTHERS = {  # what is not the same where the words are
 }
 
 
-def words_of(setup: Setup, ids: Identifiers, ledger: Ledger) -> dict[str, str]:
+def words_of(setup: Setup, ids: Identifiers, ledger: Ledger, rewards: str) -> dict[str, str]:
     """Return what a run is, by name; `ids` are those of the source's structure."""
     method, structure = setup.method, setup.source.structure.model
     return {
@@ -51,7 +51,7 @@ def words_of(setup: Setup, ids: Identifiers, ledger: Ledger) -> dict[str, str]:
         "support": repr(setup.support),
         "prior": _prior(ids.prior),
         "p_min": repr(setup.p_min),
-        "rewards": "known" if setup.rewards is None else repr(setup.rewards),
+        "rewards": rewards,
         "beta": repr(setup.beta),
         "budget": f"{ledger.scheme}, {_digest(ledger.events, ledger.delta)}",
         "rollout": repr(method.rollout),

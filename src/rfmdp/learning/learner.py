@@ -35,6 +35,8 @@ from rfmdp.learning.support import (
     SparseSupport,
     Support,
 )
+from rfmdp.learning.transition_rewards import TransitionReward
+from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Spec
 from rfmdp.outer.problem import where
 from rfmdp.outer.settings import Limits
@@ -71,7 +73,7 @@ class Setup:
     limits: Limits
     p_min: float = 0.0
     support: Support = DECLARED
-    rewards: RewardFamily | None = None
+    rewards: RewardFamily | TransitionReward | None = None
 
     @property
     def confidence(self) -> ConfidenceSet | Discovery:
@@ -115,15 +117,15 @@ class Learner:
         self._processor = time.process_time()
         self.deadline = self._started + setup.stop.seconds
         self._progress, self._ids = progress, ids
-        self.learned = LearnedModel(ids, setup.spec, setup.support, setup.rewards)
+        self.learned = LearnedModel(ids, setup.spec, setup.support, setup.rewards, method.inner)
         self.counted, self.spec = self.learned.truth
-        self.truth = None if self.records else self.episodes.truth(self.counted)
+        self.truth = None if self.records else self._truth()
         self.confidence = setup.confidence
         self.ledger: Ledger = method.budget.ledger(
             setup.shares(), self.confidence, self.learned.ids
         )
         pointers = self.counted.marginals.outcome_ptr
-        seen = Tally.empty(self.counted, visits=setup.rewards is not None)
+        seen = Tally.empty(self.counted, visits=self.learned.rewards is not None)
         self.sets = SetStore(
             self.confidence, pointers, self.ledger.delta, setup.floors(ids), first=seen.first,
             prior=self.learned.ids.prior,
@@ -151,6 +153,9 @@ class Learner:
         self._sampler = None if self.records else self.episodes.sampler(self.counted)
         rewards = self.learned.rewards
         self._payer = None if rewards is None else setup.source.payer(rewards.name, rewards.ends)
+        if isinstance(setup.rewards, TransitionReward) and not self.records:
+            known, reward = setup.source.structure.model, setup.rewards
+            self.episodes.expect(lambda rows, successors: reward.of(known, rows, successors))
 
     @property
     def records(self) -> bool:
@@ -162,6 +167,13 @@ class Learner:
         """The source, as one that draws."""
         assert not self.records
         return self.setup.source  # type: ignore[return-value]
+
+    def _truth(self) -> FactoredMDP | None:
+        """Return the truth for reports, with what its rows pay on average."""
+        truth, transitions = self.episodes.truth(self.counted), self.learned.transitions
+        if truth is None or transitions is None:
+            return truth
+        return transitions.apply(truth, transitions.bounds(truth.marginals, low=True))
 
     @property
     def anytime(self) -> bool:
@@ -245,7 +257,8 @@ class Learner:
         """Plan anew what to sample."""
         setup, context = self.setup, self.context
         self.tell("planning")
-        context.planner.pay(self.learned.paid(self.ledger, setup.spec.agent is not MAX))
+        low = setup.spec.agent is not MAX
+        context.planner.pay(self.learned.paid(self.sets.marginals(), self.ledger, low))
         self.behaviour = setup.method.exploration.plan(context)
         context.plans += 1
         schedule = setup.method.schedule
@@ -323,8 +336,8 @@ class Learner:
 
     def _nothing_known(self) -> Point:
         """Return what holds without any data."""
-        spec, reward = self.setup.spec, self.context.planner.problem.reward
-        worst, best = (trivial(spec, side, reward) for side in (MIN, MAX))
+        spec = self.setup.spec
+        worst, best = (trivial(spec, side, self.learned.least) for side in (MIN, MAX))
         if spec.agent is not MAX:
             worst, best = best, worst
         return Point(0, 0, worst, worst, math.nan, best, math.nan, 0, 0, 0.0)
@@ -349,7 +362,7 @@ class Learner:
 
     def settings(self) -> dict[str, str]:
         """Return the identity of the run."""
-        return words_of(self.setup, self._ids, self.ledger)
+        return words_of(self.setup, self._ids, self.ledger, self.learned.reward_words)
 
     def run(self, reason: str | None) -> Run:
         """Return the run as it is now."""

@@ -32,6 +32,7 @@ from rfmdp.learning.rewards import RewardFamily
 from rfmdp.learning.run import KIND, Progress, Run
 from rfmdp.learning.schedule import LogSpaced, Points, Schedule, StopWhen
 from rfmdp.learning.support import DeclaredSupport, Support
+from rfmdp.learning.transition_rewards import TransitionReward
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Spec
 from rfmdp.outer.settings import Limits
@@ -62,7 +63,7 @@ def learn(
     ties: Sequence[Sequence[int | str]] = (),
     p_min: float | None = None,
     support: Support | None = None,
-    rewards: RewardFamily | None = None,
+    rewards: RewardFamily | TransitionReward | None = None,
     limits: Limits | None = None,
     progress: Callable[[Progress], None] | None = None,
     output: str | os.PathLike[str] | None = None,
@@ -94,7 +95,8 @@ def learn(
     support
         What is assumed about outcomes that were never seen; by default the declared ones are all.
     rewards
-        What is assumed about rewards, if they are to be learned too; by default they are known.
+        What is assumed about rewards, if they are to be learned too, or what transitions pay
+        (`TransitionReward`); by default rewards are those of the model.
     limits
         Precision of the robust values.
     progress

@@ -116,6 +116,18 @@ class MixtureReward:
 RewardFamily: TypeAlias = DeterministicReward | MixtureReward
 
 
+def reward_of(model: FactoredMDP, spec: Spec) -> str:
+    """Return the name of the reward structure that an objective collects, row by row."""
+    if not isinstance(spec.objective, ReachReward | Cumulative | Discounted | Total):
+        raise UnsupportedError(
+            "learn: with `rewards` the objective must be a reward to a target, of some steps, "
+            f"discounted or total; found {type(spec.objective).__name__}."
+        )
+    name = spec.objective.reward
+    model.reward(name)  # raises ModelError if there is none
+    return next(iter(model.rewards)) if name is None else name
+
+
 class UnknownRewards:
     """What was seen of the rewards of all rows that matter.
 
@@ -128,13 +140,7 @@ class UnknownRewards:
     """
 
     def __init__(self, family: RewardFamily, model: FactoredMDP, spec: Spec) -> None:
-        if not isinstance(spec.objective, ReachReward | Cumulative | Discounted | Total):
-            raise UnsupportedError(
-                "Unknown rewards: the objective must be a reward to a target, of some steps, "
-                f"discounted or total; found {type(spec.objective).__name__}."
-            )
-        self.family = family
-        self.name = spec.objective.reward or next(iter(model.rewards))
+        self.family, self.name = family, reward_of(model, spec)
         open_states = ~pose(model, spec).terminal
         self._open = np.flatnonzero(np.repeat(open_states, np.diff(model.row_ptr)))
         self.visits = np.zeros(model.rows, dtype=np.int64)

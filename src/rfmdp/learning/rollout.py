@@ -129,9 +129,10 @@ class Rollouts:
                 "Rollout certificates: there must be one initial state, found "
                 f"{len(learner.counted.initial)}. Learn without them."
             )
-        if learner.learned.rewards is not None:
+        if learner.setup.rewards is not None:
             raise UnsupportedError(
-                "Rollout certificates: rewards must be known. Learn without them."
+                "Rollout certificates: rewards must be those of the model, known and paid by "
+                "state and action. Learn without them."
             )
         model, length = learner.counted, learner.setup.length
         self._measured = seen = measure(model, learner.spec)

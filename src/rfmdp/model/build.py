@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.codes import Codec
-from rfmdp.model.description import Action, Number, Predicate, States, state_text
-from rfmdp.model.expander import Expander, booleans
+from rfmdp.model.description import Action, Number, Predicate, States
+from rfmdp.model.expander import Expander, booleans, numbers
 from rfmdp.model.frontier import Deadlock, Lookup, Progress, explore
 from rfmdp.model.skeleton import Skeleton
 from rfmdp.sets.marginals import Marginals
-from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
+from rfmdp.types import BoolArray, FloatArray, IntArray
 
 
 def build(
@@ -168,31 +168,21 @@ def _rewards(
     for name in names:
         per_state = np.zeros(skeleton.states)
         if name in rewards:
-            per_state[:] = _numbers(rewards[name], states, f'Reward "{name}"')
+            per_state[:] = _evaluated(rewards[name], states, f'Reward "{name}"')
         per_row = np.zeros(len(skeleton.row_actions))
         for number, action in enumerate(actions):
             if row_states is not None and name in action.rewards:
                 rows = np.flatnonzero(skeleton.row_actions == number)
                 part = States(skeleton.variables, skeleton.valuations, row_states[rows])
                 where = f'Reward "{name}", action {action.name!r}'
-                per_row[rows] = _numbers(action.rewards[name], part, where)
+                per_row[rows] = _evaluated(action.rewards[name], part, where)
         found[name] = Rewards(state=per_state, row=per_row)
     return found
 
 
-def _numbers(given: Number, states: States, where: str) -> FloatArray:
-    """Evaluate a number or a function of states; NaN is refused."""
-    array: AnyArray = np.asarray(given(states) if callable(given) else given)
-    if array.dtype.kind not in "iubf" or array.shape not in ((), (len(states),)):
-        raise ModelError(
-            f"{where}: must give numbers, one per state ({len(states)}) or one for "
-            f"all, got {array.dtype} of shape {array.shape}."
-        )
-    values = np.broadcast_to(array.astype(np.float64), (len(states),))
-    if np.isnan(values).any():
-        row = int(np.flatnonzero(np.isnan(values))[0])
-        raise ModelError(f"{where}: is NaN in state {state_text(states, row)}.")
-    return values
+def _evaluated(given: Number, states: States, where: str) -> FloatArray:
+    """Return a number, or a function of states, as (N,) numbers."""
+    return numbers(given(states) if callable(given) else given, states, where)
 
 
 def _by_name(skeleton: Skeleton, actions: Sequence[Action]) -> tuple[Skeleton, list[str]]:

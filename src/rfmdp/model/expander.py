@@ -14,7 +14,7 @@ from rfmdp.model.description import Action, Assignment, Move, States, select, st
 from rfmdp.model.frontier import CERTAIN, BlockMove, Frontier, RowBlock
 from rfmdp.sets.bounds import bounds
 from rfmdp.sets.families import UncertaintySet
-from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray, frozen
+from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, frozen
 
 
 class SetRegistry:
@@ -194,6 +194,18 @@ def integers(values: ArrayLike, states: States, where: str) -> AnyArray:
     if array.dtype.kind not in "iub" or array.shape not in ((), (len(states),)):
         raise ModelError(_wrong(where, "integers", array, states))
     return array.astype(np.int64, copy=False)
+
+
+def numbers(values: ArrayLike, states: States, where: str) -> FloatArray:
+    """Check what a function of states gave: (N,) numbers or one for all; NaN is refused."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "iubf" or array.shape not in ((), (len(states),)):
+        raise ModelError(_wrong(where, "numbers", array, states))
+    found = np.broadcast_to(array.astype(np.float64), (len(states),))
+    if np.isnan(found).any():
+        row = int(np.flatnonzero(np.isnan(found))[0])
+        raise ModelError(f"{where}: is NaN in state {state_text(states, row)}.")
+    return found
 
 
 def _wrong(where: str, wanted: str, array: AnyArray, states: States) -> str:

@@ -27,7 +27,7 @@ from rfmdp.objective import Spec
 from rfmdp.paper.learning_setup import SETUPS
 from rfmdp.sets.marginals import Marginals
 from rfmdp.solving import solve
-from rfmdp.sources.paid import Payer
+from rfmdp.sources.paid import Payer, Payments
 from rfmdp.sources.recorded import digest_of
 from rfmdp.sources.source import Sampler, Simulated, Source
 from rfmdp.sources.structure import Structure
@@ -102,6 +102,9 @@ class EndsWhenDecided:
     def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:
         """Return the rewards of the model."""
         return self.simulated.payer(reward, ends)
+
+    def expect(self, paid: Payments) -> None:
+        """Do nothing: a simulation shows no rewards."""
 
     def truth(self, counted: FactoredMDP) -> FactoredMDP:
         """Return the learning model with the probabilities of the model."""

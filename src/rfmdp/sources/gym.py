@@ -31,7 +31,7 @@ from rfmdp.outer.solution import Policy
 from rfmdp.ragged import owners, segment_all
 from rfmdp.sources.hidden import counted_truth
 from rfmdp.sources.index import Index, choices
-from rfmdp.sources.paid import Paid, Payer
+from rfmdp.sources.paid import Paid, Payer, Payments
 from rfmdp.sources.recorded import structure_of
 from rfmdp.sources.source import Sampler
 from rfmdp.sources.spaces import actions_of, entries_of, make_env, read, require_gymnasium
@@ -97,12 +97,20 @@ class GymSource:
         self._check_variables(model)
         self.actions = self._row_actions(model, actions)
         self.ends = absorbing(model).tolist()
-        self._starts = frozenset(model.initial.tolist())
-        self.payments = Payments(model.rows)
-        self.declared = row_rewards(model, REWARD) if REWARD in model.rewards else None
-        self.pays = self.declared is not None  # whether anybody looks at payments
+        self._starts, self._learns = frozenset(model.initial.tolist()), False
+        self.payments = SeenPayments(model.rows)
+        self.declared: Payments | None = None
+        self._endless = np.zeros(model.states)  # what states pay that nothing leaves
+        if REWARD in model.rewards:
+            paid = row_rewards(model, REWARD)
+            self.expect(lambda rows, successors: paid[rows])
 
     assumptions = (MARKOV, RESET)
+
+    @property
+    def pays(self) -> bool:
+        """Whether anybody looks at payments."""
+        return self.declared is not None or self._learns
 
     @property
     def words(self) -> dict[str, str]:
@@ -128,8 +136,13 @@ class GymSource:
 
     def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:
         """Return the rewards that the environment paid; they are learned, so none is compared."""
-        self.declared, self.pays = None, True
+        self.declared, self._learns = None, True
         return self.payments
+
+    def expect(self, paid: Payments) -> None:
+        """Compare what the environment pays with what transitions must pay."""
+        model, last = self.structure.model, np.flatnonzero(self.ends)
+        self.declared, self._endless[last] = paid, paid(model.row_ptr[last], last)
 
     def truth(self, counted: FactoredMDP) -> FactoredMDP | None:
         """Return the given truth as it is counted, for reports."""
@@ -185,7 +198,7 @@ class GymSource:
                 "structure lets be left. Give it no enabled action (guards), or add a variable "
                 "that says that the episode is over."
             )
-        paid = 0.0 if self.declared is None else self.declared[model.row_ptr[state]]
+        paid = 0.0 if self.declared is None else self._endless[state]
         if paid:
             raise ModelError(
                 f"Environment: an episode terminated in {model.state_name(state)}, where the "
@@ -202,12 +215,12 @@ class GymSource:
                 "initial state, with one action whose outcomes are the starts."
             )
 
-    def pay(self, rows: IntArray, paid: FloatArray) -> None:
-        """Take note of what rows paid; compare it with what was declared."""
+    def pay(self, rows: IntArray, successors: IntArray, paid: FloatArray) -> None:
+        """Take note of what transitions paid; compare it with what was declared."""
         if self.declared is None:
             self.payments.add(rows, paid)
             return
-        declared = self.declared[rows]
+        declared = self.declared(rows, successors)
         differs = np.abs(declared - paid) > 1e-9 * np.maximum(1.0, np.abs(declared))
         if np.any(differs):
             at = int(np.argmax(differs))
@@ -266,7 +279,7 @@ class GymSource:
         return [meant[known[a]] if yes else None for a, yes in pairs]
 
 
-class Payments:
+class SeenPayments:
     """Sums and ends of what rows paid since they were last asked for."""
 
     def __init__(self, rows: int) -> None:

@@ -52,11 +52,12 @@ class Transitions:
         """Add everything to a tally."""
         if self.rows:
             rows = np.array(self.rows, dtype=np.int64)
-            count_transitions(self._counted, rows, np.array(self.successors), tally)
+            successors = np.array(self.successors)
+            count_transitions(self._counted, rows, successors, tally)
             if self.source.pays:
                 paid = np.array(self.paid, dtype=np.float64)
                 own = ~np.isnan(paid)
-                self.source.pay(rows[own], paid[own])
+                self.source.pay(rows[own], successors[own], paid[own])
             for part in (self.rows, self.successors, self.paid):
                 part.clear()
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -18,6 +19,10 @@ class Paid:
     sums: FloatArray
     least: FloatArray
     most: FloatArray
+
+
+Payments: TypeAlias = Callable[[IntArray, IntArray], FloatArray]
+# what transitions pay, (N,), by rows (N,) and successors (N,)
 
 
 class Payer(Protocol):

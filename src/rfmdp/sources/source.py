@@ -20,7 +20,7 @@ from rfmdp.outer.problem import row_rewards
 from rfmdp.sets.marginals import Kind
 from rfmdp.sources.checks import Check
 from rfmdp.sources.hidden import counted_truth
-from rfmdp.sources.paid import Payer, SimulatedRewards
+from rfmdp.sources.paid import Payer, Payments, SimulatedRewards
 from rfmdp.sources.recorded import Transitions, digest_of, structure_of
 from rfmdp.sources.simulator import Batch, Behaviour, Simulator
 from rfmdp.sources.structure import Structure
@@ -81,6 +81,9 @@ class Episodes(Protocol):
 
     def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:
         """Return what says which rewards were paid; `ends` is the range of random ones."""
+
+    def expect(self, paid: Payments) -> None:
+        """Compare rewards that are seen with what transitions must pay."""
 
     def truth(self, counted: FactoredMDP) -> FactoredMDP | None:
         """Return the learning model with true probabilities for reports, if they are known."""
@@ -166,6 +169,9 @@ class Simulated:
     def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:
         """Return the rewards of the truth."""
         return SimulatedRewards(row_rewards(self._truth, reward), ends)
+
+    def expect(self, paid: Payments) -> None:
+        """Do nothing: a simulation shows no rewards."""
 
     def truth(self, counted: FactoredMDP) -> FactoredMDP:
         """Return the learning model with the probabilities of the truth."""
