@@ -7,6 +7,7 @@ import pytest
 
 import rfmdp as rf
 from rfmdp.errors import ModelError
+from rfmdp.objective import NamedStates
 
 WRONG = [
     (lambda: rf.Reach(5), "Reach: target must be a label, a boolean array"),
@@ -59,3 +60,33 @@ def test_numbers_of_numpy_are_numbers():
     """Counts and discounts may come from arrays."""
     assert rf.Cumulative(np.int64(3), discount=np.float64(0.5)).steps == 3
     assert rf.Until("a", "b", latest=np.int32(3)).latest == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'Pmaxmin=? [ F "goal" ]',
+        'Pminmax=? [ "safe" U[2,5] (x>0) ]',
+        "Pmaxmax=? [ G<=4 !done ]",
+        'Pmaxmin=? [ F>=3 "goal" ]',
+        'Pmaxmin=? [ X "goal" ]',
+        'R{"cost"}minmax=? [ F "goal" ]',
+        "Rmaxmin=? [ C{discount=0.9}<=7 ]",
+        "Rmaxmin=? [ C{discount=0.5} ]",
+        "Rmaxmin=? [ C ]",
+        "Rmaxmin=? [ I=3 ]",
+    ],
+)
+def test_a_specification_reads_like_its_property(text):
+    """What is printed is the property, and can be read again."""
+    spec = rf.parse_property(text).spec()
+    assert str(spec) == text
+    assert str(rf.parse_property(str(spec)).spec()) == text
+
+
+def test_states_by_name_are_those_of_one_model():
+    """They keep their text, and refuse another number of states."""
+    spec = rf.Spec(rf.Reach(NamedStates("x>0", np.array([True, False]))))
+    assert str(spec) == "Pmaxmin=? [ F (x>0) ]"
+    with pytest.raises(ModelError, match="x>0"):
+        rf.solve(rf.FactoredMDP.from_rows([[([], [0])]], []), spec)

@@ -14,8 +14,9 @@ True
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -57,6 +58,29 @@ class StateFormula(Protocol):
 
 
 States: TypeAlias = str | BoolArray | StateFormula
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NamedStates:
+    """States of one model, and the text that they came from."""
+
+    text: str
+    states: BoolArray = field(repr=False)
+
+    def holds(self, model: FactoredMDP) -> BoolArray:
+        """Return the states.
+
+        Raises
+        ------
+        ModelError
+            If the model has another number of states.
+        """
+        if self.states.shape != (model.states,) or self.states.dtype != np.bool_:
+            raise ModelError(
+                f"{self.text}: must be a boolean array of {model.states} entries for this model, "
+                f"got {self.states.dtype} with shape {self.states.shape}; give the property again."
+            )
+        return self.states
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,15 +216,71 @@ class Spec:
         """Whether nature opposes the agent."""
         return self.agent is not self.nature
 
+    def __str__(self) -> str:
+        """Return it in the notation of properties; unnamed sets of states by their size.
+
+        >>> str(Spec(Until("safe", "goal", latest=5)))
+        'Pmaxmin=? [ "safe" U<=5 "goal" ]'
+        >>> str(Spec(Next(np.array([True, False, True]))))
+        'Pmaxmin=? [ X (2 states) ]'
+        """
+        name = getattr(self.objective, "reward", None)
+        reward = f'R{{"{name}"}}' if name else "R"
+        kind = "P" if isinstance(self.objective, Reach | Until | Globally | Next) else reward
+        sides = f"{self.agent.name}{self.nature.name}".lower()
+        return f"{kind}{sides}=? [ {_path(self.objective)} ]"
+
+
+def _path(objective: Objective) -> str:
+    """Return what stands between the brackets of a property."""
+    match objective:
+        case Reach(target) | ReachReward(target):
+            return f"F {_named(target)}"
+        case Until(stay, target, latest, earliest):
+            everywhere = isinstance(stay, np.ndarray) and bool(stay.all())
+            if everywhere or getattr(stay, "text", None) == "true":
+                return f"F{_times(latest, earliest)} {_named(target)}"
+            return f"{_named(stay)} U{_times(latest, earliest)} {_named(target)}"
+        case Globally(stay, latest, earliest):
+            return f"G{_times(latest, earliest)} {_named(stay)}"
+        case Next(target):
+            return f"X {_named(target)}"
+        case Cumulative(steps, _, discount):
+            return f"C{_factor(discount)}<={steps}"
+        case Instantaneous(step):
+            return f"I={step}"
+        case Discounted(discount):
+            return f"C{_factor(discount)}"
+    return "C"
+
+
+def _named(states: States) -> str:
+    if isinstance(states, str):
+        return f'"{states}"'
+    if isinstance(states, np.ndarray):
+        return f"({np.count_nonzero(states)} states)"
+    text = str(getattr(states, "text", "..."))
+    return text if re.fullmatch(r'!?(\w+|"[^"]*")', text) else f"({text})"
+
+
+def _times(latest: int | None, earliest: int) -> str:
+    if latest is None:
+        return f">={earliest}" if earliest else ""
+    return f"[{earliest},{latest}]" if earliest else f"<={latest}"
+
+
+def _factor(discount: float) -> str:
+    return "" if discount == 1.0 else f"{{discount={discount!r}}}"
+
 
 def _check(objective: Objective) -> None:
     """Raise ModelError unless every field of an objective is what its name says."""
-    for field in fields(objective):
-        value = getattr(objective, field.name)
-        wanted, holds = _FIELDS[field.name]
+    for name in (own.name for own in fields(objective)):
+        value = getattr(objective, name)
+        wanted, holds = _FIELDS[name]
         if not holds(value):
             raise ModelError(
-                f"{type(objective).__name__}: {field.name} must be {wanted}, got {value!r:.60}."
+                f"{type(objective).__name__}: {name} must be {wanted}, got {value!r:.60}."
             )
     if isinstance(objective, Until | Globally):
         latest, earliest = objective.latest, objective.earliest

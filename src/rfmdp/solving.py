@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from inspect import signature
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -402,6 +403,11 @@ def tabulate(
     ranges
         The values of every parameter of `make`, radii and constants for instance.
 
+    Raises
+    ------
+    ModelError
+        If the ranges are not those of the parameters of `make`.
+
     Examples
     --------
     >>> import rfmdp as rf
@@ -410,6 +416,17 @@ def tabulate(
     >>> [(line["M"], line["radius"], line["status"]) for line in table][:2]
     [(3, 0.0, 'CERTIFIED'), (3, 0.02, 'CERTIFIED')]
     """
+    try:
+        signature(make).bind(**ranges)
+    except TypeError as error:
+        takes = ", ".join(signature(make).parameters) or "nothing"
+        raise ModelError(
+            f"tabulate: the ranges ({', '.join(ranges) or 'none'}) must be named as the parameters "
+            f"of `make`, which takes {takes}; {error}."
+        ) from None
+    for name, values in ranges.items():
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise ModelError(f"tabulate: {name} must be a list of values, got {values!r:.60}.")
     table = []
     for values in product(*ranges.values()):
         given = dict(zip(ranges, values, strict=True))

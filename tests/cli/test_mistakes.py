@@ -137,7 +137,11 @@ MISTAKES = [  # words, what the one line must say
     # results
     (["verify", "no.rfmdp"], ["no.rfmdp", "check the name"]),
     (["verify", "i.rfmdp"], ["i.rfmdp: must hold a solution", "a model", "solve -o"]),
-    (["verify", "m.prism"], ["m.prism: is not a file of rfmdp"]),
+    (["verify", "m.prism"], ["m.prism: is a model", "a result", "solve m.prism"]),
+    (["report", "m.prism"], ["m.prism: is a model", "a result", "solve m.prism"]),
+    (["explain", "m.prism"], ["m.prism: is a model", "a result", "solve m.prism"]),
+    (["policy", "aircraft", "-o", "p.csv"], ["aircraft: is the name of a domain", "a result"]),
+    (["verify", "m.props"], ["m.props: is not a file of rfmdp", "-o"]),
     (["policy", "r.rfmdp"], ["--output", "rfmdp policy --help"]),
     (["policy", "r.rfmdp", "-o", "p.xls"], ["p.xls", ".csv"]),
     (["policy", "h.rfmdp", "-o", "p.dot"], ["changes with time", ".csv"]),
@@ -155,7 +159,10 @@ MISTAKES = [  # words, what the one line must say
     (top("simulate m.prism --policy greedy"), ["--policy", "uniform, optimal", "'greedy'"]),
     (top("simulate m.prism --nature kind"), ["--nature", "worst", "'kind'"]),
     (top("simulate m.prism --nature worst"), ["--nature", "--policy"]),
-    (top("simulate m.prism --policy h.rfmdp --nature worst"), ["2 rules", "nominal"]),
+    (
+        ["solve", "m.prism", *TOP, *TOP, *N.split(), "--radius", "0.1", "--inner", "radius-sum"],
+        ["radius-sum", "--set l1:R", "Interval"],
+    ),
     (top("simulate m.prism --length 0"), ["--length", "> 0"]),
     # learning
     (["learn", *GOAL], ["MODEL", "rfmdp learn --help"]),

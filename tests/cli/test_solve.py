@@ -316,6 +316,41 @@ def test_verbose_and_quiet(folder, capsys):
     assert [line.split()[0] for line in lines] == ["Result:", "Result:"]
 
 
+@pytest.mark.parametrize(
+    ("inner", "reserve"),
+    [
+        ("alternating", "(an upper bound: the lower side is not proven)"),
+        ("interval", "(a lower bound: the upper side is not proven)"),
+    ],
+)
+def test_a_side_that_is_not_proven_is_not_printed_as_if_it_were(tmp_path, capsys, inner, reserve):
+    """The one line of --quiet says which side a number is."""
+    (tmp_path / "two.prism").write_text(
+        "mdp module a x:[0..1]; [go] true -> 0.5:(x'=1)+0.5:true; endmodule "
+        "module b y:[0..1]; [go] true -> 0.5:(y'=1)+0.5:true; endmodule"
+    )
+    words = [str(tmp_path / "two.prism"), "--radius", "0.1", "--inner", inner, "-q"]
+    assert run(["solve", *words, "--prop", "Pmaxmin=? [ X x=y ]"]) == 2
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.endswith(reserve)
+    assert run(["solve", *words[:3], "-q", "--prop", "Pmaxmin=? [ X x=y ]"]) == 0
+    assert "(" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "warned"),
+    [
+        ("--radius 1.5", True), ("--radius 1", False), ("--set l1:2.5", True),
+        ("--set l1:1.5", False), ("--set lp2:1.5", True), ("--radius-of m=3", True),
+    ],
+)  # fmt: skip
+def test_a_radius_that_means_anything_is_told(folder, capsys, words, warned):
+    """Beyond the largest distance of two distributions, a radius says nothing."""
+    prop = ["--const", "N=3", "--prop", "Pmaxmin=? [ X x=3 ]"]
+    assert run(["solve", "m.prism", *words.split(), *prop]) == 0
+    assert ("lets nature take any" in capsys.readouterr().err) == warned
+
+
 def test_misspelt_properties_are_found_before_the_model_is_built(folder, capsys):
     """The mistake comes with the word that was meant, even where the model cannot be built."""
     assert run(["solve", "m.prism", "--prop", "Pmaxmn=? [ F x=1 ]"]) == 1  # N has no value

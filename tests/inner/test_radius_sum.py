@@ -189,9 +189,12 @@ def test_exponents_may_differ_between_rows():
 @pytest.mark.parametrize(
     ("sets", "message"),
     [
-        ([L1Ball([0.5, 0.5], 0.1), LinfBall([0.5, 0.5], 0.1)], "marginal 1 .* Linf ball.* L1 ball"),
-        ([L1Ball([0.5, 0.5], 0.1), Interval([0.4, 0.4], [0.6, 0.6])], "marginal 1 .* Interval"),
-        ([Polytope([[0.5, 0.5], [0.4, 0.6]])], "marginal 0 in row 0 .* Polytope"),
+        (
+            [L1Ball([0.5, 0.5], 0.1), LinfBall([0.5, 0.5], 0.1)],
+            "marginal 1' .* Linf ball.* L1 ball",
+        ),
+        ([L1Ball([0.5, 0.5], 0.1), Interval([0.4, 0.4], [0.6, 0.6])], "marginal 1' .* Interval"),
+        ([Polytope([[0.5, 0.5], [0.4, 0.6]])], "marginal 0' in state 0, .* Polytope"),
     ],
 )
 def test_other_sets_are_refused_before_work(sets, message):

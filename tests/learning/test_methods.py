@@ -53,6 +53,7 @@ def test_every_method_states_its_assumptions(model, name):
     method = METHODS[name]
     run = learn(model, REACH, method, stop=StopWhen(500), length=6, beta=1e-3)
     text = run.statement()
+    assert text.startswith(f"Learned: {run.question} of a model with ")
     assert expected(method) <= set(run.assumptions)
     assert all(line in text for line in run.assumptions)
     assert f"({run.validity})" in text
@@ -73,6 +74,7 @@ def test_named_assumptions_of_options_are_stated(model):
         stop=StopWhen(200), length=6,
     )  # fmt: skip
     text = run.statement()
+    assert text.startswith(f"Learned: {run.question} of a model with ")
     assert "p_min: every declared outcome of a marginal has probability >= 0.01" in text
     assert "tied marginals are the same distribution, as declared" in text
     assert "no marginal is sampled more than 16777216 times" in text

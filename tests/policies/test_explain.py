@@ -3,13 +3,16 @@
 import numpy as np
 import pytest
 
+from rfmdp.answers.answer import check
 from rfmdp.errors import ModelError
+from rfmdp.formats.files import load, save
+from rfmdp.language.load import parse_prism
 from rfmdp.objective import MAX, MIN, Reach, ReachReward, Spec, Until
 from rfmdp.policies.explain import explain, gains
 from rfmdp.solving import solve
 
 from .test_decisions import walk
-from .test_files import SPEC, grid
+from .test_files import GRID, SPEC, grid
 
 
 @pytest.mark.parametrize("state", range(5))
@@ -98,3 +101,36 @@ def test_no_decision_is_explained_beyond_the_horizon(step):
     solution = solve(walk(), Spec(Until("live", "goal", latest=3), MAX, MIN))
     with pytest.raises(ModelError, match=r"step must be in 0\.\.2"):
         explain(solution, 0, step=step)
+
+
+def test_the_guarantee_has_a_side():
+    """Costs are at most, chances at least; with a nature that helps, neither is promised."""
+    model = walk()
+    chance, cost = Reach("goal"), ReachReward("end")
+    assert "guarantees a value of at least 1." in str(explain(solve(model, Spec(chance)), 0))
+    costs = str(explain(solve(model, Spec(cost, MIN, MAX)), 0))
+    assert 'Property Rminmax=? [ F "end" ]' in costs
+    assert "guarantees a value of at most " in costs
+    helped = str(explain(solve(model, Spec(chance, MAX, MAX)), 0))
+    assert "guarantees" not in helped
+    assert "with a nature that helps" in helped
+
+
+def test_formulas_keep_their_names(tmp_path):
+    """Updates and properties are shown as they were written, also from a file."""
+    text = GRID.replace("x'=x+1", "x'=ahead").replace("module", "formula ahead = x+1;\nmodule", 1)
+    text += "formula there = x=N;"
+    model = parse_prism(text, {"N": 4, "slip": 0.2}).with_radius(0.05)
+    save(check(model, "Pmaxmin=? [ F<=9 there ]").solution, tmp_path / "r.rfmdp")
+    found = explain(load(tmp_path / "r.rfmdp"), 0)
+    assert found.property == "Pmaxmin=? [ F<=9 there ]"
+    assert "(x'=ahead)" in str(found)
+
+
+def test_renamed_modules_show_what_their_formulas_mean():
+    """The name of a formula would mean another variable there."""
+    text = """mdp formula ahead = min(x+1,3);
+    module a x : [0..3]; [go] true -> 0.5 : (x'=ahead) + 0.5 : true; endmodule
+    module b = a [x=y] endmodule"""
+    model = parse_prism(text)
+    assert model.outcome_names == ("(x'=ahead)", "true", "(y'=min(y+1, 3))", "true")

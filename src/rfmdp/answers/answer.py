@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from rfmdp.answers.filters import Filtered, apply_filter
 from rfmdp.answers.measure import OperatorSolver
 from rfmdp.answers.property import Property, parse_property
 from rfmdp.answers.quantity import Quantity, combine
-from rfmdp.errors import NotCertifiedError, PrismWarning
+from rfmdp.errors import NotCertifiedError, PrismWarning, RfmdpError
 from rfmdp.inner.protocol import Inner
 from rfmdp.language import property_ast as tree
 from rfmdp.language.ast import Expr, Label, ModelType, Type, fold, nodes, rewrite
@@ -32,7 +33,8 @@ from rfmdp.language.source import Source
 from rfmdp.language.types import type_of
 from rfmdp.language.write import write_expression
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.objective import Direction
+from rfmdp.objective import Direction, NamedStates, Reach
+from rfmdp.outer.problem import where
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Solution, Status
 from rfmdp.types import BoolArray
@@ -312,10 +314,31 @@ def _answer(
         limits.precision,
         nature_in_words(solver.kind, solver.natures),
         likely,
-        tuple(solver.solutions),
+        tuple(_named(solution, prop) for solution in solver.solutions),
         tuple(_listing(evaluator)),
         model,
     )
+
+
+def _named(solution: Solution, prop: Property) -> Solution:
+    """Return a solution that calls its sets of states by the texts of the property.
+
+    Of a property that is more than one P or R, it is returned as it is.
+    """
+    try:
+        asked = prop.spec(solution.model).objective
+    except RfmdpError:
+        return solution
+    own = solution.spec.objective
+    if type(asked) is not type(own) and not isinstance(asked, Reach):
+        return solution
+    named: dict[str, Any] = {
+        name: NamedStates(getattr(asked, name).text, where(solution.model, getattr(own, name)))
+        for name in ("stay", "target")
+        if hasattr(asked, name)
+    }
+    spec = replace(solution.spec, objective=replace(own, **named))
+    return replace(solution, spec=spec)
 
 
 def nature_in_words(kind: ModelType, natures: list[tuple[Direction, Direction]]) -> str:

@@ -127,7 +127,7 @@ def _answered(
 def _failed(prop: Property, error: RfmdpError, code: int) -> Reply:
     text = str(error)
     found = {"property": prop.text, "error": text.partition("\n")[0]}
-    return Reply(("", f"property  {prop.text}"), found, code, text)
+    return Reply(("", f"property  {prop.text}", "status    error"), found, code, text)
 
 
 def _in_time(progress: Progress, deadline: float) -> Progress:
@@ -186,6 +186,7 @@ class Printer:
         self._records: list[Record] = []
         self._waiting: dict[int, list[Reply]] = {}
         self._next = 0
+        self._said = ""  # the last complaint
 
     def __enter__(self) -> Printer:
         return self
@@ -206,8 +207,9 @@ class Printer:
             self._records.append(reply.record)
             if self._json:
                 print(json.dumps(reply.record), flush=True)
-        if reply.complaint:
+        if reply.complaint and reply.complaint != self._said:
             complain(reply.complaint)
+            self._said = reply.complaint
         # an error outweighs an open gap
         worst = (CERTIFIED, NOT_CERTIFIED, USER_ERROR)
         self.code = max(self.code, reply.code, key=worst.index)

@@ -232,6 +232,7 @@ def command(
             local={} if setup is None else setup.local_states,
             p_min=p_min,
             resume=resume,
+            name=_name(env or model, given),
         )
     except KeyboardInterrupt:
         if output is not None:
@@ -248,6 +249,12 @@ def command(
         save_learning_curve({method: runs}, plot)
     if any(run.alarms for run in runs):
         raise typer.Exit(2)
+
+
+def _name(system: str, given: dict[str, str]) -> str:
+    """Return the model or environment with its constants, for people."""
+    values = ", ".join(f"{name}={value}" for name, value in given.items())
+    return f"{system} ({values})" if values else system
 
 
 def _lines(run: Run, seed: int) -> Iterator[str]:
@@ -314,6 +321,8 @@ def _record(run: Run, seed: int) -> dict[str, Any]:
         },
         "validity": run.validity,
         "stopped": run.stopped,
+        "property": run.question,
+        "model": run.name,
         "settings": run.settings,
         "assumptions": list(run.assumptions),
         "rollouts": [asdict(c) for c in run.rollouts],

@@ -85,16 +85,29 @@ def listing(answer: Answer) -> Iterator[str]:
 def result(answer: Answer) -> str:
     """Return what stands after `Result:`: the digits that are proven, or the guaranteed side.
 
-    A likely answer says that it is no more than that.
+    A likely answer says that it is no more than that, and so does a number that is not certified.
     """
     if answer.value is not None:
         digits = None
         if isinstance(answer.value, float) and answer.certified and math.isfinite(answer.value):
             digits = shared_digits(answer.lower or 0.0, answer.upper or 0.0)
-        return digits or shown(answer.value)
+        return (digits or shown(answer.value)) + _reserve(answer)
     if answer.status is not Status.UNDECIDED or answer.likely is None:
         return "undecided"
     return f"{shown(answer.likely)} (not proven: the bounds do not decide it)"
+
+
+def _reserve(answer: Answer) -> str:
+    """Return what must be said beside a number that is not certified."""
+    if answer.certified or not isinstance(answer.value, float):
+        return ""
+    if answer.lower is None and answer.upper is None:
+        return " (not proven: neither side is)"
+    if answer.lower is None:
+        return " (an upper bound: the lower side is not proven)"
+    if answer.upper is None:
+        return " (a lower bound: the upper side is not proven)"
+    return f" (not certified: within [{shown(answer.lower)}, {shown(answer.upper)}])"
 
 
 def shown(value: Value) -> str:

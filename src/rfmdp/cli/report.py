@@ -40,8 +40,10 @@ def command(
 
 def _read(path: str) -> object:
     """Return a saved result, or the records of a `.json` file."""
+    from rfmdp.cli.words import require_result
     from rfmdp.formats.files import load
 
+    require_result(path)
     if not path.endswith(".json"):
         return load(path)
     try:

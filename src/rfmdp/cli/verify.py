@@ -21,8 +21,10 @@ def command(
     # before NumPy is there: the products are many and small, threads only wait for each other
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from rfmdp.cli.output import watching
+    from rfmdp.cli.words import require_result
     from rfmdp.verification.solution import verify
 
+    require_result(result)
     with watching("verifying") as show:
         verdict = verify(result, show.verifying)
     for check in verdict.checked:

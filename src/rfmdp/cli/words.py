@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import re
 import sys
+import warnings
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from rfmdp.errors import FileError, ModelError
@@ -148,6 +150,13 @@ class Uncertainty:
             model, size, exponent=exponent, by_module=modules, by_action=actions, floor=self.floor
         )
 
+    def warn_if_all(self, radius: float | None) -> None:
+        """Warn of balls so large that nature may take any distribution of the same support."""
+        exponent, size = self._norm(radius)
+        _warn_if_all("--radius" if self.norm is None else "--set", size, exponent)
+        for text in self.parts:
+            _warn_if_all("--radius-of", _number(text.rpartition("=")[2]) or 0.0, exponent)
+
     def _norm(self, radius: float | None) -> tuple[float, float]:
         if self.norm is None:
             return math.inf, radius or 0.0
@@ -211,6 +220,7 @@ def built(
     from rfmdp.model.frontier import Deadlock
 
     given, radius = experiment
+    uncertainty.warn_if_all(radius)
     if radius is not None and uncertainty.plain and blueprint.is_domain:
         if not radius >= 0.0:
             raise ModelError(f"A radius must be >= 0, got {radius!r}.")
@@ -221,12 +231,32 @@ def built(
     return uncertainty.apply(model, radius)
 
 
+def require_result(path: str) -> None:
+    """Raise FileError if a path, or the name of a domain, is that of a model instead of a result.
+
+    Other mistakes are left to whoever reads the file.
+    """
+    from rfmdp.opening import ENDINGS, is_domain
+
+    try:
+        named = is_domain(path)
+    except FileError:
+        named = False
+    if named or (Path(path).suffix in ENDINGS[1:] and Path(path).exists()):
+        kind = "the name of a domain" if named else "a model"
+        raise FileError(
+            f"{path}: is {kind}, a result is needed; make one first: "
+            f"rfmdp solve {path} ... -o result.rfmdp."
+        )
+
+
 def solution_in(path: str) -> Solution:
     """Return the solution in a file; of a learning run, the one behind its guarantee."""
     from rfmdp.formats.files import load
     from rfmdp.learning.run import Run
     from rfmdp.outer.solution import Solution
 
+    require_result(path)
     found = load(path)
     if isinstance(found, Run):
         if found.solution is None:
@@ -254,6 +284,19 @@ def state_number(model: FactoredMDP, text: str | None) -> int:
             )
         values[name.strip()] = int(word)
     return model.find(**values)
+
+
+def _warn_if_all(option: str, radius: float, exponent: float) -> None:
+    from rfmdp.errors import PrismWarning
+
+    largest = 2.0 ** (1.0 / exponent)  # two distributions are never farther apart
+    if radius > largest:
+        warnings.warn(
+            f"{option}: distributions differ by {largest:.3g} at most in this norm, so a radius of "
+            f"{radius:g} lets nature take any; give a smaller one if that is not meant.",
+            PrismWarning,
+            stacklevel=2,
+        )
 
 
 def number(option: str, text: str) -> float:

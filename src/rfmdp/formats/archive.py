@@ -192,7 +192,9 @@ def _check_digest(place: Path, file: BinaryIO) -> None:
     start = file.read(2)
     length = file.seek(0, os.SEEK_END) - DIGEST
     if start != b"PK":
-        raise FileError(f"{place}: is not a file of rfmdp; give one that `save` wrote.")
+        raise FileError(
+            f"{place}: is not a file of rfmdp; give one that `-o`, or `save` in Python, wrote."
+        )
     file.seek(max(0, length - len(MARK)))
     if file.read(len(MARK)) != MARK:
         raise FileError(

@@ -19,7 +19,7 @@ from rfmdp.language.parse import parse_expression
 from rfmdp.language.write import write_expression
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.validate import ARRAYS, require_valid
-from rfmdp.objective import Direction, Objective, Spec
+from rfmdp.objective import Direction, NamedStates, Objective, Spec
 from rfmdp.outer.problem import where
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
 from rfmdp.record import Record, to_record
@@ -107,10 +107,11 @@ def solution_to_record(solution: Solution) -> Record:
     """Return (kind, header, arrays) of a solution and its model."""
     _, model_header, model_arrays = model_to_record(solution.model)
     spec = solution.spec
-    described, sets = _describe(solution)
+    described, sets, texts = _describe(solution)
     header = {
         "model": model_header,
         "objective": described,
+        "texts": texts,
         "agent": spec.agent.name,
         "nature": spec.nature.name,
         "method": solution.method,
@@ -145,7 +146,11 @@ def solution_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArra
     own = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
     model = model_from_record(_field(header, "model", dict), own)
     spec = Spec(
-        _objective(dict(_field(header, "objective", dict)), arrays),
+        _objective(
+            dict(_field(header, "objective", dict)),
+            _field({"texts": {}, **header}, "texts", dict),
+            arrays,
+        ),
         Direction[_field(header, "agent", str)],
         Direction[_field(header, "nature", str)],
     )
@@ -207,26 +212,37 @@ def _stats(given: Mapping[str, Any]) -> Stats:
     return Stats(**counts, seconds={str(k): float(v) for k, v in seconds.items()})
 
 
-def _describe(solution: Solution) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-    """Return an objective as plain values; sets other than labels become arrays."""
+def _describe(solution: Solution) -> tuple[dict[str, Any], dict[str, AnyArray], dict[str, str]]:
+    """Return an objective as plain values; sets other than labels become arrays, with their text.
+
+    The texts are for people only.
+    """
     objective = solution.spec.objective
     plain: dict[str, Any] = {"type": type(objective).__name__}
-    arrays = {}
+    arrays, texts = {}, {}
     for field in fields(objective):
         content = getattr(objective, field.name)
         if field.name in SETS and not isinstance(content, str):
             arrays[f"states.{field.name}"] = where(solution.model, content)
+            if hasattr(content, "text"):
+                texts[field.name] = str(content.text)
         else:
             plain[field.name] = content
-    return plain, arrays
+    return plain, arrays, texts
 
 
-def _objective(plain: dict[str, Any], arrays: Mapping[str, AnyArray]) -> Objective:
+def _objective(
+    plain: dict[str, Any], texts: Mapping[str, Any], arrays: Mapping[str, AnyArray]
+) -> Objective:
     """Return the objective of its description."""
     name = plain.pop("type")
     if name not in OBJECTIVES:
         raise FileError(f"this version does not know the objective {name!r}")
-    plain |= {field: arrays[f"states.{field}"] for field in SETS if f"states.{field}" in arrays}
+    for field in SETS:
+        if f"states.{field}" in arrays:
+            states = arrays[f"states.{field}"]
+            named = isinstance(texts.get(field), str)
+            plain[field] = NamedStates(texts[field], states) if named else states
     made: Objective = getattr(objectives, name)(**plain)
     return made
 

@@ -132,9 +132,9 @@ def _refuse_other_sets(model: FactoredMDP, other: BoolArray) -> None:
     j = int(model.row_marginals[used[0]])
     row = int(np.searchsorted(model.marginal_ptr, used[0], side="right")) - 1
     raise UnsupportedError(
-        f"RadiusSum needs Lp balls: {model.marginal_name(j)} in row {row} "
-        f"({model.row_name(row)}) is of type {type(model.marginals[j]).__name__}; "
-        "use Exact (--inner exact), or balls around the nominal distributions."
+        f"radius-sum needs Lp balls, but the set of '{model.marginal_name(j)}' in "
+        f"{model.row_name(row)}, is of type {type(model.marginals[j]).__name__}; give balls "
+        "(--set l1:R instead of --radius R, LpBall in Python), or use Exact (--inner exact)."
     )
 
 
@@ -154,8 +154,8 @@ def _common_exponent(model: FactoredMDP, exponent: FloatArray) -> FloatArray:
         mine = ids[model.marginal_ptr[row] : model.marginal_ptr[row + 1]]
         j = next(int(m) for m in mine if exponent[m] == most[row])
         raise UnsupportedError(
-            f"RadiusSum needs one exponent per row: {model.marginal_name(j)} in row {row} "
-            f"({model.row_name(row)}) is an L{most[row]:g} ball, another one is an "
-            f"L{least[row]:g} ball; use Exact."
+            f"radius-sum needs one exponent per row: the set of '{model.marginal_name(j)}' in "
+            f"{model.row_name(row)}, is an L{most[row]:g} ball, another one is an "
+            f"L{least[row]:g} ball; use the exact method."
         )
     return np.where(none, 1.0, most)

@@ -212,10 +212,11 @@ class Interval(Node):
 
 @dataclass(frozen=True, slots=True)
 class Assignment(Node):
-    """`(variable' = value)`."""
+    """`(variable' = value)`; `written` is the value with its formulas by their names."""
 
     variable: str
     value: Expr
+    written: Expr | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -217,8 +217,10 @@ def _exact(marginal: int, identifiers: MarginalRegistry, batch: StateBatch) -> F
 
 
 def update_text(update: Update) -> str:
-    """Return what an update does, without its probability."""
-    parts = [f"({a.variable}'={write_expression(a.value)})" for a in update.assignments]
+    """Return what an update does, as it is written, without its probability."""
+    parts = [
+        f"({a.variable}'={write_expression(a.written or a.value)})" for a in update.assignments
+    ]
     return " & ".join(parts) or "true"
 
 

@@ -104,7 +104,9 @@ def map_update(update: Update, change: Change) -> Update:
         chance = replace(chance, lower=change(chance.lower), upper=change(chance.upper))
     elif chance is not None:
         chance = change(chance)
-    assignments = tuple(replace(a, value=change(a.value)) for a in update.assignments)
+    assignments = tuple(
+        replace(a, value=change(a.value), written=a.value) for a in update.assignments
+    )
     return replace(update, probability=chance, assignments=assignments)
 
 
@@ -200,7 +202,9 @@ def _rename(expr: Expr, names: Mapping[str, str]) -> Expr:
 
 def _rename_command(command: Command, names: Mapping[str, str]) -> Command:
     def assigned(assignment: Assignment) -> Assignment:
-        return replace(assignment, variable=names.get(assignment.variable, assignment.variable))
+        variable = names.get(assignment.variable, assignment.variable)
+        # a formula keeps its name, not its meaning, when what is in it is renamed
+        return replace(assignment, variable=variable, written=None)
 
     action = command.action
     updates = tuple(

@@ -74,6 +74,7 @@ class Setup:
     p_min: float = 0.0
     support: Support = DECLARED
     rewards: RewardFamily | TransitionReward | None = None
+    name: str = ""  # of the system, for people
 
     @property
     def confidence(self) -> ConfidenceSet | Discovery:
@@ -392,6 +393,8 @@ class Learner:
             stopped=reason or "running",
             rollouts=list(self.rollouts.certificates),
             rollout_policy=self.rollouts.best_policy,
+            question=str(self.setup.spec),
+            name=self.setup.name,
             state=self._state(),
         )
 

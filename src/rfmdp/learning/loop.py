@@ -65,6 +65,7 @@ def learn(
     support: Support | None = None,
     rewards: RewardFamily | TransitionReward | None = None,
     limits: Limits | None = None,
+    name: str = "",
     progress: Callable[[Progress], None] | None = None,
     output: str | os.PathLike[str] | None = None,
     resume: str | os.PathLike[str] | None = None,
@@ -99,6 +100,8 @@ def learn(
         (`TransitionReward`); by default rewards are those of the model.
     limits
         Precision of the robust values.
+    name
+        Of the system, for the statement.
     progress
         Called about once a second, and with every evaluation.
     output
@@ -134,7 +137,7 @@ def learn(
     asked = _checked(spec, known.structure.model)
     setup = Setup(
         known, asked, chosen, beta, stop or StopWhen(), points or LogSpaced(), length, seed,
-        limits or Limits(), p_min or 0.0, support or DeclaredSupport(), rewards,
+        limits or Limits(), p_min or 0.0, support or DeclaredSupport(), rewards, name,
     )  # fmt: skip
     if length < 1:
         raise ModelError(f"learn: the length of a trajectory must be at least 1, found {length}.")

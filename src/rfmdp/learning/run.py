@@ -82,6 +82,8 @@ class Run:
     stopped: str = "running"
     rollouts: list[RolloutCertificate] = field(default_factory=list)
     rollout_policy: Policy | None = None  # the one of the best certificate by rollouts
+    question: str = ""  # the property
+    name: str = ""  # of the system
     state: dict[str, AnyArray] = field(default_factory=dict)  # what resuming needs
 
     def __repr__(self) -> str:
@@ -111,6 +113,13 @@ class Run:
         """The last guarantee with few digits, rounded to the side that is safe."""
         return written(self.guarantee, -1.0 if self.agent is MAX else 1.0)
 
+    @property
+    def subject(self) -> str:
+        """What is learned: the property, and of what."""
+        sizes = f"{self.model.states:,} states and {self.model.rows:,} choices"
+        system = f"{self.name}, {sizes}" if self.name else f"a model with {sizes}"
+        return f"{self.question or 'a property'} of {system}"
+
     def column(self, name: str) -> FloatArray:
         """Return one field of all evaluations."""
         return np.array([getattr(point, name) for point in self.history], dtype=np.float64)
@@ -119,7 +128,7 @@ class Run:
         """Return the guarantee with its assumptions, for people."""
         side = "at least" if self.agent is MAX else "at most"
         where = "the" if len(self.model.initial) == 1 else "every"
-        lines = [f"ALARM: {alarm}" for alarm in self.alarms]
+        lines = [f"Learned: {self.subject}.", *(f"ALARM: {alarm}" for alarm in self.alarms)]
         if not self.alarms:
             lines.append(
                 f"With probability at least {1.0 - self.beta:.6g}, the policy's value in {where} "
@@ -152,6 +161,8 @@ def run_to_record(run: Run) -> Record:
         "assumptions": list(run.assumptions),
         "agent": run.agent.name,
         "stopped": run.stopped,
+        "question": run.question,
+        "name": run.name,
         "shared": [list(names) for names in run.shared],
         "alarms": list(run.alarms),
         "history": [{k: _number(v) for k, v in asdict(point).items()} for point in run.history],
@@ -210,6 +221,8 @@ def run_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -
         shared=tuple(tuple(names) for names in header["shared"]),
         alarms=tuple(header["alarms"]),
         stopped=header["stopped"],
+        question=header.get("question", ""),
+        name=header.get("name", ""),
         rollouts=certificates,
         rollout_policy=None if rollout is None else Policy(np.asarray(rollout)),
         state=part("state"),

@@ -7,6 +7,7 @@ be its nominal distribution.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.objective import MAX, Spec
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Bounds, Solution, written
 from rfmdp.policies.decisions import Decisions, decisions, horizon, reached, values_after
@@ -68,7 +70,9 @@ class NextState:
 class Explanation:
     """A decision and its reasons; `str` says it in words."""
 
+    property: str
     state: str
+    side: str  # of the guarantee: "at least" or "at most"; empty if nature helps the agent
     value: Bounds
     choices: tuple[ActionValue, ...]
     nature: tuple[MarginalShift, ...]
@@ -106,7 +110,9 @@ def explain(solution: Solution, state: int, *, step: int = 0) -> Explanation:
     lower, upper = values_after(solution, step)
     place = int(np.flatnonzero(found.rows == found.chosen[0])[0])
     return Explanation(
+        str(solution.spec),
         solution.model.state_name(state),
+        _side(solution.spec),
         Bounds(float(lower[state]), float(upper[state])),
         tuple(_choices(found)),
         tuple(_answers(found, place)),
@@ -225,7 +231,8 @@ def joint(
 
 
 def _lines(found: Explanation) -> Iterator[str]:
-    yield f"In {found.state} the policy guarantees a value {_shown(found.value)}."
+    yield f"Property {found.property}"
+    yield f"In {found.state} {_promise(found)}."
     yield "Actions:"
     width = max(len(c.action) for c in found.choices)
     for choice in found.choices:
@@ -247,8 +254,27 @@ def _lines(found: Explanation) -> Iterator[str]:
         yield f"    {s.nature:.6g} ({s.nominal:.6g})  {s.state}  {_shown(s.value)}"
 
 
+def _promise(found: Explanation) -> str:
+    """Return what the policy is worth, and in which sense."""
+    if not found.side:
+        helping = ", with a nature that helps" if found.nature else ""
+        return f"the value {_shown(found.value)}{helping}"
+    below = found.side == "at least"
+    sure = found.value.lower if below else found.value.upper
+    if not math.isfinite(sure):
+        return f"the policy guarantees nothing: the value {_shown(found.value)}"
+    bound = written(sure, -1.0 if below else 1.0)
+    return f"the policy guarantees a value of {found.side} {bound}"
+
+
+def _side(spec: Spec) -> str:
+    if not spec.robust:
+        return ""
+    return "at least" if spec.agent is MAX else "at most"
+
+
 def _shown(bounds: Bounds) -> str:
     low, high = f"{bounds.lower:.6g}", f"{bounds.upper:.6g}"
     if low == high:
-        return f"of {low}"
-    return f"in [{written(bounds.lower, -1.0)}, {written(bounds.upper, 1.0)}]"
+        return f"is {low}"
+    return f"is in [{written(bounds.lower, -1.0)}, {written(bounds.upper, 1.0)}]"

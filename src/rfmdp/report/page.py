@@ -26,7 +26,7 @@ from rfmdp.objective import MAX
 from rfmdp.outer.solution import Solution, written
 from rfmdp.report.charts import Chart, Table, flat, learning_chart, table_charts
 from rfmdp.report.explorer import explorer
-from rfmdp.report.words import in_words, proven
+from rfmdp.report.words import proven
 from rfmdp.writing import replacing
 
 EXPLORERS = 3  # on one page, the first results
@@ -122,7 +122,7 @@ def section(result: object) -> Section:
 @section.register
 def _(solution: Solution) -> Section:
     model, first = solution.model, int(solution.model.initial[0])
-    bounds, title = solution.at(first), in_words(solution.spec)
+    bounds, title = solution.at(first), str(solution.spec)
     status = solution.status
     card = (
         f'<section class="card"><h3>{escape(title)}</h3><div class="big">'
@@ -146,11 +146,12 @@ def _(run: Run) -> Section:
     method = run.settings.get("method", "learning")
     side = "at least" if run.agent is MAX else "at most"
     last = run.history[-1] if run.history else None
-    asked = in_words(run.solution.spec) if run.solution is not None else "nothing is proven"
+    proves = "" if run.solution is not None else ": nothing is proven"
     card = (
         f'<section class="card"><h3>Learned: {escape(method)}</h3>'
         f'<div class="big">{side} {run.guaranteed}</div>'
-        f'<p class="soft">{escape(asked)}, holds with probability {1.0 - run.beta:g}</p>'
+        f'<p class="soft">{escape(run.subject)}{proves}, holds with probability '
+        f"{1.0 - run.beta:g}</p>"
         f"<details><summary>statement and assumptions</summary>"
         f"<pre>{escape(run.statement())}</pre></details></section>"
     )
