@@ -25,7 +25,7 @@ from rfmdp.learning.schedule import Geometric, StopWhen
 from rfmdp.paper.domains import domain, domain_spec
 from rfmdp.paper.learning_setup import SETUPS
 from rfmdp.solving import solve
-from rfmdp.sources.simulator import Behaviour, Simulator
+from rfmdp.sources.simulator import Behaviour, Simulator, Trajectories
 
 HEAD = f"{'domain':10} {'method':20} {'schedule':10} {'trajectories':>12} {'replans':>8}"
 HEAD += f" {'guarantee':>10} {'true value':>10} {'optimum':>9} {'seconds':>8} {'wall':>7}"
@@ -39,9 +39,9 @@ def simulation(name):
         ("policy", Behaviour(model.row_ptr[None, :-1])),
         ("uniform", Behaviour.uniform(model)),
     ):
-        simulator.run(behaviour, length, 0, 10, 1)
+        simulator.run(Trajectories(behaviour, length, 10, 1))
         started = time.process_time()
-        batch = simulator.run(behaviour, length, 0, 400_000, 1)
+        batch = simulator.run(Trajectories(behaviour, length, 400_000, 1))
         rate = batch.steps / (time.process_time() - started) / 1e6
         print(f"{name}: simulation, {label}: {rate:.1f} million steps per second", flush=True)
 

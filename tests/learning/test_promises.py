@@ -190,11 +190,11 @@ class Drifting:
     def truth(self, counted):
         return None
 
-    def run_until(self, behaviour, length, first, trajectories, seed, limit, tally):
-        won = trajectories if first < 1000 else 0
-        tally.counts[:] += [won, trajectories - won]
-        tally.totals[:] += trajectories
-        return trajectories, trajectories
+    def run_until(self, wanted, limit, tally):
+        won = wanted.count if wanted.first < 1000 else 0
+        tally.counts[:] += [won, wanted.count - won]
+        tally.totals[:] += wanted.count
+        return wanted.count, wanted.count
 
 
 def test_a_guarantee_beyond_the_optimistic_bound_is_an_alarm(tmp_path):

@@ -21,6 +21,7 @@ from rfmdp.learning.rewards import DeterministicReward, MixtureReward, RewardRan
 from rfmdp.learning.schedule import StopWhen
 from rfmdp.sources.gym_table import known_observe
 from rfmdp.sources.recorded import record
+from rfmdp.sources.simulator import Trajectories
 from rfmdp.sources.spaces import actions_of, entries_of, read, read_many
 from rfmdp.sources.tally import Tally, count_transitions
 
@@ -90,7 +91,7 @@ def test_trajectories_are_those_of_the_simulator():
     counted = identify(model).model
     tally = Tally.empty(counted)
     never = np.full(len(counted.marginals), np.iinfo(np.int64).max)
-    source.sampler(counted).run_until(rf_behaviour(policy), 8, 0, 20, 11, never, tally)
+    source.sampler(counted).run_until(Trajectories(rf_behaviour(policy), 8, 20, 11), never, tally)
     wanted = count_transitions(counted, data.rows, data.successors)
     assert_array_equal(tally.counts, wanted.counts)
 

@@ -7,13 +7,13 @@ from learning.tiny import distinct_factored, two_arms
 from rfmdp.errors import ModelError
 from rfmdp.kernels import simulate as kernels
 from rfmdp.sources import simulator
-from rfmdp.sources.simulator import Behaviour, Simulator
+from rfmdp.sources.simulator import Behaviour, Simulator, Trajectories
 from rfmdp.sources.tally import Tally
 
 
 def run(model, trajectories=2000, first=0, threads=1, seed=5, behaviour=None):
     chosen = behaviour or Behaviour.uniform(model)
-    return Simulator(model).run(chosen, 4, first, trajectories, seed, threads=threads)
+    return Simulator(model).run(Trajectories(chosen, 4, trajectories, seed, first), threads=threads)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 7, 40])
@@ -46,8 +46,9 @@ def test_compiled_and_plain_kernels_agree():
     tally = Tally.empty(model)
     limit = np.full(len(tally.totals), 10**9)
     behaviour = Behaviour(model.row_ptr[None, :-1], other=0.3)
-    done, steps = simulator.run_until(behaviour, 4, 0, 500, 5, limit, tally)
-    batch = simulator.run(behaviour, 4, 0, 500, 5)
+    wanted = Trajectories(behaviour, 4, 500, 5)
+    done, steps = simulator.run_until(wanted, limit, tally)
+    batch = simulator.run(wanted)
     assert (done, steps) == (500, batch.steps)
     assert np.array_equal(tally.counts, batch.counts)
     starts = model.marginals.outcome_ptr[:-1]
@@ -59,7 +60,9 @@ def test_stops_after_the_trajectory_that_doubles():
     model = two_arms(0.5, 0.5)
     tally = Tally.empty(model)
     behaviour = Behaviour(model.row_ptr[None, :-1])
-    done, _ = Simulator(model).run_until(behaviour, 3, 0, 500, 1, np.array([16, 16]), tally)
+    done, _ = Simulator(model).run_until(
+        Trajectories(behaviour, 3, 500, 1), np.array([16, 16]), tally
+    )
     assert done == 16
     assert tally.totals.tolist() == [16, 0]
 
@@ -98,5 +101,5 @@ def test_ctrl_c_was_heard_only_after_the_last_trajectory(monkeypatch):
 
     monkeypatch.setattr(kernels, "run_trajectories", kernel)
     with pytest.raises(KeyboardInterrupt):
-        Simulator(model).run(Behaviour.uniform(model), 1000, 0, 1_000_000, 5, threads=2)
+        Simulator(model).run(Trajectories(Behaviour.uniform(model), 1000, 1_000_000, 5), threads=2)
     assert len(begun) <= 2

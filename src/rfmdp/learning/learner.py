@@ -42,7 +42,7 @@ from rfmdp.outer.problem import where
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.ragged import segment_sum
-from rfmdp.sources.simulator import Behaviour
+from rfmdp.sources.simulator import Behaviour, Trajectories
 from rfmdp.sources.source import Episodes, Records, Source
 from rfmdp.sources.tally import Tally
 from rfmdp.types import AnyArray, FloatArray, IntArray
@@ -245,8 +245,12 @@ class Learner:
                 limits, stop = np.full_like(limits, NEVER), min(stop, self.earliest)
             assert self.behaviour is not None
             done, steps = self._sampler.run_until(
-                self.behaviour, setup.length, self.done, min(stop - self.done, self.chunk),
-                setup.seed, limits, context.seen,
+                Trajectories(
+                    self.behaviour, setup.length, min(stop - self.done, self.chunk), setup.seed,
+                    self.done,
+                ),
+                limits,
+                context.seen,
             )  # fmt: skip
             self.done += done
             self.steps += steps

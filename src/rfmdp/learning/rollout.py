@@ -28,7 +28,7 @@ from rfmdp.objective import MAX
 from rfmdp.outer.problem import row_rewards
 from rfmdp.outer.solution import Policy
 from rfmdp.sources.measure import measure
-from rfmdp.sources.simulator import Batch, Behaviour
+from rfmdp.sources.simulator import Batch, Behaviour, Trajectories
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -192,7 +192,9 @@ class Rollouts:
             some = min(trajectories - done, learner.chunk)
             parts.append(
                 self._sampler.run(
-                    Behaviour(rows), self._length, learner.done + done, some, learner.setup.seed,
+                    Trajectories(
+                        Behaviour(rows), self._length, some, learner.setup.seed, learner.done + done
+                    ),
                     reward=self._reward, discount=self._measured.discount,
                 )
             )  # fmt: skip

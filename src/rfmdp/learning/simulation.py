@@ -23,7 +23,7 @@ from rfmdp.outer.problem import row_rewards
 from rfmdp.outer.solution import Policy
 from rfmdp.solving import as_spec
 from rfmdp.sources.measure import Measured, measure, settled, unrolled_spec
-from rfmdp.sources.simulator import Batch, Behaviour, Simulator, behaviour_of
+from rfmdp.sources.simulator import Batch, Behaviour, Simulator, Trajectories, behaviour_of
 from rfmdp.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def simulate(
         paid = row_rewards(scene.model, measured.reward)
     started = time.perf_counter()
     batch = Simulator(scene.model, measured.stop).run(
-        scene.behaviour, steps, 0, trajectories, seed,
+        Trajectories(scene.behaviour, steps, trajectories, seed),
         reward=paid, discount=measured.discount, threads=threads,
     )  # fmt: skip
     seconds = time.perf_counter() - started

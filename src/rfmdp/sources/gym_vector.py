@@ -7,6 +7,8 @@ copies begin anew.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +17,7 @@ import numpy as np
 from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.sources.gym_walk import CUT, NEVER, Transitions, pick_row, seed_of
-from rfmdp.sources.simulator import Batch, Behaviour
+from rfmdp.sources.simulator import Batch, Behaviour, Trajectories
 from rfmdp.sources.spaces import read_many, stacked
 from rfmdp.sources.tally import Tally
 from rfmdp.types import BoolArray, FloatArray, IntArray
@@ -39,23 +41,13 @@ class VectorWalker:
         self._remembered: dict[Any, list[int]] = {}  # values by observation
         self._mode = getattr(self._env.metadata.get("autoreset_mode"), "name", "NEXT_STEP")
 
-    def run_until(
-        self,
-        behaviour: Behaviour,
-        length: int,
-        first: int,
-        trajectories: int,
-        seed: int,
-        limit: IntArray,
-        tally: Tally,
-    ) -> tuple[int, int]:
+    def run_until(self, wanted: Trajectories, limit: IntArray, tally: Tally) -> tuple[int, int]:
         """Run rounds until an identifier's total reaches its limit; add to the tally."""
         done = steps = 0
         watched = bool(np.any(limit < NEVER))
-        while done < trajectories:
-            count = min(self._env.num_envs, trajectories - done)
-            steps += int(self._round(behaviour, length, first + done, count, seed)[0].sum())
-            done += count
+        for part in self._rounds(wanted):
+            steps += int(self._round(part)[0].sum())
+            done += part.count
             self._seen.count(tally)
             if watched and np.any(tally.totals >= limit):
                 break
@@ -63,48 +55,41 @@ class VectorWalker:
 
     def run(
         self,
-        behaviour: Behaviour,
-        length: int,
-        first: int,
-        trajectories: int,
-        seed: int,
+        wanted: Trajectories,
         *,
         reward: FloatArray | None = None,
         discount: float = 1.0,
     ) -> Batch:
         """Run episodes of a frozen behaviour; return what they gave."""
         tally = Tally.empty(self._counted)
-        returns, final = np.zeros(trajectories), np.empty(trajectories, dtype=np.int64)
-        done = steps = 0
-        while done < trajectories:
-            count = min(self._env.num_envs, trajectories - done)
-            lengths, last, earned, cut = self._round(
-                behaviour, length, first + done, count, seed, reward, discount
-            )
+        returns, final, steps = [np.zeros(0)], [np.zeros(0, dtype=np.int64)], 0
+        for part in self._rounds(wanted):
+            lengths, last, earned, cut = self._round(part, reward, discount)
             if cut:
                 raise UnsupportedError(CUT)
-            part = slice(done, done + count)
-            returns[part], final[part] = earned[:count], last[:count]
-            done, steps = done + count, steps + int(lengths.sum())
+            returns.append(earned[: part.count])
+            final.append(last[: part.count])
+            steps += int(lengths.sum())
             self._seen.count(tally)
-        return Batch(tally.counts, returns, final, steps)
+        return Batch(tally.counts, np.concatenate(returns), np.concatenate(final), steps)
+
+    def _rounds(self, wanted: Trajectories) -> Iterator[Trajectories]:
+        """Cut trajectories into those of one round each."""
+        copies = self._env.num_envs
+        for done in range(0, wanted.count, copies):
+            count = min(copies, wanted.count - done)
+            yield replace(wanted, count=count, first=wanted.first + done)
 
     def _round(
-        self,
-        behaviour: Behaviour,
-        length: int,
-        first: int,
-        count: int,
-        seed: int,
-        reward: FloatArray | None = None,
-        discount: float = 1.0,
+        self, wanted: Trajectories, reward: FloatArray | None = None, discount: float = 1.0
     ) -> tuple[IntArray, IntArray, FloatArray, bool]:
-        """Run one episode in each of the first `count` copies.
+        """Run one episode in each of the first copies.
 
         Returns (steps, last states, returns), one per copy, and whether one was cut off early.
         """
-        source, copies, random = self._source, self._env.num_envs, Random(f"{seed} {first}")
-        seeds = [seed_of(seed, first + i) for i in range(copies)]
+        source, copies, count = self._source, self._env.num_envs, wanted.count
+        random = Random(f"{wanted.seed} {wanted.first}")
+        seeds = [seed_of(wanted.seed, wanted.first + i) for i in range(copies)]
         observations, _ = self._env.reset(seed=seeds)
         alive = np.arange(copies) < count
         state = self._states(self._values(observations), alive)
@@ -114,10 +99,10 @@ class VectorWalker:
                 self._seen.note(self._start, s, np.nan)
         alive = alive & ~self._over(state)
         steps, earned, cut = np.zeros(copies, dtype=np.int64), np.zeros(copies), False
-        for t in range(length):
+        for t in range(wanted.length):
             if not alive.any():
                 break
-            rows = self._chosen(behaviour, t, state, alive, random)
+            rows = self._chosen(wanted.behaviour, t, state, alive, random)
             actions = [source.actions[row if row >= 0 else rows[alive][0]] for row in rows.tolist()]
             observations, paid, terminated, truncated, info = self._env.step(
                 stacked(source.action_space, actions)
@@ -131,7 +116,7 @@ class VectorWalker:
                 if reward is not None:
                     earned[i] += discount**t * float(reward[rows[i]])
             steps += alive
-            cut |= bool(np.any(truncated & ~terminated & alive)) and t + 1 < length
+            cut |= bool(np.any(truncated & ~terminated & alive)) and t + 1 < wanted.length
             state = np.where(alive, after, state)
             alive = alive & ~ended & ~self._over(state)
             if self._mode == "DISABLED" and ended.any() and alive.any():

@@ -16,7 +16,7 @@ import numpy as np
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.sources.simulator import Batch, Behaviour
+from rfmdp.sources.simulator import Batch, Behaviour, Trajectories
 from rfmdp.sources.spaces import read, require_gymnasium
 from rfmdp.sources.tally import Tally, count_transitions
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
@@ -156,47 +156,34 @@ class Walker:
         self._states: dict[Any, int] = {}  # by what stands for an observation
         self._key = _key_of(source.space)
 
-    def run_until(
-        self,
-        behaviour: Behaviour,
-        length: int,
-        first: int,
-        trajectories: int,
-        seed: int,
-        limit: IntArray,
-        tally: Tally,
-    ) -> tuple[int, int]:
+    def run_until(self, wanted: Trajectories, limit: IntArray, tally: Tally) -> tuple[int, int]:
         """Run episodes until an identifier's total reaches its limit; add to the tally."""
-        rules, steps, seen = self._rules(behaviour, seed, first), 0, self._seen
+        rules, steps, seen = self._rules(wanted), 0, self._seen
         watch = Watch(self._counted, limit, tally)
-        for number in range(trajectories):
+        for number in range(wanted.count):
             before = len(seen.rows)
-            steps += self._episode(rules, length, self._seed(seed, first, number))[0]
+            steps += self._episode(rules, wanted.length, self._seed(wanted, number))[0]
             if len(seen.rows) >= watch.patience or not watch.rare.isdisjoint(seen.rows[before:]):
                 seen.count(tally)
                 if np.any(tally.totals >= limit):
                     return number + 1, steps
                 watch.renew()
         self._seen.count(tally)
-        return trajectories, steps
+        return wanted.count, steps
 
     def run(
         self,
-        behaviour: Behaviour,
-        length: int,
-        first: int,
-        trajectories: int,
-        seed: int,
+        wanted: Trajectories,
         *,
         reward: FloatArray | None = None,
         discount: float = 1.0,
     ) -> Batch:
         """Run episodes of a frozen behaviour; return what they gave."""
-        tally, rules = Tally.empty(self._counted), self._rules(behaviour, seed, first)
-        returns, final = np.zeros(trajectories), np.empty(trajectories, dtype=np.int64)
+        tally, rules = Tally.empty(self._counted), self._rules(wanted)
+        returns, final = np.zeros(wanted.count), np.empty(wanted.count, dtype=np.int64)
         steps = 0
-        for number in range(trajectories):
-            done, last, cut = self._episode(rules, length, self._seed(seed, first, number))
+        for number in range(wanted.count):
+            done, last, cut = self._episode(rules, wanted.length, self._seed(wanted, number))
             if cut:
                 raise UnsupportedError(CUT)
             if reward is not None:
@@ -208,19 +195,20 @@ class Walker:
         self._seen.count(tally)
         return Batch(tally.counts, returns, final, steps)
 
-    def _seed(self, seed: int, first: int, number: int) -> dict[str, Any]:
+    def _seed(self, wanted: Trajectories, number: int) -> dict[str, Any]:
         """Return what `reset` is given: a seed at the beginning of a batch."""
         if number:
             return {}
         if getattr(self._source.env.unwrapped, "numbered", False):
-            return {"seed": seed, "options": {"trajectory": first}}
-        return {"seed": seed_of(seed, first)}
+            return {"seed": wanted.seed, "options": {"trajectory": wanted.first}}
+        return {"seed": seed_of(wanted.seed, wanted.first)}
 
-    def _rules(self, behaviour: Behaviour, seed: int, first: int) -> Rules | Dice:
+    def _rules(self, wanted: Trajectories) -> Rules | Dice:
         """Return a behaviour made ready."""
+        behaviour = wanted.behaviour
         if behaviour.other == 0.0 and np.all(behaviour.rows >= 0):
             return Rules(behaviour, self._actions)
-        random = Random(f"{seed} {first}")
+        random = Random(f"{wanted.seed} {wanted.first}")
         return Dice(behaviour, self._actions, self._row_ptr, random)
 
     def _episode(

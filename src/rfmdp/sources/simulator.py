@@ -39,6 +39,17 @@ class Behaviour:
         return Behaviour(np.full((1, model.states), -1, dtype=np.int64))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Trajectories:
+    """Which trajectories to draw: number i of a seed is always the same."""
+
+    behaviour: Behaviour
+    length: int  # most steps of one
+    count: int
+    seed: int
+    first: int = 0  # the number of the first one
+
+
 @dataclass(slots=True, eq=False)
 class Batch:
     """What some trajectories gave."""
@@ -84,34 +95,30 @@ class Simulator:
 
     def run(
         self,
-        behaviour: Behaviour,
-        length: int,
-        first: int,
-        trajectories: int,
-        seed: int,
+        wanted: Trajectories,
         *,
         reward: FloatArray | None = None,
         discount: float = 1.0,
         threads: int | None = None,
     ) -> Batch:
-        """Run the trajectories first, first + 1, ... of a seed.
+        """Run trajectories.
 
         Parameters
         ----------
-        length : most steps of a trajectory
         reward : (R,) paid by taking a row; nothing by default
         discount : factor per step of the reward
         threads : parts to run side by side; one by default. The result does not depend on it.
         """
         from rfmdp.kernels.simulate import run_trajectories
 
+        behaviour, trajectories = wanted.behaviour, wanted.count
         parts = max(1, min(threads or 1, trajectories))
         paid = np.zeros(self.model.rows) if reward is None else np.ascontiguousarray(reward)
         counts = np.zeros((parts, len(self._tables[0])), dtype=np.int64)
         returns = np.empty(trajectories)
         final = np.empty(trajectories, dtype=np.int64)
         steps = np.zeros(parts, dtype=np.int64)
-        size = max(1, min(-(-trajectories // parts), SLICE // max(length, 1)))
+        size = max(1, min(-(-trajectories // parts), SLICE // max(wanted.length, 1)))
         slices = iter(range(0, trajectories, size))
 
         def run(part: int) -> None:
@@ -120,8 +127,9 @@ class Simulator:
                     end = min(begin + size, trajectories)
                     steps[part] += run_trajectories(
                         self._model, self._tables, behaviour.rows, behaviour.other, self._initial,
-                        self._stop, paid, float(discount), length, seed, first + begin,
-                        end - begin, counts[part], returns[begin:end], final[begin:end],
+                        self._stop, paid, float(discount), wanted.length, wanted.seed,
+                        wanted.first + begin, end - begin, counts[part], returns[begin:end],
+                        final[begin:end],
                     )  # fmt: skip
             finally:
                 for _ in slices:  # after Ctrl-C in one thread nothing is left for the others
@@ -130,16 +138,7 @@ class Simulator:
         side_by_side(parts, run)
         return Batch(counts.sum(axis=0), returns, final, int(steps.sum()))
 
-    def run_until(
-        self,
-        behaviour: Behaviour,
-        length: int,
-        first: int,
-        trajectories: int,
-        seed: int,
-        limit: IntArray,
-        tally: Tally,
-    ) -> tuple[int, int]:
+    def run_until(self, wanted: Trajectories, limit: IntArray, tally: Tally) -> tuple[int, int]:
         """Run until some marginal's total reaches its limit; add to the tally.
 
         Returns (trajectories, steps) done.
@@ -147,8 +146,8 @@ class Simulator:
         from rfmdp.kernels.simulate import run_until_doubled
 
         done, steps = self.call(
-            run_until_doubled, behaviour, length, seed, first, trajectories,
-            self.model.row_marginals, limit, tally.arrays,
+            run_until_doubled, wanted.behaviour, wanted.length, wanted.seed, wanted.first,
+            wanted.count, self.model.row_marginals, limit, tally.arrays,
         )  # fmt: skip
         return int(done), int(steps)
 

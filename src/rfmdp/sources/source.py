@@ -22,7 +22,7 @@ from rfmdp.sources.checks import Check
 from rfmdp.sources.hidden import counted_truth
 from rfmdp.sources.paid import Payer, Payments, SimulatedRewards
 from rfmdp.sources.recorded import Transitions, digest_of, structure_of
-from rfmdp.sources.simulator import Batch, Behaviour, Simulator
+from rfmdp.sources.simulator import Batch, Simulator, Trajectories
 from rfmdp.sources.structure import Structure
 from rfmdp.sources.tally import Tally, count_transitions
 from rfmdp.types import BoolArray, FloatArray, IntArray
@@ -35,28 +35,15 @@ class Sampler(Protocol):
 
     def run(
         self,
-        behaviour: Behaviour,
-        length: int,
-        first: int,
-        trajectories: int,
-        seed: int,
+        wanted: Trajectories,
         *,
         reward: FloatArray | None = None,
         discount: float = 1.0,
     ) -> Batch:
-        """Return what the trajectories first, first + 1, ... gave, with their returns."""
+        """Return what trajectories gave, with their returns."""
         ...
 
-    def run_until(
-        self,
-        behaviour: Behaviour,
-        length: int,
-        first: int,
-        trajectories: int,
-        seed: int,
-        limit: IntArray,
-        tally: Tally,
-    ) -> tuple[int, int]:
+    def run_until(self, wanted: Trajectories, limit: IntArray, tally: Tally) -> tuple[int, int]:
         """Draw until an identifier's total reaches its limit (M,); return (trajectories, steps)."""
         ...
 
