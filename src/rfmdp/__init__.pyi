@@ -371,38 +371,35 @@ from .solving import (
 from .solving import (
     tabulate as tabulate,
 )
-from .sources.describe import (
-    gym_structure as gym_structure,
-)
-from .sources.describe import (
-    template as template,
-)
-from .sources.describe import (
-    unknown_move as unknown_move,
-)
-from .sources.gym import (
+from .sources.gym.source import (
     GymSource as GymSource,
 )
-from .sources.gym import (
+from .sources.gym.source import (
     env as env,
 )
-from .sources.gym_table import (
+from .sources.gym.structure import (
+    gym_structure as gym_structure,
+)
+from .sources.gym.structure import (
+    template as template,
+)
+from .sources.gym.table import (
     gym_model as gym_model,
 )
-from .sources.log import (
-    Bad as Bad,
-)
-from .sources.log import (
-    Log as Log,
-)
-from .sources.log import (
-    read_log as read_log,
-)
-from .sources.manifest import (
+from .sources.log.manifest import (
     Manifest as Manifest,
 )
-from .sources.manifest import (
+from .sources.log.manifest import (
     Selection as Selection,
+)
+from .sources.log.source import (
+    Bad as Bad,
+)
+from .sources.log.source import (
+    Log as Log,
+)
+from .sources.log.source import (
+    read_log as read_log,
 )
 from .sources.recorded import (
     Transitions as Transitions,
@@ -418,6 +415,9 @@ from .sources.structure import (
 )
 from .sources.structure import (
     unknown as unknown,
+)
+from .sources.structure import (
+    unknown_move as unknown_move,
 )
 from .verification.solution import (
     verify as verify,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import rfmdp as rf
-from rfmdp.sources.log_write import table_of
+from rfmdp.sources.log.write import table_of
 from rfmdp.sources.recorded import record
 
 MACHINES = """mdp

@@ -11,8 +11,8 @@ import pytest
 import rfmdp as rf
 from rfmdp.learning.identifiers import identify
 from rfmdp.sources.checks import INDEPENDENCE, MARKOV, SHARING, STATIONARITY, checks
-from rfmdp.sources.log import read_log
-from rfmdp.sources.manifest import Manifest
+from rfmdp.sources.log.manifest import Manifest
+from rfmdp.sources.log.source import read_log
 
 from .logs import machines
 

@@ -19,10 +19,10 @@ from rfmdp.learning.identifiers import identify
 from rfmdp.learning.methods import ANYTIME, GAP_DIRECTED, ROLLOUT
 from rfmdp.learning.rewards import DeterministicReward, MixtureReward, RewardRange
 from rfmdp.learning.schedule import StopWhen
-from rfmdp.sources.gym_table import known_observe
+from rfmdp.sources.gym.spaces import actions_of, entries_of, read, read_many
+from rfmdp.sources.gym.table import known_observe
 from rfmdp.sources.recorded import record
 from rfmdp.sources.simulator import Trajectories
-from rfmdp.sources.spaces import actions_of, entries_of, read, read_many
 from rfmdp.sources.tally import Tally, count_transitions
 
 GOAL = 'Pmaxmin=? [ F "goal" ]'

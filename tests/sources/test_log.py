@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 import rfmdp as rf
 from rfmdp.errors import DataError, FileError, UnsupportedError
 from rfmdp.learning.identifiers import Granularity, identify
-from rfmdp.sources import tables
-from rfmdp.sources.log import BINS, Bad, Counter, read_log
-from rfmdp.sources.log_write import table_of, write_log
-from rfmdp.sources.manifest import Manifest, Selection
+from rfmdp.sources.log import tables
+from rfmdp.sources.log.manifest import Manifest, Selection
+from rfmdp.sources.log.source import BINS, Bad, Counter, read_log
+from rfmdp.sources.log.write import table_of, write_log
 from rfmdp.sources.recorded import record
 from rfmdp.sources.tally import count_transitions
 

@@ -32,8 +32,8 @@ class DataWords:
 
     def source(self, model: rfmdp.FactoredMDP) -> Source:
         """Return the data, read and checked."""
-        from rfmdp.sources.log import Bad, read_log
-        from rfmdp.sources.manifest import Manifest
+        from rfmdp.sources.log.manifest import Manifest
+        from rfmdp.sources.log.source import Bad, read_log
         from rfmdp.sources.recorded import KIND
         from rfmdp.sources.source import Recorded
 

@@ -63,7 +63,7 @@ def command(
     from rfmdp.learning.simulation import scene_of, simulate
     from rfmdp.policies.natures import NatureChoice, resolved
     from rfmdp.policies.natures import trace as trajectory
-    from rfmdp.sources.log_write import check_ending
+    from rfmdp.sources.log.write import check_ending
     from rfmdp.writing import check_writable
 
     for option, value in (
@@ -177,7 +177,7 @@ def _record(
 
     import rfmdp
     from rfmdp.sources import recorded
-    from rfmdp.sources.log_write import write_log
+    from rfmdp.sources.log.write import write_log
 
     data = recorded.record(
         scene.model, scene.behaviour, found.length, found.trajectories, seed,

@@ -9,16 +9,27 @@ A narrower set is prior knowledge: what is learned is intersected with it.
 
 A model in which every set is a point is a truth: all of its numbers are hidden from the learner.
 At most which of them are equal is told, for ties. In a model with some sets, points are knowledge.
+
+    variables = {"a": (0, 1), "b": (0, 1)}
+    wait = Action("wait", [unknown_move(variables, v, parents=["a", "b"]) for v in variables])
+
+is a dynamic Bayesian network: the next value of each variable has an unknown distribution for every
+combination of values of its parents. What is called once per action depends on the action; a move
+that several actions share does not.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
-from rfmdp.errors import ModelError
+from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.description import Assignment, Move, States
 from rfmdp.ragged import segment_any
 from rfmdp.sets.bounds import box_centres
 from rfmdp.sets.families import Interval
@@ -26,6 +37,10 @@ from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 NOTHING = "nothing"
+MOST = 1_000_000  # unknowns of one move
+
+Domains: TypeAlias = Mapping[str, tuple[int, int]]
+Effect: TypeAlias = Callable[[States], Assignment]
 
 
 def unknown(outcomes: int) -> Interval:
@@ -106,3 +121,76 @@ def equal_numbers(sets: Marginals) -> IntArray:
 def _centred(ptr: IntArray, lower: FloatArray, upper: FloatArray) -> Marginals:
     """Return boxes whose nominal members say nothing: the same fraction of every width."""
     return Marginals.from_boxes(ptr, lower, upper, box_centres(ptr, lower, upper))
+
+
+def unknown_move(
+    variables: Domains,
+    variable: str,
+    *,
+    parents: Sequence[str] = (),
+    effects: Sequence[Effect] | None = None,
+    prior: Interval | None = None,
+) -> Move:
+    """Return a move with an unknown distribution for every combination of values of its parents.
+
+    Parameters
+    ----------
+    variables
+        Domains of all variables, as `build` takes them.
+    variable
+        The variable, or any name of a factor if `effects` are given.
+    parents
+        Variables on which the distribution depends, beside the action.
+    effects
+        The possible outcomes, each a function from states to new values; by default all values
+        of the variable.
+    prior
+        What is known of each of the distributions; by default nothing.
+
+    Raises
+    ------
+    ModelError
+        If a name is no variable, or the prior has another number of outcomes.
+
+    Examples
+    --------
+    >>> move = unknown_move({"x": (0, 4), "wet": (0, 1)}, "x", parents=["wet"],
+    ...                     effects=[lambda s: {}, lambda s: {"x": np.minimum(s.x + 1, 4)}])
+    >>> len(move.marginals), move.marginals[0].size
+    (2, 2)
+    """
+    for name in (*parents, *(() if effects else (variable,))):
+        if name not in variables:
+            raise ModelError(
+                f"unknown_move: {name} must be one of the variables {', '.join(variables)}."
+            )
+    low, high = variables.get(variable, (0, 0))
+    outcomes = len(effects) if effects else high - low + 1
+    if prior is not None and prior.size != outcomes:
+        raise ModelError(
+            f"unknown_move: the prior of {variable} must have {outcomes} outcomes, found "
+            f"{prior.size}."
+        )
+    sizes = [variables[name][1] - variables[name][0] + 1 for name in parents]
+    if math.prod(sizes) > MOST:
+        raise UnsupportedError(
+            f"unknown_move: {variable} must have at most {MOST} combinations of parents, found "
+            f"{math.prod(sizes)}; give fewer parents, or a dependency function (`Move`)."
+        )
+
+    def identify(states: States) -> IntArray:
+        code = np.zeros(len(states), dtype=np.int64)
+        for name, size in zip(parents, sizes, strict=True):
+            code = code * size + states[name] - variables[name][0]
+        return code
+
+    def effect(states: States, identifier: IntArray, outcome: int) -> Assignment:
+        return effects[outcome](states) if effects else {variable: low + outcome}
+
+    sets = [_one(prior, outcomes) for _ in range(math.prod(sizes))]
+    return Move(variable, sets, effect, identify)
+
+
+def _one(prior: Interval | None, outcomes: int) -> Interval:
+    """Return a set of its own: the same object would be the same unknown."""
+    return unknown(outcomes) if prior is None else Interval(prior.lower, prior.upper)

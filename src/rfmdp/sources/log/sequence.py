@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from rfmdp.sources.decoding import Decoded
-from rfmdp.sources.problems import Problems
+from rfmdp.sources.log.decoding import Decoded
+from rfmdp.sources.log.problems import Problems
 from rfmdp.types import AnyArray, BoolArray, IntArray
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from rfmdp.errors import FileError, ModelError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.ragged import owners, starts
+from rfmdp.sources.log.tables import arrow
 from rfmdp.sources.recorded import Transitions
-from rfmdp.sources.tables import arrow
 from rfmdp.writing import replacing
 
 ENDINGS = (".parquet", ".arrow", ".csv")

@@ -16,7 +16,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.problem import row_rewards
-from rfmdp.sources.gym import absorbing
+from rfmdp.sources.gym.source import absorbing
 from rfmdp.sources.index import choices
 
 MASK = (1 << 64) - 1

@@ -16,14 +16,14 @@ import numpy as np
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.sources.gym_walk import CUT, NEVER, Transitions, pick_row, seed_of
+from rfmdp.sources.gym.spaces import read_many, stacked
+from rfmdp.sources.gym.walk import CUT, NEVER, Transitions, pick_row, seed_of
 from rfmdp.sources.simulator import Batch, Behaviour, Trajectories
-from rfmdp.sources.spaces import read_many, stacked
 from rfmdp.sources.tally import Tally
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from rfmdp.sources.gym import GymSource
+    from rfmdp.sources.gym.source import GymSource
 
 
 class VectorWalker:

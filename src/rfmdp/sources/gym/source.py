@@ -29,12 +29,12 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.problem import row_rewards
 from rfmdp.outer.solution import Policy
 from rfmdp.ragged import owners, segment_all
+from rfmdp.sources.gym.spaces import actions_of, entries_of, make_env, read, require_gymnasium
 from rfmdp.sources.hidden import counted_truth
 from rfmdp.sources.index import Index, choices
 from rfmdp.sources.paid import Paid, Payer, Payments
 from rfmdp.sources.recorded import structure_of
 from rfmdp.sources.source import Sampler
-from rfmdp.sources.spaces import actions_of, entries_of, make_env, read, require_gymnasium
 from rfmdp.sources.structure import Structure
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
@@ -127,10 +127,10 @@ class GymSource:
     def sampler(self, counted: FactoredMDP, stop: BoolArray | None = None) -> Sampler:
         """Return what runs episodes and counts."""
         if self.vector:
-            from rfmdp.sources.gym_vector import VectorWalker
+            from rfmdp.sources.gym.vector import VectorWalker
 
             return VectorWalker(self, counted, stop)
-        from rfmdp.sources.gym_walk import Walker
+        from rfmdp.sources.gym.walk import Walker
 
         return Walker(self, counted, stop)
 
@@ -232,7 +232,7 @@ class GymSource:
 
     def _known_observe(self, model: FactoredMDP) -> Observe | None:
         """Return how the variables of `gym_model` are read."""
-        from rfmdp.sources.gym_table import known_observe
+        from rfmdp.sources.gym.table import known_observe
 
         own = model.variables[:-1] if self.starts else model.variables
         return known_observe(self.env, [v.name for v in own])
@@ -350,6 +350,6 @@ def env(
     [0, 0]
     """
     require_gymnasium()
-    from rfmdp.sources.model_env import ModelEnv
+    from rfmdp.sources.gym.model_env import ModelEnv
 
     return ModelEnv(model, reward, terminal, render_mode)

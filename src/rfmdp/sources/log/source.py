@@ -22,15 +22,15 @@ import numpy as np
 from rfmdp.errors import DataError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.sources.checks import LEVEL, Check, checks
-from rfmdp.sources.decoding import Decoder, Pairs
 from rfmdp.sources.index import Index
-from rfmdp.sources.manifest import Manifest, Places, Selection
+from rfmdp.sources.log.decoding import Decoder, Pairs
+from rfmdp.sources.log.manifest import Manifest, Places, Selection
+from rfmdp.sources.log.problems import Problems
+from rfmdp.sources.log.sequence import Episodes, Sequence, Steps
+from rfmdp.sources.log.tables import Table, open_table
 from rfmdp.sources.paid import Payer, RecordedRewards
-from rfmdp.sources.problems import Problems
 from rfmdp.sources.recorded import ALL, structure_of
-from rfmdp.sources.sequence import Episodes, Sequence, Steps
 from rfmdp.sources.structure import Structure
-from rfmdp.sources.tables import Table, open_table
 from rfmdp.sources.tally import Tally, count_transitions, tally_pairs
 from rfmdp.types import AnyArray, BoolArray, IntArray
 

@@ -12,8 +12,8 @@ from rfmdp.errors import DataError
 from rfmdp.model.arrays import FactoredMDP, Variable
 from rfmdp.ragged import owners
 from rfmdp.sources.index import Index
-from rfmdp.sources.manifest import Manifest, Places
-from rfmdp.sources.problems import Problems
+from rfmdp.sources.log.manifest import Manifest, Places
+from rfmdp.sources.log.problems import Problems
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
 NUMBERS = ("int", "uint", "float", "double", "halffloat", "bool")  # types of Arrow

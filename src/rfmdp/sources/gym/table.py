@@ -16,8 +16,8 @@ import numpy as np
 from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.sets.families import Singleton
-from rfmdp.sources.gym import REWARD
-from rfmdp.sources.spaces import make_env
+from rfmdp.sources.gym.source import REWARD
+from rfmdp.sources.gym.spaces import make_env
 from rfmdp.types import BoolArray, IntArray
 
 EXPECTED = "expected reward"  # of environments whose reward depends on the successor

@@ -16,13 +16,13 @@ import numpy as np
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.sources.gym.spaces import read, require_gymnasium
 from rfmdp.sources.simulator import Batch, Behaviour, Trajectories
-from rfmdp.sources.spaces import read, require_gymnasium
 from rfmdp.sources.tally import Tally, count_transitions
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from rfmdp.sources.gym import GymSource
+    from rfmdp.sources.gym.source import GymSource
 
 FLUSH = 1 << 16  # transitions that are counted together
 CLOSE = 1000  # samples of an identifier before its limit

@@ -1,0 +1,1 @@
+"""Gymnasium environments as sources, their tables as models, our models as environments."""

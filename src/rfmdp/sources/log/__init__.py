@@ -1,0 +1,1 @@
+"""Recorded transitions: tables of a log become counts for the rows of a model."""
