@@ -99,7 +99,9 @@ GAP_DIRECTED = Method(
 )
 TIED = Method(
     "tied",
-    "As `anytime`, with equal probabilities of the model declared to be one unknown.",
+    "As `gap-directed`, with equal probabilities of the model declared to be one unknown.",
+    exploration=GapDirected(),
+    schedule=Geometric(),
     granularity=Granularity.TIED,
 )
 ROLLOUT = Method(

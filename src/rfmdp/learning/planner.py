@@ -159,7 +159,10 @@ class Planner:
         self._last = None
 
     def collect(self, sets: Marginals, bonus: FloatArray, steps: int) -> IntArray:
-        """Return the rows (steps, S) that collect the most of a bonus (R,) within some steps."""
+        """Return the rows (steps, S) that collect the most of a bonus (R,) within some steps.
+
+        A trajectory goes on where the objective is decided, and still shows outcomes there.
+        """
         self._load(sets, MIN)
         model = self.model
         states, rows = np.arange(model.states), np.arange(model.rows)
@@ -169,7 +172,6 @@ class Planner:
             q = self._backup(value, rows, MIN, bonus, 1.0)
             value = np.empty(model.states)
             choose(q, model.row_ptr, states, 1.0, 0.0, rules[step], value)
-            value[self.problem.terminal] = 0.0
             if time.monotonic() > self.deadline:
                 break
         return rules

@@ -25,6 +25,7 @@ METHODS = (
     Method("paper-mccormick", "exact (McCormick)", "mccormick"),
     Method("paper-interval", "interval arithmetic", "interval"),
     Method("anytime", "ours: anytime sets, shared effects"),
+    Method("gap-directed", "ours: anytime, sampling where it helps most"),
     Method("tied", "ours: equal probabilities tied"),
     Method("rollout", "ours: half of beta for rollouts"),
     Method("paper-l1", "L1, radii added up", "l1"),
