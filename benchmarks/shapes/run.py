@@ -5,8 +5,8 @@
 
 Every shape and size of `models.py` is built from its PRISM text by both tools, then both answer its
 questions to a relative precision of 1e-6: Storm by its sound environment, we with certified bounds.
-Each tool runs in a process of its own per model, after a warm-up on a tiny one; three times, of which
-the least seconds of every question count. Seconds are those of the processor, of all threads.
+Each tool runs in a process of its own per model, after a warm-up on tiny ones; three times, of
+which the least seconds of every question count. Seconds are those of the processor, of all threads.
 Libraries are loaded before the clock starts: Storm with its sparse solvers (0.1 s), we with SciPy's
 (0.2 s), which the first slowly mixing question of a process would load. With a radius, every probability becomes an interval; Storm
 checks them by robust value iteration, which stops on a residual; it gets our model in memory, so
@@ -28,10 +28,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from models import SHAPES, crowds
+from models import SHAPES, backoff, crowds
 
 LIMIT = 600.0  # seconds per tool and model
 FLOOR = 1e-3  # seconds: below, a ratio is noise
+TINY = (  # a chain and a decision process to warm up with
+    (crowds(2, 2), ('P=? [ F "seen" ]', 'R{"hops"}=? [ F "over" ]', 'P=? [ F<=9 "seen" ]')),
+    (backoff(2, 2, 1), (*SHAPES["backoff"].questions, 'Pmax=? [ F<=9 "sent" ]')),
+)
 
 
 def opposed(question: str) -> str:
@@ -51,11 +55,12 @@ def ours(path: Path, questions: list[str], radius: float, precision: float) -> d
         return rfmdp.check(model, question, limits=rfmdp.Limits(precision=precision))
 
     tiny = path.with_name("tiny.prism")
-    tiny.write_text(crowds(2, 2))
-    small = rfmdp.load_prism(tiny)
-    small = small.with_radius(radius) if radius else small
-    for question in ('P=? [ F "seen" ]', 'R{"hops"}=? [ F "over" ]', 'P=? [ F<=9 "seen" ]'):
-        answer(small, opposed(question) if radius else question)
+    for text, asked in TINY:
+        tiny.write_text(text)
+        small = rfmdp.load_prism(tiny)
+        small = small.with_radius(radius) if radius else small
+        for question in asked:
+            answer(small, opposed(question) if radius else question)
     started = time.process_time()
     model = rfmdp.load_prism(path)
     built = time.process_time() - started
