@@ -8,7 +8,8 @@ questions to a relative precision of 1e-6: Storm by its sound environment, we wi
 Each tool runs in a process of its own per model, after a warm-up on tiny ones; three times, of
 which the least seconds of every question count. Seconds are those of the processor, of all threads.
 Libraries are loaded before the clock starts: Storm with its sparse solvers (0.1 s), we with SciPy's
-(0.2 s), which the first slowly mixing question of a process would load. With a radius, every probability becomes an interval; Storm
+(0.2 s), which the first slowly mixing question of a process would load. With a radius, every
+probability becomes an interval; Storm
 checks them by robust value iteration, which stops on a residual; it gets our model in memory, so
 building is not compared. The last lines are geometric means and worst ratios of ours to Storm's.
 """

@@ -76,7 +76,9 @@ def branching_margin(terms: int, span: float) -> float:
     is up to two spans large and (d1 + 3) u off, its extreme over q thus (4 d2 + d1 + 17) u;
     sum |v - p| <= 2 doubles that. sum (v - p) is off zero by (2 d1 + 12) u, adding up costs 4 d1 u,
     and U itself is (2 d1 + 2 d2 + 14) u off. Together 10 d1 + 10 d2 + 60 <= 25 (d1 + d2) for
-    d1, d2 >= 2. The plain bounds `corner . slices` cost no more than a backup.
+    d1, d2 >= 2. The plain bounds `corner . slices` cost no more than a backup, and where a vertex
+    stands for others that differ by names of outcomes (`kernels.symmetry`), its entries are those
+    of the others up to (2 d + 12) u in sum, 8 u d at most.
     """
     return BRANCH * terms * span
 

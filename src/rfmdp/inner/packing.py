@@ -166,8 +166,8 @@ def scratch(model: FactoredMDP, curved: bool) -> Work:
     With K joint outcomes, n marginals and d outcomes of the largest: levels (2 K, and K for every
     marginal with one outcome), the tensors along a path of the tree; slices (n d), bounds per
     depth; folds (K + 3 d); point and best (n d), the marginals of a candidate and of U; p (d + 1);
-    order (d); cursor (n), the next vertex per depth; axes (n); curved (d), or None for a model
-    without sets of these kinds.
+    order (d); cursor (n + n d), the next vertex per depth and, behind these, d outcomes per depth
+    for `kernels.symmetry`; axes (n); curved (d), or None for a model without sets of these kinds.
     """
     size, n, d = _largest(model)
     ones = model.marginals.sizes[model.row_marginals] == 1
@@ -176,7 +176,7 @@ def scratch(model: FactoredMDP, curved: bool) -> Work:
     require_memory(8 * sum(floats), f"Solving a row of {size} successors")
     return (
         *(np.zeros(length) for length in floats),
-        *(np.zeros(length, dtype=np.int64) for length in (d, n, n)),
+        *(np.zeros(length, dtype=np.int64) for length in (d, n + n * d, n)),
         np.zeros(d) if curved else None,
     )
 

@@ -22,6 +22,7 @@ from rfmdp.kernels.layout import CORNERS, CORNERS_END, SIZE
 from rfmdp.kernels.oracle import minimise, minimum
 from rfmdp.kernels.primitives import contract_first, dot, reset, zero
 from rfmdp.kernels.rows import branch_margin, load, margin, store, take_axes, write_answer
+from rfmdp.kernels.symmetry import alike_outcomes, falls, split_classes
 
 
 @part_kernel
@@ -139,12 +140,15 @@ def branch(sets, work, n, size, width, low, high, gap, limit):
 
     Every subtree left out has a bound of at least U - gap at that time, and every leaf one of at
     least `least`, so that the smaller of these is a lower bound at the end; at the node limit L
-    stays what it was. A node whose step 1 gives a product is a leaf.
+    stays what it was. A node whose step 1 gives a product is a leaf. Of vertices that are the same
+    but for names of outcomes one is looked at (`kernels.symmetry`).
     """
-    head, _, corners = sets
+    head, data, corners = sets
     levels, slices, folds, _, _, p, order, cursor, axes, curved = work
     stride = p.shape[0]
     nodes, k, start, count, least = 0, zero(n), zero(n), size, high
+    named = cursor.shape[0] // (1 + order.shape[0])  # classes of outcomes stand behind the cursors
+    alike = alike_outcomes(head, data, axes, n, levels, size, folds, cursor, named)
     cursor[0] = head[axes[0], CORNERS]
     while k >= 0:
         m = axes[k]
@@ -157,6 +161,9 @@ def branch(sets, work, n, size, width, low, high, gap, limit):
                 start -= count
             continue
         cursor[k] = c + d
+        at = named + k * order.shape[0]
+        if d == alike and not falls(corners, c, d, cursor, at):
+            continue
         if dot(corners, c, slices, k * stride, d) >= high - gap:
             continue
         nodes += 1
@@ -176,6 +183,12 @@ def branch(sets, work, n, size, width, low, high, gap, limit):
                 remember(head, corners, work, k + 1, width)
             continue
         start, count, k = child, rest, k + 1
+        then = at + order.shape[0]
+        if head[m, SIZE] == alike:
+            split_classes(corners, c, alike, cursor, at, then)
+        else:
+            for i in range(alike):
+                cursor[then + i] = cursor[at + i]
         for i in range(d):
             slices[k * stride + i] = folds[i]
         cursor[k] = head[axes[k], CORNERS]

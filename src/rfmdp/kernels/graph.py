@@ -233,11 +233,12 @@ def strong_components(edges, rows_R, index_S, low_S, row_S, edge_S, path, stack,
     """Tarjan's algorithm on an explicit stack; returns the number of components.
 
     Components are numbered bottom first. index_S is UNSEEN for the states wanted and OUTSIDE for
-    the others; afterwards `stack` lists the states, component after component.
+    the others; afterwards `stack` lists the states, component after component, and within one a
+    state after all that it can move to, but where that closes a cycle.
     """
     row_ptr, _, successor_ptr, _, _ = edges
     count, seen, emitted = 0, 0, 0
-    top = stack.shape[0]  # the open states grow downwards, the finished ones upwards
+    top = stack.shape[0]  # states left for good wait downwards, those of whole components upwards
     for root in range(index_S.shape[0]):
         if index_S[root] != UNSEEN:
             continue
@@ -250,8 +251,6 @@ def strong_components(edges, rows_R, index_S, low_S, row_S, edge_S, path, stack,
                 edge_S[child] = successor_ptr[row_ptr[child]]
                 path[depth] = child
                 depth += 1
-                top -= 1
-                stack[top] = child
             v = path[depth - 1]
             child = _next_child(edges, rows_R, v, index_S, low_S, row_S, edge_S)
             if child >= 0:
@@ -259,6 +258,8 @@ def strong_components(edges, rows_R, index_S, low_S, row_S, edge_S, path, stack,
             depth -= 1
             if depth > 0:
                 low_S[path[depth - 1]] = min(low_S[path[depth - 1]], low_S[v])
+            top -= 1
+            stack[top] = v
             if low_S[v] == index_S[v]:
                 top, emitted = _close(v, stack, top, emitted, index_S, component_S, count)
                 count += 1
@@ -292,16 +293,19 @@ def _next_child(edges, rows_R, v, index_S, low_S, row_S, edge_S):
 
 @inline_kernel
 def _close(v, stack, top, emitted, index_S, component_S, number):
-    """Pop the component of root v and list it among the finished states."""
-    while True:
-        s = stack[top]
-        top += 1
+    """List the component of root v, which waits at `top`, among the finished states."""
+    size, first = 0, index_S[v]
+    while top + size < stack.shape[0] and index_S[stack[top + size]] >= first:
+        size += 1
+    for i in range(size // 2):  # those that were left first go first
+        a, b = top + i, top + size - 1 - i
+        stack[a], stack[b] = stack[b], stack[a]
+    for i in range(size):
+        s = stack[top + i]
         index_S[s] = OUTSIDE
         component_S[s] = number
-        stack[emitted] = s
-        emitted += 1
-        if s == v:
-            return top, emitted
+        stack[emitted + i] = s
+    return top + size, emitted + size
 
 
 @kernel

@@ -23,7 +23,7 @@ FLOOR = 1e-9  # of the largest value of a component: what relative changes are r
 SMALL = 1e-3  # of it: values below are small
 LEAST = 2.0**-50  # relative change that sweeps can tell
 # entries that one component may cost before help is asked for, and times all of its own
-PATIENCE, CHANCES = 150_000, 40
+PATIENCE, CHANCES = 20_000, 25
 STEADY = 0.05  # change of a rate, relative to what it leaves, that allows to extrapolate
 FARTHEST = 1e3  # times the last change that values may jump
 MISSES = 2  # jumps that made things worse before no more are tried
