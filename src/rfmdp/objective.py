@@ -57,7 +57,7 @@ class StateFormula(Protocol):
         ...
 
 
-States: TypeAlias = str | BoolArray | StateFormula
+StateSet: TypeAlias = str | BoolArray | StateFormula
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,7 +87,7 @@ class NamedStates:
 class Reach:
     """Probability of reaching `target` at some time."""
 
-    target: States
+    target: StateSet
 
     def __post_init__(self) -> None:
         _check(self)
@@ -101,8 +101,8 @@ class Until:
     must satisfy `stay`, as in PRISM's `stay U[a,b] target`.
     """
 
-    stay: States
-    target: States
+    stay: StateSet
+    target: StateSet
     latest: int | None = None
     earliest: int = 0
 
@@ -114,7 +114,7 @@ class Until:
 class Globally:
     """Probability of staying in `stay` for ever, or during the steps `earliest..latest`."""
 
-    stay: States
+    stay: StateSet
     latest: int | None = None
     earliest: int = 0
 
@@ -126,7 +126,7 @@ class Globally:
 class Next:
     """Probability that the next state is in `target`."""
 
-    target: States
+    target: StateSet
 
     def __post_init__(self) -> None:
         _check(self)
@@ -136,7 +136,7 @@ class Next:
 class ReachReward:
     """Expected reward collected before `target`; infinite where it may never be reached."""
 
-    target: States
+    target: StateSet
     reward: str | None = None
 
     def __post_init__(self) -> None:
@@ -254,7 +254,7 @@ def _path(objective: Objective) -> str:
     return "C"
 
 
-def _named(states: States) -> str:
+def _named(states: StateSet) -> str:
     if isinstance(states, str):
         return f'"{states}"'
     if isinstance(states, np.ndarray):

@@ -16,7 +16,7 @@ from rfmdp.inner.protocol import Inner, Side
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.restrict import restrict
 from rfmdp.model.validate import require_valid
-from rfmdp.objective import MAX, Direction, Spec, States
+from rfmdp.objective import MAX, Direction, Spec, StateSet
 from rfmdp.outer.horizon import Backward
 from rfmdp.outer.operator import Operator
 from rfmdp.outer.plain import pack_all
@@ -37,7 +37,7 @@ def solve(
     *,
     inner: Inner | None = None,
     limits: Limits | None = None,
-    states: States = "init",
+    states: StateSet = "init",
     warm: Solution | FloatArray | None = None,
 ) -> Solution:
     """Return certified bounds of the optimal value of a specification, with a policy.
@@ -278,7 +278,7 @@ def evaluate(
     nature: Direction | None = None,
     inner: Inner | None = None,
     limits: Limits | None = None,
-    states: States = "init",
+    states: StateSet = "init",
 ) -> Solution:
     """Return certified bounds of the value of a given policy.
 

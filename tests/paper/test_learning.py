@@ -18,7 +18,14 @@ from rfmdp.paper.domains import domain, domain_spec
 from rfmdp.paper.learning import learning_plan, reproduce_learning, run_learning
 from rfmdp.paper.learning_curves import Curve, LearningTable, curves_of
 from rfmdp.paper.learning_methods import METHODS, find_method
-from rfmdp.paper.learning_runs import Place, Record, Task, is_due, learned, model_digest
+from rfmdp.paper.learning_runs import (
+    LearningRecord,
+    LearningTask,
+    Place,
+    is_due,
+    learned,
+    model_digest,
+)
 from rfmdp.paper.learning_settings import CODE, TEXT, EndsWhenDecided, PseudoCounts
 from rfmdp.paper.learning_setup import SETUPS
 from rfmdp.paper.learning_text import count, order, summary
@@ -107,7 +114,7 @@ def test_more_trajectories_go_on(campaign, tmp_path):
     folders = tmp_path / "both", tmp_path / "once"
     for plan, folder in ((short, folders[0]), (long, folders[0]), (long, folders[1])):
         run_learning(plan, folder, runner=place(jobs=1))
-    both, once = (read(Store(f / "records"), long.tasks[0], Record) for f in folders)
+    both, once = (read(Store(f / "records"), long.tasks[0], LearningRecord) for f in folders)
     assert both.done == once.done == 422
     assert untimed(both) == untimed(once)
 
@@ -159,7 +166,7 @@ def test_a_record_settles_what_it_answers(campaign):
     """Trajectories and limits are part of a record, and so is the model."""
     folder, plan, _ = campaign
     task = plan.tasks[0]
-    record = read(Store(folder / "records"), task, Record)
+    record = read(Store(folder / "records"), task, LearningRecord)
     assert record.settles(task)
     assert record.settles(replace(task, trajectories=100))
     assert not record.settles(replace(task, trajectories=501))
@@ -185,7 +192,7 @@ def made(values, seconds=1.0, method="paper-mccormick", name="stock_trading", se
         {**blank, "trajectories": 100 * (i + 1), "guarantee": value, "processor": seconds * i}
         for i, value in enumerate(values)
     ]
-    return Record(
+    return LearningRecord(
         name, method, "text", seed, 10**6, 1.0, "all trajectories run", 1e-4, 10, 5, history, [],
         {}, [], model_digest(name),
     )  # fmt: skip
@@ -290,7 +297,7 @@ def test_trajectories_of_the_code_end_where_the_value_is_decided():
     assert np.all(source.decided[model.labels["end"]])
     assert source.decided.sum() < model.states
     assert source.words["trajectories end in"].startswith(f"{source.decided.sum()} states")
-    record = learned(Place("/nowhere"), Task("stock_trading", "tied", 0, 100, 9.0, "code"))
+    record = learned(Place("/nowhere"), LearningTask("stock_trading", "tied", 0, 100, 9.0, "code"))
     assert record.length == 11
     assert record.history[-1]["steps"] < 100 * 10
 

@@ -15,7 +15,7 @@ from rfmdp.paper.domains import DOMAINS
 from rfmdp.paper.methods import METHODS
 from rfmdp.paper.published import EXPLAINED, RADII, Published, published_table
 from rfmdp.paper.solving import reproduce_solving, solving_plan
-from rfmdp.paper.solving_runs import Record, Task
+from rfmdp.paper.solving_runs import SolvingRecord, SolvingTask
 
 
 @pytest.fixture(scope="module")
@@ -88,12 +88,12 @@ def test_side_by_side_gives_the_same_values(campaign, tmp_path):
 def test_a_run_that_hit_its_limit_is_repeated_with_a_longer_one(campaign):
     """Limits are part of a record."""
     folder, _, _ = campaign
-    task = Task("chain", 0.025, "exact", timeout=10.0)
-    record = read(Store(folder / "records"), task, Record)
+    task = SolvingTask("chain", 0.025, "exact", timeout=10.0)
+    record = read(Store(folder / "records"), task, SolvingRecord)
     assert record.settles(task)
     stopped = replace(record, status="TIME_LIMIT", timeout=5.0)
     assert not stopped.settles(task)
-    assert stopped.settles(Task("chain", 0.025, "exact", timeout=5.0))
+    assert stopped.settles(SolvingTask("chain", 0.025, "exact", timeout=5.0))
     assert not replace(record, model="another model").settles(task)
 
 

@@ -129,7 +129,7 @@ def learning(
         timeout=timeout,
     )
     table = reproduce_learning(
-        plan, output, told=_tell_run, tell=Teller(), runner=place(jobs, scheduler)
+        plan, output, told=_tell_run, tell=CampaignTeller(), runner=place(jobs, scheduler)
     )
     print("\n".join(summary(table)))
     for name in table.settings:
@@ -139,7 +139,9 @@ def learning(
     print(f"\nWritten: {output}/learning.html, .md, .csv, and learning-*.svg, .png")
 
 
-def _tell(task: solving_runs.Task, record: solving_runs.Record, number: int, tasks: int) -> None:
+def _tell(
+    task: solving_runs.SolvingTask, record: solving_runs.SolvingRecord, number: int, tasks: int
+) -> None:
     """Say what a run gave, in one line."""
     value = "no value" if record.value is None else f"{record.value:.6f}"
     one_sided = record.status == "GAP_OPEN" and record.relative_width is None
@@ -153,7 +155,7 @@ def _tell(task: solving_runs.Task, record: solving_runs.Record, number: int, tas
 
 
 def _tell_run(
-    task: learning_runs.Task, record: learning_runs.Record, number: int, tasks: int
+    task: learning_runs.LearningTask, record: learning_runs.LearningRecord, number: int, tasks: int
 ) -> None:
     """Say what a run of learning gave, in one line."""
     last = record.history[-1] if record.history else None
@@ -168,13 +170,13 @@ def _tell_run(
     )
 
 
-class Teller:
+class CampaignTeller:
     """Tells now and then, on standard error, how a run of learning goes."""
 
     def __init__(self) -> None:
         self._last = 0.0
 
-    def __call__(self, task: learning_runs.Task, now: Progress) -> None:
+    def __call__(self, task: learning_runs.LearningTask, now: Progress) -> None:
         """Print a line."""
         if now.seconds < self._last:  # another run
             self._last = 0.0
@@ -189,7 +191,7 @@ class Teller:
         )
 
 
-def _named(task: learning_runs.Task) -> str:
+def _named(task: learning_runs.LearningTask) -> str:
     return f"{task.domain} {task.method} ({task.setting}) seed {task.seed}"
 
 

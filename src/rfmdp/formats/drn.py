@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.formats.explicit import ExplicitType, Rows
+from rfmdp.formats.explicit import ExplicitType, FileRows
 from rfmdp.formats.text import BLANKS, Text, Words
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.frontier import Deadlock
@@ -227,7 +227,7 @@ class _Body:
         if head.choices not in (None, 0, rows) and head.type is ExplicitType.MDP:
             text.fail(head.line, f"The header promises {head.choices} choices, found {rows}.")
 
-    def rows(self) -> Rows:
+    def rows(self) -> FileRows:
         """Return the rows and their transitions."""
         words, first = self.words, self.first
         state = np.cumsum(self.is_state) - 1
@@ -249,7 +249,7 @@ class _Body:
             lambda i: f"Probabilities must satisfy 0 <= l <= u <= 1, found {entries.word(i)}.",
         )
         names, row_actions = self._actions()
-        return Rows(
+        return FileRows(
             words.text,
             states,
             opening.line,

@@ -55,7 +55,7 @@ class Origin(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class FileRows:
     """The rows of a file, in order of their states, successors row after row."""
 
     text: Origin
@@ -124,7 +124,7 @@ class Rows:
             valuations=valuations,
         )
 
-    def closed(self, states: int, deadlock: Deadlock) -> tuple[Rows, BoolArray]:
+    def closed(self, states: int, deadlock: Deadlock) -> tuple[FileRows, BoolArray]:
         """Return the rows with a self-loop for every state without one, and these states."""
         stuck = np.bincount(self.row_states, minlength=states) == 0
         if not stuck.any():
@@ -145,7 +145,7 @@ class Rows:
         places = self.successor_ptr[at]
         actions = self.actions if "" in self.actions else (*self.actions, "")
         loop = actions.index("")
-        rows = Rows(
+        rows = FileRows(
             self.text,
             np.insert(self.row_states, at, alone),
             np.insert(self.row_lines, at, 1),

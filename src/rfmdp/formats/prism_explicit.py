@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.formats.explicit import Rows
+from rfmdp.formats.explicit import FileRows
 from rfmdp.formats.prism_rewards import Keys, read_rewards
 from rfmdp.formats.text import BLANKS, Text, Words
 from rfmdp.kernels.text import BOOLEAN, INTEGER
@@ -125,7 +125,7 @@ class _Table:
     action_ids: IntArray
     actions: tuple[str, ...]
 
-    def rows(self) -> Rows:
+    def rows(self) -> FileRows:
         """Return the lines grouped to rows; they may come in any order."""
         choices = np.zeros_like(self.sources) if self.choices is None else self.choices
         order = _order(self.sources, choices)
@@ -152,7 +152,7 @@ class _Table:
             row_actions = np.where(
                 np.add.reduceat(mixed, first) > 0, actions.index(""), row_actions
             )
-        return Rows(
+        return FileRows(
             self.text,
             source[first],
             line[first],

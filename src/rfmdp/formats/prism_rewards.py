@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rfmdp.formats.explicit import Rows
+from rfmdp.formats.explicit import FileRows
 from rfmdp.formats.text import Text, Words
 from rfmdp.model.arrays import Rewards
 from rfmdp.ragged import owners, starts
@@ -22,7 +22,7 @@ NAME = re.compile(r'#\s*Reward structure\s+"([^"]*)"')
 class Keys:
     """Where the transitions of a model are found by source, choice and target."""
 
-    rows: Rows
+    rows: FileRows
     states: int
     first_row: IntArray  # (S + 1,)
     order: IntArray  # (K,) transitions by (row, target)
@@ -30,7 +30,7 @@ class Keys:
     choices: bool
 
     @staticmethod
-    def of(rows: Rows, states: int, choices: bool) -> Keys:
+    def of(rows: FileRows, states: int, choices: bool) -> Keys:
         """Index the transitions of some rows."""
         row = np.repeat(np.arange(len(rows.row_states)), rows.sizes)
         key = row * states + rows.successors

@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from rfmdp.errors import FileError, ResourceError, RfmdpError, UnsupportedError
-from rfmdp.formats.explicit import Rows
+from rfmdp.formats.explicit import FileRows
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.frontier import Deadlock
@@ -214,7 +214,7 @@ def _model(archive: Archive, index: Any, deadlock: Deadlock) -> FactoredMDP:
     )
 
 
-def _rows(archive: Archive, system: Any) -> Rows:
+def _rows(archive: Archive, system: Any) -> FileRows:
     """Return the choices with their branches."""
     counts = archive.counts
     row_ptr = archive.pointers("state-to-choices.bin", counts.states, counts.choices)
@@ -244,14 +244,14 @@ def _rows(archive: Archive, system: Any) -> Rows:
             f"probabilities must lie in 0..1, found [{lower[at]}, {upper[at]}].",
         )
     actions, row_actions = _actions(archive, system)
-    rows = Rows(
+    rows = FileRows(
         archive, owners(row_ptr), np.arange(counts.choices), row_actions, actions, ptr,
         targets.astype(np.int64), lower, upper,
     )  # fmt: skip
     return _merged(rows)
 
 
-def _merged(rows: Rows) -> Rows:
+def _merged(rows: FileRows) -> FileRows:
     """Return the rows with branches that meet in one state added up, as in the other formats."""
     row = owners(rows.successor_ptr)
     key = row * (int(rows.successors.max(initial=0)) + 1) + rows.successors
@@ -260,7 +260,7 @@ def _merged(rows: Rows) -> Rows:
         return rows
     lower = np.bincount(place, rows.lower, minlength=len(first)).astype(np.float64)
     upper = np.minimum(np.bincount(place, rows.upper, minlength=len(first)), 1.0)
-    return Rows(
+    return FileRows(
         rows.text, rows.row_states, rows.row_lines, rows.row_actions, rows.actions,
         starts(np.bincount(row[first], minlength=len(rows.row_states))), rows.successors[first],
         lower, upper,

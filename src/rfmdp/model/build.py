@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.codes import Codec
-from rfmdp.model.description import Action, Number, Predicate, States
+from rfmdp.model.description import Action, Amount, Predicate, States
 from rfmdp.model.expander import Expander, booleans, numbers
 from rfmdp.model.frontier import Deadlock, Lookup, Progress, explore
 from rfmdp.model.skeleton import Skeleton
@@ -24,7 +24,7 @@ def build(
     *,
     initial: Mapping[str, ArrayLike],
     labels: Mapping[str, Predicate] | None = None,
-    rewards: Mapping[str, Number] | None = None,
+    rewards: Mapping[str, Amount] | None = None,
     deadlock: Deadlock = Deadlock.LOOP,
     lookup: Lookup = Lookup.AUTO,
     progress: Progress | None = None,
@@ -159,7 +159,7 @@ def _rewards(
     skeleton: Skeleton,
     states: States,
     actions: Sequence[Action],
-    rewards: Mapping[str, Number],
+    rewards: Mapping[str, Amount],
 ) -> dict[str, Rewards]:
     """Evaluate all reward structures; `row_actions` still numbers the actions as given."""
     names = list(dict.fromkeys([*rewards, *(name for a in actions for name in a.rewards)]))
@@ -180,7 +180,7 @@ def _rewards(
     return found
 
 
-def _evaluated(given: Number, states: States, where: str) -> FloatArray:
+def _evaluated(given: Amount, states: States, where: str) -> FloatArray:
     """Return a number, or a function of states, as (N,) numbers."""
     return numbers(given(states) if callable(given) else given, states, where)
 

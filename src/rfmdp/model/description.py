@@ -77,7 +77,7 @@ def _unknown(name: str, known: Mapping[str, int]) -> str:
 
 
 Predicate: TypeAlias = Callable[[States], ArrayLike]  # (N,) booleans
-Number: TypeAlias = float | Callable[[States], ArrayLike]  # (N,) numbers, or one for all
+Amount: TypeAlias = float | Callable[[States], ArrayLike]  # (N,) numbers, or one for all
 Assignment: TypeAlias = Mapping[str, ArrayLike]  # variable -> (N,) integers, or one for all
 
 
@@ -121,4 +121,4 @@ class Action:
     moves: Sequence[Move] = ()
     guard: Predicate | None = None
     update: Callable[[States], Assignment] | None = None
-    rewards: Mapping[str, Number] = field(default_factory=dict)
+    rewards: Mapping[str, Amount] = field(default_factory=dict)

@@ -32,7 +32,7 @@ from rfmdp.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class MarginalAnswer:
     """Nature's distribution of one marginal in one row."""
 
     marginal: str
@@ -49,11 +49,11 @@ class Nature:
     begin: IntArray  # (S + 1,) where the marginals of every row start
     probabilities: FloatArray  # of all marginals of all rows, in the model's order
 
-    def of(self, state: int) -> tuple[Answer, ...]:
+    def of(self, state: int) -> tuple[MarginalAnswer, ...]:
         """Return nature's distributions in the row chosen in a state."""
         return tuple(self._answers(state))
 
-    def _answers(self, state: int) -> Iterator[Answer]:
+    def _answers(self, state: int) -> Iterator[MarginalAnswer]:
         model, place = self.model, int(self.begin[state])
         row = self.rows[state]
         pointers = model.marginals.outcome_ptr
@@ -61,7 +61,7 @@ class Nature:
             first, last = int(pointers[j]), int(pointers[j + 1])
             part = self.probabilities[place : place + last - first]
             names = model.outcome_names[first:last] or tuple(map(str, range(last - first)))
-            yield Answer(model.marginal_name(int(j)), tuple(names), tuple(part.tolist()))
+            yield MarginalAnswer(model.marginal_name(int(j)), tuple(names), tuple(part.tolist()))
             place += last - first
 
     def chain(self) -> FactoredMDP:

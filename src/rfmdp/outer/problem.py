@@ -27,7 +27,7 @@ from rfmdp.objective import (
     Reach,
     ReachReward,
     Spec,
-    States,
+    StateSet,
     Total,
     Until,
 )
@@ -91,7 +91,7 @@ def pose(model: FactoredMDP, spec: Spec) -> Problem:
     return _pose(spec.objective, model, spec)
 
 
-def where(model: FactoredMDP, states: States) -> BoolArray:
+def where(model: FactoredMDP, states: StateSet) -> BoolArray:
     """Return a set of states as a boolean array."""
     if isinstance(states, str):
         return model.label(states)

@@ -22,10 +22,18 @@ from rfmdp.objective import MAX
 from rfmdp.paper.domains.table import DOMAINS, find
 from rfmdp.paper.learning_curves import LearningTable, curves_of
 from rfmdp.paper.learning_methods import METHODS, find_method
-from rfmdp.paper.learning_runs import Place, Record, Task, Tell, Told, learned, model_digest
+from rfmdp.paper.learning_runs import (
+    LearningRecord,
+    LearningTask,
+    Place,
+    Tell,
+    Told,
+    learned,
+    model_digest,
+)
 from rfmdp.paper.learning_settings import find_setting
 from rfmdp.paper.learning_setup import SETUPS
-from rfmdp.paper.plan import LeftOut, Plan
+from rfmdp.paper.plan import CampaignPlan, LeftOut
 
 SEEDS = 10
 TRAJECTORIES = 1_000_000
@@ -49,7 +57,7 @@ def learning_plan(
     settings: Sequence[str] = ("text",),
     quick: bool = False,
     timeout: float = TIMEOUT,
-) -> Plan[Task]:
+) -> CampaignPlan[LearningTask]:
     """Return the runs of a campaign, those of the first seed first.
 
     Parameters
@@ -76,14 +84,16 @@ def learning_plan(
     without = {(x.domain, x.method) for x in out}
     full = QUICK if quick else dict.fromkeys(SETUPS, TRAJECTORIES)
     tasks = tuple(
-        Task(name, word, seed, trajectories or full[name], timeout, find_setting(setting).name)
+        LearningTask(
+            name, word, seed, trajectories or full[name], timeout, find_setting(setting).name
+        )
         for seed in (range(1 if quick else SEEDS) if seeds is None else seeds)
         for setting in settings
         for word in words
         for name in names
         if (name, word) not in without
     )
-    return Plan(tasks, tuple(out))
+    return CampaignPlan(tasks, tuple(out))
 
 
 def _learned(name: str) -> str:
@@ -104,7 +114,7 @@ def _reason(name: str, word: str, quick: bool) -> str:
 
 
 def reproduce_learning(
-    plan: Plan[Task],
+    plan: CampaignPlan[LearningTask],
     folder: str | PathLike[str],
     told: Told | None = None,
     tell: Tell | None = None,
@@ -121,7 +131,7 @@ def reproduce_learning(
 
 
 def run_learning(
-    plan: Plan[Task],
+    plan: CampaignPlan[LearningTask],
     folder: str | PathLike[str],
     told: Told | None = None,
     tell: Tell | None = None,
@@ -131,23 +141,23 @@ def run_learning(
     runs = Store(Path(folder) / "runs").folder
     shared = Place(str(runs.resolve()), tell)
 
-    def keep(task: Task, record: Record, number: int, tasks: int) -> None:
+    def keep(task: LearningTask, record: LearningRecord, number: int, tasks: int) -> None:
         if record.done >= TRAJECTORIES:  # the record is written, and nobody wants more
             shared.file(task).unlink(missing_ok=True)
         if told is not None:
             told(task, record, number, tasks)
 
     store = Store(Path(folder) / "records")
-    run_missing(plan.tasks, Record, store, runner or place(), learned, shared, keep)
+    run_missing(plan.tasks, LearningRecord, store, runner or place(), learned, shared, keep)
 
 
-def write_learning(plan: Plan[Task], folder: str | PathLike[str]) -> LearningTable:
+def write_learning(plan: CampaignPlan[LearningTask], folder: str | PathLike[str]) -> LearningTable:
     """Write the files of a campaign from its records; runs without record are left out."""
     from rfmdp.paper.learning_files import write_files
 
     store = Store(Path(folder) / "records")
     digests = {name: model_digest(name) for name in SETUPS}
-    found = [read(store, task, Record) for task in plan.tasks]
+    found = [read(store, task, LearningRecord) for task in plan.tasks]
     records = [r for r in found if r is not None and r.model == digests[r.domain]]
     table = LearningTable(curves_of(records), plan.left_out)
     write_files(table, Path(folder))

@@ -9,8 +9,8 @@ import numpy as np
 
 from rfmdp.objective import MAX
 from rfmdp.paper.domains.table import DOMAINS
-from rfmdp.paper.learning_methods import EXACT, FLAT, Method, find_method, in_order
-from rfmdp.paper.learning_runs import Record
+from rfmdp.paper.learning_methods import EXACT, FLAT, LearningMethod, find_method, in_order
+from rfmdp.paper.learning_runs import LearningRecord
 from rfmdp.paper.learning_settings import SETTINGS
 from rfmdp.paper.learning_setup import SETUPS
 from rfmdp.paper.plan import LeftOut
@@ -34,9 +34,9 @@ class Curve:
     """The runs of a method on a domain with several seeds."""
 
     domain: str
-    method: Method
+    method: LearningMethod
     setting: str
-    records: tuple[Record, ...]
+    records: tuple[LearningRecord, ...]
 
     @property
     def maximises(self) -> bool:
@@ -122,7 +122,7 @@ class LearningTable:
         have = {curve.setting for curve in self.curves}
         return [name for name in SETTINGS if name in have]
 
-    def methods(self, setting: str) -> list[Method]:
+    def methods(self, setting: str) -> list[LearningMethod]:
         """Return the methods that have curves in a setting, in order."""
         return in_order({c.method.word for c in self.curves if c.setting == setting})
 
@@ -140,9 +140,9 @@ class LearningTable:
         return self.of(domain, EXACT.word, setting)
 
 
-def curves_of(records: Sequence[Record]) -> tuple[Curve, ...]:
+def curves_of(records: Sequence[LearningRecord]) -> tuple[Curve, ...]:
     """Return the curves of all records that have evaluations."""
-    groups: dict[tuple[str, str, str], list[Record]] = {}
+    groups: dict[tuple[str, str, str], list[LearningRecord]] = {}
     for record in records:
         if record.history:
             groups.setdefault((record.domain, record.method, record.setting), []).append(record)

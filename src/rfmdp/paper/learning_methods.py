@@ -9,7 +9,7 @@ from rfmdp.learning.methods import find_method as find_known
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class LearningMethod:
     """A curve of the campaign.
 
     word : its name in `rfmdp.learning.methods`
@@ -22,27 +22,27 @@ class Method:
 
 
 METHODS = (
-    Method("paper-mccormick", "exact (McCormick)", "mccormick"),
-    Method("paper-interval", "interval arithmetic", "interval"),
-    Method("anytime", "ours: anytime sets, shared effects"),
-    Method("gap-directed", "ours: anytime, sampling where it helps most"),
-    Method("tied", "ours: equal probabilities tied"),
-    Method("rollout", "ours: half of beta for rollouts"),
-    Method("paper-l1", "L1, radii added up", "l1"),
-    Method("paper-flat", "flat", "flat"),
+    LearningMethod("paper-mccormick", "exact (McCormick)", "mccormick"),
+    LearningMethod("paper-interval", "interval arithmetic", "interval"),
+    LearningMethod("anytime", "ours: anytime sets, shared effects"),
+    LearningMethod("gap-directed", "ours: anytime, sampling where it helps most"),
+    LearningMethod("tied", "ours: equal probabilities tied"),
+    LearningMethod("rollout", "ours: half of beta for rollouts"),
+    LearningMethod("paper-l1", "L1, radii added up", "l1"),
+    LearningMethod("paper-flat", "flat", "flat"),
 )
 BY_WORD = {method.word: method for method in METHODS}
 FLAT, EXACT = BY_WORD["paper-flat"], BY_WORD["paper-mccormick"]
 
 
-def find_method(word: str) -> Method:
+def find_method(word: str) -> LearningMethod:
     """Return a method by its word; any of `rfmdp learn --method list` can be run."""
     if word in BY_WORD:
         return BY_WORD[word]
-    return Method(find_known(word).name, word)
+    return LearningMethod(find_known(word).name, word)
 
 
-def in_order(words: set[str]) -> list[Method]:
+def in_order(words: set[str]) -> list[LearningMethod]:
     """Return methods in the order of the campaign, others behind them."""
     order = dict.fromkeys([*BY_WORD, *KNOWN])
     return [find_method(word) for word in order if word in words]

@@ -29,7 +29,7 @@ REFUSED, TIME_IS_UP, ALARM = "refused", "time is up", "alarm"  # why a run stopp
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class LearningTask:
     """One run: a domain by a method with a seed, with its limits."""
 
     domain: str
@@ -46,7 +46,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class LearningRecord:
     """What a run gave. `history` holds the fields of `Point`; what is not finite is None there."""
 
     domain: str
@@ -73,7 +73,7 @@ class Record:
         """Trajectories that were run and evaluated."""
         return int(self.history[-1]["trajectories"]) if self.history else 0
 
-    def settles(self, task: Task) -> bool:
+    def settles(self, task: LearningTask) -> bool:
         """Return whether a task need not be repeated, or gone on with."""
         if self.model != model_digest(task.domain) or self.stopped == REFUSED:
             return False
@@ -82,9 +82,9 @@ class Record:
         return self.done >= task.trajectories or self.stopped == ALARM
 
 
-Told = Callable[[Task, Record, int, int], None]
+Told = Callable[[LearningTask, LearningRecord, int, int], None]
 """Called after a run as told(task, record, number of finished runs, runs)."""
-Tell = Callable[[Task, Progress], None]
+Tell = Callable[[LearningTask, Progress], None]
 """Called in the process that learns, with what it is doing."""
 
 
@@ -94,12 +94,12 @@ class Place(NamedTuple):
     runs: str
     tell: Tell | None = None
 
-    def file(self, task: Task) -> Path:
+    def file(self, task: LearningTask) -> Path:
         """Return where a run is saved at every evaluation."""
         return Path(self.runs) / f"{task.key}.rfmdp"
 
 
-def learned(place: Place, task: Task) -> Record:
+def learned(place: Place, task: LearningTask) -> LearningRecord:
     """Return what one run gives, from the last evaluation on where a run file has one.
 
     A process that does not see the folder of run files, on another machine say, starts anew.
@@ -116,14 +116,14 @@ def learned(place: Place, task: Task) -> Record:
         run = _run(place, task, setting)
     except RfmdpError as error:
         message = str(error).partition("\n")[0]
-        return Record(
+        return LearningRecord(
             **common, stopped=REFUSED, identifiers=0, history=[], rollouts=[], settings={},
             assumptions=[], message=message,
         )  # fmt: skip
-    return Record(**common, **_fields(run, task))
+    return LearningRecord(**common, **_fields(run, task))
 
 
-def _run(place: Place, task: Task, setting: Setting) -> Run:
+def _run(place: Place, task: LearningTask, setting: Setting) -> Run:
     """Learn, and save at every evaluation if the folder for that is there."""
     known, file = find_method(task.method), place.file(task)
 
@@ -146,7 +146,7 @@ def _run(place: Place, task: Task, setting: Setting) -> Run:
     return go(file, None)
 
 
-def _fields(run: Run, task: Task) -> dict[str, Any]:
+def _fields(run: Run, task: LearningTask) -> dict[str, Any]:
     """Return what a record keeps of a run: evaluations that were due, not those of a time-out."""
     last = task.trajectories
     due = [p for p in run.history if is_due(p.trajectories) or p.trajectories == last]

@@ -8,7 +8,7 @@ from rfmdp.errors import ModelError
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class SolvingMethod:
     """A column of the campaign.
 
     word : its name in `rfmdp.inner.METHODS`
@@ -28,18 +28,18 @@ SLOW_LPS = {
     "sysadmin": "174,603 LPs with up to 2,000 variables: 10 to 20 minutes a run",
 }
 METHODS = (
-    Method("exact", "exact", "exact", {}),
-    Method("interval", "interval arithmetic", "interval", {}),
-    Method("vertices", "vertex enumeration", "exact", {}),
-    Method("mccormick", "McCormick, marginalised", "mccormick", SLOW_LPS),
-    Method("mccormick:simplex", "McCormick, sum p = 1", "mccormick", SLOW_LPS),
-    Method("mccormick:printed", "McCormick, as printed", "mccormick", SLOW_LPS),
+    SolvingMethod("exact", "exact", "exact", {}),
+    SolvingMethod("interval", "interval arithmetic", "interval", {}),
+    SolvingMethod("vertices", "vertex enumeration", "exact", {}),
+    SolvingMethod("mccormick", "McCormick, marginalised", "mccormick", SLOW_LPS),
+    SolvingMethod("mccormick:simplex", "McCormick, sum p = 1", "mccormick", SLOW_LPS),
+    SolvingMethod("mccormick:printed", "McCormick, as printed", "mccormick", SLOW_LPS),
 )
 BY_WORD = {method.word: method for method in METHODS}
 QUICK_METHODS = ("exact", "interval")
 
 
-def find_method(word: str) -> Method:
+def find_method(word: str) -> SolvingMethod:
     """Return a method by its word."""
     if word not in BY_WORD:
         raise ModelError(f"There is no method '{word}'; there are: {', '.join(BY_WORD)}.")

@@ -18,7 +18,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan(Generic[TaskT]):
+class CampaignPlan(Generic[TaskT]):
     """What to run."""
 
     tasks: tuple[TaskT, ...]

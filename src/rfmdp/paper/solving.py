@@ -18,10 +18,10 @@ from rfmdp.campaign.runner import Runner, place
 from rfmdp.campaign.store import Store
 from rfmdp.errors import ModelError
 from rfmdp.paper.domains.table import DOMAINS, find
-from rfmdp.paper.methods import METHODS, QUICK_METHODS, Method, find_method
-from rfmdp.paper.plan import LeftOut, Plan
+from rfmdp.paper.methods import METHODS, QUICK_METHODS, SolvingMethod, find_method
+from rfmdp.paper.plan import CampaignPlan, LeftOut
 from rfmdp.paper.published import EXPLAINED, RADII, Published, published_table
-from rfmdp.paper.solving_runs import Record, Task, Told, model_digest, solved
+from rfmdp.paper.solving_runs import SolvingRecord, SolvingTask, Told, model_digest, solved
 
 TIMEOUT = 900.0  # seconds per run
 QUICK_RADIUS = 0.025
@@ -32,8 +32,8 @@ QUICK_LPS = ("chain",)  # where --quick also runs LPs and vertices: seconds
 class TableLine:
     """A record beside what was printed for it."""
 
-    record: Record
-    method: Method
+    record: SolvingRecord
+    method: SolvingMethod
     printed: Published | None
 
     @property
@@ -76,7 +76,7 @@ class SolvingTable:
         return sorted({line.record.radius for line in self.lines})
 
     @property
-    def methods(self) -> list[Method]:
+    def methods(self) -> list[SolvingMethod]:
         """The methods that have lines, in order."""
         have = {line.method.word for line in self.lines}
         return [method for method in METHODS if method.word in have]
@@ -100,7 +100,7 @@ def solving_plan(
     methods: Sequence[str] = (),
     quick: bool = False,
     timeout: float = TIMEOUT,
-) -> Plan[Task]:
+) -> CampaignPlan[SolvingTask]:
     """Return the runs of a campaign.
 
     Parameters
@@ -118,7 +118,7 @@ def solving_plan(
     chosen = list(radii) or ([QUICK_RADIUS] if quick else list(RADII))
     if not all(0.0 < radius < 1.0 for radius in chosen):
         raise ModelError(f"Radii must lie between 0 and 1, got {chosen}.")
-    tasks: list[Task] = []
+    tasks: list[SolvingTask] = []
     left_out: list[LeftOut] = []
     for name in names:
         for word in words:
@@ -126,8 +126,8 @@ def solving_plan(
             if reason:
                 left_out.append(LeftOut(name, word, reason))
                 continue
-            tasks += [Task(name, radius, word, timeout) for radius in sorted(chosen)]
-    return Plan(tuple(tasks), tuple(left_out))
+            tasks += [SolvingTask(name, radius, word, timeout) for radius in sorted(chosen)]
+    return CampaignPlan(tuple(tasks), tuple(left_out))
 
 
 def _reason(name: str, word: str, quick: bool) -> str:
@@ -138,7 +138,7 @@ def _reason(name: str, word: str, quick: bool) -> str:
 
 
 def reproduce_solving(
-    plan: Plan[Task],
+    plan: CampaignPlan[SolvingTask],
     folder: str | PathLike[str],
     told: Told | None = None,
     runner: Runner | None = None,
@@ -150,11 +150,11 @@ def reproduce_solving(
     that seconds can be compared; `place(jobs)` runs them side by side.
     """
     store = Store(Path(folder) / "records")
-    run_missing(plan.tasks, Record, store, runner or place(jobs=1), solved, told=told)
+    run_missing(plan.tasks, SolvingRecord, store, runner or place(jobs=1), solved, told=told)
     return write_solving(plan, folder)
 
 
-def write_solving(plan: Plan[Task], folder: str | PathLike[str]) -> SolvingTable:
+def write_solving(plan: CampaignPlan[SolvingTask], folder: str | PathLike[str]) -> SolvingTable:
     """Write the files of a campaign from its records; runs without record are left out."""
     from rfmdp.paper.solving_files import write_files
 
@@ -164,10 +164,10 @@ def write_solving(plan: Plan[Task], folder: str | PathLike[str]) -> SolvingTable
     return table
 
 
-def _lines(plan: Plan[Task], store: Store) -> Iterator[TableLine]:
+def _lines(plan: CampaignPlan[SolvingTask], store: Store) -> Iterator[TableLine]:
     printed = published_table()
     digests = {name: model_digest(name) for name in {task.domain for task in plan.tasks}}
     for task in plan.tasks:
-        record, method = read(store, task, Record), find_method(task.method)
+        record, method = read(store, task, SolvingRecord), find_method(task.method)
         if record is not None and record.model == digests[task.domain]:
             yield TableLine(record, method, printed.get((task.domain, task.radius, method.column)))

@@ -7,10 +7,10 @@ from html import escape
 
 from rfmdp.objective import MAX
 from rfmdp.paper.domains.table import DOMAINS
-from rfmdp.paper.methods import Method
+from rfmdp.paper.methods import SolvingMethod
 from rfmdp.paper.page import bullets, document, left_out, picture
 from rfmdp.paper.solving import SolvingTable, TableLine
-from rfmdp.paper.solving_runs import Record
+from rfmdp.paper.solving_runs import SolvingRecord
 from rfmdp.paper.solving_text import differences, summary
 from rfmdp.paper.text import seconds, shown
 
@@ -64,11 +64,11 @@ def _domain(table: SolvingTable, name: str) -> Iterator[str]:
     yield bullets(text for text in differences(own) if text != "None.")
 
 
-def _compared(method: Method) -> bool:
+def _compared(method: SolvingMethod) -> bool:
     return method.word == method.column
 
 
-def _cells(line: TableLine | None, method: Method) -> Iterator[str]:
+def _cells(line: TableLine | None, method: SolvingMethod) -> Iterator[str]:
     """Give the cells of one run."""
     if line is None:
         count = 5 if _compared(method) else 2
@@ -86,7 +86,7 @@ def _cells(line: TableLine | None, method: Method) -> Iterator[str]:
     yield f"<td>{sign}</td><td>{seconds(printed.seconds) if printed else ''}</td><td>{mine}</td>"
 
 
-def _bounds(record: Record) -> str:
+def _bounds(record: SolvingRecord) -> str:
     """Return the rest of the tag with the bounds in full, and what they prove in short."""
     full = f' title="[{record.lower}, {record.upper}]">'.replace("None", "–")
     if not record.finished:

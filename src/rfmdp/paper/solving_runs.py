@@ -29,7 +29,7 @@ FINISHED = ("CERTIFIED", "GAP_OPEN")
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class SolvingTask:
     """One run: a domain at a radius by a method, with its limit."""
 
     domain: str
@@ -45,7 +45,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class SolvingRecord:
     """What a run gave; a side that nobody proved is None."""
 
     domain: str
@@ -81,18 +81,18 @@ class Record:
             return None
         return (self.upper - self.lower) / max(abs(self.upper), 1e-12)
 
-    def settles(self, task: Task) -> bool:
+    def settles(self, task: SolvingTask) -> bool:
         """Return whether a task need not be repeated."""
         if self.model != model_digest(task.domain) or self.precision > task.precision:
             return False
         return self.finished or self.timeout >= task.timeout
 
 
-Told = Callable[[Task, Record, int, int], None]
+Told = Callable[[SolvingTask, SolvingRecord, int, int], None]
 """Called after a run as told(task, record, number of finished runs, runs)."""
 
 
-def solved(_: None, task: Task) -> Record:
+def solved(_: None, task: SolvingTask) -> SolvingRecord:
     """Return what one run gives; compiled code is loaded before it is timed."""
     _warm_up(task.method)
     nominal, built = _nominal(task.domain)
@@ -110,7 +110,7 @@ def solved(_: None, task: Task) -> Record:
         raise KeyboardInterrupt
     lower, upper = (None, None) if solution is None else bounds(solution)
     stats = None if solution is None else solution.stats
-    return Record(
+    return SolvingRecord(
         domain=task.domain,
         radius=task.radius,
         method=task.method,

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from rfmdp.learning.run import Run
 from rfmdp.report.learning_plot import LINES, band
 
-Table: TypeAlias = Sequence[Mapping[str, Any]]
+RecordList: TypeAlias = Sequence[Mapping[str, Any]]
 
 RESULTS = {
     *("value", "lower", "upper", "gap_percent", "seconds", "status", "precision", "version"),
@@ -71,7 +71,7 @@ def _mean(name: str, runs: Sequence[Run], column: str) -> Line:
     return Line(name, [(x, y) for x, y, _ in found], word, style != "-", ends)
 
 
-def table_charts(table: Table) -> list[Chart]:
+def table_charts(table: RecordList) -> list[Chart]:
     """Return values against the first numeric parameter that varies, by all others that do."""
     records = [flat(record) for record in table]
     names = list(dict.fromkeys(k for r in records for k in r if k not in RESULTS))

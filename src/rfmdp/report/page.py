@@ -24,7 +24,7 @@ from rfmdp.errors import UnsupportedError
 from rfmdp.learning.run import Run
 from rfmdp.objective import MAX
 from rfmdp.outer.solution import Solution, written
-from rfmdp.report.charts import Chart, Table, flat, learning_chart, table_charts
+from rfmdp.report.charts import Chart, RecordList, flat, learning_chart, table_charts
 from rfmdp.report.explorer import explorer
 from rfmdp.report.words import proven
 from rfmdp.writing import replacing
@@ -163,7 +163,7 @@ def _(run: Run) -> Section:
 
 @section.register(list)
 @section.register(tuple)
-def _(table: Table) -> Section:
+def _(table: RecordList) -> Section:
     if not table or not all(isinstance(record, dict) for record in table):
         raise UnsupportedError(
             "A table must have records, one mapping per solved problem, as `tabulate` returns."

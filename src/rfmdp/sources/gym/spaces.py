@@ -51,7 +51,7 @@ def make_env(text: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SpaceEntry:
     """One integer of a space."""
 
     name: str
@@ -59,7 +59,7 @@ class Entry:
     high: int
 
 
-def entries_of(space: Any, name: str = "x") -> tuple[Entry, ...]:
+def entries_of(space: Any, name: str = "x") -> tuple[SpaceEntry, ...]:
     """Return the integers that an element of a discrete space consists of, in their order.
 
     Entries of a Dict have the names of its keys, others are numbered.
@@ -79,18 +79,18 @@ def entries_of(space: Any, name: str = "x") -> tuple[Entry, ...]:
     return tuple(_entries(space, name))
 
 
-def _entries(space: Any, name: str) -> Iterator[Entry]:
+def _entries(space: Any, name: str) -> Iterator[SpaceEntry]:
     spaces = require_gymnasium().spaces
     if isinstance(space, spaces.Discrete):
-        yield Entry(name, int(space.start), int(space.start + space.n - 1))
+        yield SpaceEntry(name, int(space.start), int(space.start + space.n - 1))
     elif isinstance(space, spaces.MultiDiscrete):
         sizes = np.asarray(space.nvec).reshape(-1)
         begin = np.broadcast_to(np.asarray(space.start).reshape(-1), sizes.shape)
         for i, (n, low) in enumerate(zip(sizes.tolist(), begin.tolist(), strict=True)):
-            yield Entry(f"{name}_{i}", low, low + n - 1)
+            yield SpaceEntry(f"{name}_{i}", low, low + n - 1)
     elif isinstance(space, spaces.MultiBinary):
         for i in range(int(np.prod(space.shape))):
-            yield Entry(f"{name}_{i}", 0, 1)
+            yield SpaceEntry(f"{name}_{i}", 0, 1)
     elif isinstance(space, spaces.Tuple):
         for i, part in enumerate(space.spaces):
             yield from _entries(part, f"{name}_{i}")

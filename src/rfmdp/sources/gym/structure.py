@@ -11,7 +11,7 @@ import numpy as np
 from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.build import build
-from rfmdp.model.description import Action, Assignment, Move, Number, Predicate, States
+from rfmdp.model.description import Action, Amount, Assignment, Move, Predicate, States
 from rfmdp.sources.gym.source import START
 from rfmdp.sources.gym.spaces import actions_of, entries_of, make_env
 from rfmdp.sources.structure import MOST, Domains, unknown, unknown_move
@@ -26,7 +26,7 @@ def gym_structure(
     initial: Mapping[str, int] | None = None,
     actions: Sequence[str] | None = None,
     labels: Mapping[str, Predicate] | None = None,
-    rewards: Mapping[str, Number] | None = None,
+    rewards: Mapping[str, Amount] | None = None,
 ) -> FactoredMDP:
     """Return the structure of an environment by its spaces: every entry may take every value.
 

@@ -17,7 +17,7 @@ import numpy as np
 from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.sources.gym.spaces import read_many, stacked
-from rfmdp.sources.gym.walk import CUT, NEVER, Transitions, pick_row, seed_of
+from rfmdp.sources.gym.walk import CUT, NEVER, PendingTransitions, pick_row, seed_of
 from rfmdp.sources.simulator import Batch, Behaviour, Trajectories
 from rfmdp.sources.tally import Tally
 from rfmdp.types import BoolArray, FloatArray, IntArray
@@ -37,7 +37,7 @@ class VectorWalker:
         self._row_ptr = model.row_ptr.tolist()
         self._start = int(model.row_ptr[model.initial[0]]) if source.starts else -1
         self._stop = np.zeros(model.states, dtype=np.bool_) if stop is None else stop
-        self._seen = Transitions(source, counted)
+        self._seen = PendingTransitions(source, counted)
         self._remembered: dict[Any, list[int]] = {}  # values by observation
         self._mode = getattr(self._env.metadata.get("autoreset_mode"), "name", "NEXT_STEP")
 

@@ -33,7 +33,7 @@ CUT = (
 )
 
 
-class Transitions:
+class PendingTransitions:
     """Transitions that were observed and not counted yet."""
 
     def __init__(self, source: GymSource, counted: FactoredMDP) -> None:
@@ -62,7 +62,7 @@ class Transitions:
                 part.clear()
 
 
-class Watch:
+class LimitWatch:
     """When a total may have reached its limit: only then transitions have to be counted.
 
     Rows of identifiers that are close to their limits are known one by one; no other identifier
@@ -152,14 +152,14 @@ class Walker:
         self._actions[:] = source.actions
         if stop is not None:
             self._actions[np.repeat(stop[: model.states], np.diff(model.row_ptr))] = None
-        self._seen = Transitions(source, counted)
+        self._seen = PendingTransitions(source, counted)
         self._states: dict[Any, int] = {}  # by what stands for an observation
         self._key = _key_of(source.space)
 
     def run_until(self, wanted: Trajectories, limit: IntArray, tally: Tally) -> tuple[int, int]:
         """Run episodes until an identifier's total reaches its limit; add to the tally."""
         rules, steps, seen = self._rules(wanted), 0, self._seen
-        watch = Watch(self._counted, limit, tally)
+        watch = LimitWatch(self._counted, limit, tally)
         for number in range(wanted.count):
             before = len(seen.rows)
             steps += self._episode(rules, wanted.length, self._seed(wanted, number))[0]

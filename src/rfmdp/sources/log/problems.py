@@ -14,7 +14,7 @@ KINDS = 8  # kinds of one message
 
 
 @dataclass(slots=True)
-class Problem:
+class Complaint:
     """Rows of one table that have the same fault."""
 
     table: str
@@ -36,7 +36,7 @@ class Problems:
     """All problems so far, by table and fault."""
 
     def __init__(self) -> None:
-        self.found: dict[tuple[str, str], Problem] = {}
+        self.found: dict[tuple[str, str], Complaint] = {}
 
     def add(
         self,
@@ -52,7 +52,9 @@ class Problems:
         at = np.flatnonzero(where)
         if not len(at):
             return
-        problem = self.found.setdefault((table, fault), Problem(table, fault, omittable=omittable))
+        problem = self.found.setdefault(
+            (table, fault), Complaint(table, fault, omittable=omittable)
+        )
         if not problem.rows and values is not None:
             problem.example = str(values[at[0]])
         problem.rows += (at[: SHOWN - len(problem.rows)] + first).tolist()

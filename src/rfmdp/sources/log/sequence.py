@@ -32,7 +32,7 @@ class Steps:
         )  # fmt: skip
 
 
-class Episodes:
+class SeenEpisodes:
     """The episodes of all tables so far."""
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class Episodes:
 class Sequence:
     """Follows the episodes of one table from batch to batch."""
 
-    def __init__(self, table: str, problems: Problems, seen: Episodes) -> None:
+    def __init__(self, table: str, problems: Problems, seen: SeenEpisodes) -> None:
         self._table, self._problems = table, problems
         self._last: Decoded | None = None  # the last row so far
         self._earlier = -1  # action before it

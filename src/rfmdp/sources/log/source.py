@@ -26,8 +26,8 @@ from rfmdp.sources.index import Index
 from rfmdp.sources.log.decoding import Decoder, Pairs
 from rfmdp.sources.log.manifest import Manifest, Places, Selection
 from rfmdp.sources.log.problems import Problems
-from rfmdp.sources.log.sequence import Episodes, Sequence, Steps
-from rfmdp.sources.log.tables import Table, open_table
+from rfmdp.sources.log.sequence import SeenEpisodes, Sequence, Steps
+from rfmdp.sources.log.tables import LogTable, open_table
 from rfmdp.sources.paid import Payer, RecordedRewards
 from rfmdp.sources.recorded import ALL, structure_of
 from rfmdp.sources.structure import Structure
@@ -64,7 +64,7 @@ class Log:
     problems: Problems  # what was wrong with them
     digest: str
     level: float
-    tables: tuple[Table, ...]
+    tables: tuple[LogTable, ...]
 
     @property
     def structure(self) -> Structure:
@@ -285,12 +285,12 @@ class _Reader:
         self._model, self._manifest, self._problems = model, manifest, problems
         self._index, self.pairs = Index(model), Pairs(model)
         self.episodes = self.unfinished = self.omitted = self.read = 0
-        self._seen = Episodes()
+        self._seen = SeenEpisodes()
 
-    def transitions(self, table: Table) -> Iterator[Transits]:
+    def transitions(self, table: LogTable) -> Iterator[Transits]:
         """Yield the transitions of a table, some at a time; note what is wrong with it."""
         places = Places.find(table.name, table.columns, self._model, self._manifest)
-        seen = Episodes() if table.numbered else self._seen
+        seen = SeenEpisodes() if table.numbered else self._seen
         decoder = Decoder(
             table.name, places, self._index, self._manifest, self._problems, seen.names
         )
@@ -357,7 +357,7 @@ def _raise(problems: Problems, bad: Bad) -> None:
         )
 
 
-def _refuse_twice(tables: list[Table]) -> None:
+def _refuse_twice(tables: list[LogTable]) -> None:
     """Raise DataError if a file is given twice."""
     seen: set[Any] = set()
     for table in tables:

@@ -24,7 +24,7 @@ FIELDS = ("observations", "actions", "rewards", "terminations", "truncations")  
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class LogTable:
     """A table that can be read, perhaps several times."""
 
     name: str  # for messages
@@ -34,7 +34,7 @@ class Table:
     numbered: bool = False  # whether its episodes are numbered here, and differ from all others
 
 
-def open_table(given: Any, number: int, variables: Sequence[str]) -> Iterator[Table]:
+def open_table(given: Any, number: int, variables: Sequence[str]) -> Iterator[LogTable]:
     """Yield the tables that something is: a file, those of a folder, a table in memory, episodes.
 
     Parameters
@@ -89,7 +89,7 @@ def arrow() -> ModuleType:
     return module
 
 
-def _files(library: ModuleType, path: Path) -> Iterator[Table]:
+def _files(library: ModuleType, path: Path) -> Iterator[LogTable]:
     """Yield the table of a file, or of every file of a folder, by name."""
     if path.is_dir():
         inside = sorted(p for p in path.iterdir() if _ending(p) in (*PARQUET, *ARROW, *TEXT))
@@ -117,26 +117,26 @@ def _ending(path: Path) -> str:
     return Path(path.name.removesuffix(".gz")).suffix
 
 
-def _parquet(library: ModuleType, path: Path) -> Table:
+def _parquet(library: ModuleType, path: Path) -> LogTable:
     def read(columns: list[str]) -> Iterator[Any]:
         with library.parquet.ParquetFile(path, pre_buffer=False, memory_map=True) as file:
             yield from _checked(library, path, file.iter_batches(BATCH, columns=columns))
 
     with library.parquet.ParquetFile(path) as file:
-        return Table(str(path), list(file.schema_arrow.names), read, path)
+        return LogTable(str(path), list(file.schema_arrow.names), read, path)
 
 
-def _feather(library: ModuleType, path: Path) -> Table:
+def _feather(library: ModuleType, path: Path) -> LogTable:
     def read(columns: list[str]) -> Iterator[Any]:
         with library.memory_map(str(path)) as source, library.ipc.open_file(source) as file:
             parts = (file.get_batch(i) for i in range(file.num_record_batches))
             yield from _checked(library, path, (part.select(columns) for part in parts))
 
     with library.memory_map(str(path)) as source, library.ipc.open_file(source) as file:
-        return Table(str(path), list(file.schema.names), read, path)
+        return LogTable(str(path), list(file.schema.names), read, path)
 
 
-def _csv(library: ModuleType, path: Path) -> Table:
+def _csv(library: ModuleType, path: Path) -> LogTable:
     """Return a text file; columns are read as texts, so that every odd entry can be named."""
     csv = library.csv
     kind = library.dictionary(library.int32(), library.string())
@@ -161,7 +161,7 @@ def _csv(library: ModuleType, path: Path) -> Table:
             yield from _checked(library, path, stream)
 
     with reader(None) as stream:
-        return Table(str(path), list(stream.schema.names), read, path)
+        return LogTable(str(path), list(stream.schema.names), read, path)
 
 
 def _checked(library: ModuleType, path: Path, batches: Iterable[Any]) -> Iterator[Any]:
@@ -176,7 +176,7 @@ def _line(error: Exception) -> str:
     return " ".join(str(error).split()).rstrip(".")
 
 
-def _stream(library: ModuleType, name: str, given: Any) -> Table:
+def _stream(library: ModuleType, name: str, given: Any) -> LogTable:
     """Return anything that Arrow can stream from."""
     once = isinstance(given, library.RecordBatchReader)
     reader = given if once else library.RecordBatchReader.from_stream(given)
@@ -191,7 +191,7 @@ def _stream(library: ModuleType, name: str, given: Any) -> Table:
             for begin in range(0, batch.num_rows, BATCH):
                 yield batch.select(columns).slice(begin, BATCH)
 
-    return Table(name, list(reader.schema.names), read)
+    return LogTable(name, list(reader.schema.names), read)
 
 
 class Episodic:
@@ -207,11 +207,11 @@ class Episodic:
         self._arrow, self._name, self._given = library, name, given
         self._variables = list(variables)
 
-    def table(self) -> Table:
+    def table(self) -> LogTable:
         """Return them as a table with a column per variable, its next value, and the roles."""
         after = [f"next_{x}" for x in self._variables]
         roles = ["action", "episode", "t", "terminated", "truncated", "reward"]
-        return Table(self._name, [*self._variables, *after, *roles], self._read, numbered=True)
+        return LogTable(self._name, [*self._variables, *after, *roles], self._read, numbered=True)
 
     def _read(self, columns: list[str]) -> Iterator[Any]:
         episodes = self._given
