@@ -5,6 +5,9 @@ import pytest
 
 from rfmdp.errors import ModelError
 from rfmdp.learning.identifiers import Granularity, identify
+from rfmdp.learning.loop import learn
+from rfmdp.learning.methods import find_method
+from rfmdp.learning.schedule import StopWhen
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.paper.domains import domain, domain_spec
 from rfmdp.paper.learning_setup import SETUPS
@@ -147,3 +150,14 @@ def test_counts_from_transitions(granularity):
     assert np.array_equal(counts, expected)
     with pytest.raises(ModelError, match="void"):
         count_transitions(ids.model, [0], [10])
+
+
+def test_rows_of_one_action_are_told_apart():
+    """Joint identifiers of choices with the same action have names of their own."""
+    model = domain("chain", M=3)
+    names = identify(model, Granularity.FLAT).model.marginal_names
+    assert len(set(names)) == len(names)
+    run = learn(
+        model, domain_spec("chain"), find_method("paper-flat"), stop=StopWhen(200), length=9
+    )
+    assert run.guarantee > 0.0

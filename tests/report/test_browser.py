@@ -142,6 +142,26 @@ def test_values_against_the_radius(page):
     assert page.locator("#curves .tip").first.inner_text() == "exact: 0.97 at 0.01"
 
 
+def test_the_colours_are_those_of_the_map(page):
+    """The scale shows five values of this map, from the darkest to the brightest."""
+    ticks = page.locator("#place-1 [data-role=scale] span").all_inner_texts()
+    numbers = [float(text) for text in ticks]
+    assert len(numbers) == 5
+    assert numbers == sorted(numbers)
+    assert numbers[0] < numbers[-1]
+
+
+@pytest.mark.parametrize(
+    ("values", "ranked"), [("[0, 1, 2, 3, 4, 5]", False), ("[1, 2, 3, 4, 5, 6, 1e6]", True)]
+)
+def test_one_large_value_does_not_make_the_others_alike(page, values, ranked):
+    """Where nearly all values are in one part of the range, colours go by rank."""
+    found = page.evaluate(f"""() => {{ const scale = scaleOf({values});
+        return [scale.ranked, {values}.map(scale.share)]; }}""")
+    assert found[0] is ranked
+    assert found[1] == pytest.approx([k / (len(found[1]) - 1) for k in range(len(found[1]))])
+
+
 def test_sliders_move_the_map_alone(page):
     """The variables that are not on the map have sliders; the state stays."""
     before = shown_state(page)

@@ -309,7 +309,15 @@ class _Slots:
             if len(model.row_factors):  # a marginal may move several factors of a row
                 place += f", factor {model.factors[model.row_factors[slot]]}"
             names.append(f"{name}, first in {place}")
-        return (*names, *(f"joint, {model.row_name(int(row))}" for row in joint))
+        return (*names, *(f"joint, {_told_apart(model, int(row))}" for row in joint))
+
+
+def _told_apart(model: FactoredMDP, row: int) -> str:
+    """Return a row by name; rows of a state with the same action by their number, too."""
+    after = int(np.searchsorted(model.row_ptr, row, side="right"))
+    first, last = int(model.row_ptr[after - 1]), int(model.row_ptr[after])
+    alike = np.count_nonzero(model.row_actions[first:last] == model.row_actions[row])
+    return model.row_name(row) + (f", choice {row - first + 1}" if alike > 1 else "")
 
 
 def _any_set(model: FactoredMDP) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rfmdp.learning.run import Run
+from rfmdp.report.colours import COLOURS
 from rfmdp.types import FloatArray
 from rfmdp.writing import replacing
 
@@ -43,7 +44,7 @@ def learning_curve(
     if axes is None:
         axes = Figure(figsize=(6.4, 4.0), layout="constrained").subplots()
     for number, (name, runs) in enumerate(methods.items()):
-        colour = f"C{number}"
+        colour = COLOURS[number % len(COLOURS)]
         for column, (word, style) in LINES.items():
             where, mean, deviation = band(runs, column)
             if not np.isfinite(mean).any():

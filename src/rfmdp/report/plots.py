@@ -17,12 +17,12 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MIN, Direction
 from rfmdp.outer.solution import Solution
 from rfmdp.policies.decisions import reached
+from rfmdp.report.colours import COLOURS, MARKS
+from rfmdp.report.learning_plot import learning_curve
 from rfmdp.sets.families import Interval
 from rfmdp.solving import Comparison
 from rfmdp.types import FloatArray
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe and Ito
-MARKS = ("o", "s", "^", "D", "v", "P")
 DRAWN = 60  # states of a graph
 ARROW = {"arrowstyle": "->", "color": "0.5", "connectionstyle": "arc3,rad=0.2", "shrinkA": 18,
          "shrinkB": 18}  # fmt: skip
@@ -30,6 +30,8 @@ ARROW = {"arrowstyle": "->", "color": "0.5", "connectionstyle": "arc3,rad=0.2", 
 
 def value_against_radius(records: Mapping[float, Sequence[Comparison]], axes: Any = None) -> Any:
     """Draw the value against the radius, one line per method; return the axes.
+
+    The first methods have the broadest lines: they are seen below others that agree with them.
 
     Parameters
     ----------
@@ -42,7 +44,7 @@ def value_against_radius(records: Mapping[float, Sequence[Comparison]], axes: An
         points = [(x, r.value) for x, line in records.items() for r in line if r.method == method]
         axes.plot(
             *zip(*sorted(points), strict=True), marker=MARKS[k % 6], color=COLOURS[k % 6],
-            label=method,
+            label=method, linewidth=1.5 * (len(methods) - k), markersize=4 + 2 * (len(methods) - k),
         )  # fmt: skip
     axes.set(xlabel="radius", ylabel="guaranteed value")
     axes.legend()
@@ -262,3 +264,9 @@ def _axes(axes: Any) -> Any:
     from matplotlib.figure import Figure
 
     return Figure(figsize=(6.4, 4.2), layout="constrained").subplots() if axes is None else axes
+
+
+__all__ = [
+    "gap_histogram", "heat_map", "learning_curve", "policy_graph", "product_set",
+    "value_against_radius",
+]  # fmt: skip

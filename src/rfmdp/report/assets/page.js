@@ -11,6 +11,7 @@ const $ = (tag, attributes = {}, ...children) => {
   return node;
 };
 
+const share = (x) => Number(x.toPrecision(4)).toString(); // of probability
 const digits = (x) => (Number.isFinite(x) ? Number(x.toPrecision(6)).toString() : x > 0 ? "∞" : x < 0 ? "−∞" : "?");
 
 // ---- tables -----------------------------------------------------------------------------------
@@ -152,6 +153,7 @@ async function unpack(text) {
 class Explorer {
   constructor(place, { head, data }) {
     Object.assign(this, { place, head, data, history: [] });
+    this.sure = head.agent === "max" ? data.lower : data.upper; // the side that is guaranteed
     this.width = head.variables.length;
     this.index = new Map();
     for (let i = 0; i < data.state.length; i += 1) this.index.set(this.key(this.valuation(i)), i);
@@ -204,6 +206,17 @@ class Explorer {
     return [...this.valuation(this.now)];
   }
 
+  // how many states are on the map of a state
+  onMap(i) {
+    const [a, b] = this.axes, mine = this.valuation(i);
+    let count = 0;
+    for (let j = 0; j < this.data.state.length; j += 1) {
+      const other = this.valuation(j);
+      count += mine.every((value, v) => v === a || v === b || other[v] === value);
+    }
+    return count;
+  }
+
   go(i) {
     if (i < 0 || i === this.now) return;
     this.history.push(this.now);
@@ -212,7 +225,7 @@ class Explorer {
 
   at(i) {
     this.now = i;
-    this.others = [...this.valuation(i)];
+    if (this.onMap(i) > 3) this.others = [...this.valuation(i)]; // else a map of next to nothing
     this.show();
   }
 
@@ -293,8 +306,8 @@ class Explorer {
         body.append($("tr", {},
           $("td", {}, this.head.outcomes[e] || `outcome ${o + 1}`),
           $("td", {}, `[${digits(d.set_lower[e])}, ${digits(d.set_upper[e])}]`),
-          $("td", {}, digits(part.nominal[o]), " ", bar(part.nominal[o], "")),
-          $("td", {}, digits(part.nature[o]), " ", bar(part.nature[o], "worst"))));
+          $("td", {}, share(part.nominal[o]), " ", bar(part.nominal[o], "")),
+          $("td", {}, share(part.nature[o]), " ", bar(part.nature[o], "worst"))));
       }
     }
     if (!body.rows.length) return $("p", { class: "soft" }, "The policy's action is certain here: nature has no choice.");
@@ -333,8 +346,8 @@ class Explorer {
       const name = state < 0 ? "(a state that is not on this page)" : this.name(state);
       const button = state < 0 || state === this.now ? name
         : $("button", { "data-action": "outcome", onclick: () => this.go(state) }, name);
-      body.append($("tr", {}, $("td", {}, button), $("td", {}, digits(nominal.get(state))), $("td", {}, digits(p)),
-        $("td", {}, state < 0 ? "" : digits(this.data.lower[state]))));
+      body.append($("tr", {}, $("td", {}, button), $("td", {}, share(nominal.get(state))), $("td", {}, share(p)),
+        $("td", {}, state < 0 ? "" : digits(this.sure[state]))));
     }
     return $("div", { class: "scroll" }, $("h3", {}, `What happens next${worst.size > 12 ? " (the twelve likeliest)" : ""}`),
       $("table", { "data-role": "next" }, $("thead", {}, $("tr", {}, ...["state", "nominal", "nature", "value there"].map((t) => $("th", {}, t)))), body));
@@ -349,19 +362,20 @@ class Explorer {
     const [, low, high] = variables[a], [, bottom, top] = variables[b];
     const canvas = $("canvas", { width: (high - low + 1) * 16, height: (top - bottom + 1) * 16, role: "img", "aria-label": "values" });
     const pen = canvas.getContext("2d");
-    const finite = this.data.lower.filter(Number.isFinite);
-    const least = finite.reduce((x, y) => Math.min(x, y), Infinity), most = finite.reduce((x, y) => Math.max(x, y), -Infinity);
+    const cells = [];
     for (let x = low; x <= high; x += 1) {
       for (let y = bottom; y <= top; y += 1) {
         const values = fixed.slice();
         values[a] = x; values[b] = y;
         const i = this.index.get(this.key(values));
-        if (i === undefined || (a === b && x !== y)) continue;
-        const share = most > least ? (this.data.lower[i] - least) / (most - least) : 1;
-        pen.fillStyle = viridis(Math.min(Math.max(share, 0), 1));
-        pen.fillRect((x - low) * 16, (top - y) * 16, 16, 16);
-        if (i === this.now) { pen.strokeStyle = "#ff4f00"; pen.lineWidth = 3; pen.strokeRect((x - low) * 16 + 1.5, (top - y) * 16 + 1.5, 13, 13); }
+        if (i !== undefined && (a !== b || x === y)) cells.push([x, y, i]);
       }
+    }
+    const scale = scaleOf(cells.map(([, , i]) => this.sure[i]));
+    for (const [x, y, i] of cells) {
+      pen.fillStyle = viridis(scale.share(this.sure[i]));
+      pen.fillRect((x - low) * 16, (top - y) * 16, 16, 16);
+      if (i === this.now) { pen.strokeStyle = "#ff4f00"; pen.lineWidth = 3; pen.strokeRect((x - low) * 16 + 1.5, (top - y) * 16 + 1.5, 13, 13); }
     }
     canvas.addEventListener("click", (event) => {
       const box = canvas.getBoundingClientRect();
@@ -378,8 +392,22 @@ class Explorer {
     return $("div", {}, $("h3", {}, "Guaranteed values over two variables"),
       $("div", { class: "controls" }, "across ", choose(0), " up ", choose(1)),
       $("div", { class: "controls" }, ...sliders), canvas,
-      $("p", { class: "soft" }, `dark ${digits(least)} to bright ${digits(most)}; empty: not reached by the policy. The state is framed where it is on this map. Click a cell to go there.`));
+      $("div", { class: "scale", style: `background:linear-gradient(to right,${[0, 1, 2, 3, 4].map((k) => viridis(k / 4)).join()})` }),
+      $("div", { class: "ticks", "data-role": "scale" }, ...scale.ticks.map((t) => $("span", {}, Number(t.toPrecision(3)).toString()))),
+      $("p", { class: "soft" }, `The colours are those of this map${scale.ranked ? ", by rank: most of its values lie close together" : ""}. Empty: not reached by the policy. The state is framed where it is on this map. Click a cell to go there.`));
   }
+}
+
+// From values to 0..1: linear, or by rank where one part of the range holds nearly all values.
+function scaleOf(values) {
+  const sorted = [...new Set(values.filter(Number.isFinite))].sort((x, y) => x - y);
+  if (!sorted.length) return { share: (x) => (x > 0 ? 1 : 0), ticks: [], ranked: false };
+  const last = sorted.length - 1, at = (t) => sorted[Math.round(t * last)];
+  const least = sorted[0], span = sorted[last] - least;
+  const ranked = last >= 4 && at(0.75) - at(0.25) < 0.1 * span;
+  const below = (x) => { let low = 0, high = last; while (low < high) { const m = (low + high) >> 1; if (sorted[m] < x) low = m + 1; else high = m; } return low; };
+  const share = (x) => (!(span > 0) ? 1 : ranked ? below(x) / last : Math.min(Math.max((x - least) / span, 0), 1));
+  return { share, ranked, ticks: (span > 0 ? [0, 0.25, 0.5, 0.75, 1] : [0]).map((t) => (ranked ? at(t) : least + t * span)) };
 }
 
 function viridis(t) {
