@@ -24,10 +24,12 @@ from types import MappingProxyType
 import numpy as np
 
 from rfmdp.errors import ModelError, UnsupportedError
+from rfmdp.learning.ties import any_set, equal_sets, shared_names, tied
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.ragged import entries, starts
 from rfmdp.sets.bounds import box_centres
-from rfmdp.sets.marginals import Kind, Marginals
-from rfmdp.sources.structure import equal_numbers, informed
+from rfmdp.sets.marginals import Marginals
+from rfmdp.sources.structure import informed
 from rfmdp.types import AnyArray, FloatArray, Int32Array, IntArray
 
 JOINT_FACTOR = "joint"
@@ -121,13 +123,13 @@ def identify(
     (1, 1, 4)
     """
     slots = _Slots(model, granularity)
-    classes = _equal(model) if alike is None else alike
-    if granularity is Granularity.TIED and alike is None and _any_set(model):
+    classes = equal_sets(model) if alike is None else alike
+    if granularity is Granularity.TIED and alike is None and any_set(model):
         raise UnsupportedError(
             "Granularity.TIED: equal numbers of the model are tied, but it has sets in place of "
             "numbers; declare `ties`."
         )
-    same = _tied(model, ties, classes, granularity is Granularity.TIED)
+    same = tied(model, ties, classes, granularity is Granularity.TIED)
     keys = [same[model.row_marginals], slots.pattern()]
     if granularity is Granularity.LOCAL:
         keys.extend(_local_keys(model, local))
@@ -139,7 +141,7 @@ def identify(
         counted = _all_components(model, slots, local)
     return Identifiers(
         learning, granularity, int(np.sum(slots.status == 1)), int(np.sum(slots.joint)), counted,
-        slots.multiplied(len(learning.marginals)), _shared(model, same), slots.prior,
+        slots.multiplied(len(learning.marginals)), shared_names(model, same), slots.prior,
     )  # fmt: skip
 
 
@@ -153,7 +155,7 @@ class _Slots:
         self.several = np.empty(0, dtype=np.bool_)  # joint rows with an identifier, by `reduce`
         self.prior: Marginals | None = None  # by `reduce`
         sizes = model.marginals.sizes[model.row_marginals]
-        self.ptr = _pointers(sizes)
+        self.ptr = starts(sizes)
         self.label = np.empty(int(self.ptr[-1]), dtype=np.int64)
         self.status = np.empty(model.rows, dtype=np.int64)
         merge_outcomes(
@@ -192,10 +194,10 @@ class _Slots:
         joint = np.flatnonzero(self.joint)
         sizes, targets, _ = self._multiply(joint, model.marginals.nominal)
         self.several = several = sizes > 1
-        pointers = _pointers(np.concatenate([self.classes[shared], sizes[several]]))
+        pointers = starts(np.concatenate([self.classes[shared], sizes[several]]))
         per_row = np.bincount(self.row[kept], minlength=model.rows)
         per_row[joint] = several
-        marginal_ptr = _pointers(per_row)
+        marginal_ptr = starts(per_row)
         row_marginals = np.empty(int(marginal_ptr[-1]), dtype=np.int32)
         own = np.repeat(~self.joint, per_row)
         row_marginals[own] = number
@@ -222,7 +224,7 @@ class _Slots:
     def _sets(self, pointers: IntArray, shared: IntArray, joint: IntArray) -> Marginals:
         """Return points of the identifiers, and keep what is known of them as `prior`."""
         sets = self.model.marginals
-        if not _any_set(self.model):
+        if not any_set(self.model):
             entries = self._pushed(sets.nominal, shared, joint)
             return Marginals.from_points(pointers, _normalised(pointers, entries))
         if informed(sets).any():  # bounds are rounded outwards
@@ -258,15 +260,12 @@ class _Slots:
 
     def _merged(self, slots: IntArray, values: FloatArray) -> FloatArray:
         """Return the sums over the classes of some slots, concatenated."""
-        model = self.model
-        sizes, classes = np.diff(self.ptr)[slots], self.classes[slots]
-        starts = _pointers(classes)
-        within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        label = self.label[np.repeat(self.ptr[slots], sizes) + within]
-        begin = model.marginals.outcome_ptr[model.row_marginals[slots]]
-        source = values[np.repeat(begin, sizes) + within]
-        place = np.repeat(starts[:-1], sizes) + label
-        return np.bincount(place, weights=source, minlength=int(starts[-1])).astype(np.float64)
+        sizes, class_ptr = np.diff(self.ptr)[slots], starts(self.classes[slots])
+        label = self.label[entries(self.ptr, slots)]
+        chosen = self.model.row_marginals[slots]
+        source = values[entries(self.model.marginals.outcome_ptr, chosen)]
+        place = np.repeat(class_ptr[:-1], sizes) + label
+        return np.bincount(place, weights=source, minlength=int(class_ptr[-1])).astype(np.float64)
 
     def _successors(
         self, joint: IntArray, sizes: IntArray, targets: Int32Array
@@ -278,7 +277,7 @@ class _Slots:
         length = np.ones(model.rows, dtype=np.int64)
         np.multiply.at(length, self.row, self.classes)
         length[joint] = sizes
-        pointers = _pointers(length)
+        pointers = starts(length)
         out = np.empty(int(pointers[-1]), dtype=np.int32)
         reduced_tensors(
             np.flatnonzero(~self.joint), model.marginal_ptr, model.row_marginals,
@@ -318,88 +317,6 @@ def _told_apart(model: FactoredMDP, row: int) -> str:
     first, last = int(model.row_ptr[after - 1]), int(model.row_ptr[after])
     alike = np.count_nonzero(model.row_actions[first:last] == model.row_actions[row])
     return model.row_name(row) + (f", choice {row - first + 1}" if alike > 1 else "")
-
-
-def _any_set(model: FactoredMDP) -> bool:
-    """Return whether a model has other sets than points."""
-    return bool(np.any(model.marginals.kind != Kind.SINGLETON))
-
-
-def _equal(model: FactoredMDP) -> IntArray:
-    """Return the first marginal with the same numbers, or of a model with sets the same bounds."""
-    sets = model.marginals
-    if not _any_set(model):
-        return equal_numbers(sets)
-    low, high = (equal_numbers(replace(sets, nominal=ends)) for ends in (sets.lower, sets.upper))
-    return low * len(sets) + high
-
-
-def _tied(
-    model: FactoredMDP, ties: Sequence[Sequence[int | str]], alike: IntArray, equal: bool
-) -> IntArray:
-    """Return the representative of every marginal, (M,); `equal`: all that are alike are tied."""
-    same = alike.copy() if equal else np.arange(len(model.marginals))
-    for group in ties:
-        for members in _members(model, group, alike):
-            for j in members[1:]:
-                _check_alike(model, members[0], j, alike)
-                same[same == same[j]] = same[members[0]]
-    return same
-
-
-def _members(model: FactoredMDP, group: Sequence[int | str], alike: IntArray) -> list[list[int]]:
-    """Return the marginals that a tie joins: one list, or one per marginal of tied modules."""
-    number = {name: j for j, name in enumerate(model.marginal_names)}
-    if all(member in model.factors for member in group):
-        return _alike(model, [str(member) for member in group], alike)
-    modules = any(member in model.factors for member in group)
-    for member in group:
-        known = member in number if isinstance(member, str) else 0 <= member < len(model.marginals)
-        if not known and member not in model.factors:
-            names = list(model.factors if modules else number)
-            more = ", ..." if len(names) > 8 else ""
-            raise ModelError(
-                f"Tie: the model has no {'module' if modules else 'marginal'} '{member}'; it has: "
-                f"{', '.join(names[:8]) or len(model.marginals)}{more}."
-            )
-    if modules:
-        raise ModelError("Tie: must join modules with modules, or marginals with marginals.")
-    return [[number[member] if isinstance(member, str) else int(member) for member in group]]
-
-
-def _alike(model: FactoredMDP, modules: Sequence[str], alike: IntArray) -> list[list[int]]:
-    """Return the marginals of modules that come from one text and have equal probabilities."""
-    found: dict[tuple[str, int], list[int]] = {}
-    for j, name in enumerate(model.marginal_names):
-        module, _, command = name.partition(": [")
-        if module in modules:
-            place = command.partition("] ")[2].partition(" #")[0]
-            found.setdefault((place, int(alike[j])), []).append(j)
-    tied = [members for members in found.values() if len(members) > 1]
-    if not tied:
-        raise ModelError(
-            f"Tie: modules {', '.join(modules)} must have commands of one text, none renames "
-            "another one; tie their marginals one by one."
-        )
-    return tied
-
-
-def _check_alike(model: FactoredMDP, first: int, other: int, alike: IntArray) -> None:
-    """Raise ModelError if the model itself says that two marginals differ."""
-    sizes = model.marginals.sizes
-    if sizes[first] != sizes[other] or alike[first] != alike[other]:
-        raise ModelError(
-            f"Tie: {model.marginal_name(first)} and {model.marginal_name(other)} must have the "
-            f"same probabilities or sets in the model; they have others."
-        )
-
-
-def _shared(model: FactoredMDP, same: IntArray) -> tuple[tuple[str, ...], ...]:
-    """Return the groups of marginals that share a representative, by name."""
-    groups: dict[int, list[str]] = {}
-    for j, representative in enumerate(same.tolist()):
-        groups.setdefault(representative, []).append(model.marginal_name(j))
-    return tuple(tuple(names) for names in groups.values() if len(names) > 1)
 
 
 def _local_keys(model: FactoredMDP, local: LocalStates) -> list[IntArray]:
@@ -481,9 +398,3 @@ def _normalised(pointers: IntArray, mass: FloatArray) -> FloatArray:
         return mass
     sums = np.add.reduceat(mass, pointers[:-1])
     return np.asarray(mass / np.repeat(sums, np.diff(pointers)))
-
-
-def _pointers(sizes: AnyArray) -> IntArray:
-    pointers = np.zeros(len(sizes) + 1, dtype=np.int64)
-    np.cumsum(sizes, out=pointers[1:])
-    return pointers

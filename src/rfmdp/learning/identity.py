@@ -24,7 +24,7 @@ from rfmdp.sources.recorded import digest_of
 from rfmdp.sources.structure import NOTHING, informed
 
 if TYPE_CHECKING:
-    from rfmdp.learning.learner import Setup
+    from rfmdp.learning.setup import Setup
 
 SETS = ("stay", "target")  # fields of objectives that are sets of states
 SHORT = 16  # digits of a digest that are kept

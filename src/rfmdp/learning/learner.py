@@ -6,46 +6,40 @@ import math
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.formats.files import save
-from rfmdp.learning.budget import Ledger, Shares
-from rfmdp.learning.confidence import ConfidenceSet, Validity
+from rfmdp.learning.budget import Ledger
+from rfmdp.learning.confidence import Validity
 from rfmdp.learning.evaluation import Evaluator, trivial
 from rfmdp.learning.explore import Context
 from rfmdp.learning.identifiers import Granularity, Identifiers
 from rfmdp.learning.identity import SETS, require_same, words_of
 from rfmdp.learning.learned_model import LearnedModel
-from rfmdp.learning.methods import Method
 from rfmdp.learning.planner import Planner
 from rfmdp.learning.proof import worst
-from rfmdp.learning.rewards import SHARE, MixtureReward, RewardFamily, UnknownRewards
+from rfmdp.learning.rewards import UnknownRewards
 from rfmdp.learning.rollout import Rollouts
 from rfmdp.learning.run import Point, Progress, Run
-from rfmdp.learning.schedule import NEVER, Points, StopWhen
+from rfmdp.learning.schedule import NEVER
+from rfmdp.learning.setup import Setup
 from rfmdp.learning.store import SetStore
 from rfmdp.learning.support import (
-    DeclaredSupport,
     Discovery,
-    FloorSupport,
-    SparseSupport,
-    Support,
 )
 from rfmdp.learning.transition_rewards import TransitionReward
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.objective import MAX, MIN, Spec
+from rfmdp.objective import MAX, MIN
 from rfmdp.outer.problem import where
-from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.ragged import segment_sum
 from rfmdp.sources.simulator import Behaviour, Trajectories
-from rfmdp.sources.source import Episodes, Records, Source
+from rfmdp.sources.source import Episodes, Records
 from rfmdp.sources.tally import Tally
-from rfmdp.types import AnyArray, FloatArray, IntArray
+from rfmdp.types import AnyArray, IntArray
 
 PRODUCT = "the marginals of a row are drawn independently of each other"
 SHARED = "rows that share an identifier draw from the same distribution"
@@ -53,58 +47,8 @@ STRUCTURE = "states, actions and successors of outcomes of the model are as decl
 REWARDS = "rewards of the model are as declared"
 TIED = "marginals with equal probabilities in the model are the same unknown distribution"
 TIES = "tied marginals are the same distribution, as declared"
-DECLARED = DeclaredSupport()
 CHUNK = 2_000_000  # steps between two looks at the clock
 OFTEN = 0.5  # seconds between two reports of progress
-
-
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """What a run is about."""
-
-    source: Source
-    spec: Spec
-    method: Method
-    beta: float
-    stop: StopWhen
-    points: Points
-    length: int
-    seed: int
-    limits: Limits
-    p_min: float = 0.0
-    support: Support = DECLARED
-    rewards: RewardFamily | TransitionReward | None = None
-    name: str = ""  # of the system, for people
-
-    @property
-    def confidence(self) -> ConfidenceSet | Discovery:
-        """The sets of the guarantee."""
-        base = self.method.confidence
-        if isinstance(self.support, DeclaredSupport):
-            return base
-        if self.p_min > 0.0:
-            raise UnsupportedError("p_min: with an unknown support, use FloorSupport(p_min).")
-        return Discovery(base, self.support)  # type: ignore[arg-type]  # checked there
-
-    def floors(self, ids: Identifiers) -> FloatArray:
-        """Return the assumed least probability of outcomes, per identifier."""
-        floored = isinstance(self.support, FloorSupport | SparseSupport)
-        least = self.support.p_min if floored else self.p_min  # type: ignore[union-attr]
-        floors, sizes = ids.floors(least), ids.model.marginals.sizes
-        if self.p_min > 0.0 and np.any(floors * sizes > 1.0):
-            largest = int(np.argmax(floors * sizes))
-            raise ModelError(
-                f"p_min: outcomes with at least {self.p_min:g} each must sum to 1 at most, but "
-                f"{ids.model.marginal_name(largest)} has {sizes[largest]}; take a smaller one."
-            )
-        return floors
-
-    def shares(self) -> Shares:
-        """Return how beta is divided."""
-        rollout = self.beta * self.method.rollout
-        rest = self.beta - rollout
-        reward = SHARE * rest if isinstance(self.rewards, MixtureReward) else 0.0
-        return Shares(rest - reward, reward, rollout)
 
 
 class Learner:

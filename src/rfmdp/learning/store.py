@@ -11,7 +11,8 @@ from dataclasses import replace
 import numpy as np
 
 from rfmdp.errors import RfmdpError, UnsupportedError
-from rfmdp.learning.confidence import ConfidenceSet, Validity, pick, with_table
+from rfmdp.learning.confidence import ConfidenceSet, Validity
+from rfmdp.learning.packed_sets import pick, with_table
 from rfmdp.learning.support import Discovery
 from rfmdp.ragged import entries, owners, segment_all, segment_any, segment_sum, starts
 from rfmdp.rounding import SUM_SLACK, one_minus

@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
-from rfmdp.learning.confidence import DRAWS, SUPPORT, BernoulliSet, Validity, empirical, packed
+from rfmdp.learning.confidence import DRAWS, SUPPORT, BernoulliSet, Validity
+from rfmdp.learning.packed_sets import empirical, packed
 from rfmdp.ragged import owners, segment_sum
 from rfmdp.sets.bounds import tighten
 from rfmdp.sets.marginals import Kind, Marginals
