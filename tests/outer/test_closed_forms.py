@@ -19,6 +19,7 @@ from rfmdp.objective import (
     Total,
     Until,
 )
+from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Status
 from rfmdp.sets.families import Interval, Polytope, Singleton
 from rfmdp.solving import solve
@@ -250,3 +251,24 @@ def test_tiny_probabilities_are_not_nothing():
     least = solve(model, Spec(Reach("goal"), MAX, MIN))
     assert least.lower[0] <= 1e-13 <= least.upper[0]
     assert least.upper[0] < 1e-9
+
+
+@pytest.mark.parametrize(("agent", "nature"), PAIRS)
+def test_errors_of_rows_hardly_reached_hardly_count(agent, nature):
+    """Forty levels of products behind a rare move: one sweep per side proves ten digits."""
+    rng = np.random.default_rng(0)
+    first, second = Interval([0.2, 0.3, 0.1], [0.4, 0.6, 0.5]), Interval([0.25] * 3, [0.5] * 3)
+    rare = Interval([1e-3, 1 - 2e-3], [2e-3, 1 - 1e-3])
+    rows = [[([2, 3], [3, 4, 2, 2])], [([], [1])], [([], [2])]]
+    for state in range(3, 43):
+        after = state + 1 if state < 42 else 1
+        moves = [*rng.choice([1, 2, after], 8), after]
+        rows.append([([0, 1], [int(move) for move in moves])])
+    model = model_of(rows, [first, second, rare, MOVE], [1])
+    spec = Spec(Reach("goal"), agent, nature)
+    rough, fine = (solve(model, spec, limits=Limits(precision=p)) for p in (1e-6, 1e-10))
+    assert fine.status is Status.CERTIFIED
+    assert fine.stats.robust_sweeps <= 3
+    low, high = fine.at_initial().lower, fine.at_initial().upper
+    assert rough.at_initial().lower <= low <= high <= rough.at_initial().upper
+    assert high - low <= 1e-10 * high
