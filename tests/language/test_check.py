@@ -10,7 +10,7 @@ from rfmdp.language.ast import Binary, Call, Interval, Literal, ModelType, Name,
 from rfmdp.language.check import check_model
 from rfmdp.language.evaluate import evaluate
 from rfmdp.language.parse import parse_expression, parse_model
-from rfmdp.language.source import Source
+from rfmdp.language.source import SourceText
 from rfmdp.language.types import type_of
 
 TAIL = "module m x : [0..2]; [a] true -> (x'=0); endmodule"
@@ -66,21 +66,21 @@ def constant(text, given=None):
 )
 def test_evaluation(text, value):
     """Operators and functions have PRISM's values and types."""
-    result = evaluate(parse_expression(text), {}, Source(text))
+    result = evaluate(parse_expression(text), {}, SourceText(text))
     assert type(result) is type(value)
     assert result == value
 
 
 def test_zero_by_zero_is_not_a_number():
     """0/0 is nan, which is no error until someone needs the number."""
-    assert math.isnan(evaluate(parse_expression("0/0"), {}, Source("")))
+    assert math.isnan(evaluate(parse_expression("0/0"), {}, SourceText("")))
 
 
 @pytest.mark.parametrize("text", ["floor(1/0)", "round(0/0)", "pow(2,31)", "pow(2,2147483647)"])
 def test_no_value(text):
     """What has no value is a PrismError, also where Python would run out of memory."""
     with pytest.raises(PrismError):
-        evaluate(parse_expression(text), {}, Source(text))
+        evaluate(parse_expression(text), {}, SourceText(text))
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_no_value(text):
 )
 def test_types(text, kind):
     """Types are PRISM's: int is promoted to double, division is always double."""
-    assert type_of(parse_expression(text), {}, Source(text)) is kind
+    assert type_of(parse_expression(text), {}, SourceText(text)) is kind
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from rfmdp.language.compile import Expressions, StateBatch, evaluate_states
 from rfmdp.language.evaluate import evaluate
 from rfmdp.language.load import parse_prism
 from rfmdp.language.parse import parse_expression
-from rfmdp.language.source import PrismSourceError, Source
+from rfmdp.language.source import PrismSourceError, SourceText
 from rfmdp.language.types import type_of
 
 VARIABLES = [
@@ -28,7 +28,7 @@ STATES = np.array(list(product(range(-2, 4), range(3), range(2))))
 
 def compiled(text, states=STATES):
     """Evaluate an expression in some states."""
-    source = Source(text)
+    source = SourceText(text)
     expressions = Expressions(VARIABLES, source)
     number = expressions.add(parse_expression(text))
     return StateBatch(expressions, np.asfortranarray(states)).value(number)
@@ -90,7 +90,7 @@ def test_operator_by_hand(text, state, value):
 )
 def test_lazy_where_prism_is(text):
     """A part without value is no error where nothing depends on it."""
-    expr, source = parse_expression(text), Source(text)
+    expr, source = parse_expression(text), SourceText(text)
     found = compiled(text)
     for state, value in zip(STATES, found, strict=True):
         env = {"x": int(state[0]), "y": int(state[1]), "b": bool(state[2])}
@@ -129,7 +129,7 @@ def test_deep_expression():
 
 def test_equal_parts_are_one_step():
     """Two expressions share what they have in common."""
-    expressions = Expressions(VARIABLES, Source(""))
+    expressions = Expressions(VARIABLES, SourceText(""))
     expressions.add(parse_expression("x+y>0"))
     steps = len(expressions.steps)
     expressions.add(parse_expression("b & x+y>0"))
@@ -162,7 +162,7 @@ INTS = st.recursive(
 @given(INTS)
 def test_compiled_is_plain_evaluation(text):
     """Values and errors are those of the plain evaluator, state by state."""
-    expr, source = parse_expression(text), Source(text)
+    expr, source = parse_expression(text), SourceText(text)
     type_of(expr, {v.name: v.type for v in VARIABLES}, source)
     for state in STATES[::5]:
         env = {"x": int(state[0]), "y": int(state[1]), "b": bool(state[2])}

@@ -11,14 +11,14 @@ from rfmdp.language.compile import Expressions
 from rfmdp.language.evaluate import evaluate
 from rfmdp.language.parse import parse_expression
 from rfmdp.language.program import Memory, Program
-from rfmdp.language.source import Source
+from rfmdp.language.source import SourceText
 
 from .test_compile import INTS, STATES, VARIABLES
 
 
 def run(texts, states=STATES):
     """Return per state and text the value, None where there is none."""
-    source = Source("")
+    source = SourceText("")
     expressions = Expressions(VARIABLES, source)
     numbers = [expressions.add(parse_expression(text)) for text in texts]
     program = Program(expressions, Memory())
@@ -48,7 +48,7 @@ def plain(text, state):
     """Return the value by plain evaluation, None where there is none."""
     env = {"x": int(state[0]), "y": int(state[1]), "b": bool(state[2])}
     try:
-        return evaluate(parse_expression(text), env, Source(text))
+        return evaluate(parse_expression(text), env, SourceText(text))
     except PrismError:
         return None
 
@@ -101,7 +101,7 @@ def test_shared_parts_do_not_multiply():
     text = "(x*y+x+y)"
     for _ in range(6):
         text = f"({text}*{text}-mod({text},7))"
-    expressions = Expressions(VARIABLES, Source(""))
+    expressions = Expressions(VARIABLES, SourceText(""))
     number = expressions.add(parse_expression(text))
     program = Program(expressions, Memory())
     program.value(number)

@@ -29,7 +29,7 @@ from rfmdp.language.ast import Expr, Label, ModelType, Type, fold, nodes, rewrit
 from rfmdp.language.check_properties import CheckedProperty
 from rfmdp.language.compile import evaluate_states
 from rfmdp.language.constants import Given
-from rfmdp.language.source import Source
+from rfmdp.language.source import SourceText
 from rfmdp.language.types import type_of
 from rfmdp.language.write import write_expression
 from rfmdp.model.arrays import FactoredMDP
@@ -156,7 +156,7 @@ class PropertyEvaluator:
         self,
         model: FactoredMDP,
         prop: CheckedProperty,
-        source: Source,
+        source: SourceText,
         inner: Inner | None,
         limits: Limits,
     ) -> None:

@@ -26,7 +26,7 @@ from rfmdp.language.path_formula import (
     directions,
     normal,
 )
-from rfmdp.language.source import Source
+from rfmdp.language.source import SourceText
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.arrays import Rewards as RewardArrays
 from rfmdp.objective import (
@@ -63,7 +63,7 @@ class OperatorSolver:
     model: FactoredMDP
     inner: Inner | None
     limits: Limits
-    source: Source
+    source: SourceText
     solutions: list[Solution] = field(default_factory=list)
     natures: list[tuple[Direction, Direction]] = field(default_factory=list)
     bounded: list[Quantity] = field(default_factory=list)

@@ -14,7 +14,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import TypeVar
 
-from rfmdp.language.source import NOWHERE, Position, Source
+from rfmdp.language.source import NOWHERE, Position, SourceText
 
 T = TypeVar("T")
 
@@ -294,7 +294,7 @@ class Model(Node):
     modules: tuple[Module | RenamedModule, ...] = ()
     rewards: tuple[Rewards, ...] = ()
     init: Expr | None = None
-    source: Source = field(default=Source(""), compare=False, repr=False)
+    source: SourceText = field(default=SourceText(""), compare=False, repr=False)
 
 
 def type_of_value(value: bool | int | float) -> Type:

@@ -35,7 +35,7 @@ from rfmdp.language.expand import (
     substitute,
     texts_of,
 )
-from rfmdp.language.source import Position, Source
+from rfmdp.language.source import Position, SourceText
 from rfmdp.language.types import require, type_of
 
 BUILT_IN_LABELS = ("init", "deadlock")
@@ -106,7 +106,7 @@ class Resolver:
     types: Mapping[str, Type]
     labels: Mapping[str, Expr]
     values: Mapping[str, Value]
-    source: Source
+    source: SourceText
 
     def resolve(self, expr: Expr, wanted: Type, what: str) -> Expr:
         """Return the expression resolved and evaluated as far as possible, of the type wanted."""
@@ -128,7 +128,7 @@ def expand_labels(
     labels: Sequence[LabelDefinition],
     replaced: Mapping[str, Expr],
     outer: Mapping[str, Expr],
-    source: Source,
+    source: SourceText,
 ) -> dict[str, Expr]:
     """Return every label with names and the labels inside it replaced; types are not checked."""
     places: dict[str, Position] = {}
@@ -149,7 +149,7 @@ def expand_labels(
     return done
 
 
-def replace_labels(expr: Expr, labels: Mapping[str, Expr], source: Source) -> Expr:
+def replace_labels(expr: Expr, labels: Mapping[str, Expr], source: SourceText) -> Expr:
     """Replace labels by the conditions they stand for."""
 
     def change(node: Expr) -> Expr:
@@ -165,7 +165,7 @@ def replace_labels(expr: Expr, labels: Mapping[str, Expr], source: Source) -> Ex
     return rewrite(expr, change)
 
 
-def check_unique(definitions: Iterator[tuple[str, str, Position]], source: Source) -> None:
+def check_unique(definitions: Iterator[tuple[str, str, Position]], source: SourceText) -> None:
     """Raise if two of the (name, kind, position) have one name, at the later one."""
     seen: dict[str, tuple[str, Position]] = {}
     for name, kind, position in sorted(definitions, key=lambda entry: entry[2]):
@@ -302,7 +302,7 @@ def _check_target(
     module: str,
     index: int,
     variables: Mapping[str, CheckedVariable],
-    source: Source,
+    source: SourceText,
 ) -> None:
     name = assignment.variable
     if name not in variables:

@@ -41,7 +41,7 @@ from rfmdp.language.property_ast import (
     Quantified,
     Reward,
 )
-from rfmdp.language.source import Source
+from rfmdp.language.source import SourceText
 from rfmdp.language.supported import require_supported
 from rfmdp.language.types import node_type, require, type_of
 from rfmdp.language.write import write_property
@@ -169,7 +169,7 @@ class _Scope:
 
     types: Mapping[str, Type]
     model: CheckedModel
-    source: Source
+    source: SourceText
 
     def type_of(self, node: Expr, below: tuple[Type, ...]) -> Type:
         """Return the type of a node and check its operands."""
@@ -361,7 +361,7 @@ def _constants(
 
 
 def _label(
-    node: Expr, labels: Mapping[str, Expr], properties: Sequence[str], source: Source
+    node: Expr, labels: Mapping[str, Expr], properties: Sequence[str], source: SourceText
 ) -> Expr:
     if not isinstance(node, Label) or node.name in BUILT_IN_LABELS:
         return node

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rfmdp.language.ast import Command, Expr, LabelDefinition, ModelType, Node, Rewards, Type
-from rfmdp.language.source import Source
+from rfmdp.language.source import SourceText
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class CheckedModel:
     constants: Mapping[str, bool | int | float]
     formulas: Mapping[str, Expr]  # expanded, constants not replaced: for properties
     actions: tuple[str, ...]
-    source: Source = field(repr=False)
+    source: SourceText = field(repr=False)
 
     def variable_types(self) -> dict[str, Type]:
         """Return the type of every variable by name."""

@@ -21,7 +21,7 @@ from rfmdp.language import vector_ops as ops
 from rfmdp.language.ast import Binary, Call, Expr, Ite, Literal, Name, Type, Unary, fold
 from rfmdp.language.checked import CheckedModel, CheckedVariable
 from rfmdp.language.evaluate import evaluate
-from rfmdp.language.source import Position, PrismSourceError, Source
+from rfmdp.language.source import Position, PrismSourceError, SourceText
 from rfmdp.language.types import node_type
 from rfmdp.language.vector_ops import INT_RANGE, Operand, Operation, Range
 from rfmdp.types import AnyArray, BoolArray, IntArray
@@ -48,13 +48,13 @@ class Expressions:
     --------
     >>> from rfmdp.language.parse import parse_expression
     >>> x = CheckedVariable("x", 0, 9, False, 0, None)
-    >>> expressions = Expressions([x], Source(""))
+    >>> expressions = Expressions([x], SourceText(""))
     >>> number = expressions.add(parse_expression("x>0 ? 6/x : mod(x-1, 3)"))
     >>> StateBatch(expressions, np.array([[0], [4]])).value(number).tolist()
     [2.0, 1.5]
     """
 
-    def __init__(self, variables: Sequence[CheckedVariable], source: Source) -> None:
+    def __init__(self, variables: Sequence[CheckedVariable], source: SourceText) -> None:
         self.variables = tuple(variables)
         self.source = source
         self.steps: list[Term] = []

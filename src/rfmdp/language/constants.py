@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from rfmdp.language.ast import Constant, Expr, Type, type_of_value
 from rfmdp.language.evaluate import Value, evaluate
 from rfmdp.language.expand import names_in, order, substitute
-from rfmdp.language.source import NOWHERE, PrismSourceError, Source
+from rfmdp.language.source import NOWHERE, PrismSourceError, SourceText
 from rfmdp.language.types import can_assign, require, type_of
 
 Given = Mapping[str, bool | int | float | str]
@@ -19,7 +19,7 @@ def constant_values(
     given: Given,
     names: Mapping[str, Type],
     formulas: Mapping[str, Expr],
-    source: Source,
+    source: SourceText,
     outer: Mapping[str, Value] | None = None,
 ) -> dict[str, Value]:
     """Return the value of every constant.
@@ -78,7 +78,7 @@ def needed(
 
 
 def check_given(
-    given: Given, constants: Sequence[Constant], also_known: Collection[str], source: Source
+    given: Given, constants: Sequence[Constant], also_known: Collection[str], source: SourceText
 ) -> None:
     """Raise if a value is given for something that is no constant or that has a value."""
     by_name = {constant.name: constant for constant in constants}
@@ -100,7 +100,7 @@ def check_given(
             raise source.error(NOWHERE, reason)
 
 
-def _given_value(constant: Constant, given: bool | int | float | str, source: Source) -> Value:
+def _given_value(constant: Constant, given: bool | int | float | str, source: SourceText) -> Value:
     value = _read(constant, given, source) if isinstance(given, str) else given
     if not can_assign(constant.type, type_of_value(value)):
         reason = (
@@ -111,13 +111,13 @@ def _given_value(constant: Constant, given: bool | int | float | str, source: So
     return _promoted(value, constant.type)
 
 
-def _read(constant: Constant, text: str, source: Source) -> Value:
+def _read(constant: Constant, text: str, source: SourceText) -> Value:
     # imported here: only texts need the parser
     from rfmdp.language.parse import parse_expression
 
     if text.strip() in ("inf", "Infinity"):
         return math.inf
-    named = Source(text, f"value of constant '{constant.name}'")
+    named = SourceText(text, f"value of constant '{constant.name}'")
     try:
         expr = parse_expression(named.text, named.filename)
         type_of(expr, {}, named)

@@ -24,7 +24,7 @@ import numpy as np
 from rfmdp.errors import PrismWarning
 from rfmdp.language.ast import Command, Update
 from rfmdp.language.compile import StateBatch
-from rfmdp.language.source import NOWHERE, Position, Source
+from rfmdp.language.source import NOWHERE, Position, SourceText
 from rfmdp.language.write import write_expression
 from rfmdp.model.frontier import CERTAIN
 from rfmdp.ragged import starts
@@ -90,7 +90,7 @@ class CommandDistributions:
     """The vectors that one command has taken on so far."""
 
     def __init__(
-        self, command: Command, module: str, source: Source, identifiers: MarginalRegistry
+        self, command: Command, module: str, source: SourceText, identifiers: MarginalRegistry
     ) -> None:
         self.command, self.module, self.source = command, module, source
         self.found: list[Distribution] = []

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from rfmdp.language.ast import Binary, Call, Expr, Ite, Literal, Name, Unary, fold, rewrite
-from rfmdp.language.source import Position, Source
+from rfmdp.language.source import Position, SourceText
 
 Value = bool | int | float
 
@@ -43,7 +43,7 @@ COMPARISONS: dict[str, Callable[[Value, Value], bool]] = {
 DECIDED_BY = {"&": (False, False), "|": (True, True), "=>": (False, True)}  # left value, result
 
 
-def evaluate(expr: Expr, names: Mapping[str, Value], source: Source) -> Value:
+def evaluate(expr: Expr, names: Mapping[str, Value], source: SourceText) -> Value:
     """Return the value of a well-typed expression.
 
     Raises
@@ -54,7 +54,7 @@ def evaluate(expr: Expr, names: Mapping[str, Value], source: Source) -> Value:
     Examples
     --------
     >>> from rfmdp.language.ast import Literal
-    >>> evaluate(Call("mod", (Literal(-1), Literal(3))), {}, Source(""))
+    >>> evaluate(Call("mod", (Literal(-1), Literal(3))), {}, SourceText(""))
     2
     """
     value = fold(expr, lambda node, below: _value(node, below, names))

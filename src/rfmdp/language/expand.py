@@ -28,7 +28,7 @@ from rfmdp.language.ast import (
     nodes,
     rewrite,
 )
-from rfmdp.language.source import Position, Source
+from rfmdp.language.source import Position, SourceText
 
 Change = Callable[[Expr], Expr]
 
@@ -44,7 +44,10 @@ def labels_in(expr: Expr) -> set[str]:
 
 
 def order(
-    graph: Mapping[str, Iterable[str]], what: str, places: Mapping[str, Position], source: Source
+    graph: Mapping[str, Iterable[str]],
+    what: str,
+    places: Mapping[str, Position],
+    source: SourceText,
 ) -> list[str]:
     """Return the keys of `graph` so that each comes after those it needs.
 
@@ -76,7 +79,7 @@ def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
     return rewrite(expr, change) if values else expr
 
 
-def expand_formulas(formulas: Sequence[Formula], source: Source) -> dict[str, Expr]:
+def expand_formulas(formulas: Sequence[Formula], source: SourceText) -> dict[str, Expr]:
     """Return every formula with the formulas inside it expanded."""
     texts = {formula.name: formula.value for formula in formulas}
     places = {formula.name: formula.position for formula in formulas}
@@ -165,7 +168,7 @@ def all_modules(model: Model, formulas: Mapping[str, Expr]) -> list[Module]:
     return [done[module.name] for module in model.modules]
 
 
-def _renamed(base: Module, renamed: RenamedModule, source: Source) -> Module:
+def _renamed(base: Module, renamed: RenamedModule, source: SourceText) -> Module:
     new: dict[str, Renaming] = {}
     for renaming in renamed.renamings:
         if renaming.old in new:

@@ -15,7 +15,7 @@ from rfmdp.language.source import (
     Position,
     PrismSourceError,
     PrismUnsupportedError,
-    Source,
+    SourceText,
 )
 
 WORDS = {
@@ -83,7 +83,7 @@ def make_parser(starts: list[str], builder: object) -> Lark:
     )
 
 
-def parse(parser: Lark, source: Source, start: str) -> Any:
+def parse(parser: Lark, source: SourceText, start: str) -> Any:
     """Return what the builder makes of the text.
 
     Raises
@@ -128,7 +128,7 @@ def describe(names: set[str], parser: Lark) -> str:
     return " or ".join([", ".join(phrases[:-1]), phrases[-1]] if phrases[1:] else phrases)
 
 
-def _token_error(parser: Lark, source: Source, error: UnexpectedToken) -> PrismSourceError:
+def _token_error(parser: Lark, source: SourceText, error: UnexpectedToken) -> PrismSourceError:
     token = error.token
     if token.type in UNSUPPORTED:
         hint = HINT_TYPES if "model type" in UNSUPPORTED[token.type] else ""
@@ -155,13 +155,13 @@ def _token_error(parser: Lark, source: Source, error: UnexpectedToken) -> PrismS
     return source.error(position, reason)
 
 
-def unknown_function(name: str, position: Position, source: Source) -> PrismSourceError:
+def unknown_function(name: str, position: Position, source: SourceText) -> PrismSourceError:
     """Return (not raise) the error of a name before a parenthesis that is no function."""
     known = f"{', '.join(FUNCTIONS[:-1])} and {FUNCTIONS[-1]}"
     return source.error(position, f"unknown function '{name[:SHOWN]}'; there are {known}")
 
 
-def hinted(error: PrismSourceError, source: Source, start: str) -> PrismSourceError:
+def hinted(error: PrismSourceError, source: SourceText, start: str) -> PrismSourceError:
     """Add to a syntax error what was probably meant."""
     if isinstance(error, PrismUnsupportedError):
         return error
@@ -173,7 +173,7 @@ def hinted(error: PrismSourceError, source: Source, start: str) -> PrismSourceEr
     return source.error(place, error.reason + hint) if hint else error
 
 
-def _character_error(source: Source, error: UnexpectedCharacters) -> PrismSourceError:
+def _character_error(source: SourceText, error: UnexpectedCharacters) -> PrismSourceError:
     character = source.text[error.pos_in_stream]
     reason = f"unexpected character {character!r}"
     if character == '"':

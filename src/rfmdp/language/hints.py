@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from difflib import get_close_matches
 
-from rfmdp.language.source import Position, Source
+from rfmdp.language.source import Position, SourceText
 
 QUANTIFIERS = ("min", "max", "minmin", "minmax", "maxmin", "maxmax")
 FUNCTIONS = ("min", "max", "floor", "ceil", "round", "pow", "mod", "log")
@@ -57,7 +57,7 @@ def question(word: str, known: Collection[str]) -> str:
     return "" if meant is None else f"; did you mean '{meant}'?"
 
 
-def misspelt(source: Source, position: Position, known: Collection[str]) -> str:
+def misspelt(source: SourceText, position: Position, known: Collection[str]) -> str:
     """Return a question about the last misspelt word of a line up to a place, or nothing."""
     line = source.text.split("\n")[position.line - 1 : position.line]
     for word in reversed(list(WORD.finditer(line[0]) if line else [])):
@@ -67,7 +67,7 @@ def misspelt(source: Source, position: Position, known: Collection[str]) -> str:
     return ""
 
 
-def other_language(source: Source) -> str:
+def other_language(source: SourceText) -> str:
     """Return what a text looks like that does not begin as a PRISM model does, or nothing."""
     for name, pattern in OTHER_LANGUAGES:
         if re.match(pattern, source.text):

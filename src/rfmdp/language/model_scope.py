@@ -9,7 +9,7 @@ from __future__ import annotations
 from rfmdp.language.ast import Expr, Label, LabelDefinition, ModelType, Rewards
 from rfmdp.language.check import BUILT_IN_LABELS
 from rfmdp.language.checked import CheckedModel, CheckedVariable
-from rfmdp.language.source import Source
+from rfmdp.language.source import SourceText
 from rfmdp.model.arrays import FactoredMDP
 
 
@@ -31,7 +31,7 @@ def model_type(model: FactoredMDP) -> ModelType:
     return ModelType.IMDP if is_uncertain(model) else ModelType.MDP
 
 
-def scope(model: FactoredMDP, source: Source) -> CheckedModel:
+def scope(model: FactoredMDP, source: SourceText) -> CheckedModel:
     """Return the names that properties of a model may use; errors show `source`."""
     constants = {k: v for k, v in model.formulas.items() if not isinstance(v, Expr)}
     return CheckedModel(

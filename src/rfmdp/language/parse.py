@@ -18,7 +18,7 @@ from rfmdp.language import ast
 from rfmdp.language.ast import Expr, ModelType, Type
 from rfmdp.language.grammar import BuildError, make_parser, parse, position_of
 from rfmdp.language.operators import Operator, tree
-from rfmdp.language.source import Position, Source
+from rfmdp.language.source import Position, SourceText
 
 T = TypeVar("T")
 
@@ -64,7 +64,7 @@ def parse_model(text: str, filename: str = "<model>") -> ast.Model:
     >>> parse_model("dtmc module m x : [0..1]; [] true -> (x'=1); endmodule").modules[0].name
     'm'
     """
-    source = Source(text.removeprefix("\ufeff"), filename)
+    source = SourceText(text.removeprefix("\ufeff"), filename)
     items: list[Any] = parse(_parser(), source, "model")
     return _model(items, source)
 
@@ -75,7 +75,7 @@ def parse_expression(text: str, filename: str = "<expression>") -> Expr:
     >>> parse_expression("2*N")
     Binary(operator='*', left=Literal(value=2), right=Name(name='N'))
     """
-    expr: Expr = parse(_parser(), Source(text, filename), "expression")
+    expr: Expr = parse(_parser(), SourceText(text, filename), "expression")
     return expr
 
 
@@ -287,7 +287,7 @@ def unquoted(token: Token) -> str:
     return name
 
 
-def _model(items: list[Any], source: Source) -> ast.Model:
+def _model(items: list[Any], source: SourceText) -> ast.Model:
     types: list[tuple[ModelType, Position]] = []
     inits: list[tuple[Expr, Position]] = []
     for item in items:

@@ -24,7 +24,7 @@ from rfmdp.language.grammar import (
 )
 from rfmdp.language.parse import ExpressionBuilder, all_of, unquoted
 from rfmdp.language.property_ast import Bound, Cumulative, Optimum, Path, TimeBound, Unsupported
-from rfmdp.language.source import Position, Source
+from rfmdp.language.source import Position, SourceText
 from rfmdp.language.supported import require_supported
 from rfmdp.language.write import write_expression
 
@@ -46,7 +46,7 @@ def parse_properties(text: str, filename: str = "<properties>") -> props.Propert
     >>> [p.name for p in parse_properties('"a": P=? [ F x=1 ]; Pmaxmin=? [ G !"bad" ]').properties]
     ['a', None]
     """
-    source = Source(text.removeprefix("\ufeff"), filename)
+    source = SourceText(text.removeprefix("\ufeff"), filename)
     items: list[Any] = parse(_parser(), source, "properties")
     for item in items:
         _check_no_call(item, source)
@@ -266,7 +266,7 @@ class PropertyBuilder(ExpressionBuilder):
         return props.Filter(name, operand, states, position=position_of(token))
 
 
-def _check_no_call(item: Any, source: Source) -> None:
+def _check_no_call(item: Any, source: SourceText) -> None:
     """Raise if a property is a lone name before a parenthesis, which was meant as a function."""
     expr = item.expression if isinstance(item, props.Property) else None
     if not isinstance(expr, Name):

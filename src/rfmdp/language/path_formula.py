@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from rfmdp.language.ast import Binary, Expr, Literal, ModelType, Unary
 from rfmdp.language.property_ast import Optimum, Path, Probability, Reward, TimeBound
-from rfmdp.language.source import Source
+from rfmdp.language.source import SourceText
 from rfmdp.objective import MAX, MIN, Direction
 
 TRUE = Literal(True)
@@ -90,7 +90,7 @@ def steps(time: TimeBound | None) -> tuple[int, int | None]:
 
 
 def directions(
-    node: Probability | Reward, kind: ModelType | None, source: Source
+    node: Probability | Reward, kind: ModelType | None, source: SourceText
 ) -> tuple[Direction, Direction]:
     """Return who pushes which way: (agent, nature).
 

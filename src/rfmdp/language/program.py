@@ -73,9 +73,9 @@ class Program:
     --------
     >>> from rfmdp.language.checked import CheckedVariable
     >>> from rfmdp.language.parse import parse_expression
-    >>> from rfmdp.language.source import Source
+    >>> from rfmdp.language.source import SourceText
     >>> x = CheckedVariable("x", 0, 9, False, 0, None)
-    >>> expressions = Expressions([x], Source(""))
+    >>> expressions = Expressions([x], SourceText(""))
     >>> number = expressions.add(parse_expression("x<3"))
     >>> program = Program(expressions, Memory())
     >>> program.condition(number)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from rfmdp.language.ast import Constant, Expr, Formula, LabelDefinition, Node
-from rfmdp.language.source import Source
+from rfmdp.language.source import SourceText
 
 FILTERS = (
     "state",
@@ -232,7 +232,7 @@ class PropertyFile(Node):
     constants: tuple[Constant, ...] = ()
     formulas: tuple[Formula, ...] = ()
     labels: tuple[LabelDefinition, ...] = ()
-    source: Source = field(default=Source(""), compare=False, repr=False)
+    source: SourceText = field(default=SourceText(""), compare=False, repr=False)
 
 
 def _bound_value(bound: Bound | None) -> Expr | None:

@@ -43,7 +43,7 @@ class PrismUnsupportedError(PrismSourceError):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceText:
     """A text with the name under which errors mention it."""
 
     text: str = field(repr=False)
@@ -52,7 +52,7 @@ class Source:
     def error(self, position: Position, reason: str) -> PrismSourceError:
         r"""Return (not raise) the error for `position`: place, reason, source line, caret.
 
-        >>> print(Source("dtmc\nmodul x", "a.prism").error(Position(2, 1), "no such thing"))
+        >>> print(SourceText("dtmc\nmodul x", "a.prism").error(Position(2, 1), "no such thing"))
         a.prism:2:1: no such thing
         modul x
         ^

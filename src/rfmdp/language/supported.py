@@ -15,7 +15,7 @@ from rfmdp.language.property_ast import (
     Reward,
     Unsupported,
 )
-from rfmdp.language.source import Source
+from rfmdp.language.source import SourceText
 
 LTL = "an LTL formula"
 LTL_HINT = "use one of X, F, G, U, W, R over state formulas"
@@ -29,7 +29,7 @@ class FormulaKind(Enum):
     REWARD = "a reward formula"
 
 
-def require_supported(expr: Expr, source: Source) -> None:
+def require_supported(expr: Expr, source: SourceText) -> None:
     """Raise unless the property is built of supported parts in the supported way.
 
     Raises
@@ -43,7 +43,7 @@ def require_supported(expr: Expr, source: Source) -> None:
         raise source.error(expr.position, reason)
 
 
-def _form(node: Expr, below: tuple[FormulaKind, ...], source: Source) -> FormulaKind:
+def _form(node: Expr, below: tuple[FormulaKind, ...], source: SourceText) -> FormulaKind:
     match node:
         case Unsupported(construct):
             raise source.unsupported(node.position, construct)
@@ -72,7 +72,7 @@ def _form(node: Expr, below: tuple[FormulaKind, ...], source: Source) -> Formula
     raise source.error(node.children()[0].position, reason)
 
 
-def _check_path(node: Path, below: tuple[FormulaKind, ...], source: Source) -> None:
+def _check_path(node: Path, below: tuple[FormulaKind, ...], source: SourceText) -> None:
     if any(form is not FormulaKind.STATE for form in below):
         raise source.unsupported(node.position, LTL + " (nested path operators)", LTL_HINT)
     if node.operator == "X" and node.time is not None:
@@ -82,7 +82,7 @@ def _check_path(node: Path, below: tuple[FormulaKind, ...], source: Source) -> N
         raise source.error(node.discount.position, reason)
 
 
-def _check_probability(node: Probability, source: Source) -> None:
+def _check_probability(node: Probability, source: SourceText) -> None:
     path = node.path
     while isinstance(path, Unary):
         path = path.operand
@@ -91,7 +91,7 @@ def _check_probability(node: Probability, source: Source) -> None:
         raise source.error(path.discount.position, reason)
 
 
-def _check_quantified(node: Quantified, source: Source) -> None:
+def _check_quantified(node: Quantified, source: SourceText) -> None:
     path = node.path
     while isinstance(path, Unary):
         path = path.operand
@@ -101,7 +101,7 @@ def _check_quantified(node: Quantified, source: Source) -> None:
         raise source.unsupported(path.position, construct, "use P>=1 or P>0 instead")
 
 
-def _check_reward(node: Reward, source: Source) -> None:
+def _check_reward(node: Reward, source: SourceText) -> None:
     path = node.path
     if isinstance(path, Cumulative | Instantaneous):
         return

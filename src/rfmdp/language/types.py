@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from rfmdp.language.ast import Binary, Call, Expr, Ite, Label, Literal, Name, Type, Unary, fold
 from rfmdp.language.hints import question
-from rfmdp.language.source import Source
+from rfmdp.language.source import SourceText
 
 BOOLEAN_OPERATORS = frozenset({"&", "|", "=>", "<=>"})
 ORDER_OPERATORS = frozenset({"<", "<=", ">", ">="})
@@ -24,7 +24,7 @@ ARITY: dict[str, tuple[int, int | None]] = {  # smallest and largest number of a
 ROUNDING = frozenset({"floor", "ceil", "round"})
 
 
-def type_of(expr: Expr, names: Mapping[str, Type], source: Source) -> Type:
+def type_of(expr: Expr, names: Mapping[str, Type], source: SourceText) -> Type:
     """Return the type of an expression.
 
     Parameters
@@ -40,7 +40,7 @@ def type_of(expr: Expr, names: Mapping[str, Type], source: Source) -> Type:
     Examples
     --------
     >>> from rfmdp.language.ast import Literal
-    >>> type_of(Binary("/", Literal(4), Literal(2)), {}, Source("4/2")).value
+    >>> type_of(Binary("/", Literal(4), Literal(2)), {}, SourceText("4/2")).value
     'double'
     """
     return fold(expr, lambda node, below: node_type(node, below, names, source))
@@ -51,7 +51,7 @@ def can_assign(target: Type, value: Type) -> bool:
     return target is value or (target is Type.DOUBLE and value is Type.INT)
 
 
-def require(expr: Expr, wanted: Type, found: Type, what: str, source: Source) -> None:
+def require(expr: Expr, wanted: Type, found: Type, what: str, source: SourceText) -> None:
     """Raise unless the type found fits the type wanted."""
     if not can_assign(wanted, found):
         wanted_text = "int or double" if wanted is Type.DOUBLE else wanted.value
@@ -61,7 +61,7 @@ def require(expr: Expr, wanted: Type, found: Type, what: str, source: Source) ->
 
 
 def node_type(
-    node: Expr, below: tuple[Type, ...], names: Mapping[str, Type], source: Source
+    node: Expr, below: tuple[Type, ...], names: Mapping[str, Type], source: SourceText
 ) -> Type:
     """Return the type of one node, given the types of its children."""
     match node:
@@ -90,7 +90,7 @@ def node_type(
     raise source.error(node.position, "expected an expression without P, R or path operators")
 
 
-def _binary_type(node: Binary, below: tuple[Type, ...], source: Source) -> Type:
+def _binary_type(node: Binary, below: tuple[Type, ...], source: SourceText) -> Type:
     operator = node.operator
     if operator in EQUALITY_OPERATORS:
         if (below[0] is Type.BOOL) != (below[1] is Type.BOOL):
@@ -107,7 +107,7 @@ def _binary_type(node: Binary, below: tuple[Type, ...], source: Source) -> Type:
     return Type.DOUBLE if operator == "/" else _joined(below)
 
 
-def _choice_type(node: Ite, below: tuple[Type, ...], source: Source) -> Type:
+def _choice_type(node: Ite, below: tuple[Type, ...], source: SourceText) -> Type:
     condition, then, otherwise = below
     require(node.condition, Type.BOOL, condition, "the condition of '?'", source)
     if (then is Type.BOOL) != (otherwise is Type.BOOL):
@@ -118,7 +118,7 @@ def _choice_type(node: Ite, below: tuple[Type, ...], source: Source) -> Type:
     return then if then is otherwise else Type.DOUBLE
 
 
-def _call_type(node: Call, below: tuple[Type, ...], source: Source) -> Type:
+def _call_type(node: Call, below: tuple[Type, ...], source: SourceText) -> Type:
     function, count = node.function, len(below)
     if function not in ARITY:
         known = ", ".join(ARITY)

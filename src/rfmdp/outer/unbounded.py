@@ -50,7 +50,7 @@ def solve_unbounded(
     operator.stats.levels = len(region.components.level_ptr) - 1
     raw, both = None, operator.inner.proves == Side.BOTH  # a walk carries both sides
     if not general.any() or (both and not general.all()):
-        raw = _walk(problem, region, general, operator, clock, limits, interest, warm)
+        raw = _walk(Walk(problem, region, general, operator, clock, limits, interest, warm))
     if raw is not None:
         return raw
     clock.check_overdue()
@@ -59,18 +59,9 @@ def solve_unbounded(
     return _finish(problem, region, found, operator, limits, interest)
 
 
-def _walk(
-    problem: Problem,
-    region: Region,
-    general: BoolArray,
-    operator: Operator,
-    clock: Clock,
-    limits: Limits,
-    interest: BoolArray,
-    warm: FloatArray | None,
-) -> Raw | None:
+def _walk(walk: Walk) -> Raw | None:
     """Walk through the components, again with less width each until the bounds are close."""
-    walk = Walk(problem, region, general, operator, clock, limits, interest, warm)
+    problem, operator, limits, interest = walk.problem, walk.operator, walk.limits, walk.interest
     width = max(walk.share * limits.precision, FLOOR)
     status = Status.CERTIFIED
     try:
@@ -83,13 +74,13 @@ def _walk(
             if status is not Status.CERTIFIED or excess <= 1.0 or width <= FLOOR:
                 break
             width = max(width / max(3.0 * min(excess, 1e6), 4.0), FLOOR)
-        clock.tick("solve", width)
+        walk.clock.tick("solve", width)
     except LimitReached as reached:
         status = reached.status
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     found = Found(walk.low, walk.high, walk.middle, walk.policy, status)
-    return _finish(problem, region, found, operator, limits, interest)
+    return _finish(problem, walk.region, found, operator, limits, interest)
 
 
 def _finish(
