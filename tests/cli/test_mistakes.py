@@ -142,6 +142,7 @@ MISTAKES = [  # words, what the one line must say
     (["explain", "m.prism"], ["m.prism: is a model", "a result", "solve m.prism"]),
     (["policy", "aircraft", "-o", "p.csv"], ["aircraft: is the name of a domain", "a result"]),
     (["verify", "m.props"], ["m.props: is not a file of rfmdp", "-o"]),
+    (["report", "m.props"], ["m.props: is not a file of rfmdp", "solve -o"]),
     (["policy", "r.rfmdp"], ["--output", "rfmdp policy --help"]),
     (["policy", "r.rfmdp", "-o", "p.xls"], ["p.xls", ".csv"]),
     (["policy", "h.rfmdp", "-o", "p.dot"], ["changes with time", ".csv"]),

@@ -27,6 +27,7 @@ from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import Cumulative, Reach, Spec, Until
 from rfmdp.outer.settings import Limits
 from rfmdp.paper.domains import domain, domain_spec
+from rfmdp.policies.explain import explain
 from rfmdp.policies.files import open_policy
 from rfmdp.sets.families import Singleton
 from rfmdp.solving import evaluate, solve
@@ -301,3 +302,14 @@ def test_recorded_transitions_are_a_source(tmp_path):
     assert run.guarantee == drawn.guarantee
     with pytest.raises(UnsupportedError, match="read once"):
         learn(Recorded(model, data), REACH, ROLLOUT)
+
+
+def test_a_saved_run_names_its_property_and_system(tmp_path):
+    """The statement, the explanation and the file speak of what was asked, in its own words."""
+    text = "mdp module m x:[0..1]; [go] x=0 -> 0.9:(x'=1) + 0.1:true; [end] x=1 -> true; endmodule"
+    file = tmp_path / "run.rfmdp"
+    asked = "Pmaxmin=? [ F<=4 (x>0) ]"
+    learn(parse_prism(text), asked, stop=StopWhen(50), length=4, output=file, name="a press")
+    run = load(file)
+    assert run.statement().startswith(f"Learned: {asked} of a press, 2 states and 2 choices.")
+    assert explain(run.solution, 0).property == asked

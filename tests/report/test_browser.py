@@ -142,6 +142,17 @@ def test_values_against_the_radius(page):
     assert page.locator("#curves .tip").first.inner_text() == "exact: 0.97 at 0.01"
 
 
+def test_printed_bounds_stay_bounds(page):
+    """Six digits of a lower bound are no more than it, those of an upper bound no less."""
+    for x in (0.9641746314528795, 0.72600931, 4.691789832, 1e-9 / 3, -2.00000049, 1.0, 12345678.9):
+        low, high = page.evaluate(f"[bound({x!r}, -1), bound({x!r}, 1)]")
+        assert float(low) <= x <= float(high)
+        assert float(high) - float(low) <= 1.1e-5 * abs(x)
+    assert page.evaluate("[bound(Infinity, 1), bound(-Infinity, -1), bound(0, -1)]") == [
+        "∞", "−∞", "0",
+    ]  # fmt: skip
+
+
 def test_the_colours_are_those_of_the_map(page):
     """The scale shows five values of this map, from the darkest to the brightest."""
     ticks = page.locator("#place-1 [data-role=scale] span").all_inner_texts()

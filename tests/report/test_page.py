@@ -22,7 +22,7 @@ from rfmdp.objective import MAX, MIN, Reach, Spec, Until
 from rfmdp.outer.solution import written
 from rfmdp.paper.domains import domain, domain_spec
 from rfmdp.policies.decisions import reached
-from rfmdp.report.explorer import explorer
+from rfmdp.report.explorer import _single, explorer
 from rfmdp.report.page import write_report
 from rfmdp.solving import solve, tabulate
 
@@ -148,3 +148,11 @@ def test_a_learned_policy_is_a_policy(tmp_path, capsys):
 def test_written_bounds_stay_bounds(bound, digits):
     """With fewer digits, a lower bound is never larger and an upper one never smaller."""
     assert float(written(bound, -1.0, digits)) <= bound <= float(written(bound, 1.0, digits))
+
+
+def test_single_precision_keeps_bounds_bounds():
+    """Bounds are rounded outwards, infinite ones stay."""
+    exact = np.array([0.1, 1 / 3, 0.5, -2.0 / 3, np.inf, -np.inf, 1e-50])
+    assert np.all(_single(exact, -1.0).astype(float) <= exact)
+    assert np.all(_single(exact, 1.0).astype(float) >= exact)
+    assert _single(exact, 1.0).dtype == np.float32

@@ -43,8 +43,8 @@ def _read(path: str) -> object:
     from rfmdp.cli.words import require_result
     from rfmdp.formats.files import load
 
-    require_result(path)
     if not path.endswith(".json"):
+        require_result(path)
         return load(path)
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()

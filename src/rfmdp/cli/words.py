@@ -232,9 +232,9 @@ def built(
 
 
 def require_result(path: str) -> None:
-    """Raise FileError if a path, or the name of a domain, is that of a model instead of a result.
+    """Raise FileError if a path, or the name of a domain, cannot be that of a result.
 
-    Other mistakes are left to whoever reads the file.
+    What is in an archive is left to whoever reads the file.
     """
     from rfmdp.opening import ENDINGS, is_domain
 
@@ -248,6 +248,13 @@ def require_result(path: str) -> None:
             f"{path}: is {kind}, a result is needed; make one first: "
             f"rfmdp solve {path} ... -o result.rfmdp."
         )
+    if Path(path).is_file():
+        with Path(path).open("rb") as file:
+            if file.read(2) != b"PK":
+                raise FileError(
+                    f"{path}: is not a file of rfmdp; give a result, which `rfmdp solve -o` or "
+                    "`rfmdp learn -o` wrote."
+                )
 
 
 def solution_in(path: str) -> Solution:

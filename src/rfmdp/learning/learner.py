@@ -32,14 +32,14 @@ from rfmdp.learning.support import (
 )
 from rfmdp.learning.transition_rewards import TransitionReward
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.objective import MAX, MIN
+from rfmdp.objective import MAX, MIN, NamedStates, StateFormula, StateSet
 from rfmdp.outer.problem import where
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.ragged import segment_sum
 from rfmdp.sources.simulator import Behaviour, Trajectories
 from rfmdp.sources.source import Episodes, Records
 from rfmdp.sources.tally import Tally
-from rfmdp.types import AnyArray, IntArray
+from rfmdp.types import AnyArray, BoolArray, IntArray
 
 PRODUCT = "the marginals of a row are drawn independently of each other"
 SHARED = "rows that share an identifier draw from the same distribution"
@@ -412,8 +412,14 @@ def _plain(solution: Solution) -> Solution:
     """Return a solution whose objective says where its sets of states are, without formulas."""
     spec, model = solution.spec, solution.model
     resolved: dict[str, Any] = {
-        name: where(model, getattr(spec.objective, name))
+        name: _named(model, getattr(spec.objective, name))
         for name in SETS
         if hasattr(spec.objective, name) and not isinstance(getattr(spec.objective, name), str)
     }
     return replace(solution, spec=replace(spec, objective=replace(spec.objective, **resolved)))
+
+
+def _named(model: FactoredMDP, states: StateFormula | BoolArray) -> StateSet:
+    """Return states of a model, with the text of their formula if they have one."""
+    holds = where(model, states)
+    return NamedStates(str(states.text), holds) if hasattr(states, "text") else holds

@@ -128,7 +128,7 @@ class Run:
         """Return the guarantee with its assumptions, for people."""
         side = "at least" if self.agent is MAX else "at most"
         where = "the" if len(self.model.initial) == 1 else "every"
-        lines = [f"Learned: {self.subject}.", *(f"ALARM: {alarm}" for alarm in self.alarms)]
+        lines = [*(f"ALARM: {alarm}" for alarm in self.alarms), f"Learned: {self.subject}."]
         if not self.alarms:
             lines.append(
                 f"With probability at least {1.0 - self.beta:.6g}, the policy's value in {where} "

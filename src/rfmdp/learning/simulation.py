@@ -117,8 +117,11 @@ def simulate(
     paid = None
     if measured.target is None and measured.last is None:
         paid = row_rewards(scene.model, measured.reward)
+    simulator = Simulator(scene.model, measured.stop)
+    # kernels are loaded before the clock runs
+    simulator.run(Trajectories(scene.behaviour, min(steps, 1), 1, seed))
     started = time.perf_counter()
-    batch = Simulator(scene.model, measured.stop).run(
+    batch = simulator.run(
         Trajectories(scene.behaviour, steps, trajectories, seed),
         reward=paid, discount=measured.discount, threads=threads,
     )  # fmt: skip

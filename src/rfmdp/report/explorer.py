@@ -19,7 +19,7 @@ from rfmdp.objective import MAX
 from rfmdp.outer.solution import Solution
 from rfmdp.policies.decisions import Decisions, decisions, reached
 from rfmdp.ragged import entries, starts
-from rfmdp.types import AnyArray, IntArray
+from rfmdp.types import AnyArray, FloatArray, IntArray
 
 STATES = 20_000  # on a page
 ENTRIES = 1_500_000  # successors on a page
@@ -78,8 +78,8 @@ def _of_rows(solution: Solution, found: Decisions) -> dict[str, AnyArray]:
     return {
         "row_ptr": found.row_ptr.astype(np.int32),
         "action": model.row_actions[rows].astype(np.int32),
-        "row_lower": found.lower.astype(np.float32),
-        "row_upper": found.upper.astype(np.float32),
+        "row_lower": _single(found.lower, -1.0),
+        "row_upper": _single(found.upper, 1.0),
         "taken": taken.astype(np.uint8),
         "marginal_ptr": starts(np.diff(model.marginal_ptr)[rows]).astype(np.int32),
         "marginal": model.row_marginals[ids].astype(np.int32),
@@ -107,3 +107,10 @@ def _packed(header: dict[str, Any], arrays: dict[str, AnyArray]) -> str:
     head += b" " * (-(len(head) + 4) % 8)
     raw = len(head).to_bytes(4, "little") + head + b"".join(parts)
     return base64.b64encode(zlib.compress(raw, 9)).decode()
+
+
+def _single(bound: FloatArray, side: float) -> AnyArray:
+    """Return bounds in single precision that are bounds still: below (-1) or above (+1)."""
+    near = bound.astype(np.float32)
+    fits = near <= bound if side < 0.0 else near >= bound
+    return np.where(fits, near, np.nextafter(near, np.float32(side * np.inf)))

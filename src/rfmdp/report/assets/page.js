@@ -11,6 +11,12 @@ const $ = (tag, attributes = {}, ...children) => {
   return node;
 };
 
+// a bound with six digits that is still one: rounded down (side -1) or up (side 1)
+const bound = (x, side) => {
+  const near = Number(x.toPrecision(6));
+  if (!Number.isFinite(x) || side * (near - x) >= 0) return digits(x);
+  return digits(near + side * 10 ** (Math.floor(Math.log10(Math.abs(x))) - 5));
+};
 const share = (x) => Number(x.toPrecision(4)).toString(); // of probability
 const digits = (x) => (Number.isFinite(x) ? Number(x.toPrecision(6)).toString() : x > 0 ? "∞" : x < 0 ? "−∞" : "?");
 
@@ -237,8 +243,8 @@ class Explorer {
     const d = this.data, i = this.now;
     const labels = this.head.labels.filter((_, l) => d.label[l * d.state.length + i]);
     const badges = labels.map((label) => $("span", { class: "badge" }, label));
-    const [low, high] = [digits(d.lower[i]), digits(d.upper[i])];
-    const value = low === high ? low : `[${low}, ${high}]`;
+    const most = this.head.agent === "max";
+    const value = `${most ? "at least" : "at most"} ${bound(this.sure[i], most ? -1 : 1)}`;
     this.main.replaceChildren(
       $("div", { class: "controls" },
         $("button", { onclick: () => this.go(this.start) }, "Start"),
@@ -247,7 +253,7 @@ class Explorer {
         $("button", { "data-action": "chance", onclick: () => this.draw("nominal") }, "Step: nominal chance")),
       this.picker(),
       $("h3", { "data-role": "state" }, this.name(i)),
-      $("p", {}, "Guaranteed value ", $("span", { class: "big" }, value), " ", ...badges),
+      $("p", {}, this.head.agent === this.head.nature ? "Value, with a nature that helps, " : "Guaranteed value ", $("span", { class: "big" }, value), " ", ...badges),
       this.actions(), this.outcomes(), this.marginals());
     this.side.replaceChildren(this.heatmap());
   }
@@ -279,7 +285,7 @@ class Explorer {
     for (const r of this.rows()) {
       body.append($("tr", { class: d.taken[r] ? "chosen" : "" },
         $("td", {}, `${d.taken[r] ? "► " : ""}${this.head.actions[d.action[r]] || `choice ${r - d.row_ptr[this.now] + 1}`}`),
-        $("td", {}, digits(d.row_lower[r])), $("td", {}, digits(d.row_upper[r]))));
+        $("td", {}, bound(d.row_lower[r], -1)), $("td", {}, bound(d.row_upper[r], 1))));
     }
     return $("div", { class: "scroll" }, $("table", { "data-role": "actions" },
       $("thead", {}, $("tr", {}, $("th", {}, "action (► the policy's)"), $("th", {}, "at least"), $("th", {}, "at most"))), body));
@@ -347,10 +353,10 @@ class Explorer {
       const button = state < 0 || state === this.now ? name
         : $("button", { "data-action": "outcome", onclick: () => this.go(state) }, name);
       body.append($("tr", {}, $("td", {}, button), $("td", {}, share(nominal.get(state))), $("td", {}, share(p)),
-        $("td", {}, state < 0 ? "" : digits(this.sure[state]))));
+        $("td", {}, state < 0 ? "" : bound(this.sure[state], this.head.agent === "max" ? -1 : 1))));
     }
     return $("div", { class: "scroll" }, $("h3", {}, `What happens next${worst.size > 12 ? " (the twelve likeliest)" : ""}`),
-      $("table", { "data-role": "next" }, $("thead", {}, $("tr", {}, ...["state", "nominal", "nature", "value there"].map((t) => $("th", {}, t)))), body));
+      $("table", { "data-role": "next" }, $("thead", {}, $("tr", {}, ...["state", "nominal", "nature", this.head.steps > 1 ? "value there, with all steps left" : "value there"].map((t) => $("th", {}, t)))), body));
   }
 
   heatmap() {
@@ -360,7 +366,8 @@ class Explorer {
       ...variables.map(([name], v) => $("option", { value: v, ...(this.axes[axis] === v ? { selected: "" } : {}) }, name)));
     const [a, b] = this.axes, fixed = this.others;
     const [, low, high] = variables[a], [, bottom, top] = variables[b];
-    const canvas = $("canvas", { width: (high - low + 1) * 16, height: (top - bottom + 1) * 16, role: "img", "aria-label": "values" });
+    const cell = Math.max(16, Math.round(400 / Math.max(high - low + 1, top - bottom + 1)));
+    const canvas = $("canvas", { width: (high - low + 1) * cell, height: (top - bottom + 1) * cell, role: "img", "aria-label": "values" });
     const pen = canvas.getContext("2d");
     const cells = [];
     for (let x = low; x <= high; x += 1) {
@@ -374,8 +381,8 @@ class Explorer {
     const scale = scaleOf(cells.map(([, , i]) => this.sure[i]));
     for (const [x, y, i] of cells) {
       pen.fillStyle = viridis(scale.share(this.sure[i]));
-      pen.fillRect((x - low) * 16, (top - y) * 16, 16, 16);
-      if (i === this.now) { pen.strokeStyle = "#ff4f00"; pen.lineWidth = 3; pen.strokeRect((x - low) * 16 + 1.5, (top - y) * 16 + 1.5, 13, 13); }
+      pen.fillRect((x - low) * cell, (top - y) * cell, cell, cell);
+      if (i === this.now) { pen.strokeStyle = "#ff4f00"; pen.lineWidth = 3; pen.strokeRect((x - low) * cell + 1.5, (top - y) * cell + 1.5, cell - 3, cell - 3); }
     }
     canvas.addEventListener("click", (event) => {
       const box = canvas.getBoundingClientRect();
@@ -394,7 +401,7 @@ class Explorer {
       $("div", { class: "controls" }, ...sliders), canvas,
       $("div", { class: "scale", style: `background:linear-gradient(to right,${[0, 1, 2, 3, 4].map((k) => viridis(k / 4)).join()})` }),
       $("div", { class: "ticks", "data-role": "scale" }, ...scale.ticks.map((t) => $("span", {}, Number(t.toPrecision(3)).toString()))),
-      $("p", { class: "soft" }, `The colours are those of this map${scale.ranked ? ", by rank: most of its values lie close together" : ""}. Empty: not reached by the policy. The state is framed where it is on this map. Click a cell to go there.`));
+      $("p", { class: "soft" }, `${variables[a][0]} goes from ${low} to ${high} across, ${variables[b][0]} from ${bottom} to ${top} up. The colours are those of this map${scale.ranked ? ", by rank: most of its values lie close together" : ""}. Empty: not reached by the policy. The state is framed where it is on this map. Click a cell to go there.`));
   }
 }
 
@@ -406,7 +413,13 @@ function scaleOf(values) {
   const least = sorted[0], span = sorted[last] - least;
   const ranked = last >= 4 && at(0.75) - at(0.25) < 0.1 * span;
   const below = (x) => { let low = 0, high = last; while (low < high) { const m = (low + high) >> 1; if (sorted[m] < x) low = m + 1; else high = m; } return low; };
-  const share = (x) => (!(span > 0) ? 1 : ranked ? below(x) / last : Math.min(Math.max((x - least) / span, 0), 1));
+  // a bound with six digits that is still one: rounded down (side -1) or up (side 1)
+const bound = (x, side) => {
+  const near = Number(x.toPrecision(6));
+  if (!Number.isFinite(x) || side * (near - x) >= 0) return digits(x);
+  return digits(near + side * 10 ** (Math.floor(Math.log10(Math.abs(x))) - 5));
+};
+const share = (x) => (!(span > 0) ? 1 : ranked ? below(x) / last : Math.min(Math.max((x - least) / span, 0), 1));
   return { share, ranked, ticks: (span > 0 ? [0, 0.25, 0.5, 0.75, 1] : [0]).map((t) => (ranked ? at(t) : least + t * span)) };
 }
 
