@@ -15,6 +15,8 @@ array([ 3.,  0., 12.])
 array([  6,   1, 120])
 >>> segment_all(np.array([True, False, True, True, True]), ptr)
 array([False,  True,  True])
+>>> renumbered(np.array([7, 3, 3, 9])), stable_order(np.array([7, 3, 3, 9]))
+(array([1, 0, 0, 2]), array([1, 2, 0, 3]))
 """
 
 from __future__ import annotations
@@ -82,3 +84,19 @@ def segment_any(holds: BoolArray, ptr: IntArray) -> BoolArray:
     hits = starts(holds)
     found: BoolArray = hits[ptr[1:]] > hits[ptr[:-1]]
     return found
+
+
+def renumbered(codes: IntArray) -> IntArray:
+    """Return codes that are not negative as numbers 0, 1, ... in their order, without gaps."""
+    if codes.max(initial=0) > 4 * len(codes) + 1000:  # too far apart to count
+        return np.unique(codes, return_inverse=True)[1]
+    number: IntArray = np.cumsum(np.bincount(codes) > 0) - 1
+    return number[codes]
+
+
+def stable_order(codes: IntArray) -> IntArray:
+    """Return the order that sorts codes that are not negative, ties as they stand.
+
+    Numbers of up to 16 bits are sorted by their digits, several times as fast.
+    """
+    return np.argsort(codes.astype(np.min_scalar_type(codes.max(initial=0))), kind="stable")

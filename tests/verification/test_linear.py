@@ -5,8 +5,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rfmdp.formats.records import model_to_record
 from rfmdp.model.arrays import FactoredMDP, Rewards
@@ -15,7 +13,7 @@ from rfmdp.sets import Interval, L1Ball, Polytope, Singleton, SubsetSet
 from rfmdp.solving import solve
 from rfmdp.verification.exact import Undecided
 from rfmdp.verification.reading import Fields, read_model
-from rfmdp.verification.rows import Rows, _renumbered, differences
+from rfmdp.verification.rows import Rows, differences
 from rfmdp.verification.solution import verify
 from scales import random_set
 
@@ -160,12 +158,3 @@ def test_claims_finer_than_the_checkers_floats_were_called_invalid(sets, worth):
     for agent, nature in itertools.product((MAX, MIN), repeat=2):
         solution = solve(model, Spec(Instantaneous(1, "worth"), agent, nature))
         assert verify(solution).valid, str(verify(solution))
-
-
-@given(st.lists(st.integers(0, 10**6)))
-def test_codes_are_renumbered_as_by_sorting(codes):
-    """Counting and sorting give the same numbers."""
-    codes = np.array(codes, dtype=np.int64)
-    assert np.array_equal(_renumbered(codes), np.unique(codes, return_inverse=True)[1])
-    small = codes % 50
-    assert np.array_equal(_renumbered(small), np.unique(small, return_inverse=True)[1])

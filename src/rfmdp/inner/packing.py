@@ -13,7 +13,7 @@ import numpy as np
 
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.ragged import owners, segment_sum, starts
+from rfmdp.ragged import owners, renumbered, segment_sum, stable_order, starts
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.sets.vertices import vertices_bulk
 from rfmdp.types import AnyArray, FloatArray, IntArray, frozen
@@ -136,8 +136,8 @@ def _classes(types: IntArray) -> list[IntArray]:
     code = np.zeros(len(types), dtype=np.int64)
     for column in types.T:
         # renumber after each column, so that the code never outgrows the number of lines
-        _, code = np.unique(code * (int(types.max()) + 1) + column, return_inverse=True)
-    order = np.argsort(code, kind="stable")
+        code = renumbered(code * (int(types.max()) + 1) + column)
+    order = stable_order(code)
     return np.split(order, np.flatnonzero(np.diff(code[order])) + 1)
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rfmdp.ragged import renumbered, stable_order
 from rfmdp.types import BoolArray, FloatArray, IntArray
 from rfmdp.verification.exact import ExactRows, Undecided
 from rfmdp.verification.linear import (
@@ -54,14 +55,6 @@ class Block:
         return [replace(self, free=self.free[k:] + self.free[:k]) for k in range(1, len(self.free))]
 
 
-def _renumbered(codes: IntArray) -> IntArray:
-    """Return codes that are not negative as numbers 0, 1, ... in their order, without gaps."""
-    if codes.max(initial=0) > 4 * len(codes) + 1000:  # too far apart to count
-        return np.unique(codes, return_inverse=True)[1]
-    number: IntArray = np.cumsum(np.bincount(codes) > 0) - 1
-    return number[codes]
-
-
 class Rows:
     """All rows of a model."""
 
@@ -88,8 +81,8 @@ class Rows:
             rows = np.flatnonzero(lengths > place)
             own = of_set[model.row_marginals[model.marginal_ptr[rows] + place]]
             sign[rows] = sign[rows] * len(classes) + own
-            sign = _renumbered(sign)
-        order = np.argsort(sign.astype(np.min_scalar_type(sign.max(initial=0))), kind="stable")
+            sign = renumbered(sign)
+        order = stable_order(sign)
         for rows in np.split(order, np.flatnonzero(np.diff(sign[order])) + 1):
             if not len(rows):
                 continue
