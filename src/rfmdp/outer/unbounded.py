@@ -15,7 +15,7 @@ from rfmdp.outer.operator import Operator
 from rfmdp.outer.plain import general_components
 from rfmdp.outer.problem import Form, Problem
 from rfmdp.outer.region import Region, analyse, finish_policy
-from rfmdp.outer.settings import Clock, LimitReached, Limits, excess_width
+from rfmdp.outer.settings import Clock, LimitReached, Limits
 from rfmdp.outer.solution import Status
 from rfmdp.outer.walk import Walk
 from rfmdp.rounding import UNIT
@@ -60,7 +60,10 @@ def solve_unbounded(
 
 
 def _walk(walk: Walk) -> Raw | None:
-    """Walk through the components, again with less width each until the bounds are close."""
+    """Walk through the components, again with less width each until the bounds are close.
+
+    Where some have no finite bounds, all that may come to them is left for the end.
+    """
     problem, operator, limits, interest = walk.problem, walk.operator, walk.limits, walk.interest
     width = max(walk.share * limits.precision, FLOOR)
     status = Status.CERTIFIED
@@ -68,10 +71,16 @@ def _walk(walk: Walk) -> Raw | None:
         for _ in range(ATTEMPTS):
             status = walk.run(width)
             if status is Status.GAP_OPEN:
-                return None
+                if not walk.failed.any():
+                    return None
+                walk = walk.failed_last()
+                continue
             operator.stats.robust_sweeps += 1
-            excess = excess_width(problem, limits, walk.low, walk.high, interest)
-            if status is not Status.CERTIFIED or excess <= 1.0 or width <= FLOOR:
+            excess = float(
+                np.max(operator.excess(limits, walk.low, walk.high, interest), initial=0.0)
+            )
+            done = excess <= 1.0 or excess == np.inf or width <= FLOOR
+            if status is not Status.CERTIFIED or done:
                 break
             width = max(width / max(3.0 * min(excess, 1e6), 4.0), FLOOR)
         walk.clock.tick("solve", width)
@@ -123,7 +132,7 @@ def settle(
     if problem.probability:
         lower, upper = np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
     proves = operator.inner.proves
-    if proves == Side.BOTH and excess_width(problem, limits, lower, upper, interest) <= 1.0:
+    if proves == Side.BOTH and operator.closed(limits, lower, upper, interest):
         status = Status.CERTIFIED
     elif status is Status.CERTIFIED:
         status = Status.GAP_OPEN
@@ -181,6 +190,8 @@ def contraction_bounds(
 ) -> tuple[FloatArray, FloatArray]:
     """Return bounds from one sweep: value plus or minus its one-sided residual / (1 - discount).
 
+    The residual of a state is the largest of those that it can come to: these are closed, and T
+    contracts there whatever happens elsewhere.
     The policy becomes the best rows of the guarantee's side, so that the bound there is proven for
     it: with T_p the operator of its rows, V - c <= T_p(V - c) if c (1 - discount) >= V - T_p(V).
     """
@@ -190,10 +201,10 @@ def contraction_bounds(
     guarantee = operator.below if sign > 0.0 else operator.above
     if np.isfinite(guarantee).all():
         guess.choice = operator.choose(guarantee, states, guess.choice)
-    slack = 8.0 * UNIT * float(np.max(np.abs(value), initial=0.0))
+    slack = 8.0 * UNIT * np.abs(value)
     bounds = []
     for side, q in ((-1.0, operator.below), (1.0, operator.above)):
         image = operator.best(q, states)
-        off = max(float(np.max(side * (image - value), initial=0.0)), 0.0) + slack
+        off = operator.reach.largest(np.maximum(side * (image - value), 0.0) + slack)
         bounds.append(value + side * off / (1.0 - problem.discount) * (1.0 + 1e-12))
     return bounds[0], bounds[1]

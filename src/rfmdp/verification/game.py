@@ -13,12 +13,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from rfmdp.ragged import entries, owners, starts
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.exact import Undecided
 from rfmdp.verification.linear import VAGUE, Axis, directed
 from rfmdp.verification.reading import Model
-from rfmdp.verification.rows import Block, Rows, differences
+from rfmdp.verification.rows import Block, Edges, Rows, differences
 
 GAIN, HOLD, FAIL, UNKNOWN = 1, 0, -1, -2  # what is proven of the gain of a row
 FRACTIONS = 20_000  # rows of one check that are decided one by one
@@ -199,7 +198,7 @@ class Game:
             taken[rule] = True
             open_ = open_ & taken
         good, rigid = good.copy(), self.rows.rigid
-        edges = _Edges(self.rows, np.flatnonzero(open_ & ~start[self.row_state]))
+        edges = Edges(self.rows, np.flatnonzero(open_ & ~start[self.row_state]))
         inside = start | self.players(good, side, rule)
         new = np.flatnonzero(inside)
         alone = rule is not None or self.agent == -side
@@ -286,7 +285,7 @@ class Game:
     def _hits(self, states: BoolArray, helps: bool) -> BoolArray:
         """Return the rows that have some of the states, for some or for every nature, or fewer."""
         full = np.ones(self.model.rows, dtype=np.bool_)
-        each = _Edges(self.rows, np.flatnonzero(full)).touch(states) & self.rows.rigid
+        each = Edges(self.rows, np.flatnonzero(full)).touch(states) & self.rows.rigid
         for row in np.flatnonzero(~self.rows.rigid):
             part = slice(*self.model.successor_ptr[row : row + 2])
             at = states[self.model.successors[part]]
@@ -303,7 +302,7 @@ class Game:
     def _stays(self, states: BoolArray, helps: bool, unknown: bool) -> BoolArray:
         """Return the rows that nature can, or must, keep within the states."""
         full = np.ones(self.model.rows, dtype=np.bool_)
-        stays = ~_Edges(self.rows, np.flatnonzero(full)).touch(~states)
+        stays = ~Edges(self.rows, np.flatnonzero(full)).touch(~states)
         for row in np.flatnonzero(~self.rows.rigid):
             part = slice(*self.model.successor_ptr[row : row + 2])
             at = states[self.model.successors[part]]
@@ -457,35 +456,6 @@ class _Step:
             return GAIN if best > 0 else HOLD if best == 0 else FAIL
         except Undecided:
             return UNKNOWN
-
-
-class _Edges:
-    """Rows and the successors that they can have, to be followed backwards."""
-
-    def __init__(self, rows: Rows, chosen: IntArray) -> None:
-        model = rows.model
-        self.count = model.rows
-        ptr = starts(np.diff(model.successor_ptr)[chosen])
-        at = entries(model.successor_ptr, chosen)
-        held = rows.possible(chosen)
-        self.row = chosen[owners(ptr)][held]
-        self.state = model.successors[at][held]
-        self._ptr: IntArray | None = None
-        self._states = model.states
-
-    def touch(self, states: BoolArray) -> BoolArray:
-        """Return the rows (R,) with an edge to some of the states."""
-        found = np.zeros(self.count, dtype=np.bool_)
-        found[self.row[states[self.state]]] = True
-        return found
-
-    def into(self, states: IntArray) -> IntArray:
-        """Return the rows that lead to some of the states, each once."""
-        if self._ptr is None:
-            order = np.argsort(self.state, kind="stable")
-            self.row, self.state = self.row[order], self.state[order]
-            self._ptr = starts(np.bincount(self.state, minlength=self._states))
-        return np.unique(self.row[entries(self._ptr, states)])
 
 
 def _fractions(there: FloatArray, here: float, reward: float, discount: float) -> list[Fraction]:
