@@ -8,7 +8,7 @@ import pytest
 
 from outer.test_scales import Problems
 from rfmdp.objective import MAX, MIN
-from rfmdp.outer.loops import Loops
+from rfmdp.outer.loops import Loops, Worth, _rounded
 from rfmdp.outer.problem import pose
 from rfmdp.outer.region import analyse, trivial_bounds
 from rfmdp.outer.settings import Clock, Limits
@@ -37,3 +37,9 @@ def test_bounds_are_neighbours_of_the_value(seed, objective):
                 assert upper[s] - lower[s] <= WRONG * np.spacing(max(upper[s], 1e-300))
                 seen += 1
     assert seen > 10
+
+
+def test_a_value_below_the_least_float_is_not_zero():
+    """Half of the least float is rounded up to it: an upper bound of 0 would be false."""
+    assert _rounded(Worth(Fraction(5e-324) / 2, False), 1.0) == 5e-324
+    assert _rounded(Worth(Fraction(5e-324) / 2, False), -1.0) == 0.0

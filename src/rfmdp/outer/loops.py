@@ -162,7 +162,8 @@ def _rounded(worth: Worth, side: float) -> float:
         number = float(worth.value)
     except OverflowError:
         return math.inf if side > 0.0 else sys.float_info.max
-    off = side * (Fraction(number) - worth.value)
-    if off > 0 or (off == 0 and (worth.flat or number == 0.0)):
+    off = Fraction(number) - worth.value  # no float: it may be less than the least of them
+    outwards = off > 0 if side > 0.0 else off < 0
+    if outwards or (off == 0 and (worth.flat or number == 0.0)):
         return number
     return max(math.nextafter(number, side * math.inf), 0.0)
