@@ -7,6 +7,7 @@ model: solving and verifying cost less a problem the more there are together.
 """
 
 import itertools
+import math
 import os
 from fractions import Fraction
 
@@ -111,7 +112,7 @@ class Problems:
         """Return the value of a row with a product of distributions, for ever."""
         share = [0, 0, 0]
         for outcome, entry in enumerate(itertools.product(*points)):
-            share[moves[outcome]] += int(np.prod(entry, dtype=object))
+            share[moves[outcome]] += math.prod(entry)
         total = sum(share)
         stay, goal, sink = share
         if self.objective == "reach":
