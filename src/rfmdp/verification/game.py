@@ -168,9 +168,12 @@ class Game:
             gain, error = differences(there, bound[state], self.reward[row], 1.0)
             flat, into = (gain == 0.0) & (error == 0.0), inside[successors]
             everything = np.ones(len(flat), dtype=np.bool_)
+            loses_nowhere = bool((-side * gain >= error).all())
+            if helps and loses_nowhere:  # then it also gains where it can, however rarely
+                return self.rows.can(row, everything, into | (-side * gain > error))
             if helps:
                 return self.rows.can(row, flat, into)
-            if (-side * gain >= error).all():
+            if loses_nowhere:
                 return not self.rows.can(row, flat & ~into, everything)
             exact = [-side * x for x in _fractions(there, bound[state], self.reward[row], 1.0)]
             shifted = [x + int(hit) for x, hit in zip(exact, into.tolist(), strict=True)]
