@@ -162,7 +162,7 @@ def _backward(
     """Solve a finite horizon: once for both sides, or side by side if that is too coarse."""
     assert problem.start is not None  # a STEPS problem is posed with one
     backward, status = Backward(problem, operator, clock), Status.CERTIFIED
-    complete = False
+    scale, complete = float(problem.probability), False
     packed = pack_all(problem) if policy is None else None
     try:
         if packed is not None:
@@ -172,7 +172,7 @@ def _backward(
             lower, upper = backward.value - backward.error, backward.value + backward.error
         value, rules, complete = backward.value, backward.rules, True
         both = packed is None and operator.inner.proves == Side.BOTH
-        if both and not operator.closed(limits, lower, upper, interest):
+        if both and not limits.closed(lower, upper, interest, scale):
             rules = rules.copy()
             lower, upper, rules = _both_sides(backward, problem.start, problem.start, policy)
     except (LimitReached, KeyboardInterrupt) as stop:

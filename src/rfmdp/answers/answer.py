@@ -370,12 +370,9 @@ def _status(found: Filtered, solver: OperatorSolver) -> Status:
 
 def _closed(found: Quantity, solver: OperatorSolver) -> bool:
     """Return whether bounds are as close as wanted, or as close as floats let them be."""
+    sizes = [np.abs(s.value[np.isfinite(s.value)]).max(initial=1.0) for s in solver.solutions]
     lower, upper = (np.asarray(end[:1], dtype=np.float64) for end in (found.lower, found.upper))
-    scale = 1.0
-    if all(solution.status is Status.CERTIFIED for solution in solver.solutions):
-        sizes = [np.abs(s.value[np.isfinite(s.value)]).max(initial=1.0) for s in solver.solutions]
-        scale = max(sizes, default=1.0)
-    return bool(np.all(solver.limits.excess(lower, upper, scale) <= 1.0))
+    return solver.limits.closed(lower, upper, np.ones(1, dtype=np.bool_), max(sizes, default=1.0))
 
 
 def _both(found: Filtered) -> Iterator[Quantity]:

@@ -199,11 +199,7 @@ class Certifier:
         """
         states, limits = self.states, self.clock.limits
         size = np.abs(value)
-        part = self.region.components.component[states]
-        most = np.zeros(int(part.max(initial=-1)) + 1)
-        with np.errstate(invalid="ignore"):  # a guess that is lost fails the check
-            np.maximum.at(most, part, size[states])
-        size[states] += np.maximum(1e-12 * most[part], 1e-290)
+        size += max(1e-12 * float(np.max(size[states], initial=0.0)), 1e-290)
         weight = size[self.image.row_states]
         steps = self._steps(plan, weight)
         if steps is None:

@@ -29,9 +29,6 @@ STALLED = 8  # sweeps without a smaller residual before another way is tried
 PATIENCE = 3000  # robust sweeps of one cyclic level per attempt
 CHEAP = 100  # sweeps of one chain at most: early policies are not worth more
 AT_ONCE = 20_000_000  # transitions of cheap sweeps between two looks at the clock
-ALIKE = 16  # binary digits within which values are of one size
-FARTHEST = 1e100  # relative change; more is as much
-DIGITS = 64 * 2.0**-53  # relative change that is as good as none
 BARRIER = 1e6  # infinite states count this many times the largest finite value while iterating
 
 
@@ -76,9 +73,9 @@ class Solver:
             self._evaluate(guess, states, answers, self.problem.reward, 100 if cyclic else 1)
 
     def improve(self, guess: Iterate, residual: float) -> float:
-        """Iterate all levels until their relative residual is at most `residual`.
+        """Iterate all levels until their residual is at most `residual` times the value's scale.
 
-        Returns the largest that is left.
+        Returns the largest residual that is left, relative to that scale.
         """
         worst = 0.0
         for states, cyclic in self._levels:
@@ -104,26 +101,23 @@ class Solver:
         return out
 
     def _cycle(self, guess: Iterate, states: IntArray, residual: float) -> float:
-        """Iterate one cyclic level; returns its last residual.
+        """Iterate one cyclic level; returns its last residual, relative to the largest value.
 
-        Changes count relative to the largest value of the component that they happen in.
         Agent and nature change their minds at once, which is fast but may go round in circles. If
         the residual does not fall, nature's best answer to the policy is found first; if even that
         does not help, plain sweeps remain.
         """
-        least, stalled = np.inf, 0
+        least, stalled, scale = np.inf, 0, 0.0
         for sweep in range(PATIENCE):
-            moved = self._sweep(guess, states)
-            scale = self._scale(guess, states)
-            with np.errstate(over="ignore"):
-                change = min(float(np.max(moved / scale, initial=0.0)), FARTHEST)
+            change = self._sweep(guess, states)
+            scale = float(np.max(np.abs(guess.value[states]), initial=0.0))
             self.clock.tick("solve", change)
-            if change <= max(residual, DIGITS):
-                return change
+            floor = 64 * 2.0**-53 * scale
+            if change <= max(residual * scale, floor):
+                return change / max(scale, 1e-300)
             stalled = 0 if change < 0.9 * least else stalled + 1
             least = min(least, change)
-            with np.errstate(over="ignore"):
-                target = max(1e-3 * change, 0.1 * residual, DIGITS) * scale
+            target = max(1e-3 * change, 0.1 * residual * scale, floor)
             if stalled == STALLED and self.problem.agent is MIN:
                 # perhaps a policy that pays little for ever; the first one ends
                 guess.choice[states] = self.region.choice[states]
@@ -131,57 +125,47 @@ class Solver:
                 self._follow(guess, states, target)
             elif stalled < 3 * STALLED:
                 self._answer(guess, states, target)
-            elif sweep > 200 and change <= 1e3 * DIGITS:
+            elif sweep > 200 and change <= 1e3 * floor:
                 break
-        return least
+        return least / max(scale, 1e-300)
 
-    def _scale(self, guess: Iterate, states: IntArray) -> FloatArray:
-        """Return the largest value of the component of every listed state."""
-        part, size = self.region.components.component[states], np.abs(guess.value[states])
-        first = np.flatnonzero(np.diff(part, prepend=-1))  # states are listed by component
-        most = np.maximum.reduceat(size, first)
-        scale: FloatArray = np.repeat(most, np.diff(first, append=len(part)))
-        return np.maximum(scale, 1e-300)
-
-    def _follow(self, guess: Iterate, states: IntArray, target: FloatArray) -> None:
+    def _follow(self, guess: Iterate, states: IntArray, target: float) -> None:
         """Evaluate the chain of policy and nature's answers."""
         answers = self.operator.inner.respond(guess.value, guess.choice[states])
         self._evaluate(guess, states, answers, self.problem.reward, CHEAP, target)
 
-    def _answer(self, guess: Iterate, states: IntArray, target: FloatArray) -> None:
+    def _answer(self, guess: Iterate, states: IntArray, target: float) -> None:
         """Evaluate the policy against nature's best answer to it."""
         rows = guess.choice[states]
         for _ in range(STALLED):
             self._follow(guess, states, target)
             self.operator.backup(guess.value, rows)
             q = self.operator.middle(rows)[rows]
-            if np.all(np.abs(q - guess.value[states]) <= target):
+            change = float(np.max(np.abs(q - guess.value[states]), initial=0.0))
+            if change <= target:
                 return
 
-    def _sweep(self, guess: Iterate, states: IntArray) -> FloatArray:
-        """One robust backup of the states; returns how much each of them changed."""
+    def _sweep(self, guess: Iterate, states: IntArray) -> float:
+        """One robust backup of the states; returns the largest change of a value."""
         rows = rows_of(self.problem.model.row_ptr, states)
         self.operator.backup(guess.value, rows)
         q = self.operator.middle(rows)
-        old, scale = guess.value[states], self._scale(guess, states)
-        _, kind = np.frexp(scale)
-        for size in np.unique(kind // ALIKE):
-            alike = states[kind // ALIKE == size]
-            self._choose(q, guess, alike, 1e-13 * float(scale[kind // ALIKE == size].min()))
+        old = guess.value[states]
+        scale = float(np.max(np.abs(old), initial=1e-300))
+        self._choose(q, guess, states, 1e-13 * scale)
+        self.operator.stats.robust_sweeps += 1
+        return float(np.max(np.abs(guess.value[states] - old), initial=0.0))
+
+    def _choose(self, q: FloatArray, guess: Iterate, states: IntArray, slack: float) -> None:
+        sign = self.operator.sign
+        kernels.choose(
+            q, self.problem.model.row_ptr, states, sign, slack, guess.choice, guess.value
+        )
         region = self.region
         if len(region.members):
             kernels.share_group(
-                region.group_ptr, region.members, q, self.operator.sign, guess.choice, guess.value
+                region.group_ptr, region.members, q, sign, guess.choice, guess.value
             )
-        self.operator.stats.robust_sweeps += 1
-        return np.abs(guess.value[states] - old)
-
-    def _choose(self, q: FloatArray, guess: Iterate, states: IntArray, slack: float) -> None:
-        """Take the best rows, unless the old ones are as good up to a slack."""
-        kernels.choose(
-            q, self.problem.model.row_ptr, states, self.operator.sign, slack, guess.choice,
-            guess.value,
-        )  # fmt: skip
 
     def _evaluate(
         self,
@@ -190,17 +174,16 @@ class Solver:
         answers: FloatArray,
         reward: FloatArray,
         sweeps: int,
-        target: FloatArray | None = None,
+        target: float = 0.0,
     ) -> None:
         """Cheap sweeps of the chain that policy and answers define, in place."""
         model = self.problem.model
         begin = successor_starts(model, guess.choice[states])
-        wanted = np.zeros(len(states)) if target is None else target
         settled = sweep_chain(
             self.clock, self.operator.stats, sweeps, model, states, guess.choice, begin,
-            answers, reward, self.problem.discount, guess.value, wanted,
+            answers, reward, self.problem.discount, guess.value, np.full(len(states), target),
         )  # fmt: skip
-        if not settled and target is not None and len(states) <= DIRECT:
+        if not settled and target > 0.0 and len(states) <= DIRECT:
             solved = chain_solution(
                 model, guess.value, guess.choice, states, begin, answers, reward,
                 self.problem.discount,

@@ -18,18 +18,15 @@ from rfmdp.objective import MAX
 from rfmdp.outer.certify import Certifier
 from rfmdp.outer.fixpoint import Iterate, Solver
 from rfmdp.outer.horizon import half_width
-from rfmdp.outer.loops import Loops
 from rfmdp.outer.monotone import approach
 from rfmdp.outer.operator import Operator, rows_of
 from rfmdp.outer.problem import Problem
 from rfmdp.outer.region import Region, trivial_bounds, with_first_policy
-from rfmdp.outer.settings import Clock, LimitReached, Limits, largest
+from rfmdp.outer.settings import Clock, LimitReached, Limits, excess_width
 from rfmdp.outer.solution import Status
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 ATTEMPTS = 8
-AGAIN = 64  # components that are solved once more on their own
-OTHER = 2.0**-40  # of the largest value: others do not see what is less
 FLOOR = 2.0**-44  # of the relative residual that is asked for
 RESERVE = 0.3  # of the time, for a last proof
 
@@ -55,86 +52,7 @@ def solve_general(
     interest: BoolArray,
     warm: FloatArray | None,
 ) -> Found:
-    """Solve the open part of a region; `below` are bounds (S,) of all that is not open.
-
-    Components are solved together first; those whose bounds stay apart, because of others
-    perhaps, once more one by one.
-    """
-    found = _solve(problem, region, below, operator, clock, limits, interest, warm)
-    fine = tight(operator, limits, interest, found.lower, found.upper, found.value)
-    if fine or found.status is not Status.CERTIFIED or operator.inner.proves != Side.BOTH:
-        return found
-    found.lower = np.where(region.open, found.lower, below[0])  # what others build upon
-    found.upper = np.where(region.open, found.upper, below[1])
-    try:
-        _one_by_one(problem, region, operator, clock, limits, found)
-    except LimitReached as limit:
-        found.status = limit.status
-    except KeyboardInterrupt:
-        found.status = Status.INTERRUPTED
-    return found
-
-
-def _one_by_one(
-    problem: Problem,
-    region: Region,
-    operator: Operator,
-    clock: Clock,
-    limits: Limits,
-    found: Found,
-) -> None:
-    """Make the bounds of components that stayed apart better, bottom first, in place.
-
-    Single states in integers; others on their own if values of quite another size were in the way.
-    """
-    parts, loops, left = region.components, Loops(problem, region, clock), AGAIN
-    sides = found.lower, found.upper
-    wide = operator.excess(limits, *sides, region.open) > 1.0
-    endless = bool(np.isinf(found.upper[region.open]).any())
-    most = np.inf if endless else largest(found.upper[region.open])
-    for number in np.unique(parts.component[np.flatnonzero(region.open)[wide]]).tolist():
-        states = parts.states[parts.component_ptr[number] : parts.component_ptr[number + 1]]
-        settled = len(states) == 1 and loops.improve(int(states[0]), *sides, found.choice)
-        smaller = len(parts.trivial) > 1 and largest(found.value[states]) < OTHER * most
-        if left > 0 and not settled and smaller and not _meets_unknown(region, found, states):
-            left -= 1
-            known = np.where(region.open, found.value, region.known)
-            part = region.part(np.array([number]), known)
-            again = _solve(problem, part, sides, operator, clock, limits, part.open, None)
-            _take(problem, found, again, states)
-        middle = 0.5 * found.lower[states] + 0.5 * found.upper[states]
-        found.value[states] = np.where(np.isfinite(middle), middle, found.lower[states])
-
-
-def _meets_unknown(region: Region, found: Found, states: IntArray) -> bool:
-    """Return whether states of a component may come to another without a finite upper bound."""
-    unknown = region.open & np.isinf(found.upper)
-    unknown[states] = False
-    rows = rows_of(region.graph.model.row_ptr, states)
-    return bool(unknown.any() and region.graph.rows_possible(unknown)[rows].any())
-
-
-def _take(problem: Problem, found: Found, again: Found, states: IntArray) -> None:
-    """Take what is better of other bounds of a component, in place; see `Best`."""
-    best = Best.of(problem, states, found)
-    best.take(again.lower, -1.0, again.choice)
-    best.take(again.upper, 1.0, again.choice)
-    for old, new in ((found.lower, best.lower), (found.upper, best.upper)):
-        old[states] = new[states]
-    found.choice[states] = best.choice[states]
-
-
-def _solve(
-    problem: Problem,
-    region: Region,
-    below: tuple[FloatArray, FloatArray],
-    operator: Operator,
-    clock: Clock,
-    limits: Limits,
-    interest: BoolArray,
-    warm: FloatArray | None,
-) -> Found:
-    """Solve the open part of a region together, by policy iteration and proofs."""
+    """Solve the open part of a region; `below` are bounds (S,) of all that is not open."""
     region = with_first_policy(problem, region)
     solver = Solver(problem, region, operator, clock)
     guess = solver.start(warm)
@@ -231,15 +149,7 @@ class Best:
         self.lower, self.upper = trivial_bounds(problem, region)
         self.choice = region.choice
         self._guarantee = -problem.agent.sign
-        self._interest: BoolArray | IntArray = interest
-
-    @classmethod
-    def of(cls, problem: Problem, states: IntArray, found: Found) -> Best:
-        """Go on from bounds that were found, with an eye on some states."""
-        best = cls.__new__(cls)
-        best.lower, best.upper, best.choice = found.lower, found.upper, found.choice
-        best._guarantee, best._interest = -problem.agent.sign, states
-        return best
+        self._interest = interest
 
     def take(self, bound: FloatArray, side: float, choice: IntArray) -> None:
         """Make a side better by another bound of it; the guarantee stays that of one policy."""
@@ -345,4 +255,4 @@ def tight(
     proves = operator.inner.proves
     low = lower if proves & Side.BELOW else np.where(np.isinf(upper), upper, value)
     high = upper if proves & Side.ABOVE else np.where(np.isinf(lower), lower, value)
-    return operator.closed(limits, low, high, interest)
+    return excess_width(operator.problem, limits, low, high, interest) <= 1.0

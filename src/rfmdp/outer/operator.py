@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 
 from rfmdp.inner.protocol import PreparedInner, Side, successor_starts
 from rfmdp.outer.problem import Problem
-from rfmdp.outer.reach import Reach
-from rfmdp.outer.settings import Limits, sizes
 from rfmdp.outer.solution import Stats
 from rfmdp.rounding import reward_margin
 from rfmdp.types import BoolArray, FloatArray, IntArray
@@ -33,30 +29,6 @@ class Operator:
         self.above = np.empty(model.rows)
         self.allowed = np.ones(model.rows, dtype=np.bool_)
         self._plain = problem.discount == 1.0 and not problem.reward.any()
-
-    @cached_property
-    def reach(self) -> Reach:
-        """Which states every state can come to."""
-        return Reach(self.model)
-
-    def excess(
-        self, limits: Limits, lower: FloatArray, upper: FloatArray, interest: BoolArray
-    ) -> FloatArray:
-        """Return how many times too wide the bounds of the states of interest are, in order."""
-        if self.problem.flipped:
-            lower, upper = 1.0 - upper, 1.0 - lower
-        scale = float(self.problem.probability)
-        found = limits.excess(lower[interest], upper[interest], scale)
-        if self.problem.probability or np.all(found <= 1.0):
-            return found
-        scales = self.reach.largest(sizes(lower, upper))[interest]
-        return limits.excess(lower[interest], upper[interest], scales)
-
-    def closed(
-        self, limits: Limits, lower: FloatArray, upper: FloatArray, interest: BoolArray
-    ) -> bool:
-        """Return whether the bounds of the states of interest are as close as wanted."""
-        return bool(np.all(self.excess(limits, lower, upper, interest) <= 1.0))
 
     def pose(self, problem: Problem, allowed: BoolArray) -> None:
         """Turn to another reward on the same model."""

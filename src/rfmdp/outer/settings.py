@@ -10,9 +10,10 @@ from enum import Enum
 import numpy as np
 
 from rfmdp.errors import ModelError
+from rfmdp.outer.problem import Problem
 from rfmdp.outer.solution import Status
 from rfmdp.rounding import RESOLUTION
-from rfmdp.types import FloatArray
+from rfmdp.types import BoolArray, FloatArray
 
 
 class Measure(Enum):
@@ -37,8 +38,7 @@ class Limits:
     ----------
     precision
         Wanted width upper - lower at the states of interest; never finer than 2^-40 of the
-        largest value that a state can come to (1 for probabilities), which is what inner solvers
-        can tell.
+        largest value of all states (1 for probabilities), which is what inner solvers can tell.
     measure
         Whether the width counts relative to the value (default) or absolutely.
     seconds, sweeps
@@ -59,32 +59,36 @@ class Limits:
         if not self.seconds > 0.0 or self.sweeps < 1:
             raise ModelError("Limits must be positive: seconds > 0 and sweeps >= 1.")
 
-    def tolerance(self, value: FloatArray, scale: FloatArray) -> FloatArray:
-        """Return the width that counts as closed; `scale` is the largest value that matters.
+    def tolerance(self, value: FloatArray, scale: float) -> FloatArray:
+        """Return the width that counts as closed for values; `scale` is the largest of all.
 
         An inner problem is solved to about 1e-12 of the values it meets; a width of 2^-40 of the
         largest counts as closed whatever the precision.
         """
-        wanted = self.precision * (1.0 if self.measure is Measure.ABSOLUTE else np.abs(value))
-        return np.maximum(wanted, RESOLUTION * scale)
+        if self.measure is Measure.ABSOLUTE:
+            return np.full(np.shape(value), max(self.precision, RESOLUTION * scale))
+        return np.maximum(self.precision * np.abs(value), RESOLUTION * scale)
 
-    def excess(self, lower: FloatArray, upper: FloatArray, scale: FloatArray | float) -> FloatArray:
-        """Return the widths of some bounds, in units of the wanted ones.
+    def closed(
+        self, lower: FloatArray, upper: FloatArray, interest: BoolArray, least_scale: float = 0.0
+    ) -> bool:
+        """Return whether bounds are as close as wanted in the states of interest."""
+        return self.excess(lower, upper, interest, least_scale) <= 1.0
 
-        Each is measured by its own size, or by its `scale` where that is more.
-        """
-        size = sizes(lower, upper)
-        wanted = self.tolerance(size, np.maximum(size, scale))
-        with np.errstate(invalid="ignore", over="ignore"):
-            width = np.where(lower == upper, 0.0, np.maximum(upper - lower, 0.0))
-            excess: FloatArray = width / np.maximum(wanted, np.finfo(np.float64).tiny)
-        return excess
-
-
-def sizes(lower: FloatArray, upper: FloatArray) -> FloatArray:
-    """Return the size of the larger bound of every state; 0 where one is infinite."""
-    size = np.maximum(np.abs(lower), np.abs(upper))
-    return np.where(np.isfinite(size), size, 0.0)
+    def excess(
+        self, lower: FloatArray, upper: FloatArray, interest: BoolArray, least_scale: float = 0.0
+    ) -> float:
+        """Return the largest width in the states of interest, in units of the wanted one."""
+        low, high = lower[interest], upper[interest]
+        both = np.isfinite(low) & np.isfinite(high)
+        if not np.all(both | (low == high)):
+            return np.inf
+        low, high = low[both], high[both]
+        scale = max(largest(lower), largest(upper), least_scale)
+        size = np.maximum(np.abs(low), np.abs(high))
+        width = np.maximum(high - low, 0.0)
+        wanted = np.maximum(self.tolerance(size, scale), np.finfo(np.float64).tiny)
+        return float(np.max(width / wanted, initial=0.0))
 
 
 def largest(bound: FloatArray) -> float:
@@ -144,3 +148,12 @@ class Clock:
         gone = time.monotonic() - self._start
         self.reserve, self._most = 0.0, self._most + LAST_SWEEPS
         self._end = max(min(self.limits.seconds, 2.0 * gone), gone + LAST_SECONDS)
+
+
+def excess_width(
+    problem: Problem, limits: Limits, lower: FloatArray, upper: FloatArray, interest: BoolArray
+) -> float:
+    """Return how many times too wide the bounds of the answer are."""
+    if problem.flipped:
+        lower, upper = 1.0 - upper, 1.0 - lower
+    return limits.excess(lower, upper, interest, float(problem.probability))

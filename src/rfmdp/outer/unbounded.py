@@ -15,7 +15,7 @@ from rfmdp.outer.operator import Operator
 from rfmdp.outer.plain import general_components
 from rfmdp.outer.problem import Form, Problem
 from rfmdp.outer.region import Region, analyse, finish_policy
-from rfmdp.outer.settings import Clock, LimitReached, Limits
+from rfmdp.outer.settings import Clock, LimitReached, Limits, excess_width
 from rfmdp.outer.solution import Status
 from rfmdp.outer.walk import Walk
 from rfmdp.rounding import UNIT
@@ -60,10 +60,7 @@ def solve_unbounded(
 
 
 def _walk(walk: Walk) -> Raw | None:
-    """Walk through the components, again with less width each until the bounds are close.
-
-    Where some have no finite bounds, all that may come to them is left for the end.
-    """
+    """Walk through the components, again with less width each until the bounds are close."""
     problem, operator, limits, interest = walk.problem, walk.operator, walk.limits, walk.interest
     width = max(walk.share * limits.precision, FLOOR)
     status = Status.CERTIFIED
@@ -71,16 +68,10 @@ def _walk(walk: Walk) -> Raw | None:
         for _ in range(ATTEMPTS):
             status = walk.run(width)
             if status is Status.GAP_OPEN:
-                if not walk.failed.any():
-                    return None
-                walk = walk.failed_last()
-                continue
+                return None
             operator.stats.robust_sweeps += 1
-            excess = float(
-                np.max(operator.excess(limits, walk.low, walk.high, interest), initial=0.0)
-            )
-            done = excess <= 1.0 or excess == np.inf or width <= FLOOR
-            if status is not Status.CERTIFIED or done:
+            excess = excess_width(problem, limits, walk.low, walk.high, interest)
+            if status is not Status.CERTIFIED or excess <= 1.0 or width <= FLOOR:
                 break
             width = max(width / max(3.0 * min(excess, 1e6), 4.0), FLOOR)
         walk.clock.tick("solve", width)
@@ -132,7 +123,7 @@ def settle(
     if problem.probability:
         lower, upper = np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
     proves = operator.inner.proves
-    if proves == Side.BOTH and operator.closed(limits, lower, upper, interest):
+    if proves == Side.BOTH and excess_width(problem, limits, lower, upper, interest) <= 1.0:
         status = Status.CERTIFIED
     elif status is Status.CERTIFIED:
         status = Status.GAP_OPEN
@@ -190,8 +181,6 @@ def contraction_bounds(
 ) -> tuple[FloatArray, FloatArray]:
     """Return bounds from one sweep: value plus or minus its one-sided residual / (1 - discount).
 
-    The residual of a state is the largest of those that it can come to: these are closed, and T
-    contracts there whatever happens elsewhere.
     The policy becomes the best rows of the guarantee's side, so that the bound there is proven for
     it: with T_p the operator of its rows, V - c <= T_p(V - c) if c (1 - discount) >= V - T_p(V).
     """
@@ -201,10 +190,10 @@ def contraction_bounds(
     guarantee = operator.below if sign > 0.0 else operator.above
     if np.isfinite(guarantee).all():
         guess.choice = operator.choose(guarantee, states, guess.choice)
-    slack = 8.0 * UNIT * np.abs(value)
+    slack = 8.0 * UNIT * float(np.max(np.abs(value), initial=0.0))
     bounds = []
     for side, q in ((-1.0, operator.below), (1.0, operator.above)):
         image = operator.best(q, states)
-        off = operator.reach.largest(np.maximum(side * (image - value), 0.0) + slack)
+        off = max(float(np.max(side * (image - value), initial=0.0)), 0.0) + slack
         bounds.append(value + side * off / (1.0 - problem.discount) * (1.0 + 1e-12))
     return bounds[0], bounds[1]

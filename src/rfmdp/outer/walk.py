@@ -37,11 +37,7 @@ PHASES = 12  # at most; all components beyond are general ones
 
 
 class Walk:
-    """Bounds made better round by round; `low`, `high` (S,) are proven, `policy` keeps them.
-
-    Components of which no finite bounds were found are `failed` (C,); what may come to such ones
-    is `spoiled`: solved last, and not expected to have finite bounds.
-    """
+    """Bounds made better round by round; `low`, `high` (S,) are proven, `policy` keeps them."""
 
     def __init__(
         self,
@@ -53,13 +49,10 @@ class Walk:
         limits: Limits,
         interest: BoolArray,
         warm: FloatArray | None,
-        spoiled: BoolArray | None = None,
     ) -> None:
         self.problem, self.region, self.operator, self.clock = problem, region, operator, clock
         self.limits, self.interest = limits, interest
-        self.spoiled = np.zeros_like(general) if spoiled is None else spoiled
-        self.failed, self._from = np.zeros_like(general), (general, warm)
-        self.numbers, self.blocks = _in_phases(region, general, self.spoiled)
+        self.numbers, self.blocks = _in_phases(region, general)
         later = np.zeros(len(general), dtype=np.bool_)
         for first, last, hard in self.blocks:
             later[self.numbers[first:last]] = hard
@@ -80,7 +73,7 @@ class Walk:
     def run(self, width: float) -> Status:
         """Settle all components to about a relative width each.
 
-        Returns CERTIFIED if that was done, GAP_OPEN if some failed (values that leave the floats
+        Returns CERTIFIED if that was done, GAP_OPEN if it cannot be (values that leave the floats
         are finite, and infinity is no bound of them), or the limit that was reached in between.
         What an interrupted run has proven is kept only if nothing was proven before.
         """
@@ -104,31 +97,12 @@ class Walk:
         except (LimitReached, KeyboardInterrupt):
             self._keep(bounds, rows, int(place[kernels.COMPONENT]))
             raise
-        if status is Status.CERTIFIED:
-            self._note_failed(bounds, 0, len(self.numbers))
-        if status is Status.GAP_OPEN or self.failed.any():
+        if status is Status.CERTIFIED and not (np.isfinite(lower) & np.isfinite(upper)).all():
             status = Status.GAP_OPEN
+        if status is Status.GAP_OPEN:
             return status
         self._keep(bounds, rows, int(place[kernels.COMPONENT]))
         return status
-
-    def failed_last(self) -> Walk:
-        """Return a walk in which all that may come to what failed is spoiled."""
-        spoiled, (general, warm) = self.spoiled | _leading_to(self.region, self.failed), self._from
-        return Walk(
-            self.problem, self.region, general | spoiled, self.operator, self.clock, self.limits,
-            self.interest, warm, spoiled,
-        )  # fmt: skip
-
-    def _note_failed(self, bounds: tuple[AnyArray, ...], first: int, last: int) -> bool:
-        """Note which components first..last have bounds that are not finite; True if any has."""
-        nodes = self.packed.nodes[0][first : last + 1]
-        part = slice(nodes[0], nodes[-1])
-        wrong = ~(np.isfinite(bounds[1][part]) & np.isfinite(bounds[2][part]))
-        numbers = self.numbers[first:last]
-        failed = segment_any(wrong, nodes - nodes[0]) & ~self.spoiled[numbers]
-        self.failed[numbers[failed]] = True
-        return bool(failed.any())
 
     def _keep(self, bounds: tuple[AnyArray, ...], rows: IntArray, settled: int) -> None:
         """Take the bounds of the components that are settled; the guarantee is that of one run."""
@@ -218,13 +192,12 @@ class Walk:
         lower[node[states]], upper[node[states]] = np.inf, -np.inf
         np.minimum.at(lower, node[states], np.maximum(found.lower[states], 0.0))
         np.maximum.at(upper, node[states], found.upper[states])
-        middle = 0.5 * lower[node[states]] + 0.5 * upper[node[states]]
-        value[node[states]] = np.where(np.isfinite(middle), middle, lower[node[states]])
+        value[node[states]] = 0.5 * (lower[node[states]] + upper[node[states]])
         rows[states] = found.choice[states]
         if found.status is not Status.CERTIFIED:
             return found.status
-        failed = self._note_failed(bounds, first, last)
-        return Status.GAP_OPEN if failed else Status.CERTIFIED
+        proven = np.isfinite(lower[node[states]]).all() and np.isfinite(upper[node[states]]).all()
+        return Status.CERTIFIED if proven else Status.GAP_OPEN
 
     def _make_progress(self, bounds: tuple[AnyArray, ...], component: int) -> None:
         """Choose rows of a component whose chain ends, at more than 0 where there is a way."""
@@ -305,18 +278,7 @@ class Walk:
         return splu(turned), p.rows[7][choice] + known, away
 
 
-def _leading_to(region: Region, chosen: BoolArray) -> BoolArray:
-    """Return the components (C,) that may come to some of them, these included."""
-    component, found = region.components.component, np.zeros_like(chosen)
-    there = region.open & chosen[component]
-    graph = region.graph.with_rows(region.finite_rows)
-    found[component[graph.positive(there, region.open, agent=MAX, nature=MAX) & region.open]] = True
-    return found
-
-
-def _in_phases(
-    region: Region, general: BoolArray, spoiled: BoolArray
-) -> tuple[IntArray, list[tuple[int, int, bool]]]:
+def _in_phases(region: Region, general: BoolArray) -> tuple[IntArray, list[tuple[int, int, bool]]]:
     """Return the order of the components, and its blocks as (first, last, whether general)."""
     count, parts, graph = len(general), region.components, region.graph
     phase = general.astype(np.int64)
@@ -324,9 +286,7 @@ def _in_phases(
         component_phases(
             graph.edges.forward, region.finite_rows, parts.component, parts.states, general, phase
         )
-        last = PHASES + 1 - PHASES % 2  # an odd one: general
-        np.minimum(phase, last, out=phase)
-        phase[spoiled] = last + 2
+        np.minimum(phase, PHASES + 1 - PHASES % 2, out=phase)  # an odd one: general
     numbers = np.argsort(phase, kind="stable")
     ends = [0, *(np.flatnonzero(np.diff(phase[numbers])) + 1).tolist(), count]
     blocks = [(a, b, bool(phase[numbers[a]] % 2)) for a, b in pairwise(ends) if a < b]

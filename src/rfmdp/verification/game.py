@@ -13,11 +13,12 @@ from fractions import Fraction
 
 import numpy as np
 
+from rfmdp.ragged import entries, owners, starts
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.exact import Undecided
 from rfmdp.verification.linear import VAGUE, Axis, directed
 from rfmdp.verification.reading import Model
-from rfmdp.verification.rows import Block, Edges, Rows, differences
+from rfmdp.verification.rows import Block, Rows, differences
 
 GAIN, HOLD, FAIL, UNKNOWN = 1, 0, -1, -2  # what is proven of the gain of a row
 FRACTIONS = 20_000  # rows of one check that are decided one by one
@@ -168,12 +169,9 @@ class Game:
             gain, error = differences(there, bound[state], self.reward[row], 1.0)
             flat, into = (gain == 0.0) & (error == 0.0), inside[successors]
             everything = np.ones(len(flat), dtype=np.bool_)
-            loses_nowhere = bool((-side * gain >= error).all())
-            if helps and loses_nowhere:  # then it also gains where it can, however rarely
-                return self.rows.can(row, everything, into | (-side * gain > error))
             if helps:
                 return self.rows.can(row, flat, into)
-            if loses_nowhere:
+            if (-side * gain >= error).all():
                 return not self.rows.can(row, flat & ~into, everything)
             exact = [-side * x for x in _fractions(there, bound[state], self.reward[row], 1.0)]
             shifted = [x + int(hit) for x, hit in zip(exact, into.tolist(), strict=True)]
@@ -201,7 +199,7 @@ class Game:
             taken[rule] = True
             open_ = open_ & taken
         good, rigid = good.copy(), self.rows.rigid
-        edges = Edges(self.rows, np.flatnonzero(open_ & ~start[self.row_state]))
+        edges = _Edges(self.rows, np.flatnonzero(open_ & ~start[self.row_state]))
         inside = start | self.players(good, side, rule)
         new = np.flatnonzero(inside)
         alone = rule is not None or self.agent == -side
@@ -288,7 +286,7 @@ class Game:
     def _hits(self, states: BoolArray, helps: bool) -> BoolArray:
         """Return the rows that have some of the states, for some or for every nature, or fewer."""
         full = np.ones(self.model.rows, dtype=np.bool_)
-        each = Edges(self.rows, np.flatnonzero(full)).touch(states) & self.rows.rigid
+        each = _Edges(self.rows, np.flatnonzero(full)).touch(states) & self.rows.rigid
         for row in np.flatnonzero(~self.rows.rigid):
             part = slice(*self.model.successor_ptr[row : row + 2])
             at = states[self.model.successors[part]]
@@ -305,7 +303,7 @@ class Game:
     def _stays(self, states: BoolArray, helps: bool, unknown: bool) -> BoolArray:
         """Return the rows that nature can, or must, keep within the states."""
         full = np.ones(self.model.rows, dtype=np.bool_)
-        stays = ~Edges(self.rows, np.flatnonzero(full)).touch(~states)
+        stays = ~_Edges(self.rows, np.flatnonzero(full)).touch(~states)
         for row in np.flatnonzero(~self.rows.rigid):
             part = slice(*self.model.successor_ptr[row : row + 2])
             at = states[self.model.successors[part]]
@@ -459,6 +457,35 @@ class _Step:
             return GAIN if best > 0 else HOLD if best == 0 else FAIL
         except Undecided:
             return UNKNOWN
+
+
+class _Edges:
+    """Rows and the successors that they can have, to be followed backwards."""
+
+    def __init__(self, rows: Rows, chosen: IntArray) -> None:
+        model = rows.model
+        self.count = model.rows
+        ptr = starts(np.diff(model.successor_ptr)[chosen])
+        at = entries(model.successor_ptr, chosen)
+        held = rows.possible(chosen)
+        self.row = chosen[owners(ptr)][held]
+        self.state = model.successors[at][held]
+        self._ptr: IntArray | None = None
+        self._states = model.states
+
+    def touch(self, states: BoolArray) -> BoolArray:
+        """Return the rows (R,) with an edge to some of the states."""
+        found = np.zeros(self.count, dtype=np.bool_)
+        found[self.row[states[self.state]]] = True
+        return found
+
+    def into(self, states: IntArray) -> IntArray:
+        """Return the rows that lead to some of the states, each once."""
+        if self._ptr is None:
+            order = np.argsort(self.state, kind="stable")
+            self.row, self.state = self.row[order], self.state[order]
+            self._ptr = starts(np.bincount(self.state, minlength=self._states))
+        return np.unique(self.row[entries(self._ptr, states)])
 
 
 def _fractions(there: FloatArray, here: float, reward: float, discount: float) -> list[Fraction]:

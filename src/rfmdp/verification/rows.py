@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rfmdp.ragged import entries, owners, renumbered, stable_order, starts
+from rfmdp.ragged import renumbered, stable_order
 from rfmdp.types import BoolArray, FloatArray, IntArray
 from rfmdp.verification.exact import ExactRows, Undecided
 from rfmdp.verification.linear import (
@@ -253,52 +253,10 @@ class Rows:
             found[each] &= held[sets.ptr[held_by] + digit]
         return found
 
-    def largest_ahead(self, values: FloatArray) -> FloatArray:
-        """Return the largest of values (S,) >= 0 that each state can come to, or up to twice it."""
-        edges, found = Edges(self, np.arange(self.model.rows)), np.full(len(values), -1.0)
-        sizes = np.frexp(values)[1]
-        for size in np.unique(sizes)[::-1]:
-            new = np.flatnonzero((sizes == size) & (found < 0.0))
-            most = float(values[new].max(initial=0.0))
-            while len(new):
-                found[new] = most
-                before = np.unique(self.row_state[edges.into(new)])
-                new = before[found[before] < 0.0]
-        return found
-
     def can(self, row: int, allowed: BoolArray, hit: BoolArray) -> bool:
         """Return whether nature can keep a row within allowed successors and hit some; (K,)."""
         part = slice(self.model.marginal_ptr[row], self.model.marginal_ptr[row + 1])
         return self.exact.can(tuple(self.model.row_marginals[part].tolist()), allowed, hit)
-
-
-class Edges:
-    """Rows and the successors that they can have, to be followed backwards."""
-
-    def __init__(self, rows: Rows, chosen: IntArray) -> None:
-        model = rows.model
-        self.count = model.rows
-        ptr = starts(np.diff(model.successor_ptr)[chosen])
-        at = entries(model.successor_ptr, chosen)
-        held = rows.possible(chosen)
-        self.row = chosen[owners(ptr)][held]
-        self.state = model.successors[at][held]
-        self._ptr: IntArray | None = None
-        self._states = model.states
-
-    def touch(self, states: BoolArray) -> BoolArray:
-        """Return the rows (R,) with an edge to some of the states."""
-        found = np.zeros(self.count, dtype=np.bool_)
-        found[self.row[states[self.state]]] = True
-        return found
-
-    def into(self, states: IntArray) -> IntArray:
-        """Return the rows that lead to some of the states, each once."""
-        if self._ptr is None:
-            order = np.argsort(self.state, kind="stable")
-            self.row, self.state = self.row[order], self.state[order]
-            self._ptr = starts(np.bincount(self.state, minlength=self._states))
-        return np.unique(self.row[entries(self._ptr, states)])
 
 
 def _contract(tensor: FloatArray, place: int, axis: Axis, side: float = -1.0) -> FloatArray:
