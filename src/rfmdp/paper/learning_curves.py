@@ -131,9 +131,12 @@ class LearningTable:
         return published_learning()[domain]
 
     def flat_guarantee(self, domain: str, setting: str) -> float | None:
-        """Return the guarantee with which our own flat learning ends; None if it has none."""
+        """Return the guarantee with which our own flat learning ends; None if it has none.
+
+        A probability or reward of at least 0 is none.
+        """
         flat = self.of(domain, FLAT.word, setting)
-        return None if flat is None else flat.last()
+        return None if flat is None else flat.last() or None
 
     def exact(self, domain: str, setting: str) -> Curve | None:
         """Return the curve of the paper's sets, composed exactly."""
