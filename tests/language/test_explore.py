@@ -66,7 +66,7 @@ def test_modules_are_factors_and_commands_marginals():
         "intruder: [stay] line 12",
     )
     assert model.outcome_names[:3] == (
-        "(x'=x+1) & (y'=min(y+1, 3))",
+        "(x'=x+1) & (y'=min(y+1, top))",  # as it is written
         "(x'=x+1)",
         "(z'=max(z-1, 0))",
     )
