@@ -58,6 +58,30 @@ def test_relaxations_contain_the_product():
     assert plots.product_set(first, second).get_legend() is not None
 
 
+def test_the_product_is_a_sheet_of_independent_factors_and_not_convex():
+    """All points of the sheet are products; the middle of two opposite corners is none."""
+    first, second = Interval([0.2, 0.3], [0.9, 0.8]), Interval([0.3, 0.2], [0.8, 0.7])
+    sheet = plots.joint_distributions(first, second, 5)
+
+    def dependence(x):
+        return x[..., 0] * x[..., 3] - x[..., 1] * x[..., 2]
+
+    assert np.allclose(sheet.sum(axis=-1), 1.0)
+    assert np.allclose(dependence(sheet), 0.0)
+    assert abs(dependence(0.5 * (sheet[0, 0] + sheet[-1, -1]))) > 0.01
+    firsts = sheet[..., 0] + sheet[..., 1]
+    assert firsts.min() == pytest.approx(0.2)
+    assert firsts.max() == pytest.approx(0.7)  # 0.9 is no member: the other outcome has 0.3
+    axes = plots.product_surface(first, second)
+    corners = sheet[[0, -1, 0, -1], [0, -1, -1, 0]] @ plots.TETRAHEDRON
+    dashed = [line.get_data_3d() for line in axes.lines if line.get_linestyle() == "--"]
+    assert np.allclose(np.hstack(dashed).T, corners)
+    line = plots.marginal_sets(first, second).lines[1]
+    assert np.allclose(line.get_xdata(), [0.2, 0.7])
+    with pytest.raises(ModelError, match="two outcomes"):
+        plots.marginal_sets(first, Interval([0.1] * 3, [0.8] * 3))
+
+
 def test_gaps_of_the_exact_method_are_zero():
     """All rows of the exact method lie in the first bin, those of a relaxation need not."""
     solution = solve(grid(), SPEC)

@@ -23,6 +23,7 @@ from rfmdp.sets.families import Interval
 from rfmdp.solving import Comparison
 from rfmdp.types import FloatArray
 
+TETRAHEDRON = np.array([[1.0, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])  # four outcomes
 DRAWN = 60  # states of a graph
 ARROW = {"arrowstyle": "->", "color": "0.5", "connectionstyle": "arc3,rad=0.2", "shrinkA": 18,
          "shrinkB": 18}  # fmt: skip
@@ -105,10 +106,8 @@ def product_set(first: Interval, second: Interval, axes: Any = None) -> Any:
     take their second one. The product itself is not convex; interval arithmetic and McCormick
     enlarge it, McCormick less.
     """
-    if first.size != 2 or second.size != 2:
-        raise ModelError("product_set draws two sets of two outcomes each.")
-    p, q = (np.linspace(s.lower[0], s.upper[0], 25) for s in (first, second))
-    both, neither = np.multiply.outer(p, q), np.multiply.outer(1.0 - p, 1.0 - q)
+    _require_bits("product_set", first, second)
+    both, _, _, neither = np.moveaxis(joint_distributions(first, second, 25), -1, 0)
     axes = _axes(axes)
     outlines = {
         "interval arithmetic": _interval_outline(first, second),
@@ -123,6 +122,64 @@ def product_set(first: Interval, second: Interval, axes: Any = None) -> Any:
     axes.set(xlabel="both take the first outcome", ylabel="both take the second outcome")
     axes.legend()
     return axes
+
+
+def marginal_sets(first: Interval, second: Interval, axes: Any = None) -> Any:
+    """Draw two binary sets as pieces of the line of all distributions; return the axes."""
+    _require_bits("marginal_sets", first, second)
+    axes = _axes(axes)
+    axes.plot([0.0, 1.0], [1.0, 0.0], color="0.7", linewidth=1.0, label="all distributions")
+    for uset, colour, name, width in (
+        (first, COLOURS[0], "first factor", 7.0), (second, COLOURS[1], "second factor", 3.0),
+    ):  # fmt: skip
+        ends = _ends(uset)
+        axes.plot(ends, 1.0 - ends, color=colour, linewidth=width, label=name)
+    axes.set(xlabel="first outcome", ylabel="second outcome", aspect="equal")
+    axes.legend()
+    return axes
+
+
+def product_surface(first: Interval, second: Interval, axes: Any = None) -> Any:
+    """Draw the product of two binary sets among all joint distributions; return the axes.
+
+    All distributions are a tetrahedron, the independent ones a curved sheet in it; dashed are the
+    straight ways between opposite corners of the product, which leave the sheet: it is not convex.
+    """
+    _require_bits("product_surface", first, second)
+    if axes is None:
+        from matplotlib.figure import Figure
+
+        axes = Figure(figsize=(5.4, 5.0), layout="constrained").add_subplot(projection="3d")
+    for i, j in ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)):
+        axes.plot(*TETRAHEDRON[[i, j]].T, color="0.7", linewidth=1.0)
+    for corner, name in zip(TETRAHEDRON, ("1, 1", "1, 2", "2, 1", "2, 2"), strict=True):
+        axes.text(*(1.12 * corner), name, ha="center")
+    sheet = joint_distributions(first, second, 25) @ TETRAHEDRON
+    axes.plot_surface(*np.moveaxis(sheet, -1, 0), color=COLOURS[0], alpha=0.6)
+    for one, other in ((sheet[0, 0], sheet[-1, -1]), (sheet[0, -1], sheet[-1, 0])):
+        axes.plot(*np.array([one, other]).T, color=COLOURS[1], linestyle="--")
+    axes.set_axis_off()
+    axes.set_box_aspect((1.0, 1.0, 1.0))
+    return axes
+
+
+def joint_distributions(first: Interval, second: Interval, steps: int) -> FloatArray:
+    """Return products (steps, steps, 4) of members of two binary sets, from end to end."""
+    ends = (_ends(first), _ends(second))
+    pairs = [np.stack([x, 1.0 - x], axis=1) for x in (np.linspace(a, b, steps) for a, b in ends)]
+    joint: FloatArray = np.einsum("ia,jb->ijab", *pairs).reshape(steps, steps, 4)
+    return joint
+
+
+def _ends(uset: Interval) -> FloatArray:
+    """Return the least and the largest probability of the first of two outcomes."""
+    return np.array([max(uset.lower[0], 1.0 - uset.upper[1]),
+                     min(uset.upper[0], 1.0 - uset.lower[1])])  # fmt: skip
+
+
+def _require_bits(name: str, *sets: Interval) -> None:
+    if any(uset.size != 2 for uset in sets):
+        raise ModelError(f"{name} draws two sets of two outcomes each.")
 
 
 def _interval_outline(first: Interval, second: Interval) -> FloatArray:
@@ -151,9 +208,7 @@ def _mccormick_outline(first: Interval, second: Interval) -> FloatArray:
     """Return the convex hull of the four corners of the product: McCormick is exact on two bits."""
     from scipy.spatial import ConvexHull, QhullError
 
-    p, q = first.lower[0], second.lower[0]
-    s, t = first.upper[0], second.upper[0]
-    points = np.array([[a * b, (1 - a) * (1 - b)] for a in (p, s) for b in (q, t)])
+    points = joint_distributions(first, second, 2).reshape(4, 4)[:, [0, 3]]
     try:
         order = np.asarray(ConvexHull(points).vertices)
     except QhullError:  # a line or a point
@@ -267,6 +322,6 @@ def _axes(axes: Any) -> Any:
 
 
 __all__ = [
-    "gap_histogram", "heat_map", "learning_curve", "policy_graph", "product_set",
-    "value_against_radius",
+    "gap_histogram", "heat_map", "learning_curve", "marginal_sets", "policy_graph",
+    "product_set", "product_surface", "value_against_radius",
 ]  # fmt: skip
