@@ -153,6 +153,21 @@ def test_printed_bounds_stay_bounds(page):
     ]  # fmt: skip
 
 
+def test_nothing_is_cut_off_on_paper(page):
+    """Printed on A4, no table is wider than what holds it."""
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 794, "height": 1123})
+    try:
+        hidden = page.evaluate(
+            "[...document.querySelectorAll('.scroll')].map((e) => e.scrollWidth - e.clientWidth)"
+        )
+        assert hidden
+        assert max(hidden) <= 0
+    finally:
+        page.emulate_media(media="screen")
+        page.set_viewport_size({"width": 1200, "height": 900})
+
+
 def test_the_colours_are_those_of_the_map(page):
     """The scale shows five values of this map, from the darkest to the brightest."""
     ticks = page.locator("#place-1 [data-role=scale] span").all_inner_texts()
