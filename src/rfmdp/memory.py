@@ -18,6 +18,7 @@ STATM = Path("/proc/self/statm")
 GROUPS = Path("/sys/fs/cgroup")
 OWN_GROUP = Path("/proc/self/cgroup")
 SHARE = 0.9  # of what is free; the rest is for everything else
+LITTLE = 1 << 23  # bytes, too few to ask for: reading all limits takes most of a millisecond
 
 
 def available_memory() -> int:
@@ -36,8 +37,8 @@ def require_memory(size: float, what: str) -> None:
     ...
     rfmdp.errors.ResourceError: A table of all states: needs 1e+09 GB of memory, ...
     """
-    if size < 1 << 20:
-        return  # too little to ask for
+    if size < LITTLE:
+        return
     free = available_memory()
     if size > SHARE * free:
         raise ResourceError(

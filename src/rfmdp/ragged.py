@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 LARGEST = 1 << 62  # of products: beyond it integers of 64 bits would wrap
+EXACT = 1 << 53  # integers below are floats, and so are their products if these are below, too
 
 
 def starts(counts: ArrayLike) -> IntArray:
@@ -62,7 +63,15 @@ def segment_sum(values: FloatArray, ptr: IntArray) -> FloatArray:
 def segment_product(values: IntArray, ptr: IntArray) -> IntArray:
     """Return the product of every segment of integers >= 1; `LARGEST` if it is that or more."""
     lengths = np.diff(ptr)
+    filled = lengths > 0
     product = np.ones(len(lengths), dtype=np.int64)
+    if not filled.any():
+        return product
+    with np.errstate(over="ignore"):
+        rough = np.multiply.reduceat(values[: ptr[-1]], ptr[:-1][filled], dtype=np.float64)
+    if rough.max() < EXACT:
+        product[filled] = rough
+        return product
     chosen = np.arange(len(lengths))
     for place in range(int(lengths.max(initial=0))):
         chosen = chosen[lengths[chosen] > place]

@@ -25,7 +25,7 @@ from rfmdp.answers.quantity import Quantity, combine
 from rfmdp.errors import NotCertifiedError, PrismWarning, RfmdpError
 from rfmdp.inner.protocol import Inner
 from rfmdp.language import property_ast as tree
-from rfmdp.language.ast import Expr, Label, ModelType, Type, fold, nodes, rewrite
+from rfmdp.language.ast import Expr, Label, Literal, ModelType, Type, fold, nodes, rewrite
 from rfmdp.language.check_properties import CheckedProperty
 from rfmdp.language.compile import evaluate_states
 from rfmdp.language.constants import Given
@@ -259,6 +259,8 @@ class PropertyEvaluator:
         return found
 
     def _plain(self, expr: Expr, interest: BoolArray) -> Quantity:
+        if isinstance(expr, Literal) and expr.type is Type.BOOL:
+            return Quantity.exact(expr.type, np.full(self.model.states, expr.value))
         kind = type_of(expr, self.names.variable_types(), self.source)
         valuations = self.model.valuations.reshape(self.model.states, len(self.model.variables))
         return Quantity.exact(kind, evaluate_states(expr, self.names, valuations, interest))

@@ -179,10 +179,12 @@ def _effective(model: FactoredMDP, inner: Inner | None) -> Inner:
 
     They are where nature has no choice, and where no row has two uncertain marginals, all boxes.
     """
+    if inner is None:
+        return Exact()
     known = not is_uncertain(model) and model.marginals.stated is None
     boxes = bool(np.all(np.isin(model.marginals.kind, (Kind.SINGLETON, Kind.BOX))))
     single = bool(np.all(np.diff(model.marginal_ptr) <= 1))
-    if inner is None or known or (boxes and single and not isinstance(inner, RadiusSum)):
+    if known or (boxes and single and not isinstance(inner, RadiusSum)):
         return Exact()
     return inner
 

@@ -22,6 +22,7 @@ from rfmdp.model.arrays import FactoredMDP, Variable
 from rfmdp.model.frontier import Deadlock, Progress
 from rfmdp.model.packing import Packing
 from rfmdp.model.skeleton import Skeleton
+from rfmdp.model.validate import is_valid
 
 if TYPE_CHECKING:
     from rfmdp.language.explorer import Explorer
@@ -82,7 +83,7 @@ def build_model(
     skeleton, used = skeleton.drop_unused()
     marginals, names, outcomes = explorer.identifiers.marginals(used)
     factors = [module.name for module in checked.modules]
-    return skeleton.model(
+    model = skeleton.model(
         marginals,
         _actions(checked, skeleton),
         [*factors, RANDOM_FACTOR] if explorer.mixed else factors,
@@ -92,6 +93,8 @@ def build_model(
         outcome_names=outcomes,
         formulas={**checked.constants, **checked.formulas},
     )
+    is_valid(model)  # looked at once, and so not by the first question; mistakes are told there
+    return model
 
 
 def _actions(checked: CheckedModel, skeleton: Skeleton) -> list[str]:

@@ -45,9 +45,15 @@ def require_valid(model: FactoredMDP) -> None:
             f"A model must be a FactoredMDP, got a {type(model).__name__}; `open_model` opens "
             "files and domains by their name."
         )
-    if model not in _VALID:
+    if not is_valid(model):
         validate(model).require_valid()
+
+
+def is_valid(model: FactoredMDP) -> bool:
+    """Return whether a model has no errors; one that has none is looked at once."""
+    if model not in _VALID and validate(model).valid:
         _VALID.add(model)
+    return model in _VALID
 
 
 def validate(model: FactoredMDP) -> Report:

@@ -45,6 +45,9 @@ def solve_unbounded(
     """Solve a reachability, reward-to-target or total-reward problem."""
     with operator.stats.phase("graph"):
         region = analyse(problem, clock)
+        if not region.open.any():  # the graph knows it all
+            found = Found(*(region.known,) * 3, region.choice, Status.CERTIFIED)
+            return _finish(problem, region, found, operator, limits, interest)
         general = general_components(problem, region)
     operator.stats.components = len(region.components.trivial)
     operator.stats.levels = len(region.components.level_ptr) - 1

@@ -275,7 +275,9 @@ class Walk:
         found = kernels.chain(p.rows, *at, first, last, nature, p.order, ptr, inside, entry, known)
         away = entry[ptr[:-1]]
         turned = csc_array((entry[:found], inside[:found], ptr), shape=(count, count))
-        return splu(turned), p.rows[7][choice] + known, away
+        # diagonals dominate, so all are pivots, and columns so short are best taken one by one
+        factors = splu(turned, diag_pivot_thresh=0.0, relax=1, panel_size=1)
+        return factors, p.rows[7][choice] + known, away
 
 
 def _in_phases(region: Region, general: BoolArray) -> tuple[IntArray, list[tuple[int, int, bool]]]:
