@@ -12,7 +12,7 @@ import sys
 from numba.core.registry import CPUDispatcher
 
 import rfmdp
-from rfmdp.cli.ahead import solve_examples
+from rfmdp.cli.ahead import compile_backwards
 
 
 def compiled():
@@ -26,7 +26,7 @@ def compiled():
 
 model = rfmdp.load_prism(sys.argv[1])  # reading is what the command itself compiles meanwhile
 read = compiled()
-solve_examples()
+compile_backwards()
 before = compiled()
 for radius in (0.0, 0.01):
     rfmdp.solve(model.with_radius(radius) if radius else model, "Pmaxmin=? [ F x=2 & y=2 ]")

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 
 import rfmdp
 from rfmdp.errors import PrismWarning
+from rfmdp.language import explorer
 from rfmdp.language.ast import Literal
 from rfmdp.language.check import check_model
 from rfmdp.language.explore import build_model
@@ -253,6 +254,40 @@ def test_random_model_is_that_of_the_twin(text):
             if item.action is None and twin.value(item.guard, state)
         )
         assert model.rewards[""].state[s] == paid
+
+
+def arrays_of(model):
+    """Return the arrays that say what a model is."""
+    found = [model.row_ptr, model.row_actions, model.row_marginals, model.successors]
+    return [array.tolist() for array in (*found, model.valuations)]
+
+
+@settings(max_examples=40, deadline=None)
+@given(model_texts())
+def test_python_and_machine_code_find_the_same(text):
+    """Exploration as Python, compiled, and begun as Python is one: the same arrays to the bit."""
+    checked = check_model(parse_model(text))
+    found = []
+    for compiled, patience in ((False, np.inf), (True, np.inf), (False, -np.inf)):
+        with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrismWarning)
+            patch.setattr(explorer, "was_compiled", lambda _, said=compiled: said)
+            patch.setattr(explorer, "PATIENCE", patience)
+            model = build_model(checked)
+        found.append((canonical(model), arrays_of(model)))
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_large_models_outgrow_python(compiled, monkeypatch):
+    """Where the first arrays are full, machine code goes on with the same states."""
+    monkeypatch.setattr(explorer, "was_compiled", lambda _: compiled)
+    monkeypatch.setattr(explorer, "PATIENCE", np.inf)
+    text = "mdp module m x : [0..5000]; [] x<5000 -> 0.5 : (x'=x+1) + 0.5 : (x'=0); endmodule"
+    model = quiet(text)
+    assert model.states == 5001
+    assert model.valuations[:, 0].tolist() == list(range(5001))
+    assert model.successors[:4].tolist() == [1, 0, 2, 0]
 
 
 def drone_text() -> str:

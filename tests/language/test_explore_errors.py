@@ -77,8 +77,10 @@ def command(text, kind="mdp"):
         ),
     ],
 )
-def test_mistake_names_place_and_state(text, column, reason):
+@pytest.mark.parametrize("compiled", [False, True])
+def test_mistake_names_place_and_state(text, column, reason, compiled, monkeypatch):
     """The message has file, line, column, source line, caret and the first such state."""
+    monkeypatch.setattr("rfmdp.language.explorer.was_compiled", lambda _: compiled)
     with pytest.raises(PrismSourceError) as caught:
         parse_prism(command(text), filename="bad.prism")
     assert (caught.value.line, caught.value.column) == (2, column)

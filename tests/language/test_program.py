@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from numba import njit
 
 from rfmdp.errors import PrismError
-from rfmdp.kernels import machine
+from rfmdp.kernels import addresses, machine
 from rfmdp.language.ast import Type
 from rfmdp.language.compile import Expressions
 from rfmdp.language.evaluate import evaluate
@@ -14,6 +15,22 @@ from rfmdp.language.program import Memory, Program
 from rfmdp.language.source import SourceText
 
 from .test_compile import INTS, STATES, VARIABLES
+
+
+@njit
+def compiled(pc, code, ints, floats):
+    return machine.run(pc, code, ints, floats)
+
+
+@np.errstate(all="ignore")
+def run_both(pc, code, ints, floats):
+    """Run code as Python and compiled, which leave the same memory behind; returns the status."""
+    other = ints.copy(), floats.copy()
+    status = machine.run(pc, code, *other)
+    assert compiled(pc, code, ints, floats) == status
+    np.testing.assert_array_equal(other[0], ints)
+    np.testing.assert_array_equal(other[1], floats)
+    return status
 
 
 def run(texts, states=STATES):
@@ -28,17 +45,18 @@ def run(texts, states=STATES):
         place = program.condition(number) if kind is Type.BOOL else None
         emitted.append((kind, place, *program.value(number)))
     ints = np.array([*program.memory.ints, *[0] * (program.depth + 1)])
-    ints[machine.STACK] = len(program.memory.ints)
+    ints[addresses.STACK] = len(program.memory.ints)
     floats, code = np.append(program.floats(), 0.0), program.code()
     found = []
     for stamp, state in enumerate(states, start=1):
-        ints[machine.STAMP], ints[program.variables] = stamp, state
+        ints[addresses.STAMP], ints[program.variables] = stamp, state
         row = []
         for kind, condition, place, cell in emitted:
-            status = machine.run(place, code, ints, floats)
+            status = run_both(place, code, ints, floats)
             value = floats[cell] if kind is Type.DOUBLE else ints[cell]
             if condition is not None:
-                assert machine.run(condition, code, ints, floats) == (value if status >= 0 else -1)
+                wanted = value if status >= 0 else -1
+                assert run_both(condition, code, ints, floats) == wanted
             row.append(None if status < 0 else value)
         found.append(row)
     return found

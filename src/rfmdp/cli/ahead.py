@@ -1,7 +1,8 @@
 """The first run after installation: a second process compiles what solving needs.
 
-Compiling takes seconds, once. Meanwhile the command itself compiles what reads the model, so both
-are there at about the same time; of two processes that need a kernel, one waits for the other.
+Compiling takes seconds, once. The command compiles a kernel when it comes to it, the second process
+begins with those that come last: they meet in the middle. Of two processes that need a kernel at
+once, one waits for the other.
 """
 
 from __future__ import annotations
@@ -11,9 +12,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rfmdp.model.arrays import FactoredMDP
 
 MARK = "compiled-ahead"  # in the folder of the kernels: this has been tried, whatever came of it
-COMMAND = "from rfmdp.cli.ahead import solve_examples; solve_examples()"
+COMMAND = "from rfmdp.cli.ahead import compile_backwards; compile_backwards()"
 
 
 @contextmanager
@@ -36,28 +41,38 @@ def compiling_ahead() -> Iterator[None]:
         process.wait()
 
 
-def solve_examples() -> None:
-    """Solve two tiny models: with them the kernels for points and boxes, and for their products."""
+def compile_backwards() -> None:
+    """Compile what solving the examples calls: one model after the other, its last call first."""
+    from rfmdp.kernels.decorator import recorded
+    from rfmdp.objective import MAX, MIN, Reach, Spec
+    from rfmdp.solving import solve
+
+    for model in examples():
+        with recorded() as calls:
+            solve(model, Spec(Reach("goal"), MAX, MIN))
+        for kernel, types in reversed(calls):
+            kernel.compile(types)
+
+
+def examples() -> Iterator[FactoredMDP]:
+    """Yield two tiny models, that need kernels for points and boxes, and for their products."""
     import numpy as np
 
     from rfmdp.model.arrays import FactoredMDP
-    from rfmdp.objective import MAX, MIN, Reach, Spec
     from rfmdp.sets.families import Interval, Singleton, UncertaintySet
-    from rfmdp.solving import solve
 
     half = np.array([0.5, 0.5])
     coin, box = Singleton(half), Interval(half - 0.1, half + 0.1)
-    examples: list[list[UncertaintySet]] = [[coin], [box, box]]
-    for sets in examples:
+    rows: list[list[UncertaintySet]] = [[coin], [box, box]]
+    for sets in rows:
         parts = list(range(len(sets)))
         there, back = [1, 2] * len(sets), [0, 3] * len(sets)
         goal = [False, False, True, False]
-        model = FactoredMDP.from_rows(
+        yield FactoredMDP.from_rows(
             [[(parts, there)], [(parts, back)], [([], [2])], [([], [3])]],
             sets,
             labels={"goal": goal},
         )
-        solve(model, Spec(Reach("goal"), MAX, MIN))
 
 
 def _first() -> bool:

@@ -28,6 +28,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numba import config, njit
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
@@ -92,8 +93,7 @@ def _alone(function: Callable[..., Any]) -> Iterator[None]:
         import fcntl
 
         os.makedirs(_FOLDER, exist_ok=True)
-        name = f"{function.__module__}.{function.__qualname__}.lock"
-        lock = os.open(os.path.join(_FOLDER, name), os.O_CREAT | os.O_RDWR, 0o600)
+        lock = os.open(_lock(function), os.O_CREAT | os.O_RDWR, 0o600)
     except (ImportError, OSError):
         yield
         return
@@ -103,6 +103,35 @@ def _alone(function: Callable[..., Any]) -> Iterator[None]:
         yield
     finally:
         os.close(lock)
+
+
+def _lock(function: Callable[..., Any]) -> str:
+    return os.path.join(_FOLDER, f"{function.__module__}.{function.__qualname__}.lock")
+
+
+def was_compiled(kernel: Any) -> bool:
+    """Return whether a kernel has been compiled here, if only for other types, or is just now."""
+    return bool(kernel.signatures) or os.path.exists(_lock(kernel.py_func))
+
+
+@contextmanager
+def recorded() -> Iterator[list[tuple[Any, tuple[Any, ...]]]]:
+    """Run kernels as Python within the block; yields a list of (kernel, types of its arguments).
+
+    `kernel.compile(types)` is what the call would have compiled.
+    """
+    calls: list[tuple[Any, tuple[Any, ...]]] = []
+
+    def call(kernel: Any, *arguments: Any) -> Any:
+        calls.append((kernel, tuple(kernel.typeof_pyval(value) for value in arguments)))
+        with np.errstate(all="ignore"):
+            return kernel.py_func(*arguments)
+
+    _Kernel.__call__ = call
+    try:
+        yield calls
+    finally:
+        del _Kernel.__call__
 
 
 @contextmanager

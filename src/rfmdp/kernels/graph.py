@@ -10,7 +10,11 @@ work    codes (n, K') uint8, cursor (n,), queue (S,) int32, pending (R,) int32
 
 Supports `support_ptr[m] : support_ptr[m + 1]` of marginal m have the outcomes
 `members[member_ptr[b] : member_ptr[b + 1]]`; those before `minimal_end[m]` are minimal.
+
+Numbers handed to steps are made int64: a literal and an int32 would be a specialisation each.
 """
+
+import numpy as np
 
 from rfmdp.kernels.decorator import inline_kernel, kernel, step_kernel
 
@@ -113,7 +117,7 @@ def fits(edges, nature, codes, cursor, r, inside_S, hit_S, ends_M):
         codes[0, k] = (1 if inside_S[s] else 0) | (2 if hit_S[s] else 0)
     first = marginal_ptr[r]
     last = marginal_ptr[r + 1] - first - 1
-    level = 0
+    level = np.int64(0)
     cursor[0] = support_ptr[row_marginals[first]]
     while level >= 0:
         m = row_marginals[first + level]
@@ -168,7 +172,7 @@ def attract(
     flexible = nature[0]
     pred_ptr, pred_rows = predecessors
     codes, cursor, queue, pending = work
-    head, tail = 0, 0
+    head, tail = np.int64(0), np.int64(0)
     for s in range(reached_S.shape[0]):
         if reached_S[s]:
             queue[tail] = s
@@ -182,7 +186,7 @@ def attract(
             s = queue[head]
             head += 1
             for e in range(pred_ptr[s], pred_ptr[s + 1]):
-                r = pred_rows[e]
+                r = np.int64(pred_rows[e])
                 if status_R[r] != WAITING:
                     continue
                 if mode == ANY or not flexible[r]:
@@ -196,7 +200,7 @@ def attract(
                     waiting += 1
         # rows that nature can bend are looked at only when nothing cheaper is left
         for i in range(waiting):
-            r = pending[i]
+            r = np.int64(pending[i])
             status_R[r] = WAITING
             if _fires(edges, nature, codes, cursor, r, reached_S, inside_S, mode):
                 status_R[r] = FIRED
@@ -237,7 +241,7 @@ def strong_components(edges, rows_R, index_S, low_S, row_S, edge_S, path, stack,
     state after all that it can move to, but where that closes a cycle.
     """
     row_ptr, _, successor_ptr, _, _ = edges
-    count, seen, emitted = 0, 0, 0
+    count, seen, emitted = np.int64(0), 0, np.int64(0)
     top = stack.shape[0]  # states left for good wait downwards, those of whole components upwards
     for root in range(index_S.shape[0]):
         if index_S[root] != UNSEEN:

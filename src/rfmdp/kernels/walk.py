@@ -203,7 +203,7 @@ def walk(
     return SETTLED
 
 
-@step_kernel
+@part_kernel
 def settle(nodes, rows, bounds, place, pace, order, sign, nature, width, budget, direct):
     """Settle one component with cycles: its value, how errors add up, then a bound on either side.
 
@@ -251,10 +251,10 @@ def settle(nodes, rows, bounds, place, pace, order, sign, nature, width, budget,
             place[PHASE] += 1
             place[SWEEPS] = 0
             continue
-        worst = 1.0
+        worst, every = 1.0, last > first  # a literal True would be a specialisation of its own
         while worst > -0.25 and spent <= budget:
             worst, _ = sweep(
-                nodes, rows, x, value, rule, shape[:0], first, last, True, side, step, floor, sign,
+                nodes, rows, x, value, rule, shape[:0], first, last, every, side, step, floor, sign,
                 nature, order,
             )  # fmt: skip
             spent += everything

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rfmdp.kernels import machine
+from rfmdp.kernels import addresses
 from rfmdp.language.ast import Assignment, Command, Expr, Interval, Literal
 from rfmdp.language.boxes import necessary
 from rfmdp.language.checked import CheckedModel, CheckedVariable
@@ -60,7 +60,7 @@ def compiled(checked: CheckedModel, expressions: Expressions) -> list[CompiledCo
 class CommandRecords:
     """The records of all commands, and what an address in an error stands for.
 
-    Emits the code of all expressions; see `kernels.machine` for the fields of records.
+    Emits the code of all expressions; see `kernels.addresses` for the fields of records.
     """
 
     def __init__(
@@ -85,12 +85,12 @@ class CommandRecords:
         for k, command in enumerate(commands):
             self.number[self._command(command, slots, outcomes)] = k
             outcomes += len(command.lower)
-        self._memory.point(machine.VARIABLES, list(self._variables.values()))
+        self._memory.point(addresses.VARIABLES, list(self._variables.values()))
         self._modules()
         most = len(checked.modules) + 1
-        self._memory.ints[machine.ALONE] = self._memory.add(*[0] * (len(commands) + 1))
-        self._memory.ints[machine.CHOSEN] = self._memory.add(*[0] * most)
-        self._memory.ints[machine.PLACES] = self._memory.add(*[0] * most)
+        self._memory.ints[addresses.ALONE] = self._memory.add(*[0] * (len(commands) + 1))
+        self._memory.ints[addresses.CHOSEN] = self._memory.add(*[0] * most)
+        self._memory.ints[addresses.PLACES] = self._memory.add(*[0] * most)
 
     def _labels(self) -> dict[tuple[str, int], int]:
         """Lay out labels and their slots; return the slot of a label and a module."""
@@ -103,10 +103,10 @@ class CommandRecords:
             own = {m: memory.add(0, 0, *[0] * n) for m, n in sorted(count.items())}
             label = memory.add(number, 0, len(own), *own.values())
             for module, slot in own.items():
-                memory.ints[slot + machine.LABEL] = label
+                memory.ints[slot + addresses.LABEL] = label
                 slots[action, module] = slot
             labels.append(label)
-        memory.point(machine.LABELS, labels)
+        memory.point(addresses.LABELS, labels)
         return slots
 
     def _command(
@@ -116,14 +116,14 @@ class CommandRecords:
         rows = [self._update(command, k) for k in range(len(command.lower))]
         first = self._memory.add(*(entry for row in rows for entry in row))
         for k in range(len(rows)):
-            self.probability[first + k * machine.UPDATE] = command.lower[k], command.upper[k]
+            self.probability[first + k * addresses.UPDATE] = command.lower[k], command.upper[k]
         action = command.text.action
         return self._memory.add(
             self._program.condition(command.guard),
             command.module,
             0 if action is None else slots[action, command.module],
             first,
-            first + len(rows) * machine.UPDATE,
+            first + len(rows) * addresses.UPDATE,
             int(command.has_upper),
             -1,
             outcomes,
@@ -139,7 +139,7 @@ class CommandRecords:
             found += self._variables[assignment.variable], *self._program.value(number)
         first = self._memory.add(*found)
         for i, pair in enumerate(pairs):
-            self.assignment[first + i * machine.ASSIGNMENT] = pair
+            self.assignment[first + i * addresses.ASSIGNMENT] = pair
         lower = self._program.value(command.lower[k], as_float=True)
         upper = self._program.value(command.upper[k], as_float=True)
         return *lower, *upper, first, first + len(found)
@@ -164,7 +164,7 @@ class CommandRecords:
                     chosen, buckets, low, fewest = cell, found, variable.lower, average
             lists = [memory.add(len(bucket), *bucket) for bucket in buckets]
             modules.append(memory.add(chosen, low, *lists))
-        memory.point(machine.MODULES, modules)
+        memory.point(addresses.MODULES, modules)
 
 
 def _by_value(variable: CheckedVariable, own: Sequence[tuple[int, Box]]) -> list[list[int]]:

@@ -1,16 +1,23 @@
-"""The reachable states of a PRISM model, found by the machine of `kernels.machine`.
+"""The reachable states of a PRISM model, found by the machine of `kernels.expand`.
 
 The machine runs until it needs something: room, a distribution that it has not met, the marginal
 of a random choice. Then it takes the state back, is given what it needs and goes on. Mistakes of
 the text are only found there; what they are called is found here, by evaluating that state again.
+
+Machine code for it takes seconds to make, once. Where there is none yet, exploration begins as
+Python: most models that people write by hand are through before it would pay.
 """
 
 from __future__ import annotations
 
+import time
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.kernels import machine as kernels
+from rfmdp.kernels import addresses, expand, tables
+from rfmdp.kernels.decorator import was_compiled
 from rfmdp.language.annotate import CHAINS
 from rfmdp.language.ast import Assignment
 from rfmdp.language.checked import CheckedModel
@@ -27,7 +34,23 @@ from rfmdp.model.skeleton import FoundRows, Skeleton
 from rfmdp.types import AnyArray, IntArray
 
 DENSE_BITS = 24  # of a packed state, up to which every one has a place in a table
-SLICE = 1 << 16  # states between two calls of `progress`
+FEW, SLICE = 16, 1 << 16  # states before the first call of `progress`, and between later ones
+# exploration in Python ends after some seconds, or when the first arrays are full
+PATIENCE, ROOM = 0.3, 4096
+
+
+class _Machine(NamedTuple):
+    """The functions that explore, compiled or not."""
+
+    explore: Any
+    enter_states: Any
+    fill_states: Any
+    fill_keys: Any
+
+
+COMPILED = _Machine(expand.explore, tables.enter_states, tables.fill_states, tables.fill_keys)
+# hashes overflow by design, and quotients that do not exist are found out later
+AS_PYTHON = _Machine(*(np.errstate(all="ignore")(kernel.py_func) for kernel in COMPILED))
 
 
 class Explorer:
@@ -44,81 +67,87 @@ class Explorer:
         widest = max((len(c.lower) for c in self.commands), default=0)
         self.floats = np.concatenate([program.floats(), np.zeros(2 * widest + 1)])
         self._code = program.code()
+        self.machine = COMPILED if was_compiled(expand.explore) else AS_PYTHON
         self._keys = _Keys(self)
-        self._known = np.empty((1024, packing.words), dtype=np.int64)
-        dense = bool(self.memory[kernels.DENSE])
+        self._known = np.empty((ROOM, packing.words), dtype=np.int64)
+        dense = bool(self.memory[addresses.DENSE])
         # of a large table only the pages that are touched exist
-        self._table: AnyArray = np.zeros(1 << packing.bits if dense else 4096, dtype=np.int32)
-        self._rows, self._marginals = (np.empty((1024, n), dtype=np.int32) for n in (4, 2))
-        self._successors = np.empty(1024, dtype=np.int32)
-        self._tensor = np.empty((1024, packing.words), dtype=np.int64)
+        self._table: AnyArray = np.zeros(1 << packing.bits if dense else 4 * ROOM, dtype=np.int32)
+        self._rows, self._marginals = (np.empty((ROOM, n), dtype=np.int32) for n in (4, 2))
+        self._successors = np.empty(ROOM, dtype=np.int32)
+        self._tensor = np.empty((ROOM, packing.words), dtype=np.int64)
         self._delta = np.zeros((self.records.outcomes, packing.words), dtype=np.int64)
         self._key: AnyArray = np.empty(64, dtype=np.int64)
         self._stuck, self._room = -1, 0  # the state for which there was no room, and how much more
 
     def _memory(self, program: Program) -> IntArray:
         memory = program.memory
-        memory.ints[kernels.CHAIN] = int(self.checked.type in CHAINS)
-        memory.ints[kernels.DENSE] = int(self.packing.bits <= DENSE_BITS)
-        memory.ints[kernels.STACK] = memory.add(*[0] * (program.depth + 1))
-        memory.ints[kernels.VECTOR] = len(program.floats())
+        memory.ints[addresses.CHAIN] = int(self.checked.type in CHAINS)
+        memory.ints[addresses.DENSE] = int(self.packing.bits <= DENSE_BITS)
+        memory.ints[addresses.STACK] = memory.add(*[0] * (program.depth + 1))
+        memory.ints[addresses.VECTOR] = len(program.floats())
         return np.array(memory.ints, dtype=np.int64)
 
     @property
     def mixed(self) -> int:
         """Number of states of a DTMC with several choices."""
-        return int(self.memory[kernels.MIXED])
+        return int(self.memory[addresses.MIXED])
 
     @property
     def first_mixed(self) -> str:
         """The first of them."""
-        return self.batch(int(self.memory[kernels.FIRST_MIXED])).state(0)
+        return self.batch(int(self.memory[addresses.FIRST_MIXED])).state(0)
 
     def run(
         self, initial: AnyArray, deadlock: Deadlock, progress: Progress | None = None
     ) -> Skeleton:
         """Return what can be reached from initial valuations (I, vars)."""
         start = self._enter(self.packing.pack(initial))
-        pause = SLICE
+        pause, started = FEW, time.monotonic()
         while True:
-            status, detail = kernels.explore(
+            if time.monotonic() > started + PATIENCE:
+                self.machine = COMPILED
+            status, detail = self.machine.explore(
                 *(self.memory, self._code, self.floats, self.floats.view(np.int64), self._key),
                 *self._keys.arrays(),
                 *(self._known, self._table, self._rows, self._marginals, self._successors),
                 *(self._tensor, self._delta, pause),
             )
-            if status in (kernels.DONE, kernels.PAUSE) and progress is not None:
-                progress(int(self.memory[kernels.STATES]), int(self.memory[kernels.SUCCESSORS]))
-            if status == kernels.DONE:
+            if status in (addresses.DONE, addresses.PAUSE) and progress is not None:
+                progress(int(self.memory[addresses.STATES]), int(self.memory[addresses.SUCCESSORS]))
+            if status == addresses.DONE:
                 return self._finish(start, deadlock)
-            if status == kernels.PAUSE:
-                pause += SLICE
-            elif status == kernels.GROW:
+            if status == addresses.PAUSE:
+                pause += min(pause, SLICE)
+            elif status == addresses.GROW:
+                self.machine = COMPILED
                 self._grow()
-            elif status == kernels.NEW_VECTOR:
+            elif status == addresses.NEW_VECTOR:
                 self._keys.add_vector(int(detail))
-            elif status == kernels.NEW_MIX:
-                self._keys.add_mix(self._key[: self.memory[kernels.KEY_SIZE]])
+            elif status == addresses.NEW_MIX:
+                self._keys.add_mix(self._key[: self.memory[addresses.KEY_SIZE]])
             else:
                 raise self._error(int(status), int(detail))
 
     def batch(self, state: int | None = None) -> StateBatch:
         """Return a state by its number, else the one that is being expanded."""
-        number = int(self.memory[kernels.EXPANDED]) if state is None else state
+        number = int(self.memory[addresses.EXPANDED]) if state is None else state
         valuations = self.packing.unpack(self._known[number : number + 1])
         return StateBatch(self.expressions, np.asfortranarray(valuations, dtype=np.int64))
 
     def _enter(self, words: IntArray) -> IntArray:
+        if len(words) > ROOM:
+            self.machine = COMPILED
         self._make_room(len(words))
         out = np.empty(len(words), dtype=np.int64)
-        kernels.enter_states(self._table, self._known, self.memory, words, out)
+        self.machine.enter_states(self._table, self._known, self.memory, words, out)
         return out
 
     def _finish(self, start: IntArray, deadlock: Deadlock) -> Skeleton:
         """Put states and rows in order."""
         memory = self.memory
-        known, rows = self._known[: memory[kernels.STATES]], self._rows[: memory[kernels.ROWS]]
-        marginals = self._marginals[: memory[kernels.MARGINALS]]
+        known, rows = self._known[: memory[addresses.STATES]], self._rows[: memory[addresses.ROWS]]
+        marginals = self._marginals[: memory[addresses.MARGINALS]]
         source, action, sizes, tensor = (np.ascontiguousarray(rows[:, k]) for k in range(4))
         dead = source[action == Skeleton.NO_ACTION]
         if dead.size and deadlock is Deadlock.ERROR:
@@ -129,9 +158,9 @@ class Explorer:
             action,
             sizes,
             tensor,
-            np.ascontiguousarray(marginals[:, kernels.IDENTIFIER]),
-            np.ascontiguousarray(marginals[:, kernels.FACTOR]),
-            self._successors[: memory[kernels.SUCCESSORS]],
+            np.ascontiguousarray(marginals[:, addresses.IDENTIFIER]),
+            np.ascontiguousarray(marginals[:, addresses.FACTOR]),
+            self._successors[: memory[addresses.SUCCESSORS]],
         )
         order = self.packing.order(known)
         variables, valuations = self.packing.variables, self.packing.unpack(known[order])
@@ -140,46 +169,46 @@ class Explorer:
     def _grow(self) -> None:
         """Make room for the rows of one more state; twice as much if that was not enough."""
         memory = self.memory
-        again = self._stuck == memory[kernels.EXPANDED]
-        self._stuck, self._room = int(memory[kernels.EXPANDED]), self._room * 2 if again else 1024
-        more = self._room + int(memory[kernels.WIDEST])
+        again = self._stuck == memory[addresses.EXPANDED]
+        self._stuck, self._room = int(memory[addresses.EXPANDED]), self._room * 2 if again else 1024
+        more = self._room + int(memory[addresses.WIDEST])
         self._make_room(more)
         for array, used in (
-            (self._rows, kernels.ROWS),
-            (self._marginals, kernels.MARGINALS),
-            (self._successors, kernels.SUCCESSORS),
+            (self._rows, addresses.ROWS),
+            (self._marginals, addresses.MARGINALS),
+            (self._successors, addresses.SUCCESSORS),
         ):
             grow(array, int(memory[used]) + more)
-        grow(self._tensor, int(memory[kernels.WIDEST]))
-        grow(self._key, int(memory[kernels.KEY_SIZE]))
+        grow(self._tensor, int(memory[addresses.WIDEST]))
+        grow(self._key, int(memory[addresses.KEY_SIZE]))
 
     def _make_room(self, more: int) -> None:
         """Make room for more states."""
-        count = int(self.memory[kernels.STATES])
+        count = int(self.memory[addresses.STATES])
         need = count + more
         if need >= 2**31:
             raise ModelError(f"A model must have fewer than 2^31 states, found {count}.")
         grow(self._known, need)
-        if not self.memory[kernels.DENSE] and 2 * need > len(self._table):
+        if not self.memory[addresses.DENSE] and 2 * need > len(self._table):
             size = 1 << (4 * need - 1).bit_length()
             require_memory(4 * size, f"A model with more than {count} states")
             self._table = np.zeros(size, dtype=np.int32)
-            kernels.fill_states(self._table, self._known, count)
+            self.machine.fill_states(self._table, self._known, count)
 
     def _error(self, status: int, detail: int) -> Exception:
         """Return the mistake that the machine met in the state, found by plain evaluation."""
         batch = self.batch()
         try:
-            if status == kernels.NO_GUARD:
+            if status == addresses.NO_GUARD:
                 batch.value(self.commands[self.records.number[detail]].guard)
-            elif status == kernels.NO_PROBABILITY:
+            elif status == addresses.NO_PROBABILITY:
                 for number in self.records.probability[detail]:
                     batch.value(number)
-            elif status in (kernels.NO_ASSIGNMENT, kernels.OUT_OF_RANGE):
+            elif status in (addresses.NO_ASSIGNMENT, addresses.OUT_OF_RANGE):
                 return self._range_error(batch, *self.records.assignment[detail])
         except PrismSourceError as error:
             return error
-        state = self.packing.name(self._known[self.memory[kernels.EXPANDED]])
+        state = self.packing.name(self._known[self.memory[addresses.EXPANDED]])
         return ModelError(f"State {state}: a row with 2^31 or more successors is too large.")
 
     def _range_error(
@@ -222,7 +251,7 @@ class _Keys:
         """Enter the vector of a command in the state that is being expanded."""
         explorer = self._explorer
         memory, number = explorer.memory, explorer.records.number[address]
-        command, first = explorer.commands[number], int(memory[kernels.VECTOR])
+        command, first = explorer.commands[number], int(memory[addresses.VECTOR])
         size = len(command.lower)
         lower = explorer.floats[first : first + size].copy()
         upper = explorer.floats[first + size : first + 2 * size].copy()
@@ -236,7 +265,7 @@ class _Keys:
         if command.has_upper:
             lower = np.concatenate(ends)
         if all(explorer.expressions.constant(k) for k in (*command.lower, *command.upper)):
-            memory[address + kernels.CONSTANT] = self._numbers[key]
+            memory[address + addresses.CONSTANT] = self._numbers[key]
         else:
             self._add_key(address, self._numbers[key], lower.view(np.int64))
 
@@ -252,7 +281,7 @@ class _Keys:
         identifier = random_choice(choices, explorer.identifiers, explorer.batch())
         actions = {action for action, _ in rows}
         action = actions.pop() if len(actions) == 1 else len(names) - 1
-        self._add_key(kernels.NO_OWNER, self._add(identifier, action, 0), key)
+        self._add_key(addresses.NO_OWNER, self._add(identifier, action, 0), key)
 
     def _add(self, *entries: int) -> int:
         """Enter a distribution or random choice and return its number."""
@@ -268,4 +297,4 @@ class _Keys:
         self._count += 1
         if 2 * self._count > len(self._table):
             self._table, first = np.zeros(2 * len(self._table), dtype=np.int64), 0
-        kernels.fill_keys(self._table, self._keys.array, first, self._keys.size)
+        self._explorer.machine.fill_keys(self._table, self._keys.array, first, self._keys.size)

@@ -17,7 +17,7 @@ from typing import TypeAlias
 import numpy as np
 
 from rfmdp.kernels import opcodes as op
-from rfmdp.kernels.machine import HEADER
+from rfmdp.kernels.addresses import HEADER
 from rfmdp.language.ast import Binary, Call, Ite, Literal, Name, Type, Unary
 from rfmdp.language.compile import Expressions, Term
 from rfmdp.language.vector_ops import INT_RANGE

@@ -1,0 +1,44 @@
+"""Where things are in the memory of the machine, and what its codes mean.
+
+All ints of fixed number live in one array, `memory`: counters, the cells of expressions, and
+records of commands, updates and so on. A record is known by its address, `memory[command + GUARD]`
+is a field of it. Fewer arrays are fewer seconds of compilation.
+"""
+
+# what `explore` stops for
+DONE, PAUSE, GROW, NEW_VECTOR, NEW_MIX = range(5)
+NO_GUARD, NO_PROBABILITY, NO_ASSIGNMENT, OUT_OF_RANGE, TOO_LARGE = range(5, 10)
+# counters and addresses at the beginning of the memory
+STATES, EXPANDED, ROWS, MARGINALS, SUCCESSORS, MIXED, FIRST_MIXED, WIDEST, KEY_SIZE = range(9)
+STAMP, CHAIN, STACK, VARIABLES, MODULES, LABELS, ALONE, CHOSEN, PLACES, VECTOR = range(9, 19)
+DENSE = 19
+HEADER = 20
+# fields of records; a list in memory is its length and then its entries
+# command: place of the guard, module, slot (0: unlabelled), updates from .. to, whether
+# probabilities have upper ends, its distribution if that is constant, rows of `delta`, the state
+# for which the distribution and the changes are known, and the distribution
+GUARD, MODULE, SLOT, FIRST, LAST, HAS_UPPER, CONSTANT, CHANGES, KNOWN, FOUND = range(10)
+# update: places and cells of its probability or interval, assignments from .. to
+LOWER, LOWER_CELL, UPPER, UPPER_CELL, FIRST_ASSIGNED, LAST_ASSIGNED = range(6)
+UPDATE = 6
+# assignment: record of the variable, place and cell of the value
+VARIABLE, VALUE, VALUE_CELL = range(3)
+ASSIGNMENT = 3
+# variable: cell, range, field of a packed state
+CELL, LOW, HIGH, MASK, SHIFT, WORD = range(6)
+# module: cell of the variable by which its commands are looked up (0: none), its lowest value,
+# addresses of lists of commands
+KEY, KEY_LOW, BUCKETS = range(3)
+# label: its number, modules without an enabled command, then its slots as a list
+NUMBER, MISSING, SLOTS = range(3)
+# slot: label, number of enabled commands, then these
+LABEL, COUNT, ENABLED = range(3)
+# columns of `rows`, `marginals` and `distributions`
+SOURCE, ACTION, OWN_MARGINALS, TENSOR = range(4)
+IDENTIFIER, FACTOR = range(2)
+MARGINAL, SUPPORT, SUPPORT_END = range(3)  # of a random choice: marginal, action
+# records of keys: owner, size, row of `distributions`, entries
+OWNER, SIZE, DISTRIBUTION, ENTRIES = range(4)
+
+NO_ACTION = -1
+NO_OWNER = -1  # of the keys of random choices

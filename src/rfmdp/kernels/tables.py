@@ -1,0 +1,80 @@
+"""Hash tables of packed states and of keys; they hold index + 1, so a page of zeros is empty."""
+
+from rfmdp.kernels.addresses import DENSE, ENTRIES, OWNER, SIZE, STATES
+from rfmdp.kernels.decorator import kernel, step_kernel
+
+# 2**64 / golden ratio: multiplying by it spreads neighbouring codes over the high bits
+_SPREAD = 0x9E3779B97F4A7C15 - (1 << 64)
+
+
+@step_kernel
+def state_slot(words, k, table, known):
+    """Return the slot of state `words[k]` in an open-addressed table, or the free one for it."""
+    mask = table.shape[0] - 1
+    width = known.shape[1]
+    mixed = 0
+    for w in range(width):
+        mixed = (mixed ^ words[k, w]) * _SPREAD
+        mixed ^= mixed >> 29
+    slot = mixed & mask
+    while table[slot] != 0:
+        index = table[slot] - 1
+        same = True
+        for w in range(width):
+            same &= known[index, w] == words[k, w]
+        if same:
+            break
+        slot = (slot + 1) & mask
+    return slot
+
+
+@kernel
+def fill_states(table, known, count):
+    """Enter the states `known[:count]` into an empty table that is not dense."""
+    for index in range(count):
+        table[state_slot(known, index, table, known)] = index + 1
+
+
+@kernel
+def enter_states(table, known, memory, words, out):
+    """Give numbers to some states (N, words), new ones the next; fills out (N,)."""
+    for k in range(words.shape[0]):
+        slot = words[k, 0] if memory[DENSE] else state_slot(words, k, table, known)
+        if table[slot] == 0:
+            for w in range(known.shape[1]):
+                known[memory[STATES], w] = words[k, w]
+            memory[STATES] += 1
+            table[slot] = memory[STATES]
+        out[k] = table[slot] - 1
+
+
+@step_kernel
+def key_slot(entries, first, size, owner, table, keys):
+    """Return the slot of the key `entries[first : first + size]`, or the free one for it."""
+    mask = table.shape[0] - 1
+    mixed = owner
+    for k in range(first, first + size):
+        mixed = (mixed ^ entries[k]) * _SPREAD
+        mixed ^= mixed >> 29
+    slot = mixed & mask
+    while table[slot] != 0:
+        record = table[slot] - 1
+        same = keys[record + OWNER] == owner and keys[record + SIZE] == size
+        k = 0
+        while same and k < size:
+            same = keys[record + ENTRIES + k] == entries[first + k]
+            k += 1
+        if same:
+            break
+        slot = (slot + 1) & mask
+    return slot
+
+
+@kernel
+def fill_keys(table, keys, first, end):
+    """Enter the keys whose records lie between two addresses into the table."""
+    while first < end:
+        size = keys[first + SIZE]
+        slot = key_slot(keys, first + ENTRIES, size, keys[first + OWNER], table, keys)
+        table[slot] = first + 1
+        first += ENTRIES + size
