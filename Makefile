@@ -6,10 +6,11 @@ BIN := $(VENV)/bin
 
 PIP := $(BIN)/pip install -q --disable-pip-version-check
 
-# the package alone: enough for the demo
+# the package alone: enough for the demo; pip makes no byte code of a package that it does not copy
 $(VENV)/.demo-ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) -e .
+	$(BIN)/python -m compileall -q src
 	touch $@
 
 # the extra `dev`: test tools, and the solvers that tests compare with

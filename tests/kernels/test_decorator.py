@@ -28,6 +28,22 @@ def test_linear_algebra_of_others_compiles():
     assert product(np.array([1.0, 2.0]), np.array([3.0, 4.0])) == 11.0
 
 
+def test_reading_machine_code_imports_nothing_to_make_it(tmp_path):
+    """A kernel from the cache comes without numba's compiler; one that is not there still comes."""
+    text = (
+        "import sys; import numpy as np;"
+        "from rfmdp.kernels.text import join_lines; from rfmdp.kernels.frontier import place_rows;"
+        "byte = np.zeros(1, np.uint8); join_lines(byte, *np.zeros((2, 1), np.int64), byte);"
+        "print('numba.np.random.generator_core' in sys.modules);"
+        "place_rows(*[np.zeros(1, sys.argv[1])] * 4); print(len(place_rows.signatures))"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    for kind, compiled in (("int64", True), ("int32", False)):
+        command = [sys.executable, "-c", text, kind]
+        found = subprocess.run(command, capture_output=True, text=True, env=environment)
+        assert found.stdout.split() == [str(compiled), "1"], found.stderr
+
+
 def test_processes_compile_a_kernel_once(tmp_path):
     """Of two processes that need a kernel at the same time, one compiles and the other waits."""
     text = (

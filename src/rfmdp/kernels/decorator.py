@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 from numba import config, njit
+from numba.core.caching import FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 from numba.np import linalg
@@ -80,6 +81,17 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
         # block one that has numba and waits for the kernel
         with global_compiler_lock, _alone(self.py_func), _no_collection():
             return super().compile(signature)
+
+
+class _Cache(FunctionCache):  # type: ignore[misc]
+    """Reads machine code without importing what it takes to make some, twice the time of reading.
+
+    numba does so before it looks, and once more before it compiles.
+    """
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        """Return the machine code for these types, or None."""
+        return self._load_overload(signature, target)
 
 
 @contextmanager
@@ -169,6 +181,8 @@ def kernel(function: Callable[..., Any], options: dict[str, Any] = _OPTIONS) -> 
     finally:
         config.CACHE_DIR = before
     made.__class__ = _Kernel
+    if not options["_nrt"]:  # what is imported brings numba's memory along
+        made._cache.__class__ = _Cache
     return made
 
 
