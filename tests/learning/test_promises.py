@@ -313,3 +313,14 @@ def test_a_saved_run_names_its_property_and_system(tmp_path):
     run = load(file)
     assert run.statement().startswith(f"Learned: {asked} of a press, 2 states and 2 choices.")
     assert explain(run.solution, 0).property == asked
+
+
+def test_a_goal_must_not_hide_probabilities():
+    """What is not proven yet would pass for false, and its negation for true."""
+    coin = parse_prism(
+        "dtmc module m x:[0..2]; [] x=0 -> 0.5:(x'=1) + 0.5:(x'=2); [] x>0 -> true; endmodule"
+    )
+    goal = "Pmaxmin=? [ F<=1 (x=0 & !P>=0.4 [ X x=1 ]) ]"
+    assert solve(coin, goal).at_initial().upper == 0.0
+    with pytest.raises(UnsupportedError, match="must not depend on probabilities"):
+        learn(coin, goal, stop=StopWhen(trajectories=200), length=2)

@@ -8,7 +8,7 @@ from os import PathLike
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.language import property_ast as tree
-from rfmdp.language.ast import Expr
+from rfmdp.language.ast import Expr, nodes
 from rfmdp.language.check_properties import CheckedProperty, check_property
 from rfmdp.language.constants import Given
 from rfmdp.language.load import read_text
@@ -88,6 +88,12 @@ class StateSet:
     def text(self) -> str:
         """The formula in PRISM's notation."""
         return write_expression(self.expr)
+
+    @property
+    def probabilistic(self) -> bool:
+        """Whether probabilities decide where it holds: a P, R, E, A or filter is inside."""
+        operators = (tree.Probability, tree.Reward, tree.Quantified, tree.Filter)
+        return any(isinstance(node, operators) for node in nodes(self.expr))
 
     def holds(self, model: FactoredMDP) -> BoolArray:
         """Return a (S,) array.

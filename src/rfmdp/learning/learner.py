@@ -6,8 +6,6 @@ import math
 import os
 import time
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +15,7 @@ from rfmdp.learning.confidence import Validity
 from rfmdp.learning.evaluation import Evaluator, trivial
 from rfmdp.learning.explore import Context
 from rfmdp.learning.identifiers import Granularity, Identifiers
-from rfmdp.learning.identity import SETS, require_same, words_of
+from rfmdp.learning.identity import require_same, words_of
 from rfmdp.learning.learned_model import LearnedModel
 from rfmdp.learning.planner import Planner
 from rfmdp.learning.proof import worst
@@ -32,14 +30,13 @@ from rfmdp.learning.support import (
 )
 from rfmdp.learning.transition_rewards import TransitionReward
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.objective import MAX, MIN, NamedStates, StateFormula, StateSet
-from rfmdp.outer.problem import where
+from rfmdp.objective import MAX, MIN
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.ragged import segment_sum
 from rfmdp.sources.simulator import Behaviour, Trajectories
 from rfmdp.sources.source import Episodes, Records
 from rfmdp.sources.tally import Tally
-from rfmdp.types import AnyArray, BoolArray, IntArray
+from rfmdp.types import AnyArray, IntArray
 
 PRODUCT = "the marginals of a row are drawn independently of each other"
 SHARED = "rows that share an identifier draw from the same distribution"
@@ -259,7 +256,7 @@ class Learner:
             rows, self.proven_at = solution.policy.rows, len(self.looks)
             if self.best is None or math.isnan(performance) or not np.array_equal(rows, self.best):
                 performance = self.evaluator.performance(rows)
-            self.solution, self.best = _plain(solution), rows
+            self.solution, self.best = solution, rows
         self.seconds = before[0] + time.monotonic() - self._started
         self.processor = before[1] + time.process_time() - self._processor
         self.history.append(
@@ -406,20 +403,3 @@ def _guarantee(solution: Solution) -> float:
     found = [solution.at(int(state)) for state in solution.model.initial]
     side = [b.lower if solution.spec.agent is MAX else b.upper for b in found]
     return worst(solution.spec, side)
-
-
-def _plain(solution: Solution) -> Solution:
-    """Return a solution whose objective says where its sets of states are, without formulas."""
-    spec, model = solution.spec, solution.model
-    resolved: dict[str, Any] = {
-        name: _named(model, getattr(spec.objective, name))
-        for name in SETS
-        if hasattr(spec.objective, name) and not isinstance(getattr(spec.objective, name), str)
-    }
-    return replace(solution, spec=replace(spec, objective=replace(spec.objective, **resolved)))
-
-
-def _named(model: FactoredMDP, states: StateFormula | BoolArray) -> StateSet:
-    """Return states of a model, with the text of their formula if they have one."""
-    holds = where(model, states)
-    return NamedStates(str(states.text), holds) if hasattr(states, "text") else holds

@@ -17,7 +17,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from rfmdp.errors import FileError, ModelError, UnsupportedError
 from rfmdp.formats.files import load
@@ -26,6 +28,7 @@ from rfmdp.learning.budget import Budget
 from rfmdp.learning.confidence import ConfidenceSet
 from rfmdp.learning.explore import Exploration
 from rfmdp.learning.identifiers import Granularity, LocalStates, identify
+from rfmdp.learning.identity import SETS
 from rfmdp.learning.learner import Learner
 from rfmdp.learning.methods import ANYTIME, Method
 from rfmdp.learning.rewards import RewardFamily
@@ -35,7 +38,8 @@ from rfmdp.learning.setup import Setup
 from rfmdp.learning.support import DeclaredSupport, Support
 from rfmdp.learning.transition_rewards import TransitionReward
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.objective import Spec
+from rfmdp.objective import NamedStates, Spec, StateSet
+from rfmdp.outer.problem import where
 from rfmdp.outer.settings import Limits
 from rfmdp.solving import as_spec
 from rfmdp.sources.source import Simulated, Source
@@ -175,7 +179,22 @@ def _checked(spec: Spec | Property | str, model: FactoredMDP) -> Spec:
             "learn: what is unknown must oppose the agent, here it helps, so nothing would be "
             "guaranteed; ask with Pmaxmin, Pminmax, Rmaxmin or Rminmax."
         )
-    return asked
+    sets = {name: getattr(asked.objective, name) for name in SETS if hasattr(asked.objective, name)}
+    found: dict[str, Any] = {name: _resolved(model, states) for name, states in sets.items()}
+    return replace(asked, objective=replace(asked.objective, **found))
+
+
+def _resolved(model: FactoredMDP, states: StateSet) -> StateSet:
+    """Return where a formula holds, with its text: once for all models that are learned."""
+    if isinstance(states, str | np.ndarray):
+        return states
+    text = str(getattr(states, "text", "..."))
+    if getattr(states, "probabilistic", False):
+        raise UnsupportedError(
+            f"learn: sets of states must not depend on probabilities, which are not known, found "
+            f"{text}; learn without it, and ask for it on the learned model."
+        )
+    return NamedStates(text, where(model, states))
 
 
 def _place(

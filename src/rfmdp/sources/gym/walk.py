@@ -1,8 +1,9 @@
 """Episodes of one Gymnasium environment, and what they count for.
 
-What is done per step is a call of the environment, a look into a list (the action of a state) and
-one into a dictionary (the state of an observation). Transitions are counted in compiled code, many
-at a time, and whenever an identifier may have reached the limit at which the learner plans anew.
+What is done per step is a call of the environment, a look into two lists (the row of a state, and
+its action) and one into a dictionary (the state of an observation). Transitions are counted in
+compiled code, many at a time, and whenever an identifier may have reached the limit at which the
+learner plans anew.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.sources.gym.spaces import read, require_gymnasium
 from rfmdp.sources.simulator import Batch, Behaviour, Trajectories
 from rfmdp.sources.tally import Tally, count_transitions
-from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
+from rfmdp.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from rfmdp.sources.gym.source import GymSource
@@ -87,55 +88,33 @@ class LimitWatch:
 
 
 class Rules:
-    """A behaviour as lists, which are read faster than arrays; one per step, the last one repeats.
+    """A behaviour as lists, which are read faster than arrays: one per step, the last repeats."""
 
-    An action None ends an episode: the structure knows no action, or the state is one to stop in.
-    """
+    def __init__(self, behaviour: Behaviour) -> None:
+        self._lines: list[list[int]] = behaviour.rows.tolist()
 
-    def __init__(self, behaviour: Behaviour, actions: AnyArray) -> None:
-        self._lines = behaviour.rows
-        self._rows = behaviour.rows[0].tolist()  # read if there is one rule only
-        self._acts = [actions[line].tolist() for line in behaviour.rows]
-
-    def actions(self, length: int) -> Iterator[Any]:
-        """Return the actions by state, step after step."""
-        return islice(chain(self._acts, repeat(self._acts[-1])), length)
-
-    def rows(self, trace: list[int]) -> list[int]:
-        """Return the rows that were taken in the states of a trace, the last one left out."""
-        if len(self._lines) == 1:
-            return [self._rows[state] for state in trace[:-1]]
-        steps = np.minimum(np.arange(len(trace) - 1), len(self._lines) - 1)
-        found: list[int] = self._lines[steps, trace[:-1]].tolist()
-        return found
+    def steps(self, length: int) -> Iterator[Any]:
+        """Return the rows by state, step after step."""
+        return islice(chain(self._lines, repeat(self._lines[-1])), length)
 
 
 class Dice:
     """A behaviour that draws its rows; used like `Rules`."""
 
-    def __init__(
-        self, behaviour: Behaviour, actions: AnyArray, row_ptr: list[int], random: Random
-    ) -> None:
-        self._behaviour, self._actions, self._row_ptr = behaviour, actions, row_ptr
-        self._random = random
-        self._step, self._taken = 0, [0] * 0
+    def __init__(self, behaviour: Behaviour, row_ptr: list[int], random: Random) -> None:
+        self._behaviour, self._row_ptr, self._random = behaviour, row_ptr, random
+        self._step = 0
 
-    def actions(self, length: int) -> Iterator[Any]:
-        """Return this, which draws when it is asked for the action of a state."""
-        self._step, self._taken = 0, []
+    def steps(self, length: int) -> Iterator[Any]:
+        """Return this, which draws when it is asked for the row of a state."""
+        self._step = 0
         return repeat(self, length)
 
-    def __getitem__(self, state: int) -> Any:
+    def __getitem__(self, state: int) -> int:
         rules = self._behaviour.rows
         row = int(rules[min(self._step, len(rules) - 1), state])
-        row = pick_row(row, self._row_ptr, state, self._behaviour.other, self._random)
         self._step += 1
-        self._taken.append(row)
-        return self._actions[row]
-
-    def rows(self, trace: list[int]) -> list[int]:
-        """Return the rows that were drawn and taken."""
-        return self._taken[: len(trace) - 1]
+        return pick_row(row, self._row_ptr, state, self._behaviour.other, self._random)
 
 
 class Walker:
@@ -148,10 +127,11 @@ class Walker:
         model = source.structure.model
         self._row_ptr = model.row_ptr.tolist()
         self._start = int(model.row_ptr[model.initial[0]]) if source.starts else -1
-        self._actions = np.empty(model.rows, dtype=object)
-        self._actions[:] = source.actions
+        # of every row; None ends an episode: there is no action, or the state is one to stop in
+        self._actions = list(source.actions)
         if stop is not None:
-            self._actions[np.repeat(stop[: model.states], np.diff(model.row_ptr))] = None
+            over = np.repeat(stop[: model.states], np.diff(model.row_ptr))
+            self._actions = [None if o else a for a, o in zip(self._actions, over, strict=True)]
         self._seen = PendingTransitions(source, counted)
         self._states: dict[Any, int] = {}  # by what stands for an observation
         self._key = _key_of(source.space)
@@ -207,41 +187,41 @@ class Walker:
         """Return a behaviour made ready."""
         behaviour = wanted.behaviour
         if behaviour.other == 0.0 and np.all(behaviour.rows >= 0):
-            return Rules(behaviour, self._actions)
-        random = Random(f"{wanted.seed} {wanted.first}")
-        return Dice(behaviour, self._actions, self._row_ptr, random)
+            return Rules(behaviour)
+        return Dice(behaviour, self._row_ptr, Random(f"{wanted.seed} {wanted.first}"))
 
     def _episode(
         self, rules: Rules | Dice, length: int, seed: dict[str, Any]
     ) -> tuple[int, int, bool]:
         """Run one episode and note its transitions; returns (steps, last state, cut off early)."""
         source, seen, states, keyed = self._source, self._seen, self._states, self._key
-        step, pays, paid = source.env.step, source.pays, seen.paid
+        step, actions, pays, paid = source.env.step, self._actions, source.pays, seen.paid
+        taken, after, cut = seen.rows.append, seen.successors.append, False
         observation, _ = source.env.reset(**seed)
         state = self._locate(observation)
         source.check_start(state)
         if self._start >= 0:
             seen.note(self._start, state, np.nan)
-        trace, cut = [state], False
-        for actions in rules.actions(length):
-            action = actions[state]
+        begin = len(seen.rows)
+        for rows in rules.steps(length):
+            row = rows[state]
+            action = actions[row]
             if action is None:
                 break
             observation, reward, terminated, truncated, _ = step(action)
             state = states.get(observation if keyed is None else keyed(observation), -1)
             if state < 0:
                 state = self._locate(observation)
-            trace.append(state)
+            taken(row)
+            after(state)
             if pays:
                 paid.append(reward)
             if terminated or truncated:
                 if terminated:
                     source.check_end(state)
-                cut = not terminated and len(trace) <= length
+                cut = not terminated and len(seen.rows) - begin < length
                 break
-        seen.rows += rules.rows(trace)
-        seen.successors += trace[1:]
-        return len(trace) - 1, state, cut
+        return len(seen.rows) - begin, state, cut
 
     def _locate(self, observation: Any) -> int:
         """Return the state of an observation, and remember it."""
