@@ -22,8 +22,9 @@ from rfmdp.learning.confidence import (
     Mixture,
     Weissman,
 )
+from rfmdp.learning.evaluation import Evaluator
 from rfmdp.learning.explore import GapDirected, Optimistic, RobustGreedy, UniformRandom
-from rfmdp.learning.identifiers import identify
+from rfmdp.learning.identifiers import Granularity, identify
 from rfmdp.learning.loop import learn
 from rfmdp.learning.methods import ANYTIME, METHODS, ROLLOUT, find_method
 from rfmdp.learning.schedule import AtTrajectories, Doubling, Geometric, LogSpaced, StopWhen
@@ -235,6 +236,33 @@ def test_single_look_sets_are_labelled():
     run = quick(bernoulli(0.5), find_method("paper-flat"))
     assert "single look" in run.statement()
     assert any("sample size" in line for line in run.assumptions)
+
+
+def test_a_look_that_proves_nothing_leaves_the_guarantee_of_the_last_one(tmp_path, monkeypatch):
+    """Whether time was over or a proof failed; it says how old it is, and can be gone on with."""
+    model, method, file = distinct_factored(2), find_method("paper-mccormick"), tmp_path / "run"
+    asked = {
+        "points": AtTrajectories((200, 400, 800)),
+        "seed": 9,
+        "granularity": Granularity.EFFECT,
+    }
+    whole = quick(model, method, stop=StopWhen(800), **asked)
+    guarantee = Evaluator.guarantee
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            Evaluator,
+            "guarantee",
+            lambda self, known: None if self._last() else guarantee(self, known),
+        )
+        cut = quick(model, method, stop=StopWhen(400), output=file, **asked)
+    assert 0.0 < cut.guarantee == cut.history[0].guarantee
+    assert cut.history[1].fresh == 0.0
+    assert "proven with the samples of the first 200 trajectories" in cut.statement()
+    assert verify(file).valid
+    again = quick(model, method, stop=StopWhen(800), resume=file, **asked)
+    assert again.guarantee == whole.guarantee
+    assert again.proven_after == 800
+    assert verify(file).valid
 
 
 @pytest.mark.parametrize(

@@ -114,9 +114,10 @@ class Evaluator:
         promise, value, rows = self._promise(found)
         scale = max(1.0, abs(known)) if np.isfinite(known) else 0.0
         if sign * (promise - known) > WORTH * scale:
-            other = proof.prove_best(model, spec, inner, rows, self._limits(), value)
-            if sign * (proof.at_initial(other) - known) > 0.0:
+            other = proof.prove(model, spec, inner, rows, self._limits(), value)
+            if found is None or sign * (proof.at_initial(other) - proof.at_initial(found)) > 0.0:
                 found = other
+            found = proof.prove_better(found, inner, self._limits())
         elif found is None and self._last():
             return self._solve("pessimistic", model, spec, OneSided(inner))
         if found is not None and np.all(np.isfinite(found.value)):

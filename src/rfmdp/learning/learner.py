@@ -247,12 +247,18 @@ class Learner:
             improved &= self.best is None or agent.sign * (fresh - previous.guarantee) > 0.0
             guarantee = fresh if improved else previous.guarantee
             optimistic = (min if agent is MAX else max)(optimistic, previous.optimistic)
+        elif fresh == self._nothing_known().guarantee != previous.guarantee:
+            # nothing was seen at this look, so the guarantee of the last one stays as it was
+            guarantee, improved = previous.guarantee, False
+        elif solution is None and not np.array_equal(self.looks[-1], counts):
+            self.solution = self.best = None
+            self.looks = [counts.copy()]
         performance = previous.performance
         if solution is not None:
             self.context.robust = solution.policy.rows
-        elif not self.anytime and self.looks and fresh != previous.fresh:
-            self.solution = self.best = None  # of an earlier look, which counts no more
         if improved and solution is not None:
+            if not self.sets.nested:
+                self.looks = [counts.copy()]
             rows, self.proven_at = solution.policy.rows, len(self.looks)
             if self.best is None or math.isnan(performance) or not np.array_equal(rows, self.best):
                 performance = self.evaluator.performance(rows)
@@ -274,10 +280,14 @@ class Learner:
             )
 
     def _look(self, counts: IntArray) -> None:
-        """Bring the sets to the counts as they are now."""
-        if not self.sets.nested:
-            self.looks.clear()
-        self.looks.append(counts.copy())
+        """Bring the sets to the counts as they are now.
+
+        A single look replaces the one behind the guarantee only when it proves something.
+        """
+        if self.sets.nested:
+            self.looks.append(counts.copy())
+        elif self.solution is None:
+            self.looks = [counts.copy()]
         self.sets.refresh(counts)
 
     def _nothing_known(self) -> Point:

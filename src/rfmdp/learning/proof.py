@@ -20,18 +20,20 @@ from rfmdp.kernels.sweep import choose
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.restrict import restrict
 from rfmdp.objective import MAX, MIN, Spec
+from rfmdp.outer.discounting import Discounted, fits
 from rfmdp.outer.graph import Graph
 from rfmdp.outer.operator import Operator
-from rfmdp.outer.problem import Form, pose
-from rfmdp.outer.settings import Limits
+from rfmdp.outer.problem import Form, Problem, pose
+from rfmdp.outer.settings import Clock, Limits
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
 from rfmdp.solving import solve
 from rfmdp.types import FloatArray, IntArray
 
-ROUNDS = 4  # of improving the policy
-GAIN = 1e-4  # of the value: a smaller gain ends them
+ROUNDS = 8  # of improving the policy
+GAIN = 1e-3  # of the value: a smaller gain ends them
 SLACK = 1e-9  # of the largest value: rows must be better by more
 BARRIER = 1e6  # infinite states count this many times the largest finite value
+LARGE = 3000  # states: above, probabilities to reach are proven by discounting, to GAIN of them
 LEAST = 0.01  # seconds that a solver is given at least
 
 
@@ -48,27 +50,41 @@ def prove(
     The solution is one of the whole model: what is proven for a policy is a guarantee there.
     """
     fixed = restrict(model, rows)
-    found = solve(fixed, spec, inner=OneSided(inner), limits=limits, warm=warm)
+    problem = pose(fixed, spec)
+    if fixed.states > LARGE and fits(problem):
+        found = _discounted(problem, spec, inner, limits, warm)
+    else:
+        found = solve(fixed, spec, inner=OneSided(inner), limits=limits, warm=warm)
     if found.status is Status.INTERRUPTED:  # the solver caught Ctrl-C; the run must end, too
         raise KeyboardInterrupt
     return replace(found, model=model, policy=Policy(rows[None, :].copy()))
 
 
-def prove_best(
-    model: FactoredMDP,
-    spec: Spec,
-    inner: Inner,
-    rows: IntArray,
-    limits: Limits,
-    warm: FloatArray | None = None,
+def _discounted(
+    problem: Problem, spec: Spec, inner: Inner, limits: Limits, warm: FloatArray | None
 ) -> Solution:
-    """Return the same for a policy that starts as the given one and becomes better."""
+    """Return a lower bound of the probability to reach with the only policy of a model."""
+    model, clock, stats = problem.model, Clock(limits), Stats()
+    with stats.phase("prepare"):
+        prepared = OneSided(inner).prepare(model, problem.nature)
+    search = Discounted(problem, Operator(problem, prepared, stats), clock, warm)
+    with stats.phase("solve"):
+        status = search.run(max(GAIN, limits.precision))
+    rule = np.arange(model.states)[None, :]
+    return Solution(
+        model, spec, inner.name, status, search.lower, None,
+        np.maximum(search.value, search.lower), Policy(rule),
+        limits.precision, stats, measure=limits.measure.name,
+    )  # fmt: skip
+
+
+def prove_better(best: Solution, inner: Inner, limits: Limits) -> Solution:
+    """Return a proof for a policy that starts as the one of a proof and becomes better."""
+    model, spec = best.model, best.spec
     end = time.monotonic() + limits.seconds
-    best = prove(model, spec, inner, rows, limits, warm)
     operator = _operator(model, spec, inner)
     for _ in range(ROUNDS):
-        left = end - time.monotonic()
-        better = improved(operator, best)
+        better, left = improved(operator, best), end - time.monotonic()
         if left < LEAST or np.array_equal(better, best.policy.rows[0]):
             break
         guess = best.value if np.isfinite(best.value).all() else None

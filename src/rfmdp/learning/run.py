@@ -114,6 +114,12 @@ class Run:
         return written(self.guarantee, -1.0 if self.agent is MAX else 1.0)
 
     @property
+    def proven_after(self) -> int:
+        """Trajectories whose samples the last guarantee was proven with, at most."""
+        found = (p.trajectories for p in reversed(self.history) if p.fresh == self.guarantee)
+        return next(found, self.history[-1].trajectories)
+
+    @property
     def subject(self) -> str:
         """What is learned: the property, and of what."""
         sizes = f"{self.model.states:,} states and {self.model.rows:,} choices"
@@ -134,6 +140,11 @@ class Run:
                 f"With probability at least {1.0 - self.beta:.6g}, the policy's value in {where} "
                 f"initial state is {side} {self.guaranteed} ({self.validity})."
             )
+            if self.proven_after < self.history[-1].trajectories:
+                lines.append(
+                    f"It was proven with the samples of the first {self.proven_after} "
+                    "trajectories; later evaluations proved no more."
+                )
         lines += ["Assumptions:", *(f"  - {assumption}" for assumption in self.assumptions)]
         if self.shared:
             lines.append("Marginals that were declared to be the same unknown distribution:")
