@@ -97,15 +97,23 @@ def test_products_too_small_for_a_float_still_happen():
     successors = np.zeros((2, 2, 2, 2), dtype=int)
     successors[0, 0] = [[1, 2], [1, 2]]
     model = loop([rare, rare, flexible, leave], successors.ravel().tolist(), others=HALF)
-    found = solve(model, Spec(Reach("goal"), MAX, MIN)).at_initial()
-    assert found.lower <= 0.9 <= found.upper
+    assert_nine_tenths(solve(model, Spec(Reach("goal"), MAX, MIN)))
+
+
+def assert_nine_tenths(solution):
+    """Assert that the value is certified to be that of a play that leaves at last."""
+    solution.require_certified()
+    bounds = solution.at_initial()
+    assert Fraction(bounds.lower) <= Fraction(0.9) / (Fraction(0.9) + Fraction(0.1))
+    assert Fraction(bounds.upper) >= Fraction(0.9) / (Fraction(0.9) + Fraction(0.1))
+    assert rfmdp.verify(solution).valid
 
 
 def test_vertices_that_are_close_are_two():
     """Nature helps: staying for 2e-14 less than surely is leaving, and better than other rows."""
     close, end = Interval([1 - 2e-14, 0.0], [1.0, 2e-14]), Singleton([0.9, 0.1])
-    found = solve(loop([close, end], [0, 0, 1, 2], others=HALF), Spec(Reach("goal"), MAX, MAX))
-    assert found.at_initial().lower <= 0.9 <= found.at_initial().upper
+    model = loop([close, end], [0, 0, 1, 2], others=HALF)
+    assert_nine_tenths(solve(model, Spec(Reach("goal"), MAX, MAX)))
 
 
 @pytest.mark.parametrize("apart", [1e-13, 3e-14, 2.0**-52, 2.0**-53])

@@ -11,6 +11,7 @@ from rfmdp.outer.components import components
 from rfmdp.outer.fixpoint import Iterate, Solver
 from rfmdp.outer.general import ATTEMPTS, FLOOR, Found, solve_general, tight
 from rfmdp.outer.graph import Graph
+from rfmdp.outer.loops import settle_loops
 from rfmdp.outer.operator import Operator
 from rfmdp.outer.plain import general_components
 from rfmdp.outer.problem import Form, Problem
@@ -47,7 +48,7 @@ def solve_unbounded(
         region = analyse(problem, clock)
         if not region.open.any():  # the graph knows it all
             found = Found(*(region.known,) * 3, region.choice, Status.CERTIFIED)
-            return _finish(problem, region, found, operator, limits, interest)
+            return _finish(problem, region, found, operator, clock, limits, interest)
         general = general_components(problem, region)
     operator.stats.components = len(region.components.trivial)
     operator.stats.levels = len(region.components.level_ptr) - 1
@@ -59,7 +60,7 @@ def solve_unbounded(
     clock.check_overdue()
     below = region.known, region.known
     found = solve_general(problem, region, below, operator, clock, limits, interest, warm)
-    return _finish(problem, region, found, operator, limits, interest)
+    return _finish(problem, region, found, operator, clock, limits, interest)
 
 
 def _walk(walk: Walk) -> Raw | None:
@@ -83,7 +84,7 @@ def _walk(walk: Walk) -> Raw | None:
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     found = Found(walk.low, walk.high, walk.middle, walk.policy, status)
-    return _finish(problem, walk.region, found, operator, limits, interest)
+    return _finish(problem, walk.region, found, operator, walk.clock, limits, interest)
 
 
 def _finish(
@@ -91,10 +92,14 @@ def _finish(
     region: Region,
     found: Found,
     operator: Operator,
+    clock: Clock,
     limits: Limits,
     interest: BoolArray,
 ) -> Raw:
-    """Return what was found with its policy completed."""
+    """Return what was found with its policy completed; loops that stayed open are tried again."""
+    close = tight(operator, limits, interest, found.lower, found.upper, found.value)
+    if found.status is Status.CERTIFIED and operator.inner.proves == Side.BOTH and not close:
+        settle_loops(problem, region, clock, limits, found)
     rows = finish_policy(problem, region, found.choice)[None, :]
     bounds = found.lower, found.upper, found.value
     return settle(problem, operator, limits, interest, *bounds, rows, found.status)

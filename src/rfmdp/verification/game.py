@@ -159,7 +159,7 @@ class Game:
 
         The least set of states whose rows gain, or hold and lead into the set.
         """
-        helps = self.nature == -side
+        helps, rising = self.nature == -side, dict[int, bool]()
 
         def leads(row: int, inside: BoolArray) -> bool:
             part = slice(*self.model.successor_ptr[row : row + 2])
@@ -169,14 +169,20 @@ class Game:
             gain, error = differences(there, bound[state], self.reward[row], 1.0)
             flat, into = (gain == 0.0) & (error == 0.0), inside[successors]
             everything = np.ones(len(flat), dtype=np.bool_)
-            if helps:
-                return self.rows.can(row, flat, into)
-            if (-side * gain >= error).all():
+            if helps and self.rows.can(row, flat, into):
+                return True
+            if not helps and (-side * gain >= error).all():
                 return not self.rows.can(row, flat & ~into, everything)
             exact = [-side * x for x in _fractions(there, bound[state], self.reward[row], 1.0)]
-            shifted = [x + int(hit) for x, hit in zip(exact, into.tolist(), strict=True)]
             ids = self._ids(row)
-            return self.rows.exact.minimum(ids, shifted, np.zeros(len(flat), np.bool_)) > 0
+            if helps:  # gains that floats cannot tell from nothing
+                if row not in rising:
+                    rising[row] = False  # also if it cannot be decided
+                    endless = np.isinf(bound[successors]) & (side > 0)
+                    rising[row] = self.rows.exact.minimum(ids, [-x for x in exact], endless) < 0
+                return rising[row]
+            shifted = [x + int(hit) for x, hit in zip(exact, into.tolist(), strict=True)]
+            return self.rows.exact.minimum(ids, shifted, ~everything) > 0
 
         return self._attract(trivial, signs == GAIN, signs == HOLD, leads, side, rule)
 

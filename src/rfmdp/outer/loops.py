@@ -1,0 +1,193 @@
+"""Components of one state, in integers: where sweeps leave a gap, a quotient closes it.
+
+A state that is hardly ever left has a value that no sweep can tell: what it gains in a step is
+less than the last digit. But a play that stays and stays leaves in the end by one of its other
+moves. With a row of reward c and a product of vertices fixed for ever, it is worth
+
+    (c + sum over t of p_t b_t) / (sum over t of p_t),    t the successors other than itself,
+
+b their bounds, of which each side takes its own. A product that never leaves is worth nothing
+(infinitely much if it pays for ever, or if a target has to be reached). Any product of members
+mixes products of vertices, its two sums are mixed alike, and a quotient of mixtures lies between
+the least and the largest quotient: so nature's best is one of the vertices, and the agent's best
+is one of the rows. Sums of integers; only the quotient is rounded, outwards.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+
+from rfmdp.errors import UnsupportedError
+from rfmdp.objective import MAX, Direction
+from rfmdp.outer.general import Found
+from rfmdp.outer.problem import Form, Problem
+from rfmdp.outer.region import Region
+from rfmdp.outer.settings import Clock, LimitReached, Limits
+from rfmdp.outer.solution import Status
+from rfmdp.sets.rational import vertices
+from rfmdp.types import AnyArray, FloatArray, IntArray
+
+PRODUCTS = 1 << 13  # vertices times outcomes of a row
+OUTCOMES = 8  # of one set
+
+Number: TypeAlias = Fraction | float  # the float is infinity
+Corners: TypeAlias = list[AnyArray]  # integers (X,) each, a distribution times any number
+
+
+@dataclass(slots=True, eq=False)
+class Worth:
+    """What a row is worth, and whether that is also the worth of all that it may leave to."""
+
+    value: Number
+    flat: bool
+
+
+def settle_loops(
+    problem: Problem, region: Region, clock: Clock, limits: Limits, found: Found
+) -> None:
+    """Make the bounds of single states that stayed apart better, bottom first, in place."""
+    parts, loops = region.components, Loops(problem, region, clock)
+    found.lower = np.where(region.open, found.lower, region.known)  # what they build upon
+    found.upper = np.where(region.open, found.upper, region.known)
+    states = np.flatnonzero(region.open)
+    low, high = found.lower[states], found.upper[states]
+    wide = np.unique(parts.component[states[high - low > limits.tolerance(low, 0.0)]])
+    single = wide[np.diff(parts.component_ptr)[wide] == 1]
+    try:
+        for state in parts.states[parts.component_ptr[single]].tolist():
+            loops.improve(state, found.lower, found.upper, found.choice)
+            middle = 0.5 * found.lower[state] + 0.5 * found.upper[state]
+            found.value[state] = middle if np.isfinite(middle) else found.lower[state]
+    except LimitReached as limit:
+        found.status = limit.status
+    except KeyboardInterrupt:
+        found.status = Status.INTERRUPTED
+
+
+class Loops:
+    """Values of components of one state, given bounds of all others."""
+
+    def __init__(self, problem: Problem, region: Region, clock: Clock) -> None:
+        self.problem, self.region, self.clock = problem, region, clock
+        self._corners: dict[int, Corners] = {}
+
+    def improve(self, state: int, lower: FloatArray, upper: FloatArray, choice: IntArray) -> bool:
+        """Make the bounds (S,) of a state better, in place; its choice follows the guarantee.
+
+        Returns False for rows with too many vertices, or none.
+        """
+        self.clock.check()
+        try:
+            best = [
+                self._bound(state, bound, side) for side, bound in ((-1.0, lower), (1.0, upper))
+            ]
+        except UnsupportedError:
+            return False
+        for (found, row), side, bound in zip(best, (-1.0, 1.0), (lower, upper), strict=True):
+            if side * found < side * bound[state]:
+                bound[state] = found
+                if side == -self.problem.agent.sign:
+                    choice[state] = row
+        return True
+
+    def _bound(self, state: int, bound: FloatArray, side: float) -> tuple[float, int]:
+        """Return the value of a state, rounded to a side, and the best row."""
+        model, agent = self.problem.model, self.problem.agent
+        rows = range(int(model.row_ptr[state]), int(model.row_ptr[state + 1]))
+        worths = [self._row(state, r, bound) for r in rows]
+        best = _best(agent, worths)
+        return _rounded(worths[best], side), rows[best]
+
+    def _row(self, state: int, row: int, bound: FloatArray) -> Worth:
+        """Return nature's best quotient in a row."""
+        if not self.region.finite_rows[row]:
+            return Worth(math.inf, False)
+        model = self.problem.model
+        moves = model.successors[model.successor_ptr[row] : model.successor_ptr[row + 1]]
+        away = moves != state
+        there = bound[moves[away]]
+        far = np.isinf(there)
+        worth, unit = _integers(np.where(far, 0.0, there))
+        reward = Fraction(float(self.problem.reward[row]))
+        found = []
+        for weight in self._products(row):
+            leaving, total = weight[away], int(weight.sum())
+            share = int(leaving.sum())
+            if not share:
+                found.append(self._staying(reward))
+            elif leaving[far].any():
+                found.append(Worth(math.inf, False))
+            else:
+                mean = Fraction(int(leaving @ worth), share * unit)
+                flat = len(set(there[leaving > 0].tolist())) == 1 and reward == 0
+                found.append(Worth(mean + reward * Fraction(total, share), flat))
+        return found[_best(self.problem.nature, found)]
+
+    def _staying(self, reward: Fraction) -> Worth:
+        """Return what it is worth never to leave."""
+        endless = self.problem.form is Form.TO_TARGET or reward > 0
+        return Worth(math.inf if endless else Fraction(0), True)
+
+    def _products(self, row: int) -> list[AnyArray]:
+        """Return the products (K,) of vertices of a row, in integers."""
+        model = self.problem.model
+        ids = model.row_marginals[model.marginal_ptr[row] : model.marginal_ptr[row + 1]].tolist()
+        sets = [self._listed(j) for j in ids]
+        if math.prod(len(corners) * len(corners[0]) for corners in sets) > PRODUCTS:
+            raise UnsupportedError("The row has too many products of vertices.")
+        found: list[AnyArray] = [np.ones(1, dtype=object)]
+        for corners in sets:
+            found = [np.multiply.outer(p, q).ravel() for p in found for q in corners]
+        return found
+
+    def _listed(self, marginal: int) -> Corners:
+        """Return the vertices of a set in integers."""
+        if marginal not in self._corners:
+            sets = self.problem.model.marginals
+            if sets.sizes[marginal] > OUTCOMES:
+                raise UnsupportedError("The set has too many outcomes.")
+            self._corners[marginal] = []
+            for corner in vertices(sets[marginal]):
+                one = math.lcm(*(x.denominator for x in corner))
+                whole = [x.numerator * (one // x.denominator) for x in corner]
+                self._corners[marginal].append(np.array(whole, dtype=object))
+        return self._corners[marginal]
+
+
+def _best(player: Direction, worths: list[Worth]) -> int:
+    """Return which number is the best of some."""
+    pick = max if player is MAX else min
+    return pick(range(len(worths)), key=lambda i: worths[i].value)
+
+
+def _integers(numbers: FloatArray) -> tuple[AnyArray, int]:
+    """Return finite floats as integers, all times one power of two, and that power."""
+    ratios = [x.as_integer_ratio() for x in numbers.tolist()]
+    unit = max((below for _, below in ratios), default=1)
+    whole = np.array([above * (unit // below) for above, below in ratios], dtype=object)
+    return whole, unit
+
+
+def _rounded(worth: Worth, side: float) -> float:
+    """Return a value rounded to a side.
+
+    A step farther than it has to be where it is a float: then the bound gains in every step, and
+    whoever checks it need not look where it leads to. Not where all that it leads to is the same.
+    """
+    if isinstance(worth.value, float):
+        return math.inf
+    try:
+        number = float(worth.value)
+    except OverflowError:
+        return math.inf if side > 0.0 else sys.float_info.max
+    off = Fraction(number) - worth.value  # no float: it may be less than the least of them
+    outwards = off > 0 if side > 0.0 else off < 0
+    if outwards or (off == 0 and (worth.flat or number == 0.0)):
+        return number
+    return max(math.nextafter(number, side * math.inf), 0.0)

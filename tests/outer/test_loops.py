@@ -1,0 +1,45 @@
+"""Components of one state in integers, against the plainest words for the same."""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from outer.test_scales import Problems
+from rfmdp.objective import MAX, MIN
+from rfmdp.outer.loops import Loops, Worth, _rounded
+from rfmdp.outer.problem import pose
+from rfmdp.outer.region import analyse, trivial_bounds
+from rfmdp.outer.settings import Clock, Limits
+
+WRONG = 4.0  # units in the last place that bounds may be apart
+
+
+@pytest.mark.parametrize("objective", ["reach", "steps"])
+@pytest.mark.parametrize("seed", range(3))
+def test_bounds_are_neighbours_of_the_value(seed, objective):
+    """Bounds of a state that leads to itself and to known ones enclose its value closely."""
+    problems = Problems([seed, 3], 30, objective, plain=False)
+    seen = 0
+    for agent, nature in itertools.product((MAX, MIN), repeat=2):
+        problem = pose(problems.model, problems.spec(agent, nature))
+        region = analyse(problem)
+        loops = Loops(problem, region, Clock(Limits()))
+        lower, upper = trivial_bounds(problem, region)
+        choice = region.choice.copy()
+        for s in np.flatnonzero(region.open[:30]).tolist():
+            loops.improve(s, lower, upper, choice)
+            exact = problems.value(s, agent, nature)
+            assert Fraction(float(lower[s])) <= exact
+            assert upper[s] == np.inf or Fraction(float(upper[s])) >= exact
+            if upper[s] < np.inf:
+                assert upper[s] - lower[s] <= WRONG * np.spacing(max(upper[s], 1e-300))
+                seen += 1
+    assert seen > 10
+
+
+def test_a_value_below_the_least_float_is_not_zero():
+    """Half of the least float is rounded up to it: an upper bound of 0 would be false."""
+    assert _rounded(Worth(Fraction(5e-324) / 2, False), 1.0) == 5e-324
+    assert _rounded(Worth(Fraction(5e-324) / 2, False), -1.0) == 0.0
