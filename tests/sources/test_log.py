@@ -163,10 +163,15 @@ BROKEN = [
     ("action", [7], "wait", "have an action that is none of run, fix (row 7: 'wait')"),
     ("action", [7], None, "have no action, but a next state (row 7)"),
     ("t", [14], 1, "have the time of the row before: doubled rows (row 14: 1)"),
-    ("t", [14], 0, "come earlier than the row before: shuffled rows (row 14: 0)"),
+    (
+        "t",
+        [14],
+        0,
+        "come earlier than the row before of their episode: shuffled or doubled",
+    ),
     ("t", [14], 5, "come more than one step after the row before: missing rows (row 14: 5)"),
     ("t", [14], None, "have no value in column 't' (row 14)"),
-    ("episode", [24, 25], 0, "begin an episode that was there before"),
+    ("episode", [24, 25], 0, "come earlier than the row before of their episode: shuffled or"),
     ("episode", [9], None, "have no value in column 'episode' (row 9)"),
 ]
 
@@ -191,8 +196,10 @@ def test_shuffled_and_doubled_rows(model, table, tmp_path):
     with pytest.raises(DataError, match=r"doubled rows \(row 17: 4\)"):
         read_log(model, table.take(pa.array(rows)))
     twice = pa.concat_tables([table, table.slice(0, 24)])
-    with pytest.raises(DataError, match=r"2 row\(s\) that begin an episode .* \(row 480, 492: 0\)"):
+    with pytest.raises(DataError, match=r"2 row\(s\) that come earlier .* \(row 480, 492: 0\)"):
         read_log(model, twice)
+    with pytest.raises(DataError, match=r"2 row\(s\) that begin an episode .* \(row 480, 492: 0\)"):
+        read_log(model, twice.drop_columns(["t"]))
     write_log(machines(), record(machines(), None, 12, 40), tmp_path / "log.csv")
     with pytest.raises(DataError, match="was given twice"):
         read_log(model, tmp_path / "log.csv", str(tmp_path / "log.csv"))
@@ -204,6 +211,47 @@ def test_shuffled_and_doubled_rows(model, table, tmp_path):
     # without the columns that say so, a shuffled table is only a table
     bare = table.drop_columns(["episode", "t"]).take(pa.array(order))
     assert read_log(model, bare).steps == table.num_rows
+
+
+@given(st.integers(0, 10**6), st.integers(1, 50), st.booleans())
+@settings(max_examples=25, deadline=None)
+def test_episodes_may_be_interleaved(seed, batch, sequences):
+    """With times, rows of several episodes in any order that keeps each: the same counts."""
+    model, table = machines({}), log_table(9, 6, seed=2)
+    if sequences:  # states in sequence; the last action of an episode has no outcome
+        table = table.drop_columns(["next_m", "next_b"])
+    rng = np.random.default_rng(seed)
+    places = np.argsort(rng.permutation(table["episode"].to_numpy()), kind="stable")
+    merged = np.argsort(places)  # the k-th row of an episode stands at its k-th place
+    mixed = table.take(pa.array(merged))
+    plain = read_log(model, table, manifest=NONE)
+    stream = pa.RecordBatchReader.from_batches(mixed.schema, mixed.to_batches(batch))
+    found = read_log(model, stream, manifest=NONE)
+    assert (found.bins.sum(axis=0) == plain.bins.sum(axis=0)).all()
+    assert (found.contexts == plain.contexts).all()
+    for name in ("steps", "episodes", "unfinished"):
+        assert getattr(found, name) == getattr(plain, name)
+
+
+def test_recorded_rewards_are_compared(model, table):
+    """What the model declares and a log contradicts is told with its rows."""
+    paid = [float(action == "fix") for action in table["action"].to_pylist()]
+    goal, named = 'R{"cost"}minmax=? [ C<=5 ]', Manifest("none", {"reward": "paid"})
+    right = table.append_column("paid", pa.array(paid, pa.float32()))
+    plain = rf.learn(read_log(model, table, manifest=NONE), goal)
+    assert rf.learn(read_log(model, right, manifest=named), goal).guarantee == plain.guarantee
+    wrong = changed(table.append_column("paid", pa.array(paid)), "paid", [3, 77, 78], 2.5)
+    log = read_log(model, wrong, manifest=named)
+    declared = paid[3]
+    message = rf"3 row\(s\) that pay another .* \(row 3, 77, 78: 2.5 instead of {declared:g}\)"
+    with pytest.raises(DataError, match=message):
+        rf.learn(log, goal)
+    assert rf.learn(log, 'Pmaxmin=? [ G<=5 !"down" ]').history  # nobody asks for rewards
+    ruled = rf.TransitionReward(lambda s, action, t: action == "fix")
+    with pytest.raises(DataError, match=message):
+        rf.learn(log, goal, rewards=ruled)
+    learned = rf.MixtureReward(rf.RewardRange(0.0, 3.0))
+    assert rf.learn(log, goal, rewards=learned).history
 
 
 def test_a_filtered_table_is_noticed(model, table):

@@ -31,6 +31,7 @@ from rfmdp.learning.support import (
 from rfmdp.learning.transition_rewards import TransitionReward
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN
+from rfmdp.outer.problem import row_rewards
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.ragged import segment_sum
 from rfmdp.sources.simulator import Behaviour, Trajectories
@@ -95,9 +96,12 @@ class Learner:
         self._sampler = None if self.records else self.episodes.sampler(self.counted)
         rewards = self.learned.rewards
         self._payer = None if rewards is None else setup.source.payer(rewards.name, rewards.ends)
-        if isinstance(setup.rewards, TransitionReward) and not self.records:
-            known, reward = setup.source.structure.model, setup.rewards
-            self.episodes.expect(lambda rows, successors: reward.of(known, rows, successors))
+        known, reward = setup.source.structure.model, setup.rewards
+        if isinstance(reward, TransitionReward):
+            setup.source.expect(lambda rows, successors: reward.of(known, rows, successors))
+        elif self.records and reward is None and hasattr(setup.spec.objective, "reward"):
+            paid = row_rewards(known, setup.spec.objective.reward)
+            setup.source.expect(lambda rows, successors: paid[rows])
 
     @property
     def records(self) -> bool:

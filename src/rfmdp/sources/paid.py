@@ -9,7 +9,8 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.types import FloatArray, IntArray
+from rfmdp.ragged import starts
+from rfmdp.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -19,6 +20,14 @@ class Paid:
     sums: FloatArray
     least: FloatArray
     most: FloatArray
+
+
+SINGLE = 1e-6  # tables may hold numbers of single precision
+
+
+def unlike(paid: FloatArray, declared: FloatArray) -> BoolArray:
+    """Return which recorded payments (N,) are not those that were declared (N,)."""
+    return np.asarray(~(np.abs(paid - declared) <= SINGLE * np.maximum(1.0, np.abs(declared))))
 
 
 Payments: TypeAlias = Callable[[IntArray, IntArray], FloatArray]
@@ -65,23 +74,32 @@ class SimulatedRewards:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordedRewards:
-    """What all visits of every row paid, (R,) each; it can be asked for once."""
+    """What all transitions paid, by pairs (P,) of a row and its successor."""
 
+    rows: IntArray  # ascending
     sums: FloatArray
-    least: FloatArray  # infinite where a row was never taken
+    least: FloatArray  # infinite where a pair was never seen
     most: FloatArray
 
     @staticmethod
-    def nothing(rows: int) -> RecordedRewards:
-        """Return what is known before the first visit."""
-        return RecordedRewards(np.zeros(rows), np.full(rows, np.inf), np.full(rows, -np.inf))
+    def nothing(rows: IntArray) -> RecordedRewards:
+        """Return what is known before the first transition."""
+        nobody = np.full(len(rows), np.inf)
+        return RecordedRewards(rows, np.zeros(len(rows)), nobody, -nobody)
 
-    def add(self, rows: IntArray, paid: FloatArray) -> None:
-        """Take note of further visits (N,)."""
-        self.sums[:] += np.bincount(rows, paid, minlength=len(self.sums))
-        np.minimum.at(self.least, rows, paid)
-        np.maximum.at(self.most, rows, paid)
+    def add(self, pairs: IntArray, paid: FloatArray) -> None:
+        """Take note of further transitions (N,)."""
+        self.sums[:] += np.bincount(pairs, paid, minlength=len(self.sums))
+        np.minimum.at(self.least, pairs, paid)
+        np.maximum.at(self.most, pairs, paid)
+
+    def differ(self, declared: FloatArray) -> bool:
+        """Return whether some pair paid other than declared (P,)."""
+        seen, must = self.least <= self.most, declared
+        return bool(np.any(seen & (unlike(self.least, must) | unlike(self.most, must))))
 
     def paid(self, rows: IntArray, visits: IntArray, seed: int, trajectory: int) -> Paid:
         """Return what the visits of some rows paid."""
-        return Paid(self.sums[rows], self.least[rows], self.most[rows])
+        begin = starts(np.bincount(self.rows))[:-1]  # every row has a successor
+        sums, least = np.add.reduceat(self.sums, begin), np.minimum.reduceat(self.least, begin)
+        return Paid(sums[rows], least[rows], np.maximum.reduceat(self.most, begin)[rows])

@@ -108,6 +108,9 @@ class Records(Protocol):
     def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:
         """Return what says which rewards were paid."""
 
+    def expect(self, paid: Payments) -> None:
+        """Compare rewards that were recorded with what transitions must pay."""
+
 
 Source: TypeAlias = Episodes | Records
 
@@ -213,6 +216,9 @@ class Recorded:
             "learn: recorded transitions have no rewards; learn without `rewards`, or from a log "
             "that has a column for them."
         )
+
+    def expect(self, paid: Payments) -> None:
+        """Do nothing: no rewards were recorded."""
 
     def check(self, counted: FactoredMDP) -> tuple[Check, ...]:
         """Return what the first and the second half of the records say."""

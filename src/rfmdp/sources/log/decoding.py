@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ DENSE = 1 << 25  # entries of a table of pairs; a larger one is searched
 class Decoded:
     """A batch: states and actions as numbers of the model, -1 where something is wrong."""
 
-    first: int  # number of its first row in the table
+    number: IntArray  # (N,) of its rows in the table
     state: AnyArray  # (N,)
     action: AnyArray  # (N,) -2 where there is none
     after: AnyArray | None  # (N,) next states; None: they stand in the next rows
@@ -32,9 +32,23 @@ class Decoded:
     time: IntArray | None  # (N,)
     ended: BoolArray | None  # (N,) whether the episode was over then
     reward: FloatArray | None  # (N,) what the action paid
+    earlier: IntArray | None = None  # (N,) action of the row before, of the same episode; or -1
 
     def __len__(self) -> int:
         return len(self.state)
+
+    def take(self, which: slice | AnyArray) -> Decoded:
+        """Return some of its rows."""
+        columns = {f.name: getattr(self, f.name) for f in fields(self)}
+        found: Any = {k: None if v is None else v[which] for k, v in columns.items()}
+        return Decoded(**found)
+
+    @staticmethod
+    def join(parts: Sequence[Decoded]) -> Decoded:
+        """Return batches of one table as one."""
+        columns = {f.name: [getattr(part, f.name) for part in parts] for f in fields(Decoded)}
+        found: Any = {k: None if v[0] is None else np.concatenate(v) for k, v in columns.items()}
+        return Decoded(**found)
 
 
 class Decoder:
@@ -63,30 +77,30 @@ class Decoder:
 
     def decode(self, batch: Any) -> Decoded:
         """Return the next batch of the table."""
-        first, places = self._next, self._places
+        rows, places = self._next + np.arange(batch.num_rows), self._places
         self._next += batch.num_rows
-        state = self._states(batch, places.now, first, "state")
+        state = self._states(batch, places.now, rows, "state")
         after = (
-            None if places.after is None else self._states(batch, places.after, first, "next state")
+            None if places.after is None else self._states(batch, places.after, rows, "next state")
         )
         return Decoded(
-            first,
+            rows,
             state,
-            self._actions(batch, first),
+            self._actions(batch, rows),
             after,
-            self._numbers(batch, places.episode, first, named=True),
-            self._numbers(batch, places.time, first, named=False),
-            self._ends(batch, first),
-            self._rewards(batch, first),
+            self._numbers(batch, places.episode, rows, named=True),
+            self._numbers(batch, places.time, rows, named=False),
+            self._ends(batch, rows),
+            self._rewards(batch, rows),
         )
 
-    def _states(self, batch: Any, columns: tuple[str, ...], first: int, what: str) -> AnyArray:
+    def _states(self, batch: Any, columns: tuple[str, ...], rows: IntArray, what: str) -> AnyArray:
         """Return the states of a batch."""
         digits, faulty = [], None
         for variable, column in zip(self._index.model.variables, columns, strict=True):
             called = self._values.get(variable.name)
             values, missing, odd = integers(batch.column(column), called)
-            self._note(f"have no value in column {column!r}", missing, first, omittable=True)
+            self._note(f"have no value in column {column!r}", missing, rows, omittable=True)
             digit = values - variable.low if variable.low else values
             outside = digit.view(np.uint64) > variable.high - variable.low  # negative ones are huge
             outside = outside if odd is None else outside | odd
@@ -94,7 +108,7 @@ class Decoder:
             if wrong.any():
                 fault = f"have no value of {_domain(variable, called)} in column {column!r}"
                 shown = _shown(batch.column(column), wrong)
-                self._problems.add(self._table, fault, wrong, first, shown, omittable=True)
+                self._problems.add(self._table, fault, wrong, rows, shown, omittable=True)
             if missing is not None or outside.any():
                 bad = outside if missing is None else outside | missing
                 faulty = bad if faulty is None else faulty | bad
@@ -110,10 +124,10 @@ class Decoder:
         if gone.any():
             shown = _named(self._index.model.variables, digits, gone)
             fault = f"have a {what} that the model does not reach"
-            self._problems.add(self._table, fault, gone, first, shown, omittable=True)
+            self._problems.add(self._table, fault, gone, rows, shown, omittable=True)
         return found if faulty is None else np.where(faulty, -1, found)
 
-    def _actions(self, batch: Any, first: int) -> AnyArray:
+    def _actions(self, batch: Any, rows: IntArray) -> AnyArray:
         """Return actions, -2 where there is none; whether there may be none is seen later."""
         if self._places.action is None:
             return np.zeros(batch.num_rows, dtype=np.int64)
@@ -128,11 +142,11 @@ class Decoder:
         if odd is not None:
             fault = f"have an action that is none of {', '.join(self._called)}"
             shown = _shown(column, odd)
-            self._problems.add(self._table, fault, odd, first, shown, omittable=True)
+            self._problems.add(self._table, fault, odd, rows, shown, omittable=True)
             values = np.where(odd, -1, values)
         return values if missing is None else np.where(missing, -2, values)
 
-    def _numbers(self, batch: Any, column: str | None, first: int, *, named: bool) -> Any:
+    def _numbers(self, batch: Any, column: str | None, rows: IntArray, *, named: bool) -> Any:
         """Return episodes or times."""
         if column is None:
             return None
@@ -144,23 +158,23 @@ class Decoder:
                 self._episodes.setdefault(str(name), len(self._episodes))
             called = self._episodes
         values, missing, odd = integers(entries, called)
-        self._note(f"have no value in column {column!r}", missing, first)
-        self._note(f"have no number in column {column!r}", odd, first)
+        self._note(f"have no value in column {column!r}", missing, rows)
+        self._note(f"have no number in column {column!r}", odd, rows)
         return values
 
-    def _ends(self, batch: Any, first: int) -> BoolArray | None:
+    def _ends(self, batch: Any, rows: IntArray) -> BoolArray | None:
         """Return where an episode was over, for either reason."""
         found = None
         for column in (self._places.terminated, self._places.truncated):
             if column is not None:
                 values, missing, odd = integers(batch.column(column), _TRUTH)
-                self._note(f"have no value in column {column!r}", missing, first)
-                self._note(f"have no truth value in column {column!r}", odd, first)
+                self._note(f"have no value in column {column!r}", missing, rows)
+                self._note(f"have no truth value in column {column!r}", odd, rows)
                 ended = values != 0
                 found = ended if found is None else found | ended
         return found
 
-    def _rewards(self, batch: Any, first: int) -> FloatArray | None:
+    def _rewards(self, batch: Any, rows: IntArray) -> FloatArray | None:
         """Return what actions paid; without an action nothing has to be said."""
         column = self._places.reward
         if column is None:
@@ -179,7 +193,7 @@ class Decoder:
         none = ~np.isfinite(paid)
         if none.any():
             acted = self._actions_there(batch)
-            self._note(f"have no number in column {column!r}", _somewhere(none & acted), first)
+            self._note(f"have no number in column {column!r}", _somewhere(none & acted), rows)
             paid = np.where(none, 0.0, paid)
         return np.asarray(paid)
 
@@ -191,10 +205,10 @@ class Decoder:
         return np.ones(batch.num_rows, dtype=np.bool_) if missing is None else ~missing
 
     def _note(
-        self, fault: str, where: BoolArray | None, first: int, *, omittable: bool = False
+        self, fault: str, where: BoolArray | None, rows: IntArray, *, omittable: bool = False
     ) -> None:
         if where is not None:
-            self._problems.add(self._table, fault, where, first, omittable=omittable)
+            self._problems.add(self._table, fault, where, rows, omittable=omittable)
 
 
 _TRUTH = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rfmdp.errors import DataError
-from rfmdp.types import AnyArray, BoolArray
+from rfmdp.types import AnyArray, BoolArray, IntArray
 
 SHOWN = 5  # rows of one kind that are listed
 KINDS = 8  # kinds of one message
@@ -43,21 +43,22 @@ class Problems:
         table: str,
         fault: str,
         where: BoolArray,
-        first: int,
+        rows: IntArray,
         values: AnyArray | None = None,
         *,
         omittable: bool = False,
     ) -> None:
-        """Note rows of a batch that starts at row `first`; `values` are shown as an example."""
+        """Note some of a batch's rows, given by their numbers; `values` are shown as an example."""
         at = np.flatnonzero(where)
         if not len(at):
             return
+        at = at[np.argsort(rows[at], kind="stable")]
         problem = self.found.setdefault(
             (table, fault), Complaint(table, fault, omittable=omittable)
         )
         if not problem.rows and values is not None:
             problem.example = str(values[at[0]])
-        problem.rows += (at[: SHOWN - len(problem.rows)] + first).tolist()
+        problem.rows += rows[at[: SHOWN - len(problem.rows)]].tolist()
         problem.count += len(at)
 
     @property

@@ -1,9 +1,12 @@
-"""The order of rows: which of them belong together, and what is missing, double or shuffled."""
+"""The order of rows: which of them belong together, and what is missing, double or shuffled.
+
+The rows of an episode come one after the other, or, if a column has their times, among those of
+other episodes: then the last row of every episode is kept.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -23,8 +26,8 @@ class Steps:
     earlier: AnyArray  # action of the step before, of the same episode; -1 where none is known
     reward: AnyArray | None  # what the action paid, if that was asked for
 
-    def where(self, kept: BoolArray) -> Steps:
-        """Return some of them."""
+    def where(self, kept: AnyArray) -> Steps:
+        """Return some of them, by booleans or places."""
         paid = None if self.reward is None else self.reward[kept]
         return Steps(
             self.row[kept], self.state[kept], self.action[kept], self.after[kept],
@@ -68,45 +71,119 @@ class SeenEpisodes:
         return again
 
 
+class LastRows:
+    """The last row of every episode of a table so far."""
+
+    def __init__(self) -> None:
+        self._parts: list[Decoded] = []
+        self._sorted = True
+        self._largest: int | None = None
+
+    def put(self, rows: Decoded) -> None:
+        """Take note of the last rows of some episodes."""
+        assert rows.episode is not None
+        self._parts.append(rows)
+        self._sorted = False
+        largest = int(rows.episode.max())
+        self._largest = largest if self._largest is None else max(self._largest, largest)
+
+    def of(self, episodes: IntArray) -> Decoded | None:
+        """Return those of some episodes (N,), as far as there are any."""
+        least = int(episodes.min())
+        if self._largest is None or least > self._largest:
+            return None
+        newest = self._parts[-1].take(slice(-1, None))
+        if least == self._largest == newest.episode[0]:  # type: ignore[index]
+            return newest  # no other one is so large
+        known = self.all()
+        assert known is not None
+        assert known.episode is not None
+        wanted = np.unique(episodes)
+        at = np.minimum(np.searchsorted(known.episode, wanted), len(known) - 1)
+        at = at[known.episode[at] == wanted]
+        return known.take(at) if len(at) else None
+
+    def all(self) -> Decoded | None:
+        """Return those of all episodes, ascending."""
+        if not self._sorted:
+            every = Decoded.join(self._parts)
+            assert every.episode is not None
+            order = np.argsort(every.episode, kind="stable")
+            number = every.episode[order]
+            self._parts = [every.take(order[np.append(number[1:] != number[:-1], True)])]
+            self._sorted = True
+        return self._parts[0] if self._parts else None
+
+
 class Sequence:
     """Follows the episodes of one table from batch to batch."""
 
     def __init__(self, table: str, problems: Problems, seen: SeenEpisodes) -> None:
         self._table, self._problems = table, problems
-        self._last: Decoded | None = None  # the last row so far
-        self._earlier = -1  # action before it
+        self._last: Decoded | None = None  # the last row so far, if rows have no times
+        self._open = LastRows()  # if they have
         self._seen = seen
         self.episodes = 0
         self.unfinished = 0  # rows without a next state, which say nothing
 
     def steps(self, batch: Decoded) -> Steps:
         """Return the transitions of a batch, and note what is wrong with its order."""
-        joined = batch if self._last is None else _joined(self._last, batch)
-        same = self._together(joined)
-        fresh = np.ones(len(batch), dtype=np.bool_)
-        fresh[len(batch) - len(same) :] = ~same
-        self._begin(batch, fresh)
-        ordered = self._in_order(joined, same)
+        rows, old, mixed = self._continued(replace(batch, earlier=np.full(len(batch), -1)))
+        same = self._together(rows)
+        self._begin(rows, np.append(True, ~same)[: len(rows)] & ~old)
+        ordered = self._in_order(rows, same)
         # without episodes, rows that have their own next states may come from anywhere
-        follows = batch.after is None or batch.episode is not None
-        earlier = np.full(len(joined), self._earlier if self._last is not None else -1)
-        earlier[1:] = np.where(same & follows, np.maximum(joined.action[:-1], -1), -1)
-        if len(batch):
-            self._last, self._earlier = _row(batch, len(batch) - 1), int(earlier[-1])
-        if batch.after is None:
-            return self._followed(joined, same, earlier)
+        follows = rows.after is None or rows.episode is not None
+        assert rows.earlier is not None
         if follows:
-            self._chained(joined, same & ordered)
-        self._require_actions(batch)
-        number = batch.first + np.arange(len(batch))
-        earlier = earlier[len(joined) - len(batch) :]
-        return Steps(number, batch.state, batch.action, batch.after, earlier, batch.reward)
+            rows.earlier[1:] = np.where(same, np.maximum(rows.action[:-1], -1), rows.earlier[1:])
+        self._keep(rows, same)
+        if rows.after is None:
+            found = self._followed(rows, same)
+        else:
+            if follows:
+                self._chained(rows, same & ordered)
+            own = rows.take(~old if mixed else slice(len(rows) - len(batch), None))
+            self._note("have no action, but a next state", own.action == -2, own)
+            assert own.after is not None
+            assert own.earlier is not None
+            found = Steps(own.number, own.state, own.action, own.after, own.earlier, own.reward)
+        return found.where(np.argsort(found.row)) if mixed else found
 
     def finish(self) -> None:
         """Note what only the end shows."""
-        last = self._last
-        if last is not None and last.after is None and last.action[0] != -2:
-            self._unfinished(last, np.ones(1, dtype=np.bool_))
+        for rows in (self._last, self._open.all()):
+            if rows is not None and rows.after is None:
+                self._unfinished(rows, rows.action != -2)
+
+    def _continued(self, batch: Decoded) -> tuple[Decoded, BoolArray, bool]:
+        """Return a batch behind the last rows of its episodes.
+
+        Also which rows are old, and whether they had to be sorted by episodes.
+        """
+        before, mixed = self._last, False
+        if _timed(batch) and len(batch):
+            assert batch.episode is not None
+            begins = batch.episode[np.append(True, batch.episode[1:] != batch.episode[:-1])]
+            before = self._open.of(begins)
+            mixed = bool(np.any(begins[1:] <= begins[:-1])) and len(np.unique(begins)) < len(begins)
+            if before is not None:
+                assert before.episode is not None
+                mixed |= len(before) > 1 or bool(before.episode[0] != begins[0])
+        rows = batch if before is None else Decoded.join([before, batch])
+        old = np.arange(len(rows)) < len(rows) - len(batch)
+        if mixed:
+            assert rows.episode is not None
+            order = np.argsort(rows.episode, kind="stable")
+            rows, old = rows.take(order), old[order]
+        return rows, old, mixed
+
+    def _keep(self, rows: Decoded, same: BoolArray) -> None:
+        """Keep the last row; with times, that of every episode."""
+        if len(rows) and _timed(rows):
+            self._open.put(rows.take(np.append(~same, True)))
+        elif len(rows):
+            self._last = rows.take(slice(-1, None))
 
     def _together(self, rows: Decoded) -> BoolArray:
         """Return where a row and the one before are of the same episode, (N - 1,)."""
@@ -116,18 +193,19 @@ class Sequence:
             return np.asarray(~rows.ended[:-1])
         return np.asarray(rows.action[:-1] != -2)
 
-    def _begin(self, batch: Decoded, fresh: BoolArray) -> None:
+    def _begin(self, rows: Decoded, fresh: BoolArray) -> None:
         """Count new episodes; note those that were there before."""
+        goes_on = self.episodes == 0
         self.episodes += int(fresh.sum())
-        if batch.episode is None:
+        if rows.episode is None:
             return
-        where = np.zeros(len(batch), dtype=np.bool_)
-        where[fresh] = self._seen.again(batch.episode[fresh], goes_on=self._last is None)
+        where = np.zeros(len(rows), dtype=np.bool_)
+        where[fresh] = self._seen.again(rows.episode[fresh], goes_on=goes_on)
         fault = (
-            "begin an episode that was there before: shuffled or doubled; sort by episode and t, "
-            "and number the episodes of all tables differently"
+            "begin an episode that was there before: shuffled or doubled; sort by episode and "
+            "time, or name a column of times, and number the episodes of all tables differently"
         )
-        self._problems.add(self._table, fault, where, batch.first, batch.episode)
+        self._note(fault, where, rows, rows.episode)
 
     def _in_order(self, rows: Decoded, same: BoolArray) -> BoolArray:
         """Return where a row follows the one before by one step of time, (N - 1,)."""
@@ -138,10 +216,11 @@ class Sequence:
         if wrong.any():
             for fault, where in (
                 ("have the time of the row before: doubled rows", step == 0),
-                ("come earlier than the row before: shuffled rows", step < 0),
+                ("come earlier than the row before of their episode: shuffled or doubled rows",
+                 step < 0),
                 ("come more than one step after the row before: missing rows", step > 1),
-            ):
-                self._note(fault, wrong & where, rows.first + 1, rows.time[1:])
+            ):  # fmt: skip
+                self._note(fault, wrong & where, rows.take(slice(1, None)), rows.time[1:])
         return np.asarray(step == 1)
 
     def _chained(self, rows: Decoded, follow: BoolArray) -> None:
@@ -151,23 +230,20 @@ class Sequence:
         broken = follow & known & (rows.state[1:] != rows.after[:-1])
         if broken.any():
             fault = "do not begin in the next state of the row before, of the same episode"
-            self._note(fault, broken, rows.first + 1)
+            self._note(fault, broken, rows.take(slice(1, None)))
 
-    def _require_actions(self, batch: Decoded) -> None:
-        none = batch.action == -2
-        if none.any():
-            self._note("have no action, but a next state", none, batch.first)
-
-    def _followed(self, rows: Decoded, same: BoolArray, earlier: IntArray) -> Steps:
+    def _followed(self, rows: Decoded, same: BoolArray) -> Steps:
         """Return the transitions from rows to the next ones; only these have an outcome."""
-        number = rows.first + np.arange(len(same))
-        acted = rows.action[:-1] != -2
-        self._note(
-            "have no action, but another row of the episode follows", same & ~acted, rows.first
+        before, acted = rows.take(slice(0, -1)), rows.action[:-1] != -2
+        fault = "have no action, but another row of the episode follows"
+        self._note(fault, same & ~acted, before)
+        if not _timed(rows):  # else it may go on later
+            self._unfinished(before, ~same & acted)
+        assert before.earlier is not None
+        after = rows.state[1:]
+        steps = Steps(
+            before.number, before.state, before.action, after, before.earlier, before.reward
         )
-        self._unfinished(_cut(rows), ~same & acted)
-        paid = None if rows.reward is None else rows.reward[:-1]
-        steps = Steps(number, rows.state[:-1], rows.action[:-1], rows.state[1:], earlier[:-1], paid)
         return steps.where(same & acted)
 
     def _unfinished(self, rows: Decoded, where: BoolArray) -> None:
@@ -178,39 +254,15 @@ class Sequence:
                 "end an episode by an action whose next state is not there; record the last state "
                 "as a row without action, or next states"
             )
-            self._note(fault, hidden, rows.first)
+            self._note(fault, hidden, rows)
         self.unfinished += int(where.sum())
 
     def _note(
-        self, fault: str, where: BoolArray, first: int, values: AnyArray | None = None
+        self, fault: str, where: BoolArray, rows: Decoded, values: AnyArray | None = None
     ) -> None:
-        self._problems.add(self._table, fault, where, first, values)
+        self._problems.add(self._table, fault, where, rows.number, values)
 
 
-def _row(batch: Decoded, at: int) -> Decoded:
-    """Return one row of a batch."""
-    return _sliced(batch, slice(at, at + 1), batch.first + at)
-
-
-def _cut(batch: Decoded) -> Decoded:
-    """Return a batch without its last row."""
-    return _sliced(batch, slice(0, len(batch) - 1), batch.first)
-
-
-def _sliced(batch: Decoded, part: slice, first: int) -> Decoded:
-    names = ("after", "episode", "time", "ended", "reward")
-    optional = {n: None if getattr(batch, n) is None else getattr(batch, n)[part] for n in names}
-    return replace(
-        batch, first=first, state=batch.state[part], action=batch.action[part], **optional
-    )
-
-
-def _joined(last: Decoded, batch: Decoded) -> Decoded:
-    """Return a batch with the row before it."""
-    names = ("state", "action", "after", "episode", "time", "ended", "reward")
-    parts: dict[str, Any] = {
-        n: None if getattr(batch, n) is None
-        else np.concatenate([getattr(last, n), getattr(batch, n)])
-        for n in names
-    }  # fmt: skip
-    return Decoded(last.first, **parts)
+def _timed(rows: Decoded) -> bool:
+    """Return whether rows say to which moment of which episode they belong."""
+    return rows.episode is not None and rows.time is not None

@@ -28,7 +28,7 @@ from rfmdp.sources.log.manifest import Manifest, Places, Selection
 from rfmdp.sources.log.problems import Problems
 from rfmdp.sources.log.sequence import SeenEpisodes, Sequence, Steps
 from rfmdp.sources.log.tables import LogTable, open_table
-from rfmdp.sources.paid import Payer, RecordedRewards
+from rfmdp.sources.paid import Payer, Payments, RecordedRewards, unlike
 from rfmdp.sources.recorded import ALL, structure_of
 from rfmdp.sources.structure import Structure
 from rfmdp.sources.tally import Tally, count_transitions, tally_pairs
@@ -57,7 +57,7 @@ class Log:
     pairs: Pairs
     bins: IntArray  # (bins, pairs) transitions, early ones first
     contexts: IntArray  # (1 + actions, pairs) transitions after no known action, and each of them
-    rewards: RecordedRewards  # what rows of the model paid, if a column says so
+    rewards: RecordedRewards  # what transitions paid, if a column says so
     episodes: int
     unfinished: int  # rows at the end of an episode without a next state
     omitted: int  # rows that could not be read
@@ -147,6 +147,31 @@ class Log:
             )
         return self.rewards
 
+    def expect(self, paid: Payments) -> None:
+        """Compare the column of rewards, if there is one, with what transitions must pay.
+
+        Raises
+        ------
+        DataError
+            If they differ; the data are read again to name the rows.
+        """
+        if not self.rewards.differ(paid(self.pairs.rows, self.pairs.successors)):
+            return
+        problems = Problems()
+        reader = _Reader(self.model, self.manifest, Problems())
+        for table in self.tables:
+            for found in reader.transitions(table):
+                assert found.reward is not None
+                must = paid(found.rows, found.successors)
+                where = unlike(found.reward, must)
+                shown = np.full(len(where), None, dtype=object)
+                for i in np.flatnonzero(where)[:1]:
+                    shown[i] = f"{found.reward[i]:g} instead of {must[i]:g}"
+                problems.add(table.name, PAYS, where, found.number, shown)
+        raise problems.error(
+            "Correct them, declare what is paid, or learn rewards from them (--rewards)."
+        )
+
     def check(self, counted: FactoredMDP) -> tuple[Check, ...]:
         """Return what the data say about the assumptions of a learning model."""
         used = int(np.count_nonzero(self.bins.any(axis=1)))
@@ -202,7 +227,7 @@ def read_log(
     _refuse_twice(opened)
     counter = Counter(len(reader.pairs))
     contexts = Contexts(len(model.actions), len(reader.pairs))
-    rewards = RecordedRewards.nothing(model.rows)
+    rewards = RecordedRewards.nothing(reader.pairs.rows)
     digests: dict[str, str] = {}
     total, started, told = 0, time.monotonic(), 0.0
     for table in opened:
@@ -212,7 +237,7 @@ def read_log(
             counter.add(found.pairs)
             contexts.add(found)
             if found.reward is not None:
-                rewards.add(found.rows, found.reward)
+                rewards.add(found.pairs, found.reward)
             if problems.count > MANY:
                 _raise(problems, bad)
             digest.update(np.ascontiguousarray(found.pairs, dtype=np.int32).tobytes())
@@ -276,6 +301,7 @@ class Transits(NamedTuple):
     pairs: AnyArray  # numbers of (row, successor)
     earlier: AnyArray  # action before, -1 where none is known
     reward: AnyArray | None  # what they paid
+    number: AnyArray  # rows of the table
 
 
 class _Reader:
@@ -327,20 +353,18 @@ class _Reader:
             example = f"{row} to {self._model.state_name(after)}"
             self._note(table, SUPPORT, steps, outside, example, omittable=False)
             steps, rows, found = steps.where(~outside), rows[~outside], found[~outside]
-        return Transits(rows, steps.after, found, steps.earlier, steps.reward)
+        return Transits(rows, steps.after, found, steps.earlier, steps.reward, steps.row)
 
     def _note(
         self, table: str, fault: str, steps: Steps, where: BoolArray, example: str, *,
         omittable: bool,
     ) -> None:  # fmt: skip
         """Note rows by their numbers in the table."""
-        numbers = steps.row[where]
-        flags = np.zeros(int(numbers[-1]) - int(numbers[0]) + 1, dtype=np.bool_)
-        flags[numbers - numbers[0]] = True
-        shown = np.full(len(flags), example, dtype=object)
-        self._problems.add(table, fault, flags, int(numbers[0]), shown, omittable=omittable)
+        shown = np.full(len(where), example, dtype=object)
+        self._problems.add(table, fault, where, steps.row, shown, omittable=omittable)
 
 
+PAYS = "pay another reward than was declared"
 DISABLED = "have an action that the state does not have"
 SUPPORT = "lead where the model says they cannot"
 
