@@ -4,6 +4,7 @@ import math
 import re
 from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
@@ -26,6 +27,7 @@ from rfmdp.learning.support import FloorSupport
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import Cumulative, Reach, Spec, Until
 from rfmdp.outer.settings import Limits
+from rfmdp.outer.solution import Status
 from rfmdp.paper.domains import domain, domain_spec
 from rfmdp.policies.explain import explain
 from rfmdp.policies.files import open_policy
@@ -324,3 +326,12 @@ def test_a_goal_must_not_hide_probabilities():
     assert solve(coin, goal).at_initial().upper == 0.0
     with pytest.raises(UnsupportedError, match="must not depend on probabilities"):
         learn(coin, goal, stop=StopWhen(trajectories=200), length=2)
+
+
+def test_a_true_value_that_was_not_found_in_time_is_unknown(monkeypatch):
+    """It used to be where the sweeps were when the time was over."""
+    cut = SimpleNamespace(status=Status.TIME_LIMIT, value=np.zeros(3))
+    monkeypatch.setattr("rfmdp.learning.evaluation.evaluate", lambda *_, **__: cut)
+    run = learn(bernoulli(0.9), REACH, length=3, stop=StopWhen(200))
+    assert run.guarantee > 0.0
+    assert math.isnan(run.history[-1].performance)

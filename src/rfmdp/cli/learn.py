@@ -6,6 +6,7 @@ import json
 import math
 import sys
 import textwrap
+import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from rfmdp.learning.run import Progress, Run
 
 LENGTH = 100  # steps of a trajectory, if nothing says otherwise
+LEAST = 0.01  # seconds that are left for learning, whatever reading took
 
 
 def command(
@@ -54,7 +56,9 @@ def command(
     gap: Annotated[
         float | None, typer.Option(help="Stop when guarantee and optimistic bound are this close.")
     ] = None,
-    timeout: Annotated[float | None, typer.Option(help="Seconds per seed.")] = None,
+    timeout: Annotated[
+        float | None, typer.Option(help="Seconds per seed, reading included.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="First seed.")] = 0,
     seeds: Annotated[int, typer.Option(help="Number of seeds.")] = 1,
     jobs: Jobs = None,
@@ -150,6 +154,7 @@ def command(
     structure. A domain's learning instance is used unless constants are given. Exit code 0: done,
     2: an alarm, so that nothing is guaranteed. docs/learning.md explains all words.
     """
+    started = time.monotonic()
     if method == "list":
         print("\n".join(_method_lines()))
         return
@@ -214,6 +219,7 @@ def command(
     source = read_as.source(hidden) if data else hidden
     if env is not None:
         source = rfmdp.GymSource(env, hidden, actions=actions.split(",") if actions else None)
+    seconds = math.inf if timeout is None else timeout - (time.monotonic() - started)
     try:
         runs = learn_seeds(
             source,
@@ -225,7 +231,7 @@ def command(
             **settings,
             beta=beta,
             stop=rfmdp.StopWhen(
-                trajectories, guarantee=target, gap=gap, seconds=timeout or math.inf
+                trajectories, guarantee=target, gap=gap, seconds=max(seconds, LEAST)
             ),
             points=LogSpaced(per_decade),
             length=length or (LENGTH if setup is None else setup.length),

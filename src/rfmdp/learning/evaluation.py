@@ -89,6 +89,8 @@ class Evaluator:
         if learner.truth is None or self._over():
             return float("nan")
         found = evaluate(learner.truth, Policy(rows), learner.spec, limits=self._limits())
+        if found.status in (Status.TIME_LIMIT, Status.SWEEP_LIMIT):
+            return float("nan")
         return worst(learner.spec, found.value[learner.truth.initial])
 
     def _solve(self, side: str, model: FactoredMDP, spec: Spec, inner: Inner) -> Solution:

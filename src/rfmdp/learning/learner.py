@@ -53,10 +53,14 @@ class Learner:
     """The state of a run between evaluations."""
 
     def __init__(
-        self, setup: Setup, ids: Identifiers, progress: Callable[[Progress], None] | None
+        self,
+        setup: Setup,
+        ids: Identifiers,
+        progress: Callable[[Progress], None] | None,
+        started: float,
     ) -> None:
         self.setup, method = setup, setup.method
-        self._started = self._told = time.monotonic()
+        self._started = self._told = started  # by time.monotonic()
         self._processor = time.process_time()
         self.deadline = self._started + setup.stop.seconds
         self._progress, self._ids = progress, ids

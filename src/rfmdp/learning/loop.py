@@ -13,6 +13,7 @@ trajectory.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -133,6 +134,7 @@ def learn(
     >>> 0.4 < run.guarantee < 0.5
     True
     """
+    started = time.monotonic()
     parts = {
         "confidence": confidence, "budget": budget, "exploration": exploration,
         "schedule": schedule, "granularity": granularity, "inner": inner,
@@ -156,7 +158,7 @@ def learn(
     ids = identify(
         structure.model, chosen.granularity, local=local, ties=ties, alike=structure.alike
     )
-    learner = Learner(setup, ids, progress)
+    learner = Learner(setup, ids, progress, started)
     if resume is not None:
         learner.restore(load(resume, KIND), str(resume))
     return learner.go(file)
