@@ -68,7 +68,7 @@ def segment_product(values: IntArray, ptr: IntArray) -> IntArray:
     if not filled.any():
         return product
     with np.errstate(over="ignore"):
-        rough = np.multiply.reduceat(values[: ptr[-1]], ptr[:-1][filled], dtype=np.float64)
+        rough = np.multiply.reduceat(values[: ptr[-1]].astype(np.float64), ptr[:-1][filled])
     if rough.max() < EXACT:
         product[filled] = rough
         return product

@@ -27,7 +27,8 @@ from rfmdp.types import FloatArray, IntArray
 DIRECT = 3000  # components up to this size whose chain mixes slowly are solved by elimination
 STALLED = 8  # sweeps without a smaller residual before another way is tried
 PATIENCE = 3000  # robust sweeps of one cyclic level per attempt
-CHEAP = 100  # sweeps of one chain at most: early policies are not worth more
+CHEAP = 40  # sweeps of one chain at most: early policies are not worth more
+FIRST = 30  # sweeps of the first chain, which is nobody's best
 AT_ONCE = 20_000_000  # transitions of cheap sweeps between two looks at the clock
 BARRIER = 1e6  # infinite states count this many times the largest finite value while iterating
 
@@ -70,7 +71,7 @@ class Solver:
         for states, cyclic in self._levels:
             self._raise_barrier(guess)
             answers = nature.respond(guess.value, guess.choice[states])
-            self._evaluate(guess, states, answers, self.problem.reward, 100 if cyclic else 1)
+            self._evaluate(guess, states, answers, self.problem.reward, FIRST if cyclic else 1)
 
     def improve(self, guess: Iterate, residual: float) -> float:
         """Iterate all levels until their residual is at most `residual` times the value's scale.
@@ -251,7 +252,7 @@ def chain_solution(
 
     Other states keep their `value`.
     """
-    from scipy.sparse import csr_array, identity
+    from scipy.sparse import csc_array
     from scipy.sparse.linalg import splu
 
     rows = choice[states]
@@ -261,13 +262,14 @@ def chain_solution(
     place = np.full(model.states, -1, dtype=np.int64)
     place[states] = np.arange(len(states))
     source, target = np.repeat(np.arange(len(states)), sizes), place[successors]
-    inside = target >= 0
-    shape = (len(states), len(states))
-    chain = csr_array((answers[inside], (source[inside], target[inside])), shape=shape)
+    inside, own = target >= 0, np.arange(len(states))
+    moves = np.concatenate([np.ones(len(states)), -discount * answers[inside]])
+    places = np.concatenate([own, target[inside]]), np.concatenate([own, source[inside]])
+    turned = csc_array((moves, places), shape=(len(states), len(states)))
     leaving = np.where(inside, 0.0, answers * value[successors])
     right = reward[rows] + discount * np.bincount(source, leaving, minlength=len(states))
     try:
-        solved: FloatArray = splu((identity(len(states)) - discount * chain).tocsc()).solve(right)
+        solved: FloatArray = splu(turned, diag_pivot_thresh=0.0).solve(right, "T")
     except RuntimeError:  # singular: a trap of this chain
         return None
     return solved

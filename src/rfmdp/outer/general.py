@@ -53,10 +53,13 @@ def solve_general(
     warm: FloatArray | None,
 ) -> Found:
     """Solve the open part of a region; `below` are bounds (S,) of all that is not open."""
-    region = with_first_policy(problem, region)
+    by_levels = not region.cyclic
+    by_levels = by_levels and not (np.isinf(region.known).any() and problem.nature is not MAX)
+    if not by_levels:
+        region = with_first_policy(problem, region)
     solver = Solver(problem, region, operator, clock)
     guess = solver.start(warm)
-    if not region.cyclic and not (np.isinf(region.known).any() and problem.nature is not MAX):
+    if by_levels:
         found = _acyclic(problem, region, below, operator, clock, guess)
         closed = tight(operator, limits, interest, found.lower, found.upper, found.value)
         stopped = found.status is not Status.CERTIFIED
