@@ -11,7 +11,7 @@ from rfmdp.kernels import supports as kernels
 from rfmdp.sets.exact import digits
 from rfmdp.sets.families import Interval, L1Ball, LpBall, Polytope, Singleton
 from rfmdp.sets.marginals import Marginals
-from rfmdp.sets.supports import supports
+from rfmdp.sets.supports import _few_or_one, outcome_flags, supports
 
 fixed = settings(derandomize=True, deadline=None, max_examples=100)
 
@@ -100,6 +100,39 @@ def test_positive_lower_bounds_need_no_enumeration():
         supports(Marginals.from_sets([rigid, Interval(np.zeros(size), np.full(size, 0.5))]))
     with pytest.raises(UnsupportedError, match=r"Marginal 0: .* 131072"):
         supports(Marginals.from_sets([Interval(np.zeros(40), np.full(40, 0.1))]))
+
+
+@fixed
+@given(st.integers(0, 10**6), st.integers(2, 6), st.booleans())
+def test_large_sets_have_the_families_of_small_ones(seed, size, ball):
+    """What is written down without enumeration for large sets is what small ones enumerate."""
+    rng = np.random.default_rng(seed)
+    point = rng.multinomial(4, np.full(size, 1 / size)) / 4
+    radius = rng.choice([0.25, 0.5, 1.0, 1.5])
+    slack = np.clip(point - radius / 2, 0, 1), np.clip(point + rng.integers(0, 5, size) / 4, 0, 1)
+    uset = L1Ball(point, radius) if ball else Interval(*slack)
+    marginals = Marginals.from_sets([uset])
+    possible, required = outcome_flags(marginals)
+    numbers = 2.0 * marginals.nominal if ball else marginals.upper
+    free = possible & ~required
+    found = free.any() and _few_or_one(marginals, numbers, free, required, 0)
+    if found:
+        ends = np.cumsum(found.counts)
+        listed = [frozenset(part.tolist()) for part in np.split(found.members, ends[:-1])]
+        assert len(set(listed)) == len(listed)
+        least = {b for b, first in zip(listed, found.minimal, strict=True) if first}
+        assert (least, set(listed)) == families(uset)
+
+
+def test_large_unknowns_are_analysed():
+    """A hundred outcomes of which nothing is known, or of which only a few were seen."""
+    anything = Interval(np.zeros(100), np.ones(100))
+    assert families(anything)[0] == {frozenset({o}) for o in range(100)}
+    seen = np.arange(100) < 3
+    learned = Interval(np.where(seen, 0.2, 0.0), np.where(seen, 0.4, 0.01))
+    least, everything = families(learned)
+    assert least == {frozenset(range(3))}
+    assert everything == least | {frozenset({0, 1, 2, o}) for o in range(3, 100)}
 
 
 def test_many_families_over_several_buffers():

@@ -15,6 +15,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -67,8 +68,8 @@ def supports(marginals: Marginals) -> Supports:
     Raises
     ------
     UnsupportedError
-        For a box, L1 or Lp ball of which nature can empty more than 62 outcomes one at a time,
-        or that has more than 131072 supports.
+        For a box, L1 or Lp ball that has more than 131072 supports, or of which nature can empty
+        more than 62 outcomes one at a time, but neither all of them nor all but any one.
 
     Examples
     --------
@@ -178,11 +179,36 @@ def _by_sums(
     # sets whose numbers have equally many digits are enumerated together
     length = (53 - exponent + BITS - 1) // BITS
     free = possible & ~required
-    parts = [_nothing()]
+    large = np.add.reduceat(free, marginals.outcome_ptr[:-1], dtype=np.int64)[which] > FREE_LIMIT
+    plain = [_few_or_one(marginals, numbers, free, required, int(j)) for j in which[large]]
+    done = np.flatnonzero(large)[[part is not None for part in plain]]
+    which, length = np.delete(which, done), np.delete(length, done)
+    parts = [_nothing(), *(part for part in plain if part is not None)]
     for digit_count in np.unique(length):
         group = which[length == digit_count]
         parts.append(_enumerate(marginals, numbers, free, required, group))
     return _concatenate(parts)
+
+
+def _few_or_one(
+    marginals: Marginals, numbers: FloatArray, free: BoolArray, required: BoolArray, j: int
+) -> _Part | None:
+    """Return the supports of a set that needs none of its free outcomes, or any one of them.
+
+    Whatever its size, there is one more than free outcomes at most. None: it is another one.
+    """
+    part = slice(marginals.outcome_ptr[j], marginals.outcome_ptr[j + 1])
+    weights, may, must = numbers[part], np.flatnonzero(free[part]), required[part]
+    if marginals.kind[j] == Kind.L1:
+        wanted = sum(map(Fraction, weights[may].tolist())) - Fraction(float(marginals.radius[j]))
+    else:
+        wanted = 1 - sum(map(Fraction, weights[must].tolist()), Fraction(0))
+    none = wanted <= 0 and bool(must.any())
+    if not none and Fraction(float(weights[may].min())) < wanted:
+        return None
+    lines = np.repeat(must[None, :], len(may), axis=0)
+    lines[np.arange(len(may)), may] = True
+    return _of_lines(j, np.vstack([must, lines]) if none else lines, 1 if none else len(may))
 
 
 def _enumerate(
@@ -195,8 +221,9 @@ def _enumerate(
     if len(large):
         raise UnsupportedError(
             f"Marginal {which[large[0]]}: nature can empty {np.diff(ends)[large[0]]} of its "
-            f"outcomes; that is analysed for at most {FREE_LIMIT}. Give them positive lower "
-            "bounds, or split the marginal."
+            f"outcomes, but neither all of them nor all but any one; that is analysed for at most "
+            f"{FREE_LIMIT}. Give them positive lower bounds (--p-min when learning), ask for a "
+            "number of steps (F<=k), or split the marginal."
         )
     weight, threshold = _thresholds(marginals, numbers, free, required, which, place, owner)
     bare = ~segment_any(required, ptr)[which]
@@ -384,7 +411,8 @@ def _concatenate(parts: list[_Part]) -> _Part:
 def _too_many(j: int) -> str:
     return (
         f"Marginal {j}: nature can choose among more than {SUPPORT_LIMIT} supports. "
-        "Give its outcomes positive lower bounds, or split the marginal."
+        "Give its outcomes positive lower bounds (--p-min when learning), ask for a number of "
+        "steps (F<=k), or split the marginal."
     )
 
 
