@@ -4,19 +4,23 @@ BIN := $(VENV)/bin
 
 .PHONY: test test-all demo lint docs bench-shapes bench-inner bench-solve bench-ratio bench-learn clean
 
-PIP := $(BIN)/pip install -q --disable-pip-version-check
+# pip makes byte code on one core, also of the tests of other packages, and none of ours
+PIP := $(BIN)/pip install -q --disable-pip-version-check --no-compile
+BYTECODE = $(BIN)/python -m compileall -qq -j 0 -x '/tests/' src $(VENV)/lib || true
 
-# the package alone: enough for the demo; pip makes no byte code of a package that it does not copy
+# the package alone: enough for the demo
 $(VENV)/.demo-ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) -e .
-	$(BIN)/python -m compileall -q src
+	$(BYTECODE)
 	touch $@
 
 # the extra `dev`: test tools, and the solvers that tests compare with
-$(VENV)/.test-ready: $(VENV)/.demo-ready
+$(VENV)/.test-ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
 	$(PIP) -e '.[dev]'
-	touch $@
+	$(BYTECODE)
+	touch $(VENV)/.demo-ready $@
 
 lint: $(VENV)/.test-ready
 	$(BIN)/ruff format --check .

@@ -57,9 +57,11 @@ class Approach:
         solver.improve(guess, 1e-4)
         operator.pose(problem, region.allowed)
         self.choice = guess.choice
-        self.value = np.where(region.open, 1.01 * most * guess.value, self.value)
+        with np.errstate(over="ignore", invalid="ignore"):  # beyond all floats: nothing is proven
+            self.value = np.where(region.open, 1.01 * most * guess.value, self.value)
         self._barrier()
-        return not c.failing(self.value, self.plan).any()
+        finite = bool(np.isfinite(self.value[self.states]).all())
+        return finite and not c.failing(self.value, self.plan).any()
 
     def run(self, eta: float) -> None:
         """Iterate with the factor 1 +- eta until little changes."""

@@ -51,7 +51,8 @@ class Operator:
         """Return the number to compute with: the middle, or the proven side; (R,) array."""
         if self.inner.proves == Side.BOTH:
             q = np.empty_like(self.below)
-            q[rows] = 0.5 * (self.below[rows] + self.above[rows])
+            with np.errstate(invalid="ignore"):  # a row of which nothing is proven has no middle
+                q[rows] = 0.5 * self.below[rows] + 0.5 * self.above[rows]
         else:
             q = (self.below if self.inner.proves == Side.BELOW else self.above).copy()
         return self.forbid(q, rows)
