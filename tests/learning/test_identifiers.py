@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from rfmdp import parse_prism
 from rfmdp.errors import ModelError
 from rfmdp.learning.identifiers import Granularity, identify
 from rfmdp.learning.loop import learn
@@ -161,3 +162,15 @@ def test_rows_of_one_action_are_told_apart():
         model, domain_spec("chain"), find_method("paper-flat"), stop=StopWhen(200), length=9
     )
     assert run.guarantee > 0.0
+
+
+def test_outcomes_keep_their_names():
+    """Learned sets are about outcomes by their names; outcomes that are merged have all of them."""
+    walk = parse_prism(
+        "dtmc module m x:[0..2]; [] x<2 -> 0.5:(x'=x+1) + 0.3:(x'=min(x+2,2)) + 0.2:true; "
+        "[] x=2 -> true; endmodule"
+    )
+    names = identify(walk).model.outcome_names
+    assert names == ("(x'=x+1)", "(x'=min(x+2, 2))", "true",
+                     "(x'=x+1) or (x'=min(x+2, 2))", "true")  # fmt: skip
+    assert identify(walk, Granularity.FLAT).model.outcome_names == ()

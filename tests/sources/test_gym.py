@@ -31,7 +31,11 @@ LAKE = 'Pmaxmin=? [ F<=20 "goal" ]'
 
 def grid(p=0.7, q=0.6):
     """Return two coordinates that move independently, until both are at the end."""
-    sets = {"x": rf.Singleton([1 - p, p]), "y": rf.Singleton([1 - q, q])}
+    return coordinates({"x": rf.Singleton([1 - p, p]), "y": rf.Singleton([1 - q, q])})
+
+
+def coordinates(sets):
+    """Return the same, with any sets."""
 
     def step(name):
         move = lambda s, identifier, outcome: {name: np.minimum(s[name] + outcome, 2)}  # noqa: E731
@@ -72,6 +76,16 @@ def test_the_interface_changes_nothing(method):
     same_runs(plain, through)
     assert np.isnan(through.column("performance")).all()
     assert "the observation of the environment is its state" in through.statement()
+
+
+def test_the_interface_changes_nothing_for_a_hidden_truth():
+    """A factored environment that keeps its probabilities, learned by its structure alone."""
+    known = coordinates({"x": rf.unknown(2), "y": rf.unknown(2)})
+    words = {"stop": StopWhen(trajectories=700), "length": 8, "seed": 5}
+    plain = rf.learn(rf.Simulated(grid(), known), LAKE, **words)
+    through = rf.learn(rf.GymSource(rf.env(grid()), known), LAKE, **words)
+    same_runs(plain, through)
+    assert through.guarantee > 0.5
 
 
 def test_the_interface_changes_nothing_where_outcomes_are_merged():

@@ -213,7 +213,7 @@ class _Slots:
             factors=tuple(dict.fromkeys((*model.factors, JOINT_FACTOR))),
             row_factors=self._factors(kept, own),
             marginal_names=self._names(shared, joint[several]),
-            outcome_names=(),
+            outcome_names=() if len(joint) else self._outcome_names(shared),
         )
 
     def multiplied(self, identifiers: int) -> IntArray:
@@ -309,6 +309,19 @@ class _Slots:
                 place += f", factor {model.factors[model.row_factors[slot]]}"
             names.append(f"{name}, first in {place}")
         return (*names, *(f"joint, {_told_apart(model, int(row))}" for row in joint))
+
+    def _outcome_names(self, shared: IntArray) -> tuple[str, ...]:
+        """Name the outcomes of identifiers as the model does; those that are merged, by all."""
+        model, names = self.model, []
+        if not model.outcome_names:
+            return ()
+        for slot in shared:
+            first = int(model.marginals.outcome_ptr[model.row_marginals[slot]])
+            label = self.label[self.ptr[slot] : self.ptr[slot + 1]]
+            for merged in range(int(self.classes[slot])):
+                own = (model.outcome_names[first + o] for o in np.flatnonzero(label == merged))
+                names.append(" or ".join(dict.fromkeys(own)))
+        return tuple(names)
 
 
 def _told_apart(model: FactoredMDP, row: int) -> str:

@@ -58,6 +58,7 @@ def with_unseen(ids: Identifiers) -> Identifiers:
         labels={name: np.append(at, False) for name, at in model.labels.items()},
         rewards={n: _appended(r, 0.0, 0.0) for n, r in model.rewards.items()},
         valuations=valuations,
+        outcome_names=(),
     )
     return replace(ids, model=extended, prior=ids.prior and _with_lump(ids.prior, 1.0))
 

@@ -305,12 +305,14 @@ class Explorer {
   marginals() {
     const d = this.data, body = $("tbody");
     const bar = (p, kind) => $("span", { class: `bar ${kind}`, style: `width:${(p * 4).toFixed(2)}rem` });
-    for (const part of this.parts(this.chosen())) {
+    const r = this.chosen(), parts = this.parts(r);
+    const place = (o) => (parts.length === 1 ? d.successor[d.successor_ptr[r] + o] : -1);  // one factor: outcomes are states
+    for (const part of parts) {
       body.append($("tr", {}, $("th", { colspan: 4 }, this.head.marginals[part.j])));
       for (let o = 0; o < part.size; o += 1) {
         const e = part.first + o;
         body.append($("tr", {},
-          $("td", {}, this.head.outcomes[e] || `outcome ${o + 1}`),
+          $("td", {}, this.head.outcomes[e] || (place(o) < 0 ? `outcome ${o + 1}` : `to ${this.name(place(o))}`)),
           $("td", {}, `[${digits(d.set_lower[e])}, ${digits(d.set_upper[e])}]`),
           $("td", {}, share(part.nominal[o]), " ", bar(part.nominal[o], "")),
           $("td", {}, share(part.nature[o]), " ", bar(part.nature[o], "worst"))));
