@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from language.case_studies import CONSENSUS
 from rfmdp.answers.answer import check
 from rfmdp.answers.property import parse_properties
 from rfmdp.errors import ModelError, NotCertifiedError, PrismError, PrismWarning
@@ -408,3 +409,19 @@ def test_certainty_within_steps_is_exact(coin):
     for text, value in (("P=? [ F<=1 x=3 ]", 0.0), ("P=? [ G<=1 x<3 ]", 1.0)):
         found = check(model, text)
         assert (found.value, found.lower, found.upper) == (value, value, value)
+
+
+@pytest.mark.parametrize("radius", [0.0, 0.02])
+@pytest.mark.parametrize("text", ["Pmax", "Pmin", 'R{"moves"}max', 'R{"moves"}min'])
+def test_a_shared_coin_is_certified_at_every_precision(text, radius):
+    """A walk that mixes slowly, near 0 and 1, pushed by who minimises or maximises."""
+    model = parse_prism(CONSENSUS)
+    model = model.with_radius(radius) if radius else model
+    nature = ("min" if text.endswith("max") else "max") if radius else ""
+    end = "finished & counter<=left" if text.startswith("P") else "finished"
+    end = end.replace("finished", '"finished"')
+    for digits in range(3, 10):
+        limits = Limits(precision=10.0**-digits)
+        found = check(model, f"{text}{nature}=? [ F {end} ]", limits=limits)
+        assert found.status is Status.CERTIFIED, (digits, found.lower, found.upper)
+        assert 0.0 < found.lower <= found.upper < math.inf
