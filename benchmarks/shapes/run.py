@@ -30,13 +30,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from models import SHAPES, backoff, crowds
+from models import SHAPES, backoff, crowds, election
 
 LIMIT = 600.0  # seconds per tool and model
 FLOOR = 1e-3  # seconds: below, a ratio is noise
-TINY = (  # a chain and a decision process to warm up with
+TINY = (  # a chain, a decision process and a product of draws to warm up with
     (crowds(2, 2), ('P=? [ F "seen" ]', 'R{"hops"}=? [ F "over" ]', 'P=? [ F<=9 "seen" ]')),
     (backoff(2, 2, 1), (*SHAPES["backoff"].questions, 'Pmax=? [ F<=9 "sent" ]')),
+    (election(3, 2), SHAPES["election"].questions),
 )
 
 
