@@ -94,8 +94,7 @@ def test_a_row_of_zeros_is_no_action():
     given[1, 0] = 0.0
     model = from_matrices(given)
     assert np.diff(model.row_ptr).tolist() == [1, 2, 2]
-    with pytest.raises(UnsupportedError, match="state 0 has 'a1' 0 times"):
-        to_matrices(model)
+    assert [m.toarray().tolist() for m in to_matrices(model).lower] == given.tolist()
     given[0, 0] = 0.0
     with pytest.raises(ModelError, match="all rows of state 0 are zero"):
         from_matrices(given)
@@ -139,3 +138,10 @@ def test_a_factored_model_is_flattened():
     matrices = to_matrices(model)
     assert matrices.lower[0].toarray() == pytest.approx(np.array([[0.16, 0.64], [0.0, 1.0]]))
     assert matrices.upper[0].toarray() == pytest.approx(np.array([[0.36, 0.84], [0.0, 1.0]]))
+
+
+def test_several_choices_of_one_action_are_refused():
+    """One matrix per action has no place for them."""
+    twice = rf.FactoredMDP.from_rows([[([], [0], "a"), ([], [1], "a")], [([], [1], "a")]], [])
+    with pytest.raises(UnsupportedError, match="once at most, but state 0 has 'a' 2 times"):
+        to_matrices(twice)

@@ -154,10 +154,12 @@ class Matrices:
 def to_matrices(model: FactoredMDP) -> Matrices:
     """Return a model as sparse matrices, one per action; it is flattened.
 
+    The row of an action that a state does not have is empty, as `from_matrices` reads it.
+
     Raises
     ------
     UnsupportedError
-        If some state does not have every action exactly once: the layout has no place for that.
+        If some state has several choices of one action: the layout has no place for that.
 
     Examples
     --------
@@ -171,10 +173,10 @@ def to_matrices(model: FactoredMDP) -> Matrices:
     number = len(flat.actions)
     place = flat.row_states * number + flat.row_actions
     times = np.bincount(place, minlength=flat.states * number)
-    odd = np.flatnonzero(times != 1)
+    odd = np.flatnonzero(times > 1)
     if len(odd):
         raise UnsupportedError(
-            "to_matrices: every state must have every action once, but "
+            "to_matrices: every state must have every action once at most, but "
             f"{flat.state_name(int(odd[0] // number))} has {flat.actions[odd[0] % number]!r} "
             f"{times[odd[0]]} times; write another format."
         )
@@ -190,7 +192,7 @@ def to_matrices(model: FactoredMDP) -> Matrices:
         sides.append(matrices)
     rewards = {}
     for name, paid in flat.rewards.items():
-        table = np.empty(flat.states * number)
+        table = np.zeros(flat.states * number)
         table[place] = paid.state[flat.row_states] + paid.row
         rewards[name] = table.reshape(flat.states, number)
     return Matrices(flat.actions, sides[0], sides[1], rewards)
