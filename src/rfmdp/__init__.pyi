@@ -179,6 +179,9 @@ from .learning.loop import (
 from .learning.methods import (
     find_method as find_method,
 )
+from .learning.remembered import (
+    with_transition_rewards as with_transition_rewards,
+)
 from .learning.rewards import (
     DeterministicReward as DeterministicReward,
 )
