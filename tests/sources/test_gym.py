@@ -578,3 +578,11 @@ def test_rewards_that_depend_on_the_successor_are_learned():
             rewards=DeterministicReward(RewardRange(0.0, 1.0)), length=20,
             exploration=Optimistic(other=0.5), stop=StopWhen(trajectories=3000),
         )  # fmt: skip
+
+
+def test_names_that_would_be_understood_are_told():
+    """On the command line there is no `observe`: FrozenLake is read by its known variables."""
+    lake = gymnasium.make("FrozenLake-v1")
+    stay = rf.build({"r": (0, 3), "c": (0, 3)}, [rf.Action("a")], initial={"r": 0, "c": 0})
+    with pytest.raises(rf.ModelError, match="found r, c; call them row, column, or give"):
+        rf.GymSource(lake, stay)

@@ -244,10 +244,14 @@ class GymSource:
         wanted = entries_of(self.space)
         own = model.variables[:-1] if self.starts else model.variables
         if len(own) != len(wanted):
+            from rfmdp.sources.gym.table import known_names
+
+            known = known_names(self.env)
+            ready = f"call them {', '.join(known)}, or " if len(known) == len(own) else ""
             raise ModelError(
                 f"Environment: the structure must have a variable per entry of the observation "
                 f"({', '.join(e.name for e in wanted)}), found "
-                f"{', '.join(v.name for v in own)}; give `observe` to translate."
+                f"{', '.join(v.name for v in own)}; {ready}give `observe` to translate."
             )
 
     def _row_actions(self, model: FactoredMDP, names: Sequence[str] | None) -> list[Any]:

@@ -186,11 +186,20 @@ def _labels(bare: Any, order: list[int]) -> dict[str, BoolArray]:
 
 def known_observe(env: Any, names: Sequence[str]) -> Callable[[Any], Sequence[int]] | None:
     """Return what reads variables of these names from observations of an environment like these."""
-    bare = getattr(env, "envs", [env])[0].unwrapped  # of a vectorised one the first copy
-    table = getattr(bare, "P", None)
-    if table is None:
-        return None
-    known = _known(bare, table)
-    if [v.name for v in known.variables] != list(names):
+    known = _known_of(env)
+    if known is None or [v.name for v in known.variables] != list(names):
         return None
     return lambda observation: [int(value) for value in known.values(int(observation))]
+
+
+def known_names(env: Any) -> list[str]:
+    """Return the variables that `known_observe` can read from an environment; none if unknown."""
+    known = _known_of(env)
+    return [] if known is None else [v.name for v in known.variables]
+
+
+def _known_of(env: Any) -> Known | None:
+    """Return what is known of an environment that shows its transitions."""
+    bare = getattr(env, "envs", [env])[0].unwrapped  # of a vectorised one the first copy
+    table = getattr(bare, "P", None)
+    return None if table is None else _known(bare, table)
