@@ -24,7 +24,7 @@ from rfmdp.learning.rollout import Rollouts
 from rfmdp.learning.run import Point, Progress, Run
 from rfmdp.learning.schedule import NEVER
 from rfmdp.learning.setup import Setup
-from rfmdp.learning.store import SetStore
+from rfmdp.learning.store import AssumptionAlarm, SetStore
 from rfmdp.learning.support import (
     Discovery,
 )
@@ -296,7 +296,12 @@ class Learner:
             self.looks.append(counts.copy())
         elif self.solution is None:
             self.looks = [counts.copy()]
-        self.sets.refresh(counts)
+        try:
+            self.sets.refresh(counts)
+        except AssumptionAlarm as alarm:
+            first, last = self.sets.ptr[alarm.identifier : alarm.identifier + 2]
+            name, seen = self.counted.marginal_name(alarm.identifier), counts[first:last]
+            raise alarm.named(f"{name}, with counts {', '.join(map(str, seen))}") from None
 
     def _nothing_known(self) -> Point:
         """Return what holds without any data."""

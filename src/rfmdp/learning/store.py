@@ -28,6 +28,12 @@ ARRAYS = ("counts", "totals", "kind", "nominal", "lower", "upper", "radius", "ta
 class AssumptionAlarm(RfmdpError):
     """No distribution is left: the data contradict the assumptions of the guarantee."""
 
+    identifier = -1  # the first one, if that is known
+
+    def named(self, name: str) -> AssumptionAlarm:
+        """Return it with a name in place of the number."""
+        return AssumptionAlarm(f"Marginal {name}: {str(self).partition(': ')[2]}")
+
 
 class SetStore:
     """Sets per identifier, made from counts by a confidence set.
@@ -258,10 +264,13 @@ def _check_tables(which: IntArray, ptr: IntArray, table: FloatArray) -> None:
 def _alarm_if(which: IntArray, empty: BoolArray, what: str) -> None:
     """Raise with the first identifier whose set is empty."""
     if np.any(empty):
-        raise AssumptionAlarm(
-            f"Marginal {which[int(np.argmax(empty))]}: its {what} must contain a distribution, "
-            f"found it empty ({int(np.sum(empty))} marginals in all). With independent draws from "
-            "fixed distributions this has probability at most beta: check that the system is "
-            "stationary, that equal identifiers mean equal distributions, that sets which the "
-            "model declares are right, and that no samples were dropped or counted twice."
+        first = int(which[int(np.argmax(empty))])
+        alarm = AssumptionAlarm(
+            f"Marginal {first}: its {what} must contain a distribution, found it empty "
+            f"({int(np.sum(empty))} marginals in all). With independent draws from fixed "
+            "distributions this has probability at most beta: check that the system is stationary, "
+            "that equal identifiers mean equal distributions, that sets which the model declares "
+            "are right, and that no samples were dropped or counted twice."
         )
+        alarm.identifier = first
+        raise alarm
