@@ -165,9 +165,11 @@ def test_rewards_are_learned_from_their_column():
     span = rf.RewardRange(0.0, 1.0)
     run = rf.learn(fixed, COST, rewards=rf.DeterministicReward(span))
     assert run.guarantee == pytest.approx(1.0)  # rest four times
+    assert rf.verify(run).valid
     loose = paid_log(rng, 4000, lambda x, action: float(rng.random() < 0.25))
     run = rf.learn(loose, COST, rewards=rf.MixtureReward(span))
     assert 1.0 < run.guarantee < 2.0
+    assert rf.verify(run).valid
     assert any("every reward lies in [0, 1]" in line for line in run.assumptions)
 
 

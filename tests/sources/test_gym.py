@@ -321,6 +321,7 @@ def test_rewards_are_learned_from_what_is_paid(family):
         stop=StopWhen(trajectories=2000), length=6,
     )  # fmt: skip
     assert 2.5 < run.guarantee < 5.0
+    assert rf.verify(run).valid
 
 
 def test_wrong_structures_are_refused_with_what_is_wanted():
@@ -572,6 +573,7 @@ def test_rewards_that_depend_on_the_successor_are_learned():
     )  # fmt: skip
     best = rf.check(lake, 'Pmax=? [ F<=20 "goal" ]').value
     assert 0.0 <= run.guarantee < best < run.history[-1].optimistic
+    assert rf.verify(run).valid
     with pytest.raises(rf.ModelError, match="must always be the same"):
         rf.learn(
             source, 'R{"reward"}maxmin=? [ C<=20 ]',

@@ -22,6 +22,7 @@ from rfmdp.learning.loop import learn
 from rfmdp.learning.methods import METHODS
 from rfmdp.learning.run import run_to_record
 from rfmdp.learning.schedule import AtTrajectories, StopWhen
+from rfmdp.learning.support import DomainSupport
 from rfmdp.sets.families import Interval, Singleton
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.source import Simulated
@@ -120,7 +121,8 @@ def test_altered_runs_fail(name, judge):
     [
         ("confidence", "Oracle()"),
         ("confidence", "__import__('os').system('true')"),
-        ("support", "DomainSupport()"),
+        ("support", "ChosenSupport()"),
+        ("support", "DomainSupport(p_min=0.1)"),
         ("rewards", "MixtureReward()"),
     ],
 )
@@ -166,6 +168,7 @@ def test_prior_knowledge_is_an_assumption_that_is_named(judge):
     known = truth.with_marginals(Marginals.from_sets(boxes))
     header, arrays = record(Simulated(truth, known))
     assert judge(header, arrays).valid, str(judge(header, arrays))
+    assert judge(*record(Simulated(truth, known), support=DomainSupport())).valid
     assert not judge(*altered(header, arrays, drop("sets of the model"))).valid
     wider = altered(header, arrays, lambda h, a: a["prior_lower"].fill(0.0))
     assert "sets from counts" in str(judge(*wider))

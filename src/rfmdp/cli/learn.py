@@ -331,7 +331,7 @@ def _record(run: Run, seed: int) -> dict[str, Any]:
         "model": run.name,
         "settings": run.settings,
         "assumptions": list(run.assumptions),
-        "rollouts": [asdict(c) for c in run.rollouts],
+        "rollouts": [c.summary() for c in run.rollouts],
         "history": history,
     }
 

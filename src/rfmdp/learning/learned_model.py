@@ -23,7 +23,7 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, Spec
 from rfmdp.outer.problem import pose
 from rfmdp.sets.marginals import Marginals
-from rfmdp.types import FloatArray
+from rfmdp.types import AnyArray, FloatArray
 
 
 class LearnedModel:
@@ -85,6 +85,11 @@ class LearnedModel:
         if self.transitions is not None:
             return f"of transitions, {self.transitions.digest[:16]}"
         return "known" if self.rewards is None else repr(self.rewards.family)
+
+    def evidence(self) -> dict[str, AnyArray]:
+        """Return what bounds of rewards are derived from, by name."""
+        parts = (part for part in (self.rewards, self.transitions) if part is not None)
+        return {name: array for part in parts for name, array in part.evidence().items()}
 
     def pessimistic(self, sets: Marginals, ledger: Ledger) -> tuple[FactoredMDP, Spec]:
         """Return the learned model with all that is not known against the agent."""

@@ -94,6 +94,7 @@ class Learner:
         self.best: IntArray | None = None  # rows of its policy
         self.looks: list[IntArray] = []  # counts at all evaluations
         self.proven_at = 0  # looks behind `solution`
+        self.evidence: dict[str, AnyArray] = {}  # what else it was derived from
         self.alarms: list[str] = []
         self.evaluator = Evaluator(self, self.tell)
         self.rollouts = Rollouts(self)
@@ -271,6 +272,7 @@ class Learner:
             if self.best is None or math.isnan(performance) or not np.array_equal(rows, self.best):
                 performance = self.evaluator.performance(rows)
             self.solution, self.best = solution, rows
+            self.evidence = self._evidence()
         self.seconds = before[0] + time.monotonic() - self._started
         self.processor = before[1] + time.process_time() - self._processor
         self.history.append(
@@ -286,6 +288,12 @@ class Learner:
                 f"after {self.done} trajectories, so the data contradict an assumption; nothing "
                 "is guaranteed. Check that the source is stationary and the one that was declared."
             )
+
+    def _evidence(self) -> dict[str, AnyArray]:
+        """Return what sets and rewards are derived from beside the counts, as it is now."""
+        unknown = isinstance(self.confidence, Discovery)
+        first = {"first": self.context.seen.first.copy()} if unknown else {}
+        return {**first, **self.learned.evidence()}
 
     def _look(self, counts: IntArray) -> None:
         """Bring the sets to the counts as they are now.
@@ -356,6 +364,7 @@ class Learner:
             floors=self.sets.floors,
             prior=None if prior is None else np.stack([prior.lower, prior.upper]),
             solution=self.solution,
+            evidence={} if self.solution is None else self.evidence,
             shared=self._ids.shared,
             alarms=tuple(self.alarms),
             stopped=reason or "running",
@@ -408,7 +417,7 @@ class Learner:
         numbers = (int(x) for x in state["numbers"])
         context.plans, self.due, self.earliest, self.done, self.steps, self.proven_at = numbers
         self.looks = [*run.looks, *state["later"]] if self.solution is not None else [*run.looks]
-        self.limits = state["limits"]
+        self.limits, self.evidence = state["limits"], dict(run.evidence)
         self.seconds, self.processor = (float(x) for x in state["seconds"])
         if "rows" in state:
             self.behaviour = Behaviour(state["rows"], float(state["other"][0]))

@@ -46,7 +46,8 @@ class RewardRange:
     @property
     def assumption(self) -> str:
         """The range, in words."""
-        return f"every reward lies in [{self.low:g}, {self.high:g}]"
+        low, high = (np.format_float_positional(end, trim="-") for end in (self.low, self.high))
+        return f"every reward lies in [{low}, {high}]"
 
     def scale(self, samples: FloatArray) -> FloatArray:
         """Return samples mapped to [0, 1]; ModelError if one lies outside the range."""
@@ -204,6 +205,10 @@ class UnknownRewards:
     def state(self) -> dict[str, AnyArray]:
         """Return what `restore` reads."""
         return {"visits": self.visits, "observed": self.observed}
+
+    def evidence(self) -> dict[str, AnyArray]:
+        """Return what the bounds were derived from: visits (R,), and sums or what was paid."""
+        return {"visits": self.visits.copy(), "paid": self.observed.copy()}
 
     def restore(self, state: dict[str, AnyArray]) -> None:
         """Continue from a saved state."""

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,7 +41,7 @@ _FROZEN = "the policy and the number of trajectories were fixed before the traje
 _RESTART = "trajectories are independent and start in the initial state"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RolloutCertificate:
     """The frozen policy is worth at least `bound` in the initial state, with error `delta`."""
 
@@ -49,7 +49,12 @@ class RolloutCertificate:
     trajectories: int
     delta: float
     assumptions: tuple[str, ...]
-    successes: int | None = None  # trajectories that won; None where returns are bounded
+    successes: int | None = None  # trajectories that won
+    returns: FloatArray | None = None  # (m,) what they earned, in their order, if that is measured
+
+    def summary(self) -> dict[str, Any]:
+        """Return all but the returns, by name, as JSON can write it."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "returns"}
 
 
 def certify_successes(successes: int, trajectories: int, delta: float) -> RolloutCertificate:
@@ -88,10 +93,11 @@ def certify_returns(returns: FloatArray, span: RewardRange, delta: float) -> Rol
         Error probability of this certificate.
     """
     _check_trajectories(len(returns))
-    scaled = span.scale(np.asarray(returns, dtype=np.float64))
+    earned = np.asarray(returns, dtype=np.float64)
+    scaled = span.scale(earned)
     bound = float(span.unscale(np.asarray(betting_lower(scaled, delta, horizon=len(scaled)))))
     known = span.assumption.replace("reward", "return")
-    return RolloutCertificate(bound, len(scaled), delta, (_FROZEN, _RESTART, known))
+    return RolloutCertificate(bound, len(scaled), delta, (_FROZEN, _RESTART, known), returns=earned)
 
 
 def _check_trajectories(trajectories: int) -> None:

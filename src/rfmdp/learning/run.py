@@ -2,7 +2,12 @@
 
 A file holds what is needed to derive its guarantee again: the counts of every look (`looks`), the
 error probability of every event (`ledger`), which set was used with which parameters (`settings`),
-and the solution of the learned model that the guarantee is taken from (`solution`).
+the solution of the learned model that the guarantee is taken from (`solution`), and what else that
+was derived from (`evidence`):
+
+first         (O,) sample of its identifier in which an outcome was first seen; 0: never
+visits, paid  (R,) how often rows were taken, and what they paid in all (if always the same: once)
+transitions   (K,) what transitions pay, in the order of the successors
 """
 
 from __future__ import annotations
@@ -77,6 +82,7 @@ class Run:
     floors: FloatArray  # (M,) least probabilities that were assumed of the outcomes of identifiers
     prior: FloatArray | None = None  # (2, O) bounds that were known before any data
     solution: Solution | None = None  # of `model`, behind the guarantee; None: nothing is proven
+    evidence: dict[str, AnyArray] = field(default_factory=dict)  # of `solution`, beside `looks`
     shared: tuple[tuple[str, ...], ...] = ()  # marginals that were declared to be one unknown
     alarms: tuple[str, ...] = ()  # contradictions; then nothing is guaranteed
     stopped: str = "running"
@@ -177,7 +183,7 @@ def run_to_record(run: Run) -> Record:
         "shared": [list(names) for names in run.shared],
         "alarms": list(run.alarms),
         "history": [{k: _number(v) for k, v in asdict(point).items()} for point in run.history],
-        "rollouts": [asdict(certificate) for certificate in run.rollouts],
+        "rollouts": [certificate.summary() for certificate in run.rollouts],
     }
     arrays: dict[str, AnyArray] = {
         "policy": run.policy.rows, "counts": run.counts, "looks": run.looks, "floors": run.floors
@@ -186,7 +192,11 @@ def run_to_record(run: Run) -> Record:
         arrays["prior_lower"], arrays["prior_upper"] = run.prior
     if run.rollout_policy is not None:
         arrays["rollout_policy"] = run.rollout_policy.rows
-    parts = {"ledger": run.ledger.to_arrays(), "state": run.state}
+    returns = {str(i): c.returns for i, c in enumerate(run.rollouts) if c.returns is not None}
+    parts = {
+        "ledger": run.ledger.to_arrays(), "state": run.state, "evidence": run.evidence,
+        "returns": returns,
+    }  # fmt: skip
     if run.solution is None:
         _, header["model"], parts["model"] = model_to_record(run.model)
     else:  # a solution is stored with its model
@@ -203,9 +213,12 @@ def run_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -
         cut = len(prefix) + 1
         return {name[cut:]: a for name, a in arrays.items() if name.startswith(f"{prefix}/")}
 
+    returns = part("returns")
     certificates = [
-        RolloutCertificate(**{**c, "assumptions": tuple(c["assumptions"])})
-        for c in header["rollouts"]
+        RolloutCertificate(
+            **{**c, "assumptions": tuple(c["assumptions"]), "returns": returns.get(str(i))}
+        )
+        for i, c in enumerate(header["rollouts"])
     ]
     rollout, solution = arrays.get("rollout_policy"), None
     if "solution" in header:
@@ -229,6 +242,7 @@ def run_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -
         if "prior_lower" in arrays
         else None,
         solution=solution,
+        evidence=part("evidence"),
         shared=tuple(tuple(names) for names in header["shared"]),
         alarms=tuple(header["alarms"]),
         stopped=header["stopped"],

@@ -68,7 +68,7 @@ class FloorSupport:
     def assumptions(self) -> tuple[str, ...]:
         """The floor is the user's claim, not the data's."""
         floor = (
-            f"every possible outcome of a marginal has probability at least p_min = {self.p_min:g}"
+            f"every possible outcome of a marginal has probability at least p_min = {self.p_min}"
         )
         return (DRAWS, CERTAIN, floor)
 

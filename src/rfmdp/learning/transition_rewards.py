@@ -118,6 +118,10 @@ class TransitionRewards:
         """What any transition pays at least."""
         return float(np.min(self._amounts, initial=0.0))
 
+    def evidence(self) -> dict[str, AnyArray]:
+        """Return what all transitions pay."""
+        return {"transitions": self._amounts[self._paying.successors]}
+
     def bounds(self, sets: Marginals, low: bool) -> FloatArray:
         """Return what rows pay at least, or at most, under all members of sets, (R,)."""
         nature, found = (MIN, self._least.copy()) if low else (MAX, self._most.copy())

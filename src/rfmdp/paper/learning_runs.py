@@ -154,7 +154,7 @@ def _fields(run: Run, task: LearningTask) -> dict[str, Any]:
         "stopped": run.stopped,
         "identifiers": len(run.ledger.delta),
         "history": [_plain(asdict(point)) for point in due],
-        "rollouts": [_plain(asdict(certificate)) for certificate in run.rollouts],
+        "rollouts": [_plain(certificate.summary()) for certificate in run.rollouts],
         "settings": run.settings,
         "assumptions": list(run.assumptions),
         "validity": run.validity,

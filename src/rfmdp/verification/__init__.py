@@ -9,5 +9,11 @@ linear.py     the least mean over one set, in floats rounded outwards: all margi
 exact.py      the same in fractions, and which outcomes can be empty
 reading.py    what is in a file, looked at before it is used
 
-Only `learning.py` is about learning runs; it hands their solutions to the files above.
+A learning run is its solution, which the files above prove, and the way to it:
+
+learning.py    the chain from counts to the guarantee, the ledger, what must be stated
+confidence.py  sets from counts
+supports.py    outcomes that were never seen
+rewards.py     what rows pay, where that is learned or hangs on the successor
+rollouts.py    certificates by trajectories of a frozen policy
 """

@@ -236,27 +236,31 @@ class Rows:
 
     def possible(self, rows: IntArray) -> BoolArray:
         """Return for all entries of some rows whether some product has them."""
-        model, sets, held = self.model, self.model.sets, self._held
-        if held.all():
-            return np.ones(int(np.diff(model.successor_ptr)[rows].sum()), dtype=np.bool_)
-        sizes = np.diff(model.successor_ptr)[rows]
-        number = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        found = np.ones(len(number), dtype=np.bool_)
-        lengths = np.diff(model.marginal_ptr)[rows]
-        for back in range(1, int(lengths.max(initial=0)) + 1):
-            has = lengths >= back
-            ids = model.row_marginals[model.marginal_ptr[rows[has] + 1] - back]
-            each = np.repeat(has, sizes)
-            held_by = np.repeat(ids, sizes[has])
-            digit = number[each] % sets.sizes[held_by]
-            number[each] //= sets.sizes[held_by]
-            found[each] &= held[sets.ptr[held_by] + digit]
-        return found
+        return among(self.model, self._held, rows)
 
     def can(self, row: int, allowed: BoolArray, hit: BoolArray) -> bool:
         """Return whether nature can keep a row within allowed successors and hit some; (K,)."""
         part = slice(self.model.marginal_ptr[row], self.model.marginal_ptr[row + 1])
         return self.exact.can(tuple(self.model.row_marginals[part].tolist()), allowed, hit)
+
+
+def among(model: Model, held: BoolArray, rows: IntArray) -> BoolArray:
+    """Return for all entries of some rows whether all their outcomes are among some (O,)."""
+    sets, sizes = model.sets, np.diff(model.successor_ptr)[rows]
+    if held.all():
+        return np.ones(int(sizes.sum()), dtype=np.bool_)
+    number = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    found = np.ones(len(number), dtype=np.bool_)
+    lengths = np.diff(model.marginal_ptr)[rows]
+    for back in range(1, int(lengths.max(initial=0)) + 1):
+        has = lengths >= back
+        ids = model.row_marginals[model.marginal_ptr[rows[has] + 1] - back]
+        each = np.repeat(has, sizes)
+        held_by = np.repeat(ids, sizes[has])
+        digit = number[each] % sets.sizes[held_by]
+        number[each] //= sets.sizes[held_by]
+        found[each] &= held[sets.ptr[held_by] + digit]
+    return found
 
 
 def _contract(tensor: FloatArray, place: int, axis: Axis, side: float = -1.0) -> FloatArray:

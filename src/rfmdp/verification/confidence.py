@@ -1,0 +1,309 @@
+"""From counts to sets: what a set must hold is every distribution that no samples rule out.
+
+A bound p of a probability seen x times in n is tested forwards: its tail or its likelihood ratio
+is computed, no quantile is searched for. Special functions are good to about `ACCURACY`; so far an
+error probability may be exceeded.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from rfmdp.ragged import entries, segment_all, starts
+from rfmdp.types import BoolArray, FloatArray, IntArray
+from rfmdp.verification.reading import BOX, KL, L1, SINGLETON, SUBSETS, Sets, need
+
+ACCURACY = 1e-7  # relative, of error probabilities
+BATCH = 1 << 21  # counts handled at a time
+SIZES = (1.0, 8.0, 64.0, 512.0, 4096.0, 32768.0, 262144.0)  # of the priors of the mixture
+WEIGHTS = (0.40, 0.16, 0.12, 0.10, 0.08, 0.07, 0.07)
+
+DRAWS = "every sample of a marginal is an independent draw from one fixed distribution"
+SUPPORT = "the declared outcomes of a marginal are all its possible outcomes"
+FIXED = "the sample size of every marginal was fixed before sampling; bounds are read once"
+
+Known = tuple[FloatArray, FloatArray]
+Rejects = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], BoolArray]
+"""Whether x of n rule out all probabilities up to p, which is at most x / n, at error delta."""
+
+
+class NotChecked(Exception):
+    """Something that this checker does not know."""
+
+
+def clopper_pearson(p: FloatArray, x: FloatArray, n: FloatArray, delta: FloatArray) -> BoolArray:
+    """Test by the exact binomial tail, half of the error on this side."""
+    tail = special.betainc(np.maximum(x, 1.0), n - x + 1.0, p)
+    return np.asarray((x > 0) & (tail <= 0.5 * delta * (1.0 + ACCURACY)))
+
+
+def hoeffding(p: FloatArray, x: FloatArray, n: FloatArray, delta: FloatArray) -> BoolArray:
+    """Test whether 2 exp(-2 n (x/n - p)^2) <= delta."""
+    return np.asarray(2.0 * np.exp(-2.0 * n * (x / n - p) ** 2) <= delta * (1.0 + ACCURACY))
+
+
+def mixture(p: FloatArray, x: FloatArray, n: FloatArray, delta: FloatArray) -> BoolArray:
+    """Test whether a mixture of priors around p has 1 / delta times the likelihood of p."""
+    q = 1.0 - p
+    own = x * np.log(p) + (n - x) * np.log(q)
+    terms = [
+        math.log(weight)
+        + special.betaln(size * p + x, size * q + n - x)
+        - special.betaln(size * p, size * q)
+        for size, weight in zip(SIZES, WEIGHTS, strict=True)
+    ]
+    ratio = np.logaddexp.reduce(terms) - own
+    return np.asarray(ratio >= -np.log(delta) - _noise(n))
+
+
+def krichevsky_trofimov(
+    p: FloatArray, x: FloatArray, n: FloatArray, delta: FloatArray
+) -> BoolArray:
+    """Test the same with the one prior Beta(1/2, 1/2)."""
+    own = x * np.log(p) + (n - x) * np.log(1.0 - p)
+    ratio = special.betaln(x + 0.5, n - x + 0.5) - math.log(math.pi) - own
+    return np.asarray(ratio >= -np.log(delta) - _noise(n))
+
+
+def _noise(n: FloatArray) -> FloatArray:
+    """Return what logarithms of likelihoods of n samples may be off."""
+    return np.asarray(ACCURACY + 1e-14 * n)
+
+
+def grid(ratio: float, largest: int | None) -> Rejects:
+    """Return the test at sizes ceil(ratio^k) only: the last one before n, and the next."""
+
+    def rejects(p: FloatArray, x: FloatArray, n: FloatArray, delta: FloatArray) -> BoolArray:
+        top = int(n.max(initial=1.0)) if largest is None else largest
+        need(n.max(initial=0.0) <= top, "looks: more samples than the grid was declared for")
+        steps = math.ceil(math.log(max(top, 1)) / math.log(ratio)) + 1
+        sizes = np.unique(np.ceil(ratio ** np.arange(steps + 1)).astype(np.int64))
+        sizes = sizes[: int(np.searchsorted(sizes, top)) + 1]
+        ahead = np.searchsorted(sizes, n)
+        behind = ahead - (sizes[ahead] > n)
+        found = np.zeros(p.shape, dtype=np.bool_)
+        for at, seen in ((ahead, x), (behind, np.maximum(x - (n - sizes[behind]), 0.0))):
+            share = len(sizes) if largest is not None else (at + 1.0) * (at + 2.0)
+            found |= clopper_pearson(p, seen, sizes[at].astype(np.float64), delta / share)
+        return found
+
+    return rejects
+
+
+class Confidence:
+    """A confidence set, as the settings of a run name it."""
+
+    def __init__(self, text: str) -> None:
+        self.name, self.options = parsed(text)
+        known = ("BySize", "AllSubsets", "Weissman", "KLDirichlet", *_BERNOULLI)
+        if self.name not in known:
+            raise NotChecked(f"confidence set {self.name}")
+        parts = {k: v for k, v in self.options.items() if k in ("small", "large", "base")}
+        self.parts = {name: Confidence(part) for name, part in parts.items()}
+        self.single: bool = self.name in ("ClopperPearson", "Hoeffding", "Weissman")
+        self.single |= any(part.single for part in self.parts.values())
+        self.assumptions = {DRAWS, SUPPORT} | ({FIXED} if self.single else set())
+        if self.name == "GridClopperPearson" and self.options.get("largest") is not None:
+            most = self.options["largest"]
+            self.assumptions.add(f"no marginal is sampled more than {most} times")
+        for part in self.parts.values():
+            self.assumptions |= part.assumptions
+
+    def of_size(self, size: int) -> Confidence:
+        """Return the part that serves sets of a size."""
+        if self.name != "BySize":
+            return self
+        return self.parts["large" if size >= self.options["large_from"] else "small"].of_size(size)
+
+    def events(self, size: int) -> int:
+        """Return how many events a set of a size needs."""
+        if self.name == "BySize":
+            return self.of_size(size).events(size)
+        if self.name == "AllSubsets":
+            return int(2 ** (size - 1) - 1)
+        if self.name in ("Weissman", "KLDirichlet"):
+            return min(size - 1, 1)
+        return size - 1 if size <= 2 else size
+
+    def rejects(self) -> Rejects:
+        """Return the test of a Bernoulli set, or of that which a subset set is made of."""
+        if self.name == "AllSubsets":
+            return self.parts["base"].rejects()
+        if self.name == "GridClopperPearson":
+            return grid(float(self.options["ratio"]), self.options["largest"])
+        if self.name not in _BERNOULLI:
+            raise NotChecked(f"confidence set {self.name} for boxes")
+        return _BERNOULLI[self.name]
+
+
+_BERNOULLI: dict[str, Rejects] = {
+    "ClopperPearson": clopper_pearson, "Hoeffding": hoeffding, "Mixture": mixture,
+    "KrichevskyTrofimov": krichevsky_trofimov, "GridClopperPearson": clopper_pearson,
+}  # fmt: skip
+
+
+def parsed(text: str) -> tuple[str, dict[str, Any]]:
+    """Return name and options of a text like `AllSubsets(base=Mixture(), most_outcomes=10)`."""
+    try:
+        call = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        raise NotChecked(f"confidence set {text!r}") from None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
+        raise NotChecked(f"confidence set {text!r}")
+    options: dict[str, Any] = {}
+    for option in call.keywords:
+        inner = isinstance(option.value, ast.Call)
+        text = ast.unparse(option.value)
+        options[str(option.arg)] = text if inner else ast.literal_eval(option.value)
+    return call.func.id, options
+
+
+@dataclass(slots=True, eq=False)
+class Trials:
+    """How often each of N things was seen (x) in so many samples (n), look by look."""
+
+    x: FloatArray  # (looks, N)
+    n: FloatArray  # (looks, N)
+    delta: FloatArray  # (N,) error probabilities
+    rejects: Rejects
+
+    @property
+    def misses(self) -> Trials:
+        """The same of the opposites."""
+        return Trials(self.n - self.x, self.n, self.delta, self.rejects)
+
+    def take(self, some: IntArray) -> Trials:
+        """Return some of them."""
+        return Trials(self.x[:, some], self.n[:, some], self.delta[some], self.rejects)
+
+    def below(self, p: FloatArray) -> BoolArray:
+        """Return which lower bounds p (N,) some look proves."""
+        proven = p <= 0.0
+        for x, n in zip(self.x, self.n, strict=True):
+            at = np.flatnonzero(~proven & (n > 0.0) & (p < x / np.maximum(n, 1.0)))
+            proven[at] = self.rejects(p[at], x[at], n[at], self.delta[at])
+        return np.asarray(proven)
+
+    def least(self) -> FloatArray:
+        """Return nearly the largest lower bounds (N,) that some look proves."""
+        low = np.zeros(self.x.shape[1])
+        high = (self.x / np.maximum(self.n, 1.0)).max(axis=0, initial=0.0)
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            proven = self.below(middle)
+            low, high = np.where(proven, middle, low), np.where(proven, high, middle)
+        return low
+
+
+def sets_hold(
+    sets: Sets, looks: IntArray, delta: FloatArray, confidence: Confidence, known: Known
+) -> BoolArray:
+    """Return which sets (M,) have all distributions within known bounds that no look rules out."""
+    fine, box = sets.sizes == 1, boxes(sets)
+    for size in np.unique(sets.sizes[~fine]).tolist():
+        own = confidence.of_size(size)
+        for ids in batches(sets, np.flatnonzero(box & (sets.sizes == size)), len(looks)):
+            seen, total = counted(sets, looks, ids)
+            n = np.where(np.repeat(delta[ids], size) > 0.0, total, 0.0)
+            trials = Trials(seen, n, np.repeat(delta[ids], size), own.rejects())
+            fine[ids] = boxes_hold(sets, ids, trials, known)
+        for j in np.flatnonzero(~box & (sets.sizes == size)):
+            fine[j] = _ball_holds(sets, int(j), looks, float(delta[j]), own)
+    return np.asarray(fine)
+
+
+def boxes(sets: Sets) -> BoolArray:
+    """Return which sets are given by their bounds alone; some may be points."""
+    plain = np.isnan(sets.exponent) & (np.diff(sets.corner_ptr) == 0)
+    return np.asarray(plain & ((sets.kind == BOX) | (sets.kind == SINGLETON)))
+
+
+def batches(sets: Sets, ids: IntArray, looks: int) -> list[IntArray]:
+    """Return some sets in parts, so that all looks at a part fit into little memory."""
+    ends = np.cumsum(sets.sizes[ids]) * max(looks, 1) // BATCH
+    return np.split(ids, np.flatnonzero(np.diff(ends)) + 1) if len(ids) else []
+
+
+def counted(sets: Sets, looks: IntArray, ids: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return what looks saw of the outcomes (N,) of some sets, and the samples of their sets."""
+    ptr = starts(sets.sizes[ids])
+    seen = looks[:, entries(sets.ptr, ids)].astype(np.float64)
+    return seen, np.repeat(np.add.reduceat(seen, ptr[:-1], axis=1), np.diff(ptr), axis=1)
+
+
+def boxes_hold(sets: Sets, ids: IntArray, trials: Trials, known: Known) -> BoolArray:
+    """Return whether bounds of sets are known, or of some look, or follow from those of others.
+
+    Trials are of the outcomes (N,) of these sets, one after the other.
+    """
+    ptr, at = starts(sets.sizes[ids]), entries(sets.ptr, ids)
+    lower, upper, misses = sets.lower[at], sets.upper[at], trials.misses
+    least, most = known[0][at], known[1][at]
+    low = trials.below(lower) | (lower <= least)
+    high = misses.below(1.0 - upper) | (upper >= most)
+    open_ = np.flatnonzero(~segment_all(low & high, ptr))
+    some = entries(ptr, open_)
+    # only what looks prove, or is assumed, may serve as a reason
+    least[some] = np.maximum(trials.take(some).least(), np.where(low, lower, least)[some])
+    most[some] = np.minimum(1.0 - misses.take(some).least(), np.where(high, upper, most)[some])
+    for i in open_:
+        own = range(ptr[i], ptr[i + 1])
+        for k in own:
+            low[k] |= math.fsum([lower[k], -1.0, *(most[o] for o in own if o != k)]) <= 0.0
+            high[k] |= math.fsum([upper[k], -1.0, *(least[o] for o in own if o != k)]) >= 0.0
+    return segment_all(low & high, ptr)
+
+
+def _ball_holds(sets: Sets, j: int, looks: IntArray, delta: float, own: Confidence) -> bool:
+    """Return the same of a set that is no box."""
+    part = slice(sets.ptr[j], sets.ptr[j + 1])
+    kind, seen = int(sets.kind[j]), looks[:, part].astype(np.float64)
+    seen = seen[seen.sum(axis=1) > 0] if delta > 0.0 else seen[:0]
+    if kind == SUBSETS and own.name == "AllSubsets":
+        table = sets.corners[sets.corner_ptr[j] : sets.corner_ptr[j + 1]]
+        masks = np.arange(1, len(table) - 1)
+        x = seen @ ((masks >> np.arange(seen.shape[1])[:, None]) & 1).astype(np.float64)
+        n = np.broadcast_to(seen.sum(axis=1, keepdims=True), x.shape)
+        trials = Trials(x, n, np.full(len(masks), delta), own.rejects())
+        return bool(trials.below(table[1:-1]).all())
+    last = seen[-1] if len(seen) else None
+    if last is not None and not np.array_equal(last, looks[-1, part]):
+        return False
+    if kind == L1 and own.name == "Weissman":
+        return _l1_holds(sets.nominal[part], float(sets.radius[j]), last, delta)
+    if kind == KL and own.name == "KLDirichlet":
+        return _kl_holds(sets.nominal[part], float(sets.radius[j]), last, delta)
+    if kind == SINGLETON:
+        return False
+    raise NotChecked(f"a set of kind {kind} by {own.name}")
+
+
+def _centred(nominal: FloatArray, counts: FloatArray) -> bool:
+    return bool(np.abs(nominal - counts / counts.sum()).max() <= 1e-14)
+
+
+def _l1_holds(nominal: FloatArray, radius: float, counts: FloatArray | None, delta: float) -> bool:
+    if radius >= 2.0 or counts is None:
+        return radius >= 2.0
+    k, n = len(nominal), counts.sum()
+    vertices = k * math.log(2.0) + math.log1p(-(2.0 ** (1.0 - k)))
+    needed = math.sqrt(2.0 * (vertices - math.log(delta * (1.0 + ACCURACY))) / n)
+    return _centred(nominal, counts) and radius >= needed
+
+
+def _kl_holds(nominal: FloatArray, radius: float, counts: FloatArray | None, delta: float) -> bool:
+    if math.isinf(radius) or counts is None:
+        return math.isinf(radius)
+    k, n = len(nominal), counts.sum()
+    logs = special.xlogy(counts, counts / n).sum()
+    prior = special.gammaln(counts + 0.5).sum() - k * special.gammaln(0.5)
+    evidence = special.gammaln(n + k / 2) - special.gammaln(k / 2) - prior + logs
+    needed = (evidence - math.log(delta) - float(_noise(n))) / n
+    return _centred(nominal, counts) and radius >= needed

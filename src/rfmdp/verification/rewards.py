@@ -1,0 +1,146 @@
+"""What rows of a learned model pay, if that was learned too, or hangs on the successor.
+
+A row must pay no more (for an agent that minimises: no less) than
+
+- the bound of its mean reward that the sum of what visits paid proves, by the mixture sequence;
+- what its first visit paid, if a row always pays the same;
+- nature's least mean of what its transitions pay, if these are known: an inner problem like that of
+  a value, so it is proven like one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from rfmdp.types import AnyArray, BoolArray, FloatArray
+from rfmdp.verification.confidence import NotChecked, mixture, parsed
+from rfmdp.verification.game import HOLD, UNKNOWN, Game
+from rfmdp.verification.reading import Claim, Fields, need, states_of
+
+REWARDS = "rewards of the model are as declared"
+PAID = "every transition pays what was declared for its state, action and successor"
+CONSTANT = "the reward of an identifier is always the same"
+MEAN = "every reward sample of an identifier has the same mean given all earlier samples"
+PER_TRANSITION = "of transitions, "
+EPS = float(np.finfo(np.float64).eps)
+
+
+def plainly(number: float) -> str:
+    """Return all digits of a number, as statements write it."""
+    return str(np.format_float_positional(number, trim="-"))
+
+
+class Payments:
+    """What the settings of a run say about rewards."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.name = text, "known"
+        if text == "known":
+            self.assumptions = {REWARDS}
+        elif text.startswith(PER_TRANSITION):
+            self.name, self.assumptions = "transitions", {PAID}
+        else:
+            self.name, options = parsed(text)
+            if self.name not in ("MixtureReward", "DeterministicReward") or set(options) != {
+                "range"
+            }:
+                raise NotChecked(f"rewards {text}")
+            kind, ends = parsed(str(options["range"]))
+            need(kind == "RewardRange" and set(ends) == {"low", "high"}, "rewards: need a range")
+            self.low, self.high = float(ends["low"]), float(ends["high"])
+            need(-np.inf < self.low < self.high < np.inf, "rewards: need a range")
+            span = f"every reward lies in [{plainly(self.low)}, {plainly(self.high)}]"
+            self.assumptions = {span, MEAN if self.random else CONSTANT}
+
+    @property
+    def random(self) -> bool:
+        """Whether rewards are random, so that their bounds may fail."""
+        return self.name == "MixtureReward"
+
+    def fails(
+        self, claim: Claim, own: Mapping[str, AnyArray], evidence: Fields, looks: AnyArray,
+        steps: list[int], share: float, listed: bool,
+    ) -> str:  # fmt: skip
+        """Return what is wrong with the rewards of a learned model, or nothing.
+
+        Parameters
+        ----------
+        claim, own
+            The solution of the learned model, and its arrays.
+        evidence, looks, steps
+            What was paid, the counts of all looks, and the steps of all evaluations.
+        share
+            The error probability of all rewards together.
+        listed
+            Whether the model lists all outcomes; if not, its last row stands for the others.
+        """
+        if self.name == "known":
+            return ""
+        state, row = claim.model.reward(claim.objective.get("reward"))
+        if claim.kind not in ("ReachReward", "Cumulative", "Discounted", "Total") or state.any():
+            return "must be those of rows, collected by the objective"
+        if self.name == "transitions":
+            return self._by_transition(claim, evidence, row)
+        model, extra = claim.model, 0 if listed else 1
+        visits = evidence.integers("visits", model.rows - extra)
+        paid = evidence.floats("paid", model.rows - extra)
+        counts = np.append(visits, [0] * extra)
+        slots = np.repeat(counts, np.diff(model.marginal_ptr))
+        drawn = np.bincount(model.row_marginals, slots, minlength=len(model.sets.kind))
+        last = looks[-1] if len(looks) else np.zeros(len(model.sets.nominal))
+        if (visits < 0).any() or int(visits.sum()) not in steps:
+            return "visits must be all steps of an evaluation"
+        if not np.array_equal(drawn, np.add.reduceat(last, model.sets.ptr[:-1])):
+            return "visits must be those of the counts"
+        ends = np.zeros(model.states, dtype=np.bool_)
+        if claim.kind == "ReachReward":
+            ends = states_of(claim, own, "target")
+        counted = np.repeat(~ends, np.diff(model.row_ptr))
+        asked = int(np.count_nonzero(counted[: len(visits)]))
+        fine = self._proven(row, counts, np.append(paid, [0.0] * extra), share / max(asked, 1),
+                            claim.agent)  # fmt: skip
+        wrong = np.flatnonzero(counted & ~fine)
+        return f"row {wrong[0]}" if len(wrong) else ""
+
+    def _proven(
+        self, row: FloatArray, visits: AnyArray, paid: FloatArray, delta: float, agent: int
+    ) -> BoolArray:
+        """Return which rows pay no more than what is proven, as the agent sees it."""
+        low, high = (self.low, self.high) if agent > 0 else (-self.high, -self.low)
+        row, paid, n = agent * row, agent * paid, visits.astype(np.float64)
+        fine = row <= low
+        if not self.random:
+            inside = (paid >= low) & (paid <= high)
+            return np.asarray(fine | ((n > 0.0) & inside & (row <= paid)))
+        span = high - low
+        # as much is lost by adding n rewards
+        slack = 4.0 * EPS * n * (1.0 + (abs(low) + abs(high)) / span)
+        x = (paid - n * low) / span - slack
+        p = (row - low) / span * (1.0 + 4.0 * EPS)
+        at = np.flatnonzero(~fine & (x <= n) & (p * n < x) & (delta > 0.0))
+        fine[at] = mixture(p[at], x[at], n[at], np.full(len(at), delta))
+        return np.asarray(fine)
+
+    def _by_transition(self, claim: Claim, evidence: Fields, row: FloatArray) -> str:
+        """Return which row pays more than nature's least mean, if any.
+
+        Transitions lead to what they pay, and rows pay what they claim less: no loss, no fault.
+        """
+        model = claim.model
+        paid = evidence.floats("transitions", len(model.successors))
+        digest = hashlib.sha256(paid.tobytes()).hexdigest()[:16]
+        if self.text != PER_TRANSITION + digest:
+            return "what transitions pay is not what was declared"
+        amounts, place = np.unique(paid, return_inverse=True)
+        game = Game(replace(model, successors=model.states + place), claim.agent, claim.nature)
+        game.reward = -row
+        worth = np.append(np.zeros(model.states), amounts)
+        signs = game.signs(worth, -claim.agent, 1.0, np.ones(model.rows, dtype=np.bool_))
+        wrong = np.flatnonzero(signs < HOLD)
+        if len(wrong) and (signs[wrong] == UNKNOWN).all():
+            raise NotChecked(f"what row {wrong[0]} pays")
+        return f"row {wrong[0]}" if len(wrong) else ""

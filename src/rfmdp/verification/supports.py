@@ -1,0 +1,173 @@
+"""Outcomes that were never seen: what is known of them, and that the model expects the worst.
+
+With an unknown support, half of the error probability of an identifier bounds the mass of all that
+it has not shown, anew after every discovery; half is for the outcomes that were seen, each with a
+sequence of its own that starts after its first appearance. The r-th discovery gets 1 / (r (r + 1))
+of either half. Outcomes that the model does not list are the last one of every identifier, and
+lead to the last state, where nothing can be worse for the agent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from rfmdp.ragged import entries, owners, starts
+from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
+from rfmdp.verification.confidence import (
+    ACCURACY,
+    DRAWS,
+    SUPPORT,
+    Confidence,
+    Known,
+    NotChecked,
+    Trials,
+    batches,
+    boxes,
+    boxes_hold,
+    counted,
+    parsed,
+)
+from rfmdp.verification.reading import Claim, Sets, need, states_of
+from rfmdp.verification.rows import among
+
+CERTAIN = "moves that the model declares as certain are certain"
+KNOWN = {"DeclaredSupport": (), "DomainSupport": (), "FloorSupport": ("p_min",),
+         "SparseSupport": ("p_min",)}  # fmt: skip
+
+
+class Support:
+    """What the settings of a run say about outcomes that were never seen."""
+
+    def __init__(self, text: str, p_min: str, base: Confidence) -> None:
+        self.name, options = parsed(text)
+        if self.name not in KNOWN or set(options) != set(KNOWN[self.name]):
+            raise NotChecked(f"support {text}")
+        self.declared = self.name == "DeclaredSupport"
+        self.listed = self.declared or self.name == "SparseSupport"
+        self.floor, declared_floor = float(options.get("p_min", 0.0)), float(p_min)
+        self.assumptions = {DRAWS} | ({SUPPORT} if self.listed else set())
+        need(self.declared or declared_floor == 0.0, "p_min: needs the declared support")
+        if self.declared:
+            self.floor = declared_floor
+        elif not self.listed or self.floor > 0.0:
+            self.assumptions.add(CERTAIN)
+        need(0.0 <= self.floor < 1.0, "p_min: must lie in [0, 1)")
+        if self.floor > 0.0:
+            kind = "declared" if self.declared else "possible"
+            least = f">= {self.floor}" if self.declared else f"at least p_min = {self.floor}"
+            who = f"every {kind} outcome of a marginal has probability {least}"
+            self.assumptions.add(f"p_min: {who}" if self.declared else who)
+        anytime = not base.single and not base.parts and base.name != "KLDirichlet"
+        need(self.declared or anytime, "support: needs intervals that hold at any time")
+
+    def events(self, base: Confidence, size: int) -> int:
+        """Return how many events an identifier of a size needs."""
+        return base.events(size) if self.declared else 1
+
+
+def discovered(
+    sets: Sets, looks: IntArray, first: IntArray, delta: FloatArray, floors: FloatArray,
+    base: Confidence, known: Known,
+) -> BoolArray:  # fmt: skip
+    """Return which boxes (M,) have all distributions that no look rules out.
+
+    Outcome o appeared first in sample first[o] of its identifier, from 1; 0: never. If it has at
+    least a floor (M,) or nothing, then it has that once it was seen.
+    """
+    need(_fits(sets, first, looks), "first: must be when outcomes were first seen")
+    fine, least, most = boxes(sets), known[0].copy(), known[1].copy()
+    for ids in batches(sets, np.flatnonzero(fine), len(looks)):
+        at, owner = entries(sets.ptr, ids), owners(starts(sets.sizes[ids]))
+        seen, total = counted(sets, looks, ids)
+        there, new, spent = seen > 0.0, first[at], 0.5 * delta[ids][owner]
+        ever = there.any(axis=0)
+        least[at] = np.where(ever, np.maximum(least[at], floors[ids][owner]), least[at])
+        order = np.lexsort((np.where(ever, new, np.iinfo(np.int64).max), owner))
+        rank = np.empty(len(at))
+        rank[order] = 1.0 + np.arange(len(at)) - starts(sets.sizes[ids])[owner[order]]
+        n = np.where(there & (spent > 0.0), total - new, 0.0)
+        x = np.where(there & (spent > 0.0), seen - 1.0, 0.0)
+        trials = Trials(x, n, spent / (rank * (rank + 1.0)), base.rejects())
+        mass = _missing(there, np.where(there, new, 0), total, spent, floors[ids], owner)
+        most[at] = np.minimum(most[at], np.where(there, 1.0, mass).min(axis=0, initial=1.0))
+        fine[ids] = boxes_hold(sets, ids, trials, (least, most))
+    return fine
+
+
+def _fits(sets: Sets, first: IntArray, looks: IntArray) -> bool:
+    """Return whether some sequence of samples has these first appearances and these looks."""
+    if not len(looks):
+        return not first.any()
+    owner, counts = owners(sets.ptr), looks[-1]
+    total = np.add.reduceat(looks, sets.ptr[:-1], axis=1)[:, owner]
+    there = (first > 0) & (first <= total)
+    if not np.array_equal(there, looks > 0) or not np.array_equal(first > 0, counts > 0):
+        return False
+    if (there & (looks - 1 > total - first)).any():
+        return False
+    order = np.lexsort((first, owner))
+    order = order[first[order] > 0]
+    earlier = np.cumsum(counts[order]) - counts[order]  # samples of what was discovered before
+    new = np.diff(owner[order], prepend=-1) != 0
+    before = earlier - np.maximum.accumulate(np.where(new, earlier, 0))
+    later = np.diff(first[order], prepend=0) > 0
+    fits = (later | new) & (before >= first[order] - 1) & (~new | (first[order] == 1))
+    return bool(fits.all())
+
+
+def _missing(
+    there: BoolArray, new: IntArray, total: FloatArray, spent: FloatArray, floors: FloatArray,
+    owner: IntArray,
+) -> FloatArray:  # fmt: skip
+    """Return what all unseen outcomes of a set have at most, look by look, for each of them.
+
+    They have no more than U unless m samples without a discovery had a chance (1 - U)^m below
+    delta_r. If each of them has at least a floor, or nothing, then nothing once that rules it out.
+    """
+    ptr = starts(np.bincount(owner))
+    rank = np.add.reduceat(there, ptr[:-1], axis=1, dtype=np.float64)[:, owner]
+    wait = total - np.maximum.reduceat(new, ptr[:-1], axis=1)[:, owner]
+    usable = (rank > 0.0) & (spent > 0.0)
+    share = np.where(usable, spent * (1.0 + ACCURACY) / np.maximum(rank * (rank + 1.0), 1.0), 0.5)
+    level, floor = np.log(share), floors[owner]
+    mass = np.where(wait > 0.0, -np.expm1(level / np.maximum(wait, 1.0)), 1.0)
+    mass = np.where((floor > 0.0) & (wait * np.log1p(-floor) <= level), 0.0, mass)
+    return np.where(usable, mass, 1.0)
+
+
+def expects_the_worst(claim: Claim, arrays: Mapping[str, AnyArray]) -> bool:
+    """Return whether unlisted outcomes lead to a last state that is worst."""
+    model, last = claim.model, claim.model.states - 1
+    row, listed = model.rows - 1, np.ones(len(model.sets.nominal), dtype=np.bool_)
+    alone = model.row_ptr[-2] == row and model.successor_ptr[-2] + 1 == model.successor_ptr[-1]
+    if not alone or model.successors[-1] != last or last in model.initial:
+        return False
+    listed[model.sets.ptr[1:] - 1] = False
+    inside = among(model, listed, np.arange(model.rows))
+    if not (model.successors[~inside] == last).all():
+        return False
+    return _worst(claim, arrays, last)
+
+
+def _worst(claim: Claim, arrays: Mapping[str, AnyArray], last: int) -> bool:
+    """Return whether no state can be worse than a last one that is never left."""
+    low, kind = claim.agent > 0, claim.kind
+
+    def at(name: str) -> bool:
+        return bool(states_of(claim, arrays, name)[last])
+
+    if kind in ("Reach", "Next", "Until"):
+        return not at("target") if low else at("target") and (kind != "Until" or at("stay"))
+    if kind == "Globally":
+        return at("stay") != low
+    if kind == "ReachReward":
+        return at("target") == low
+    state, row = claim.model.reward(claim.objective.get("reward"))
+    reward = (
+        state if kind == "Instantaneous" else row + np.repeat(state, np.diff(claim.model.row_ptr))
+    )
+    if kind == "Total" and low:
+        return bool(reward[-1] <= 0.0)
+    return bool((reward[-1] <= reward).all() if low else (reward[-1] >= reward).all())

@@ -1,0 +1,276 @@
+"""Runs with unknown supports, learned rewards, rewards of transitions and returns of rollouts.
+
+True ones are proven from what is in their file. A number that no longer carries what is claimed,
+or a claim that goes beyond the numbers, is noticed.
+"""
+
+import hashlib
+
+import numpy as np
+import pytest
+
+from learning.test_transition_rewards import system, table
+from learning.test_unknown import EARN, PAY, paying
+from learning.tiny import COST, REACH, distinct_factored, loop_to_goal
+from rfmdp.learning.confidence import GridClopperPearson, KrichevskyTrofimov
+from rfmdp.learning.methods import METHODS
+from rfmdp.learning.rewards import DeterministicReward, MixtureReward, RewardRange
+from rfmdp.learning.schedule import StopWhen
+from rfmdp.learning.support import DomainSupport, FloorSupport, SparseSupport
+from rfmdp.objective import (
+    MAX,
+    MIN,
+    Cumulative,
+    Discounted,
+    Globally,
+    Instantaneous,
+    Next,
+    ReachReward,
+    Spec,
+    Total,
+    Until,
+)
+from verification.test_runs import altered, drop, judge, record, rolled  # noqa: F401
+
+UNIT = RewardRange(0.0, 1.0)
+LOWER, UPPER = "solution/model.marginals.lower", "solution/model.marginals.upper"
+ROW, SUCCESSORS = "solution/model.row_reward.0", "solution/model.successors"
+
+
+def assert_noticed(judge, header, arrays, changes):  # noqa: F811
+    """Check that a run passes as it is, and none of its altered copies."""
+    assert judge(header, arrays).valid, str(judge(header, arrays))
+    for name, change in changes.items():
+        assert not judge(*altered(header, arrays, change)).valid, name
+
+
+def raised(name, place, by):
+    """Return a change that adds to a number."""
+    return lambda h, a: a[name].__setitem__(place, a[name][place] + by)
+
+
+def setting(name, value):
+    """Return a change of a setting."""
+    return lambda h, a: h["settings"].update({name: value})
+
+
+SUPPORTS = [DomainSupport(), FloorSupport(0.01), SparseSupport()]
+STOCHASTIC = [GridClopperPearson(), KrichevskyTrofimov()]
+
+
+@pytest.mark.parametrize("support", SUPPORTS, ids=repr)
+def test_sets_of_unknown_supports(support, judge):  # noqa: F811
+    """Bounds of outcomes seen and unseen follow from counts and first appearances."""
+    header, arrays = record(distinct_factored(3), support=support)
+    seen, first = arrays["looks"][-1] > 0, arrays["evidence/first"]
+    some, rest = int(np.argmax(seen & (first > 1))), np.flatnonzero(~seen)
+    changes = {
+        "lower": raised(LOWER, some, 1e-4),
+        "upper": raised(UPPER, some, -1e-4),
+        "later": raised("evidence/first", some, 20),
+        "never": lambda h, a: a["evidence/first"].__setitem__(some, 0),
+        "before all": lambda h, a: a["evidence/first"].__setitem__(some, -1),
+        "at once": lambda h, a: a["evidence/first"].__setitem__(first > 0, 1),
+        "no evidence": lambda h, a: a.pop("evidence/first"),
+        "delta": lambda h, a: a["ledger/delta"].__imul__(0.5),
+        "events": lambda h, a: a["ledger/events"].fill(0),
+        "fewer samples": lambda h, a: a["looks"].__ifloordiv__(2),
+        "draws": drop("independent draw"),
+        "base": setting("confidence", "ClopperPearson()"),
+        "floor": setting("p_min", "0.01"),
+        "declared": setting("support", "DeclaredSupport()"),
+        "other": setting("support", "SparseSupport(p_min=0.3)"),
+    }
+    if len(rest):
+        changes["unseen"] = raised(UPPER, rest[-1], -1e-4)
+    if not isinstance(support, SparseSupport):
+        changes |= {"certain": drop("declares as certain")}
+    assert_noticed(judge, header, arrays, changes)
+
+
+@pytest.mark.parametrize("confidence", STOCHASTIC, ids=repr)
+def test_sequences_of_unknown_supports(confidence, judge):  # noqa: F811
+    """Every interval that is valid at any time may be underneath."""
+    header, arrays = record(
+        distinct_factored(1), support=DomainSupport(), confidence=confidence, beta=0.3
+    )
+    assert_noticed(judge, header, arrays, {"delta": lambda h, a: a["ledger/delta"].__imul__(0.5)})
+
+
+def test_a_floor_rules_out_what_was_not_seen(judge):  # noqa: F811
+    """A finite cost needs a complete support; a lower floor, or a shorter wait, leaves it open."""
+    longer = StopWhen(trajectories=1600)
+    header, arrays = record(
+        loop_to_goal(0.5), COST, support=FloorSupport(0.05), stop=longer, length=5
+    )
+    assert arrays[UPPER][2] == 0.0
+    changes = {
+        "floors": lambda h, a: a["floors"].fill(0.001),
+        "larger": lambda h, a: a["floors"].fill(0.2),
+        "support": setting("support", "FloorSupport(p_min=0.001)"),
+        "stated": drop("p_min"),
+        "wait": lambda h, a: a["looks"].__ifloordiv__(10),
+    }
+    assert_noticed(judge, header, arrays, changes)
+
+
+EVERY = np.ones(11, dtype=bool)
+UNSEEN = [
+    REACH,
+    Spec(Until(EVERY, "goal", 3), MIN, MAX),
+    Spec(Next("goal"), MAX, MIN),
+    Spec(Globally(EVERY, 2), MAX, MIN),
+    Spec(Globally(EVERY, 2), MIN, MAX),
+    Spec(Instantaneous(2, "gain"), MAX, MIN),
+    Spec(Discounted(0.5, "gain"), MIN, MAX),
+    Spec(Total("gain"), MAX, MIN),
+    Spec(ReachReward("goal", "gain"), MAX, MIN),
+]
+
+
+@pytest.mark.parametrize("spec", UNSEEN, ids=str)
+def test_unseen_outcomes_lead_to_the_worst(spec, judge):  # noqa: F811
+    """Nothing else may follow them, and no state is worse than the last."""
+    header, arrays = record(paying(1), spec, support=DomainSupport())
+    states = len(arrays["solution/model.row_ptr"]) - 1
+    unseen = np.flatnonzero(arrays[SUCCESSORS][:-1] == states - 1)
+    sets = [name for name in arrays if name.startswith("solution/states.")]
+    sign = 1.0 if spec.agent is MAX else -1.0
+    changes = {
+        "unseen leads back": lambda h, a: a[SUCCESSORS].__setitem__(unseen[0], 0),
+        "another": lambda h, a: a[SUCCESSORS].__setitem__(unseen[-1], 3),
+        "the end leads back": lambda h, a: a[SUCCESSORS].__setitem__(-1, 0),
+    }
+    for name in sets:
+        changes[name] = lambda h, a, n=name: a[n].__setitem__(-1, not a[n][-1])
+    if not sets:
+        changes["paid"] = raised("solution/model.state_reward.0", -1, sign)
+    assert_noticed(judge, header, arrays, changes)
+
+
+REWARDS = [
+    (MixtureReward(UNIT), EARN, None),
+    (MixtureReward(RewardRange(-1.0, 2.5)), PAY, DomainSupport()),
+    (DeterministicReward(UNIT), EARN, DomainSupport()), (DeterministicReward(UNIT), PAY, None),
+    (MixtureReward(UNIT), Spec(Total("gain"), MAX, MIN), DomainSupport()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("family", "spec", "support"), REWARDS, ids=str)
+def test_learned_rewards(family, spec, support, judge):  # noqa: F811
+    """What rows pay follows from visits and sums, at the share of rewards."""
+    more = {} if support is None else {"support": support}
+    header, arrays = record(paying(2), spec, rewards=family, **more)
+    sign = 1.0 if spec.agent is MAX else -1.0
+    visits = arrays["evidence/visits"]
+    most = int(np.argmax(visits * (arrays[ROW][: len(visits)] != 0.0)))
+    never = np.flatnonzero(visits == 0)
+    changes = {
+        "row": raised(ROW, most, 1e-5 * sign),
+        "end": raised(ROW, -1, sign) if support else raised(ROW, 0, sign),
+        "state": raised("solution/model.state_reward.0", 0, 1e-3),
+        "paid": raised("evidence/paid", most, -sign * 0.05 * visits[most]),
+        "beyond the range": lambda h, a: a["evidence/paid"].fill(sign * 1e9),
+        "visits": raised("evidence/visits", most, 1),
+        "moved visits": lambda h, a: a["evidence/visits"].__setitem__(
+            slice(None), a["evidence/visits"][::-1].copy()
+        ),
+        "no visits": lambda h, a: a.pop("evidence/visits"),
+        "nothing paid": lambda h, a: a.pop("evidence/paid"),
+        "range": setting("rewards", repr(type(family)(RewardRange(-5.0, 5.0)))),
+        "family": setting("rewards", "Oracle(range=RewardRange(low=0.0, high=1.0))"),
+        "known": setting("rewards", "known"),
+        "stated": drop("every reward lies in"),
+        "stated mean": drop("of an identifier"),
+    }
+    if len(never):
+        changes["never visited"] = raised(ROW, never[0], 1e-6 * sign)
+    if isinstance(family, MixtureReward):
+        changes["share"] = lambda h, a: a["ledger/shares"].__setitem__(1, 0.01)
+        changes["no share"] = lambda h, a: a["ledger/shares"].__setitem__(1, 0.0)
+    assert_noticed(judge, header, arrays, changes)
+
+
+TRANSITIONS = [
+    Spec(Cumulative(3, "gain", 0.5), MAX, MIN), Spec(ReachReward("end", "gain"), MIN, MAX),
+    Spec(Discounted(0.75, "gain"), MAX, MIN),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("spec", TRANSITIONS, ids=str)
+def test_rewards_of_transitions(spec, judge):  # noqa: F811
+    """Nature's least mean of what transitions pay is proven again."""
+    amounts = np.random.default_rng(1).integers(0, 6, 60).tolist()
+    model = system([(5, 0), (6, 0), (4, 0), (3, 0)])
+    header, arrays = record(model, spec, rewards=table(amounts))
+    sign = 1.0 if spec.agent is MAX else -1.0
+    paid, ptr = arrays["evidence/transitions"], arrays["solution/model.successor_ptr"]
+    rows = [r for r in range(len(ptr) - 1) if np.ptp(paid[ptr[r] : ptr[r + 1]]) > 0]
+
+    def signed(h, a):
+        a["evidence/transitions"] -= sign
+        digest = hashlib.sha256(a["evidence/transitions"].tobytes()).hexdigest()[:16]
+        h["settings"]["rewards"] = f"of transitions, {digest}"
+
+    changes = {
+        "row": raised(ROW, rows[0], 1e-9 * sign),
+        "last row": raised(ROW, rows[-1], 1e-9 * sign),
+        "state": raised("solution/model.state_reward.0", 0, 1e-3),
+        "paid": raised("evidence/transitions", 0, -sign),
+        "paid, signed again": signed,
+        "no payments": lambda h, a: a.pop("evidence/transitions"),
+        "fewer payments": lambda h, a: a.update(
+            {"evidence/transitions": a["evidence/transitions"][:-1]}
+        ),
+        "declared": setting("rewards", "of transitions, 0123456789abcdef"),
+        "known": setting("rewards", "known"),
+        "stated": drop("every transition pays"),
+        "set": raised(LOWER, int(np.argmax(arrays[LOWER] > 0)), 1e-4),
+    }
+    assert_noticed(judge, header, arrays, changes)
+
+
+RETURNS = [
+    EARN,
+    Spec(Discounted(0.5, "gain"), MAX, MIN),
+    Spec(ReachReward("goal", "gain"), MAX, MIN),
+]
+
+
+@pytest.mark.parametrize("spec", RETURNS, ids=str)
+def test_returns_of_rollouts(spec, judge):  # noqa: F811
+    """What a certificate says follows from its returns, in their order."""
+    longer = StopWhen(trajectories=1600)
+    header, arrays = record(paying(2), spec, method=METHODS["rollout"], stop=longer)
+    assert [each["successes"] for each in header["rollouts"]] == [None]
+    last = str(header["rollouts"].index(rolled(header)))
+    name = f"returns/{last}"
+
+    def less(h, a):
+        a[name] = np.maximum(a[name] - 0.01, 0.0)
+
+    def wider(h, a):
+        given = rolled(h)["assumptions"]
+        rolled(h)["assumptions"] = [*given[:2], "every return lies in [0, 1]"]
+
+    changes = {
+        "bound": lambda h, a: rolled(h).update(bound=rolled(h)["bound"] + 1e-4),
+        "beyond": lambda h, a: rolled(h).update(bound=1e9),
+        "not a number": lambda h, a: rolled(h).update(bound=float("nan")),
+        "returns": less,
+        "impossible returns": lambda h, a: a[name].__setitem__(0, 1e9),
+        "no number": lambda h, a: a[name].__setitem__(0, np.nan),
+        "no returns": lambda h, a: a.pop(name),
+        "fewer returns": lambda h, a: a.update({name: a[name][:-1]}),
+        "trajectories": lambda h, a: rolled(h).update(trajectories=len(a[name]) - 1),
+        "delta": lambda h, a: rolled(h).update(delta=0.5 * rolled(h)["delta"]),
+        "larger delta": lambda h, a: rolled(h).update(delta=0.3),
+        "successes": lambda h, a: rolled(h).update(successes=len(a[name])),
+        "range": wider,
+        "share": lambda h, a: a["ledger/shares"].__setitem__(2, 0.0),
+        "history": lambda h, a: h["history"][-1].update(rollout=rolled(h)["bound"] + 1e-9),
+        "one more": lambda h, a: h["rollouts"].append(dict(rolled(h))),
+    }
+    if spec is not EARN:  # whose two steps are fewer than any length
+        changes["longer"] = setting("length", "60")
+    assert_noticed(judge, header, arrays, changes)
