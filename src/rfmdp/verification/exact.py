@@ -18,6 +18,7 @@ these means do not tell; the caller then has not proven anything.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -220,9 +221,7 @@ class ExactSet:
 
     def matrix(self) -> FloatArray:
         """Return the vertices (V, X), each number rounded once; what is positive remains so."""
-        found = self.vertices()
-        rounded = np.array([[float(x) for x in line] for line in found])
-        return np.where(np.array(found) > 0, np.maximum(rounded, 5e-324), rounded)
+        return np.array([[float(x) or 5e-324 * bool(x) for x in line] for line in self.vertices()])
 
 
 def box_of_ball(centre: FloatArray, radius: float) -> tuple[FloatArray, FloatArray]:
@@ -235,19 +234,22 @@ def box_vertices(lower: Vector, upper: Vector) -> list[Vector]:
     size = len(lower)
     if size > MOST_OUTCOMES:
         raise Undecided
-    found: dict[tuple[Fraction, ...], None] = {}
+    one = math.lcm(*(x.denominator for x in (*lower, *upper)))  # integers are faster
+    low, high = ([x.numerator * (one // x.denominator) for x in end] for end in (lower, upper))
+    found: dict[tuple[int, ...], None] = {}
     for k in range(size):
         ends = [
-            [Fraction(0)] if i == k else [low] if low == high else [low, high]
-            for i, (low, high) in enumerate(zip(lower, upper, strict=True))
+            [0] if i == k else [a] if a == b else [a, b]
+            for i, (a, b) in enumerate(zip(low, high, strict=True))
         ]
         for chosen in itertools.product(*ends):
-            rest = 1 - sum(chosen, Fraction(0))
-            if lower[k] <= rest <= upper[k]:
+            rest = one - sum(chosen)
+            if low[k] <= rest <= high[k]:
                 found[(*chosen[:k], rest, *chosen[k + 1 :])] = None
         if len(found) > MOST_VERTICES:
             raise Undecided
-    return [list(v) for v in found]
+    as_fraction = {x: Fraction(x, one) for x in itertools.chain(*found)}
+    return [[as_fraction[x] for x in v] for v in found]
 
 
 class ExactRows:

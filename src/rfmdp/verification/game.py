@@ -160,12 +160,13 @@ class Game:
         The least set of states whose rows gain, or hold and lead into the set.
         """
         helps, rising = self.nature == -side, dict[int, bool]()
+        worth = np.where(np.isinf(bound), FAR, bound)
 
         def leads(row: int, inside: BoolArray) -> bool:
             part = slice(*self.model.successor_ptr[row : row + 2])
             successors = self.model.successors[part]
             state = self.row_state[row]
-            there = np.where(np.isinf(bound), FAR, bound)[successors]
+            there = worth[successors]
             gain, error = differences(there, bound[state], self.reward[row], 1.0)
             flat, into = (gain == 0.0) & (error == 0.0), inside[successors]
             everything = np.ones(len(flat), dtype=np.bool_)
