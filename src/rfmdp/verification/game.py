@@ -16,9 +16,9 @@ import numpy as np
 from rfmdp.ragged import entries, owners, starts
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.exact import Undecided
-from rfmdp.verification.linear import VAGUE, Axis, directed
+from rfmdp.verification.linear import VAGUE, directed, two_sum
 from rfmdp.verification.reading import Model
-from rfmdp.verification.rows import Block, Rows, differences
+from rfmdp.verification.rows import Batch, Block, Rows, differences, fold
 
 GAIN, HOLD, FAIL, UNKNOWN = 1, 0, -1, -2  # what is proven of the gain of a row
 FRACTIONS = 20_000  # rows of one check that are decided one by one
@@ -40,8 +40,8 @@ class Game:
         found = np.full(self.model.rows, UNKNOWN, dtype=np.int8)
         doubtful = 0
         with np.errstate(all="ignore"):
-            for block, place, successors in self.rows.batches(asked):
-                step = _Step(self, block, place, successors, bound, side, discount)
+            for batch in self.rows.batches(asked):
+                step = _Step(self, batch, bound, side, discount)
                 found[step.rows] = signs = step.signs()
                 doubts = np.flatnonzero(signs == UNKNOWN)[: FRACTIONS - doubtful]
                 doubtful += len(doubts)
@@ -57,26 +57,27 @@ class Game:
         """
         q, decided = np.full(self.model.rows, side * np.inf), 0
         with np.errstate(all="ignore"):
-            for block, place, successors in self.rows.batches(asked):
-                rows = block.rows[place]
-                held = self.rows.possible(rows).reshape(successors.shape)
-                there = value[successors]
-                base = np.where(held, there, np.inf).min(axis=1)
-                there = np.where(held, there, base[:, None])  # what cannot happen has no value
-                top = there.max(axis=1)
-                rest, error = differences(there, base[:, None], np.zeros(1), 1.0)
-                found = self._mean(block, place, rest, error, side)
-                mean = np.clip(directed(base, found, side), base, top)
+            for batch in self.rows.batches(asked):
+                there = value[batch.successors]
+                if not batch.possible.all():  # what cannot happen has no value
+                    least = np.where(batch.possible, there, np.inf).min(axis=1)
+                    there = np.where(batch.possible, there, least[:, None])
+                mean, top = fold(np.minimum, there), fold(np.maximum, there)
+                some = np.flatnonzero(mean < top)
+                rows, there, base, top = batch.rows[some], there[some], mean[some], top[some]
+                rest, error = two_sum(there, -base[:, None])
+                found = self._mean(batch.take(some), rest, np.abs(error), side)
+                mean[some] = np.clip(directed(base, found, side), base, top)
                 faint = ((found != 0.0) & (np.abs(found) < VAGUE)) | exact[rows]
                 faint = np.flatnonzero(faint & np.isfinite(top - base))[: FRACTIONS - decided]
                 decided += len(faint)
-                mean[faint] = [
-                    self._rounded(int(rows[i]), there[i], float(mean[i]), side) for i in faint
+                mean[some[faint]] = [
+                    self._rounded(int(rows[i]), there[i], float(mean[some[i]]), side) for i in faint
                 ]
                 if discount != 1.0:
                     less = np.nextafter(discount * mean, side * np.inf)
                     mean = np.where(mean == 0.0, 0.0, less)
-                q[rows] = directed(self.reward[rows], mean, side)
+                q[batch.rows] = directed(self.reward[batch.rows], mean, side)
         return q
 
     def _rounded(self, row: int, values: FloatArray, known: float, side: int) -> float:
@@ -90,13 +91,12 @@ class Game:
         found = float(mean)
         return found if side * (found - mean) >= 0 else float(np.nextafter(found, side * np.inf))
 
-    def _mean(
-        self, block: Block, place: IntArray, values: FloatArray, error: FloatArray, side: int
-    ) -> FloatArray:
+    def _mean(self, batch: Batch, values: FloatArray, error: FloatArray, side: int) -> FloatArray:
         """Return bounds (b,), on a side, of nature's best mean of values (b, K) >= 0."""
+        if not len(values):
+            return np.empty(0)
         flip = -self.nature  # values as nature, who then minimises, sees them
-        axes = self.rows.axes(block, place)
-        own = flip * values
+        block, place, axes, own = batch.block, batch.place, batch.axes, flip * values
         outer, inner = (own - error, own + error) if flip * side < 0 else (own + error, own - error)
         bound, other = (self.rows.below, self.rows.above)[:: 1 if flip * side < 0 else -1]
         found = bound(block, axes, outer)
@@ -115,10 +115,9 @@ class Game:
                     found[pick] = better(found[pick], bounds[0 if flip * side < 0 else 1])
         found = flip * found
         if side > 0:  # what nature can avoid for sure has no weight at all
-            helped = self.nature < 0
-            tiny = (found > 0.0) & (found <= 2.0**-40 * values.max(axis=1))
-            for i in np.flatnonzero(tiny & (values == 0.0).any(axis=1)):
-                if helped and self._certain(block.rows[place[i]], values[i] == 0.0, False):
+            tiny = (found > 0.0) & (found <= 2.0**-40 * fold(np.maximum, values))
+            for i in np.flatnonzero(tiny & (self.nature < 0)):
+                if self._certain(block.rows[place[i]], values[i] == 0.0, False):
                     found[i] = 0.0
         return found
 
@@ -329,12 +328,11 @@ class _Step:
     """Some rows of a block, and what a bound gains in them."""
 
     def __init__(
-        self, game: Game, block: Block, place: IntArray, successors: IntArray, bound: FloatArray,
-        side: int, discount: float,
-    ) -> None:  # fmt: skip
-        self.game, self.block, self.place, self.side = game, block, place, side
-        self.rows, self.discount = block.rows[place], discount
-        self.here, there = bound[game.row_state[self.rows]], bound[successors]
+        self, game: Game, batch: Batch, bound: FloatArray, side: int, discount: float
+    ) -> None:
+        self.game, self.block, self.place, self.side = game, batch.block, batch.place, side
+        self.rows, self.axes, self.discount = batch.rows, batch.axes, discount
+        self.here, there = bound[game.row_state[self.rows]], bound[batch.successors]
         self.bad = np.isinf(there)
         self.far = self.bad & (side < 0)  # proven to be infinite, which is more than any number
         if side < 0:
@@ -347,13 +345,11 @@ class _Step:
         self.gain = -side * np.where(self.bad, 0.0, gain)
         self.error = np.where(self.bad, 0.0, self.error)
         self.helps = game.nature == -side
-        self.axes: list[Axis] = []
 
     def signs(self) -> AnyArray:
         """Return what floats prove of every row."""
         found = np.full(len(self.rows), UNKNOWN, dtype=np.int8)
         found[(self.gain >= self.error).all(axis=1)] = HOLD  # nothing is lost wherever it goes
-        self.axes = self.game.rows.axes(self.block, self.place)
         self._enter(found, np.arange(len(found)), self.block)
         doubt = np.flatnonzero(found == UNKNOWN)
         if len(doubt):

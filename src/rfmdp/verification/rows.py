@@ -32,6 +32,7 @@ from rfmdp.verification.linear import (
 from rfmdp.verification.reading import BOX, POLYTOPE, SINGLETON, SUBSETS, Model
 
 BATCH = 1 << 18  # numbers handled at a time
+KEPT = 1 << 22  # successors of a model whose rows are laid out once
 PRODUCTS = 1 << 22  # products of vertices of one row, times outcomes of the last set
 
 
@@ -55,6 +56,26 @@ class Block:
         return [replace(self, free=self.free[k:] + self.free[:k]) for k in range(1, len(self.free))]
 
 
+@dataclass(slots=True, eq=False)
+class Batch:
+    """Some rows of a block."""
+
+    block: Block
+    place: IntArray  # (b,) in the block
+    rows: IntArray  # (b,)
+    successors: IntArray  # (b, K)
+    possible: BoolArray  # (b, K) whether some product has them
+    axes: list[Axis]  # their sets
+
+    def take(self, some: IntArray) -> Batch:
+        """Return some of them."""
+        if len(some) == len(self.rows):
+            return self
+        axes = [axis.take(some) for axis in self.axes]
+        rows, successors = self.rows[some], self.successors[some]
+        return Batch(self.block, self.place[some], rows, successors, self.possible[some], axes)
+
+
 class Rows:
     """All rows of a model."""
 
@@ -64,6 +85,7 @@ class Rows:
         self.families = Families.of(model.sets, self.exact)
         self.row_state = np.repeat(np.arange(model.states), np.diff(model.row_ptr))
         self.blocks = list(self._blocks())
+        self._batches: dict[tuple[int, int], Batch] = {}
         self._matrices: dict[int, FloatArray] = {}
         self._rigid: BoolArray | None = None
         self._held = self._possible_outcomes()
@@ -93,20 +115,26 @@ class Rows:
             free = [i for i in range(len(shape)) if kinds[i] != SINGLETON]
             yield Block(rows, ids, shape, sorted(free, key=lambda i: shape[i]))
 
-    def batches(self, asked: BoolArray) -> Iterator[tuple[Block, IntArray, IntArray]]:
-        """Yield blocks with places of their rows that are asked for, and successors (b, K)."""
-        for block in self.blocks:
+    def batches(self, asked: BoolArray) -> Iterator[Batch]:
+        """Yield the rows that are asked for; those of small models are kept for the next time."""
+        for number, block in enumerate(self.blocks):
             places = np.flatnonzero(asked[block.rows])
-            size = math.prod(block.shape)
-            step = max(1, BATCH // size)
+            step = max(1, BATCH // math.prod(block.shape))
             for first in range(0, len(places), step):
                 place = places[first : first + step]
-                at = self.model.successor_ptr[block.rows[place]][:, None] + np.arange(size)
-                yield block, place, self.model.successors[at]
+                batch = self._batches.get((number, first))
+                if batch is None or not np.array_equal(batch.place, place):
+                    batch = self._batch(block, place)
+                    if len(self.model.successors) <= KEPT:
+                        self._batches[number, first] = batch
+                yield batch
 
-    def axes(self, block: Block, place: IntArray) -> list[Axis]:
-        """Return the sets of some rows of a block."""
-        return [self.families.axis(block.ids[place, i]) for i in range(len(block.shape))]
+    def _batch(self, block: Block, place: IntArray) -> Batch:
+        rows, size = block.rows[place], math.prod(block.shape)
+        at = self.model.successor_ptr[rows][:, None] + np.arange(size)
+        axes = [self.families.axis(block.ids[place, i]) for i in range(len(block.shape))]
+        possible = self.possible(rows).reshape(at.shape)
+        return Batch(block, place, rows, self.model.successors[at], possible, axes)
 
     def below(self, block: Block, axes: list[Axis], values: FloatArray) -> FloatArray:
         """Return (b,): no more than nature's least mean of values (b, K)."""
@@ -124,6 +152,10 @@ class Rows:
         for i in block.single:
             tensor = _contract(tensor, 1 + left.index(i), axes[i], 1.0)
             left.remove(i)
+        if len(block.free) < 2:
+            if block.free:
+                tensor = axes[block.free[0]].least(tensor.reshape(len(values), 1, -1), 1.0)
+            return tensor.reshape(len(values))
         size, moves = np.abs(tensor), (tensor != 0.0).astype(np.float64)
         for n, i in enumerate(block.free[:-1]):
             rest, inner = tensor, list(left)
@@ -135,11 +167,9 @@ class Rows:
             tensor, size = _weigh(tensor, place, p), _weigh(size, place, p)
             moves = _weigh(moves, place, (p > 0.0).astype(np.float64))
             left.remove(i)
-        if len(block.free) > 1:
-            vague = (size < VAGUE) & (moves > 0.0)
-            tensor = tensor + slack(sum(block.shape)) * size + TINY * vague
-        if block.free:
-            tensor = axes[block.free[-1]].least(tensor.reshape(len(values), 1, -1), 1.0)
+        vague = (size < VAGUE) & (moves > 0.0)
+        tensor = tensor + slack(sum(block.shape)) * size + TINY * vague
+        tensor = axes[block.free[-1]].least(tensor.reshape(len(values), 1, -1), 1.0)
         largest = np.abs(values).max(axis=1, initial=0.0)
         far = 1.01 * off * largest + TINY * ((off > 0.0) & (largest > 0.0))
         return np.asarray(tensor.reshape(len(values)) + far)
@@ -282,6 +312,16 @@ def _weigh(tensor: FloatArray, place: int, p: FloatArray) -> FloatArray:
     moved = np.moveaxis(tensor, place, -1)
     flat = moved.reshape(len(tensor), -1, moved.shape[-1])
     return (flat @ p[:, :, None]).reshape(moved.shape[:-1])
+
+
+def fold(reduce: np.ufunc, values: FloatArray) -> FloatArray:
+    """Return the least or largest of values (b, K), by columns: NumPy is slow along short rows."""
+    if values.shape[1] > 16:
+        return np.asarray(reduce.reduce(values, axis=1))
+    found = values[:, 0].copy()
+    for k in range(1, values.shape[1]):
+        reduce(found, values[:, k], out=found)
+    return found
 
 
 def differences(

@@ -36,7 +36,6 @@ from rfmdp.verification.reading import Claim, Fault, need, read_claim, states_of
 
 Progress = Callable[[str], None]
 RESOLUTION = 2.0**-40  # of the largest value: a width that counts as closed at every precision
-NEARLY = 1e-9  # of a claim: what it misses by less may be for want of digits, so is "not proven"
 ROUNDING = 2.0**-50  # of a probability that was turned round
 
 
@@ -291,10 +290,13 @@ class _Checker:
             cone = self._cone(steps, rules, short) if short.any() else None
             if cone is not None:
                 value = self._walk(steps, known[side], rules, side, discount, cone)
-            beyond = _beyond(claim, value, side, turned)
-            slight = np.isfinite(beyond) & (beyond <= NEARLY * np.abs(claim)) & (cone is None)
-            self._report((beyond <= 0.0) | slight, what)
-            self._leave_open(slight & (beyond > 0.0), what)
+                short = _beyond(claim, value, side, turned) > 0.0
+            wrong = short
+            if short.any():  # by how much nobody can do better says the other side
+                other = self._walk(steps, known[-side], rules, -side, discount, cone or nothing)
+                wrong = short & (_beyond(claim, other, side, turned) > 0.0)
+            self._report(~wrong, what)
+            self._leave_open(short & ~wrong, what)
 
     def _walk(
         self,
