@@ -1,7 +1,7 @@
 """Models that people bring: build and solve beside Storm with sound methods, in one run.
 
     python benchmarks/shapes/run.py [--shapes crowds,consensus] [--radius 0.02] [--small]
-                                    [--precision 1e-6] [--repeat 3] [--json FILE]
+                                    [--precision 1e-6] [--repeat 3] [--verify] [--json FILE]
 
 Every shape and size of `models.py` is built from its PRISM text by both tools, then both answer its
 questions to a relative precision of 1e-6: Storm by its sound environment, we with certified bounds.
@@ -13,6 +13,8 @@ Libraries are loaded before the clock starts: Storm with its sparse solvers (0.1
 probability becomes an interval; Storm
 checks them by robust value iteration, which stops on a residual; it gets our model in memory, so
 building is not compared. The last lines are geometric means and worst ratios of ours to Storm's.
+With --verify, `rfmdp.verify` proves our answers again; its seconds are compared with those of the
+solve, and Storm is left out.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ def opposed(question: str) -> str:
     return question.replace(match[0], f"{match[1]}{agent}{'min' if agent == 'max' else 'max'}=?", 1)
 
 
-def ours(path: Path, questions: list[str], radius: float, precision: float) -> dict:
+def ours(path: Path, questions: list[str], radius: float, precision: float, verify: bool) -> dict:
     import scipy.sparse.linalg  # noqa: F401  (Storm's sparse solvers are loaded, too)
 
     import rfmdp
@@ -63,7 +65,9 @@ def ours(path: Path, questions: list[str], radius: float, precision: float) -> d
         small = rfmdp.load_prism(tiny)
         small = small.with_radius(radius) if radius else small
         for question in asked:
-            answer(small, opposed(question) if radius else question)
+            found = answer(small, opposed(question) if radius else question)
+            if verify:
+                rfmdp.verify(found.solution)
     started = time.process_time()
     model = rfmdp.load_prism(path)
     asked = [rfmdp.parse_property(opposed(q) if radius else q) for q in questions]
@@ -82,11 +86,16 @@ def ours(path: Path, questions: list[str], radius: float, precision: float) -> d
             {"value": found.value, "seconds": seconds, "status": found.status.name,
              "lower": found.lower, "upper": found.upper}
         )  # fmt: skip
+        if verify:
+            started = time.process_time()
+            verdict = rfmdp.verify(found.solution)
+            results[-1]["verify"] = time.process_time() - started
+            results[-1]["verdict"] = "valid" if verdict.valid else str(verdict)
     return {"states": model.states, "transitions": model.transitions, "build": built,
             "results": results}  # fmt: skip
 
 
-def storm(path: Path, questions: list[str], radius: float, precision: float) -> dict:
+def storm(path: Path, questions: list[str], radius: float, precision: float, verify: bool) -> dict:
     import stormpy
 
     environment = stormpy.environments.sound()
@@ -132,8 +141,9 @@ def measure(tool: str, path: Path, questions: tuple[str, ...], options) -> dict:
             return best if "failed" in best else run
         best["build"] = min(best["build"], run["build"])
         for one, other in zip(best["results"], run["results"], strict=True):
-            if "seconds" in one and "seconds" in other:
-                one["seconds"] = min(one["seconds"], other["seconds"])
+            for name in ("seconds", "verify"):
+                if name in one and name in other:
+                    one[name] = min(one[name], other[name])
     return best
 
 
@@ -142,6 +152,7 @@ def measure_once(tool: str, path: Path, questions: tuple[str, ...], options) -> 
     command = [sys.executable, __file__, "--tool", tool, "--file", str(path),
                "--radius", str(options.radius), "--precision", str(options.precision),
                "--questions", json.dumps(questions)]  # fmt: skip
+    command += ["--verify"] if options.verify else []
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
     except subprocess.TimeoutExpired:
@@ -200,6 +211,36 @@ def compare(options) -> list[dict]:
     return rows
 
 
+def compare_verify(options) -> list[dict]:
+    """Print how long proving an answer again takes beside finding it."""
+    rows, ratios = [], []
+    for name in options.shapes.split(",") if options.shapes else SHAPES:
+        shape = SHAPES[name]
+        for size in shape.sizes[:1] if options.small else shape.sizes:
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / f"{name}.prism"
+                path.write_text(shape.text(**size))
+                mine = measure("ours", path, shape.questions, options)
+            title = f"{name} {','.join(map(str, size.values()))}"
+            if "failed" in mine:
+                print(f"{title}: {mine['failed']}", flush=True)
+                continue
+            for question, found in zip(shape.questions, mine["results"], strict=True):
+                rows.append({"model": title, "question": question, **found})
+                if "error" in found:
+                    print(f"{title} {question}: {found['error']}", flush=True)
+                    continue
+                ratios.append(found["verify"] / max(found["seconds"], FLOOR))
+                print(
+                    f"{title:20} {question:36} solve {found['seconds']:7.3f} s, verify "
+                    f"{found['verify']:7.3f} s, ratio {ratios[-1]:.2f}, {found['verdict']}",
+                    flush=True,
+                )
+    if ratios:
+        print(f"verify: geometric mean {mean(ratios):.2f}, worst {max(ratios):.2f}")
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--shapes", default="")
@@ -207,6 +248,7 @@ def main() -> None:
     parser.add_argument("--precision", type=float, default=1e-6)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--small", action="store_true", help="only the smallest size of each")
+    parser.add_argument("--verify", action="store_true", help="compare verify with solve")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--tool", choices=["ours", "storm"], help=argparse.SUPPRESS)
     parser.add_argument("--file", type=Path, help=argparse.SUPPRESS)
@@ -214,11 +256,12 @@ def main() -> None:
     options = parser.parse_args()
     if options.tool:
         run = ours if options.tool == "ours" else storm
-        found = run(options.file, options.questions, options.radius, options.precision)
+        asked = (options.file, options.questions, options.radius, options.precision)
+        found = run(*asked, options.verify)
         found["megabytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
         print(json.dumps(found))
         return
-    rows = compare(options)
+    rows = (compare_verify if options.verify else compare)(options)
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1))
 

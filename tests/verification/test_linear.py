@@ -11,6 +11,7 @@ from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, Instantaneous, Spec
 from rfmdp.sets import Interval, L1Ball, Polytope, Singleton, SubsetSet
 from rfmdp.solving import solve
+from rfmdp.verification.branching import Branching
 from rfmdp.verification.exact import Undecided
 from rfmdp.verification.reading import Fields, read_model
 from rfmdp.verification.rows import Rows, differences
@@ -93,10 +94,23 @@ def test_bounds_of_means_hold_in_fractions(seed):
             alone = np.array([i])
             with np.errstate(all="ignore"):
                 found = rows.products(
-                    tuple(ids), [axis.take(alone) for axis in axes], values[alone]
+                    tuple(ids), [axis.take(alone) for axis in axes], values[alone], np.ones(1)
                 )
             if found is not None:
                 assert holds(found[0][0], exact, found[1][0]), where
+            if len(ids) == 1:
+                continue
+            for target in (np.abs(values[alone]).max(axis=1), values[alone].mean(axis=1)):
+                with np.errstate(all="ignore"):
+                    branched = Branching().bounds(
+                        tuple(ids), rows._listed(tuple(ids)),
+                        [axis.take(alone) for axis in axes], values[alone], target,
+                    )  # fmt: skip
+                if branched is not None:
+                    (low,), (high,) = branched
+                    assert holds(low, exact, high), where
+                    wanted = min(float(target[0]), float(exact))
+                    assert low >= wanted - 1e-12 * np.abs(values[i]).max(), where
 
 
 def test_subnormal_weights_are_not_rounded_relatively():

@@ -11,6 +11,7 @@ from rfmdp.cli.main import run
 from rfmdp.errors import FileError
 from rfmdp.formats.files import load, save
 from rfmdp.inner import IntervalArithmetic
+from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.restrict import restrict
 from rfmdp.objective import (
     MAX,
@@ -26,7 +27,9 @@ from rfmdp.objective import (
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Policy, Status
 from rfmdp.paper.domains import domain, domain_spec
+from rfmdp.sets.families import Interval
 from rfmdp.solving import evaluate, solve
+from rfmdp.verification import branching
 from rfmdp.verification.solution import verify
 from true_values import true_value
 
@@ -275,3 +278,31 @@ def test_bounds_of_a_policy_by_steps_were_called_invalid(objective, agent, natur
             moved = replace(found, **{name: getattr(found, name) - side * 0.5})
             assert not verify(moved).valid
     assert mixed
+
+
+def draws(stations, numbers):
+    """Return a model in which the one who draws the largest number alone wins; else once more."""
+    drawn = np.array(list(np.ndindex(*[numbers] * stations)))
+    unique = (drawn == drawn.max(axis=1, keepdims=True)).sum(axis=1) == 1
+    sets = [Interval(np.full(numbers, 0.105), np.full(numbers, 0.145)) for _ in range(stations)]
+    return FactoredMDP.from_rows(
+        [[(list(range(stations)), np.where(unique, 1, 0))], [([], [1])]],
+        sets,
+        labels={"elected": [False, True]},
+        rewards={"rounds": Rewards(np.array([1.0, 0.0]), np.zeros(2))},
+    )
+
+
+@pytest.mark.parametrize(
+    "objective", [Until(np.ones(2, bool), "elected", 4), ReachReward("elected", "rounds")], ids=str
+)
+def test_many_products_of_vertices_were_called_invalid(objective, monkeypatch):
+    """Equal boxes have 560 vertices each, up to rounding 70; what is not decided is not refuted."""
+    found = solve(draws(4, 8), Spec(objective, MAX, MIN))
+    assert verify(found).valid, str(verify(found))
+    moved = replace(found, lower=found.lower + 1e-3 * (found.lower < 1.0), status=Status.GAP_OPEN)
+    moved = replace(moved, value=np.clip(found.value, moved.lower, None), upper=None)
+    assert verify(moved).failed
+    monkeypatch.setattr(branching, "NODES", 0)
+    assert not verify(found).valid
+    assert not verify(found).failed

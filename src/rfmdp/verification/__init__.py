@@ -5,6 +5,7 @@ To believe a verdict about a solution, read in this order, each file resting on 
 solution.py   what a claim means for every objective, and what has to hold for it
 game.py       of which rows a bound gains, and what players can force
 rows.py       a row's least mean over the product of its sets, from both sides
+branching.py  the same where products of vertices are too many to be listed
 linear.py     the least mean over one set, in floats rounded outwards: all margins are here
 exact.py      the same in fractions, and which outcomes can be empty
 reading.py    what is in a file, looked at before it is used

@@ -102,15 +102,17 @@ class Game:
         found = bound(block, axes, outer)
         if len(block.free) > 1:
             gap = np.abs(found - other(block, axes, inner))
-            few = math.prod(block.shape) <= FEW
-            loose = np.flatnonzero((gap > 0.0) if few else gap > 2.0**-46 * values.max(axis=1))
+            few, room = math.prod(block.shape) <= FEW, 2.0**-46 * fold(np.maximum, values)
+            loose = np.flatnonzero(gap > (0.0 if few else room))
+            target = found + gap - room  # as near as anybody wants it
             better = np.fmax if flip * side < 0 else np.fmin
             taken = [a.take(loose) for a in axes]
             for turned in block.turned if len(loose) else ():
                 found[loose] = better(found[loose], bound(turned, taken, outer[loose]))
             for some, ids in self._alike(block, place[loose]):
                 pick = loose[some]
-                bounds = self.rows.products(ids, [a.take(pick) for a in axes], outer[pick])
+                taken = [a.take(pick) for a in axes]
+                bounds = self.rows.products(ids, taken, outer[pick], target[pick])
                 if bounds is not None:
                     found[pick] = better(found[pick], bounds[0 if flip * side < 0 else 1])
         found = flip * found
@@ -397,7 +399,7 @@ class _Step:
             axes = [a.take(pick) for a in self.axes]
             gain, error = self.gain[pick], self.error[pick]
             own = error - gain if self.helps else gain - error
-            bounds = self.game.rows.products(ids, axes, own)
+            bounds = self.game.rows.products(ids, axes, own, 2.0**-50 * np.abs(own).max(axis=1))
             if bounds is None:
                 continue
             low, high = bounds

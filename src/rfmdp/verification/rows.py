@@ -17,6 +17,7 @@ import numpy as np
 
 from rfmdp.ragged import renumbered, stable_order
 from rfmdp.types import BoolArray, FloatArray, IntArray
+from rfmdp.verification.branching import Branching
 from rfmdp.verification.exact import ExactRows, Undecided
 from rfmdp.verification.linear import (
     FAINT,
@@ -86,6 +87,7 @@ class Rows:
         self.row_state = np.repeat(np.arange(model.states), np.diff(model.row_ptr))
         self.blocks = list(self._blocks())
         self._batches: dict[tuple[int, int], Batch] = {}
+        self._branching = Branching()
         self._matrices: dict[int, FloatArray] = {}
         self._rigid: BoolArray | None = None
         self._held = self._possible_outcomes()
@@ -132,9 +134,13 @@ class Rows:
     def _batch(self, block: Block, place: IntArray) -> Batch:
         rows, size = block.rows[place], math.prod(block.shape)
         at = self.model.successor_ptr[rows][:, None] + np.arange(size)
-        axes = [self.families.axis(block.ids[place, i]) for i in range(len(block.shape))]
         possible = self.possible(rows).reshape(at.shape)
-        return Batch(block, place, rows, self.model.successors[at], possible, axes)
+        successors = self.model.successors[at]
+        return Batch(block, place, rows, successors, possible, self.axes(block, place))
+
+    def axes(self, block: Block, place: IntArray) -> list[Axis]:
+        """Return the sets of some rows of a block."""
+        return [self.families.axis(block.ids[place, i]) for i in range(len(block.shape))]
 
     def below(self, block: Block, axes: list[Axis], values: FloatArray) -> FloatArray:
         """Return (b,): no more than nature's least mean of values (b, K)."""
@@ -175,9 +181,12 @@ class Rows:
         return np.asarray(tensor.reshape(len(values)) + far)
 
     def products(
-        self, ids: tuple[int, ...], axes: list[Axis], values: FloatArray
+        self, ids: tuple[int, ...], axes: list[Axis], values: FloatArray, target: FloatArray
     ) -> tuple[FloatArray, FloatArray] | None:
-        """Return bounds (b,) of the least mean by products of vertices; None if these are many."""
+        """Return bounds (b,) of the least mean by products of vertices; None if these are many.
+
+        Lower bounds above a target (b,) may be cut there.
+        """
         try:
             order, matrices = self._listed(ids)
         except Undecided:
@@ -186,7 +195,7 @@ class Rows:
         count = math.prod(len(m) for m in matrices) * sizes[order[-1]]
         largest = max(math.prod(sizes), count)
         if largest > PRODUCTS:
-            return None
+            return self._branching.bounds(ids, (order, matrices), axes, values, target)
         low, high = np.empty(len(values)), np.empty(len(values))
         step = max(1, BATCH * 4 // largest)
         for first in range(0, len(values), step):

@@ -307,14 +307,21 @@ class _Checker:
         discount: float,
         exact: list[BoolArray],
     ) -> FloatArray:
-        """Return bounds, on a side, of the value some steps earlier; `exact` are rows per step."""
-        done = 0
+        """Return bounds, on a side, of the value some steps earlier; `exact` are rows per step.
+
+        Rows all of whose successors are worth what they were a step before are worth the same.
+        """
+        done, before = 0, value
+        q, known = np.full(self.model.rows, side * np.inf), np.zeros(self.model.rows, np.bool_)
         while done < len(steps):
             fixed, given = steps[done]
             self.progress(f"step {done + 1} of {len(steps)}, {_name(side)}")
             rule = None if rules is None else rules[len(steps) - 1 - done]
             asked = self._asked(fixed, rule)
-            q = self.game.backup(value, side, discount, asked, exact[done] & asked)
+            known &= ~self._touched(value != before)
+            todo = asked & (~known | exact[done])
+            q[todo] = self.game.backup(value, side, discount, todo, exact[done] & asked)[todo]
+            known, before = known | asked, value
             after = np.where(fixed, given, self.game.pick(q, rule))
             same = np.array_equal(after, value)
             value, done = after, done + 1
@@ -345,6 +352,13 @@ class _Checker:
             states = np.zeros(self.model.states, dtype=np.bool_)
             states[self.model.successors[entries(self.model.successor_ptr, rows.nonzero()[0])]] = 1
         return cone[::-1]
+
+    def _touched(self, states: BoolArray) -> BoolArray:
+        """Return the rows (R,) with a successor among some states."""
+        ends: BoolArray = np.logical_or.reduceat(
+            states[self.model.successors], self.model.successor_ptr[:-1]
+        )
+        return ends
 
     def _asked(self, fixed: BoolArray, rule: IntArray | None) -> BoolArray:
         """Return the rows (R,) that count: of states that are not fixed, those of a rule."""
