@@ -74,19 +74,24 @@ def _least(
 ) -> tuple[float, float] | None:
     """Return bounds of the least mean of a tensor, from below at most the target."""
     nodes, mass = tensor[None], np.abs(tensor)[None]
+    one_sign = bool((tensor >= 0.0).all() or (tensor <= 0.0).all())
     error = slack(sum(tensor.shape)) + len(matrices) * 2.0 ** (1 - DIGITS)
     bound = np.empty(0)
     for depth, matrix in enumerate(matrices):
         if nodes[:, 0].size * len(matrix) > NODES:
             return None
-        nodes, mass = _spread(nodes, matrix), _spread(mass, matrix)
+        nodes = _spread(nodes, matrix)
+        mass = np.abs(nodes) if one_sign else _spread(mass, matrix)
         rest = nodes - error * mass
         for axis in reversed(axes[depth + 1 :]):
             rest = axis.least(rest.reshape(1, -1, axis.size)).reshape(rest.shape[:-1])
         open_ = ~(rest >= target)
         nodes, mass, bound = nodes[open_], mass[open_], rest[open_]
-    reached = axes[-1].least((nodes + error * mass)[None], 1.0)
-    return float(bound.min(initial=target)), float(reached.min(initial=np.inf))
+    if not len(bound):
+        return target, np.inf
+    best = int(np.argmin(bound))
+    reached = axes[-1].least((nodes[best] + error * mass[best])[None, None], 1.0)
+    return float(bound[best]), float(reached[0, 0])
 
 
 def _spread(nodes: FloatArray, matrix: FloatArray) -> FloatArray:
