@@ -3,7 +3,8 @@
 To believe a verdict about a solution, read in this order, each file resting on those below it only:
 
 solution.py   what a claim means for every objective, and what has to hold for it
-game.py       of which rows a bound gains, and what players can force
+game.py       what rows are worth, and what players can force
+gains.py      in which rows a bound gains
 rows.py       a row's least mean over the product of its sets, from both sides
 branching.py  the same where products of vertices are too many to be listed
 linear.py     the least mean over one set, in floats rounded outwards: all margins are here

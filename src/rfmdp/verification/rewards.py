@@ -18,7 +18,8 @@ import numpy as np
 
 from rfmdp.types import AnyArray, BoolArray, FloatArray
 from rfmdp.verification.confidence import NotChecked, mixture, parsed
-from rfmdp.verification.game import HOLD, UNKNOWN, Game
+from rfmdp.verification.gains import HOLD, UNKNOWN
+from rfmdp.verification.game import Game
 from rfmdp.verification.reading import Claim, Fields, need, states_of
 
 REWARDS = "rewards of the model are as declared"

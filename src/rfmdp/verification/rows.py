@@ -279,8 +279,21 @@ class Rows:
 
     def can(self, row: int, allowed: BoolArray, hit: BoolArray) -> bool:
         """Return whether nature can keep a row within allowed successors and hit some; (K,)."""
-        part = slice(self.model.marginal_ptr[row], self.model.marginal_ptr[row + 1])
-        return self.exact.can(tuple(self.model.row_marginals[part].tolist()), allowed, hit)
+        return self.exact.can(self.ids(row), allowed, hit)
+
+    def ids(self, row: int) -> tuple[int, ...]:
+        """Return the sets of a row."""
+        part = slice(*self.model.marginal_ptr[row : row + 2])
+        return tuple(self.model.row_marginals[part].tolist())
+
+
+def alike(block: Block, place: IntArray) -> list[tuple[IntArray, tuple[int, ...]]]:
+    """Return places within `place` of rows with the same sets, and these."""
+    if not len(place):
+        return []
+    kinds, which = np.unique(block.ids[place], axis=0, return_inverse=True)
+    which = which.reshape(-1)
+    return [(np.flatnonzero(which == i), tuple(ids)) for i, ids in enumerate(kinds.tolist())]
 
 
 def among(model: Model, held: BoolArray, rows: IntArray) -> BoolArray:

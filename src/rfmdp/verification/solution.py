@@ -30,7 +30,8 @@ from rfmdp.formats.archive import read_archive
 from rfmdp.ragged import entries
 from rfmdp.record import Record, to_record
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
-from rfmdp.verification.game import FAIL, FRACTIONS, HOLD, UNKNOWN, Game
+from rfmdp.verification.gains import FAIL, HOLD, UNKNOWN
+from rfmdp.verification.game import FRACTIONS, Game
 from rfmdp.verification.linear import two_sum
 from rfmdp.verification.reading import Claim, Fault, need, read_claim, states_of
 
