@@ -16,6 +16,7 @@ from rfmdp.objective import MIN
 from rfmdp.rounding import backup_margin
 from rfmdp.sets import rational
 from rfmdp.testing import boxes, finite_sets, row_problems
+from rfmdp.types import frozen
 
 
 def bind(problem, weights=True, memory=scratch):
@@ -29,7 +30,7 @@ def bind(problem, weights=True, memory=scratch):
 
 def run(function, packed, values, *arguments):
     """Call a row kernel, or its pure Python twin, for row 0."""
-    asked = np.zeros(1, np.int64), values, 1.0, 0, 1
+    asked = frozen(np.zeros(1, np.int64)), frozen(values), 1.0, 0, 1  # as methods ask
     function(packed.sets, packed.rows, packed.work(0), asked, *arguments)
 
 

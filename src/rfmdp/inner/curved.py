@@ -205,7 +205,7 @@ def _packed(sets: Sets, axes: IntArray, outer: dict[int, OuterPolytope]) -> Sets
         numbers.append(mine)
         points.append(listed)
         place, corner = place + len(mine), corner + len(listed)
-    return lines, np.concatenate(numbers), np.concatenate(points)
+    return lines, np.concatenate(numbers), frozen(np.concatenate(points))
 
 
 def _improve(

@@ -54,7 +54,7 @@ def pack_sets(marginals: Marginals, corners: Corners) -> Sets:
         first, last = marginals.corner_ptr[j : j + 2]
         at = begin[j] + layout.LOWER + 3 * sizes[j]
         data[at : at + last - first] = marginals.corners[first:last]
-    return head, data, np.ascontiguousarray(corners[1])
+    return head, data, frozen(np.ascontiguousarray(corners[1]))
 
 
 def corners_of(model: FactoredMDP, which: IntArray | None = None) -> Corners:

@@ -19,7 +19,7 @@ from rfmdp.outer.faces import Faces
 from rfmdp.outer.graph import Graph
 from rfmdp.outer.problem import Problem
 from rfmdp.ragged import entries, segment_all, starts
-from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
+from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray, frozen
 
 GUESSED = 1e-12  # nature's answer to a value takes more; a guess, what rests on it is checked
 
@@ -94,7 +94,8 @@ def end_groups(problem: Problem, choices: Choices, inside: BoolArray) -> Groups:
     state = model.row_states[choices.row].astype(np.int32)
     ends = starts(np.bincount(state, minlength=model.states))
     everything = np.empty(0, dtype=np.bool_)
-    edges = (ends, state, choices.pointer, choices.successor, everything)
+    arrays = ends, state, choices.pointer, choices.successor, everything
+    edges = tuple(frozen(array) for array in arrays)  # as those of a `Graph`: compiled once
     alive = inside[state] & segment_all(inside[choices.successor], choices.pointer)
     while True:
         part, _, _ = strong_components(edges, inside, alive)
