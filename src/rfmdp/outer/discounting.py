@@ -27,7 +27,7 @@ CHEAP = 200  # sweeps of a chain in between
 STALLED = 4  # robust sweeps without a smaller residual: that is what rounding leaves
 TRIES = 4
 SHARE = 0.1  # of the gain that is looked for: what residuals may cost
-LEAST = 1e-12  # a smaller probability is none
+LEAST = 1e-5  # smaller probabilities are proven as coarsely as this one
 
 
 def fits(problem: Problem) -> bool:
