@@ -20,7 +20,7 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.sources.gym.spaces import read, require_gymnasium
 from rfmdp.sources.simulator import Batch, Behaviour, Trajectories
 from rfmdp.sources.tally import Tally, count_transitions
-from rfmdp.types import BoolArray, FloatArray, IntArray
+from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from rfmdp.sources.gym.source import GymSource
@@ -88,10 +88,13 @@ class LimitWatch:
 
 
 class Rules:
-    """A behaviour as lists, which are read faster than arrays: one per step, the last repeats."""
+    """A behaviour as lists, which are read faster than arrays: one per step, the last repeats.
 
-    def __init__(self, behaviour: Behaviour) -> None:
-        self._lines: list[list[int]] = behaviour.rows.tolist()
+    `numbers` are the rows of the model as objects (R,): few of them stay in the caches.
+    """
+
+    def __init__(self, behaviour: Behaviour, numbers: AnyArray) -> None:
+        self._lines: list[list[int]] = numbers[behaviour.rows].tolist()
 
     def steps(self, length: int) -> Iterator[Any]:
         """Return the rows by state, step after step."""
@@ -127,6 +130,7 @@ class Walker:
         model = source.structure.model
         self._row_ptr = model.row_ptr.tolist()
         self._start = int(model.row_ptr[model.initial[0]]) if source.starts else -1
+        self._numbers = np.arange(model.rows).astype(object)
         # of every row; None ends an episode: there is no action, or the state is one to stop in
         self._actions = list(source.actions)
         if stop is not None:
@@ -187,7 +191,7 @@ class Walker:
         """Return a behaviour made ready."""
         behaviour = wanted.behaviour
         if behaviour.other == 0.0 and np.all(behaviour.rows >= 0):
-            return Rules(behaviour)
+            return Rules(behaviour, self._numbers)
         return Dice(behaviour, self._row_ptr, Random(f"{wanted.seed} {wanted.first}"))
 
     def _episode(
