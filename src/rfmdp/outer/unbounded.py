@@ -53,7 +53,9 @@ def solve_unbounded(
     operator.stats.components = len(region.components.trivial)
     operator.stats.levels = len(region.components.level_ptr) - 1
     raw, both = None, operator.inner.proves == Side.BOTH  # a walk carries both sides
-    if not general.any() or (both and not general.all()):
+    # without cycles, levels are swept at once: a few plain components are not worth a walk
+    most = general.all() or (not region.cyclic and 2 * np.count_nonzero(general) > len(general))
+    if not general.any() or (both and not most):
         raw = _walk(Walk(problem, region, general, operator, clock, limits, interest, warm))
     if raw is not None:
         return raw
