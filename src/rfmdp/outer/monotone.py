@@ -36,7 +36,6 @@ class Approach:
         region = certifier.region
         self.choice = region.choice.copy()
         self.value = certifier.on_side(np.where(region.open, 0.0, region.known), self.side)
-        self.plan = Plan(self.side, self.choice, np.empty(0), None, no_groups(certifier.problem))
         self.proven = self._start() if certifier.problem.form is Form.TO_TARGET else True
 
     def _start(self) -> bool:
@@ -61,18 +60,22 @@ class Approach:
             self.value = np.where(region.open, 1.01 * most * guess.value, self.value)
         self._barrier()
         finite = bool(np.isfinite(self.value[self.states]).all())
-        return finite and not c.failing(self.value, self.plan).any()
+        return finite and self._proves(self.value)
+
+    def _proves(self, value: FloatArray) -> bool:
+        """Return whether a value is a bound; the guarantee, whether one of the policy at hand."""
+        c = self.c
+        policy = self.choice if self.side == c.guarantee else None
+        plan = Plan(self.side, self.choice, np.empty(0), policy, no_groups(c.problem))
+        return not c.failing(value, plan).any()
 
     def run(self, eta: float) -> None:
         """Iterate with the factor 1 +- eta until little changes."""
         factor, scale, jump = 1.0 + self.side * eta, 0.0, 1
         for sweep in range(1, SWEEPS):
             self._barrier()
-            image = factor * self._backup()
             old = self.value[self.states]
-            better = np.minimum if self.side > 0.0 else np.maximum
-            new = better(old, image)
-            self.value[self.states] = new
+            new = self._improve(factor)
             scale = float(np.max(np.abs(new), initial=1e-300))
             change = float(np.max(np.abs(new - old), initial=0.0))
             self.c.clock.tick("approach", change)
@@ -89,14 +92,19 @@ class Approach:
             size = float(np.max(np.abs(self.value[~infinite]), initial=1.0))
             self.value[infinite] = 1e6 * (1.0 + size)
 
-    def _backup(self) -> FloatArray:
-        """Return T(value) from its proven side, and move the choice to the best rows."""
-        c = self.c
+    def _improve(self, factor: float) -> FloatArray:
+        """Take factor * T(value), from its proven side, and the best rows where that is better.
+
+        Elsewhere the row stays with the value that it is known to keep. Returns the values of the
+        open states.
+        """
+        c, states = self.c, self.states
         q = c.image.rows(self.value, c.image.open_rows, self.side)
-        best = self.value.copy()
-        sign = c.operator.sign
-        kernels.choose(q, c.model.row_ptr, self.states, sign, 0.0, self.choice, best)
-        return best[self.states]
+        best, choice = self.value.copy(), self.choice.copy()
+        kernels.choose(q, c.model.row_ptr, states, c.operator.sign, 0.0, choice, best)
+        better = states[self.side * (factor * best[states] - self.value[states]) < 0.0]
+        self.value[better], self.choice[better] = factor * best[better], choice[better]
+        return self.value[states]
 
     def _jump(self, factor: float) -> None:
         """Take the value of the chain at hand if it is better and proven."""
@@ -118,7 +126,7 @@ class Approach:
                 value[self.states] = np.maximum(exact, 0.0)
         better = np.minimum if self.side > 0.0 else np.maximum
         value[self.states] = better(value, self.value)[self.states]
-        if np.isfinite(value[self.states]).all() and not c.failing(value, self.plan).any():
+        if np.isfinite(value[self.states]).all() and self._proves(value):
             self.value = value
 
 

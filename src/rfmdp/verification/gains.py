@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rfmdp.types import AnyArray, FloatArray, IntArray
+from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.exact import Undecided
 from rfmdp.verification.rows import Batch, Block, alike, differences
 
@@ -136,6 +136,14 @@ class Step:
                     found[i] = UNKNOWN  # that may be a loss with FAR only
             except Undecided:
                 found[i] = UNKNOWN if found[i] == FAIL else found[i]
+
+    def faint(self, found: AnyArray) -> BoolArray:
+        """Return the rows that hold, and may gain what floats cannot tell from nothing.
+
+        Not where an opposing nature has a choice: it mostly has one that gains nothing.
+        """
+        somewhere: BoolArray = (found == HOLD) & (self.gain > 0.0).any(axis=1)
+        return somewhere & (self.helps or not len(self.block.free))
 
     def decide(self, i: int) -> int:
         """Return the sign of one row by what is possible, or in fractions."""

@@ -37,9 +37,11 @@ class Game:
             for batch in self.rows.batches(asked):
                 step = Step(self, batch, bound, side, discount)
                 found[step.rows] = signs = step.signs()
-                doubts = np.flatnonzero(signs == UNKNOWN)[: FRACTIONS - doubtful]
+                doubts = np.flatnonzero((signs == UNKNOWN) | step.faint(signs))
+                doubts = doubts[: FRACTIONS - doubtful]
                 doubtful += len(doubts)
-                found[step.rows[doubts]] = [step.decide(int(i)) for i in doubts]
+                decided = [step.decide(int(i)) for i in doubts]
+                found[step.rows[doubts]] = np.maximum(signs[doubts], decided)
         return found
 
     def backup(
@@ -146,7 +148,7 @@ class Game:
 
         The least set of states whose rows gain, or hold and lead into the set.
         """
-        helps, rising = self.nature == -side, dict[int, bool]()
+        helps = self.nature == -side
         worth = np.where(np.isinf(bound), FAR, bound)
 
         def leads(row: int, inside: BoolArray) -> bool:
@@ -157,20 +159,13 @@ class Game:
             gain, error = differences(there, bound[state], self.reward[row], 1.0)
             flat, into = (gain == 0.0) & (error == 0.0), inside[successors]
             everything = np.ones(len(flat), dtype=np.bool_)
-            if helps and self.rows.can(row, flat, into):
-                return True
-            if not helps and (-side * gain >= error).all():
+            if helps:
+                return self.rows.can(row, flat, into)
+            if (-side * gain >= error).all():
                 return not self.rows.can(row, flat & ~into, everything)
             exact = [-side * x for x in gains_exactly(there, bound[state], self.reward[row], 1.0)]
-            ids = self.rows.ids(row)
-            if helps:  # gains that floats cannot tell from nothing
-                if row not in rising:
-                    rising[row] = False  # also if it cannot be decided
-                    endless = np.isinf(bound[successors]) & (side > 0)
-                    rising[row] = self.rows.exact.minimum(ids, [-x for x in exact], endless) < 0
-                return rising[row]
             shifted = [x + int(hit) for x, hit in zip(exact, into.tolist(), strict=True)]
-            return self.rows.exact.minimum(ids, shifted, ~everything) > 0
+            return self.rows.exact.minimum(self.rows.ids(row), shifted, ~everything) > 0
 
         return self._attract(trivial, signs == GAIN, signs == HOLD, leads, side, rule)
 
