@@ -150,10 +150,12 @@ def _distinct(
     # two vertices with a fraction that is near no bound are different ones
     asked = np.flatnonzero(doubt[box] & ~np.any(code == FRACTION, axis=1))
     flags = np.packbits(np.hstack([code[asked] == UPPER, points[asked] > 0.0]), axis=1)
-    keys = np.hstack([box[asked].astype(np.int64)[:, None].view(np.uint8), flags])
-    first = np.unique(keys, axis=0, return_index=True)[1]
+    columns = [*flags.T, box[asked]]
+    order = np.lexsort(columns)  # stable: of equal vertices the first stays
+    new = np.ones(len(order), dtype=np.bool_)
+    new[1:] = np.any([c[order[1:]] != c[order[:-1]] for c in columns], axis=0)
     keep[asked] = False
-    keep[asked[first]] = True
+    keep[asked[order[new]]] = True
     return keep
 
 
