@@ -55,6 +55,7 @@ def test_the_guarantee_is_that_of_the_returned_policy():
 def test_what_is_paid_for_ever_counts_however_little():
     """1e-300 a step beside a value of 4e109 is a gain, though no float shows it."""
     assert_proven_again(random_network(27), Spec(Total("cost"), MIN, MAX))
+    assert_proven_again(random_network(1029), Spec(Total("cost"), MIN, MIN))
 
 
 @pytest.mark.parametrize("seed", range(100, 102))

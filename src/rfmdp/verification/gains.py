@@ -49,6 +49,7 @@ class Step:
         """Return what floats prove of every row."""
         found = np.full(len(self.rows), UNKNOWN, dtype=np.int8)
         found[(self.gain >= self.error).all(axis=1)] = HOLD  # nothing is lost wherever it goes
+        found[(self.gain > self.error).all(axis=1)] = GAIN
         self._enter(found, np.arange(len(found)), self.block)
         doubt = np.flatnonzero(found == UNKNOWN)
         if len(doubt):
