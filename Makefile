@@ -31,7 +31,8 @@ lint: $(VENV)/.test-ready
 docs: $(VENV)/.test-ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q --strict -d results/site
 
-test: lint docs
+test: $(VENV)/.test-ready
+	$(MAKE) -j 2 lint docs
 	$(BIN)/pytest -q -n 2 -m "not slow"
 
 test-all: lint
