@@ -1,13 +1,14 @@
 """How kernels are compiled: what they bring along."""
 
 import os
+import shutil
 import subprocess
 import sys
 
 import numpy as np
 from numba import njit
 
-import rfmdp.kernels.graph  # noqa: F401  (any kernel: what is tested is how it comes)
+import rfmdp.kernels.graph
 
 
 def test_kernels_leave_scipy_alone():
@@ -58,3 +59,22 @@ def test_processes_compile_a_kernel_once(tmp_path):
     ]
     compiled = [int(process.communicate(timeout=120)[0]) for process in processes]
     assert sum(compiled) == 1
+
+
+def test_copies_of_the_package_share_machine_code(tmp_path):
+    """The same kernels in another place, as in a new environment, are not compiled again."""
+    text = (
+        "import numpy as np, rfmdp; from rfmdp.kernels.text import join_lines as kernel;"
+        "kernel(np.zeros(1, np.uint8), *np.zeros((2, 1), np.int64), np.zeros(1, np.uint8));"
+        "print(rfmdp.__file__, sum(kernel.stats.cache_misses.values()))"
+    )
+    for folder, misses in (("one", 1), ("two", 0)):
+        shutil.copytree(os.path.dirname(rfmdp.__file__), tmp_path / folder / "rfmdp")
+        environment = os.environ | {
+            "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
+            "PYTHONPATH": str(tmp_path / folder),
+        }
+        command = [sys.executable, "-c", text]
+        found = subprocess.run(command, capture_output=True, text=True, env=environment)
+        place = str(tmp_path / folder / "rfmdp" / "__init__.py")
+        assert found.stdout.split() == [place, str(misses)], found.stderr

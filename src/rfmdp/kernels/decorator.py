@@ -15,7 +15,8 @@ array of every call would cost more than most steps. `allocating_kernel` is for 
 memory of their own.
 
 The cache is a folder named by the text of all kernels. numba itself looks only at the file of a
-kernel, not at those of the steps that it calls, and could answer with the code of an older version.
+kernel, not at those of the steps that it calls, and could answer with the code of an older version;
+and it compiles anew where the same file lies elsewhere, in another environment or clone.
 Of processes that need the same kernel at once, one compiles it and the others wait for the result.
 """
 
@@ -30,7 +31,7 @@ from typing import Any
 
 import numpy as np
 from numba import config, njit
-from numba.core.caching import FunctionCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 from numba.np import linalg
@@ -83,7 +84,40 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
             return super().compile(signature)
 
 
+class _Place:
+    """Where the machine code of a function lies: in the folder that the text of kernels names."""
+
+    @classmethod
+    def from_function(cls, _function: Callable[..., Any], _file: str) -> "_Place":
+        """Return the place of a function; numba adds its module and name to those of its files."""
+        return cls()
+
+    def get_cache_path(self) -> str:
+        """Return the folder."""
+        return _FOLDER
+
+    def ensure_cache_path(self) -> None:
+        """Make the folder."""
+        os.makedirs(_FOLDER, exist_ok=True)
+
+    def get_source_stamp(self) -> str:
+        """Return what machine code must agree with: nothing, other texts have other folders."""
+        return ""
+
+    def get_disambiguator(self) -> str:
+        """Return what tells functions of one name in one module apart: there are none."""
+        return ""
+
+
+class _Placed(CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes = (_Place,)
+
+
 class _Cache(FunctionCache):  # type: ignore[misc]
+    _impl_class = _Placed
+
+
+class _LightCache(_Cache):
     """Reads machine code without importing what it takes to make some, twice the time of reading.
 
     numba does so before it looks, and once more before it compiles.
@@ -174,15 +208,10 @@ step_kernel = _step()
 
 def kernel(function: Callable[..., Any], options: dict[str, Any] = _OPTIONS) -> Any:
     """Compile a function when it is first called, or read it from the cache."""
-    before = config.CACHE_DIR
-    config.CACHE_DIR = _FOLDER  # numba reads it once, here
-    try:
-        made = njit(cache=True, **options)(function)
-    finally:
-        config.CACHE_DIR = before
+    made = njit(**options)(function)
     made.__class__ = _Kernel
-    if not options["_nrt"]:  # what is imported brings numba's memory along
-        made._cache.__class__ = _Cache
+    # what is imported for numba's memory brings the rest along
+    made._cache = (_Cache if options["_nrt"] else _LightCache)(function)
     return made
 
 
