@@ -75,6 +75,10 @@ def test_step_bounds_use_constants_of_the_text():
     """Steps of a specification are numbers, also if they were constants."""
     spec = parse_property("const int k = 3; const int n; Pmax=? [ F<=k+n x=1 ]", {"n": 2}).spec()
     assert spec.objective.latest == 5
+    named = parse_property("formula k = 1+2; Pmax=? [ F<=k x=1 ]").spec()
+    assert named.objective.latest == 3
+    with pytest.raises(PrismError, match="number of steps must be of type int"):
+        parse_property("Pmax=? [ F<=2.5 x=1 ]").spec()
     strict = parse_property("Pmax=? [ true U(3,7) x=1 ]".replace("(3,7)", "<7")).spec()
     assert strict.objective.latest == 6
 
@@ -83,6 +87,15 @@ def test_states_of_a_specification_know_nested_operators(model):
     """A nested P is evaluated when the model is known."""
     spec = parse_property('Pmax=? [ X P>=1 [ G "one" ] ]').spec()
     assert spec.objective.target.holds(model).tolist() == [False, True, False, False]
+
+
+def test_solutions_call_sets_of_states_by_their_formulas(model):
+    """Every solution of an answer says what it measured, also if the property is more than it."""
+    answer = check(model, 'const int k = 2; Pmax=? [ F x=k ] - Pmin=? [ !"one" U<=3 x=3 ]')
+    assert [str(solution.spec) for solution in answer.solutions] == [
+        "Pmaxmax=? [ F (x=2) ]",
+        'Pminmin=? [ !"one" U<=3 (x=3) ]',
+    ]
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from html import escape
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from rfmdp.answers.filters import Filtered, apply_filter
 from rfmdp.answers.measure import OperatorSolver
 from rfmdp.answers.property import Property, parse_property
 from rfmdp.answers.quantity import Quantity, combine
-from rfmdp.errors import NotCertifiedError, PrismWarning, RfmdpError
+from rfmdp.errors import NotCertifiedError, PrismWarning
 from rfmdp.inner.protocol import Inner
 from rfmdp.language import property_ast as tree
 from rfmdp.language.ast import Expr, Label, Literal, ModelType, Type, fold, nodes, rewrite
@@ -33,8 +32,7 @@ from rfmdp.language.source import SourceText
 from rfmdp.language.types import type_of
 from rfmdp.language.write import write_expression
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.objective import Direction, NamedStates, Reach
-from rfmdp.outer.problem import where
+from rfmdp.objective import Direction, NamedStates
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Solution, Status
 from rfmdp.types import BoolArray
@@ -203,6 +201,10 @@ class PropertyEvaluator:
 
         return fold(expr, visit) or self._plain(expr, interest)
 
+    def states(self, expr: Expr) -> NamedStates:
+        """Return where a state formula holds, with its text; see `decided`."""
+        return NamedStates(self._text(expr), self.decided(expr))
+
     def decided(self, expr: Expr) -> BoolArray:
         """Return where a state formula holds, or raise if bounds leave that open somewhere.
 
@@ -224,7 +226,7 @@ class PropertyEvaluator:
             )
         open_ = np.flatnonzero(~found.known)
         if open_.size:
-            text = write_expression(rewrite(expr, self._paste))
+            text = self._text(expr)
             state = self.model.state_name(int(open_[0]))
             raise NotCertifiedError(
                 f"A formula inside P or R must be decided in every state; the bounds of '{text}' "
@@ -235,9 +237,9 @@ class PropertyEvaluator:
 
     def _slot(self, node: Expr, interest: BoolArray) -> Quantity:
         if isinstance(node, tree.Probability):
-            return self.solver.probability(node, self.decided, interest)
+            return self.solver.probability(node, self.states, interest)
         if isinstance(node, tree.Reward):
-            return self.solver.reward(node, self.decided, interest)
+            return self.solver.reward(node, self.states, interest)
         if isinstance(node, tree.Quantified):
             holds = paths_hold(self.model, node, self.decided)
             return Quantity.exact(Type.BOOL, holds)
@@ -270,6 +272,9 @@ class PropertyEvaluator:
             return node
         self._slots.append(node)
         return Slot(len(self._slots) - 1, position=node.position)
+
+    def _text(self, expr: Expr) -> str:
+        return write_expression(rewrite(expr, self._paste))
 
     def _paste(self, node: Expr) -> Expr:
         if not isinstance(node, Slot):
@@ -316,31 +321,10 @@ def _answer(
         limits.precision,
         nature_in_words(solver.kind, solver.natures),
         likely,
-        tuple(_named(solution, prop) for solution in solver.solutions),
+        tuple(solver.solutions),
         tuple(_listing(evaluator)),
         model,
     )
-
-
-def _named(solution: Solution, prop: Property) -> Solution:
-    """Return a solution that calls its sets of states by the texts of the property.
-
-    Of a property that is more than one P or R, it is returned as it is.
-    """
-    try:
-        asked = prop.spec(solution.model).objective
-    except RfmdpError:
-        return solution
-    own = solution.spec.objective
-    if type(asked) is not type(own) and not isinstance(asked, Reach):
-        return solution
-    named: dict[str, Any] = {
-        name: NamedStates(getattr(asked, name).text, where(solution.model, getattr(own, name)))
-        for name in ("stay", "target")
-        if hasattr(asked, name)
-    }
-    spec = replace(solution.spec, objective=replace(own, **named))
-    return replace(solution, spec=spec)
 
 
 def nature_in_words(kind: ModelType, natures: list[tuple[Direction, Direction]]) -> str:

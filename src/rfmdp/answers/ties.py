@@ -22,7 +22,7 @@ import numpy as np
 
 from rfmdp.answers.rational import Part, TooHardError, chain_values, reachable, read, weighted
 from rfmdp.objective import MAX, MIN
-from rfmdp.outer.problem import Form, Problem, Step
+from rfmdp.outer.problem import Form, Problem, Step, pose
 from rfmdp.outer.solution import Solution
 from rfmdp.sets.rational import Vector
 from rfmdp.types import BoolArray
@@ -57,18 +57,11 @@ class ExactBounds:
         return None
 
 
-def exact_values(problem: Problem, solution: Solution, where: BoolArray) -> ExactBounds | None:
-    """Return exact bounds in some states, None if fractions do not lead there.
-
-    Parameters
-    ----------
-    problem, solution
-        What was solved by a method that proves both sides.
-    where
-        The states of interest.
-    """
+def exact_values(solution: Solution, where: BoolArray) -> ExactBounds | None:
+    """Return exact bounds in some states, None if fractions do not lead there."""
     if solution.lower is None or solution.upper is None:
         return None
+    problem = pose(solution.model, solution.spec)
     try:
         found = _steps(problem, where) if problem.form is Form.STEPS else None
         if found is None:

@@ -19,6 +19,7 @@ from rfmdp.language.ast import (
     Name,
     Node,
     Type,
+    Unary,
     fold,
     nodes,
     rewrite,
@@ -134,6 +135,26 @@ def check_property(
         model,
         position=prop.position,
     )
+
+
+def with_numbers(path: Expr, file: PropertyFile, model: CheckedModel, given: Given) -> Expr:
+    """Return a path or reward formula with its steps and discount as numbers.
+
+    Its state formulas stay as they are, so that `model` need only have the constants.
+    """
+    if isinstance(path, Unary):
+        return replace(path, operand=with_numbers(path.operand, file, model, given))
+    if not isinstance(path, Path | Cumulative | Instantaneous):
+        return path
+    parts = path.children()
+    begin = (1 if path.left is None else 2) if isinstance(path, Path) else 0
+    formulas = _formulas(file, model)
+    numbers = [substitute(part, formulas) for part in parts[begin:]]
+    values = _constants(numbers, formulas, file, model, given)
+    literals: dict[str, Expr] = {name: Literal(value) for name, value in values.items()}
+    rest = [substitute(part, literals) for part in numbers]
+    scope = _Scope(model.variable_types(), model, file.source)
+    return scope.settle(path.rebuilt([*parts[:begin], *rest]))
 
 
 def _refuse_misspelt(prop: Property, file: PropertyFile, model: CheckedModel) -> None:

@@ -31,8 +31,13 @@ def model_type(model: FactoredMDP) -> ModelType:
     return ModelType.IMDP if is_uncertain(model) else ModelType.MDP
 
 
-def scope(model: FactoredMDP, source: SourceText) -> CheckedModel:
-    """Return the names that properties of a model may use; errors show `source`."""
+def scope(model: FactoredMDP | None, source: SourceText) -> CheckedModel:
+    """Return the names that properties of a model may use, none without one.
+
+    Errors show `source`.
+    """
+    if model is None:
+        return CheckedModel(ModelType.MDP, (), (), (), (), None, {}, {}, (), source)
     constants = {k: v for k, v in model.formulas.items() if not isinstance(v, Expr)}
     return CheckedModel(
         model_type(model),
