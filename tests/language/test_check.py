@@ -213,7 +213,6 @@ def test_variables():
         ("x", -1, 2, False, -1, 0),
         ("b", 0, 1, True, 1, 0),
     ]
-    assert model.modules[0].variables == (1, 2)
 
 
 def test_initial_condition():

@@ -2,12 +2,13 @@
 
 import pytest
 
+from rfmdp.answers.property import parse_property
 from rfmdp.errors import PrismError
 from rfmdp.language.ast import Binary, Ite, Label, Literal, Name, Type, Unary
 from rfmdp.language.check import check_model
 from rfmdp.language.check_properties import check_property
 from rfmdp.language.parse import parse_model
-from rfmdp.language.parse_properties import parse_properties, parse_property
+from rfmdp.language.parse_properties import parse_properties
 from rfmdp.language.property_ast import (
     Bound,
     Cumulative,
@@ -214,7 +215,7 @@ def test_automata_are_read():
 
 def test_single_property():
     """A single property is one, not none and not two."""
-    assert parse_property("P=? [ F a ];").expression == probability(FA)
+    assert parse_property("P=? [ F a ];").parsed.expression == probability(FA)
     for text in ("", "P=? [ F a ] P=? [ F b ]"):
         with pytest.raises(PrismError, match="expected one property, found"):
             parse_property(text)
@@ -292,7 +293,7 @@ def test_only_used_constants_need_values():
 
 def test_text_of_a_property():
     """The text is what the user wrote, in PRISM's notation and without the name."""
-    assert checked('"p": P>=0.5[F<=2*N b]').text == "P>=0.5 [ F<=(2*N) b ]"
+    assert parse_property('"p": P>=0.5[F<=2*N b]').text == "P>=0.5 [ F<=(2*N) b ]"
 
 
 def test_deep_nesting():

@@ -5,9 +5,10 @@ from hypothesis import given, settings
 from rfmdp.language.ast import Binary, Literal, Name
 from rfmdp.language.parse import parse_expression, parse_model
 from rfmdp.language.parse_properties import parse_properties
-from rfmdp.language.write import write_expression, write_model, write_properties
+from rfmdp.language.write import write_expression
 
 from .strategies import EXPRESSIONS, FILES, MODELS
+from .writing import write_model, write_properties
 
 QUICK = settings(max_examples=150, deadline=None)
 

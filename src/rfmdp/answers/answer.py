@@ -17,7 +17,7 @@ from html import escape
 import numpy as np
 
 from rfmdp.answers.exists_forall import paths_hold
-from rfmdp.answers.filters import Filtered, apply_filter
+from rfmdp.answers.filters import apply_filter
 from rfmdp.answers.measure import OperatorSolver
 from rfmdp.answers.property import Property, parse_property
 from rfmdp.answers.quantity import Quantity, combine
@@ -129,8 +129,8 @@ def check(
     bound = asked.bind(model, constants)
     limits = limits or Limits()
     evaluator = PropertyEvaluator(model, bound, asked.file.source, inner, limits)
-    found = evaluator.answer()
-    return _answer(model, asked, bound, evaluator, found, limits)
+    least, most = evaluator.answer()
+    return _answer(asked, evaluator, least, most)
 
 
 def states_where(model: FactoredMDP, prop: Property) -> BoolArray:
@@ -173,8 +173,11 @@ class PropertyEvaluator:
         operator = slots[0] if len(slots) == 1 else None
         return isinstance(operator, tree.Probability | tree.Reward) and operator.bound is not None
 
-    def answer(self) -> Filtered:
-        """Return the one value of a property, by PRISM's rules."""
+    def answer(self) -> tuple[Quantity, Quantity]:
+        """Return the least and the largest value of a property, by PRISM's rules.
+
+        They differ only over several initial states.
+        """
         initial = self.model.label("init")
         top = self._slots[self.top.number] if isinstance(self.top, Slot) else None
         if isinstance(top, tree.Filter) and top.operator not in LISTS:
@@ -244,20 +247,20 @@ class PropertyEvaluator:
             holds = paths_hold(self.model, node, self.decided)
             return Quantity.exact(Type.BOOL, holds)
         assert isinstance(node, tree.Filter)  # nothing else is cut
-        found = self._filter(node)
-        if found.least is not None:
+        least, most = self._filter(node)
+        if least is not most:
             reason = "filter(range, ...) must stand alone: it has two values"
             raise self.source.error(node.position, reason)
-        return found.result
+        return most
 
-    def _filter(self, node: tree.Filter) -> Filtered:
+    def _filter(self, node: tree.Filter) -> tuple[Quantity, Quantity]:
         where = np.ones(self.model.states, dtype=np.bool_)
         if node.states is not None:
             where = self.decided(node.states)
         operand = self.quantity(node.operand, where)
         found = apply_filter(node.operator, self.model, operand, where)
         if node.operator in LISTS:
-            self.listed = (found.result, where, node.operator)
+            self.listed = (found[1], where, node.operator)
         return found
 
     def _plain(self, expr: Expr, interest: BoolArray) -> Quantity:
@@ -292,33 +295,27 @@ class PropertyEvaluator:
 
 
 def _answer(
-    model: FactoredMDP,
-    prop: Property,
-    bound: CheckedProperty,
-    evaluator: PropertyEvaluator,
-    found: Filtered,
-    limits: Limits,
+    prop: Property, evaluator: PropertyEvaluator, least: Quantity, most: Quantity
 ) -> Answer:
-    solver, result = evaluator.solver, found.result
-    ends = found.least or result
-    low, high = ends.lower[0], result.upper[0]
-    value: Value | None = _plain_value(result, 0)
+    solver, model = evaluator.solver, evaluator.model
+    low, high = least.lower[0], most.upper[0]
+    value: Value | None = _plain_value(most, 0)
     likely = None
-    if found.least is not None:
-        value = (_plain_value(found.least, 0), _plain_value(result, 0))
-    if result.type is Type.BOOL:
-        value = bool(result.value[0]) if result.known[0] else None
-        likely = bool(result.value[0]) if _touching(solver, model) else value
+    if least is not most:
+        value = (_plain_value(least, 0), _plain_value(most, 0))
+    if most.type is Type.BOOL:
+        value = bool(most.value[0]) if most.known[0] else None
+        likely = bool(most.value[0]) if _touching(solver, model) else value
         low, high = _bounded(evaluator)
     return Answer(
         prop.text,
-        result.type,
+        most.type,
         value,
         None if low == -np.inf else float(low),
         None if high == np.inf != low else float(high),
-        _status(found, solver),
+        _status(least, most, solver),
         "exact" if solver.inner is None else solver.inner.name,
-        limits.precision,
+        solver.limits.precision,
         nature_in_words(solver.kind, solver.natures),
         likely,
         tuple(solver.solutions),
@@ -341,17 +338,15 @@ def nature_in_words(kind: ModelType, natures: list[tuple[Direction, Direction]])
     return "; ".join(words)
 
 
-def _status(found: Filtered, solver: OperatorSolver) -> Status:
-    if found.result.type is Type.BOOL:
-        if found.result.known[0]:
-            return Status.CERTIFIED
-    elif all(_closed(quantity, solver) for quantity in _both(found)):
+def _status(least: Quantity, most: Quantity, solver: OperatorSolver) -> Status:
+    truth = most.type is Type.BOOL
+    if most.known[0] if truth else _closed(least, solver) and _closed(most, solver):
         return Status.CERTIFIED
     ended = {solution.status for solution in solver.solutions}
     for status in (Status.INTERRUPTED, Status.TIME_LIMIT, Status.SWEEP_LIMIT):
         if status in ended:
             return status
-    return Status.UNDECIDED if found.result.type is Type.BOOL else Status.GAP_OPEN
+    return Status.UNDECIDED if truth else Status.GAP_OPEN
 
 
 def _closed(found: Quantity, solver: OperatorSolver) -> bool:
@@ -359,12 +354,6 @@ def _closed(found: Quantity, solver: OperatorSolver) -> bool:
     sizes = [np.abs(s.value[np.isfinite(s.value)]).max(initial=1.0) for s in solver.solutions]
     lower, upper = (np.asarray(end[:1], dtype=np.float64) for end in (found.lower, found.upper))
     return solver.limits.closed(lower, upper, np.ones(1, dtype=np.bool_), max(sizes, default=1.0))
-
-
-def _both(found: Filtered) -> Iterator[Quantity]:
-    yield found.result
-    if found.least is not None:
-        yield found.least
 
 
 def _bounded(evaluator: PropertyEvaluator) -> tuple[float, float]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,19 +17,13 @@ from rfmdp.types import AnyArray, BoolArray
 EQUAL = 1e-5  # values this close count as one for argmin and argmax, as in PRISM
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Filtered:
-    """The result of a filter, for all states alike but for print, argmin and argmax.
+def apply_filter(
+    name: str, model: FactoredMDP, operand: Quantity, where: BoolArray
+) -> tuple[Quantity, Quantity]:
+    """Return a filter of values over a set of states: its least and its largest value.
 
-    least : the lower end of a range, whose upper end is `result`
-    """
-
-    result: Quantity
-    least: Quantity | None = None
-
-
-def apply_filter(name: str, model: FactoredMDP, operand: Quantity, where: BoolArray) -> Filtered:
-    """Return a filter of values over a set of states.
+    Both are one and the same but for `range`. They are alike in all states but for print, argmin
+    and argmax.
 
     Raises
     ------
@@ -40,9 +33,10 @@ def apply_filter(name: str, model: FactoredMDP, operand: Quantity, where: BoolAr
     if not where.any():
         raise ModelError("A filter must be over at least one state; its condition holds in none.")
     if name in ("print", "printall"):
-        return Filtered(operand)
+        return operand, operand
     if name in ("argmin", "argmax"):
-        return Filtered(_extreme_states(operand, where, name == "argmin"))
+        extreme = _extreme_states(operand, where, name == "argmin")
+        return extreme, extreme
     states = np.flatnonzero(where)
     if name == "state" and len(states) > 1:
         names = ", ".join(model.state_name(int(s)) for s in states[:5])
@@ -55,9 +49,10 @@ def apply_filter(name: str, model: FactoredMDP, operand: Quantity, where: BoolAr
         states = states[:1]
     chosen = [getattr(operand, end)[states] for end in ("lower", "value", "upper")]
     if name == "range":
-        ends = [_spread(operand.type, [f(x) for x in chosen], where) for f in (np.min, np.max)]
-        return Filtered(ends[1], ends[0])
-    return Filtered(_reduced(name, operand.type, chosen, where))
+        least, most = ([f(x) for x in chosen] for f in (np.min, np.max))
+        return _spread(operand.type, least, where), _spread(operand.type, most, where)
+    found = _reduced(name, operand.type, chosen, where)
+    return found, found
 
 
 def _reduced(name: str, kind: Type, chosen: list[AnyArray], where: BoolArray) -> Quantity:

@@ -152,6 +152,3 @@ def refuse(what: str) -> UnsupportedError:
         f"A specification is a single P or R over X, F, G, U or a reward; {what}. "
         "Use `check(model, property)`."
     )
-
-
-__all__ = ["Property", "StateSet", "load_properties", "parse_properties", "parse_property"]

@@ -271,9 +271,8 @@ def _module(
 ) -> CheckedModule:
     by_name = {variable.name: variable for variable in variables}
     commands = tuple(_command(c, module.name, index, by_name, resolver) for c in module.commands)
-    own = tuple(k for k, variable in enumerate(variables) if variable.module == index)
     alphabet = tuple(dict.fromkeys(c.action for c in commands if c.action is not None))
-    return CheckedModule(module.name, own, commands, alphabet, position=module.position)
+    return CheckedModule(module.name, commands, alphabet)
 
 
 def _command(

@@ -17,7 +17,6 @@ from rfmdp.language.ast import (
     LabelDefinition,
     Literal,
     Name,
-    Node,
     Type,
     Unary,
     fold,
@@ -45,7 +44,6 @@ from rfmdp.language.property_ast import (
 from rfmdp.language.source import SourceText
 from rfmdp.language.supported import require_supported
 from rfmdp.language.types import node_type, require, type_of
-from rfmdp.language.write import write_property
 
 NUMERIC_FILTERS = frozenset({"min", "max", "avg", "sum", "range", "argmin", "argmax"})
 BOOLEAN_FILTERS = frozenset({"count", "forall", "exists"})
@@ -61,20 +59,17 @@ FILTER_TYPES = {
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedProperty(Node):
+class CheckedProperty:
     """A property ready to be solved.
 
     Names are variables only; labels are replaced by their conditions, but for "init" and
     "deadlock"; bounds, steps and discounts are `Literal`s; `Reward.structure` is a `Literal`
     number from 1 into `CheckedModel.rewards`.
 
-    text : the property in PRISM's notation, as it was before it was resolved
     type : BOOL for a property that answers yes or no
     scope : the model that its names were resolved against
     """
 
-    name: str | None
-    text: str
     expression: Expr
     type: Type
     scope: CheckedModel = field(repr=False, compare=False)
@@ -127,14 +122,7 @@ def check_property(
     scope = _Scope(model.variable_types(), model, source)
     found = fold(expression, scope.type_of)
     expression = simplify(rewrite(expression, scope.settle))
-    return CheckedProperty(
-        prop.name,
-        write_property(replace(prop, name=None)),
-        expression,
-        found,
-        model,
-        position=prop.position,
-    )
+    return CheckedProperty(expression, found, model)
 
 
 def with_numbers(path: Expr, file: PropertyFile, model: CheckedModel, given: Given) -> Expr:

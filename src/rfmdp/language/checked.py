@@ -36,17 +36,15 @@ class CheckedVariable(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedModule(Node):
+class CheckedModule:
     """A module, renamings carried out.
 
-    variables : indices into `CheckedModel.variables` of its own variables
     alphabet : its actions in order of appearance, without the unlabelled one
 
     Copies of one command by renaming keep its `position`, the place to complain about.
     """
 
     name: str
-    variables: tuple[int, ...]
     commands: tuple[Command, ...]
     alphabet: tuple[str, ...]
 

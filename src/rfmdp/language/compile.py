@@ -24,7 +24,7 @@ from rfmdp.language.evaluate import evaluate
 from rfmdp.language.source import Position, PrismSourceError, SourceText
 from rfmdp.language.types import node_type
 from rfmdp.language.vector_ops import INT_RANGE, Operand, Operation, Range
-from rfmdp.types import AnyArray, BoolArray, IntArray
+from rfmdp.types import AnyArray, BoolArray
 
 CHUNK = 1 << 16  # states evaluated at once over a whole state space
 
@@ -74,11 +74,6 @@ class Expressions:
     def text(self, number: int) -> Expr:
         """Return an expression that was added."""
         return self._texts[number]
-
-    def bounds(self, number: int) -> Range | None:
-        """Return static bounds of an int; None for a double."""
-        step = self.steps[number]
-        return (0, 1) if step.type is Type.BOOL else step.bounds
 
     def constant(self, number: int) -> bool:
         """Say whether an expression is a literal."""
@@ -172,17 +167,6 @@ class StateBatch:
     def __len__(self) -> int:
         return len(self.valuations)
 
-    def select(self, rows: IntArray) -> StateBatch:
-        """Return the batch of some of the states."""
-        taken = np.empty((len(rows), self.valuations.shape[1]), dtype=np.int64, order="F")
-        for column in range(taken.shape[1]):
-            taken[:, column] = self.valuations[rows, column]
-        return StateBatch(self.expressions, taken)
-
-    def column(self, index: int) -> AnyArray:
-        """Return the values of a variable, booleans as 0 and 1."""
-        return self.valuations[:, index]
-
     def value(self, number: int, where: BoolArray | None = None) -> AnyArray:
         """Return an expression in all states, (N,); only those in `where` must have a value.
 
@@ -223,7 +207,7 @@ class StateBatch:
                 pending.extend(reversed(missing))
                 continue
             if step.operation is None:
-                column = self.column(step.column)
+                column = self.valuations[:, step.column]
                 done[current] = (column != 0 if step.type is Type.BOOL else column), None
             else:
                 done[current] = step.operation(*(done[operand] for operand in step.operands))

@@ -124,6 +124,3 @@ def _warn(checked: CheckedModel, skeleton: Skeleton, explorer: Explorer) -> None
             PrismWarning,
             stacklevel=3,
         )
-
-
-__all__ = ["PrismWarning", "build_model"]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from os import PathLike
 from pathlib import Path
 
 from rfmdp.errors import FileError
 from rfmdp.language.check import check_model
-from rfmdp.language.checked import CheckedModel
 from rfmdp.language.constants import Given
 from rfmdp.language.explore import build_model
 from rfmdp.language.parse import parse_model
@@ -43,7 +41,9 @@ def load_prism(
     PrismError
         For a mistake in the text, with file, line, column, source line and caret.
     """
-    return build_model(check_prism(path, constants), deadlock=deadlock, progress=progress)
+    return parse_prism(
+        read_text(path), constants, filename=str(path), deadlock=deadlock, progress=progress
+    )
 
 
 def parse_prism(
@@ -64,21 +64,6 @@ def parse_prism(
     """
     checked = check_model(parse_model(text, filename), constants)
     return build_model(checked, deadlock=deadlock, progress=progress)
-
-
-def check_prism(
-    path: str | PathLike[str],
-    constants: Given | None = None,
-    also_known: Collection[str] = (),
-) -> CheckedModel:
-    """Return a PRISM file parsed and checked, not built; properties are checked against it.
-
-    Parameters
-    ----------
-    also_known
-        Names in `constants` that are not the model's, but those of a property file.
-    """
-    return check_model(parse_model(read_text(path), str(path)), constants, also_known)
 
 
 def read_text(path: str | PathLike[str]) -> str:

@@ -24,8 +24,7 @@ from rfmdp.language.grammar import (
 )
 from rfmdp.language.parse import ExpressionBuilder, all_of, unquoted
 from rfmdp.language.property_ast import Bound, Cumulative, Optimum, Path, TimeBound, Unsupported
-from rfmdp.language.source import Position, SourceText
-from rfmdp.language.supported import require_supported
+from rfmdp.language.source import SourceText
 from rfmdp.language.write import write_expression
 
 PLAIN = (ast.Literal, ast.Name, ast.Label, ast.Unary, ast.Binary, ast.Ite, ast.Call)
@@ -57,21 +56,6 @@ def parse_properties(text: str, filename: str = "<properties>") -> props.Propert
         all_of(items, ast.LabelDefinition),
         source,
     )
-
-
-def parse_property(text: str, filename: str = "<property>") -> props.Property:
-    """Return the tree of a single property that rfmdp supports.
-
-    >>> parse_property("P>=0.9 [ F<=5 x=1 ]").expression.bound.operator
-    '>='
-    """
-    file = parse_properties(text, filename)
-    if len(file.properties) != 1:
-        places = [prop.position for prop in file.properties]
-        reason = f"expected one property, found {len(places)}"
-        raise file.source.error(places[1] if places else Position(1, 1), reason)
-    require_supported(file.properties[0].expression, file.source)
-    return file.properties[0]
 
 
 @cache

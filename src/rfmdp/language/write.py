@@ -1,4 +1,4 @@
-"""Trees back to text, so that `parse_model(write_model(m)) == m`, and likewise for properties.
+"""Expressions and properties back to text, so that `parse_expression(write_expression(e)) == e`.
 
 Parentheses appear where the tree needs them, and where a reader would: `!(x=1)`.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from rfmdp.language import ast
 from rfmdp.language import property_ast as props
 from rfmdp.language.ast import Binary, Call, Expr, Ite, Label, Literal, Name, Unary, fold
 from rfmdp.language.operators import BINARY, LOOSEST, RIGHT, TIGHTEST, UNARY
@@ -29,94 +28,6 @@ def write_expression(expr: Expr) -> str:
     '(a+b)*2'
     """
     return _joined(fold(expr, _part)[1])
-
-
-def write_model(model: ast.Model) -> str:
-    """Return the text of a model, each kind of definition together."""
-    lines = [model.type.value, ""] if model.type is not None else []
-    lines += _definitions(model.constants, model.formulas)
-    lines += [f"global {_variable(variable)}" for variable in model.globals]
-    for module in model.modules:
-        lines += ["", *_module(module)]
-    if model.init is not None:
-        lines += ["", f"init {write_expression(model.init)} endinit"]
-    lines += ["", *_labels(model.labels)]
-    for rewards in model.rewards:
-        lines += ["", *_rewards(rewards)]
-    return "\n".join(lines) + "\n"
-
-
-def write_properties(file: props.PropertyFile) -> str:
-    """Return the text of a property file."""
-    lines = [*_definitions(file.constants, file.formulas), *_labels(file.labels)]
-    lines += [f"{write_property(prop)};" for prop in file.properties]
-    return "\n".join(lines) + "\n"
-
-
-def write_property(prop: props.Property) -> str:
-    """Return the text of one property with its name."""
-    text = write_expression(prop.expression)
-    return text if prop.name is None else f'"{prop.name}": {text}'
-
-
-def _definitions(constants: Iterable[ast.Constant], formulas: Iterable[ast.Formula]) -> list[str]:
-    lines = []
-    for constant in constants:
-        value = "" if constant.value is None else f" = {write_expression(constant.value)}"
-        lines.append(f"const {constant.type.value} {constant.name}{value};")
-    return lines + [f"formula {f.name} = {write_expression(f.value)};" for f in formulas]
-
-
-def _labels(labels: Iterable[ast.LabelDefinition]) -> list[str]:
-    return [f'label "{label.name}" = {write_expression(label.value)};' for label in labels]
-
-
-def _module(module: ast.Module | ast.RenamedModule) -> list[str]:
-    if isinstance(module, ast.RenamedModule):
-        renamings = ", ".join(f"{renaming.old}={renaming.new}" for renaming in module.renamings)
-        return [f"module {module.name} = {module.base} [{renamings}] endmodule"]
-    lines = [f"module {module.name}"]
-    lines += [f"  {_variable(variable)}" for variable in module.variables]
-    lines += [f"  {_command(command)}" for command in module.commands]
-    return [*lines, "endmodule"]
-
-
-def _variable(variable: ast.Variable) -> str:
-    domain = "bool"
-    if variable.lower is not None and variable.upper is not None:
-        domain = f"[{write_expression(variable.lower)} .. {write_expression(variable.upper)}]"
-    init = "" if variable.init is None else f" init {write_expression(variable.init)}"
-    return f"{variable.name} : {domain}{init};"
-
-
-def _command(command: ast.Command) -> str:
-    updates = " + ".join(_update(update) for update in command.updates)
-    return f"[{command.action or ''}] {write_expression(command.guard)} -> {updates};"
-
-
-def _update(update: ast.Update) -> str:
-    assignments = " & ".join(
-        f"({a.variable}'={write_expression(a.value)})" for a in update.assignments
-    )
-    match update.probability:
-        case None:
-            chance = ""
-        case ast.Interval(lower, upper):
-            chance = f"[{write_expression(lower)}, {write_expression(upper)}] : "
-        case expr:
-            chance = f"{write_expression(expr)} : "
-    return chance + (assignments or "true")
-
-
-def _rewards(rewards: ast.Rewards) -> list[str]:
-    name = "" if rewards.name is None else f' "{rewards.name}"'
-    lines = [f"rewards{name}"]
-    for item in rewards.items:
-        action = "" if item.action is None else f"[{item.action}] "
-        # a leading '-' would continue the name, a leading label would become it
-        guard = f"({write_expression(item.guard)})"
-        lines.append(f"  {action}{guard} : {write_expression(item.value)};")
-    return [*lines, "endrewards"]
 
 
 def _part(node: Expr, below: tuple[Part, ...]) -> Part:
