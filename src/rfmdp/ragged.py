@@ -1,12 +1,13 @@
 """Ragged arrays: segments of any length, one after the other, and pointers to where they start.
 
-`ptr` has one entry more than there are segments; segment i is `values[ptr[i]:ptr[i + 1]]`.
+`ptr` has one entry more than there are segments; segment i is `values[ptr[i]:ptr[i + 1]]`, which
+is written `values[segment(ptr, i)]`.
 
 >>> ptr = starts([2, 0, 3])
 >>> ptr
 array([0, 2, 2, 5])
->>> owners(ptr)
-array([0, 0, 2, 2, 2])
+>>> owners(ptr), owner(ptr, 1)
+(array([0, 0, 2, 2, 2]), 0)
 >>> entries(ptr, np.array([2, 0]))
 array([2, 3, 4, 0, 1])
 >>> segment_sum(np.array([1.0, 2.0, 3.0, 4.0, 5.0]), ptr)
@@ -26,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfmdp.types import BoolArray, FloatArray, IntArray
+from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
 
 LARGEST = 1 << 62  # of products: beyond it integers of 64 bits would wrap
 EXACT = 1 << 53  # integers below are floats, and so are their products if these are below, too
@@ -40,9 +41,19 @@ def starts(counts: ArrayLike) -> IntArray:
     return ptr
 
 
-def owners(ptr: IntArray) -> IntArray:
+def segment(ptr: IntArray | Int32Array, i: int | np.integer) -> slice:
+    """Return the places of segment i."""
+    return slice(ptr[i], ptr[i + 1])
+
+
+def owners(ptr: IntArray | Int32Array) -> IntArray:
     """Return the number of the segment of every entry."""
     return np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
+
+
+def owner(ptr: IntArray, place: int | np.integer) -> int:
+    """Return the number of the segment of one entry."""
+    return int(np.searchsorted(ptr, place, side="right")) - 1
 
 
 def entries(ptr: IntArray, chosen: NDArray[Any]) -> IntArray:

@@ -337,23 +337,14 @@ def test_gurobi_is_refused_without_its_package(monkeypatch):
         McCormick(backend=Backend.GUROBI).prepare(model, MIN)
 
 
-@pytest.mark.parametrize(
-    ("status", "message"), [("kInfeasible", "kInfeasible"), ("kNew", "unknown status kNew")]
-)
-def test_every_other_status_raises(monkeypatch, status, message):
+@pytest.mark.parametrize("status", ["kInfeasible", "kNew"])
+def test_every_other_status_raises(monkeypatch, status):
     """A status that is no optimum, known or not, is an error that names row and status."""
     monkeypatch.setattr(mccormick_highs.HighsSession, "_run", lambda self: status)
     box = Interval(np.full(2, 0.4), np.full(2, 0.6))
     prepared = McCormick().prepare(one_row_model([box, box], 4), MIN)
-    with pytest.raises(SolverError, match=rf"row 0 \(state 0, action go\).*{message}"):
+    with pytest.raises(SolverError, match=rf"row 0 \(state 0, action go\).*{status}"):
         prepared.backup(np.arange(4.0), np.array([0]), np.empty(4), np.empty(4))
-
-
-def test_map_of_statuses_is_complete():
-    """Every model status of the installed HiGHS is in the map."""
-    import highspy
-
-    assert set(highspy.HighsModelStatus.__members__) <= set(mccormick_highs.OPTIMAL)
 
 
 def test_programme_has_the_documented_size():

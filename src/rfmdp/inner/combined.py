@@ -14,9 +14,16 @@ import numpy as np
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.inner.exact import Exact, PreparedExact
-from rfmdp.inner.protocol import Inner, InnerStats, PreparedInner, Side, relaxation_side
+from rfmdp.inner.protocol import (
+    Inner,
+    InnerStats,
+    PreparedInner,
+    Side,
+    leave_open,
+    relaxation_side,
+)
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.objective import MIN, Direction
+from rfmdp.objective import Direction
 from rfmdp.rounding import CLOSED
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
@@ -91,22 +98,17 @@ class Screened:
                 f"Screened: the inner solver must be a relaxation, {self.relaxation.name} is not."
             )
         screen = Exact(node_limit=0, cut_limit=0).prepare(model, nature)
-        return PreparedScreened(model, nature, screen, relaxation)
+        return PreparedScreened(model, screen, relaxation)
 
 
 class PreparedScreened:
     """`Screened` bound to a model and a direction."""
 
     def __init__(
-        self,
-        model: FactoredMDP,
-        nature: Direction,
-        screen: PreparedExact,
-        relaxation: PreparedInner,
+        self, model: FactoredMDP, screen: PreparedExact, relaxation: PreparedInner
     ) -> None:
-        self.proves: Side = relaxation_side(nature)
-        self._model, self._nature = model, nature
-        self._screen, self._relaxation = screen, relaxation
+        self.proves: Side = relaxation.proves
+        self._model, self._screen, self._relaxation = model, screen, relaxation
         self.stats = InnerStats()
 
     def backup(
@@ -114,8 +116,7 @@ class PreparedScreened:
     ) -> None:
         """Fill the proven side of `rows` and an infinity on the other."""
         closed = self._closed(value, rows, below, above)
-        other = above if self._nature is MIN else below
-        other[rows] = -self._nature.sign * np.inf
+        leave_open(self.proves, rows, below, above)
         if not closed.all():
             self._relaxation.backup(value, rows[~closed], below, above)
         done = self._relaxation.stats
@@ -144,7 +145,7 @@ class PreparedScreened:
 
 @dataclass(frozen=True, slots=True)
 class OneSided:
-    """Read a solver only on the side that holds whatever nature does; proofs of it are quicker."""
+    """Keep only the side of a solver that holds whatever nature does: it is proven sooner alone."""
 
     inner: Inner
 
@@ -171,12 +172,11 @@ class PreparedOneSided:
         self.proves: Side = relaxation_side(nature)
         self.stats = inner.stats
         self.respond = inner.respond
-        self._inner, self._nature = inner, nature
+        self._inner = inner
 
     def backup(
         self, value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray
     ) -> None:
         """Fill the one side of `rows` and an infinity on the other."""
         self._inner.backup(value, rows, below, above)
-        other = above if self._nature is MIN else below
-        other[rows] = -self._nature.sign * np.inf
+        leave_open(self.proves, rows, below, above)

@@ -15,7 +15,6 @@ vertices than can be listed are treated alike, and may keep a gap at the limit.
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
 
@@ -24,6 +23,7 @@ import numpy as np
 from rfmdp.inner.packed_model import PackedModel
 from rfmdp.inner.packing import Sets, Work
 from rfmdp.kernels.layout import CORNERS, CORNERS_END, KIND, LOWER, PLACE, SIZE
+from rfmdp.ragged import segment, starts
 from rfmdp.rounding import CUT_INSIDE, UNIT, cut_outwards
 from rfmdp.sets.bounds import bounds
 from rfmdp.sets.families import Interval, KLBall, LpBall, SubsetSet, UncertaintySet
@@ -140,8 +140,8 @@ def refine(packed: PackedModel, row: int, tensor: FloatArray, limit: int, gap: f
         for k in range(len(axes) - 1)
         if not listed[k]
     }
-    ends = np.concatenate([[0], np.cumsum(head[axes, SIZE])])
-    places = [slice(a, b) for a, b in itertools.pairwise(ends)]
+    ends = starts(head[axes, SIZE])
+    places = [segment(ends, k) for k in range(len(axes))]
     work = packed.work(0)
     span = float(np.ptp(tensor))
     low, high, best, cuts = -math.inf, math.inf, np.empty(ends[-1]), 0

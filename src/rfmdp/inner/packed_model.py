@@ -12,7 +12,7 @@ from rfmdp.inner.packing import CURVED, Corners, Layout, Sets, Work, pack_sets, 
 from rfmdp.inner.protocol import InnerStats, Side, successor_starts
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MIN, Direction
-from rfmdp.ragged import segment_any, segment_sum, starts
+from rfmdp.ragged import segment, segment_any, segment_sum, starts
 from rfmdp.threads import spread
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray, frozen
 
@@ -92,7 +92,7 @@ class PackedModel:
         for kind in np.unique(kinds[kinds > 0]):  # kind 0 is stored in the solver's order
             members = np.flatnonzero(kinds == kind)
             row = rows[members[0]]
-            stored = self.model.row_marginals[slice(*self.model.marginal_ptr[row : row + 2])]
+            stored = self.model.row_marginals[segment(self.model.marginal_ptr, row)]
             begin = starts(sizes[stored])
             axes = self.layout.axes[kind]
             # entry i of the solver's order belongs to place[i] of the stored one
@@ -111,15 +111,15 @@ class PackedModel:
     def row_axes(self, row: int) -> IntArray:
         """Return the marginals of a row in the solver's order, (n,)."""
         pointers = self.model.marginal_ptr
-        axes: IntArray = self.rows[3][pointers[row] : pointers[row + 1]].astype(np.int64)
+        axes: IntArray = self.rows[3][segment(pointers, row)].astype(np.int64)
         return axes
 
     def tensor(self, value: FloatArray, row: int) -> tuple[FloatArray, float]:
         """Return sign * (value - reference) of a row, solver order, and the reference."""
         pointers = self.model.successor_ptr
-        stored = value[self.model.successors[pointers[row] : pointers[row + 1]]]
+        stored = value[self.model.successors[segment(pointers, row)]]
         tables, kind = self.rows[5], self.rows[4][row]
-        gather = self.rows[6][tables[kind] : tables[kind + 1]]
+        gather = self.rows[6][segment(tables, kind)]
         ordered = stored[gather] if len(gather) else stored
         return self.sign * (ordered - stored[0]), float(stored[0])
 

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from enum import Flag
 from typing import Protocol
 
+import numpy as np
+
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
 from rfmdp.ragged import starts
@@ -42,6 +44,14 @@ def relaxation_side(nature: Direction) -> Side:
 def restriction_side(nature: Direction) -> Side:
     """Return the side that a reduced set of nature proves."""
     return Side.ABOVE if nature is Direction.MIN else Side.BELOW
+
+
+def leave_open(side: Side, rows: IntArray, below: FloatArray, above: FloatArray) -> None:
+    """Fill what is not `side` of the wanted rows with infinities: nothing is proven there."""
+    if Side.BELOW not in side:
+        below[rows] = -np.inf
+    if Side.ABOVE not in side:
+        above[rows] = np.inf
 
 
 @dataclass(slots=True)

@@ -25,7 +25,7 @@ from rfmdp.inner.packing import ball_scratch, corners_of, pack_rows
 from rfmdp.inner.protocol import relaxation_side, successor_starts
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
-from rfmdp.ragged import owners
+from rfmdp.ragged import owner, owners, segment
 from rfmdp.rounding import UNIT
 from rfmdp.sets.marginals import Kind
 from rfmdp.types import BoolArray, FloatArray, IntArray
@@ -130,7 +130,7 @@ def _refuse_other_sets(model: FactoredMDP, other: BoolArray) -> None:
     if not len(used):
         return
     j = int(model.row_marginals[used[0]])
-    row = int(np.searchsorted(model.marginal_ptr, used[0], side="right")) - 1
+    row = owner(model.marginal_ptr, used[0])
     raise UnsupportedError(
         f"radius-sum needs Lp balls, but the set of '{model.marginal_name(j)}' in "
         f"{model.row_name(row)}, is of type {type(model.marginals[j]).__name__}; give balls "
@@ -151,7 +151,7 @@ def _common_exponent(model: FactoredMDP, exponent: FloatArray) -> FloatArray:
     clash = np.flatnonzero(~none & (least != most))
     if len(clash):
         row = int(clash[0])
-        mine = ids[model.marginal_ptr[row] : model.marginal_ptr[row + 1]]
+        mine = ids[segment(model.marginal_ptr, row)]
         j = next(int(m) for m in mine if exponent[m] == most[row])
         raise UnsupportedError(
             f"radius-sum needs one exponent per row: the set of '{model.marginal_name(j)}' in "

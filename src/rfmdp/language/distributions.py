@@ -29,7 +29,7 @@ from rfmdp.language.write import write_expression
 from rfmdp.model.frontier import CERTAIN
 from rfmdp.ragged import starts
 from rfmdp.rounding import SUM_TOLERANCE
-from rfmdp.sets.families import box_centre
+from rfmdp.sets.families import box_centres
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import FloatArray, IntArray
 
@@ -78,7 +78,7 @@ class MarginalRegistry:
         pointers = starts([len(entry.lower) for entry in entries])
         lower = _joined([entry.lower for entry in entries])
         upper = _joined([entry.upper for entry in entries])
-        centre = _joined([_centre(entry) for entry in entries])
+        centre = box_centres(pointers, lower, upper)
         names = _distinct(entries)
         packed = Marginals.from_boxes(pointers, lower, upper, centre, names)
         if not (np.array_equal(packed.lower, lower) and np.array_equal(packed.upper, upper)):
@@ -222,12 +222,6 @@ def update_text(update: Update) -> str:
         f"({a.variable}'={write_expression(a.written or a.value)})" for a in update.assignments
     ]
     return " & ".join(parts) or "true"
-
-
-def _centre(entry: Entry) -> FloatArray:
-    if np.array_equal(entry.lower, entry.upper):
-        return entry.lower
-    return box_centre(entry.lower, entry.upper)
 
 
 def _distinct(entries: Sequence[Entry]) -> list[str]:

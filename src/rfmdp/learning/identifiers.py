@@ -27,7 +27,7 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.learning.ties import any_set, equal_sets, shared_names, tied
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.ragged import entries, starts
-from rfmdp.sets.bounds import box_centres
+from rfmdp.sets.families import box_centres
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.structure import informed
 from rfmdp.types import AnyArray, FloatArray, Int32Array, IntArray

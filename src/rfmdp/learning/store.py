@@ -16,8 +16,9 @@ from rfmdp.learning.packed_sets import pick, with_table
 from rfmdp.learning.support import Discovery
 from rfmdp.ragged import entries, owners, segment_all, segment_any, segment_sum, starts
 from rfmdp.rounding import SUM_SLACK, one_minus
-from rfmdp.sets.bounds import box_centres, tighten
+from rfmdp.sets.bounds import tighten
 from rfmdp.sets.exact import normalised
+from rfmdp.sets.families import box_centres
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.sources.structure import informed
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
+from rfmdp.ragged import owner, owners, segment
 from rfmdp.sets.families import UncertaintySet
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray, frozen
@@ -34,6 +35,11 @@ class Variable:
     low: int
     high: int
     boolean: bool = False
+
+
+def state_text(names: Iterable[str], values: Iterable[int]) -> str:
+    """Return a state as `(x=1, y=0)` for messages."""
+    return "(" + ", ".join(f"{name}={x}" for name, x in zip(names, values, strict=True)) + ")"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -193,7 +199,7 @@ class FactoredMDP:
     @property
     def row_states(self) -> IntArray:
         """The state of every row, (R,)."""
-        return np.repeat(np.arange(self.states), np.diff(self.row_ptr))
+        return owners(self.row_ptr)
 
     def label(self, name: str) -> BoolArray:
         """Return where a label holds; `init` and `deadlock` always exist."""
@@ -277,22 +283,17 @@ class FactoredMDP:
         action = self.actions[self.row_actions[row]]
         if action:
             return str(action)
-        ids = self.row_marginals[self.marginal_ptr[row] : self.marginal_ptr[row + 1]]
+        ids = self.row_marginals[segment(self.marginal_ptr, row)]
         if len(ids):
             return " & ".join(self.marginal_name(int(j)) for j in ids)
-        state = int(np.searchsorted(self.row_ptr, row, side="right")) - 1
+        state = owner(self.row_ptr, row)
         return f"choice {row - int(self.row_ptr[state]) + 1}"
 
     def state_name(self, state: int) -> str:
         """Return a state as `(x=1, y=0)`, or `state 7` if the model has no variables."""
         if not self.variables:
             return f"state {state}"
-        values = self.valuations[state]
-        return (
-            "("
-            + ", ".join(f"{v.name}={x}" for v, x in zip(self.variables, values, strict=True))
-            + ")"
-        )
+        return state_text((v.name for v in self.variables), self.valuations[state])
 
     def marginal_name(self, j: int) -> str:
         """Return the identifier of a marginal for messages."""
@@ -300,6 +301,6 @@ class FactoredMDP:
 
     def row_name(self, row: int) -> str:
         """Return a row as `(x=1), action up` for messages."""
-        state = int(np.searchsorted(self.row_ptr, row, side="right")) - 1
+        state = owner(self.row_ptr, row)
         action = self.actions[self.row_actions[row]] or "(unlabelled)"
         return f"{self.state_name(state)}, action {action}"

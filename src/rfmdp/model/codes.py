@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.model.arrays import Variable
+from rfmdp.model.arrays import Variable, state_text
 from rfmdp.model.packing import with_ranges
 from rfmdp.types import AnyArray, IntArray
 
@@ -69,5 +69,4 @@ class Codec:
     def name(self, code: int) -> str:
         """Return a state as `(x=1, y=0)` for messages."""
         values = self.unpack(np.array([code], dtype=np.int64))[0]
-        pairs = zip(self.variables, values, strict=True)
-        return "(" + ", ".join(f"{v.name}={x}" for v, x in pairs) + ")"
+        return state_text((v.name for v in self.variables), values)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
-from rfmdp.model.arrays import Variable
+from rfmdp.model.arrays import Variable, state_text
 from rfmdp.sets.families import UncertaintySet
 from rfmdp.types import AnyArray, IntArray, frozen
 
@@ -67,9 +67,9 @@ def select(states: States, rows: IntArray) -> States:
     return part
 
 
-def state_text(states: States, row: int) -> str:
+def name_state(states: States, row: int) -> str:
     """Return one state of a view as `(x=1, y=0)` for messages."""
-    return "(" + ", ".join(f"{name}={states[name][row]}" for name in states) + ")"
+    return state_text(states, (states[name][row] for name in states))
 
 
 def _unknown(name: str, known: Mapping[str, int]) -> str:

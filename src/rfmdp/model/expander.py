@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
 from rfmdp.model.codes import Codec
-from rfmdp.model.description import Action, Assignment, Move, States, select, state_text
+from rfmdp.model.description import Action, Assignment, Move, States, name_state, select
 from rfmdp.model.frontier import CERTAIN, BlockMove, Frontier, RowBlock
 from rfmdp.sets.bounds import bounds
 from rfmdp.sets.families import UncertaintySet
@@ -169,7 +169,7 @@ class Expander:
         row = int(np.flatnonzero((values < variable.low) | (values > variable.high))[0])
         raise ModelError(
             f"{where}: sets {variable.name} to {values[row]} in state "
-            f"{state_text(states, row)}, must be within {variable.low}..{variable.high}."
+            f"{name_state(states, row)}, must be within {variable.low}..{variable.high}."
         )
 
 
@@ -204,7 +204,7 @@ def numbers(values: ArrayLike, states: States, where: str) -> FloatArray:
     found = np.broadcast_to(array.astype(np.float64), (len(states),))
     if np.isnan(found).any():
         row = int(np.flatnonzero(np.isnan(found))[0])
-        raise ModelError(f"{where}: is NaN in state {state_text(states, row)}.")
+        raise ModelError(f"{where}: is NaN in state {name_state(states, row)}.")
     return found
 
 
@@ -226,7 +226,7 @@ def _identify(plan: _Plan, states: States) -> IntArray:
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
         raise ModelError(
-            f"{where}: gives {chosen[row]} in state {state_text(states, row)}, "
+            f"{where}: gives {chosen[row]} in state {name_state(states, row)}, "
             f"must be within 0..{len(plan.size) - 1}."
         )
     return chosen

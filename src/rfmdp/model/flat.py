@@ -11,7 +11,8 @@ import numpy as np
 from rfmdp.kernels.flatten import number_rows
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.validate import require_valid
-from rfmdp.ragged import entries, owners, segment_sum, starts
+from rfmdp.ragged import entries, starts
+from rfmdp.sets.families import box_centres
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
@@ -38,12 +39,7 @@ class FlatBoxes:
     @staticmethod
     def centred(pointers: IntArray, lower: FloatArray, upper: FloatArray) -> FlatBoxes:
         """Return boxes with the nominal member lower + t (upper - lower)."""
-        slack = upper - lower
-        width = segment_sum(slack, pointers)
-        missing = 1.0 - segment_sum(lower, pointers)
-        share = np.clip(np.divide(missing, width, out=np.zeros_like(width), where=width > 0), 0, 1)
-        nominal = np.minimum(lower + share[owners(pointers)] * slack, upper)
-        return FlatBoxes(pointers, lower, upper, nominal)
+        return FlatBoxes(pointers, lower, upper, box_centres(pointers, lower, upper))
 
     @staticmethod
     def join(parts: Sequence[FlatBoxes]) -> FlatBoxes:

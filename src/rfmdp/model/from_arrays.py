@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP, Rewards, Row
 from rfmdp.model.validate import product_text, require_valid
-from rfmdp.ragged import segment_product, starts
+from rfmdp.ragged import owner, segment_product, starts
 from rfmdp.sets.families import UncertaintySet
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sets.packed import layout_problems
@@ -143,7 +143,7 @@ def _successor_pointers(
         raise ModelError(f"row_marginals: pointers must rise from 0 to {len(ids)}.")
     wrong = np.flatnonzero((ids < 0) | (ids >= len(marginals)))
     if wrong.size:
-        row = int(np.searchsorted(pointers, wrong[0], side="right")) - 1
+        row = owner(pointers, wrong[0])
         raise ModelError(
             f"Row {row}: marginals must be within 0..{len(marginals) - 1}, got {ids[wrong[0]]}."
         )

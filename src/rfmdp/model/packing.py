@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.model.arrays import Variable
+from rfmdp.model.arrays import Variable, state_text
 from rfmdp.types import AnyArray, Int32Array, IntArray
 
 WORD = 62  # bits
@@ -69,8 +69,7 @@ class Packing:
 
     def name(self, words: IntArray) -> str:
         """Return one state (words,) as `(x=1, y=0)` for messages."""
-        pairs = zip(self.variables, self.unpack(words[None])[0], strict=True)
-        return "(" + ", ".join(f"{v.name}={x}" for v, x in pairs) + ")"
+        return state_text((v.name for v in self.variables), self.unpack(words[None])[0])
 
 
 def with_ranges(variables: Iterable[Variable]) -> tuple[Variable, ...]:

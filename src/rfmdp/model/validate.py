@@ -16,7 +16,7 @@ import numpy as np
 from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.report import Issue, Report, Severity
-from rfmdp.ragged import segment_product
+from rfmdp.ragged import owner, segment, segment_product
 from rfmdp.sets.packed import layout_problems, problems
 from rfmdp.types import AnyArray, BoolArray, IntArray
 
@@ -107,7 +107,7 @@ def _row(model: FactoredMDP) -> Callable[[int], str]:
     """Return the namer of rows; it must not stumble over what else is wrong."""
 
     def name(row: int) -> str:
-        state = int(np.searchsorted(model.row_ptr, row, side="right")) - 1
+        state = owner(model.row_ptr, row)
         action = "no action"
         if len(model.row_actions) == model.rows:
             index = int(model.row_actions[row])
@@ -230,7 +230,7 @@ def _check_tensors(model: FactoredMDP) -> list[Issue]:
 
 def _product(model: FactoredMDP, row: int) -> str:
     """Return the sizes of a row's marginals as `2 x 3 = 6`."""
-    part = slice(model.marginal_ptr[row], model.marginal_ptr[row + 1])
+    part = segment(model.marginal_ptr, row)
     return product_text(model.marginals.sizes[model.row_marginals[part]].tolist())
 
 

@@ -55,16 +55,6 @@ def tighten(
     return lower, upper
 
 
-def box_centres(outcome_ptr: IntArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
-    """Return one distribution of every box (O,): the same fraction of every width."""
-    width = upper - lower
-    room = segment_sum(width, outcome_ptr)
-    missing = 1.0 - segment_sum(lower, outcome_ptr)
-    fraction = np.divide(missing, room, out=np.zeros(len(room)), where=room > 0)
-    shares = np.repeat(np.clip(fraction, 0.0, 1.0), np.diff(outcome_ptr))
-    return np.asarray(lower + width * shares)
-
-
 @singledispatch
 def bounds(uset: object) -> tuple[FloatArray, FloatArray]:
     """Return (lower, upper), the attainable bounds of every entry."""

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
+from rfmdp.ragged import owners, starts
 from rfmdp.rounding import UNIT
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
@@ -97,8 +98,9 @@ def receiver_boxes(nominal: FloatArray, radius: FloatArray) -> list[tuple[IntArr
         centre, half = to_units(nominal[which], bits), to_units(reach[which], unit_bits)
         still = (half == 0) | (size == 1)
         receivers = np.where(still, 1, size)
-        ball = np.repeat(np.arange(len(which)), receivers)
-        receiver = np.arange(len(ball)) - np.repeat(np.cumsum(receivers) - receivers, receivers)
+        ptr = starts(receivers)
+        ball = owners(ptr)
+        receiver = np.arange(len(ball)) - ptr[ball]
         row = np.arange(len(ball))
         width, upper = centre[ball], nominal[which[ball]].copy()
         width[row, receiver] = 0
@@ -281,8 +283,8 @@ def _subset_sums(widths: AnyArray, cap: int, entries: int) -> tuple[AnyArray, An
         counts = np.concatenate([counts, counts[sums <= cap - width]])
         order = np.argsort(both, kind="stable")
         both = both[order]
-        starts = np.flatnonzero(np.concatenate([[True], both[1:] != both[:-1]]))
-        sums, counts = both[starts], np.add.reduceat(counts[order], starts)
+        fresh = np.flatnonzero(np.concatenate([[True], both[1:] != both[:-1]]))
+        sums, counts = both[fresh], np.add.reduceat(counts[order], fresh)
         if len(sums) > SUMS_LIMIT:
             raise UnsupportedError(
                 f"The vertices of a box with {entries} outcomes of different widths are too many "

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from rfmdp.ragged import entries, segment_any, segment_sum, starts
+from rfmdp.ragged import entries, segment, segment_any, segment_sum, starts
 from rfmdp.rounding import SUM_OFF, UNIT
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
@@ -55,7 +55,7 @@ def excess(values: FloatArray, ptr: IntArray) -> FloatArray:
     near = np.minimum(np.abs(total), np.abs(np.abs(total) - SUM_OFF)) <= lost
     for i in np.flatnonzero(near & (lost > 0.0)):
         j = close[i]
-        total[i] = math.fsum([-1.0, *values[ptr[j] : ptr[j + 1]].tolist()])
+        total[i] = math.fsum([-1.0, *values[segment(ptr, j)].tolist()])
     found[close] = total
     return found
 
@@ -118,7 +118,7 @@ def normalised(values: FloatArray, ptr: IntArray, which: BoolArray | None = None
         return values
     stored = values.copy()
     for j in np.flatnonzero(wrong):
-        part = slice(ptr[j], ptr[j + 1])
+        part = segment(ptr, j)
         stored[part] /= math.fsum(values[part].tolist())
     return stored
 

@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
+from rfmdp.ragged import segment_sum
 from rfmdp.rounding import SUM_TOLERANCE
 from rfmdp.sets.exact import excess, normalised
 from rfmdp.types import FloatArray, IntArray, frozen
@@ -73,12 +74,12 @@ class Interval:
         lower = _vector("Interval", "lower", self.lower)
         upper = _vector("Interval", "upper", self.upper)
         check_box(lower, upper)
+        ends = np.array([0, len(lower)])
         if self.nominal is None:
-            centre = box_centre(lower, upper)
+            centre = box_centres(ends, lower, upper)
         else:
             centre = _distribution("Interval", self.nominal)
             check_nominal(centre, lower, upper)
-        ends = np.array([0, len(lower)])
         lower, upper, centre = (frozen(a) for a in settled_boxes(ends, lower, upper, centre))
         object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "upper", upper)
@@ -288,15 +289,15 @@ def settled_boxes(
     )
 
 
-def box_centre(lower: FloatArray, upper: FloatArray) -> FloatArray:
-    """Return the distribution lower + t (upper - lower)."""
-    slack = upper - lower
-    total = float(slack.sum())
-    if total == 0.0:
-        return lower
-    share = min(1.0, max(0.0, (1.0 - float(lower.sum())) / total))
-    centre: FloatArray = np.minimum(lower + share * slack, upper)
-    return centre
+def box_centres(outcome_ptr: IntArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
+    """Return the member lower + t (upper - lower) of every box (O,), with one t per box."""
+    width = upper - lower
+    room = segment_sum(width, outcome_ptr)
+    missing = 1.0 - segment_sum(lower, outcome_ptr)
+    fraction = np.divide(missing, room, out=np.zeros(len(room)), where=room > 0.0)
+    shares = np.repeat(np.clip(fraction, 0.0, 1.0), np.diff(outcome_ptr))
+    centres: FloatArray = np.minimum(lower + shares * width, upper)
+    return centres
 
 
 def _as_floats(values: ArrayLike) -> FloatArray:

@@ -15,6 +15,7 @@ from enum import IntEnum
 import numpy as np
 
 from rfmdp.errors import ModelError
+from rfmdp.ragged import segment, starts
 from rfmdp.rounding import SUM_TOLERANCE
 from rfmdp.sets.bounds import bounds, nominal, tighten
 from rfmdp.sets.families import (
@@ -85,7 +86,7 @@ class Marginals:
     def __getitem__(self, j: int) -> UncertaintySet:
         if not 0 <= j < len(self):
             raise IndexError(j)
-        kind, part = self.kind[j], slice(self.outcome_ptr[j], self.outcome_ptr[j + 1])
+        kind, part = self.kind[j], segment(self.outcome_ptr, j)
         if not math.isnan(self.exponent[j]):
             return LpBall(self.nominal[part], float(self.radius[j]), float(self.exponent[j]))
         if kind == Kind.SINGLETON:
@@ -93,10 +94,10 @@ class Marginals:
         if kind == Kind.KL:
             return KLBall(self.nominal[part], float(self.radius[j]))
         if kind == Kind.SUBSETS:
-            table = self.corners[self.corner_ptr[j] : self.corner_ptr[j + 1]]
+            table = self.corners[segment(self.corner_ptr, j)]
             return SubsetSet(table, self.nominal[part])
         if kind == Kind.POLYTOPE:
-            corners = self.corners[self.corner_ptr[j] : self.corner_ptr[j + 1]]
+            corners = self.corners[segment(self.corner_ptr, j)]
             return Polytope(corners.reshape(-1, part.stop - part.start))
         return Interval(self.lower[part], self.upper[part], self.nominal[part])
 
@@ -140,14 +141,14 @@ class Marginals:
         radii = [s.radius if s else math.nan for s in balls]
         exponents = [s.exponent if isinstance(s, LpBall) else math.nan for s in balls]
         return Marginals(
-            outcome_ptr=_pointers([s.size for s in sets]),
+            outcome_ptr=starts([s.size for s in sets]),
             kind=np.array(kinds, dtype=np.int8),
             nominal=_join(centres),
             lower=_join([low for low, _ in ends]),
             upper=_join([high for _, high in ends]),
             radius=np.array(radii, dtype=np.float64),
             exponent=np.array(exponents, dtype=np.float64),
-            corner_ptr=_pointers([len(c) for c in corners]),
+            corner_ptr=starts([len(c) for c in corners]),
             corners=_join(corners),
         )
 
@@ -235,18 +236,18 @@ def check_boxes(
     _check_layout(outcome_ptr, {"lower": lower, "upper": upper, "nominal": nominal}, names)
     if len(outcome_ptr) == 1:
         return
-    starts = outcome_ptr[:-1]
+    begin = outcome_ptr[:-1]
     ordered = (lower >= 0.0) & (lower <= upper) & (upper <= 1.0)
     inside = (lower - SUM_TOLERANCE <= nominal) & (nominal <= upper + SUM_TOLERANCE)
-    sums = [np.add.reduceat(a, starts) for a in (lower, upper, nominal)]
+    sums = [np.add.reduceat(a, begin) for a in (lower, upper, nominal)]
     fault = (
-        ~np.logical_and.reduceat(ordered & inside, starts)
+        ~np.logical_and.reduceat(ordered & inside, begin)
         | (sums[0] > 1.0 + SUM_TOLERANCE)
         | (sums[1] < 1.0 - SUM_TOLERANCE)
         | (np.abs(sums[2] - 1.0) > SUM_TOLERANCE)
     )
     for j in np.flatnonzero(fault):
-        part, where = slice(outcome_ptr[j], outcome_ptr[j + 1]), _name(int(j), names)
+        part, where = segment(outcome_ptr, j), _name(int(j), names)
         check_box(lower[part], upper[part], where)
         check_nominal(nominal[part], lower[part], upper[part], where)
 
@@ -270,12 +271,6 @@ def _check_layout(
 
 def _name(j: int, names: Sequence[str]) -> str:
     return f"Marginal '{names[j]}'" if names else f"Marginal {j}"
-
-
-def _pointers(sizes: list[int]) -> IntArray:
-    pointers = np.zeros(len(sizes) + 1, dtype=np.int64)
-    np.cumsum(sizes, out=pointers[1:])
-    return pointers
 
 
 def _join(parts: list[FloatArray]) -> FloatArray:

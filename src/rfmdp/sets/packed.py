@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rfmdp.ragged import entries, owners
+from rfmdp.ragged import entries, owner, owners, segment
 from rfmdp.rounding import SUM_OFF, SUM_TOLERANCE
 from rfmdp.sets.bounds import bounds, kl_bounds, tighten
 from rfmdp.sets.exact import excess
@@ -62,7 +62,7 @@ def with_own_bounds(sets: Marginals) -> Marginals:
     radius = np.repeat(sets.radius, sets.sizes)
     lower[at], upper[at] = kl_bounds(sets.nominal[at], radius[at])
     for j in np.flatnonzero((sets.kind != Kind.SINGLETON) & ~np.isnan(sets.exponent)):
-        part = slice(sets.outcome_ptr[j], sets.outcome_ptr[j + 1])
+        part = segment(sets.outcome_ptr, j)
         lower[part], upper[part] = bounds(sets[int(j)])
     return replace(sets, lower=lower, upper=upper)
 
@@ -178,8 +178,8 @@ def _corners(sets: Marginals) -> Iterator[Problem]:
     """Yield what is wrong with vertices of polytopes and with tables of subsets."""
     sizes, listed = sets.sizes, np.isin(sets.kind, [Kind.POLYTOPE, Kind.SUBSETS])
     for j in np.flatnonzero(listed):
-        part = sets.corners[sets.corner_ptr[j] : sets.corner_ptr[j + 1]]
-        size, own = int(sizes[j]), slice(sets.outcome_ptr[j], sets.outcome_ptr[j + 1])
+        part = sets.corners[segment(sets.corner_ptr, j)]
+        size, own = int(sizes[j]), segment(sets.outcome_ptr, j)
         lower, upper = sets.lower[own], sets.upper[own]
         if sets.kind[j] == Kind.POLYTOPE:
             fault = _polytope(part, size, lower, upper)
@@ -234,5 +234,5 @@ def _first(
     places = np.flatnonzero(wrong)
     _, first = np.unique(owners(ptr)[places], return_index=True)
     for at in places[first].tolist():
-        j = int(np.searchsorted(ptr, at, side="right")) - 1
+        j = owner(ptr, at)
         yield j, message(at, at - int(ptr[j]))

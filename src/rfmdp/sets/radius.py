@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rfmdp.errors import ModelError
+from rfmdp.ragged import segment
 from rfmdp.sets.families import LpBall
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import FloatArray
@@ -38,7 +39,7 @@ def balls_around(marginals: Marginals, radius: float | FloatArray, exponent: flo
         raise ModelError(f"A radius must be >= 0, got {radius!r}.")
     sets = []
     for j, r in enumerate(radii):
-        part = slice(marginals.outcome_ptr[j], marginals.outcome_ptr[j + 1])
+        part = segment(marginals.outcome_ptr, j)
         certain = bool(np.any(marginals.nominal[part] == 1.0))
         sets.append(LpBall(marginals.nominal[part], 0.0 if certain else float(r), exponent))
     return Marginals.from_sets(sets)

@@ -22,7 +22,7 @@ import numpy as np
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.kernels.supports import BITS, families
-from rfmdp.ragged import entries, owners, segment_any, starts
+from rfmdp.ragged import entries, owners, segment, segment_any, starts
 from rfmdp.sets.exact import digits, excess, needed, within_ball
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
@@ -46,7 +46,7 @@ class Supports:
         """Return all supports of marginal j, the minimal ones first."""
         bounds = range(self.support_ptr[j], self.support_ptr[j + 1])
         ptr = self.member_ptr
-        return [tuple(self.members[ptr[b] : ptr[b + 1]].tolist()) for b in bounds]
+        return [tuple(self.members[segment(ptr, b)].tolist()) for b in bounds]
 
     def minimal(self, j: int) -> list[tuple[int, ...]]:
         """Return the minimal supports of marginal j."""
@@ -112,7 +112,7 @@ def outcome_flags(marginals: Marginals) -> tuple[BoolArray, BoolArray]:
         kept &= np.repeat(~_whole_simplex(marginals), sizes)
         required = np.where(np.repeat(ball, sizes), kept, required)
         for j in np.flatnonzero(kind == Kind.LP):
-            part = slice(marginals.outcome_ptr[j], marginals.outcome_ptr[j + 1])
+            part = segment(marginals.outcome_ptr, j)
             required[part] = _smooth_required(marginals, int(j))
     # boxes with positive lower bounds everywhere are rigid, whatever their upper ones are
     loose = segment_any(possible & ~required, marginals.outcome_ptr) & (kind == Kind.BOX)
@@ -156,7 +156,7 @@ def _any_unseen(ptr: IntArray, seen: BoolArray, which: IntArray) -> _Part:
     """Return the supports of KL balls: what was seen, and that with any other outcome."""
     parts = [_nothing()]
     for j in which.tolist():
-        known = seen[ptr[j] : ptr[j + 1]]
+        known = seen[segment(ptr, j)]
         unseen = np.flatnonzero(~known)
         lines = np.repeat(known[None, :], 1 + len(unseen), axis=0)
         lines[np.arange(len(unseen)) + 1, unseen] = True
@@ -197,7 +197,7 @@ def _few_or_one(
 
     Whatever its size, there is one more than free outcomes at most. None: it is another one.
     """
-    part = slice(marginals.outcome_ptr[j], marginals.outcome_ptr[j + 1])
+    part = segment(marginals.outcome_ptr, j)
     weights, may, must = numbers[part], np.flatnonzero(free[part]), required[part]
     if marginals.kind[j] == Kind.L1:
         wanted = sum(map(Fraction, weights[may].tolist())) - Fraction(float(marginals.radius[j]))
@@ -288,7 +288,7 @@ def _thresholds(
 
 def _smooth_required(marginals: Marginals, j: int) -> list[bool]:
     """Return whether an Lp ball with 1 < p < inf can do without an outcome, for each of them."""
-    nominal = marginals.nominal[marginals.outcome_ptr[j] : marginals.outcome_ptr[j + 1]].tolist()
+    nominal = marginals.nominal[segment(marginals.outcome_ptr, j)].tolist()
     radius, exponent = float(marginals.radius[j]), float(marginals.exponent[j])
     known = {
         x: len(nominal) == 1 or not within_ball([x], len(nominal) - 1, radius, exponent)
@@ -299,7 +299,7 @@ def _smooth_required(marginals: Marginals, j: int) -> list[bool]:
 
 def _smooth_ball(marginals: Marginals, required: BoolArray, j: int) -> _Part:
     """Return the supports of an Lp ball with 1 < p < inf."""
-    part = slice(marginals.outcome_ptr[j], marginals.outcome_ptr[j + 1])
+    part = segment(marginals.outcome_ptr, j)
     nominal, fixed = marginals.nominal[part], required[part]
     radius, exponent = float(marginals.radius[j]), float(marginals.exponent[j])
     free = np.flatnonzero(~fixed)
@@ -339,7 +339,7 @@ def _smooth_ball(marginals: Marginals, required: BoolArray, j: int) -> _Part:
 
 def _polytope(marginals: Marginals, j: int) -> _Part:
     """Return the supports of one polytope: of its vertices, those minimal for some outcome."""
-    corners = marginals.corners[marginals.corner_ptr[j] : marginals.corner_ptr[j + 1]]
+    corners = marginals.corners[segment(marginals.corner_ptr, j)]
     return _families(j, corners.reshape(-1, int(marginals.sizes[j])) > 0.0)
 
 
@@ -348,7 +348,7 @@ def _subsets(marginals: Marginals, j: int) -> _Part:
 
     Exact if the bounds are supermodular; else nature may be given supports it does not have.
     """
-    table = marginals.corners[marginals.corner_ptr[j] : marginals.corner_ptr[j + 1]]
+    table = marginals.corners[segment(marginals.corner_ptr, j)]
     masks = np.flatnonzero(table[::-1] == 0.0)  # reversed: the complement of every mask
     return _families(j, (masks[:, None] >> np.arange(int(marginals.sizes[j]))) & 1 == 1)
 

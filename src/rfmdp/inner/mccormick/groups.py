@@ -13,7 +13,7 @@ import numpy as np
 from rfmdp.inner.mccormick.programme import Programme, Variant, programme
 from rfmdp.kernels import mccormick as kernels
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.ragged import segment_sum
+from rfmdp.ragged import segment, segment_sum
 from rfmdp.rounding import KNOWN
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import FloatArray, IntArray
@@ -142,7 +142,7 @@ class RowGroups:
         if not len(group.uncertain):
             return np.ones(1), np.zeros(1), 0.0
         j, marginals = int(group.uncertain[0]), self._model.marginals
-        part = slice(marginals.outcome_ptr[j], marginals.outcome_ptr[j + 1])
+        part = segment(marginals.outcome_ptr, j)
         lower = marginals.lower[part].copy()
         return lower, marginals.upper[part] - lower, float(self._free[j])
 

@@ -8,33 +8,12 @@ import numpy as np
 
 from rfmdp.errors import SolverError, UnsupportedError
 from rfmdp.inner.mccormick.programme import Programme
+from rfmdp.ragged import owners, segment
 from rfmdp.types import FloatArray
 
 TOLERANCE = 1e-9
 SIZE_LIMIT = 10010  # GRB.Error.SIZE_LIMIT_EXCEEDED
 
-# every optimisation status of Gurobi, and whether it is an optimum
-OPTIMAL = {
-    "OPTIMAL": True,
-    "LOADED": False,
-    "INFEASIBLE": False,
-    "INF_OR_UNBD": False,
-    "UNBOUNDED": False,
-    "CUTOFF": False,
-    "ITERATION_LIMIT": False,
-    "NODE_LIMIT": False,
-    "TIME_LIMIT": False,
-    "SOLUTION_LIMIT": False,
-    "INTERRUPTED": False,
-    "NUMERIC": False,
-    "SUBOPTIMAL": False,
-    "INPROGRESS": False,
-    "USER_OBJ_LIMIT": False,
-    "WORK_LIMIT": False,
-    "MEM_LIMIT": False,
-    "LOCALLY_OPTIMAL": False,
-    "LOCALLY_INFEASIBLE": False,
-}
 OPTIONS = {
     "OutputFlag": 0,
     "Threads": 1,
@@ -83,8 +62,7 @@ class GurobiSession:
             self._add_rows()
             self._loaded = entries.copy()
             return
-        lp = self._programme
-        row_of = np.repeat(np.arange(lp.rows), np.diff(lp.ptr))
+        lp, row_of = self._programme, owners(self._programme.ptr)
         for e in np.flatnonzero(entries != self._loaded).tolist():
             self._model.chgCoeff(self._rows[row_of[e]], self._columns[lp.indices[e]], entries[e])
         self._loaded[:] = entries
@@ -103,9 +81,7 @@ class GurobiSession:
                 )
             return str(error)
         status = self._names.get(self._model.Status, str(self._model.Status))
-        if OPTIMAL.get(status, False):
-            return None
-        return status if status in OPTIMAL else f"unknown status {status}"
+        return None if status == "OPTIMAL" else status
 
     def dual(self, out: FloatArray) -> None:
         """Fill the multipliers of the rows."""
@@ -118,7 +94,7 @@ class GurobiSession:
     def _add_rows(self) -> None:
         lp = self._programme
         for r in range(lp.rows):
-            part = slice(lp.ptr[r], lp.ptr[r + 1])
+            part = segment(lp.ptr, r)
             columns = [self._columns[c] for c in lp.indices[part]]
             terms = self._gurobi.LinExpr(lp.data[part].tolist(), columns)
             sense = "=" if r < lp.equalities else "<"

@@ -6,35 +6,13 @@ import highspy
 import numpy as np
 
 from rfmdp.inner.mccormick.programme import Programme
+from rfmdp.ragged import owners
 from rfmdp.types import FloatArray
 
 # single changes cost about 2 microseconds each, a whole new model with the old basis about 40
 FEW = 30
 TOLERANCE, LOOSE = 1e-9, 1e-6
 
-# every model status of HiGHS by name (newer releases add names), and whether it is an optimum
-OPTIMAL = {
-    "kOptimal": True,
-    "kNotset": False,
-    "kLoadError": False,
-    "kModelError": False,
-    "kPresolveError": False,
-    "kSolveError": False,
-    "kPostsolveError": False,
-    "kModelEmpty": False,
-    "kInfeasible": False,
-    "kUnboundedOrInfeasible": False,
-    "kUnbounded": False,
-    "kObjectiveBound": False,
-    "kObjectiveTarget": False,
-    "kTimeLimit": False,
-    "kIterationLimit": False,
-    "kUnknown": False,
-    "kSolutionLimit": False,
-    "kInterrupt": False,
-    "kMemoryLimit": False,
-    "kHighsInterrupt": False,
-}
 OPTIONS = {
     "output_flag": False,
     "threads": 1,
@@ -58,8 +36,7 @@ class HighsSession:
             self._highs.setOptionValue(name, value)
         self._tolerate(TOLERANCE)
         changing = programme.changing
-        counts = np.diff(programme.ptr)
-        self._row_of = np.repeat(np.arange(programme.rows), counts)[:changing].tolist()
+        self._row_of = owners(programme.ptr)[:changing].tolist()
         self._col_of = programme.indices[:changing].tolist()
         self._loaded: FloatArray | None = None
         self._all = np.arange(programme.columns, dtype=np.int32)
@@ -87,17 +64,14 @@ class HighsSession:
     def solve(self, cost: FloatArray) -> str | None:
         """Minimise; return None if optimal, else the status by name."""
         self._highs.changeColsCost(len(cost), self._all, cost)
-        status = self._run()
-        if OPTIMAL.get(status, False):
+        if self._run() == "kOptimal":
             return None
         # feasible and bounded by construction: suspect the warm start and the strict tolerances
         self._highs.clearSolver()
         self._tolerate(LOOSE)
         status = self._run()
         self._tolerate(TOLERANCE)
-        if OPTIMAL.get(status, False):
-            return None
-        return status if status in OPTIMAL else f"unknown status {status}"
+        return None if status == "kOptimal" else status
 
     def dual(self, out: FloatArray) -> None:
         """Fill the multipliers of the rows."""

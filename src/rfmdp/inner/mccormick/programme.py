@@ -28,6 +28,7 @@ from enum import Enum
 import numpy as np
 
 from rfmdp.kernels import mccormick as kernels
+from rfmdp.ragged import starts
 from rfmdp.types import FloatArray, Int32Array, IntArray
 
 
@@ -72,8 +73,8 @@ class Level:
 
 def levels_of(sizes: tuple[int, ...]) -> tuple[list[Level], IntArray, int]:
     """Return the levels of a shape, the first column of every marginal, and the column count."""
-    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    free = int(starts[-1])
+    first = starts(sizes)
+    free = int(first[-1])
     xi = np.arange(sizes[0])
     levels = []
     for k in range(1, len(sizes)):
@@ -84,17 +85,17 @@ def levels_of(sizes: tuple[int, ...]) -> tuple[list[Level], IntArray, int]:
         if k < len(sizes) - 1:
             product = np.arange(free, free + count)
             free += count
-        levels.append(Level(xi, np.arange(starts[k], starts[k + 1]), t, product))
+        levels.append(Level(xi, np.arange(first[k], first[k + 1]), t, product))
         if product is not None:
             xi = product
-    return levels, starts, free
+    return levels, first, free
 
 
 def programme(sizes: tuple[int, ...], variant: Variant) -> Programme:
     """Return the programme of rows with marginals of these sizes (at least two)."""
-    levels, starts, columns = levels_of(sizes)
+    levels, first, columns = levels_of(sizes)
     count = {Variant.PRINTED: 0, Variant.SIMPLEX: len(sizes), Variant.MARGINALISED: 1}[variant]
-    rows = [np.arange(starts[k], starts[k + 1]) for k in range(count)]
+    rows = [np.arange(first[k], first[k + 1]) for k in range(count)]
     rhs = [1.0] * count
     for level in levels:
         extra = _equations(level, variant)
@@ -114,7 +115,7 @@ def programme(sizes: tuple[int, ...], variant: Variant) -> Programme:
     return Programme(
         columns=columns,
         equalities=equalities,
-        ptr=np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int32),
+        ptr=starts([len(row) for row in rows]).astype(np.int32),
         indices=np.concatenate(rows).astype(np.int32),
         data=np.concatenate(entries),
         rhs=np.concatenate(bounds),

@@ -28,7 +28,13 @@ import numpy as np
 from rfmdp.errors import SolverError
 from rfmdp.inner.mccormick.groups import Group, Opener, RowGroups, Shape
 from rfmdp.inner.mccormick.programme import Variant
-from rfmdp.inner.protocol import InnerStats, Side, relaxation_side
+from rfmdp.inner.protocol import (
+    InnerStats,
+    Side,
+    leave_open,
+    relaxation_side,
+    successor_starts,
+)
 from rfmdp.kernels import mccormick as kernels
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MIN, Direction
@@ -104,20 +110,18 @@ class PreparedMcCormick:
         self, value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray
     ) -> None:
         """Fill the proven side of `rows` and an infinity on the other."""
-        minimising = self._sign > 0.0
-        bound, other = (below, above) if minimising else (above, below)
-        other[rows] = np.inf if minimising else -np.inf
+        leave_open(self.proves, rows, below, above)
+        bound = below if Side.BELOW in self.proves else above
         for group in self._groups.of(rows):
             self._solve(value, group, bound, None)
 
     def respond(self, value: FloatArray, rows: IntArray) -> FloatArray:
         """Return the optimal h of the relaxation over the successors of `rows`."""
-        counts = np.diff(self._model.successor_ptr)[rows]
-        starts = np.cumsum(counts) - counts
-        out = np.empty(int(counts.sum()))
+        begin = successor_starts(self._model, rows)
+        out = np.empty(begin[-1])
         bound = np.empty(self._model.rows)
         for group in self._groups.of(rows):
-            self._solve(value, group, bound, (starts[group.places], out))
+            self._solve(value, group, bound, (begin[group.places], out))
         return out
 
     def _solve(
