@@ -23,7 +23,7 @@ from rfmdp.learning.loop import learn
 from rfmdp.learning.methods import METHODS, find_method
 from rfmdp.learning.schedule import Geometric, StopWhen
 from rfmdp.paper.domains import domain, domain_spec
-from rfmdp.paper.learning_setup import SETUPS
+from rfmdp.paper.learning.settings import SETUPS
 from rfmdp.solving import solve
 from rfmdp.sources.simulator import Behaviour, Simulator, Trajectories
 

@@ -73,7 +73,7 @@ def warm_up(inner) -> None:
 def ours(name: str, radius: float, method: str) -> dict:
     from rfmdp.inner import Exact, IntervalArithmetic
     from rfmdp.paper.domains import domain_spec
-    from rfmdp.paper.solving_runs import bounds
+    from rfmdp.paper.solving.runs import bounds
     from rfmdp.solving import solve
 
     inner = IntervalArithmetic() if method == "interval" else Exact()

@@ -10,7 +10,7 @@ import pytest
 from campaign.processes import process, wait_until
 from campaign.tasks import die_once, fail, square
 from rfmdp.campaign.cluster import Cluster
-from rfmdp.campaign.runner import place
+from rfmdp.campaign.runner import make_runner
 from rfmdp.campaign.seeds import learn_seeds
 from rfmdp.cli.main import run as rfmdp
 from rfmdp.errors import ModelError, PrismError, SolverError
@@ -58,7 +58,7 @@ def test_errors_arrive(address, task, error):
     with pytest.raises(error):
         Cluster(address).run(fail, None, [task, "fine"], lambda *_: None)
     found = []
-    place(scheduler=address).run(square, 1, [2], lambda _, result: found.append(result))
+    make_runner(scheduler=address).run(square, 1, [2], lambda _, result: found.append(result))
     assert found == [5]
 
 
@@ -66,7 +66,7 @@ def test_learning_is_the_same_as_here(address, tmp_path):
     """Seeds on workers give the runs of this process, files included, and resume from them."""
     model, spec = domain("chain", instance="textbook", M=4), domain_spec("chain")
     words = {"stop": StopWhen(trajectories=30), "length": 5}
-    here = learn_seeds(model, spec, [3, 4], place(jobs=1), **words)
+    here = learn_seeds(model, spec, [3, 4], make_runner(jobs=1), **words)
     file = tmp_path / "run.rfmdp"
     there = learn_seeds(model, spec, [3, 4], Cluster(address), file=file, **words)
     for seed, one, other in zip((3, 4), here, there, strict=True):

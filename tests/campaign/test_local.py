@@ -10,7 +10,7 @@ import pytest
 from campaign.processes import LIMIT, group_is_gone, process, wait_until
 from campaign.tasks import die_once, fail, square
 from rfmdp.campaign.local import LocalCores
-from rfmdp.campaign.runner import place
+from rfmdp.campaign.runner import make_runner
 from rfmdp.errors import ModelError, PrismError, SolverError
 
 INTERRUPTED = """
@@ -52,7 +52,7 @@ def test_every_result_arrives_once(jobs):
 
 def test_no_tasks():
     """Nothing is started for nothing."""
-    place().run(square, 0, [], pytest.fail)
+    make_runner().run(square, 0, [], pytest.fail)
 
 
 def test_works_beside_the_main_thread():

@@ -11,7 +11,7 @@ from rfmdp.learning.methods import find_method
 from rfmdp.learning.schedule import StopWhen
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.paper.domains import domain, domain_spec
-from rfmdp.paper.learning_setup import SETUPS
+from rfmdp.paper.learning.settings import SETUPS
 from rfmdp.sets.families import Singleton
 from rfmdp.solving import solve
 from rfmdp.sources.tally import count_transitions

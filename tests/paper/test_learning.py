@@ -7,28 +7,25 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rfmdp.campaign.records import read
-from rfmdp.campaign.runner import place
-from rfmdp.campaign.store import Store
+from rfmdp.campaign.records import Records
+from rfmdp.campaign.runner import make_runner
 from rfmdp.cli.main import run as rfmdp
 from rfmdp.errors import ModelError
 from rfmdp.learning.confidence import ClopperPearson
 from rfmdp.learning.methods import METHODS as KNOWN
 from rfmdp.paper.domains import domain, domain_spec
-from rfmdp.paper.learning import learning_plan, reproduce_learning, run_learning
-from rfmdp.paper.learning_curves import Curve, LearningTable, curves_of
-from rfmdp.paper.learning_methods import METHODS, find_method
-from rfmdp.paper.learning_runs import (
+from rfmdp.paper.learning.campaign import learning_plan, reproduce_learning
+from rfmdp.paper.learning.curves import METHODS, Curve, LearningTable, curves_of, find_method
+from rfmdp.paper.learning.runs import (
     LearningRecord,
     LearningTask,
-    Place,
+    RunContext,
     is_due,
-    learned,
     model_digest,
+    run_task,
 )
-from rfmdp.paper.learning_settings import CODE, TEXT, EndsWhenDecided, PseudoCounts
-from rfmdp.paper.learning_setup import SETUPS
-from rfmdp.paper.learning_text import count, order, summary
+from rfmdp.paper.learning.settings import CODE, SETUPS, TEXT, EndsWhenDecided, PseudoCounts
+from rfmdp.paper.learning.text import count, order, summary
 from rfmdp.paper.published import published_learning
 
 WORDS = ["paper-mccormick", "paper-interval", "tied", "rollout"]
@@ -44,7 +41,7 @@ def small(**other):
 def campaign(tmp_path_factory):
     """Return a folder with Stock Trading learned by four methods, the plan and the table."""
     folder = tmp_path_factory.mktemp("learning")
-    return folder, small(), reproduce_learning(small(), folder, runner=place(jobs=1))
+    return folder, small(), reproduce_learning(small(), folder, runner=make_runner(jobs=1))
 
 
 def untimed(record):
@@ -103,7 +100,9 @@ def test_finished_runs_are_not_repeated(campaign):
     before = (folder / "records" / f"{key}.json").read_text()
     (folder / "records" / f"{key}.json").write_text(before[:100])
     ran = []
-    run_learning(plan, folder, lambda task, *_: ran.append(task.key), runner=place(jobs=1))
+    reproduce_learning(
+        plan, folder, lambda task, *_: ran.append(task.key), runner=make_runner(jobs=1)
+    )
     assert ran == [key]
     assert (folder / "records" / f"{key}.json").read_text() == before  # from its run file
 
@@ -113,8 +112,8 @@ def test_more_trajectories_go_on(campaign, tmp_path):
     short, long = (small(methods=["tied"], seeds=[3], trajectories=n) for n in (205, 422))
     folders = tmp_path / "both", tmp_path / "once"
     for plan, folder in ((short, folders[0]), (long, folders[0]), (long, folders[1])):
-        run_learning(plan, folder, runner=place(jobs=1))
-    both, once = (read(Store(f / "records"), long.tasks[0], LearningRecord) for f in folders)
+        reproduce_learning(plan, folder, runner=make_runner(jobs=1))
+    both, once = (Records(f / "records", LearningRecord).read(long.tasks[0]) for f in folders)
     assert both.done == once.done == 422
     assert untimed(both) == untimed(once)
 
@@ -132,9 +131,9 @@ def test_no_evaluation_is_lost_when_a_run_is_killed(campaign, tmp_path):
                 raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        learned(Place(str(tmp_path), interrupt), task)
+        run_task(RunContext(str(tmp_path), interrupt), task)
     first = list(seen)
-    again = learned(Place(str(tmp_path), lambda _, now: seen.append(now.trajectories)), task)
+    again = run_task(RunContext(str(tmp_path), lambda _, now: seen.append(now.trajectories)), task)
     assert min(seen[len(first) :]) >= first[2]
     own = table.of(task.domain, task.method, "text").records[0]
     assert untimed(again) == untimed(own)
@@ -144,20 +143,20 @@ def test_a_run_file_that_cannot_be_gone_on_with_is_replaced(campaign, tmp_path):
     """A damaged one, or one of other settings, is no reason to give up."""
     _, plan, table = campaign
     task = plan.tasks[2]
-    place = Place(str(tmp_path))
-    learned(place, replace(task, seed=5, trajectories=100))
-    place.file(replace(task, seed=5)).rename(place.file(task))  # of another seed
+    context = RunContext(str(tmp_path))
+    run_task(context, replace(task, seed=5, trajectories=100))
+    context.file(replace(task, seed=5)).rename(context.file(task))  # of another seed
     own = untimed(table.of(task.domain, task.method, "text").records[0])
-    assert untimed(learned(place, task)) == own
-    place.file(task).write_bytes(b"nothing")
-    assert untimed(learned(place, task)) == own
+    assert untimed(run_task(context, task)) == own
+    context.file(task).write_bytes(b"nothing")
+    assert untimed(run_task(context, task)) == own
 
 
 def test_other_machines_need_no_folder(campaign, tmp_path):
     """A process that does not see the run files learns from the start, and returns the record."""
     _, plan, table = campaign
     task = plan.tasks[1]
-    record = learned(Place(str(tmp_path / "elsewhere")), task)
+    record = run_task(RunContext(str(tmp_path / "elsewhere")), task)
     assert untimed(record) == untimed(table.of(task.domain, task.method, "text").records[0])
     assert not (tmp_path / "elsewhere").exists()
 
@@ -166,7 +165,7 @@ def test_a_record_settles_what_it_answers(campaign):
     """Trajectories and limits are part of a record, and so is the model."""
     folder, plan, _ = campaign
     task = plan.tasks[0]
-    record = read(Store(folder / "records"), task, LearningRecord)
+    record = Records(folder / "records", LearningRecord).read(task)
     assert record.settles(task)
     assert record.settles(replace(task, trajectories=100))
     assert not record.settles(replace(task, trajectories=501))
@@ -180,7 +179,7 @@ def test_a_record_settles_what_it_answers(campaign):
 def test_evaluations_of_a_time_out_are_not_shown(tmp_path):
     """When time is up nothing is proven; the record ends with the last evaluation that was due."""
     task = replace(small(seeds=[0]).tasks[0], timeout=1e-6, trajectories=100_000)
-    record = learned(Place(str(tmp_path)), task)
+    record = run_task(RunContext(str(tmp_path)), task)
     assert record.stopped == "time is up"
     assert all(is_due(point["trajectories"]) for point in record.history)
 
@@ -297,7 +296,9 @@ def test_trajectories_of_the_code_end_where_the_value_is_decided():
     assert np.all(source.decided[model.labels["end"]])
     assert source.decided.sum() < model.states
     assert source.words["trajectories end in"].startswith(f"{source.decided.sum()} states")
-    record = learned(Place("/nowhere"), LearningTask("stock_trading", "tied", 0, 100, 9.0, "code"))
+    record = run_task(
+        RunContext("/nowhere"), LearningTask("stock_trading", "tied", 0, 100, 9.0, "code")
+    )
     assert record.length == 11
     assert record.history[-1]["steps"] < 100 * 10
 

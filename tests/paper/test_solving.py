@@ -6,16 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from rfmdp.campaign.records import read
-from rfmdp.campaign.runner import place
-from rfmdp.campaign.store import Store
+from rfmdp.campaign.records import Records
+from rfmdp.campaign.runner import make_runner
 from rfmdp.cli.main import run as rfmdp
 from rfmdp.errors import ModelError
 from rfmdp.paper.domains import DOMAINS
-from rfmdp.paper.methods import METHODS
 from rfmdp.paper.published import EXPLAINED, RADII, Published, published_table
-from rfmdp.paper.solving import reproduce_solving, solving_plan
-from rfmdp.paper.solving_runs import SolvingRecord, SolvingTask
+from rfmdp.paper.solving.campaign import reproduce_solving, solving_plan
+from rfmdp.paper.solving.runs import SolvingRecord, SolvingTask
+from rfmdp.paper.solving.table import METHODS
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +69,7 @@ def test_finished_runs_are_not_repeated(campaign):
     folder, plan, _ = campaign
     (folder / "records" / "chain_0.1_exact.json").write_text('{"domain": "ch')
     ran = []
-    reproduce_solving(plan, folder, told=lambda task, *_: ran.append(task.key))
+    reproduce_solving(plan, folder, done=lambda task, *_: ran.append(task.key))
     assert ran == ["chain_0.1_exact"]
     assert not list((folder / "records").glob(".*"))
 
@@ -79,7 +78,7 @@ def test_side_by_side_gives_the_same_values(campaign, tmp_path):
     """Two processes write the records of one, apart from the seconds."""
     _, _, table = campaign
     plan = solving_plan(domains=["chain"], radii=[0.025], methods=["exact", "interval", "vertices"])
-    beside = reproduce_solving(plan, tmp_path, runner=place(jobs=2))
+    beside = reproduce_solving(plan, tmp_path, runner=make_runner(jobs=2))
     for line in beside.lines:
         own = table.of("chain", 0.025, line.method.word).record
         assert (line.record.lower, line.record.upper) == (own.lower, own.upper)
@@ -89,7 +88,7 @@ def test_a_run_that_hit_its_limit_is_repeated_with_a_longer_one(campaign):
     """Limits are part of a record."""
     folder, _, _ = campaign
     task = SolvingTask("chain", 0.025, "exact", timeout=10.0)
-    record = read(Store(folder / "records"), task, SolvingRecord)
+    record = Records(folder / "records", SolvingRecord).read(task)
     assert record.settles(task)
     stopped = replace(record, status="TIME_LIMIT", timeout=5.0)
     assert not stopped.settles(task)

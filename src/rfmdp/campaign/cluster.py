@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rfmdp.campaign.runner import Done, Work, call, opened
+from rfmdp.campaign.runner import Done, Work, packed_result, unpacked_result
 from rfmdp.errors import ModelError, SolverError, UnsupportedError
 
 CONNECT = 10.0  # seconds to wait for the scheduler's answer
@@ -66,7 +66,7 @@ class Cluster:
                     f"{self.address}: a task was lost with its worker several times, perhaps for "
                     f"lack of memory ({error.task}); what is finished is kept."
                 ) from None
-            done(futures[future], opened(reply))
+            done(futures[future], unpacked_result(reply))
             future.release()
 
 
@@ -95,4 +95,4 @@ def _connected(address: str) -> Any:
 def _call(held: bytes, task: bytes) -> bytes:
     """Do a task on a worker."""
     work, shared = pickle.loads(held)
-    return call(work, shared, pickle.loads(task))
+    return packed_result(work, shared, pickle.loads(task))

@@ -20,7 +20,7 @@ from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from rfmdp.campaign.runner import Done, Work, call, opened
+from rfmdp.campaign.runner import Done, Work, packed_result, unpacked_result
 from rfmdp.errors import SolverError
 from rfmdp.writing import leave_now
 
@@ -92,7 +92,7 @@ class _Pool:
                 if number is None:  # it has started
                     connection.send_bytes(self._payload)
                 else:
-                    yield number, opened(reply)
+                    yield number, unpacked_result(reply)
                 self._give(connection)
             except (EOFError, ConnectionError):
                 raise SolverError(
@@ -130,7 +130,7 @@ def _serve(connection: Connection) -> None:
         work, shared = pickle.loads(connection.recv_bytes())
         while True:
             number, task = connection.recv()
-            connection.send((number, call(work, shared, task)))
+            connection.send((number, packed_result(work, shared, task)))
 
 
 def _leave(*_: object) -> None:

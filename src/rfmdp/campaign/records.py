@@ -1,16 +1,21 @@
-"""Tasks that leave a record each: only those without one are run."""
+"""Tasks that leave a record each, a JSON file in a folder: only those without one are run."""
 
 from __future__ import annotations
 
+import json
+import math
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import Any, Protocol, TypeVar
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from rfmdp.campaign.runner import Runner
-from rfmdp.campaign.store import Store
+from rfmdp.errors import FileError
+from rfmdp.writing import replacing
 
 
-class Keyed(Protocol):
+class Task(Protocol):
     """A task with the name of its record."""
 
     @property
@@ -18,55 +23,88 @@ class Keyed(Protocol):
         """Name of the record."""
 
 
-class Settling(Protocol):
-    """A record, a dataclass, that knows which tasks need not be repeated."""
+class Record(Protocol):
+    """A dataclass that knows which tasks need not be repeated."""
 
     def settles(self, task: Any) -> bool:
         """Return whether a task need not be repeated."""
         ...
 
 
-TaskT = TypeVar("TaskT", bound=Keyed)
-RecordT = TypeVar("RecordT", bound=Settling)
+TaskT = TypeVar("TaskT", bound=Task)
+RecordT = TypeVar("RecordT", bound=Record)
+RecordDone: TypeAlias = Callable[[TaskT, RecordT, int, int], None]
+"""Called after a run with task, record, number of finished runs, and runs."""
 
 
-def run_missing(
-    tasks: Sequence[TaskT],
-    kind: type[RecordT],
-    store: Store,
-    runner: Runner,
-    work: Callable[[Any, TaskT], RecordT],
-    shared: Any = None,
-    told: Callable[[TaskT, RecordT, int, int], None] | None = None,
-) -> None:
-    """Run the tasks that have no record yet; a record is written as each arrives.
+class Records(Generic[RecordT]):
+    """The records of one kind in a folder, by the keys of their tasks."""
 
-    Parameters
-    ----------
-    kind
-        Type of the records.
-    work, shared
-        As for `Runner.run`.
-    told
-        Called after a run with task, record, number of finished runs, and runs.
+    def __init__(self, folder: str | os.PathLike[str], kind: type[RecordT]) -> None:
+        self._folder, self._kind = make_folder(folder), kind
+
+    def read(self, task: Task) -> RecordT | None:
+        """Return the record of a task; None if it is missing, damaged, or of another version."""
+        try:
+            fields = json.loads(self._file(task).read_text(encoding="utf-8"))
+            return self._kind(**fields)
+        except (FileNotFoundError, ValueError, TypeError):
+            return None
+
+    def write(self, task: Task, record: RecordT) -> None:
+        """Write a record, completely or not at all; infinities become null."""
+        fields: dict[str, Any] = asdict(record)  # type: ignore[call-overload]
+        plain = {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in fields.items()
+        }
+        with replacing(self._file(task)) as part:
+            part.write_text(json.dumps(plain, indent=1) + "\n", encoding="utf-8")
+
+    def run_missing(
+        self,
+        tasks: Sequence[TaskT],
+        runner: Runner,
+        work: Callable[[Any, TaskT], RecordT],
+        shared: Any = None,
+        done: RecordDone[TaskT, RecordT] | None = None,
+    ) -> None:
+        """Run the tasks that have no record yet; a record is written as each arrives.
+
+        Parameters
+        ----------
+        work, shared
+            As for `Runner.run`.
+        done
+            Called here after each run.
+        """
+        missing = [t for t in tasks if (old := self.read(t)) is None or not old.settles(t)]
+        finished = 0
+
+        def write(number: int, record: RecordT) -> None:
+            nonlocal finished
+            finished += 1
+            self.write(missing[number], record)
+            if done is not None:
+                done(missing[number], record, finished, len(missing))
+
+        runner.run(work, shared, missing, write)
+
+    def _file(self, task: Task) -> Path:
+        return self._folder / f"{task.key}.json"
+
+
+def make_folder(path: str | os.PathLike[str]) -> Path:
+    """Return a folder, made if it is not there.
+
+    Raises
+    ------
+    FileError
+        If it cannot be made.
     """
-    missing = [t for t in tasks if (found := read(store, t, kind)) is None or not found.settles(t)]
-    finished = 0
-
-    def done(number: int, record: RecordT) -> None:
-        nonlocal finished
-        finished += 1
-        store.write(missing[number].key, asdict(record))  # type: ignore[call-overload]
-        if told is not None:
-            told(missing[number], record, finished, len(missing))
-
-    runner.run(work, shared, missing, done)
-
-
-def read(store: Store, task: Keyed, kind: type[RecordT]) -> RecordT | None:
-    """Return the record of a task; None if there is none, or one of another version."""
-    fields = store.read(task.key)
+    folder = Path(path)
     try:
-        return None if fields is None else kind(**fields)
-    except TypeError:
-        return None
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{folder}: cannot be made: {error.strerror}.") from None
+    return folder

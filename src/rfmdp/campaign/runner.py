@@ -1,7 +1,7 @@
 """One runner for all that is done many times: seeds, radii, constants, domains by methods.
 
-    place(jobs=4).run(work, shared, tasks, done)
-    place(scheduler="tcp://host:8786").run(work, shared, tasks, done)
+    make_runner(jobs=4).run(work, shared, tasks, done)
+    make_runner(scheduler="tcp://host:8786").run(work, shared, tasks, done)
 
 `work(shared, task)` is called once per task, somewhere; `done(number, result)` is called here, once
 per task, as results arrive and in whatever order. So whoever writes a record in `done` writes it
@@ -42,7 +42,7 @@ class Runner(Protocol):
         """
 
 
-def place(jobs: int | None = None, scheduler: str | None = None) -> Runner:
+def make_runner(jobs: int | None = None, scheduler: str | None = None) -> Runner:
     """Return a runner: processes on this machine, or an existing Dask cluster.
 
     Parameters
@@ -63,8 +63,8 @@ def place(jobs: int | None = None, scheduler: str | None = None) -> Runner:
     return LocalCores(jobs or os.cpu_count() or 1)
 
 
-def call(work: Work, shared: Any, task: Any) -> bytes:
-    """Do a task in another process and return its result or its error for `opened`.
+def packed_result(work: Work, shared: Any, task: Any) -> bytes:
+    """Do a task in another process; return its result or its error, packed to travel back.
 
     It has one thread: the other cores do other tasks, which use them better.
     """
@@ -77,8 +77,8 @@ def call(work: Work, shared: Any, task: Any) -> bytes:
         return pickle.dumps((None, _portable(error)))
 
 
-def opened(reply: bytes) -> Any:
-    """Return the result that `call` packed, or raise its error."""
+def unpacked_result(reply: bytes) -> Any:
+    """Return the result in a reply of `packed_result`, or raise its error."""
     result, error = pickle.loads(reply)
     if error is not None:
         raise error

@@ -20,24 +20,24 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Spec
 from rfmdp.sources.source import Source
 
-Tell = Callable[[int, Progress], None]
+SeedProgress = Callable[[int, Progress], None]
 """Called with a seed and what its run is doing."""
 
 
-class Hidden(NamedTuple):
-    """What all seeds share."""
+class LearnCall(NamedTuple):
+    """What is asked of `learn` with every seed."""
 
     source: FactoredMDP | Source
     spec: Spec | Property
     settings: Mapping[str, Any]  # of `learn`
     resume: bool
-    progress: Tell | None
+    progress: SeedProgress | None
 
 
-class Seed(NamedTuple):
+class SeedTask(NamedTuple):
     """One run: its seed, its file here, and what that file holds for a worker elsewhere."""
 
-    number: int
+    seed: int
     file: str | None
     saved: bytes | None = None
 
@@ -50,8 +50,7 @@ def learn_seeds(
     *,
     file: str | os.PathLike[str] | None = None,
     resume: bool = False,
-    progress: Tell | None = None,
-    done: Callable[[int, Run], None] | None = None,
+    progress: SeedProgress | None = None,
     **settings: Any,
 ) -> list[Run]:
     """Return the runs of `learn` with several seeds, in their order.
@@ -69,29 +68,25 @@ def learn_seeds(
         Go on with the run files that are there; one of them must be. Without it none may be.
     progress
         Called in the process that learns, with the seed and what it is doing.
-    done
-        Called here with a seed and its run, as runs finish.
     """
-    places = [None if file is None else seed_file(file, seed, seeds) for seed in seeds]
-    tasks = [Seed(seed, at) for seed, at in zip(seeds, places, strict=True)]
-    _check_files(places, resume)
-    shared = Hidden(source, spec, settings, resume, progress)
+    tasks = [SeedTask(n, None if file is None else seed_file(file, n, seeds)) for n in seeds]
+    _check_files([task.file for task in tasks if task.file is not None], resume)
+    shared = LearnCall(source, spec, settings, resume, progress)
+    here = isinstance(runner, LocalCores)  # elsewhere nobody sees the run files
     runs: dict[int, Run] = {}
 
-    def keep(number: int, run: Run) -> None:
+    def finish(number: int, run: Run) -> None:
         runs[number] = run
-        at = places[number]
-        if at is not None and not isinstance(runner, LocalCores):
-            save(run, at)
-        if done is not None:
-            done(seeds[number], run)
+        file = tasks[number].file
+        if file is not None and not here:
+            save(run, file)
 
-    if isinstance(runner, LocalCores):
-        runner.run(learn_here, shared, tasks, keep)
+    if here:
+        runner.run(learn_here, shared, tasks, finish)
     else:
-        elsewhere = [task._replace(file=None, saved=_bytes(task.file, resume)) for task in tasks]
-        runner.run(learn_elsewhere, shared, elsewhere, keep)
-    return [runs[number] for number in range(len(seeds))]
+        sent = [task._replace(file=None, saved=_bytes(task.file, resume)) for task in tasks]
+        runner.run(learn_elsewhere, shared, sent, finish)
+    return [runs[number] for number in range(len(tasks))]
 
 
 def seed_file(file: str | os.PathLike[str], seed: int, seeds: Sequence[int]) -> str:
@@ -104,22 +99,22 @@ def seed_file(file: str | os.PathLike[str], seed: int, seeds: Sequence[int]) -> 
     return str(path if len(seeds) == 1 else path.with_name(f"{path.stem}-{seed}{path.suffix}"))
 
 
-def learn_here(shared: Hidden, task: Seed) -> Run:
+def learn_here(shared: LearnCall, task: SeedTask) -> Run:
     """Learn with one seed, in a process that sees the run file."""
-    told = None if shared.progress is None else partial(shared.progress, task.number)
+    progress = None if shared.progress is None else partial(shared.progress, task.seed)
     saved = shared.resume and task.file is not None and Path(task.file).exists()
     return learn(
         shared.source,
         shared.spec,
-        seed=task.number,
+        seed=task.seed,
         output=task.file,
         resume=task.file if saved else None,
-        progress=told,
+        progress=progress,
         **shared.settings,
     )
 
 
-def learn_elsewhere(shared: Hidden, task: Seed) -> Run:
+def learn_elsewhere(shared: LearnCall, task: SeedTask) -> Run:
     """Learn with one seed on a machine that sees no files; a saved run goes on."""
     if task.saved is None:
         return learn_here(shared, task)
@@ -129,12 +124,13 @@ def learn_elsewhere(shared: Hidden, task: Seed) -> Run:
         return learn_here(shared, task._replace(file=str(place)))
 
 
-def _check_files(places: Sequence[str | None], resume: bool) -> None:
+def _check_files(files: Sequence[str], resume: bool) -> None:
     """Refuse to go on with nothing, and to write over runs, before any process starts."""
-    there = [place for place in places if place is not None and Path(place).exists()]
+    there = [file for file in files if Path(file).exists()]
     if resume and not there:
         raise FileError(
-            f"Resume: {places[0]} must be a saved run, found no file; start without it."
+            f"Resume: {next(iter(files), None)} must be a saved run, found no file; start without "
+            "it."
         )
     if there and not resume:
         raise FileError(

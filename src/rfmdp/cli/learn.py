@@ -161,7 +161,7 @@ def command(
     if model is None:
         raise typer.BadParameter("Missing argument 'MODEL'.")
     import rfmdp
-    from rfmdp.campaign.runner import place
+    from rfmdp.campaign.runner import make_runner
     from rfmdp.campaign.seeds import learn_seeds
     from rfmdp.cli import learning_words as words
     from rfmdp.cli.data_words import DataWords, about_data
@@ -170,7 +170,7 @@ def command(
     from rfmdp.cli.words import check_positive, constants, inner_method, read
     from rfmdp.learning.methods import find_method
     from rfmdp.learning.schedule import LogSpaced
-    from rfmdp.paper.learning_setup import setup_of
+    from rfmdp.paper.learning.settings import setup_of
     from rfmdp.report.learning_plot import FORMATS, save_learning_curve
     from rfmdp.writing import check_writable
 
@@ -225,7 +225,7 @@ def command(
             source,
             asked,
             range(seed, seed + seeds),
-            place(jobs, scheduler),
+            make_runner(jobs, scheduler),
             file=output,
             progress=Teller(getattr(source, "trajectories", trajectories)),
             **settings,

@@ -12,7 +12,8 @@ from rfmdp.cli.output import PLAIN
 
 if TYPE_CHECKING:
     from rfmdp.learning.run import Progress
-    from rfmdp.paper import learning_runs, solving_runs
+    from rfmdp.paper.learning.runs import LearningRecord, LearningTask
+    from rfmdp.paper.solving.runs import SolvingRecord, SolvingTask
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, name="reproduce")
 
@@ -54,10 +55,10 @@ def solving(
     folder it goes on where it was. Runs go side by side, one core each; with `--jobs 1` one after
     the other, with all cores. Exit code 2 if a printed value differs without explanation.
     """
-    from rfmdp.campaign.runner import place
+    from rfmdp.campaign.runner import make_runner
     from rfmdp.cli.words import check_positive, number
-    from rfmdp.paper.solving import reproduce_solving, solving_plan
-    from rfmdp.paper.solving_text import differences, summary
+    from rfmdp.paper.solving.campaign import reproduce_solving, solving_plan
+    from rfmdp.paper.solving.report import differences, summary
 
     check_positive("--timeout", timeout)
     check_positive("--jobs", jobs)
@@ -68,11 +69,11 @@ def solving(
         quick=quick,
         timeout=timeout,
     )
-    table = reproduce_solving(plan, output, told=_tell, runner=place(jobs, scheduler))
+    table = reproduce_solving(plan, output, done=_print_solved, runner=make_runner(jobs, scheduler))
     print("\n".join(summary(table)))
     print("\nDifferences:\n" + "\n".join(f"- {text}" for text in differences(table)))
     for left in plan.left_out:
-        print(f"Left out: {left.method} on {left.domain}, {left.reason}.")
+        print(f"Left out: {left}.")
     print(f"\nWritten: {output}/solving.html, .md, .csv, .svg, .png")
     raise typer.Exit(0 if table.fine else 2)
 
@@ -110,10 +111,10 @@ def learning(
     evaluation: started again on the same folder, also after a kill, the campaign goes on there.
     Runs go side by side, one core each.
     """
-    from rfmdp.campaign.runner import place
+    from rfmdp.campaign.runner import make_runner
     from rfmdp.cli.words import check_positive
-    from rfmdp.paper.learning import learning_plan, reproduce_learning
-    from rfmdp.paper.learning_text import costs, order, summary
+    from rfmdp.paper.learning.campaign import learning_plan, reproduce_learning
+    from rfmdp.paper.learning.text import costs, order, summary
 
     for option, value in (
         ("--trajectories", trajectories), ("--timeout", timeout), ("--jobs", jobs),
@@ -129,19 +130,17 @@ def learning(
         timeout=timeout,
     )
     table = reproduce_learning(
-        plan, output, told=_tell_run, tell=CampaignTeller(), runner=place(jobs, scheduler)
+        plan, output, _print_learned, ProgressPrinter(), make_runner(jobs, scheduler)
     )
     print("\n".join(summary(table)))
     for name in table.settings:
         print("\n".join(f"- {text}" for text in [*order(table, name), *costs(table, name)]))
     for left in plan.left_out:
-        print(f"Left out: {left.method} on {left.domain}, {left.reason}.")
+        print(f"Left out: {left}.")
     print(f"\nWritten: {output}/learning.html, .md, .csv, and learning-*.svg, .png")
 
 
-def _tell(
-    task: solving_runs.SolvingTask, record: solving_runs.SolvingRecord, number: int, tasks: int
-) -> None:
+def _print_solved(task: SolvingTask, record: SolvingRecord, number: int, tasks: int) -> None:
     """Say what a run gave, in one line."""
     value = "no value" if record.value is None else f"{record.value:.6f}"
     one_sided = record.status == "GAP_OPEN" and record.relative_width is None
@@ -154,9 +153,7 @@ def _tell(
     )
 
 
-def _tell_run(
-    task: learning_runs.LearningTask, record: learning_runs.LearningRecord, number: int, tasks: int
-) -> None:
+def _print_learned(task: LearningTask, record: LearningRecord, number: int, tasks: int) -> None:
     """Say what a run of learning gave, in one line."""
     last = record.history[-1] if record.history else None
     told = "nothing" if last is None else (
@@ -170,13 +167,13 @@ def _tell_run(
     )
 
 
-class CampaignTeller:
-    """Tells now and then, on standard error, how a run of learning goes."""
+class ProgressPrinter:
+    """Prints now and then, on standard error, how a run of learning goes."""
 
     def __init__(self) -> None:
         self._last = 0.0
 
-    def __call__(self, task: learning_runs.LearningTask, now: Progress) -> None:
+    def __call__(self, task: LearningTask, now: Progress) -> None:
         """Print a line."""
         if now.seconds < self._last:  # another run
             self._last = 0.0
@@ -191,7 +188,7 @@ class CampaignTeller:
         )
 
 
-def _named(task: learning_runs.LearningTask) -> str:
+def _named(task: LearningTask) -> str:
     return f"{task.domain} {task.method} ({task.setting}) seed {task.seed}"
 
 

@@ -88,7 +88,7 @@ def command(
     2: finished, but not certified. A domain has a property of its own.
     """
     started = time.monotonic()
-    from rfmdp.campaign.runner import place
+    from rfmdp.campaign.runner import make_runner
     from rfmdp.cli.ahead import compiling_ahead
     from rfmdp.cli.answering import Printer, Request, answers, replies, saved
     from rfmdp.cli.output import silent, watching
@@ -132,7 +132,7 @@ def command(
     file = output if records else None
     with compiling_ahead(), Printer(file, as_json=as_json, quiet=quiet) as printer:
         if len(runs) > 1 or scheduler is not None:
-            place(jobs, scheduler).run(replies, request, runs, printer.in_order)
+            make_runner(jobs, scheduler).run(replies, request, runs, printer.in_order)
         else:
             for reply in answers(request, runs[0], started, silent if quiet else watching):
                 printer.show(saved(reply, export_policy, None if records else output))

@@ -43,7 +43,6 @@ class Domain:
     published: Version
     learning: Version | None = None
     differences: str = ""  # of the published model from the textbook version
-    all_states: bool = False  # the value is the worst over all initial states
 
     @property
     def file(self) -> str:
@@ -136,7 +135,6 @@ HERMAN = Domain(
     Version({"p": 0.3333333}, 2048, 177148),
     None,
     "Probability 0.3333333 instead of 1/3.",
-    all_states=True,
 )
 
 FROZEN_LAKE = Domain(

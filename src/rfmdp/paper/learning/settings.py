@@ -1,9 +1,12 @@
-"""Two readings of the published learning experiments: as the text has them, as the code has them.
+"""How the published experiments learned: per domain, and as text or code of the paper have it.
 
-They differ in beta, in the length of trajectories, in when to plan again, in how often another
-action is tried, in where trajectories end, in floors under probabilities, in the share of beta of
-an L1 ball, and in pseudo-counts of flat learning. Which of them made the published curves is not
-said anywhere.
+Identifiers there are (module, local state, action), with the clock for Stock Trading, and with
+both neighbours and the clock for SysAdmin.
+
+Text and code differ in beta, in the length of trajectories, in when to plan again, in how often
+another action is tried, in where trajectories end, in floors under probabilities, in the share of
+beta of an L1 ball, and in pseudo-counts of flat learning. Which of them made the published curves
+is not said anywhere.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,12 +22,12 @@ from rfmdp.errors import ModelError
 from rfmdp.learning.budget import PerProbability
 from rfmdp.learning.confidence import ClopperPearson, Validity
 from rfmdp.learning.explore import Optimistic
-from rfmdp.learning.identifiers import Granularity
+from rfmdp.learning.identifiers import Granularity, LocalStates
 from rfmdp.learning.methods import Method
 from rfmdp.learning.schedule import Doubling, Geometric
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Spec
-from rfmdp.paper.learning_setup import SETUPS
+from rfmdp.paper.domains.table import find
 from rfmdp.sets.marginals import Marginals
 from rfmdp.solving import solve
 from rfmdp.sources.paid import Payer, Payments
@@ -33,7 +36,51 @@ from rfmdp.sources.source import Sampler, Simulated, Source
 from rfmdp.sources.structure import Structure
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
+if TYPE_CHECKING:
+    from rfmdp.opening import Blueprint
+
+SEEDS = 10
+TRAJECTORIES = 1_000_000
 FLOOR = 1e-8  # of the code, under every probability
+
+
+@dataclass(frozen=True, slots=True)
+class LearningSetup:
+    """How the published experiments learned a domain.
+
+    local_states : the variables of every module's local state
+    length : steps of a trajectory, as the text says
+    length_in_code : as the code says
+    """
+
+    local_states: LocalStates
+    length: int
+    length_in_code: int
+
+
+SETUPS: Mapping[str, LearningSetup] = MappingProxyType(
+    {
+        "aircraft": LearningSetup({"own": ["x", "y"], "other": ["ax", "ay"]}, 15, 11),
+        "frozen_lake": LearningSetup({f"agent{i}": [f"r{i}", f"c{i}"] for i in (1, 2)}, 100, 50),
+        "stock_trading": LearningSetup(
+            {f"sector{i}": [f"own{i}", f"a{i}", f"b{i}", "t"] for i in (1, 2)}, 10, 11
+        ),
+        "sysadmin": LearningSetup(
+            {
+                f"machine{i}": [f"m{(i - 1) % 10}", f"m{i}", f"m{(i + 1) % 10}", "t"]
+                for i in range(10)
+            },
+            10,
+            6,
+        ),
+        "drone": LearningSetup({f"drone{i}": [f"x{i}", f"y{i}", f"z{i}"] for i in (1, 2)}, 50, 50),
+    }
+)
+
+
+def setup_of(model: Blueprint) -> LearningSetup | None:
+    """Return the published setup of a model; None if it is no domain that was learned."""
+    return SETUPS.get(find(model.name).name) if model.is_domain else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from rfmdp.paper.domains.table import DOMAINS
 from rfmdp.paper.drawing import legend, new_figure, plain_panel, svg_and_png
-from rfmdp.paper.learning_curves import GUARANTEE, ROLLOUT, Curve, LearningTable
+from rfmdp.paper.learning.curves import GUARANTEE, ROLLOUT, LearningTable
 
 COLOURS = {
     "paper-flat": "#7a7f87",
@@ -32,7 +32,7 @@ def figure(table: LearningTable, setting: str) -> tuple[bytes, bytes]:
     Above: guarantees dashed, performance on the truth solid, rollout certificates dotted, bands of
     one standard deviation over seeds; red: the printed guarantee. Below: processor seconds.
     """
-    names = [n for n in table.domains if _of(table, n, setting)]
+    names = [n for n in table.domains if table.in_domain(n, setting)]
     panels = len(names) + 1  # values above runtimes; the last is the legend
     columns = 2 if panels == 4 else min(COLUMNS, panels)
     blocks = -(-panels // columns)
@@ -53,14 +53,6 @@ def figure(table: LearningTable, setting: str) -> tuple[bytes, bytes]:
     return svg_and_png(drawn)
 
 
-def _of(table: LearningTable, name: str, setting: str) -> list[Curve]:
-    return [
-        curve
-        for method in table.methods(setting)
-        if (curve := table.of(name, method.word, setting)) is not None
-    ]
-
-
 def _values(
     axis: Any, table: LearningTable, name: str, setting: str, handles: dict[str, Any]
 ) -> None:
@@ -69,7 +61,7 @@ def _values(
 
     styles = {GUARANTEE: ("guarantee", "--"), "performance": ("true performance", "-")}
     styles[ROLLOUT] = ("rollout certificate", ":")
-    for curve in _of(table, name, setting):
+    for curve in table.in_domain(name, setting):
         colour = COLOURS.get(curve.method.word, OTHER)
         handles.setdefault(curve.method.title, Line2D([], [], color=colour, linewidth=3.0))
         for column, (title, style) in styles.items():
@@ -89,7 +81,7 @@ def _values(
     assert optimum is not None  # of every learning instance
     handles["optimum"] = axis.axhline(optimum, **OPTIMUM)
     axis.set_xscale("log")
-    maximises = all(curve.maximises for curve in _of(table, name, setting))
+    maximises = all(curve.maximises for curve in table.in_domain(name, setting))
     if not maximises:  # the best above, as in the paper; early guarantees are infinite or nearly so
         axis.set_ylim(ROOM * target, optimum - 0.05 * (ROOM * target - optimum))
     better = "higher is better" if maximises else "lower is better, axis inverted"
@@ -98,7 +90,7 @@ def _values(
 
 def _runtimes(axis: Any, table: LearningTable, name: str, setting: str) -> None:
     """Draw the processor seconds of one domain."""
-    for curve in _of(table, name, setting):
+    for curve in table.in_domain(name, setting):
         where, mean, _, _ = curve.points("processor")
         colour = COLOURS.get(curve.method.word, OTHER)
         axis.plot(where, mean, "-", color=colour, linewidth=1.2)

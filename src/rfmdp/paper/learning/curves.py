@@ -1,4 +1,4 @@
-"""Curves over seeds, and the trajectories after which they reach a guarantee."""
+"""Methods, their curves over seeds, and the trajectories after which they reach a guarantee."""
 
 from __future__ import annotations
 
@@ -7,17 +7,56 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rfmdp.learning import methods
 from rfmdp.objective import MAX
+from rfmdp.paper.campaigns import LeftOut
 from rfmdp.paper.domains.table import DOMAINS
-from rfmdp.paper.learning_methods import EXACT, FLAT, LearningMethod, find_method, in_order
-from rfmdp.paper.learning_runs import LearningRecord
-from rfmdp.paper.learning_settings import SETTINGS
-from rfmdp.paper.learning_setup import SETUPS
-from rfmdp.paper.plan import LeftOut
+from rfmdp.paper.learning.runs import LearningRecord
+from rfmdp.paper.learning.settings import SETTINGS, SETUPS
 from rfmdp.paper.published import PublishedCount, PublishedLearning, published_learning
 from rfmdp.types import FloatArray
 
 GUARANTEE, ROLLOUT = "guarantee", "rollout"
+
+
+@dataclass(frozen=True, slots=True)
+class LearningMethod:
+    """A curve of the campaign.
+
+    word : its name in `rfmdp.learning.methods`
+    column : the published column that it is compared with; empty for ours
+    """
+
+    word: str
+    title: str
+    column: str = ""
+
+
+METHODS = (
+    LearningMethod("paper-mccormick", "exact (McCormick)", "mccormick"),
+    LearningMethod("paper-interval", "interval arithmetic", "interval"),
+    LearningMethod("anytime", "ours: anytime sets, shared effects"),
+    LearningMethod("gap-directed", "ours: anytime, sampling where it helps most"),
+    LearningMethod("tied", "ours: equal probabilities tied"),
+    LearningMethod("rollout", "ours: half of beta for rollouts"),
+    LearningMethod("paper-l1", "L1, radii added up", "l1"),
+    LearningMethod("paper-flat", "flat", "flat"),
+)
+BY_WORD = {method.word: method for method in METHODS}
+FLAT, EXACT = BY_WORD["paper-flat"], BY_WORD["paper-mccormick"]
+
+
+def find_method(word: str) -> LearningMethod:
+    """Return a method by its word; any of `rfmdp learn --method list` can be run."""
+    if word in BY_WORD:
+        return BY_WORD[word]
+    return LearningMethod(methods.find_method(word).name, word)
+
+
+def in_order(words: set[str]) -> list[LearningMethod]:
+    """Return methods in the order of the campaign, others behind them."""
+    order = dict.fromkeys([*BY_WORD, *methods.METHODS])
+    return [find_method(word) for word in order if word in words]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +148,11 @@ class LearningTable:
         key = (domain, method, setting)
         found = (c for c in self.curves if (c.domain, c.method.word, c.setting) == key)
         return next(found, None)
+
+    def in_domain(self, domain: str, setting: str) -> list[Curve]:
+        """Return the curves of a domain, in the order of their methods."""
+        found = (self.of(domain, method.word, setting) for method in self.methods(setting))
+        return [curve for curve in found if curve is not None]
 
     @property
     def domains(self) -> list[str]:

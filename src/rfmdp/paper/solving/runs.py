@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -15,17 +12,18 @@ import numpy as np
 from rfmdp import __version__
 from rfmdp.errors import RfmdpError
 from rfmdp.inner import METHODS
-from rfmdp.language.load import read_text
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Solution, Status
-from rfmdp.paper.domains import domain, domain_constants, domain_path, published_bounds
-from rfmdp.paper.domains.table import find
+from rfmdp.paper import campaigns
+from rfmdp.paper.domains import domain, published_bounds
+from rfmdp.paper.domains.table import PUBLISHED, find
 from rfmdp.paper.published import RADII
 from rfmdp.solving import solve
 from rfmdp.types import FloatArray
 
 FINISHED = ("CERTIFIED", "GAP_OPEN")
+PRECISION = 1e-6  # of all runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +34,6 @@ class SolvingTask:
     radius: float
     method: str
     timeout: float  # seconds
-    precision: float = 1e-6
 
     @property
     def key(self) -> str:
@@ -83,22 +80,18 @@ class SolvingRecord:
 
     def settles(self, task: SolvingTask) -> bool:
         """Return whether a task need not be repeated."""
-        if self.model != model_digest(task.domain) or self.precision > task.precision:
+        if self.model != model_digest(task.domain) or self.precision > PRECISION:
             return False
         return self.finished or self.timeout >= task.timeout
 
 
-Told = Callable[[SolvingTask, SolvingRecord, int, int], None]
-"""Called after a run as told(task, record, number of finished runs, runs)."""
-
-
-def solved(_: None, task: SolvingTask) -> SolvingRecord:
+def run_task(_: None, task: SolvingTask) -> SolvingRecord:
     """Return what one run gives; compiled code is loaded before it is timed."""
     _warm_up(task.method)
     nominal, built = _nominal(task.domain)
     model = published_bounds(task.domain, nominal, task.radius)
     spec = find(task.domain).spec
-    limits = Limits(precision=task.precision, seconds=task.timeout)
+    limits = Limits(precision=PRECISION, seconds=task.timeout)
     started, processor = time.perf_counter(), time.process_time()
     message, solution = "", None
     try:
@@ -126,7 +119,7 @@ def solved(_: None, task: SolvingTask) -> SolvingRecord:
         states=model.states,
         rows=model.rows,
         transitions=model.transitions,
-        precision=task.precision,
+        precision=PRECISION,
         timeout=task.timeout,
         model=model_digest(task.domain),
         message=message,
@@ -163,5 +156,4 @@ def bounds(solution: Solution) -> tuple[float | None, float | None]:
 def model_digest(name: str) -> str:
     """Return a digest of all that the published model of a domain is made of."""
     rules = (files("rfmdp.paper.domains") / "bounds.py").read_text(encoding="utf-8")
-    parts = [read_text(domain_path(name)), json.dumps(domain_constants(name)), rules]
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+    return campaigns.model_digest(name, PUBLISHED, rules)

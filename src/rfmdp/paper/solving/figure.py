@@ -7,7 +7,7 @@ from typing import Any
 from rfmdp.objective import MAX
 from rfmdp.paper.domains.table import DOMAINS
 from rfmdp.paper.drawing import legend, logarithmic, new_figure, plain_panel, svg_and_png
-from rfmdp.paper.solving import SolvingTable
+from rfmdp.paper.solving.table import SolvingTable
 
 COLUMNS = 4
 SPREAD = 3.0  # ratio of values from which an axis is logarithmic

@@ -13,30 +13,24 @@ from collections.abc import Iterable, Sequence
 from os import PathLike
 from pathlib import Path
 
-from rfmdp.campaign.records import read, run_missing
-from rfmdp.campaign.runner import Runner, place
-from rfmdp.campaign.store import Store
+from rfmdp.campaign.records import RecordDone, Records, make_folder
+from rfmdp.campaign.runner import Runner, make_runner
 from rfmdp.errors import ModelError
-from rfmdp.learning.methods import find_method as find_known
+from rfmdp.learning import methods as known
 from rfmdp.objective import MAX
+from rfmdp.paper.campaigns import CampaignPlan, LeftOut
 from rfmdp.paper.domains.table import DOMAINS, find
-from rfmdp.paper.learning_curves import LearningTable, curves_of
-from rfmdp.paper.learning_methods import METHODS, find_method
-from rfmdp.paper.learning_runs import (
+from rfmdp.paper.learning.curves import METHODS, LearningTable, curves_of, find_method
+from rfmdp.paper.learning.runs import (
     LearningRecord,
     LearningTask,
-    Place,
-    Tell,
-    Told,
-    learned,
+    RunContext,
+    TaskProgress,
     model_digest,
+    run_task,
 )
-from rfmdp.paper.learning_settings import find_setting
-from rfmdp.paper.learning_setup import SETUPS
-from rfmdp.paper.plan import CampaignPlan, LeftOut
+from rfmdp.paper.learning.settings import SEEDS, SETUPS, TRAJECTORIES, find_setting
 
-SEEDS = 10
-TRAJECTORIES = 1_000_000
 TIMEOUT = 3600.0  # seconds per run
 QUICK = {  # trajectories with which --quick, one seed, takes about five minutes on two cores
     "aircraft": TRAJECTORIES,
@@ -108,7 +102,7 @@ def _reason(name: str, word: str, quick: bool) -> str:
     """Return why a method does not learn a domain; empty if it does."""
     if quick and QUICK[name] < TRAJECTORIES and word not in QUICK_METHODS:
         return "not part of --quick"
-    if find_known(word).rollout > 0.0 and DOMAINS[name].agent is not MAX:
+    if known.find_method(word).rollout > 0.0 and DOMAINS[name].agent is not MAX:
         return "the cost of a rollout that is cut off bounds no expected cost"
     return ""
 
@@ -116,49 +110,39 @@ def _reason(name: str, word: str, quick: bool) -> str:
 def reproduce_learning(
     plan: CampaignPlan[LearningTask],
     folder: str | PathLike[str],
-    told: Told | None = None,
-    tell: Tell | None = None,
+    done: RecordDone[LearningTask, LearningRecord] | None = None,
+    progress: TaskProgress | None = None,
     runner: Runner | None = None,
 ) -> LearningTable:
     """Run what is missing, write CSV, Markdown, HTML and figures, and return the table.
 
-    Files in `folder`: `records/*.json`, `runs/*.rfmdp` of runs that can go on, `learning.csv`,
-    `learning.md`, `learning.html`, and a figure per setting, `learning-text.svg` and `.png`.
-    `tell` is called in the processes that learn.
+    A run is saved at every evaluation, its record is written at its end. Files in `folder`:
+    `records/*.json`, `runs/*.rfmdp` of runs that can go on, `learning.csv`, `learning.md`,
+    `learning.html`, and a figure per setting, `learning-text.svg` and `.png`.
+
+    Parameters
+    ----------
+    done
+        Called here after each run.
+    progress
+        Called in the processes that learn.
+    runner
+        All local cores by default.
     """
-    run_learning(plan, folder, told, tell, runner)
-    return write_learning(plan, folder)
+    from rfmdp.paper.learning.report import write_files
 
+    context = RunContext(str(make_folder(Path(folder) / "runs").resolve()), progress)
 
-def run_learning(
-    plan: CampaignPlan[LearningTask],
-    folder: str | PathLike[str],
-    told: Told | None = None,
-    tell: Tell | None = None,
-    runner: Runner | None = None,
-) -> None:
-    """Run what is missing; a run is saved at every evaluation, and its record at its end."""
-    runs = Store(Path(folder) / "runs").folder
-    shared = Place(str(runs.resolve()), tell)
-
-    def keep(task: LearningTask, record: LearningRecord, number: int, tasks: int) -> None:
+    def finish(task: LearningTask, record: LearningRecord, number: int, tasks: int) -> None:
         if record.done >= TRAJECTORIES:  # the record is written, and nobody wants more
-            shared.file(task).unlink(missing_ok=True)
-        if told is not None:
-            told(task, record, number, tasks)
+            context.file(task).unlink(missing_ok=True)
+        if done is not None:
+            done(task, record, number, tasks)
 
-    store = Store(Path(folder) / "records")
-    run_missing(plan.tasks, LearningRecord, store, runner or place(), learned, shared, keep)
-
-
-def write_learning(plan: CampaignPlan[LearningTask], folder: str | PathLike[str]) -> LearningTable:
-    """Write the files of a campaign from its records; runs without record are left out."""
-    from rfmdp.paper.learning_files import write_files
-
-    store = Store(Path(folder) / "records")
-    digests = {name: model_digest(name) for name in SETUPS}
-    found = [read(store, task, LearningRecord) for task in plan.tasks]
-    records = [r for r in found if r is not None and r.model == digests[r.domain]]
-    table = LearningTable(curves_of(records), plan.left_out)
+    records = Records(Path(folder) / "records", LearningRecord)
+    records.run_missing(plan.tasks, runner or make_runner(), run_task, context, finish)
+    found = (records.read(task) for task in plan.tasks)
+    current = [r for r in found if r is not None and r.model == model_digest(r.domain)]
+    table = LearningTable(curves_of(current), plan.left_out)
     write_files(table, Path(folder))
     return table

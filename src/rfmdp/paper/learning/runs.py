@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -13,15 +11,15 @@ from typing import Any, NamedTuple
 
 from rfmdp import __version__
 from rfmdp.errors import FileError, ModelError, RfmdpError
-from rfmdp.language.load import read_text
 from rfmdp.learning.loop import learn
 from rfmdp.learning.methods import find_method
 from rfmdp.learning.run import Progress, Run
 from rfmdp.learning.schedule import LogSpaced, StopWhen
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.paper.domains import domain, domain_constants, domain_path
+from rfmdp.paper import campaigns
+from rfmdp.paper.domains import domain
 from rfmdp.paper.domains.table import LEARNING, find
-from rfmdp.paper.learning_settings import Setting, find_setting
+from rfmdp.paper.learning.settings import Setting, find_setting
 from rfmdp.sources.source import Source
 
 GRID = LogSpaced(per_decade=16)  # trajectories after which all runs are evaluated
@@ -82,24 +80,22 @@ class LearningRecord:
         return self.done >= task.trajectories or self.stopped == ALARM
 
 
-Told = Callable[[LearningTask, LearningRecord, int, int], None]
-"""Called after a run as told(task, record, number of finished runs, runs)."""
-Tell = Callable[[LearningTask, Progress], None]
+TaskProgress = Callable[[LearningTask, Progress], None]
 """Called in the process that learns, with what it is doing."""
 
 
-class Place(NamedTuple):
-    """What all runs share: the folder of run files, and whom to tell."""
+class RunContext(NamedTuple):
+    """What all runs share: the folder of run files, and whom to tell what they are doing."""
 
-    runs: str
-    tell: Tell | None = None
+    folder: str
+    progress: TaskProgress | None = None
 
     def file(self, task: LearningTask) -> Path:
         """Return where a run is saved at every evaluation."""
-        return Path(self.runs) / f"{task.key}.rfmdp"
+        return Path(self.folder) / f"{task.key}.rfmdp"
 
 
-def learned(place: Place, task: LearningTask) -> LearningRecord:
+def run_task(context: RunContext, task: LearningTask) -> LearningRecord:
     """Return what one run gives, from the last evaluation on where a run file has one.
 
     A process that does not see the folder of run files, on another machine say, starts anew.
@@ -113,7 +109,7 @@ def learned(place: Place, task: LearningTask) -> LearningRecord:
     }  # fmt: skip
     try:
         _warm_up(task.domain, task.method, setting)
-        run = _run(place, task, setting)
+        run = _run(context, task, setting)
     except RfmdpError as error:
         message = str(error).partition("\n")[0]
         return LearningRecord(
@@ -123,16 +119,16 @@ def learned(place: Place, task: LearningTask) -> LearningRecord:
     return LearningRecord(**common, **_fields(run, task))
 
 
-def _run(place: Place, task: LearningTask, setting: Setting) -> Run:
+def _run(context: RunContext, task: LearningTask, setting: Setting) -> Run:
     """Learn, and save at every evaluation if the folder for that is there."""
-    known, file = find_method(task.method), place.file(task)
+    known, file = find_method(task.method), context.file(task)
 
     def go(output: Path | None, resume: Path | None) -> Run:
         return learn(
             _source(task.domain, setting), find(task.domain).spec,
             setting.method(task.domain, known), seed=task.seed, points=GRID,
             stop=StopWhen(task.trajectories, seconds=task.timeout), output=output, resume=resume,
-            progress=None if place.tell is None else partial(place.tell, task),
+            progress=None if context.progress is None else partial(context.progress, task),
             **setting.words(task.domain, known),
         )  # fmt: skip
 
@@ -198,5 +194,4 @@ def _warm_up(name: str, word: str, setting: Setting) -> None:
 
 def model_digest(name: str) -> str:
     """Return a digest of all that the learning instance of a domain is made of."""
-    parts = [read_text(domain_path(name)), json.dumps(domain_constants(name, LEARNING))]
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+    return campaigns.model_digest(name, LEARNING)

@@ -1,0 +1,41 @@
+"""What the two campaigns of the paper share: a plan, and the digest of a domain's model."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cache
+from typing import Generic, TypeVar
+
+from rfmdp.language.load import read_text
+from rfmdp.paper.domains import domain_constants, domain_path
+
+TaskT = TypeVar("TaskT")
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Runs that are not part of a plan, with the reason."""
+
+    domain: str
+    method: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.method} on {self.domain}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignPlan(Generic[TaskT]):
+    """What to run, and what not."""
+
+    tasks: tuple[TaskT, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+@cache
+def model_digest(name: str, instance: str, *more: str) -> str:
+    """Return a digest of a domain's text, its constants in an instance, and more texts."""
+    parts = [read_text(domain_path(name)), json.dumps(domain_constants(name, instance)), *more]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]

@@ -1,0 +1,101 @@
+"""The published solving table again: tasks, comparison with what was printed, files.
+
+    plan = solving_plan(domains=["chain"], radii=[0.025])
+    table = reproduce_solving(plan, "out")
+
+Runs may be killed at any time: what is finished stays, and the next call goes on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+
+from rfmdp.campaign.records import RecordDone, Records
+from rfmdp.campaign.runner import Runner, make_runner
+from rfmdp.errors import ModelError
+from rfmdp.paper.campaigns import CampaignPlan, LeftOut
+from rfmdp.paper.domains.table import DOMAINS, find
+from rfmdp.paper.published import RADII, published_table
+from rfmdp.paper.solving.runs import SolvingRecord, SolvingTask, model_digest, run_task
+from rfmdp.paper.solving.table import METHODS, SolvingTable, TableLine, find_method
+
+TIMEOUT = 900.0  # seconds per run
+QUICK_RADIUS = 0.025
+QUICK_METHODS = ("exact", "interval")
+QUICK_LPS = ("chain",)  # where --quick also runs LPs and vertices: seconds
+
+
+def solving_plan(
+    *,
+    domains: Sequence[str] = (),
+    radii: Iterable[float] = (),
+    methods: Sequence[str] = (),
+    quick: bool = False,
+    timeout: float = TIMEOUT,
+) -> CampaignPlan[SolvingTask]:
+    """Return the runs of a campaign.
+
+    Parameters
+    ----------
+    domains, radii, methods
+        What to run, all by default. A method runs on a domain where it takes very long only if
+        both are named.
+    quick
+        Radius 0.025 only, exact and interval arithmetic everywhere, the others on Chain.
+    timeout
+        Seconds per run.
+    """
+    names = [find(name).name for name in domains] or list(DOMAINS)
+    words = [find_method(word).word for word in methods] or [m.word for m in METHODS]
+    chosen = list(radii) or ([QUICK_RADIUS] if quick else list(RADII))
+    if not all(0.0 < radius < 1.0 for radius in chosen):
+        raise ModelError(f"Radii must lie between 0 and 1, got {chosen}.")
+    tasks: list[SolvingTask] = []
+    left_out: list[LeftOut] = []
+    for name in names:
+        for word in words:
+            reason = "" if name in domains and word in methods else _reason(name, word, quick)
+            if reason:
+                left_out.append(LeftOut(name, word, reason))
+                continue
+            tasks += [SolvingTask(name, radius, word, timeout) for radius in sorted(chosen)]
+    return CampaignPlan(tuple(tasks), tuple(left_out))
+
+
+def _reason(name: str, word: str, quick: bool) -> str:
+    """Return why a method is not run on a domain unless asked for; empty if it is."""
+    if quick and word not in QUICK_METHODS and name not in QUICK_LPS:
+        return "not part of --quick"
+    return find_method(word).left_out.get(name, "")
+
+
+def reproduce_solving(
+    plan: CampaignPlan[SolvingTask],
+    folder: str | PathLike[str],
+    done: RecordDone[SolvingTask, SolvingRecord] | None = None,
+    runner: Runner | None = None,
+) -> SolvingTable:
+    """Run what is missing, write CSV, Markdown, HTML and the figure, and return the table.
+
+    Files in `folder`: `records/*.json`, `solving.csv`, `solving.md`, `solving.html`,
+    `solving.svg` and `solving.png`. By default one run after the other, each with all cores, so
+    that seconds can be compared; `make_runner(jobs)` runs them side by side.
+    """
+    from rfmdp.paper.solving.report import write_files
+
+    records = Records(Path(folder) / "records", SolvingRecord)
+    records.run_missing(plan.tasks, runner or make_runner(jobs=1), run_task, done=done)
+    table = SolvingTable(tuple(_lines(plan, records)), plan.left_out)
+    write_files(table, Path(folder))
+    return table
+
+
+def _lines(plan: CampaignPlan[SolvingTask], records: Records[SolvingRecord]) -> Iterator[TableLine]:
+    """Give the records of today's models; runs without one are left out."""
+    printed = published_table()
+    for task in plan.tasks:
+        record, method = records.read(task), find_method(task.method)
+        if record is not None and record.model == model_digest(task.domain):
+            yield TableLine(record, method, printed.get((task.domain, task.radius, method.column)))
