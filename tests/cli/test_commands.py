@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
+from rfmdp.cli.arguments import inner_method
+from rfmdp.cli.commands.solve import METHODS
 from rfmdp.cli.main import COMMANDS, run
-from rfmdp.cli.solve import METHODS
-from rfmdp.cli.words import inner_method
 from rfmdp.errors import ModelError
 
 

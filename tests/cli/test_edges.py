@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from campaign.processes import LIMIT, process
-from rfmdp.cli import answering
+from rfmdp.cli import answers
 from rfmdp.cli.main import run
 
 RENAMED = """mdp
@@ -105,7 +105,7 @@ def ctrl_c(monkeypatch):
 def test_an_interrupted_answer_ends_the_questions(folder, ctrl_c, monkeypatch, capsys):
     """A solver that catches Ctrl-C returns what it has; the command still ends with 130."""
     asked = []
-    check = answering.check
+    check = answers.check
 
     def interrupted(model, prop, **words):
         asked.append(prop.text)
@@ -114,7 +114,7 @@ def test_an_interrupted_answer_ends_the_questions(folder, ctrl_c, monkeypatch, c
         except KeyboardInterrupt:
             return check(model, prop, **words)
 
-    monkeypatch.setattr(answering, "check", interrupted)
+    monkeypatch.setattr(answers, "check", interrupted)
     prop = "Pmax=? [ F x=1 ]; Pmax=? [ F x=2 ]"
     assert run(["solve", "m.prism", "--const", "N=3", "--prop", prop]) == 130
     assert asked == ["Pmax=? [ F x=1 ]"]
@@ -123,7 +123,7 @@ def test_an_interrupted_answer_ends_the_questions(folder, ctrl_c, monkeypatch, c
 
 STUBBORN = """
 import sys, time
-from rfmdp.cli import answering, interrupts
+from rfmdp.cli import answers, interrupts
 from rfmdp.cli.main import run
 
 interrupts.GRACE = 0.2
@@ -136,7 +136,7 @@ def stubborn(*args, **words):
         except KeyboardInterrupt:
             pass
 
-answering.check = stubborn
+answers.check = stubborn
 sys.exit(run(["solve", "interval.prism", "--prop", "Pmaxmin=? [ F x=1 ]"]))
 """
 
@@ -197,9 +197,9 @@ def test_finished_runs_are_kept_when_others_fail(folder, capsys):
     words = ["solve", "m.prism", "--prop", "Pmaxmin=? [ X x=N ]", "--jobs", "1", "-o", "all.json"]
     assert run([*words, "--const", "N=-1:1", "--json"]) == 1
     assert not (folder / "all.json").exists()  # the first one failed
-    printer = answering.Printer("all.json", as_json=False, quiet=False)
+    printer = answers.Printer("all.json", as_json=False, quiet=False)
     for number in (0, 2):
-        printer.in_order(number, [answering.Reply((str(number),), {"run": number})])
+        printer.in_order(number, [answers.Reply((str(number),), {"run": number})])
     with pytest.raises(KeyboardInterrupt), printer:
         raise KeyboardInterrupt
     records = [json.loads(line) for line in (folder / "all.json").read_text().splitlines()]
@@ -210,11 +210,11 @@ def test_the_first_minute_says_what_it_does(monkeypatch):
     """While numba compiles, the progress says so."""
     import numba
 
-    from rfmdp.cli.output import Watch, watching
+    from rfmdp.cli.output import ShownProgress, showing_progress
 
     seen = []
-    monkeypatch.setattr(Watch, "compiling", lambda self: seen.append("compiling"))
-    with watching("solving"):
+    monkeypatch.setattr(ShownProgress, "compiling", lambda self: seen.append("compiling"))
+    with showing_progress("solving"):
         assert numba.njit(lambda x: x + 1)(1) == 2
     numba.njit(lambda x: x + 2)(1)
     assert seen == ["compiling"]

@@ -15,7 +15,7 @@ from rfmdp.errors import FileError
 from rfmdp.writing import replacing
 
 
-class Task(Protocol):
+class RecordedTask(Protocol):
     """A task with the name of its record."""
 
     @property
@@ -23,7 +23,7 @@ class Task(Protocol):
         """Name of the record."""
 
 
-class Record(Protocol):
+class TaskRecord(Protocol):
     """A dataclass that knows which tasks need not be repeated."""
 
     def settles(self, task: Any) -> bool:
@@ -31,8 +31,8 @@ class Record(Protocol):
         ...
 
 
-TaskT = TypeVar("TaskT", bound=Task)
-RecordT = TypeVar("RecordT", bound=Record)
+TaskT = TypeVar("TaskT", bound=RecordedTask)
+RecordT = TypeVar("RecordT", bound=TaskRecord)
 RecordDone: TypeAlias = Callable[[TaskT, RecordT, int, int], None]
 """Called after a run with task, record, number of finished runs, and runs."""
 
@@ -43,7 +43,7 @@ class Records(Generic[RecordT]):
     def __init__(self, folder: str | os.PathLike[str], kind: type[RecordT]) -> None:
         self._folder, self._kind = make_folder(folder), kind
 
-    def read(self, task: Task) -> RecordT | None:
+    def read(self, task: RecordedTask) -> RecordT | None:
         """Return the record of a task; None if it is missing, damaged, or of another version."""
         try:
             fields = json.loads(self._file(task).read_text(encoding="utf-8"))
@@ -51,7 +51,7 @@ class Records(Generic[RecordT]):
         except (FileNotFoundError, ValueError, TypeError):
             return None
 
-    def write(self, task: Task, record: RecordT) -> None:
+    def write(self, task: RecordedTask, record: RecordT) -> None:
         """Write a record, completely or not at all; infinities become null."""
         fields: dict[str, Any] = asdict(record)  # type: ignore[call-overload]
         plain = {
@@ -90,7 +90,7 @@ class Records(Generic[RecordT]):
 
         runner.run(work, shared, missing, write)
 
-    def _file(self, task: Task) -> Path:
+    def _file(self, task: RecordedTask) -> Path:
         return self._folder / f"{task.key}.json"
 
 

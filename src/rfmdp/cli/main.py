@@ -1,8 +1,9 @@
 """Entry point of the command line.
 
-A command is a module with a function `command`, or a group `app`, and one line in `COMMANDS`. They
-import nothing but typer at the top, so that `rfmdp --help` is quick. Exit codes: 0 done and
-certified, 1 user error (one line on standard error), 2 finished but not certified, 130 interrupted.
+A command is a module in `commands/` with a function `command`, or a group `app`, and a word in
+`COMMANDS`. Commands import little but typer at the top: `rfmdp --help` is quick. Exit codes:
+0 done and certified, 1 user error (one line on standard error), 2 finished but not certified, 130
+interrupted.
 """
 
 from __future__ import annotations
@@ -19,24 +20,14 @@ from typer.core import TyperGroup
 
 from rfmdp import __version__
 from rfmdp.cli.interrupts import INTERRUPTED, noted, was_interrupted
-from rfmdp.cli.output import complain
+from rfmdp.cli.output import CERTIFIED, USER_ERROR, complain
 from rfmdp.errors import RfmdpError
 
-COMMANDS = {
-    "check": "rfmdp.cli.check",
-    "solve": "rfmdp.cli.solve",
-    "learn": "rfmdp.cli.learn",
-    "reproduce": "rfmdp.cli.reproduce",
-    "domains": "rfmdp.cli.domains",
-    "simulate": "rfmdp.cli.simulate",
-    "verify": "rfmdp.cli.verify",
-    "convert": "rfmdp.cli.convert",
-    "policy": "rfmdp.cli.policy",
-    "explain": "rfmdp.cli.explain",
-    "evaluate": "rfmdp.cli.evaluate",
-    "report": "rfmdp.cli.report",
-}
-CERTIFIED, USER_ERROR, NOT_CERTIFIED, BROKEN_PIPE = 0, 1, 2, 141
+COMMANDS = (
+    *("check", "solve", "learn", "reproduce", "domains", "simulate", "verify", "convert", "policy"),
+    *("explain", "evaluate", "report"),
+)
+BROKEN_PIPE = 141
 
 # typer brings its own click or uses the installed one; this is its base of all usage errors
 USAGE_ERRORS = cast(type[Exception], typer.BadParameter.__mro__[2])
@@ -51,14 +42,13 @@ class Commands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import a command."""
-        module = COMMANDS.get(cmd_name)
-        if module is None:
+        if cmd_name not in COMMANDS:
             meant = "".join(
                 f"; did you mean '{w}'?" for w in get_close_matches(cmd_name, COMMANDS, 1)
             )
             listed = ", ".join(COMMANDS)
             raise typer.BadParameter(f"No such command '{cmd_name}', there are {listed}{meant}")
-        found = import_module(module)
+        found = import_module(f"rfmdp.cli.commands.{cmd_name}")
         if hasattr(found, "app"):
             return typer.main.get_command(found.app)
         single = typer.Typer(add_completion=False, rich_markup_mode=None)

@@ -1,22 +1,16 @@
-"""What commands say and leave behind: lines on standard error, progress, complete files."""
+"""What commands say beside their results: exit codes, lines on standard error, progress."""
 
 from __future__ import annotations
 
-import csv
-import os
 import sys
 import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock, Timer
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any
 
-from rfmdp.writing import replacing
-
-if TYPE_CHECKING:
-    from rfmdp.outer.solution import Solution
-
+CERTIFIED, USER_ERROR, NOT_CERTIFIED = 0, 1, 2  # exit codes
 PATIENCE = 1.0  # seconds before progress is shown at a terminal
 REFRESH = 0.1  # seconds between two updates there
 PLAIN = 20.0  # seconds between two lines elsewhere
@@ -42,47 +36,7 @@ def spoken_warnings() -> Iterator[None]:
         complain(str(warning.message), kind="warning")
 
 
-class Stopwatch:
-    """Seconds since it was made."""
-
-    def __init__(self) -> None:
-        self._start = time.perf_counter()
-
-    @property
-    def seconds(self) -> float:
-        """Seconds so far."""
-        return time.perf_counter() - self._start
-
-
-@contextmanager
-def written(path: str | os.PathLike[str]) -> Iterator[TextIO]:
-    """Open a file for writing that replaces `path` only when all of it is there.
-
-    Raises
-    ------
-    FileError
-        If it cannot be written.
-    """
-    with replacing(path) as part, part.open("x", encoding="utf-8", newline="") as file:
-        yield file
-
-
-def write_policy(solution: Solution, path: str | os.PathLike[str]) -> None:
-    """Write a policy as CSV: the variables of the state, the step if it matters, the action."""
-    model, policy = solution.model, solution.policy
-    names = [v.name for v in model.variables] or ["state"]
-    steps = [] if policy.stationary else ["step"]
-    with written(path) as file:
-        table = csv.writer(file)
-        table.writerow([*names, *steps, "action"])
-        for step in range(len(policy.rows)):
-            when = [step] if steps else []
-            for state, action in enumerate(policy.actions(model, step)):
-                values = model.valuations[state].tolist() if model.variables else [state]
-                table.writerow([*values, *when, action])
-
-
-class Watch:
+class ShownProgress:
     """Shows how far a long step has come: a bar at a terminal, elsewhere a line now and then."""
 
     def __init__(self, what: str) -> None:
@@ -135,18 +89,18 @@ class Watch:
 
 
 @contextmanager
-def watching(what: str) -> Iterator[Watch]:
+def showing_progress(what: str) -> Iterator[ShownProgress]:
     """Show progress while something runs."""
-    watch = Watch(what)
+    shown = ShownProgress(what)
     try:
-        with _heard_compiler(watch):
-            yield watch
+        with _heard_compiler(shown):
+            yield shown
     finally:
-        watch.close()
+        shown.close()
 
 
 @contextmanager
-def _heard_compiler(watch: Watch) -> Iterator[None]:
+def _heard_compiler(shown: ShownProgress) -> Iterator[None]:
     """Let the user see that the first minute goes into compiling."""
     if "numba" not in sys.modules:
         yield
@@ -157,7 +111,7 @@ def _heard_compiler(watch: Watch) -> Iterator[None]:
         """Hears when numba compiles a kernel that it has not saved."""
 
         def on_start(self, _: object) -> None:
-            watch.compiling()
+            shown.compiling()
 
         def on_end(self, _: object) -> None:
             pass
@@ -166,7 +120,7 @@ def _heard_compiler(watch: Watch) -> Iterator[None]:
         yield
 
 
-class Silence:
+class HiddenProgress:
     """Shows nothing, where several runs go side by side."""
 
     def building(self, states: int, transitions: int) -> None:
@@ -177,9 +131,9 @@ class Silence:
 
 
 @contextmanager
-def silent(what: str) -> Iterator[Silence]:
+def hiding_progress(what: str) -> Iterator[HiddenProgress]:
     """Show no progress while something runs."""
-    yield Silence()
+    yield HiddenProgress()
 
 
 def _bar(what: str) -> Any:
@@ -197,3 +151,19 @@ def _bar(what: str) -> Any:
     bar.start()
     bar.add_task(what, total=None, detail="")
     return bar
+
+
+class ProgressLines:
+    """Prints lines on standard error: at a terminal all of them, elsewhere one now and then."""
+
+    def __init__(self, first: float = PLAIN) -> None:
+        self._next = first
+
+    def show(self, text: str, seconds: float, *, passing: bool) -> None:
+        """Print a line; the next one takes the place of one that is passing, at a terminal."""
+        terminal = sys.stderr.isatty()
+        if not terminal and seconds < self._next:
+            return
+        self._next = seconds + PLAIN
+        end = "\r" if terminal and passing else "\n"
+        print(f"{text:<79}" if passing else text, end=end, file=sys.stderr)

@@ -51,7 +51,7 @@ class Report:
         """Raise `ModelError` with the errors (the first 20, and how many there are)."""
         if self.valid:
             return
-        lines = [f"{self.subject} has {_count(len(self.errors), 'error')}:"]
+        lines = [f"{self.subject} has {counted(len(self.errors), 'error')}:"]
         lines += [f"  {i.context}: {i.message}" for i in self.errors[:SHOWN]]
         if len(self.errors) > SHOWN:
             lines.append(f"  ... and {len(self.errors) - SHOWN} more")
@@ -61,7 +61,7 @@ class Report:
         if not self.issues:
             return f"{self.subject} is well formed."
         warnings = len(self.issues) - len(self.errors)
-        counts = f"{_count(len(self.errors), 'error')}, {_count(warnings, 'warning')}"
+        counts = f"{counted(len(self.errors), 'error')}, {counted(warnings, 'warning')}"
         return "\n".join([f"{self.subject} has {counts}:", *(f"  {i}" for i in self.issues)])
 
     def __iter__(self) -> Iterator[Issue]:
@@ -71,5 +71,10 @@ class Report:
         return len(self.issues)
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" + ("" if number == 1 else "s")
+def counted(number: int, what: str) -> str:
+    """Return a number of things.
+
+    >>> counted(1, "marginal"), counted(1200, "state")
+    ('1 marginal', '1,200 states')
+    """
+    return f"{number:,} {what}" + ("" if number == 1 else "s")

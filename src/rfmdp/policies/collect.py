@@ -17,7 +17,7 @@ TRIED = 40  # identifiers, at most
 
 
 @dataclass(frozen=True, slots=True)
-class Worth:
+class IdentifierGain:
     """An identifier, and how much the guarantee would improve if it were known."""
 
     identifier: str
@@ -28,7 +28,7 @@ class Worth:
         return f"{self.gain:10.4g} {self.samples:10d}  {self.identifier}"
 
 
-def collect_next(run: Run, *, seconds: float = SECONDS) -> list[Worth]:
+def collect_next(run: Run, *, seconds: float = SECONDS) -> list[IdentifierGain]:
     """Return identifiers, those first of which samples would help the guarantee most.
 
     A gain is how much the guarantee of the initial state improves if an identifier is known to be
@@ -44,14 +44,14 @@ def collect_next(run: Run, *, seconds: float = SECONDS) -> list[Worth]:
     covered = coverage(run).identifiers
     candidates = sorted(_met(run.solution), key=lambda j: (covered[j].samples, -covered[j].width))
     deadline = time.monotonic() + seconds
-    found: list[Worth] = []
+    found: list[IdentifierGain] = []
     for j in candidates[:TRIED]:
         left = deadline - time.monotonic()
         if left <= 0.0 and found:
             break
         ((name, gain),) = gains(run.solution, [j], limits=Limits(seconds=max(left, 0.1)))
-        found.append(Worth(name, gain, covered[j].samples))
-    return sorted(found, key=lambda w: (-w.gain, w.samples))
+        found.append(IdentifierGain(name, gain, covered[j].samples))
+    return sorted(found, key=lambda found: (-found.gain, found.samples))
 
 
 def _met(solution: Solution) -> list[int]:

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 import textwrap
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from rfmdp.cli.options import Const, Jobs, Prop, Props, Scheduler
-from rfmdp.cli.output import PATIENCE, PLAIN
-
-if TYPE_CHECKING:
-    from rfmdp.learning.run import Progress, Run
 
 LENGTH = 100  # steps of a trajectory, if nothing says otherwise
 LEAST = 0.01  # seconds that are left for learning, whatever reading took
@@ -163,11 +157,12 @@ def command(
     import rfmdp
     from rfmdp.campaign.runner import make_runner
     from rfmdp.campaign.seeds import learn_seeds
-    from rfmdp.cli import learning_words as words
-    from rfmdp.cli.data_words import DataWords, about_data
-    from rfmdp.cli.output import complain, spoken_warnings
-    from rfmdp.cli.questions import one_question, require_fit
-    from rfmdp.cli.words import check_positive, constants, inner_method, read
+    from rfmdp.cli import learn_words as words
+    from rfmdp.cli.arguments import check_positive, constants, inner_method
+    from rfmdp.cli.models import read_blueprint
+    from rfmdp.cli.output import NOT_CERTIFIED, complain, spoken_warnings
+    from rfmdp.cli.properties import one_property, require_fit
+    from rfmdp.cli.run_text import RunProgress, about_data, run_lines, run_record
     from rfmdp.learning.methods import find_method
     from rfmdp.learning.schedule import LogSpaced
     from rfmdp.paper.learning.settings import setup_of
@@ -202,14 +197,14 @@ def command(
         raise rfmdp.ModelError("--data is read once; leave out --seeds and --scheduler.")
     if env and (data or seeds > 1 or scheduler is not None):
         raise rfmdp.ModelError("--env is one source; leave out --data, --seeds and --scheduler.")
-    read_as = DataWords(tuple(data), manifest, selection, tuple(column), bad)
+    read_as = words.DataWords(tuple(data), manifest, selection, tuple(column), bad)
     check_writable(output, plot)
     if plot is not None and Path(plot).suffix not in FORMATS:
         raise rfmdp.ModelError(f"--plot must end in one of {', '.join(FORMATS)}; got '{plot}'.")
 
     given = constants(const)
-    asked = one_question(model, props, prop, given)
-    blueprint = read(model)
+    asked = one_property(model, props, prop, given)
+    blueprint = read_blueprint(model)
     require_fit(blueprint, asked, given)
     setup = setup_of(blueprint)
     if setup is not None and not given:
@@ -227,7 +222,7 @@ def command(
             range(seed, seed + seeds),
             make_runner(jobs, scheduler),
             file=output,
-            progress=Teller(getattr(source, "trajectories", trajectories)),
+            progress=RunProgress(getattr(source, "trajectories", trajectories)),
             **settings,
             beta=beta,
             stop=rfmdp.StopWhen(
@@ -248,33 +243,19 @@ def command(
         about = about_data(source, run) if data else None
         if as_json:
             extra = {} if about is None else {"data": about.record()}
-            print(json.dumps(_record(run, number) | extra))
+            print(json.dumps(run_record(run, number) | extra))
         else:
-            print("\n".join([*_lines(run, number), *(about.lines() if about else ())]))
+            print("\n".join([*run_lines(run, number), *(about.lines() if about else ())]))
     if plot is not None:
         save_learning_curve({method: runs}, plot)
     if any(run.alarms for run in runs):
-        raise typer.Exit(2)
+        raise typer.Exit(NOT_CERTIFIED)
 
 
 def _name(system: str, given: dict[str, str]) -> str:
     """Return the model or environment with its constants, for people."""
     values = ", ".join(f"{name}={value}" for name, value in given.items())
     return f"{system} ({values})" if values else system
-
-
-def _lines(run: Run, seed: int) -> Iterator[str]:
-    yield f"seed {seed}: {run.stopped}"
-    yield f"{'trajectories':>12} {'guarantee':>11} {'true value':>11} {'bound':>11} replans"
-    for p in run.history:
-        known = "unknown" if math.isnan(p.performance) else f"{p.performance:.6g}"
-        yield (
-            f"{p.trajectories:12d} {p.guarantee:11.6g} {known:>11} "
-            f"{p.optimistic:11.6g} {p.replans:7d}"
-        )
-    yield run.statement()
-    if not run.alarms:
-        yield f"Result: {run.guarantee}"
 
 
 def _method_lines() -> Iterator[str]:
@@ -284,61 +265,3 @@ def _method_lines() -> Iterator[str]:
         head, *rest = textwrap.wrap(method.about, 59)
         yield f"{name:<20} {head}"
         yield from (f"{'':<20} {line}" for line in rest)
-
-
-class Teller:
-    """Tells how a run goes on standard error: at a terminal every evaluation, else now and then."""
-
-    def __init__(self, trajectories: int) -> None:
-        self._trajectories, self._next = trajectories, PATIENCE
-
-    def __call__(self, seed: int, now: Progress) -> None:
-        """Print a line."""
-        point, terminal = now.point, sys.stderr.isatty()
-        if not terminal and now.seconds < self._next:
-            return
-        self._next = now.seconds + PLAIN
-        if point is None:
-            text = f"seed {seed}: {now.phase}, {now.trajectories} trajectories, {now.seconds:.0f} s"
-            print(f"{text:<79}", end="\r" if terminal else "\n", file=sys.stderr)
-            return
-        rate = point.steps / max(point.seconds, 1e-9)
-        left = point.seconds * (self._trajectories / max(point.trajectories, 1) - 1.0)
-        print(
-            f"seed {seed}: {point.trajectories} trajectories, guarantee "
-            f"{point.guarantee:.5g}, true value {point.performance:.5g}, {rate:.3g} steps/s, "
-            f"at most {left:.0f} s left",
-            file=sys.stderr,
-        )
-
-
-def _record(run: Run, seed: int) -> dict[str, Any]:
-    """Return a run as one JSON object; nan is null, infinity the string "Infinity"."""
-    history = [{k: _plain(v) for k, v in asdict(p).items()} for p in run.history]
-    return {
-        "seed": seed,
-        **history[-1],
-        "beta": run.beta,
-        "ledger": {
-            "scheme": run.ledger.scheme,
-            **asdict(run.ledger.shares),
-            "spent_on_model": run.ledger.spent_on_model(),
-            "events": int(run.ledger.events.sum()),
-        },
-        "validity": run.validity,
-        "stopped": run.stopped,
-        "property": run.question,
-        "model": run.name,
-        "settings": run.settings,
-        "assumptions": list(run.assumptions),
-        "rollouts": [c.summary() for c in run.rollouts],
-        "history": history,
-    }
-
-
-def _plain(value: float) -> float | str | None:
-    from rfmdp.cli.records import shown
-
-    if math.isnan(value):
-        return None
-    return value if math.isfinite(value) else shown(value)

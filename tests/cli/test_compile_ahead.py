@@ -5,14 +5,14 @@ import sys
 
 import pytest
 
-from rfmdp.cli import ahead
+from rfmdp.cli import compile_ahead
 
 PROGRAM = """
 import sys
 from numba.core.registry import CPUDispatcher
 
 import rfmdp
-from rfmdp.cli.ahead import compile_backwards
+from rfmdp.cli.compile_ahead import compile_backwards
 
 
 def compiled():
@@ -68,28 +68,28 @@ def sleepers(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.setattr("rfmdp.kernels.decorator.config.CACHE_DIR", "")
-    monkeypatch.setattr(ahead.os, "cpu_count", lambda: 2)
-    monkeypatch.setattr(ahead, "COMMAND", "import time; time.sleep(600)")
-    monkeypatch.setattr(ahead.subprocess, "Popen", start)
+    monkeypatch.setattr(compile_ahead.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(compile_ahead, "COMMAND", "import time; time.sleep(600)")
+    monkeypatch.setattr(compile_ahead.subprocess, "Popen", start)
     return started
 
 
 def test_only_the_first_run_has_a_second_process_and_takes_it_along(sleepers):
-    with ahead.compiling_ahead():
+    with compile_ahead.compiling_ahead():
         assert len(sleepers) == 1
         assert sleepers[0].poll() is None
     assert sleepers[0].poll() is not None
-    with ahead.compiling_ahead():
+    with compile_ahead.compiling_ahead():
         assert len(sleepers) == 1
 
 
 def test_the_second_process_ends_with_an_error_of_the_command(sleepers):
-    with pytest.raises(KeyboardInterrupt), ahead.compiling_ahead():
+    with pytest.raises(KeyboardInterrupt), compile_ahead.compiling_ahead():
         raise KeyboardInterrupt
     assert sleepers[0].poll() is not None
 
 
 def test_one_core_has_no_second_process(sleepers, monkeypatch):
-    monkeypatch.setattr(ahead.os, "cpu_count", lambda: 1)
-    with ahead.compiling_ahead():
+    monkeypatch.setattr(compile_ahead.os, "cpu_count", lambda: 1)
+    with compile_ahead.compiling_ahead():
         assert sleepers == []

@@ -23,7 +23,7 @@ def command(
     the same variables. Graphviz gets the chain that policy and nature make.
     """
     import rfmdp
-    from rfmdp.cli.words import solution_in
+    from rfmdp.cli.arguments import solution_in
     from rfmdp.writing import check_writable
 
     check_writable(output)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rfmdp.cli.options import Jobs, Scheduler
-from rfmdp.cli.output import PLAIN
+from rfmdp.cli.output import CERTIFIED, NOT_CERTIFIED, PLAIN
 
 if TYPE_CHECKING:
     from rfmdp.learning.run import Progress
@@ -56,7 +56,7 @@ def solving(
     the other, with all cores. Exit code 2 if a printed value differs without explanation.
     """
     from rfmdp.campaign.runner import make_runner
-    from rfmdp.cli.words import check_positive, number
+    from rfmdp.cli.arguments import check_positive, number
     from rfmdp.paper.solving.campaign import reproduce_solving, solving_plan
     from rfmdp.paper.solving.report import differences, summary
 
@@ -75,7 +75,7 @@ def solving(
     for left in plan.left_out:
         print(f"Left out: {left}.")
     print(f"\nWritten: {output}/solving.html, .md, .csv, .svg, .png")
-    raise typer.Exit(0 if table.fine else 2)
+    raise typer.Exit(CERTIFIED if table.fine else NOT_CERTIFIED)
 
 
 @app.command()
@@ -112,7 +112,7 @@ def learning(
     Runs go side by side, one core each.
     """
     from rfmdp.campaign.runner import make_runner
-    from rfmdp.cli.words import check_positive
+    from rfmdp.cli.arguments import check_positive
     from rfmdp.paper.learning.campaign import learning_plan, reproduce_learning
     from rfmdp.paper.learning.text import costs, order, summary
 

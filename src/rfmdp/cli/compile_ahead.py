@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rfmdp.model.arrays import FactoredMDP
 
 MARK = "compiled-ahead"  # in the folder of the kernels: this has been tried, whatever came of it
-COMMAND = "from rfmdp.cli.ahead import compile_backwards; compile_backwards()"
+COMMAND = "from rfmdp.cli.compile_ahead import compile_backwards; compile_backwards()"
 
 
 @contextmanager

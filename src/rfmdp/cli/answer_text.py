@@ -1,4 +1,4 @@
-"""Answers as records for machines and lines for people."""
+"""An answer as a record for machines, and as lines for people."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.solution import Status
 from rfmdp.report.words import shared_digits
 
-Record = dict[str, Any]
+AnswerRecord = dict[str, Any]
 
 
-def record(answer: Answer, model: FactoredMDP, method: str, build: float, solve: float) -> Record:
+def record(
+    answer: Answer, model: FactoredMDP, method: str, build: float, solve: float
+) -> AnswerRecord:
     """Return the fields that `--json` prints; unproven sides are null.
 
     The method is the one that ran: where all are the same it is the exact one. The value of an

@@ -89,11 +89,12 @@ def command(
     """
     started = time.monotonic()
     from rfmdp.campaign.runner import make_runner
-    from rfmdp.cli.ahead import compiling_ahead
-    from rfmdp.cli.answering import Printer, Request, answers, replies, saved
-    from rfmdp.cli.output import silent, watching
-    from rfmdp.cli.questions import questions_about
-    from rfmdp.cli.words import Uncertainty, check_positive, experiments, inner_method, read
+    from rfmdp.cli.answers import Printer, Request, answers, replies, saved
+    from rfmdp.cli.arguments import check_positive, experiments, inner_method
+    from rfmdp.cli.compile_ahead import compiling_ahead
+    from rfmdp.cli.models import Uncertainty, read_blueprint
+    from rfmdp.cli.output import hiding_progress, showing_progress
+    from rfmdp.cli.properties import properties_about
     from rfmdp.errors import ModelError
     from rfmdp.model.frontier import Deadlock
     from rfmdp.outer.settings import Limits, Measure
@@ -109,7 +110,7 @@ def command(
         math.inf if timeout is None else timeout,
     )
     check_writable(export_policy, output)
-    asked = questions_about(model, props, prop)
+    asked = properties_about(model, props, prop)
     records = output is not None and output.endswith(".json")
     count = len(asked) * len(runs)
     solution = export_policy or (output and not records)
@@ -121,7 +122,7 @@ def command(
             "pick one with --prop."
         )
     request = Request(
-        read(model),
+        read_blueprint(model),
         asked,
         Uncertainty(set_, tuple(radius_of), floor, nominal),
         inner,
@@ -134,6 +135,7 @@ def command(
         if len(runs) > 1 or scheduler is not None:
             make_runner(jobs, scheduler).run(replies, request, runs, printer.in_order)
         else:
-            for reply in answers(request, runs[0], started, silent if quiet else watching):
+            watch = hiding_progress if quiet else showing_progress
+            for reply in answers(request, runs[0], started, watch):
                 printer.show(saved(reply, export_policy, None if records else output))
     raise typer.Exit(printer.code)

@@ -40,7 +40,7 @@ def command(
 
 def _read(path: str) -> object:
     """Return a saved result, or the records of a `.json` file."""
-    from rfmdp.cli.words import require_result
+    from rfmdp.cli.arguments import require_result
     from rfmdp.formats.files import load
 
     if not path.endswith(".json"):

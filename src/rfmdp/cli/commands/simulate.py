@@ -57,9 +57,9 @@ def command(
     import numpy as np
 
     import rfmdp
-    from rfmdp.cli.output import complain, spoken_warnings, watching
-    from rfmdp.cli.questions import one_question, require_fit
-    from rfmdp.cli.words import Experiment, Uncertainty, built, check_positive, constants, read
+    from rfmdp.cli.arguments import check_positive
+    from rfmdp.cli.models import Uncertainty, property_and_model
+    from rfmdp.cli.output import complain, showing_progress
     from rfmdp.learning.simulation import scene_of, simulate
     from rfmdp.policies.natures import NatureChoice, resolved
     from rfmdp.policies.natures import trace as trajectory
@@ -73,30 +73,23 @@ def command(
     check_writable(record)
     if record is not None and not record.endswith(".rfmdp"):
         check_ending(record)
-    given = constants(const)
-    asked = one_question(model, props, prop, given)
     choice = _nature(nature)
-    blueprint = read(model)
-    require_fit(blueprint, asked, given)
-    with spoken_warnings(), watching("building") as show:
-        subject = built(
-            blueprint, Experiment(given, radius), Uncertainty(set_, tuple(radius_of), floor),
-            also_known=set(asked.constants), progress=show.building,
-        )  # fmt: skip
+    uncertainty = Uncertainty(set_, tuple(radius_of), floor)
+    asked, subject = property_and_model(model, props, prop, const, radius, uncertainty)
     spec = asked.spec(subject)
     chosen = _policy(policy, subject, spec)
     world, states, rows = subject, np.arange(subject.states), np.arange(subject.rows)
     if choice is not NatureChoice.NOMINAL or trace:
         if chosen is None:
             raise rfmdp.ModelError("--nature and --trace are for a policy; name one with --policy.")
-        with watching("finding nature's choice"):
+        with showing_progress("finding nature's choice"):
             fixed = resolved(subject, chosen, spec, choice, seed)
         world, spec, states, rows = fixed.chain, fixed.spec, fixed.states, fixed.rows
         chosen = None  # there is one row per state now
     scene = scene_of(world, chosen, spec)
     measured = scene.measured
     steps = length if measured.steps is None else measured.steps
-    with watching("simulating"):
+    with showing_progress("simulating"):
         found = simulate(
             world, chosen, spec, length=length, trajectories=trajectories, seed=seed,
             threads=threads or os.cpu_count() or 1,

@@ -29,14 +29,14 @@ def command(
     from dataclasses import asdict
 
     import rfmdp
-    from rfmdp.cli.output import watching
-    from rfmdp.cli.words import solution_in, state_number
+    from rfmdp.cli.arguments import solution_in, state_number
+    from rfmdp.cli.output import showing_progress
 
     solution = solution_in(result)
     found = rfmdp.explain(solution, state_number(solution.model, state), step=step)
     worth = []
     if gains:
-        with watching("solving with one marginal known at a time"):
+        with showing_progress("solving with one marginal known at a time"):
             worth = rfmdp.gains(solution)
     if as_json:
         print(json.dumps(asdict(found) | ({"gains": dict(worth)} if gains else {})))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -24,14 +25,17 @@ def command(
     Prints sizes, problems and warnings; exit code 1 if something is wrong.
     """
     import rfmdp
-    from rfmdp.cli.output import Stopwatch, complain, spoken_warnings, watching
-    from rfmdp.cli.questions import own_constants, questions
-    from rfmdp.cli.words import constants, read
+    from rfmdp.cli.arguments import constants
+    from rfmdp.cli.models import read_blueprint
+    from rfmdp.cli.output import CERTIFIED, USER_ERROR, complain, showing_progress, spoken_warnings
+    from rfmdp.cli.properties import chosen_properties, open_constants
 
-    given, asked, watch = constants(const), questions(props, prop), Stopwatch()
-    with spoken_warnings(), watching("building") as show:
-        built = read(model).build(given, also_known=own_constants(asked), progress=show.building)
-    print("\n".join(_facts(built, watch.seconds)))
+    given, asked, started = constants(const), chosen_properties(props, prop), time.perf_counter()
+    with spoken_warnings(), showing_progress("building") as show:
+        built = read_blueprint(model).build(
+            given, also_known=open_constants(asked), progress=show.building
+        )
+    print("\n".join(_facts(built, time.perf_counter() - started)))
     report = rfmdp.validate(built)
     print(report)
     failed = not report.valid
@@ -42,7 +46,7 @@ def command(
             complain(str(error))
             kind, failed = "error", True
         print(f"property    {kind:<8}{one.text}")
-    raise typer.Exit(1 if failed else 0)
+    raise typer.Exit(USER_ERROR if failed else CERTIFIED)
 
 
 def _facts(model: FactoredMDP, seconds: float) -> Iterator[str]:

@@ -31,26 +31,17 @@ def command(
     Exit code 0: all certified, 2: not all.
     """
     import rfmdp
-    from rfmdp.cli.output import spoken_warnings, watching
-    from rfmdp.cli.questions import one_question, require_fit
-    from rfmdp.cli.words import Experiment, Uncertainty, built, constants, read
+    from rfmdp.cli.models import Uncertainty, property_and_model
+    from rfmdp.cli.output import CERTIFIED, NOT_CERTIFIED, showing_progress
     from rfmdp.policies.files import open_policy
 
-    given = constants(const)
-    asked = one_question(model, props, prop, given)
-    blueprint = read(model)
-    require_fit(blueprint, asked, given)
-    with spoken_warnings(), watching("building") as show:
-        subject = built(
-            blueprint, Experiment(given, radius),
-            Uncertainty(set_, tuple(radius_of), floor), also_known=set(asked.constants),
-            progress=show.building,
-        )  # fmt: skip
+    uncertainty = Uncertainty(set_, tuple(radius_of), floor)
+    asked, subject = property_and_model(model, props, prop, const, radius, uncertainty)
     chosen, spec = open_policy(policy, subject), asked.spec(subject)
     limits = rfmdp.Limits(precision)
     worst = spec.agent.opposite
     rows: dict[str, Any] = {}
-    with watching("evaluating"):
+    with showing_progress("evaluating"):
         for name, world, nature in (
             ("worst", subject, worst), ("best", subject, worst.opposite),
             ("nominal", subject.nominal(), worst),
@@ -70,4 +61,5 @@ def command(
             print(f"{name:9} [{row['lower']!r}, {row['upper']!r}]  {row['status']}")
         side = "lower" if spec.agent is rfmdp.MAX else "upper"
         print(f"Result: {rows['worst'][side]!r}")
-    raise typer.Exit(0 if all(r["status"] == "certified" for r in rows.values()) else 2)
+    certified = all(row["status"] == "certified" for row in rows.values())
+    raise typer.Exit(CERTIFIED if certified else NOT_CERTIFIED)

@@ -1,13 +1,10 @@
-"""Words of the command line to objects: the only place where strings name methods."""
+"""What the words of the command line mean: numbers, ranges, methods, states, saved results."""
 
 from __future__ import annotations
 
 import math
 import re
-import sys
-import warnings
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -18,13 +15,10 @@ from rfmdp.errors import FileError, ModelError
 if TYPE_CHECKING:
     from rfmdp.inner.protocol import Inner
     from rfmdp.model.arrays import FactoredMDP
-    from rfmdp.model.frontier import Deadlock, Progress
-    from rfmdp.opening import Blueprint
     from rfmdp.outer.solution import Solution
 
 MOST_RUNS = 10_000
 STANDARD_INPUT = "-"
-NORMS = {"l1": 1.0, "l2": 2.0, "linf": math.inf}
 
 
 def inner_method(word: str) -> Inner:
@@ -94,7 +88,7 @@ def _range(option: str, text: str) -> list[str]:
     ends = [piece.strip() for piece in text.split(":")]
     if len(ends) == 1 or "?" in text:
         return [text]
-    numbers = [Fraction(end) if _number(end) is not None else None for end in ends]
+    numbers = [Fraction(end) if finite_number(end) is not None else None for end in ends]
     low, high, step = numbers[0], numbers[-1], numbers[1] if len(ends) == 3 else Fraction(1)
     if len(ends) > 3 or low is None or high is None or step is None or step <= 0 or low > high:
         raise ModelError(
@@ -107,128 +101,6 @@ def _range(option: str, text: str) -> list[str]:
     whole = all(re.fullmatch(r"[+-]?\d+", end) for end in ends)
     exact = (low + k * step for k in range(count))
     return [str(int(x)) if whole else repr(float(x)) for x in exact]
-
-
-@dataclass(frozen=True, slots=True)
-class Uncertainty:
-    """What the user wants to be uncertain, apart from a radius around everything."""
-
-    norm: str | None = None  # l1:R, linf:R, lp2:R
-    parts: tuple[str, ...] = ()  # MODULE=R or ACTION=R
-    floor: float = 0.0
-    nominal: bool = False
-
-    @property
-    def plain(self) -> bool:
-        """Whether nothing is said beyond a radius."""
-        return self.norm is None and not self.parts and not self.floor and not self.nominal
-
-    def apply(self, model: FactoredMDP, radius: float | None) -> FactoredMDP:
-        """Return the model with the sets that were asked for.
-
-        Raises
-        ------
-        ModelError
-            For words that do not fit the model; for a radius on a model that has sets already.
-        """
-        model = model.nominal() if self.nominal else model
-        if radius is None and self.norm is None and not self.parts:
-            if self.floor:
-                raise ModelError("--floor must go with --radius, --set linf:R or --radius-of.")
-            return model
-        from rfmdp.language.radius import with_uncertainty
-
-        marginals = model.marginals
-        if bool((marginals.lower < marginals.upper).any()):
-            raise ModelError(
-                "--radius must be around a nominal model, this one has sets of its own; add "
-                "--nominal to drop them first."
-            )
-        exponent, size = self._norm(radius)
-        modules, actions = self._parts(model)
-        return with_uncertainty(
-            model, size, exponent=exponent, by_module=modules, by_action=actions, floor=self.floor
-        )
-
-    def warn_if_all(self, radius: float | None) -> None:
-        """Warn of balls so large that nature may take any distribution of the same support."""
-        exponent, size = self._norm(radius)
-        _warn_if_all("--radius" if self.norm is None else "--set", size, exponent)
-        for text in self.parts:
-            _warn_if_all("--radius-of", _number(text.rpartition("=")[2]) or 0.0, exponent)
-
-    def _norm(self, radius: float | None) -> tuple[float, float]:
-        if self.norm is None:
-            return math.inf, radius or 0.0
-        if radius is not None:
-            raise ModelError("--radius and --set must not be given both; --radius R is linf:R.")
-        word, _, text = self.norm.partition(":")
-        exponent = NORMS.get(word)
-        if exponent is None and word.startswith("lp"):
-            exponent = _number(word[2:])
-        size = _number(text)
-        if exponent is None or not exponent >= 1.0 or size is None or size < 0.0:
-            raise ModelError(
-                f"--set must be l1:R, linf:R or lpP:R with P >= 1 and R >= 0 (lp2:0.1, say); got "
-                f"'{self.norm}'."
-            )
-        return exponent, size
-
-    def _parts(self, model: FactoredMDP) -> tuple[dict[str, float], dict[str, float]]:
-        modules: dict[str, float] = {}
-        actions: dict[str, float] = {}
-        for text in self.parts:
-            name, _, value = (piece.strip() for piece in text.rpartition("="))
-            radius = _number(value)
-            if radius is None or radius < 0.0:
-                raise ModelError(f"--radius-of must be NAME=R with R >= 0; got '{text}'.")
-            if name in model.factors:
-                modules[name] = radius
-            elif name in model.actions:
-                actions[name] = radius
-            else:
-                known = ", ".join(n for n in (*model.factors, *model.actions) if n)
-                raise ModelError(
-                    f"--radius-of {name}: must be a module or action of the model; it has: {known}."
-                )
-        return modules, actions
-
-
-def read(model: str) -> Blueprint:
-    """Return the model that MODEL names, not built yet; `-` is a text on standard input."""
-    from rfmdp.cli.output import spoken_warnings
-    from rfmdp.opening import Blueprint, read_model
-
-    if model != STANDARD_INPUT:
-        with spoken_warnings():
-            return read_model(model)
-    from rfmdp.language.parse import parse_model
-
-    return Blueprint(model, parsed=parse_model(sys.stdin.read(), "<standard input>"))
-
-
-def built(
-    blueprint: Blueprint,
-    experiment: Experiment,
-    uncertainty: Uncertainty,
-    *,
-    also_known: Collection[str] = (),
-    deadlock: Deadlock | None = None,
-    progress: Progress | None = None,
-) -> FactoredMDP:
-    """Return the model of an experiment; a domain knows what a plain radius means for it."""
-    from rfmdp.model.frontier import Deadlock
-
-    given, radius = experiment
-    uncertainty.warn_if_all(radius)
-    if radius is not None and uncertainty.plain and blueprint.is_domain:
-        if not radius >= 0.0:
-            raise ModelError(f"A radius must be >= 0, got {radius!r}.")
-        given, radius = {**given, "radius": repr(radius)}, None
-    model = blueprint.build(
-        given, also_known=also_known, deadlock=deadlock or Deadlock.LOOP, progress=progress
-    )
-    return uncertainty.apply(model, radius)
 
 
 def require_result(path: str) -> None:
@@ -293,22 +165,9 @@ def state_number(model: FactoredMDP, text: str | None) -> int:
     return model.find(**values)
 
 
-def _warn_if_all(option: str, radius: float, exponent: float) -> None:
-    from rfmdp.errors import PrismWarning
-
-    largest = 2.0 ** (1.0 / exponent)  # two distributions are never farther apart
-    if radius > largest:
-        warnings.warn(
-            f"{option}: distributions differ by {largest:.3g} at most in this norm, so a radius of "
-            f"{radius:g} lets nature take any; give a smaller one if that is not meant.",
-            PrismWarning,
-            stacklevel=2,
-        )
-
-
 def number(option: str, text: str) -> float:
     """Return the number that an option must be."""
-    value = _number(text)
+    value = finite_number(text)
     if value is None:
         raise ModelError(f"{option} must be a number, got '{text}'.")
     return value
@@ -320,7 +179,8 @@ def check_positive(option: str, value: float | None) -> None:
         raise ModelError(f"{option} must be > 0, got {value}.")
 
 
-def _number(text: str) -> float | None:
+def finite_number(text: str) -> float | None:
+    """Return the finite number that a text is; None if it is none."""
     try:
         value = float(text)
     except ValueError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -10,18 +11,29 @@ from typing import Any, NamedTuple
 
 from rfmdp.answers.answer import Answer, check
 from rfmdp.answers.property import Property
+from rfmdp.cli.answer_text import AnswerRecord, lines, phases, record
+from rfmdp.cli.arguments import Experiment, inner_method
 from rfmdp.cli.interrupts import stop_if_interrupted
-from rfmdp.cli.output import complain, silent, spoken_warnings, watching, write_policy, written
-from rfmdp.cli.questions import misfits, own_constants
-from rfmdp.cli.records import Record, lines, phases, record
-from rfmdp.cli.words import Experiment, Uncertainty, built, inner_method
+from rfmdp.cli.models import Uncertainty, build_with_sets
+from rfmdp.cli.output import (
+    CERTIFIED,
+    NOT_CERTIFIED,
+    USER_ERROR,
+    complain,
+    hiding_progress,
+    showing_progress,
+    spoken_warnings,
+)
+from rfmdp.cli.properties import misfits, open_constants
 from rfmdp.errors import ModelError, NotCertifiedError, RfmdpError
+from rfmdp.formats.files import save
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.frontier import Deadlock, Progress
+from rfmdp.model.report import counted
 from rfmdp.opening import Blueprint
 from rfmdp.outer.settings import Limits
-
-CERTIFIED, USER_ERROR, NOT_CERTIFIED = 0, 1, 2
+from rfmdp.outer.solution import Solution
+from rfmdp.writing import replacing
 
 
 class Request(NamedTuple):
@@ -40,7 +52,7 @@ class Reply(NamedTuple):
     """A piece of output: for people, for machines, as exit code."""
 
     lines: tuple[str, ...] = ()
-    record: Record | None = None
+    record: AnswerRecord | None = None
     code: int = CERTIFIED
     complaint: str = ""
     answer: Answer | None = None
@@ -48,18 +60,21 @@ class Reply(NamedTuple):
 
 def replies(request: Request, run: Experiment) -> list[Reply]:
     """Return the answers of one run of many; each record says which run it is."""
-    which: Record = {"constants": run.constants} if run.constants else {}
+    which: AnswerRecord = {"constants": run.constants} if run.constants else {}
     if run.radius is not None:
         which["radius"] = run.radius
     found = [
         reply._replace(answer=None, record=None if reply.record is None else which | reply.record)
-        for reply in answers(request, run, time.monotonic(), watch=silent)
+        for reply in answers(request, run, time.monotonic(), watch=hiding_progress)
     ]
     return [Reply(("", str(run))), *found]
 
 
 def answers(
-    request: Request, run: Experiment, started: float, watch: Callable[[str], Any] = watching
+    request: Request,
+    run: Experiment,
+    started: float,
+    watch: Callable[[str], Any] = showing_progress,
 ) -> Iterator[Reply]:
     """Build the model and ask every property; an error is an answer too.
 
@@ -76,11 +91,11 @@ def answers(
         return
     try:
         with spoken_warnings(), watch("building") as show:
-            model = built(
+            model = build_with_sets(
                 request.blueprint,
                 run,
                 request.uncertainty,
-                also_known=own_constants(request.asked),
+                also_known=open_constants(request.asked),
                 deadlock=request.deadlock,
                 progress=_in_time(show.building, started + request.limits.seconds),
             )
@@ -149,12 +164,12 @@ def _require_time(there_is: bool) -> None:
 
 def _sizes(model: FactoredMDP, seconds: float) -> str:
     counts = {
-        "states": model.states,
-        "rows": model.rows,
-        "transitions": model.transitions,
-        "marginals": len(model.marginals),
+        "state": model.states,
+        "row": model.rows,
+        "transition": model.transitions,
+        "marginal": len(model.marginals),
     }
-    sizes = ", ".join(f"{number:,} {what}" for what, number in counts.items())
+    sizes = ", ".join(counted(number, what) for what, number in counts.items())
     return f"model     {sizes}, built in {seconds:.3f} s"
 
 
@@ -167,14 +182,27 @@ def saved(reply: Reply, policy: str | None, solution: str | None) -> Reply:
             if reply.answer.solution is None:
                 raise ModelError(f"'{reply.answer.text}' has no policy: it has neither P nor R.")
             if policy is not None:
-                write_policy(reply.answer.solution, policy)
+                _write_actions(reply.answer.solution, policy)
             if solution is not None:
-                from rfmdp.formats.files import save
-
                 save(reply.answer.solution, solution)
     except RfmdpError as error:
         return reply._replace(code=USER_ERROR, complaint=str(error))
     return reply
+
+
+def _write_actions(solution: Solution, path: str) -> None:
+    """Write a policy as CSV: the variables of the state, the step if it matters, the action."""
+    model, policy = solution.model, solution.policy
+    names = [v.name for v in model.variables] or ["state"]
+    steps = [] if policy.stationary else ["step"]
+    with replacing(path) as part, part.open("x", encoding="utf-8", newline="") as file:
+        table = csv.writer(file)
+        table.writerow([*names, *steps, "action"])
+        for step in range(len(policy.rows)):
+            when = [step] if steps else []
+            for state, action in enumerate(policy.actions(model, step)):
+                values = model.valuations[state].tolist() if model.variables else [state]
+                table.writerow([*values, *when, action])
 
 
 class Printer:
@@ -183,7 +211,7 @@ class Printer:
     def __init__(self, file: str | None, *, as_json: bool, quiet: bool) -> None:
         self.code = CERTIFIED
         self._json, self._quiet, self._file = as_json, quiet, file
-        self._records: list[Record] = []
+        self._records: list[AnswerRecord] = []
         self._waiting: dict[int, list[Reply]] = {}
         self._next = 0
         self._said = ""  # the last complaint
@@ -195,8 +223,9 @@ class Printer:
         later = (reply.record for _, run in sorted(self._waiting.items()) for reply in run)
         finished = [*self._records, *(found for found in later if found is not None)]
         if self._file is not None and (kind is None or finished):
-            with written(self._file) as out:
-                out.write("".join(json.dumps(found) + "\n" for found in finished))
+            text = "".join(json.dumps(found) + "\n" for found in finished)
+            with replacing(self._file) as part:
+                part.write_text(text, encoding="utf-8")
 
     def show(self, reply: Reply) -> None:
         """Print a reply."""

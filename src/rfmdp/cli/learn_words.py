@@ -1,11 +1,14 @@
-"""Words of `rfmdp learn` for the parts of a method and for what is assumed."""
+"""What the words of `rfmdp learn` mean: parts of a method, what is assumed, recorded data."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
+from rfmdp.cli.output import ProgressLines
 from rfmdp.errors import ModelError
+from rfmdp.formats.files import SAVED, load
 from rfmdp.learning.confidence import (
     AllSubsets,
     BySize,
@@ -29,6 +32,11 @@ from rfmdp.learning.support import (
     SparseSupport,
     Support,
 )
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.sources.log.manifest import Manifest
+from rfmdp.sources.log.source import Bad, read_log
+from rfmdp.sources.recorded import KIND
+from rfmdp.sources.source import Recorded, Source
 
 CONFIDENCE: Mapping[str, Callable[[], ConfidenceSet]] = {
     "mixture": Mixture,
@@ -99,3 +107,50 @@ def tie(text: str) -> list[int | str]:
     if len(names) < 2 or not all(names):
         raise ModelError(f"--tie must be NAME=NAME, marginals of the model; got '{text}'.")
     return [int(name) if name.isdecimal() else name for name in names]
+
+
+@dataclass(frozen=True, slots=True)
+class DataWords:
+    """What was said about data, as it was said."""
+
+    files: tuple[str, ...]
+    manifest: str | None
+    selection: str | None
+    columns: tuple[str, ...]
+    bad: str
+
+    def source(self, model: FactoredMDP) -> Source:
+        """Return the data, read and checked."""
+        if any(file.endswith(SAVED) for file in self.files):
+            if len(self.files) > 1 or self.manifest or self.selection or self.columns:
+                raise ModelError(
+                    f"--data: a {SAVED} file has everything in it; give it alone, without "
+                    "--manifest, --selection and --column."
+                )
+            return Recorded(model, load(self.files[0], KIND))
+        if self.bad not in [b.value for b in Bad]:
+            raise ModelError(f"--bad must be refuse or omit, got '{self.bad}'.")
+        said = Manifest() if self.manifest is None else Manifest.read(self.manifest)
+        if self.selection is not None:
+            said = replace(said, selection=self.selection)  # type: ignore[arg-type]
+        said = replace(said, columns={**said.columns, **dict(map(_column, self.columns))})
+        return read_log(model, *self.files, manifest=said, bad=Bad(self.bad), progress=_Reading())
+
+
+def _column(text: str) -> tuple[str, str | None]:
+    name, equals, column = text.partition("=")
+    if not equals or not name:
+        raise ModelError(f"--column must be NAME=COLUMN, got '{text}'.")
+    return name, column or None
+
+
+class _Reading:
+    """Prints how many rows of data are read."""
+
+    def __init__(self) -> None:
+        self._lines = ProgressLines()
+
+    def __call__(self, rows: int, seconds: float) -> None:
+        rate = rows / max(seconds, 1e-9)
+        text = f"reading data: {rows} rows, {rate:.3g} rows/s"
+        self._lines.show(text, seconds, passing=True)

@@ -27,8 +27,9 @@ def command(
     A factored model is flattened for explicit formats; a note says what that changed.
     """
     import rfmdp
-    from rfmdp.cli.output import complain, spoken_warnings, watching
-    from rfmdp.cli.words import Experiment, Uncertainty, built, constants, read
+    from rfmdp.cli.arguments import Experiment, constants
+    from rfmdp.cli.models import Uncertainty, build_with_sets, read_blueprint
+    from rfmdp.cli.output import complain, showing_progress, spoken_warnings
     from rfmdp.writing import check_writable
 
     place = Path(target)
@@ -36,9 +37,11 @@ def command(
         raise rfmdp.ModelError(f"{target}: must end in one of {', '.join(ENDINGS)}.")
     check_writable(place)
     uncertainty = Uncertainty(set_, tuple(radius_of), floor, nominal)
-    with spoken_warnings(), watching("building") as show:
-        experiment = Experiment(constants(const), radius)
-        found = built(read(model), experiment, uncertainty, progress=show.building)
+    experiment = Experiment(constants(const), radius)
+    with spoken_warnings(), showing_progress("building") as show:
+        found = build_with_sets(
+            read_blueprint(model), experiment, uncertainty, progress=show.building
+        )
     if place.suffix == ".rfmdp":
         rfmdp.save(found, place)
         print(place)

@@ -20,12 +20,12 @@ def command(
     """
     # before NumPy is there: the products are many and small, threads only wait for each other
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from rfmdp.cli.output import watching
-    from rfmdp.cli.words import require_result
+    from rfmdp.cli.arguments import require_result
+    from rfmdp.cli.output import CERTIFIED, NOT_CERTIFIED, USER_ERROR, showing_progress
     from rfmdp.verification.solution import verify
 
     require_result(result)
-    with watching("verifying") as show:
+    with showing_progress("verifying") as show:
         verdict = verify(result, show.verifying)
     for check in verdict.checked:
         print(f"checked   {check}")
@@ -35,4 +35,6 @@ def command(
         print(f"OPEN      {doubt}")
     word = "valid" if verdict.valid else "INVALID" if verdict.failed else "not proven"
     print(f"Result: {word}")
-    raise typer.Exit(0 if verdict.valid else 1 if verdict.failed else 2)
+    raise typer.Exit(
+        CERTIFIED if verdict.valid else USER_ERROR if verdict.failed else NOT_CERTIFIED
+    )

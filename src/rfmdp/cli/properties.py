@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from rfmdp.answers.property import Property, load_properties, parse_properties
-from rfmdp.cli.words import STANDARD_INPUT
+from rfmdp.cli.arguments import STANDARD_INPUT
 from rfmdp.errors import FileError, ModelError, PrismError
 from rfmdp.language.check_properties import check_property
 from rfmdp.opening import Blueprint, is_domain
 
 
-def questions(file: str | None, wanted: Sequence[str]) -> list[Property]:
+def chosen_properties(file: str | None, wanted: Sequence[str]) -> list[Property]:
     """Return the properties that the user asks about; none if neither is given.
 
     A number counts the properties of the file from 1. A text may use constants, labels, formulas
@@ -28,18 +28,18 @@ def questions(file: str | None, wanted: Sequence[str]) -> list[Property]:
     listed = [] if file is None else _load(file)
     if not wanted:
         return listed
-    return [one for text in wanted for one in _chosen(text, listed, file)]
+    return [one for text in wanted for one in _named(text, listed, file)]
 
 
-def questions_about(model: str, file: str | None, wanted: Sequence[str]) -> list[Property]:
+def properties_about(model: str, file: str | None, wanted: Sequence[str]) -> list[Property]:
     """Return the properties that the user asks about; without any, that of a domain.
 
     Raises
     ------
     RfmdpError
-        If there are none, and as in `questions`.
+        If there are none, and as in `chosen_properties`.
     """
-    asked = questions(file, wanted)
+    asked = chosen_properties(file, wanted)
     if asked or file is not None:
         return asked
     if model != STANDARD_INPUT and is_domain(model):
@@ -54,18 +54,18 @@ def questions_about(model: str, file: str | None, wanted: Sequence[str]) -> list
     )
 
 
-def one_question(
+def one_property(
     model: str, file: str | None, wanted: Sequence[str], given: Mapping[str, str]
 ) -> Property:
     """Return the one property of a command that needs one, with the values of its constants."""
-    asked = questions_about(model, file, wanted)
+    asked = properties_about(model, file, wanted)
     if len(asked) != 1:
         raise ModelError(f"This command is for one property, found {len(asked)}; pick with --prop.")
-    own = own_constants(asked)
+    own = open_constants(asked)
     return replace(asked[0], constants={k: value for k, value in given.items() if k in own})
 
 
-def own_constants(properties: Sequence[Property]) -> set[str]:
+def open_constants(properties: Sequence[Property]) -> set[str]:
     """Return the names of constants that properties leave open."""
     return {c.name for p in properties for c in p.file.constants if c.value is None}
 
@@ -74,7 +74,7 @@ def misfits(
     blueprint: Blueprint, asked: Sequence[Property], given: Mapping[str, str]
 ) -> dict[int, PrismError]:
     """Return the errors of properties that do not fit a model's text, found before it is built."""
-    names = blueprint.names(given, own_constants(asked))
+    names = blueprint.names(given, open_constants(asked))
     found: dict[int, PrismError] = {}
     for number, prop in enumerate(asked if names is not None else ()):
         try:
@@ -101,7 +101,7 @@ def _load(file: str) -> list[Property]:
         raise FileError(str(error).removesuffix(".") + f"{hint}.") from None
 
 
-def _chosen(text: str, listed: list[Property], file: str | None) -> list[Property]:
+def _named(text: str, listed: list[Property], file: str | None) -> list[Property]:
     word = text.strip()
     if word.isdecimal():
         number = int(word)

@@ -1,0 +1,1 @@
+"""The commands of `rfmdp`: each only translates its words into calls of the library."""

@@ -1,0 +1,119 @@
+"""A learning run as a record for machines, as lines for people, and while it goes on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rfmdp.cli.answer_text import shown
+from rfmdp.cli.output import PATIENCE, ProgressLines
+from rfmdp.learning.coverage import Coverage, coverage
+from rfmdp.learning.run import Progress, Run
+from rfmdp.policies.collect import IdentifierGain, collect_next
+from rfmdp.sources.checks import Check
+
+
+def run_lines(run: Run, seed: int) -> Iterator[str]:
+    """Give the table of a run, its statement, and the line `Result: GUARANTEE`."""
+    yield f"seed {seed}: {run.stopped}"
+    yield f"{'trajectories':>12} {'guarantee':>11} {'true value':>11} {'bound':>11} replans"
+    for p in run.history:
+        known = "unknown" if math.isnan(p.performance) else f"{p.performance:.6g}"
+        yield (
+            f"{p.trajectories:12d} {p.guarantee:11.6g} {known:>11} "
+            f"{p.optimistic:11.6g} {p.replans:7d}"
+        )
+    yield run.statement()
+    if not run.alarms:
+        yield f"Result: {run.guarantee}"
+
+
+def run_record(run: Run, seed: int) -> dict[str, Any]:
+    """Return a run as one JSON object; nan is null, infinity the string "Infinity"."""
+    history = [{k: _plain(v) for k, v in asdict(p).items()} for p in run.history]
+    return {
+        "seed": seed,
+        **history[-1],
+        "beta": run.beta,
+        "ledger": {
+            "scheme": run.ledger.scheme,
+            **asdict(run.ledger.shares),
+            "spent_on_model": run.ledger.spent_on_model(),
+            "events": int(run.ledger.events.sum()),
+        },
+        "validity": run.validity,
+        "stopped": run.stopped,
+        "property": run.question,
+        "model": run.name,
+        "settings": run.settings,
+        "assumptions": list(run.assumptions),
+        "rollouts": [c.summary() for c in run.rollouts],
+        "history": history,
+    }
+
+
+def _plain(value: float) -> float | str | None:
+    if math.isnan(value):
+        return None
+    return value if math.isfinite(value) else shown(value)
+
+
+class RunProgress:
+    """Prints how the run of a seed goes on."""
+
+    def __init__(self, trajectories: int) -> None:
+        self._trajectories, self._lines = trajectories, ProgressLines(PATIENCE)
+
+    def __call__(self, seed: int, now: Progress) -> None:
+        """Print a line."""
+        point = now.point
+        if point is None:
+            text = f"seed {seed}: {now.phase}, {now.trajectories} trajectories, {now.seconds:.0f} s"
+            self._lines.show(text, now.seconds, passing=True)
+            return
+        rate = point.steps / max(point.seconds, 1e-9)
+        left = point.seconds * (self._trajectories / max(point.trajectories, 1) - 1.0)
+        text = (
+            f"seed {seed}: {point.trajectories} trajectories, guarantee "
+            f"{point.guarantee:.5g}, true value {point.performance:.5g}, {rate:.3g} steps/s, "
+            f"at most {left:.0f} s left"
+        )
+        self._lines.show(text, now.seconds, passing=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AboutData:
+    """What data cover, what they say about the assumptions, and what to collect next."""
+
+    steps: int
+    checks: tuple[Check, ...]
+    coverage: Coverage
+    collect: list[IdentifierGain]
+
+    def lines(self) -> Iterator[str]:
+        """Yield it for people."""
+        yield f"Checks of the assumptions by {self.steps} transitions:"
+        yield from (f"  - {check}" for check in self.checks)
+        yield str(self.coverage)
+        helpful = [found for found in self.collect if found.gain > 0.0]
+        if helpful:
+            yield "Collect these next: the guarantee would improve by so much if one were known."
+            yield f"{'gain':>10} {'samples':>10}  identifier"
+            yield from (str(found) for found in helpful)
+
+    def record(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "steps": self.steps,
+            "checks": [asdict(check) | {"alarm": check.alarm} for check in self.checks],
+            "coverage": [asdict(c) for c in self.coverage.identifiers],
+            "collect_next": [asdict(found) for found in self.collect],
+        }
+
+
+def about_data(source: Any, run: Run) -> AboutData:
+    """Return what is to be said about data that a run was learned from."""
+    gains = [] if run.alarms else collect_next(run)
+    return AboutData(source.steps, source.check(run.model), coverage(run), gains)
