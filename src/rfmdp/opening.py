@@ -15,6 +15,7 @@ from rfmdp.errors import FileError, ModelError
 from rfmdp.formats.files import EXPLICIT, PRISM, SAVED, load
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.frontier import Deadlock
+from rfmdp.model.report import counted
 
 if TYPE_CHECKING:
     from rfmdp.language.ast import Model
@@ -175,6 +176,7 @@ def _refuse_deadlocks(name: str, model: FactoredMDP) -> None:
     stuck = np.flatnonzero(model.label("deadlock"))
     if stuck.size:
         raise ModelError(
-            f"{name}: {stuck.size} states had no choice and got a self-loop, the first is "
-            f"{model.state_name(int(stuck[0]))}; give them one, or allow the loops (no --nofixdl)."
+            f"{name}: {counted(stuck.size, 'state')} had no choice and got a self-loop, the first "
+            f"is {model.state_name(int(stuck[0]))}; give them one, or allow the loops (no "
+            "--nofixdl)."
         )

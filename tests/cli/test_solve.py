@@ -178,6 +178,12 @@ def test_nominal_drops_intervals(folder, capsys):
     assert float(results(capsys.readouterr().out)[0]) == pytest.approx(0.3, abs=0.1)
 
 
+def test_one_thing_has_no_plural(folder, capsys):
+    """The line of sizes says `1 marginal`, not `1 marginals`."""
+    assert run(["solve", "interval.prism", "--prop", 'Pmaxmin=? [ F "goal" ]']) == 0
+    assert "3 states, 3 rows, 4 transitions, 1 marginal, built in" in capsys.readouterr().out
+
+
 def test_nature_is_named(folder, capsys):
     """The table says what was assumed about nature."""
     assert run(["solve", "interval.prism", "--prop", 'Pmax=? [ F "goal" ]']) == 0

@@ -9,7 +9,7 @@ from rfmdp.learning.coverage import coverage
 from rfmdp.learning.run import Run
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Solution
-from rfmdp.policies.explain import gains, met
+from rfmdp.policies.explain import gains, uncertain_marginals
 from rfmdp.solving import solve
 
 SECONDS = 20.0  # for all gains together
@@ -42,7 +42,9 @@ def collect_next(run: Run, *, seconds: float = SECONDS) -> list[IdentifierGain]:
     if run.solution is None:
         return []
     covered = coverage(run).identifiers
-    candidates = sorted(_met(run.solution), key=lambda j: (covered[j].samples, -covered[j].width))
+    candidates = sorted(
+        _candidates(run.solution), key=lambda j: (covered[j].samples, -covered[j].width)
+    )
     deadline = time.monotonic() + seconds
     found: list[IdentifierGain] = []
     for j in candidates[:TRIED]:
@@ -54,10 +56,10 @@ def collect_next(run: Run, *, seconds: float = SECONDS) -> list[IdentifierGain]:
     return sorted(found, key=lambda found: (-found.gain, found.samples))
 
 
-def _met(solution: Solution) -> list[int]:
+def _candidates(solution: Solution) -> list[int]:
     """Return uncertain identifiers that the policy meets, or that of a friendly nature."""
     friendly = solve(
         solution.model, replace(solution.spec, nature=solution.spec.agent),
         limits=Limits(precision=1e-2, seconds=5.0),
     )  # fmt: skip
-    return sorted({*met(solution), *met(friendly)})
+    return sorted({*uncertain_marginals(solution), *uncertain_marginals(friendly)})

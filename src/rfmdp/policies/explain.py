@@ -136,7 +136,7 @@ def gains(
     """
     model, sign = solution.model, solution.spec.agent.sign
     start = int(model.initial[0])
-    wanted = met(solution) if marginals is None else list(marginals)
+    wanted = uncertain_marginals(solution) if marginals is None else list(marginals)
     worst = solution.at(start).upper if sign > 0 else solution.at(start).lower
     found = []
     for j in wanted:
@@ -147,7 +147,7 @@ def gains(
     return sorted(found, key=lambda pair: -pair[1])
 
 
-def met(solution: Solution) -> list[int]:
+def uncertain_marginals(solution: Solution) -> list[int]:
     """Return the uncertain marginals that the policy can meet."""
     model = solution.model
     states = reached(solution, model.states, model.transitions)
@@ -207,7 +207,7 @@ def _successors(
 ) -> Iterator[NextState]:
     """Yield the likeliest successors of a row, those that meet in one state added up."""
     model, row = found.model, int(found.rows[place])
-    worst, nominal = joint(model, found.marginals(place))
+    worst, nominal = successor_distributions(model, found.marginals(place))
     after = model.successors[model.successor_ptr[row] : model.successor_ptr[row + 1]]
     states, meets = np.unique(after, return_inverse=True)
     p, q = (np.bincount(meets, x) for x in (nominal, worst))
@@ -217,7 +217,7 @@ def _successors(
         yield NextState(model.state_name(state), float(p[k]), float(q[k]), value)
 
 
-def joint(
+def successor_distributions(
     model: FactoredMDP, answers: Sequence[tuple[int, FloatArray]]
 ) -> tuple[FloatArray, FloatArray]:
     """Return nature's and the nominal distribution over the successors of a row."""

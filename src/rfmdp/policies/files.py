@@ -18,7 +18,7 @@ from rfmdp.errors import FileError, ModelError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.policies.decisions import decisions, reached
-from rfmdp.policies.explain import joint
+from rfmdp.policies.explain import successor_distributions
 from rfmdp.policies.table import (
     ACTION,
     Table,
@@ -136,7 +136,7 @@ def _graph(solution: Solution) -> Iterator[str]:
         value = bounds.lower if solution.spec.agent.sign > 0 else bounds.upper
         name = f"{model.state_name(int(state))}\\n{model.choice_name(int(row))}, {value:.6g}"
         yield f'  {state} [label="{_quoted(name)}"];\n'
-        worst, nominal = joint(model, found.marginals(place[int(row)]))
+        worst, nominal = successor_distributions(model, found.marginals(place[int(row)]))
         after = model.successors[model.successor_ptr[row] : model.successor_ptr[row + 1]]
         for target in np.unique(after):
             p, q = (float(x[after == target].sum()) for x in (nominal, worst))

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from rfmdp.learning.run import Run
-from rfmdp.report.colours import COLOURS
 from rfmdp.types import FloatArray
 from rfmdp.writing import replacing
 
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # [OkabeIto2008]
 FORMATS = (".png", ".pdf", ".svg")
 LINES = {
     "guarantee": ("guarantee", "--"),
@@ -79,9 +79,8 @@ def band(runs: Sequence[Run], column: str) -> tuple[FloatArray, FloatArray, Floa
 def save_learning_curve(
     methods: Mapping[str, Sequence[Run]],
     path: str | os.PathLike[str],
-    truth: float | None = None,
 ) -> None:
     """Write the learning curve to a file; its ending, one of `FORMATS`, says the format."""
-    figure = learning_curve(methods, truth=truth).figure
+    figure = learning_curve(methods).figure
     with replacing(path) as part:
         figure.savefig(part, dpi=150, format=Path(path).suffix[1:])

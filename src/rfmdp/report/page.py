@@ -22,6 +22,7 @@ import numpy as np
 from rfmdp import __version__
 from rfmdp.errors import UnsupportedError
 from rfmdp.learning.run import Run
+from rfmdp.model.report import counted
 from rfmdp.objective import MAX
 from rfmdp.outer.solution import Solution, written
 from rfmdp.report.charts import Chart, RecordList, flat, learning_chart, table_charts
@@ -173,7 +174,7 @@ def _(table: RecordList) -> Section:
     title = charts[0].title if charts else "Table of values"
     card = (
         f'<section class="card"><h3>{escape(title)}</h3>'
-        f"<p>{len(table)} solved problems, see the table and the curves</p></section>"
+        f"<p>{counted(len(table), 'solved problem')}, see the table and the curves</p></section>"
     )
     return Section(title, card, table=lines, charts=charts)
 

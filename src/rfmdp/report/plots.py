@@ -17,13 +17,13 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MIN, Direction
 from rfmdp.outer.solution import Solution
 from rfmdp.policies.decisions import reached
-from rfmdp.report.colours import COLOURS, MARKS
-from rfmdp.report.learning_plot import learning_curve
+from rfmdp.report.learning_plot import COLOURS, learning_curve
 from rfmdp.sets.families import Interval
 from rfmdp.solving import Comparison
 from rfmdp.types import FloatArray
 
 TETRAHEDRON = np.array([[1.0, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])  # four outcomes
+MARKS = ("o", "s", "^", "D", "v", "P")
 DRAWN = 60  # states of a graph
 ARROW = {"arrowstyle": "->", "color": "0.5", "connectionstyle": "arc3,rad=0.2", "shrinkA": 18,
          "shrinkB": 18}  # fmt: skip

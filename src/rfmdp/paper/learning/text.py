@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from rfmdp.model.report import counted
 from rfmdp.paper.document import ColumnGroup, seconds, shown
 from rfmdp.paper.domains.table import DOMAINS
 from rfmdp.paper.learning.curves import FLAT, GUARANTEE, ROLLOUT, Curve, LearningTable, Reached
@@ -176,13 +177,11 @@ def _cost(reached: Reached | None) -> tuple[str, str]:
 
 def summary(table: LearningTable) -> Iterator[str]:
     """Give the results of a campaign in a few sentences."""
-    runs = sum(curve.seeds for curve in table.curves)
-    spent = [
-        record.history[-1]["processor"] or 0.0 for curve in table.curves for record in curve.records
-    ]
+    records = [record for curve in table.curves for record in curve.records]
+    spent = sum(record.history[-1]["processor"] or 0.0 for record in records)
     yield (
-        f"{runs} runs, {sum(record.done for c in table.curves for record in c.records):,} "
-        f"trajectories, {seconds(sum(spent))} processor seconds."
+        f"{counted(len(records), 'run')}, {sum(record.done for record in records):,} "
+        f"trajectories, {seconds(spent)} processor seconds."
     )
     for setting in table.settings:
         where = "" if len(table.settings) == 1 else f" ({SETTINGS[setting].title})"

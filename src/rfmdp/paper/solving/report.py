@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterator
 from pathlib import Path
 
+from rfmdp.model.report import counted
 from rfmdp.objective import MAX
 from rfmdp.paper.document import ColumnGroup, Document, seconds, shown
 from rfmdp.paper.domains.table import DOMAINS
@@ -134,8 +135,9 @@ def summary(table: SolvingTable) -> Iterator[str]:
         theirs = sum(line.printed.seconds for line in own if line.printed is not None)
         if own and ours > 0.0:
             yield (
-                f"{method.title[0].upper()}{method.title[1:]}: {len(own)} runs in {seconds(ours)} "
-                f"s; published on 40 cores: {seconds(theirs)} s (x{theirs / ours:.0f})."
+                f"{method.title[0].upper()}{method.title[1:]}: {counted(len(own), 'run')} in "
+                f"{seconds(ours)} s; published on 40 cores: {seconds(theirs)} s "
+                f"(x{theirs / ours:.0f})."
             )
 
 
