@@ -25,7 +25,7 @@ from rfmdp.paper.learning.runs import (
     run_task,
 )
 from rfmdp.paper.learning.settings import CODE, SETUPS, TEXT, EndsWhenDecided, PseudoCounts
-from rfmdp.paper.learning.text import count, order, summary
+from rfmdp.paper.learning.text import count, method_order, summary
 from rfmdp.paper.published import published_learning
 
 WORDS = ["paper-mccormick", "paper-interval", "tied", "rollout"]
@@ -224,7 +224,7 @@ def test_the_order_of_methods_is_told_as_it_is():
     curves = curves_of([
         made([4.0]), made([3.0, 4.0], method="paper-interval"), made([4.0], method="paper-l1"),
     ])  # fmt: skip
-    (text,) = order(LearningTable(curves), "text")
+    (text,) = method_order(LearningTable(curves), "text")
     assert "exact (McCormick) 100, interval arithmetic 200, L1, radii added up 100" in text
     assert "L1, radii added up does not need more than interval arithmetic" in text
     assert "Exact over interval: 0.50" in text
@@ -264,10 +264,10 @@ def test_settings_differ_in_what_text_and_code_differ():
     """Beta, lengths, exploration, replanning, floors, pseudo-counts; ours keep their parts."""
     flat, exact, tied = (KNOWN[w] for w in ("paper-flat", "paper-mccormick", "tied"))
     assert TEXT.method("aircraft", flat) == flat
-    assert TEXT.words("aircraft", flat) | {"local": 0} == {
+    assert TEXT.keywords("aircraft", flat) | {"local": 0} == {
         "beta": 1e-4, "length": 15, "local": 0, "p_min": None
     }  # fmt: skip
-    assert CODE.words("aircraft", exact) | {"local": 0} == {
+    assert CODE.keywords("aircraft", exact) | {"local": 0} == {
         "beta": 1e-3, "length": 11, "local": 0, "p_min": 1e-8
     }  # fmt: skip
     assert CODE.method("aircraft", exact).exploration.other == 0.1
@@ -275,9 +275,9 @@ def test_settings_differ_in_what_text_and_code_differ():
     assert CODE.method("aircraft", exact).confidence == ClopperPearson()
     assert CODE.method("aircraft", tied) == tied
     assert CODE.method("aircraft", exact).schedule.limits(np.array([0, 5])).tolist() == [1, 30]
-    assert TEXT.words("sysadmin", flat)["p_min"] == 1e-8  # a thousand successors per row
-    assert TEXT.words("drone", flat)["p_min"] == 1e-8  # a hundred
-    assert TEXT.words("drone", exact)["p_min"] is None
+    assert TEXT.keywords("sysadmin", flat)["p_min"] == 1e-8  # a thousand successors per row
+    assert TEXT.keywords("drone", flat)["p_min"] == 1e-8  # a hundred
+    assert TEXT.keywords("drone", exact)["p_min"] is None
 
 
 def test_pseudo_counts_are_samples_that_were_never_drawn():

@@ -58,25 +58,25 @@ class Reply(NamedTuple):
     answer: Answer | None = None
 
 
-def replies(request: Request, run: Experiment) -> list[Reply]:
-    """Return the answers of one run of many; each record says which run it is."""
+def replies_of_run(request: Request, run: Experiment) -> list[Reply]:
+    """Return the replies of one run of many; each record says which run it is."""
     which: AnswerRecord = {"constants": run.constants} if run.constants else {}
     if run.radius is not None:
         which["radius"] = run.radius
     found = [
         reply._replace(answer=None, record=None if reply.record is None else which | reply.record)
-        for reply in answers(request, run, time.monotonic(), watch=hiding_progress)
+        for reply in replies(request, run, time.monotonic(), watch=hiding_progress)
     ]
     return [Reply(("", str(run))), *found]
 
 
-def answers(
+def replies(
     request: Request,
     run: Experiment,
     started: float,
     watch: Callable[[str], Any] = showing_progress,
 ) -> Iterator[Reply]:
-    """Build the model and ask every property; an error is an answer too.
+    """Build the model and give a reply to every property; an error is a reply too.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def _sizes(model: FactoredMDP, seconds: float) -> str:
     return f"model     {sizes}, built in {seconds:.3f} s"
 
 
-def saved(reply: Reply, policy: str | None, solution: str | None) -> Reply:
+def write_files(reply: Reply, policy: str | None, solution: str | None) -> Reply:
     """Write the files of an answer; if that fails, the answer is still to be printed."""
     if reply.answer is None:
         return reply

@@ -114,7 +114,7 @@ def learning(
     from rfmdp.campaign.runner import make_runner
     from rfmdp.cli.arguments import check_positive
     from rfmdp.paper.learning.campaign import learning_plan, reproduce_learning
-    from rfmdp.paper.learning.text import costs, order, summary
+    from rfmdp.paper.learning.text import full_cost, method_order, summary
 
     for option, value in (
         ("--trajectories", trajectories), ("--timeout", timeout), ("--jobs", jobs),
@@ -134,7 +134,8 @@ def learning(
     )
     print("\n".join(summary(table)))
     for name in table.settings:
-        print("\n".join(f"- {text}" for text in [*order(table, name), *costs(table, name)]))
+        texts = [*method_order(table, name), *full_cost(table, name)]
+        print("\n".join(f"- {text}" for text in texts))
     for left in plan.left_out:
         print(f"Left out: {left}.")
     print(f"\nWritten: {output}/learning.html, .md, .csv, and learning-*.svg, .png")

@@ -89,7 +89,7 @@ def command(
     """
     started = time.monotonic()
     from rfmdp.campaign.runner import make_runner
-    from rfmdp.cli.answers import Printer, Request, answers, replies, saved
+    from rfmdp.cli.answers import Printer, Request, replies, replies_of_run, write_files
     from rfmdp.cli.arguments import check_positive, experiments, inner_method
     from rfmdp.cli.compile_ahead import compiling_ahead
     from rfmdp.cli.models import Uncertainty, read_blueprint
@@ -133,9 +133,9 @@ def command(
     file = output if records else None
     with compiling_ahead(), Printer(file, as_json=as_json, quiet=quiet) as printer:
         if len(runs) > 1 or scheduler is not None:
-            make_runner(jobs, scheduler).run(replies, request, runs, printer.in_order)
+            make_runner(jobs, scheduler).run(replies_of_run, request, runs, printer.in_order)
         else:
             watch = hiding_progress if quiet else showing_progress
-            for reply in answers(request, runs[0], started, watch):
-                printer.show(saved(reply, export_policy, None if records else output))
+            for reply in replies(request, runs[0], started, watch):
+                printer.show(write_files(reply, export_policy, None if records else output))
     raise typer.Exit(printer.code)

@@ -13,7 +13,7 @@ from rfmdp.paper.campaigns import LeftOut
 from rfmdp.paper.domains.table import DOMAINS
 from rfmdp.paper.learning.runs import LearningRecord
 from rfmdp.paper.learning.settings import SETTINGS, SETUPS
-from rfmdp.paper.published import PublishedCount, PublishedLearning, published_learning
+from rfmdp.paper.published import PublishedCount, published_learning
 from rfmdp.types import FloatArray
 
 GUARANTEE, ROLLOUT = "guarantee", "rollout"
@@ -170,10 +170,6 @@ class LearningTable:
         """Return the methods that have curves in a setting, in order."""
         return in_order({c.method.word for c in self.curves if c.setting == setting})
 
-    def published(self, domain: str) -> PublishedLearning:
-        """Return the printed row of a domain."""
-        return published_learning()[domain]
-
     def flat_guarantee(self, domain: str, setting: str) -> float | None:
         """Return the guarantee with which our own flat learning ends; None if it has none.
 
@@ -181,10 +177,6 @@ class LearningTable:
         """
         flat = self.of(domain, FLAT.word, setting)
         return None if flat is None else flat.last() or None
-
-    def exact(self, domain: str, setting: str) -> Curve | None:
-        """Return the curve of the paper's sets, composed exactly."""
-        return self.of(domain, EXACT.word, setting)
 
 
 def curves_of(records: Sequence[LearningRecord]) -> tuple[Curve, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 from rfmdp.paper.domains.table import DOMAINS
 from rfmdp.paper.drawing import legend, new_figure, plain_panel, svg_and_png
 from rfmdp.paper.learning.curves import GUARANTEE, ROLLOUT, LearningTable
+from rfmdp.paper.published import published_learning
 
 COLOURS = {
     "paper-flat": "#7a7f87",
@@ -75,7 +76,7 @@ def _values(
                     where, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0
                 )
             handles.setdefault(title, Line2D([], [], color="#444444", linestyle=style))
-    domain, target = DOMAINS[name], table.published(name).target
+    domain, target = DOMAINS[name], published_learning()[name].target
     handles["printed guarantee"] = axis.axhline(target, **PRINTED)
     optimum = domain.versions["learning"].optimum
     assert optimum is not None  # of every learning instance

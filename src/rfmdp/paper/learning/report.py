@@ -14,12 +14,12 @@ from rfmdp.paper.learning.curves import LearningTable
 from rfmdp.paper.learning.settings import SETTINGS
 from rfmdp.paper.learning.text import (
     NOTES,
-    costs,
+    full_cost,
     groups,
     lines,
-    order,
+    method_order,
     overview,
-    short,
+    shorter_runs,
     summary,
 )
 from rfmdp.writing import replacing
@@ -77,7 +77,7 @@ def document(table: LearningTable, figures: Mapping[str, bytes]) -> Document:
     found.heading("What is known about the differences")
     found.bullets(NOTES)
     for title, texts in (
-        ("Shorter runs", list(short(table))),
+        ("Shorter runs", list(shorter_runs(table))),
         ("Left out", [str(runs) for runs in table.left_out]),
     ):
         if texts:
@@ -105,7 +105,7 @@ def _setting(found: Document, table: LearningTable, setting: str, svg: bytes) ->
     found.table([ColumnGroup("", heads)], cells)
     for name in table.domains:
         _domain(found, table, name, setting)
-    found.bullets([*order(table, setting), *costs(table, setting)])
+    found.bullets([*method_order(table, setting), *full_cost(table, setting)])
 
 
 def _domain(found: Document, table: LearningTable, name: str, setting: str) -> None:

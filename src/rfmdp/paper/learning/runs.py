@@ -101,11 +101,11 @@ def run_task(context: RunContext, task: LearningTask) -> LearningRecord:
     A process that does not see the folder of run files, on another machine say, starts anew.
     """
     setting, known = find_setting(task.setting), find_method(task.method)
-    words = setting.words(task.domain, known)
+    asked = setting.keywords(task.domain, known)
     common = {
         "domain": task.domain, "method": task.method, "setting": task.setting, "seed": task.seed,
-        "trajectories": task.trajectories, "timeout": task.timeout, "beta": words["beta"],
-        "length": words["length"], "model": model_digest(task.domain),
+        "trajectories": task.trajectories, "timeout": task.timeout, "beta": asked["beta"],
+        "length": asked["length"], "model": model_digest(task.domain),
     }  # fmt: skip
     try:
         _warm_up(task.domain, task.method, setting)
@@ -129,7 +129,7 @@ def _run(context: RunContext, task: LearningTask, setting: Setting) -> Run:
             setting.method(task.domain, known), seed=task.seed, points=GRID,
             stop=StopWhen(task.trajectories, seconds=task.timeout), output=output, resume=resume,
             progress=None if context.progress is None else partial(context.progress, task),
-            **setting.words(task.domain, known),
+            **setting.keywords(task.domain, known),
         )  # fmt: skip
 
     if not file.parent.is_dir():
@@ -186,9 +186,9 @@ def _source(name: str, setting: Setting) -> FactoredMDP | Source:
 def _warm_up(name: str, word: str, setting: Setting) -> None:
     """Load compiled code before anything is timed."""
     known = find_method(word)
-    method, words = setting.method(name, known), setting.words(name, known)
+    method, asked = setting.method(name, known), setting.keywords(name, known)
     learn(
-        _source(name, setting), find(name).spec, method, stop=StopWhen(100, seconds=30.0), **words
+        _source(name, setting), find(name).spec, method, stop=StopWhen(100, seconds=30.0), **asked
     )
 
 

@@ -178,7 +178,7 @@ class Setting:
         crowded = flat and domain == "sysadmin"
         return replace(method, schedule=Geometric()) if crowded else method
 
-    def words(self, domain: str, method: Method) -> dict[str, Any]:
+    def keywords(self, domain: str, method: Method) -> dict[str, Any]:
         """Return what `learn` is asked for beside the method, as keywords."""
         setup = SETUPS[domain]
         boxes = isinstance(self.method(domain, method).confidence, ClopperPearson | PseudoCounts)

@@ -8,7 +8,15 @@ from itertools import pairwise
 from rfmdp.model.report import counted
 from rfmdp.paper.document import ColumnGroup, seconds, shown
 from rfmdp.paper.domains.table import DOMAINS
-from rfmdp.paper.learning.curves import FLAT, GUARANTEE, ROLLOUT, Curve, LearningTable, Reached
+from rfmdp.paper.learning.curves import (
+    EXACT,
+    FLAT,
+    GUARANTEE,
+    ROLLOUT,
+    Curve,
+    LearningTable,
+    Reached,
+)
 from rfmdp.paper.learning.settings import SEEDS, SETTINGS, TRAJECTORIES
 from rfmdp.paper.published import published_learning
 
@@ -100,7 +108,7 @@ def overview(table: LearningTable, setting: str) -> tuple[tuple[str, ...], list[
     ]
     rows = []
     for name in _learned(table, setting):
-        target = table.published(name)
+        target = published_learning()[name]
         line = [f"{DOMAINS[name].title}, {target.guarantee}"]
         for word, column, _ in columns:
             curve = table.of(name, word, setting)
@@ -140,7 +148,7 @@ def groups(table: LearningTable, domain: str, setting: str) -> list[ColumnGroup]
     return [
         ColumnGroup("", ("method", "seeds", "trajectories", "guarantee")),
         ColumnGroup(
-            f"to the printed guarantee {table.published(domain).guarantee}",
+            f"to the printed guarantee {published_learning()[domain].guarantee}",
             ("paper", "ours", "ratio", "paper s", "our s"),
         ),
         ColumnGroup(own, ("ours", "ratio", "our s")),
@@ -155,7 +163,7 @@ def lines(table: LearningTable, curve: Curve) -> Iterator[list[str]]:
 
 def _cells(table: LearningTable, curve: Curve, column: str) -> list[str]:
     printed = curve.printed if column == GUARANTEE else None
-    reached = curve.reached(table.published(curve.domain).target, column)
+    reached = curve.reached(published_learning()[curve.domain].target, column)
     flat = table.flat_guarantee(curve.domain, curve.setting)
     own = None if flat is None else curve.reached(flat, column)
     trajectories, spent = _cost(reached)
@@ -190,13 +198,13 @@ def summary(table: LearningTable) -> Iterator[str]:
 
 def _claims(table: LearningTable, setting: str) -> Iterator[str]:
     """Give what holds of the paper's claims, and of ours, without a full stop."""
-    close = [d for d in table.domains if _within(table.exact(d, setting), CLOSE)]
-    known = [d for d in table.domains if table.exact(d, setting) is not None]
-    if known:
+    exact = [c for d in table.domains if (c := table.of(d, EXACT.word, setting)) is not None]
+    if exact:
+        close = [curve.domain for curve in exact if _within(curve, CLOSE)]
         yield (
             f"The paper's sets, composed exactly, reach the printed guarantee within {CLOSE} times "
-            f"the printed trajectories in {len(close)} of {len(known)} domains"
-            f"{_named(set(known) - set(close))}"
+            f"the printed trajectories in {len(close)} of {len(exact)} domains"
+            f"{_named({curve.domain for curve in exact} - set(close))}"
         )
     for method in table.methods(setting):
         if method.column:
@@ -211,10 +219,8 @@ def _claims(table: LearningTable, setting: str) -> Iterator[str]:
         )
 
 
-def _within(curve: Curve | None, factor: float) -> bool:
+def _within(curve: Curve, factor: float) -> bool:
     """Return whether a curve reaches the printed guarantee within a factor of what was printed."""
-    if curve is None:
-        return False
     reached = curve.reached(published_learning()[curve.domain].target)
     return reached is not None and reached.trajectories <= factor * printed_best(curve.domain)
 
@@ -224,7 +230,7 @@ def _named(domains: set[str]) -> str:
     return f" (not in {', '.join(names)})" if names else ""
 
 
-def order(table: LearningTable, setting: str) -> Iterator[str]:
+def method_order(table: LearningTable, setting: str) -> Iterator[str]:
     """Give one sentence per domain: the order of the paper's methods, and where it fails."""
     for name in table.domains:
         found = _costs(table, name, setting)
@@ -250,7 +256,7 @@ def _costs(table: LearningTable, domain: str, setting: str) -> list[tuple[str, i
     That is the printed one, or the end of our own flat learning where that is less.
     """
     curves = [c for w in PAPER_ORDER if (c := table.of(domain, w, setting)) is not None]
-    targets = [table.published(domain).target, table.flat_guarantee(domain, setting)]
+    targets = [published_learning()[domain].target, table.flat_guarantee(domain, setting)]
     known = [t for t in targets if t is not None]
     best: list[tuple[str, int]] = []
     for target in known:
@@ -259,7 +265,7 @@ def _costs(table: LearningTable, domain: str, setting: str) -> list[tuple[str, i
     return best
 
 
-def costs(table: LearningTable, setting: str) -> Iterator[str]:
+def full_cost(table: LearningTable, setting: str) -> Iterator[str]:
     """Give the estimated cost of the whole campaign of the paper's methods, from these runs."""
     total, missing = 0.0, []
     for name in _learned(table, setting):
@@ -279,7 +285,7 @@ def costs(table: LearningTable, setting: str) -> Iterator[str]:
         )
 
 
-def short(table: LearningTable) -> Iterator[str]:
+def shorter_runs(table: LearningTable) -> Iterator[str]:
     """Give one sentence about runs that stopped before the full number of trajectories."""
     for curve in table.curves:
         if curve.done < TRAJECTORIES:
