@@ -21,7 +21,7 @@ def test_markdown_has_letters_for_groups():
     """Titles of groups stand above the table; an empty list leaves nothing."""
     assert made().markdown() == (
         "# Runs & results\n\n- one < two\n\n## Tables\n\nA: to 0.5.\n\n"
-        "| method | A: ours | A: paper |\n| --- | --- | --- |\n| flat | 1 | 2 |\n\n"
+        "| method | A: ours | A: paper |\n|---|---|---|\n| flat | 1 | 2 |\n\n"
         "![Curves](curves.png)\n"
     )
 

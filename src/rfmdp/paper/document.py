@@ -73,8 +73,8 @@ class Document:
             for group in groups
             for head in group.heads
         ]
-        rows = [heads, ["---"] * len(heads), *cells]
-        text = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+        first, *others = (f"| {' | '.join(row)} |" for row in [heads, *cells])
+        text = "\n".join([first, "|---" * len(heads) + "|", *others])
         if titled:
             text = "; ".join(f"{letters[g]}: {g.title}" for g in titled) + ".\n\n" + text
         self._add(text, _html_table(groups, cells))
