@@ -8,10 +8,29 @@ from __future__ import annotations
 
 import numpy as np
 
+from rfmdp.answers.quantity import Quantity
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, Spec
 from rfmdp.outer.problem import Form, Step, pose
+from rfmdp.outer.solution import Solution
 from rfmdp.types import BoolArray
+
+
+def with_certainties(found: Quantity, solution: Solution, interest: BoolArray) -> Quantity:
+    """Return a solved quantity with bounds 0 or 1 where a probability is known to be that.
+
+    The graph is asked only if the bounds leave that open in some state of interest.
+    """
+    open_ = interest & (found.lower < found.upper)
+    open_ &= np.isfinite(found.lower) & np.isfinite(found.upper)
+    if not np.any(open_ & ((found.lower <= 0.0) | (found.upper >= 1.0))):
+        return found
+    certain = certain_states(solution.model, solution.spec)
+    if certain is None:
+        return found
+    zero, one = certain
+    ends = (found.lower, found.value, found.upper)
+    return Quantity(found.type, *(np.where(zero, 0.0, np.where(one, 1.0, x)) for x in ends))
 
 
 def certain_states(model: FactoredMDP, spec: Spec) -> tuple[BoolArray, BoolArray] | None:

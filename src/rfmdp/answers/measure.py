@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from rfmdp.answers.certain import certain_states
+from rfmdp.answers.certain import with_certainties
 from rfmdp.answers.quantity import Quantity, compare
 from rfmdp.answers.rational import read
 from rfmdp.answers.specification import is_discounted, number, probability, reward
@@ -95,8 +95,7 @@ class OperatorSolver:
         """Return the value of a specification, or where it meets a bound."""
         solution = solve(model, spec, inner=self.inner, limits=self.limits, states=interest)
         found = self._quantity(solution)
-        if _near_certain(found, interest):
-            found = _sharpened(found, certain_states(model, spec))
+        found = with_certainties(found, solution, interest)
         if bound is None:
             self.solutions.append(solution)
             return found
@@ -144,27 +143,6 @@ def _effective(model: FactoredMDP, inner: Inner | None) -> Inner:
     if known or (boxes and single and not isinstance(inner, RadiusSum)):
         return Exact()
     return inner
-
-
-def _near_certain(found: Quantity, interest: BoolArray) -> bool:
-    """Return whether proven bounds leave open in some state whether a probability is 0, or 1."""
-    open_ = interest & (found.lower < found.upper)
-    open_ &= np.isfinite(found.lower) & np.isfinite(found.upper)
-    return bool(np.any(open_ & ((found.lower <= 0.0) | (found.upper >= 1.0))))
-
-
-def _sharpened(found: Quantity, certain: tuple[BoolArray, BoolArray] | None) -> Quantity:
-    """Return a probability with bounds that are 0 or 1 where it is known to be that."""
-    if certain is None:
-        return found
-    zero, one = certain
-    return Quantity(
-        found.type,
-        *(
-            np.where(zero, 0.0, np.where(one, 1.0, end))
-            for end in (found.lower, found.value, found.upper)
-        ),
-    )
 
 
 def _decided(

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 
-from rfmdp.errors import UnsupportedError
 from rfmdp.language import property_ast as tree
 from rfmdp.language.ast import Expr, nodes
 from rfmdp.language.check_properties import CheckedProperty, check_property
@@ -144,11 +143,3 @@ def parse_properties(
 def load_properties(path: str | PathLike[str], constants: Given | None = None) -> list[Property]:
     """Return all properties of a file; see `parse_properties`."""
     return parse_properties(read_text(path), constants, filename=str(path))
-
-
-def refuse(what: str) -> UnsupportedError:
-    """Return (not raise) the error of a property that is no single specification."""
-    return UnsupportedError(
-        f"A specification is a single P or R over X, F, G, U or a reward; {what}. "
-        "Use `check(model, property)`."
-    )

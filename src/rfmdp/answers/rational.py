@@ -8,7 +8,6 @@ Probabilities that do not sum to one when they are read so are refused.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -191,19 +190,6 @@ def chain_values(
     for s in reversed(order):
         value[s] += sum((q * value[t] for t, q in rows[s].items()), Fraction(0))
     return value
-
-
-def weighted(
-    targets: Sequence[int], point: Iterable[Fraction], inside: dict[int, dict[int, Fraction]]
-) -> tuple[dict[int, Fraction], dict[int, Fraction]]:
-    """Return the weights of a distribution per successor, inside and outside of a part."""
-    within: dict[int, Fraction] = {}
-    beyond: dict[int, Fraction] = {}
-    for t, p in zip(targets, point, strict=True):
-        if p:
-            side = within if t in inside else beyond
-            side[t] = side.get(t, Fraction(0)) + p
-    return within, beyond
 
 
 def _bottom_up(rows: dict[int, dict[int, Fraction]]) -> list[int]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rfmdp.answers.property import Property, refuse
+from rfmdp.answers.property import Property
+from rfmdp.errors import UnsupportedError
 from rfmdp.language import property_ast as tree
 from rfmdp.language.ast import Expr, Literal, Unary
 from rfmdp.language.check_properties import with_numbers
@@ -51,21 +52,21 @@ def spec_of(prop: Property, model: FactoredMDP | None = None) -> Spec:
     node, source = prop.parsed.expression, prop.file.source
     require_supported(node, source)
     if not isinstance(node, tree.Probability | tree.Reward):
-        raise refuse(f"found '{prop.text}'")
+        raise _refuse(f"found '{prop.text}'")
     agent, nature = directions(node, None, source)
     path = with_numbers(node.path, prop.file, scope(model, source), prop.constants)
     if isinstance(node, tree.Probability):
         form = normal(path)
         if isinstance(form, NowFormula):
-            raise refuse("found a state formula inside P")
+            raise _refuse("found a state formula inside P")
         objective, negated = probability(form, prop.states)
         if negated:
-            raise refuse("found W, R or a negated U inside P")
+            raise _refuse("found W, R or a negated U inside P")
         return Spec(objective, agent, nature)
     if isinstance(node.structure, Expr):
-        raise refuse("found rewards by number")
+        raise _refuse("found rewards by number")
     if isinstance(path, tree.Path) and is_discounted(path):
-        raise refuse("found a discounted reward to a target")
+        raise _refuse("found a discounted reward to a target")
     return Spec(reward(path, node.structure, prop.states), agent, nature)
 
 
@@ -113,3 +114,11 @@ def _cumulated(steps: int | None, discount: float, name: str | None) -> Objectiv
     if steps is not None:
         return Cumulative(steps, name, discount)
     return Total(name) if discount == 1.0 else Discounted(discount, name)
+
+
+def _refuse(what: str) -> UnsupportedError:
+    """Return (not raise) the error of a property that is no single specification."""
+    return UnsupportedError(
+        f"A specification is a single P or R over X, F, G, U or a reward; {what}. "
+        "Use `check(model, property)`."
+    )

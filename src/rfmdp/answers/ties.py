@@ -1,64 +1,66 @@
 """Thresholds that bounds do not decide, decided in fractions where the model is small.
 
-Bounds carry a rounding error, so they never show that a value *is* the threshold. Here the chain
-of the agent's policy and nature's answers is solved exactly, and its value v is checked to be
-a fixed point: no row and no distribution does better. For the rest of the proof, least fixed
-points (probabilities, total rewards) and rewards until a target differ:
+Bounds carry a rounding error, so they never show that a value *is* the threshold. A finite number
+of steps is simply done again in fractions. For the other forms a candidate v is computed and then
+proven to be the value V:
 
-- V <= v holds for every least fixed point V, since T(v) <= v. For V >= v, suppose V < v somewhere
-  and look at the states where v - V is largest: optimal play never leaves them. But if all who
-  minimise, however they play, come to a settled state with positive probability while all who
-  maximise play as chosen, there is no such set.
-- Rewards to a target are infinite for who never arrives, so V >= v needs T(v) >= v only, and for
-  V <= v all who maximise must arrive, while all who minimise play as chosen.
+1. The agent's policy and nature's answers make a chain. Its values v are the solution of linear
+   equations, found exactly.
+2. If a row or a distribution does better against v, it is taken, and 1 is done again. If none
+   does, v is a fixed point: T(v) = v, where T is the Bellman operator.
+3. Discounted rewards have one fixed point only, so V = v. The others need one more argument:
+
+   - Probabilities and total rewards are least fixed points, so V <= v. Suppose V < v somewhere, and
+     look at the states where v - V is largest: optimal play never leaves them. But there is no such
+     set if a settled state is reached with positive probability from everywhere, while all who
+     maximise play as chosen and all who minimise play anything. Then V = v.
+   - Rewards to a target are infinite for who never arrives, so T(v) >= v is enough for V >= v. For
+     V <= v all who maximise must arrive whatever they play, while all who minimise play as chosen.
 """
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from rfmdp.answers.rational import Part, TooHardError, chain_values, reachable, read, weighted
-from rfmdp.objective import MAX, MIN
+from rfmdp.answers.rational import Part, TooHardError, chain_values, reachable, read
+from rfmdp.objective import MAX, MIN, Direction
 from rfmdp.outer.problem import Form, Problem, Step, pose
 from rfmdp.outer.solution import Solution
 from rfmdp.sets.rational import Vector
 from rfmdp.types import BoolArray
 
+COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 ROUNDS = 20  # of exact policy iteration from a policy that is nearly always the right one
 
 Values = dict[int, Fraction]
 
 
 @dataclass(frozen=True, slots=True)
-class ExactBounds:
-    """ExactBounds bounds of the value in some states; a side that is not proven is missing."""
+class ExactValues:
+    """Exact numbers in some states, and which sides of the true values they are proven to bound."""
 
-    lower: Values
-    upper: Values
+    value: Values
+    below: bool  # no true value is smaller
+    above: bool  # no true value is larger
 
-    def one_minus(self) -> ExactBounds:
+    def one_minus(self) -> ExactValues:
         """Return 1 - x, which turns the sides."""
-        turned = ({s: 1 - x for s, x in side.items()} for side in (self.upper, self.lower))
-        return ExactBounds(*turned)
+        return ExactValues({s: 1 - x for s, x in self.value.items()}, self.above, self.below)
 
-    def decide(self, operator: str, threshold: Fraction, state: int) -> bool | None:
-        """Return whether the value meets a bound, None if that is not known."""
-        low, high = self.lower.get(state), self.upper.get(state)
-        strict, at_least = len(operator) == 1, operator.startswith(">")
-        yes, no = (low, high) if at_least else (high, low)
-        sign = 1 if at_least else -1
-        if yes is not None and (sign * (yes - threshold) > 0 or (yes == threshold and not strict)):
-            return True
-        if no is not None and (sign * (no - threshold) < 0 or (no == threshold and strict)):
-            return False
-        return None
+    def decide(self, sign: str, threshold: Fraction, state: int) -> bool | None:
+        """Return whether the true value meets a bound, None if that is not known."""
+        met = COMPARISONS[sign](self.value[state], threshold)
+        # x >= c holds for all larger values too, and fails for all smaller ones
+        proven = self.below if met is sign.startswith(">") else self.above
+        return met if proven else None
 
 
-def exact_values(solution: Solution, where: BoolArray) -> ExactBounds | None:
-    """Return exact bounds in some states, None if fractions do not lead there."""
+def exact_values(solution: Solution, where: BoolArray) -> ExactValues | None:
+    """Return exact values in some states, None if fractions do not lead there."""
     if solution.lower is None or solution.upper is None:
         return None
     problem = pose(solution.model, solution.spec)
@@ -71,14 +73,14 @@ def exact_values(solution: Solution, where: BoolArray) -> ExactBounds | None:
     return found.one_minus() if problem.flipped else found
 
 
-def _steps(problem: Problem, where: BoolArray) -> ExactBounds:
+def _steps(problem: Problem, where: BoolArray) -> ExactValues:
     """Step back exactly."""
     none = np.zeros(problem.model.states, dtype=np.bool_)
     part = Part(problem.model, reachable(problem.model, where, none), problem.nature)
     assert problem.start is not None  # a STEPS problem is posed with one
     value = {s: read(problem.start[s]) for s in part.states}
     value = _stepped(problem, part, value, problem.steps)
-    return ExactBounds(value, value)
+    return ExactValues(value, below=True, above=True)
 
 
 def _stepped(problem: Problem, part: Part, value: Values, steps: tuple[Step, ...]) -> Values:
@@ -101,7 +103,7 @@ def _row(problem: Problem, part: Part, row: int, value: Values) -> tuple[Fractio
     return read(problem.reward[row]) + read(problem.discount) * expected, point
 
 
-def _fixed_point(problem: Problem, solution: Solution, where: BoolArray) -> ExactBounds:
+def _fixed_point(problem: Problem, solution: Solution, where: BoolArray) -> ExactValues:
     lower, upper = solution.lower, solution.upper
     assert lower is not None  # `exact_values` asked
     assert upper is not None
@@ -129,11 +131,17 @@ def _fixed_point(problem: Problem, solution: Solution, where: BoolArray) -> Exac
     to_target = problem.form is Form.TO_TARGET
     below = both or to_target or play.arrives(MIN)
     above = both or not to_target or play.arrives(MAX)
-    return ExactBounds(value if below else {}, value if above else {})
+    return ExactValues(value, below, above)
 
 
 def _finite(part: Part, row: int, known: Values) -> bool:
-    """Say whether all successors of a row have a finite value; some that may not is too hard."""
+    """Return whether all successors of a row have a finite value.
+
+    Raises
+    ------
+    TooHardError
+        If nature may avoid those that have none.
+    """
     infinite = {t for t in part.targets[row] if t not in known and t not in part.rows}
     if infinite and not infinite & set(part.certain(row)):
         raise TooHardError
@@ -167,10 +175,10 @@ class _Play:
                 return
         raise TooHardError
 
-    def arrives(self, ranging: object) -> bool:
-        """Say whether settled states are met with positive probability from everywhere.
+    def arrives(self, ranging: Direction) -> bool:
+        """Return whether a settled state is reached with positive probability from everywhere.
 
-        Whoever has the direction `ranging` may play anything, the others as chosen.
+        Whoever has the direction `ranging` plays anything, the other plays as chosen.
         """
         least = self.problem.form is not Form.TO_TARGET  # a least fixed point is 0 where v is
         arrived = {s for s, x in self.value.items() if s in self.known or (least and x == 0)}
@@ -189,7 +197,7 @@ class _Play:
                     queue += [] if missing[s] else [s]
         return not any(missing.values())
 
-    def _moves(self, state: int, ranging: object) -> list[list[int]]:
+    def _moves(self, state: int, ranging: Direction) -> list[list[int]]:
         """Return the successors that cannot be avoided, per row that may be played."""
         row = self.choice[state]
         played = self.rows[state] if self.problem.agent is ranging else [row]
@@ -205,10 +213,12 @@ class _Play:
         moves: dict[int, dict[int, Fraction]] = {s: {} for s in self.part.states}
         paid: Values = {}
         for s, row in self.choice.items():
-            within, beyond = weighted(self.part.targets[row], self.point[s], moves)
-            moves[s] = {t: discount * p for t, p in within.items()}
-            rest = sum((p * self.known[t] for t, p in beyond.items()), Fraction(0))
-            paid[s] = read(self.problem.reward[row]) + discount * rest
+            paid[s] = read(self.problem.reward[row])
+            for t, p in zip(self.part.targets[row], self.point[s], strict=True):
+                if p and t in moves:
+                    moves[s][t] = moves[s].get(t, 0) + discount * p
+                elif p:
+                    paid[s] += discount * p * self.known[t]
         self.value = {**self.known, **chain_values(moves, paid, self.part.limit)}
 
     def _improved(self, state: int) -> bool:
