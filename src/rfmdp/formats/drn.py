@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.formats.explicit import ExplicitType, FileRows
+from rfmdp.formats.explicit import ExplicitType, FileRows, variable_of
 from rfmdp.formats.text import BLANKS, Text, Words
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.frontier import Deadlock
@@ -49,17 +49,14 @@ def read_drn(path: str | os.PathLike[str], *, deadlock: Deadlock = Deadlock.LOOP
     text = Text.read(path)
     head = _read_header(text)
     body = _Body.split(text, head)
-    rows, stuck = body.rows().closed(head.states, deadlock)
-    rewards = body.rewards(stuck, rows.row_states)
-    labels = body.labels()
+    rows, rewards, labels = body.rows(), body.rewards(), body.labels()
     if "init" not in labels:
         text.fail(head.line, 'Some state must have the label "init".')
     initial = np.flatnonzero(labels.pop("init"))
-    if stuck.any():
-        labels["deadlock"] = stuck | labels.get("deadlock", stuck)
     variables, valuations = _read_valuations(text, head)
     return rows.model(
         head.states,
+        deadlock,
         initial=initial,
         labels=labels,
         rewards=rewards,
@@ -293,19 +290,20 @@ class _Body:
             holds[owner[~rewards][ids == i]] = True
         return where
 
-    def rewards(self, stuck: BoolArray, row_states: IntArray) -> dict[str, Rewards]:
-        """Return the reward structures; `stuck` states have a row that is not in the file."""
-        states = self._reward_columns(self.is_state, len(stuck))
+    def rewards(self) -> dict[str, Rewards]:
+        """Return the reward structures."""
+        states = self._reward_columns(self.is_state, self.head.states)
         given = self._reward_columns(self.is_action, int(self.is_action.sum()))
         count = max(len(states), len(given))
         names = [*self.head.rewards, *(f"rew{i}" for i in range(len(self.head.rewards), count))]
-        in_file = np.flatnonzero(~stuck[row_states])[self.is_action[self.starts_row]]
+        named = self.is_action[self.starts_row]
         result = {}
         for i, name in enumerate(names):
-            rows = np.zeros(len(row_states))
+            rows = np.zeros(len(named))
             if i < len(given):
-                rows[in_file] = given[i]
-            result[name] = Rewards(states[i] if i < len(states) else np.zeros(len(stuck)), rows)
+                rows[named] = given[i]
+            none = np.zeros(self.head.states)
+            result[name] = Rewards(states[i] if i < len(states) else none, rows)
         return result
 
     def _reward_columns(self, lines: BoolArray, count: int) -> FloatArray:
@@ -360,8 +358,5 @@ def _read_valuations(text: Text, head: _Header) -> tuple[tuple[Variable, ...], I
         return (), None
     if np.any(np.abs(valuations) >= 1 << 31):
         return (), None
-    variables = [
-        Variable(n, 0, 1, True) if b else Variable(n, int(v.min()), int(v.max()))
-        for n, b, v in zip(names, boolean.tolist(), valuations.T, strict=True)
-    ]
-    return tuple(variables), valuations.astype(np.int32)
+    columns = zip(names, valuations.T, boolean.tolist(), strict=True)
+    return tuple(variable_of(*column) for column in columns), valuations.astype(np.int32)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.formats.explicit import ExplicitType, Flat, Written, number, write_lines
+from rfmdp.formats.explicit import ExplicitType, FlatModel, Written, number, write_lines
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.flatten import is_known
 from rfmdp.types import FloatArray
@@ -42,7 +42,7 @@ def write_drn(
     """
     if type is None and not is_known(model):
         type = ExplicitType.MDP
-    flat = Flat.of(model, type, ", ")
+    flat = FlatModel.of(model, type)
     _check_names(flat.model)
     place = Path(path)
     write_lines(place, _lines(flat))
@@ -62,9 +62,9 @@ def _check_names(model: FactoredMDP) -> None:
             )
 
 
-def _lines(flat: Flat) -> Iterator[str]:
+def _lines(flat: FlatModel) -> Iterator[str]:
     yield from _head(flat)
-    model, texts = flat.model, flat.probabilities
+    model, texts = flat.model, flat.probabilities(", ")
     labels = _labels(model)
     comments = _valuations(model)
     state_rewards = _rewards([r.state for r in model.rewards.values()], model.states)
@@ -84,10 +84,10 @@ def _lines(flat: Flat) -> Iterator[str]:
             yield f"\t\t{target} : {texts[k]}"
 
 
-def _head(flat: Flat) -> Iterator[str]:
+def _head(flat: FlatModel) -> Iterator[str]:
     model = flat.model
     yield f"@type: {flat.type.name}"
-    yield "@value_type: double" + ("" if is_known(model) else "-interval")
+    yield "@value_type: double" + ("" if flat.known else "-interval")
     yield from ("@parameters", "")
     if model.rewards:
         yield "@reward_models"

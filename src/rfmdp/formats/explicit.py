@@ -21,7 +21,7 @@ from rfmdp.model.flatten import flatten, flatten_note, is_known
 from rfmdp.model.frontier import Deadlock
 from rfmdp.ragged import segment_sum, starts
 from rfmdp.rounding import SUM_TOLERANCE
-from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
+from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 from rfmdp.writing import replacing
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -98,6 +98,7 @@ class FileRows:
     def model(
         self,
         states: int,
+        deadlock: Deadlock,
         *,
         initial: IntArray,
         labels: Mapping[str, BoolArray],
@@ -105,31 +106,38 @@ class FileRows:
         variables: Sequence[Variable] = (),
         valuations: Int32Array | None = None,
     ) -> FactoredMDP:
-        """Return the model; `rewards` are those of the rows after `closed`."""
+        """Return the model of these rows, and of what else is in the file.
+
+        A state without a row gets a self-loop, which pays nothing, and the label "deadlock".
+        """
         self.check()
-        boxes = FlatBoxes.centred(self.successor_ptr, self.lower, self.upper)
+        stuck = np.bincount(self.row_states, minlength=states) == 0
+        rows = self
+        if stuck.any():
+            alone = np.flatnonzero(stuck)
+            rows = self._with_loops(alone, deadlock)
+            at = np.searchsorted(self.row_states, alone)
+            labels = {**labels, "deadlock": stuck | labels.get("deadlock", stuck)}
+            rewards = {k: Rewards(r.state, np.insert(r.row, at, 0.0)) for k, r in rewards.items()}
+        boxes = FlatBoxes.centred(rows.successor_ptr, rows.lower, rows.upper)
         ids, different = boxes.shared()
         return flat_model(
-            starts(np.bincount(self.row_states, minlength=states)),
-            self.successors.astype(np.int32),
-            self.sizes,
+            starts(np.bincount(rows.row_states, minlength=states)),
+            rows.successors.astype(np.int32),
+            rows.sizes,
             ids,
             different,
             initial=initial,
-            row_actions=self.row_actions,
-            actions=self.actions,
+            row_actions=rows.row_actions,
+            actions=rows.actions,
             labels=labels,
             rewards=rewards,
             variables=variables,
             valuations=valuations,
         )
 
-    def closed(self, states: int, deadlock: Deadlock) -> tuple[FileRows, BoolArray]:
-        """Return the rows with a self-loop for every state without one, and these states."""
-        stuck = np.bincount(self.row_states, minlength=states) == 0
-        if not stuck.any():
-            return self, stuck
-        alone = np.flatnonzero(stuck)
+    def _with_loops(self, alone: IntArray, deadlock: Deadlock) -> FileRows:
+        """Return the rows with a self-loop for some states, unless that is an error."""
         if deadlock is Deadlock.ERROR:
             raise ModelError(
                 f"{self.text.path}: {len(alone)} states have no transition, the first is "
@@ -144,57 +152,59 @@ class FileRows:
         at = np.searchsorted(self.row_states, alone)
         places = self.successor_ptr[at]
         actions = self.actions if "" in self.actions else (*self.actions, "")
-        loop = actions.index("")
-        rows = FileRows(
+        return FileRows(
             self.text,
             np.insert(self.row_states, at, alone),
             np.insert(self.row_lines, at, 1),
-            np.insert(self.row_actions, at, loop),
+            np.insert(self.row_actions, at, actions.index("")),
             actions,
             starts(np.insert(self.sizes, at, 1)),
             np.insert(self.successors, places, alone),
             np.insert(self.lower, places, 1.0),
             np.insert(self.upper, places, 1.0),
         )
-        return rows, stuck
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Flat:
-    """A flat model with what writers need of it."""
+class FlatModel:
+    """A flat model with what writers need of it.
+
+    outcome : (K,) of every transition; an index into the outcomes of all marginals, and one behind
+        them for a certain move
+    """
 
     model: FactoredMDP
     type: ExplicitType
     note: str
-    probabilities: list[str]  # texts of the outcomes of all marginals, then of a certain move
-    outcome: IntArray  # (K,) index into `probabilities`
+    outcome: IntArray
 
     @staticmethod
-    def of(model: FactoredMDP, type: ExplicitType | None, separator: str) -> Flat:
-        """Flatten a model for writing; intervals are written `[l<separator>u]`."""
+    def of(model: FactoredMDP, type: ExplicitType | None) -> FlatModel:
+        """Flatten a model for writing."""
         flat = flatten(model)
         single = bool(np.all(np.diff(flat.row_ptr) == 1))
         if type is ExplicitType.DTMC and not single:
             raise ModelError("A dtmc must have one choice per state; write this model as an mdp.")
         if type is None:
             type = ExplicitType.DTMC if single else ExplicitType.MDP
-        sets = flat.marginals
-        if is_known(flat):
-            texts = [number(x) for x in [*sets.nominal.tolist(), 1.0]]
-            note = flatten_note(model)
-        else:
-            pairs = zip([*sets.lower.tolist(), 1.0], [*sets.upper.tolist(), 1.0], strict=True)
-            texts = [f"[{number(low)}{separator}{number(high)}]" for low, high in pairs]
-            note = " ".join(filter(None, [flatten_note(model), _zero_note(flat)]))
-        return Flat(flat, type, note, texts, joint_outcomes(flat))
+        note = " ".join(filter(None, [flatten_note(model), _zero_note(flat)]))
+        return FlatModel(flat, type, note, joint_outcomes(flat))
 
     @property
     def known(self) -> bool:
         """Whether all probabilities are known, so that no interval is written."""
         return is_known(self.model)
 
+    def probabilities(self, separator: str) -> list[str]:
+        """Return the texts of all outcomes; intervals are written `[l<separator>u]`."""
+        sets = self.model.marginals
+        if self.known:
+            return [number(x) for x in [*sets.nominal.tolist(), 1.0]]
+        pairs = zip([*sets.lower.tolist(), 1.0], [*sets.upper.tolist(), 1.0], strict=True)
+        return [f"[{number(low)}{separator}{number(high)}]" for low, high in pairs]
+
     def transitions(self) -> Iterator[tuple[list[int], list[int], list[int]]]:
-        """Return rows, successors and indices into `probabilities`, some transitions at a time."""
+        """Return rows, successors and outcomes, some transitions at a time."""
         model = self.model
         for begin in range(0, model.transitions, LINES):
             part = slice(begin, begin + LINES)
@@ -215,6 +225,12 @@ class Flat:
         return [before + name if name else unlabelled for name in self.model.actions]
 
 
+def variable_of(name: str, values: AnyArray, boolean: bool) -> Variable:
+    """Return a variable with the range of its values."""
+    low, high = (0, 1) if boolean else (int(values.min()), int(values.max()))
+    return Variable(name, low, high, boolean)
+
+
 def number(x: float) -> str:
     """Return the shortest text that reads back as x; integers without a point."""
     return repr(x).removesuffix(".0")
@@ -230,6 +246,8 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 
 def _zero_note(flat: FactoredMDP) -> str:
     """Return a warning about what PRISM and Storm refuse."""
+    if is_known(flat):
+        return ""
     zeros = int(np.count_nonzero(flat.marginals.lower == 0.0))
     if not zeros:
         return ""

@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.formats.explicit import FileRows
-from rfmdp.formats.prism_rewards import Keys, read_rewards
+from rfmdp.formats.explicit import FileRows, variable_of
+from rfmdp.formats.prism_rewards import TransitionIndex, read_rewards
 from rfmdp.formats.text import BLANKS, Text, Words
 from rfmdp.kernels.text import BOOLEAN, INTEGER
 from rfmdp.memory import require_memory
@@ -94,18 +94,17 @@ def read_prism_explicit(
     if not isinstance(files, PrismFiles):
         files = PrismFiles.by_stem(files)
     states, table = _read_transitions(files.transitions)
-    rows, stuck = table.rows().closed(states, deadlock)
+    rows = table.rows()
     labels = _read_labels(files.labels, states) if files.labels else {}
     initial = np.flatnonzero(labels.pop("init")) if "init" in labels else np.array([0])
-    if stuck.any():
-        labels["deadlock"] = stuck | labels.get("deadlock", stuck)
     variables, valuations = _read_states(files.states, states)
-    keys = Keys.of(rows, states, table.choices is not None)
+    index = TransitionIndex.of(rows, states, table.choices is not None)
     return rows.model(
         states,
+        deadlock,
         initial=initial,
         labels=labels,
-        rewards=read_rewards(files.state_rewards, files.transition_rewards, keys),
+        rewards=read_rewards(files.state_rewards, files.transition_rewards, index),
         variables=variables,
         valuations=valuations,
     )
@@ -318,5 +317,4 @@ def _column(words: Words, name: str) -> tuple[Variable, IntArray]:
         (kind == (BOOLEAN if boolean else INTEGER)) & (np.abs(value) < 1 << 31),
         lambda i: f"The value of {name} must be {what}, found {words.word(i)!r}.",
     )
-    low, high = (0, 1) if boolean else (int(value.min()), int(value.max()))
-    return Variable(name, low, high, boolean), value
+    return variable_of(name, value, boolean), value

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.formats.explicit import IDENTIFIER, ExplicitType, Flat, Written, number, write_lines
+from rfmdp.formats.explicit import IDENTIFIER, ExplicitType, FlatModel, Written, number, write_lines
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.types import FloatArray
 
@@ -36,7 +36,7 @@ def write_prism_explicit(
     Written
         The files, and a note that says what flattening changed.
     """
-    flat = Flat.of(model, type, ",")
+    flat = FlatModel.of(model, type)
     _check_names(flat.model)
     base = Path(stem)
     base = base.with_suffix("") if base.suffix == ".tra" else base
@@ -74,14 +74,14 @@ def _check_names(model: FactoredMDP) -> None:
                 )
 
 
-def _head(flat: Flat, count: int) -> str:
+def _head(flat: FlatModel, count: int) -> str:
     model = flat.model
     if flat.type is ExplicitType.DTMC:
         return f"{model.states} {count}"
     return f"{model.states} {model.rows} {count}"
 
 
-def _row_starts(flat: Flat) -> list[str]:
+def _row_starts(flat: FlatModel) -> list[str]:
     """Return `source choice ` of every row, or `source ` of a dtmc."""
     model = flat.model
     states = model.row_states.tolist()
@@ -91,8 +91,8 @@ def _row_starts(flat: Flat) -> list[str]:
     return [f"{s} {c} " for s, c in zip(states, choices, strict=True)]
 
 
-def _transitions(flat: Flat) -> Iterator[str]:
-    model, texts = flat.model, flat.probabilities
+def _transitions(flat: FlatModel) -> Iterator[str]:
+    model, texts = flat.model, flat.probabilities(",")
     yield _head(flat, model.transitions)
     names = flat.actions("", before=" ")
     actions = [names[a] for a in model.row_actions.tolist()]
@@ -134,7 +134,7 @@ def _state_rewards(name: str, rewards: FloatArray) -> Iterator[str]:
         yield f"{s} {number(x)}"
 
 
-def _transition_rewards(flat: Flat, name: str, rewards: FloatArray) -> Iterator[str]:
+def _transition_rewards(flat: FlatModel, name: str, rewards: FloatArray) -> Iterator[str]:
     model = flat.model
     paid = np.flatnonzero(rewards)
     ends = model.successor_ptr

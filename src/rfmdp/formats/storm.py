@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
+from rfmdp.formats.explicit import variable_of
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.flat import FlatBoxes, flat_model, joint_outcomes
 from rfmdp.model.flatten import flatten, is_known
@@ -226,8 +227,6 @@ def _valuations(model: Any) -> tuple[tuple[Variable, ...], Int32Array | None]:
         if not (v.has_boolean_type() or v.has_integer_type()):
             return (), None
         column = np.array([int(given.get_value(s, v)) for s in range(model.nr_states)])
-        boolean = bool(v.has_boolean_type())
-        low, high = (0, 1) if boolean else (int(column.min()), int(column.max()))
-        variables.append(Variable(v.name, low, high, boolean))
+        variables.append(variable_of(v.name, column, bool(v.has_boolean_type())))
         columns.append(column.astype(np.int32))
     return tuple(variables), np.stack(columns, axis=1) if columns else None

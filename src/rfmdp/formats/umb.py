@@ -196,19 +196,18 @@ def _model(archive: Archive, index: Any, deadlock: Deadlock) -> FactoredMDP:
     system = index.transition_system
     counts = Counts(system.num_states, system.num_choices, system.num_branches)
     archive = Archive(archive.path, archive.files, counts)
-    rows, stuck = _rows(archive, system).closed(counts.states, deadlock)
+    rows = _rows(archive, system)
     labels = {name: where for name, where in _labels(archive, index) if name != "init"}
-    if stuck.any():
-        labels["deadlock"] = stuck | labels.get("deadlock", stuck)
     initial = np.flatnonzero(archive.bits("state-is-initial.bin", counts.states))
     if not len(initial):
         raise FileError(f"{archive.path}: some state must be initial, none is.")
     variables, valuations = _valuations(archive, index)
     return rows.model(
         counts.states,
+        deadlock,
         initial=initial,
         labels=labels,
-        rewards=_rewards(archive, index, stuck[rows.row_states]),
+        rewards=_rewards(archive, index),
         variables=variables,
         valuations=valuations,
     )
@@ -299,8 +298,8 @@ def _labels(archive: Archive, index: Any) -> Iterator[tuple[str, BoolArray]]:
         yield name, archive.bits(place, archive.counts.states)
 
 
-def _rewards(archive: Archive, index: Any, looped: BoolArray) -> dict[str, Rewards]:
-    """Return the reward structures; a self-loop of a state without choice pays nothing."""
+def _rewards(archive: Archive, index: Any) -> dict[str, Rewards]:
+    """Return the reward structures."""
     found = {}
     for name, identifier, annotation in _annotations(index, "rewards"):
         paid = {entity: np.zeros(archive.counts.of(entity)) for entity in ENTITIES}
@@ -318,9 +317,7 @@ def _rewards(archive: Archive, index: Any, looped: BoolArray) -> dict[str, Rewar
                 f'{archive.path}: reward structure "{name}" pays per branch: the expected reward '
                 "would depend on nature; move it to states or choices."
             )
-        rows = np.zeros(len(looped))
-        rows[~looped] = paid["choices"]
-        found[name] = Rewards(paid["states"], rows)
+        found[name] = Rewards(paid["states"], paid["choices"])
     return found
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import rfmdp
-from rfmdp.formats.explicit import ExplicitType, Flat, Written
+from rfmdp.formats.explicit import ExplicitType, FlatModel, Written
 from rfmdp.formats.umb import identifier_of, umbi
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.flatten import is_known
@@ -50,7 +50,7 @@ def write_umb(
     library = umbi()
     if type is None and not is_known(model):
         type = ExplicitType.MDP
-    flat = Flat.of(model, type, ",")
+    flat = FlatModel.of(model, type)
     files = library.tar.TarCoder()
     index = _index(library, flat)
     arrays = {**_transitions(flat), **_annotations(library, flat.model, index)}
@@ -71,7 +71,7 @@ def write_umb(
     return Written((place,), flat.note)
 
 
-def _index(library: Any, flat: Flat) -> Any:
+def _index(library: Any, flat: FlatModel) -> Any:
     """Return the index: sizes and types."""
     parts, model = library.umb.index, flat.model
     return parts.UmbIndex(
@@ -105,7 +105,7 @@ def _type(library: Any, word: str, bits: int | None = None) -> Any:
     return sized.for_type(kind) if bits is None else sized(kind, bits)
 
 
-def _transitions(flat: Flat) -> dict[str, AnyArray]:
+def _transitions(flat: FlatModel) -> dict[str, AnyArray]:
     """Return the arrays of states, choices and branches."""
     model, sets = flat.model, flat.model.marginals
     if flat.known:
