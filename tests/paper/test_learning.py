@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rfmdp.campaign.records import Records
+from rfmdp.campaign.records import RecordFolder
 from rfmdp.campaign.runner import make_runner
 from rfmdp.cli.main import run as rfmdp
 from rfmdp.errors import ModelError
@@ -113,7 +113,7 @@ def test_more_trajectories_go_on(campaign, tmp_path):
     folders = tmp_path / "both", tmp_path / "once"
     for plan, folder in ((short, folders[0]), (long, folders[0]), (long, folders[1])):
         reproduce_learning(plan, folder, runner=make_runner(jobs=1))
-    both, once = (Records(f / "records", LearningRecord).read(long.tasks[0]) for f in folders)
+    both, once = (RecordFolder(f / "records", LearningRecord).read(long.tasks[0]) for f in folders)
     assert both.done == once.done == 422
     assert untimed(both) == untimed(once)
 
@@ -165,7 +165,7 @@ def test_a_record_settles_what_it_answers(campaign):
     """Trajectories and limits are part of a record, and so is the model."""
     folder, plan, _ = campaign
     task = plan.tasks[0]
-    record = Records(folder / "records", LearningRecord).read(task)
+    record = RecordFolder(folder / "records", LearningRecord).read(task)
     assert record.settles(task)
     assert record.settles(replace(task, trajectories=100))
     assert not record.settles(replace(task, trajectories=501))
@@ -241,7 +241,9 @@ def test_both_certificates_are_shown_separately(campaign):
     assert np.isfinite(mean).any()
     assert set(where) >= {100.0, 410.0}  # an epoch doubles 205
     lines = (folder / "learning.md").read_text().splitlines()
-    assert len([x for x in lines if x.startswith("| ours: half of beta for rollouts")]) == 2
+    own = [line for line in lines if line.startswith("| ours: half of beta for rollouts")]
+    assert len(own) == 2 * 2  # in the overview, and in the table of the domain
+    assert len([line for line in own if ": rollout certificate |" in line]) == 2
 
 
 def test_files_tell_the_same(campaign):

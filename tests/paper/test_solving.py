@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rfmdp.campaign.records import Records
+from rfmdp.campaign.records import RecordFolder
 from rfmdp.campaign.runner import make_runner
 from rfmdp.cli.main import run as rfmdp
 from rfmdp.errors import ModelError
@@ -88,7 +88,7 @@ def test_a_run_that_hit_its_limit_is_repeated_with_a_longer_one(campaign):
     """Limits are part of a record."""
     folder, _, _ = campaign
     task = SolvingTask("chain", 0.025, "exact", timeout=10.0)
-    record = Records(folder / "records", SolvingRecord).read(task)
+    record = RecordFolder(folder / "records", SolvingRecord).read(task)
     assert record.settles(task)
     stopped = replace(record, status="TIME_LIMIT", timeout=5.0)
     assert not stopped.settles(task)

@@ -37,7 +37,7 @@ RecordDone: TypeAlias = Callable[[TaskT, RecordT, int, int], None]
 """Called after a run with task, record, number of finished runs, and runs."""
 
 
-class Records(Generic[RecordT]):
+class RecordFolder(Generic[RecordT]):
     """The records of one kind in a folder, by the keys of their tasks."""
 
     def __init__(self, folder: str | os.PathLike[str], kind: type[RecordT]) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from os import PathLike
 from pathlib import Path
 
-from rfmdp.campaign.records import RecordDone, Records, make_folder
+from rfmdp.campaign.records import RecordDone, RecordFolder, make_folder
 from rfmdp.campaign.runner import Runner, make_runner
 from rfmdp.errors import ModelError
 from rfmdp.learning import methods as known
@@ -139,7 +139,7 @@ def reproduce_learning(
         if done is not None:
             done(task, record, number, tasks)
 
-    records = Records(Path(folder) / "records", LearningRecord)
+    records = RecordFolder(Path(folder) / "records", LearningRecord)
     records.run_missing(plan.tasks, runner or make_runner(), run_task, context, finish)
     found = (records.read(task) for task in plan.tasks)
     current = [r for r in found if r is not None and r.model == model_digest(r.domain)]

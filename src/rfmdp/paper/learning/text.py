@@ -99,22 +99,16 @@ def printed_best(domain: str) -> int:
 def overview(table: LearningTable, setting: str) -> tuple[tuple[str, ...], list[list[str]]]:
     """Return heads and lines of the published table: what the printed guarantees cost.
 
-    Cells are ours, and in brackets what was printed.
+    A line is a method, a column a domain; cells are ours, and in brackets what was printed.
     """
-    columns = [
-        (method.word, column, title)
-        for method in table.methods(setting)
-        for column, title in _titles(table, method.word, setting)
-    ]
-    rows = []
-    for name in _learned(table, setting):
-        target = published_learning()[name]
-        line = [f"{DOMAINS[name].title}, {target.guarantee}"]
-        for word, column, _ in columns:
-            curve = table.of(name, word, setting)
-            line.append("" if curve is None else _overview_cell(curve, target.target, column))
-        rows.append(line)
-    return ("domain, guarantee", *(title for _, _, title in columns)), rows
+    names, rows = _learned(table, setting), []
+    for method in table.methods(setting):
+        curves = [table.of(name, method.word, setting) for name in names]
+        found = [certificates(curve) for curve in curves if curve is not None]
+        for column, title in max(found, key=len):
+            rows.append([title, *("" if c is None else _overview_cell(c, column) for c in curves)])
+    heads = (f"{DOMAINS[name].title}, {published_learning()[name].guarantee}" for name in names)
+    return ("method", *heads), rows
 
 
 def _learned(table: LearningTable, setting: str) -> list[str]:
@@ -123,14 +117,8 @@ def _learned(table: LearningTable, setting: str) -> list[str]:
     return [name for name in table.domains if name in have]
 
 
-def _titles(table: LearningTable, word: str, setting: str) -> list[tuple[str, str]]:
-    """Return all guarantees of a method in any domain."""
-    curves = [c for c in table.curves if (c.method.word, c.setting) == (word, setting)]
-    return max((certificates(curve) for curve in curves), key=len)
-
-
-def _overview_cell(curve: Curve, target: float, column: str) -> str:
-    reached = curve.reached(target, column)
+def _overview_cell(curve: Curve, column: str) -> str:
+    reached = curve.reached(published_learning()[curve.domain].target, column)
     ours = f"not after {count(curve.done)}"
     if reached is not None:
         ours = f"{count(reached.trajectories)} in {seconds(reached.seconds)} s"

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 
-from rfmdp.campaign.records import RecordDone, Records
+from rfmdp.campaign.records import RecordDone, RecordFolder
 from rfmdp.campaign.runner import Runner, make_runner
 from rfmdp.errors import ModelError
 from rfmdp.paper.campaigns import CampaignPlan, LeftOut
@@ -85,14 +85,16 @@ def reproduce_solving(
     """
     from rfmdp.paper.solving.report import write_files
 
-    records = Records(Path(folder) / "records", SolvingRecord)
+    records = RecordFolder(Path(folder) / "records", SolvingRecord)
     records.run_missing(plan.tasks, runner or make_runner(jobs=1), run_task, done=done)
     table = SolvingTable(tuple(_lines(plan, records)), plan.left_out)
     write_files(table, Path(folder))
     return table
 
 
-def _lines(plan: CampaignPlan[SolvingTask], records: Records[SolvingRecord]) -> Iterator[TableLine]:
+def _lines(
+    plan: CampaignPlan[SolvingTask], records: RecordFolder[SolvingRecord]
+) -> Iterator[TableLine]:
     """Give the records of today's models; runs without one are left out."""
     printed = published_table()
     for task in plan.tasks:
