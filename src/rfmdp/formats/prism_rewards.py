@@ -101,79 +101,8 @@ def _transition_rewards(
         words[first + 1].integers("choice", 1 << 31) if index.choices else np.zeros_like(source)
     )
     row = index.first_row[source] + choice
-    missing = "The state has no choice {}." if index.choices else "The model has no such transition."
+    missing = "The state has no choice {}." if index.choices else "There is no such transition."
     head.require(row < index.first_row[source + 1], lambda i: missing.format(choice[i]))
-    key = row * states + rows.successors
-        order = np.argsort(key, kind="stable")
-        first_row = np.searchsorted(rows.row_states, np.arange(states + 1))
-        return TransitionIndex(rows, states, first_row, order, key[order], choices)
-
-
-def read_rewards(
-    state_files: Sequence[Path], transition_files: Sequence[Path], index: TransitionIndex
-) -> dict[str, Rewards]:
-    """Return the structures; files belong together by name, or by place if one has none."""
-    states, row_count = index.states, len(index.rows.row_states)
-    found: list[tuple[str | None, FloatArray, FloatArray]] = []
-    for path in state_files:
-        name, words, first, width = _open(path)
-        found.append((name, _state_rewards(words, first, width, states), np.zeros(row_count)))
-    alone = len(found)
-    for place, path in enumerate(transition_files):
-        name, words, first, width = _open(path)
-        row = _transition_rewards(words, first, width, index)
-        named = [i for i in range(alone) if found[i][0] == name and name is not None]
-        by_place = place < alone and (name is None or found[place][0] is None)
-        if named or by_place:
-            i = named[0] if named else place
-            found[i] = (found[i][0] or name, found[i][1], row)
-        else:
-            found.append((name, np.zeros(states), row))
-    result: dict[str, Rewards] = {}
-    for i, (name, state, row) in enumerate(found):
-        key = name or ""
-        result[key if key not in result else f"reward{i + 1}"] = Rewards(state, row)
-    return result
-
-
-def _open(path: Path) -> tuple[str | None, Words, IntArray, IntArray]:
-    """Return the name in a rewards file and its words, without the header."""
-    text = Text.read(path)
-    words = text.words(comment="#")
-    first, width = words.lines()
-    if not len(first):
-        text.fail(1, "A rewards file must start with the numbers of states and rewards.")
-    match = None
-    for line in range(1, int(words.line[0])):
-        match = match or NAME.match(text.line(line))
-    return (match.group(1) or None if match else None), words, first[1:], width[1:]
-
-
-def _state_rewards(words: Words, first: IntArray, width: IntArray, states: int) -> FloatArray:
-    head = words[first]
-    head.require(width == 2, lambda i: f"A line must be `state reward`, found {width[i]} entries.")
-    rewards = np.zeros(states)
-    rewards[head.integers("state", states)] = words[first + 1].numbers("reward")
-    return rewards
-
-
-def _transition_rewards(
-    words: Words, first: IntArray, width: IntArray, index: TransitionIndex
-) -> FloatArray:
-    """Return the rewards of rows; those of a row's transitions must be equal."""
-    rows, states = index.rows, index.states
-    columns = 4 if index.choices else 3
-    form = "`source choice target reward`" if index.choices else "`source target reward`"
-    head = words[first]
-    head.require(width == columns, lambda i: f"A line must be {form}, found {width[i]} entries.")
-    source = head.integers("source state", states)
-    choice = (
-        words[first + 1].integers("choice", 1 << 31) if index.choices else np.zeros_like(source)
-    )
-    row = index.first_row[source] + choice
-    head.require(
-        row < index.first_row[source + 1], lambda i: f"The state has no choice {choice[i]}."
-    )
     key = row * states + words[first + columns - 2].integers("target state", states)
     low, high = (np.searchsorted(index.sorted_keys, key, side) for side in ("left", "right"))
     head.require(low < high, lambda i: "The model has no such transition.")
