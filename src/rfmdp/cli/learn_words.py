@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rfmdp.cli.output import ProgressLines
@@ -13,7 +13,6 @@ from rfmdp.learning.confidence import (
     AllSubsets,
     BySize,
     ClopperPearson,
-    ConfidenceSet,
     GridClopperPearson,
     Hoeffding,
     KLDirichlet,
@@ -21,16 +20,15 @@ from rfmdp.learning.confidence import (
     Mixture,
     Weissman,
 )
-from rfmdp.learning.explore import Exploration, GapDirected, Optimistic, RobustGreedy, UniformRandom
+from rfmdp.learning.explore import GapDirected, Optimistic, RobustGreedy, UniformRandom
 from rfmdp.learning.identifiers import Granularity
-from rfmdp.learning.rewards import DeterministicReward, MixtureReward, RewardFamily, RewardRange
-from rfmdp.learning.schedule import Doubling, Geometric, Schedule
+from rfmdp.learning.rewards import DeterministicReward, MixtureReward, RewardRange
+from rfmdp.learning.schedule import Doubling, Geometric
 from rfmdp.learning.support import (
     DeclaredSupport,
     DomainSupport,
     FloorSupport,
     SparseSupport,
-    Support,
 )
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.sources.log.manifest import Manifest
@@ -38,63 +36,63 @@ from rfmdp.sources.log.source import Bad, read_log
 from rfmdp.sources.recorded import KIND
 from rfmdp.sources.source import Recorded, Source
 
-CONFIDENCE: Mapping[str, Callable[[], ConfidenceSet]] = {
-    "mixture": Mixture,
-    "kt": KrichevskyTrofimov,
-    "grid": GridClopperPearson,
-    "clopper-pearson": ClopperPearson,
-    "hoeffding": Hoeffding,
-    "weissman": Weissman,
-    "kl": KLDirichlet,
-    "subsets": lambda: AllSubsets(Mixture()),
-    "by-size": BySize,
+PARTS: Mapping[str, Mapping[str, Any]] = {  # by option and word: a maker, or the part itself
+    "--confidence": {
+        "mixture": Mixture,
+        "kt": KrichevskyTrofimov,
+        "grid": GridClopperPearson,
+        "clopper-pearson": ClopperPearson,
+        "hoeffding": Hoeffding,
+        "weissman": Weissman,
+        "kl": KLDirichlet,
+        "subsets": lambda: AllSubsets(Mixture()),
+        "by-size": BySize,
+    },
+    "--explore": {
+        "optimistic": Optimistic,
+        "uniform": UniformRandom,
+        "greedy": RobustGreedy,
+        "gap": GapDirected,
+    },
+    "--schedule": {"doubling": Doubling, "geometric": Geometric},
+    "--granularity": {granularity.name.lower(): granularity for granularity in Granularity},
+    "--support": {
+        "declared": DeclaredSupport,
+        "domain": DomainSupport,
+        "pmin": FloorSupport,
+        "sparse": SparseSupport,
+    },
+    "--rewards": {
+        "known": lambda: None,
+        "fixed": lambda low, high: DeterministicReward(RewardRange(low, high)),
+        "random": lambda low, high: MixtureReward(RewardRange(low, high)),
+    },
 }
-EXPLORATION: Mapping[str, Callable[..., Exploration]] = {
-    "optimistic": Optimistic,
-    "uniform": UniformRandom,
-    "greedy": RobustGreedy,
-    "gap": GapDirected,
-}
-SCHEDULES: Mapping[str, Callable[..., Schedule]] = {"doubling": Doubling, "geometric": Geometric}
-GRANULARITIES = {"tied": Granularity.TIED, "effect": Granularity.EFFECT}
-GRANULARITIES |= {"local": Granularity.LOCAL, "flat": Granularity.FLAT}
-SUPPORTS: Mapping[str, Callable[..., Support]] = {
-    "declared": DeclaredSupport,
-    "domain": DomainSupport,
-    "pmin": FloorSupport,
-    "sparse": SparseSupport,
-}
-REWARDS: Mapping[str, Callable[..., RewardFamily | None]] = {
-    "known": lambda: None,
-    "fixed": lambda low, high: DeterministicReward(RewardRange(low, high)),
-    "random": lambda low, high: MixtureReward(RewardRange(low, high)),
-}
-USAGE = {
-    "--confidence": ", ".join(CONFIDENCE),
+NUMBERS = {  # words of options that may have numbers behind them
     "--explore": "optimistic[:OTHER], uniform, greedy[:OTHER], gap",
     "--schedule": "doubling[:SHARE], geometric[:FACTOR]",
-    "--granularity": ", ".join(GRANULARITIES),
     "--support": "declared, domain, pmin:P, sparse[:P]",
     "--rewards": "known, fixed:LOW:HIGH, random:LOW:HIGH",
 }
 
 
-def part(option: str, table: Mapping[str, Any], text: str | None) -> Any:
-    """Return what a word names, with the numbers behind its colons; None for no word.
+def part(option: str, text: str | None) -> Any:
+    """Return what the word of an option names, with the numbers behind its colons; None for none.
 
-    >>> part("--schedule", SCHEDULES, "geometric:1.2")
+    >>> part("--schedule", "geometric:1.2")
     Geometric(factor=1.2, first=10)
     """
     if text is None:
         return None
     word, *numbers = text.split(":")
     try:
-        made = table[word]
+        made = PARTS[option][word]
         return made(*(float(n) for n in numbers)) if callable(made) else made
     except (KeyError, ValueError, TypeError) as error:
         if isinstance(error, ModelError):
             raise ModelError(f"{option} {text}: {error}") from None
-        raise ModelError(f"{option} must be one of {USAGE[option]}; got '{text}'.") from None
+        usage = NUMBERS.get(option, ", ".join(PARTS[option]))
+        raise ModelError(f"{option} must be one of {usage}; got '{text}'.") from None
 
 
 def tie(text: str) -> list[int | str]:
@@ -109,32 +107,29 @@ def tie(text: str) -> list[int | str]:
     return [int(name) if name.isdecimal() else name for name in names]
 
 
-@dataclass(frozen=True, slots=True)
-class DataWords:
-    """What was said about data, as it was said."""
-
-    files: tuple[str, ...]
-    manifest: str | None
-    selection: str | None
-    columns: tuple[str, ...]
-    bad: str
-
-    def source(self, model: FactoredMDP) -> Source:
-        """Return the data, read and checked."""
-        if any(file.endswith(SAVED) for file in self.files):
-            if len(self.files) > 1 or self.manifest or self.selection or self.columns:
-                raise ModelError(
-                    f"--data: a {SAVED} file has everything in it; give it alone, without "
-                    "--manifest, --selection and --column."
-                )
-            return Recorded(model, load(self.files[0], KIND))
-        if self.bad not in [b.value for b in Bad]:
-            raise ModelError(f"--bad must be refuse or omit, got '{self.bad}'.")
-        said = Manifest() if self.manifest is None else Manifest.read(self.manifest)
-        if self.selection is not None:
-            said = replace(said, selection=self.selection)  # type: ignore[arg-type]
-        said = replace(said, columns={**said.columns, **dict(map(_column, self.columns))})
-        return read_log(model, *self.files, manifest=said, bad=Bad(self.bad), progress=_Reading())
+def read_data(
+    model: FactoredMDP,
+    files: Sequence[str],
+    manifest: str | None,
+    selection: str | None,
+    columns: Sequence[str],
+    bad: str,
+) -> Source:
+    """Return recorded data, read and checked."""
+    if any(file.endswith(SAVED) for file in files):
+        if len(files) > 1 or manifest or selection or columns:
+            raise ModelError(
+                f"--data: a {SAVED} file has everything in it; give it alone, without "
+                "--manifest, --selection and --column."
+            )
+        return Recorded(model, load(files[0], KIND))
+    if bad not in [b.value for b in Bad]:
+        raise ModelError(f"--bad must be refuse or omit, got '{bad}'.")
+    said = Manifest() if manifest is None else Manifest.read(manifest)
+    if selection is not None:
+        said = replace(said, selection=selection)  # type: ignore[arg-type]
+    said = replace(said, columns={**said.columns, **dict(map(_column, columns))})
+    return read_log(model, *files, manifest=said, bad=Bad(bad), progress=_Reading())
 
 
 def _column(text: str) -> tuple[str, str | None]:

@@ -8,11 +8,15 @@ import textwrap
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rfmdp.cli.options import Const, Jobs, Prop, Props, Scheduler
+
+if TYPE_CHECKING:
+    from rfmdp.model.arrays import FactoredMDP
+    from rfmdp.sources.source import Source
 
 LENGTH = 100  # steps of a trajectory, if nothing says otherwise
 LEAST = 0.01  # seconds that are left for learning, whatever reading took
@@ -172,12 +176,12 @@ def command(
     settings = {
         "method": find_method(method),
         "inner": None if inner is None else inner_method(inner),
-        "confidence": words.part("--confidence", words.CONFIDENCE, confidence),
-        "exploration": words.part("--explore", words.EXPLORATION, explore),
-        "schedule": words.part("--schedule", words.SCHEDULES, schedule),
-        "granularity": words.part("--granularity", words.GRANULARITIES, granularity),
-        "support": words.part("--support", words.SUPPORTS, support),
-        "rewards": words.part("--rewards", words.REWARDS, rewards),
+        "confidence": words.part("--confidence", confidence),
+        "exploration": words.part("--explore", explore),
+        "schedule": words.part("--schedule", schedule),
+        "granularity": words.part("--granularity", granularity),
+        "support": words.part("--support", support),
+        "rewards": words.part("--rewards", rewards),
         "ties": [words.tie(text) for text in tie],
     }
     for option, value in (
@@ -197,7 +201,6 @@ def command(
         raise rfmdp.ModelError("--data is read once; leave out --seeds and --scheduler.")
     if env and (data or seeds > 1 or scheduler is not None):
         raise rfmdp.ModelError("--env is one source; leave out --data, --seeds and --scheduler.")
-    read_as = words.DataWords(tuple(data), manifest, selection, tuple(column), bad)
     check_writable(output, plot)
     if plot is not None and Path(plot).suffix not in FORMATS:
         raise rfmdp.ModelError(f"--plot must end in one of {', '.join(FORMATS)}; got '{plot}'.")
@@ -211,8 +214,10 @@ def command(
         given = {"instance": "learning"}
     with spoken_warnings():
         hidden = blueprint.build(given, also_known=set(asked.constants))
-    source = read_as.source(hidden) if data else hidden
-    if env is not None:
+    source: FactoredMDP | Source = hidden
+    if data:
+        source = words.read_data(hidden, data, manifest, selection, column, bad)
+    elif env is not None:
         source = rfmdp.GymSource(env, hidden, actions=actions.split(",") if actions else None)
     seconds = math.inf if timeout is None else timeout - (time.monotonic() - started)
     try:
