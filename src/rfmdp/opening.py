@@ -18,7 +18,7 @@ from rfmdp.model.frontier import Deadlock
 from rfmdp.model.report import counted
 
 if TYPE_CHECKING:
-    from rfmdp.language.ast import Model
+    from rfmdp.language.ast import ModelFile
     from rfmdp.language.checked import CheckedModel
     from rfmdp.model.frontier import Progress
 
@@ -98,7 +98,7 @@ class Blueprint:
     """
 
     name: str
-    parsed: Model | None = field(default=None, repr=False)  # of a file in the PRISM language
+    parsed: ModelFile | None = field(default=None, repr=False)  # of a file in the PRISM language
     made: FactoredMDP | None = field(default=None, repr=False)  # of any other file
 
     @property

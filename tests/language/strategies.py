@@ -39,14 +39,14 @@ def tuples(strategy, smallest=0, largest=2):
     return st.lists(strategy, min_size=smallest, max_size=largest).map(tuple)
 
 
-INTERVALS = st.builds(ast.Interval, EXPRESSIONS, EXPRESSIONS)
+INTERVALS = st.builds(ast.ProbabilityInterval, EXPRESSIONS, EXPRESSIONS)
 ASSIGNMENTS = tuples(st.builds(ast.Assignment, NAMES, EXPRESSIONS))
 CERTAIN = st.builds(ast.Update, st.none(), ASSIGNMENTS).map(lambda update: (update,))
 UPDATES = CERTAIN | tuples(st.builds(ast.Update, EXPRESSIONS | INTERVALS, ASSIGNMENTS), 1, 3)
 COMMANDS = st.builds(ast.Command, st.none() | NAMES, EXPRESSIONS, UPDATES)
 VARIABLES = st.one_of(
-    st.builds(ast.Variable, NAMES, EXPRESSIONS, EXPRESSIONS, OPTIONAL),
-    st.builds(ast.Variable, NAMES, st.none(), st.none(), OPTIONAL),
+    st.builds(ast.VariableDeclaration, NAMES, EXPRESSIONS, EXPRESSIONS, OPTIONAL),
+    st.builds(ast.VariableDeclaration, NAMES, st.none(), st.none(), OPTIONAL),
 )
 MODULES = st.builds(ast.Module, NAMES, tuples(VARIABLES), tuples(COMMANDS))
 RENAMINGS = st.builds(ast.Renaming, NAMES | st.just("min"), NAMES | st.just("max"))
@@ -56,14 +56,14 @@ CONSTANTS = st.builds(ast.Constant, NAMES, st.sampled_from(ast.Type), OPTIONAL)
 FORMULAS = st.builds(ast.Formula, NAMES, EXPRESSIONS)
 LABELS = st.builds(ast.LabelDefinition, NAMES, EXPRESSIONS)
 MODELS = st.builds(
-    ast.Model,
+    ast.ModelFile,
     st.none() | st.sampled_from(ast.ModelType),
     tuples(CONSTANTS),
     tuples(FORMULAS),
     tuples(LABELS),
     tuples(VARIABLES),
     tuples(MODULES | RENAMED),
-    tuples(st.builds(ast.Rewards, st.none() | NAMES, tuples(ITEMS))),
+    tuples(st.builds(ast.RewardStructure, st.none() | NAMES, tuples(ITEMS))),
     OPTIONAL,
 )
 
@@ -89,8 +89,8 @@ def property_nodes(inner):
     discounted = st.builds(props.Path, st.just("F"), st.none(), inner, TIMES, PLAIN)
     binary = st.builds(props.Path, st.sampled_from("UWR"), inner, inner, TIMES)
     paths = unary | discounted | binary
-    sums = st.builds(props.Cumulative, st.none() | PLAIN, st.none() | PLAIN)
-    reward_paths = paths | sums | st.builds(props.Instantaneous, PLAIN)
+    sums = st.builds(props.CumulativeReward, st.none() | PLAIN, st.none() | PLAIN)
+    reward_paths = paths | sums | st.builds(props.InstantaneousReward, PLAIN)
     return st.one_of(
         operations(inner),
         paths,
@@ -108,7 +108,7 @@ PROPERTY_EXPRESSIONS = st.recursive(LEAVES, property_nodes, max_leaves=8)
 STATES = PROPERTY_EXPRESSIONS.filter(lambda expr: not isinstance(expr, props.Path))
 FILES = st.builds(
     props.PropertyFile,
-    tuples(st.builds(props.Property, st.none() | NAMES, STATES), 0, 3),
+    tuples(st.builds(props.PropertyDefinition, st.none() | NAMES, STATES), 0, 3),
     tuples(CONSTANTS),
     tuples(FORMULAS),
     tuples(LABELS),

@@ -7,7 +7,7 @@ from rfmdp.errors import PrismError
 from rfmdp.language.check import check_model
 from rfmdp.language.check_properties import check_property
 from rfmdp.language.parse import parse_model
-from rfmdp.language.parse_properties import parse_properties
+from rfmdp.language.parse_properties import parse_property_file
 
 # A module to which a case adds something after line 5.
 MODEL = """dtmc
@@ -197,7 +197,7 @@ def test_bad_model(text, line, column, reason):
 
 def check_first(text, model):
     """Read a property file and check its first property."""
-    file = parse_properties(text, "bad.props")
+    file = parse_property_file(text, "bad.props")
     return check_property(file.properties[0], file, model)
 
 
@@ -235,7 +235,7 @@ def test_crlf_keeps_positions():
 def test_one_bad_property_spares_the_others():
     """A file with an unsupported property can still be used for the rest."""
     model = check_model(parse_model(PROPERTY_MODEL))
-    file = parse_properties("P=? [ G F b ]; P=? [ F b ]; S=? [ b ]; const int k; P=? [ F<=k b ]")
+    file = parse_property_file("P=? [ G F b ]; P=? [ F b ]; S=? [ b ]; const int k; P=? [ F<=k b ]")
     refused = []
     for prop in file.properties:
         try:

@@ -6,7 +6,16 @@ import re
 import pytest
 
 from rfmdp.errors import PrismError
-from rfmdp.language.ast import Binary, Call, Interval, Literal, ModelType, Name, Type, Unary
+from rfmdp.language.ast import (
+    Binary,
+    Call,
+    Literal,
+    ModelType,
+    Name,
+    ProbabilityInterval,
+    Type,
+    Unary,
+)
 from rfmdp.language.check import check_model
 from rfmdp.language.evaluate import evaluate
 from rfmdp.language.parse import parse_expression, parse_model
@@ -243,7 +252,7 @@ def test_intervals_are_resolved():
     text = "const double e = 0.1; module m x : [0..2]; [] true -> [x/4-e, 1-e]:true; endmodule"
     chance = check(text).modules[0].commands[0].updates[0].probability
     quarter = Binary("/", Name("x"), Literal(4))
-    assert chance == Interval(Binary("-", quarter, Literal(0.1)), Literal(0.9))
+    assert chance == ProbabilityInterval(Binary("-", quarter, Literal(0.1)), Literal(0.9))
 
 
 def test_actions_and_alphabets():

@@ -12,7 +12,7 @@ from rfmdp.language.check import check_model
 from rfmdp.language.check_properties import check_property
 from rfmdp.language.explore import build_model
 from rfmdp.language.parse import parse_model
-from rfmdp.language.parse_properties import parse_properties
+from rfmdp.language.parse_properties import parse_property_file
 
 MODELS = [
     """mdp
@@ -89,7 +89,7 @@ def survive(seed):
     checked = answer(lambda: check_model(parse_model(text)))
     if checked is not None and math.prod(v.upper - v.lower + 1 for v in checked.variables) < 10_000:
         ask(checked, rng)
-    file = answer(lambda: parse_properties(text))
+    file = answer(lambda: parse_property_file(text))
     for prop in file.properties if file is not None else ():
         answer(lambda prop=prop: check_property(prop, file, CHECKED))
 
@@ -132,4 +132,4 @@ def test_random_pieces(size):
     for _ in range(20):
         text = " ".join(rng.choice(PIECES) for _ in range(size))
         answer(lambda text=text: parse_model(text))
-        answer(lambda text=text: parse_properties(text))
+        answer(lambda text=text: parse_property_file(text))

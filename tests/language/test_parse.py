@@ -13,21 +13,21 @@ from rfmdp.language.ast import (
     Call,
     Command,
     Constant,
-    Interval,
     Ite,
     Label,
     Literal,
-    Model,
+    ModelFile,
     ModelType,
     Name,
+    ProbabilityInterval,
     RenamedModule,
     Renaming,
     RewardItem,
-    Rewards,
+    RewardStructure,
     Type,
     Unary,
     Update,
-    Variable,
+    VariableDeclaration,
     fold,
 )
 from rfmdp.language.parse import parse_expression, parse_model
@@ -152,9 +152,9 @@ def test_whole_model():
         Constant("r", Type.DOUBLE, Literal(2)),
         Constant("q", Type.DOUBLE, None),
     )
-    assert model.globals == (Variable("g", Literal(0), Name("N"), Literal(1)),)
+    assert model.globals == (VariableDeclaration("g", Literal(0), Name("N"), Literal(1)),)
     one, two = model.modules
-    assert one.variables[1] == Variable("b", None, None, None)
+    assert one.variables[1] == VariableDeclaration("b", None, None, None)
     assert one.variables[1].is_bool
     assert two == RenamedModule(
         "two",
@@ -168,9 +168,9 @@ def test_whole_model():
     assert one.commands[1] == Command(
         None, Name("b"), (Update(None, (Assignment("x", Name("twice")),)),)
     )
-    assert one.commands[2].updates[0].probability == Interval(Literal(0.1), Name("p"))
+    assert one.commands[2].updates[0].probability == ProbabilityInterval(Literal(0.1), Name("p"))
     assert one.commands[3] == Command(None, Label("far"), (Update(None, ()),))
-    assert model.rewards[0] == Rewards(
+    assert model.rewards[0] == RewardStructure(
         "cost",
         (
             RewardItem(None, Binary("=", Name("x"), Literal(0)), Literal(1)),
@@ -217,7 +217,7 @@ def test_crlf_comments_and_byte_order_mark():
 
 def test_empty_text_is_an_empty_model():
     """An empty text is no syntax error; that a module is missing is said by the check."""
-    assert parse_model("// nothing") == Model(None)
+    assert parse_model("// nothing") == ModelFile(None)
 
 
 @pytest.mark.parametrize(

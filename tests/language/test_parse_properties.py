@@ -8,12 +8,12 @@ from rfmdp.language.ast import Binary, Ite, Label, Literal, Name, Type, Unary
 from rfmdp.language.check import check_model
 from rfmdp.language.check_properties import check_property
 from rfmdp.language.parse import parse_model
-from rfmdp.language.parse_properties import parse_properties
+from rfmdp.language.parse_properties import parse_property_file
 from rfmdp.language.property_ast import (
     Bound,
-    Cumulative,
+    CumulativeReward,
     Filter,
-    Instantaneous,
+    InstantaneousReward,
     Optimum,
     Path,
     Probability,
@@ -29,7 +29,7 @@ MIN, MAX = Optimum.MIN, Optimum.MAX
 
 def read(text):
     """Return the tree of a single property."""
-    (prop,) = parse_properties(text).properties
+    (prop,) = parse_property_file(text).properties
     return prop.expression
 
 
@@ -110,15 +110,15 @@ def test_path_operators_need_parentheses_below_others():
     ("text", "path"),
     [
         ("F a", FA),
-        ("C", Cumulative()),
-        ("C<=k", Cumulative(K)),
-        ("I=3", Instantaneous(Literal(3))),
-        ("C{discount=0.9}", Cumulative(None, Literal(0.9))),
-        ("C{discount=k}<=3", Cumulative(Literal(3), K)),
+        ("C", CumulativeReward()),
+        ("C<=k", CumulativeReward(K)),
+        ("I=3", InstantaneousReward(Literal(3))),
+        ("C{discount=0.9}", CumulativeReward(None, Literal(0.9))),
+        ("C{discount=k}<=3", CumulativeReward(Literal(3), K)),
         ("F{discount=0.9} a", Path("F", None, A, None, Literal(0.9))),
-        ("Cdiscount=0.9", Cumulative(None, Literal(0.9))),
-        ("C<=3 discount=0.9", Cumulative(Literal(3), Literal(0.9))),
-        ("C<=3discount=9/10", Cumulative(Literal(3), Binary("/", Literal(9), Literal(10)))),
+        ("Cdiscount=0.9", CumulativeReward(None, Literal(0.9))),
+        ("C<=3 discount=0.9", CumulativeReward(Literal(3), Literal(0.9))),
+        ("C<=3discount=9/10", CumulativeReward(Literal(3), Binary("/", Literal(9), Literal(10)))),
     ],
 )
 def test_reward_paths(text, path):
@@ -150,7 +150,7 @@ def test_reward_structures(text, structure):
             "P>0 [ F a {b} ]",
             Filter("forall", probability(FA, bound=Bound(">", Literal(0))), B),
         ),
-        ("R=? [ C {b} ]", Filter("state", Reward(None, None, None, None, Cumulative()), B)),
+        ("R=? [ C {b} ]", Filter("state", Reward(None, None, None, None, CumulativeReward()), B)),
         ("1-P=? [ F a ]", Binary("-", Literal(1), probability(FA))),
         (
             '"init" => P=? [ F a ]>0.5',
@@ -178,7 +178,7 @@ min(1,2)
 
 def test_files():
     """Properties end with ';' or where the next begins; definitions may stand between them."""
-    file = parse_properties(FILE)
+    file = parse_property_file(FILE)
     assert [prop.name for prop in file.properties] == ["first", None, "second", None, None]
     assert [constant.name for constant in file.constants] == ["k", "T"]
     assert file.labels[0].name == "ab"
@@ -232,7 +232,7 @@ MODEL = check_model(
 
 def checked(text, constants=None, number=0):
     """Check one property of a file against the model."""
-    file = parse_properties(text)
+    file = parse_property_file(text)
     return check_property(file.properties[number], file, MODEL, constants)
 
 

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 
 from rfmdp.language.ast import Binary, Literal, Name
 from rfmdp.language.parse import parse_expression, parse_model
-from rfmdp.language.parse_properties import parse_properties
+from rfmdp.language.parse_properties import parse_property_file
 from rfmdp.language.write import write_expression
 
 from .strategies import EXPRESSIONS, FILES, MODELS
@@ -31,14 +31,14 @@ def test_model_round_trip(model):
 @given(FILES)
 def test_property_round_trip(file):
     """A property file survives writing."""
-    assert parse_properties(write_properties(file)) == file
+    assert parse_property_file(write_properties(file)) == file
 
 
 def test_unsupported_properties_are_written():
     """Also what is not supported can be shown again."""
     many = "multi(Pmax=? [ F a ], R<=2 [ C ])"
-    file = parse_properties(f"S=? [ a ]; E [ F a ]; {many}; <<1,p>> (P>=1 [ F a ]); R=? [ S ];")
-    assert parse_properties(write_properties(file)) == file
+    file = parse_property_file(f"S=? [ a ]; E [ F a ]; {many}; <<1,p>> (P>=1 [ F a ]); R=? [ S ];")
+    assert parse_property_file(write_properties(file)) == file
 
 
 def test_literals_are_told_apart():

@@ -3,7 +3,7 @@
 from collections import Counter, deque
 from itertools import product
 
-from rfmdp.language.ast import Interval, ModelType
+from rfmdp.language.ast import ModelType, ProbabilityInterval
 from rfmdp.language.evaluate import evaluate
 
 CHAINS = (ModelType.DTMC, ModelType.IDTMC)
@@ -35,7 +35,7 @@ class Twin:
         found = []
         for update in command.updates:
             chance = update.probability
-            if isinstance(chance, Interval):
+            if isinstance(chance, ProbabilityInterval):
                 low, high = self.value(chance.lower, state), self.value(chance.upper, state)
             else:
                 low = high = self.value(chance, state)

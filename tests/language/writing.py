@@ -74,7 +74,7 @@ def _update(update):
     match update.probability:
         case None:
             chance = ""
-        case ast.Interval(lower, upper):
+        case ast.ProbabilityInterval(lower, upper):
             chance = f"[{write_expression(lower)}, {write_expression(upper)}] : "
         case expr:
             chance = f"{write_expression(expr)} : "

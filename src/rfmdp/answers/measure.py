@@ -84,7 +84,7 @@ class OperatorSolver:
         path, model = node.path, self.model
         if isinstance(path, tree.Path) and is_discounted(path):
             model = stopped(model, decide(path.right).states, name)
-            path = tree.Cumulative(None, path.discount)
+            path = tree.CumulativeReward(None, path.discount)
         spec = Spec(reward(path, name, decide), agent, nature)
         self.natures.append((agent, nature))
         return self._measure(model, spec, node.bound, interest)

@@ -12,7 +12,7 @@ from rfmdp.language.check_properties import CheckedProperty, check_property
 from rfmdp.language.constants import Given
 from rfmdp.language.load import read_text
 from rfmdp.language.model_scope import scope
-from rfmdp.language.parse_properties import parse_properties as parse_file
+from rfmdp.language.parse_properties import parse_property_file
 from rfmdp.language.source import Position
 from rfmdp.language.supported import require_supported
 from rfmdp.language.write import write_expression
@@ -29,7 +29,7 @@ class Property:
     constants : values of constants that the file leaves open
     """
 
-    parsed: tree.Property = field(repr=False)
+    parsed: tree.PropertyDefinition = field(repr=False)
     file: tree.PropertyFile = field(repr=False)
     constants: Mapping[str, bool | int | float | str] = field(default_factory=dict, repr=False)
 
@@ -71,13 +71,13 @@ class Property:
 
         return spec_of(self, model)
 
-    def states(self, expr: Expr) -> StateSet:
+    def states(self, expr: Expr) -> FormulaStates:
         """Return a part of the property as a set of states."""
-        return StateSet(expr, self)
+        return FormulaStates(expr, self)
 
 
 @dataclass(frozen=True, slots=True)
-class StateSet:
+class FormulaStates:
     """Where a part of a property holds; an objective takes it as a set of states."""
 
     expr: Expr
@@ -106,7 +106,7 @@ class StateSet:
         """
         from rfmdp.answers.answer import states_where
 
-        part = tree.Property(None, self.expr, position=self.expr.position)
+        part = tree.PropertyDefinition(None, self.expr, position=self.expr.position)
         return states_where(model, Property(part, self.of.file, self.of.constants))
 
 
@@ -125,7 +125,7 @@ def parse_property(text: str, constants: Given | None = None) -> Property:
     """
     found = parse_properties(text, constants, filename="<property>")
     if len(found) != 1:
-        source = found[0].file.source if found else parse_file(text, "<property>").source
+        source = found[0].file.source if found else parse_property_file(text, "<property>").source
         place = found[1].parsed.position if found else Position(1, 1)
         raise source.error(place, f"expected one property, found {len(found)}")
     require_supported(found[0].parsed.expression, found[0].file.source)
@@ -136,7 +136,7 @@ def parse_properties(
     text: str, constants: Given | None = None, *, filename: str = "<properties>"
 ) -> list[Property]:
     """Return all properties of a text; those that are not supported say so when they are used."""
-    file = parse_file(text, filename)
+    file = parse_property_file(text, filename)
     return [Property(parsed, file, dict(constants or {})) for parsed in file.properties]
 
 

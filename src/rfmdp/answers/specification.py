@@ -88,9 +88,9 @@ def reward(path: Expr, name: str | None, states: Sets) -> Objective:
     match path:
         case tree.Path(right=target):
             return ReachReward(states(target), name)
-        case tree.Instantaneous(step):
+        case tree.InstantaneousReward(step):
             return Instantaneous(int(number(step)), name)
-        case tree.Cumulative(steps, discount):
+        case tree.CumulativeReward(steps, discount):
             limit = None if steps is None else int(number(steps))
             factor = 1.0 if discount is None else float(number(discount))
             return _cumulated(limit, factor, name)

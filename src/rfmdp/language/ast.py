@@ -188,7 +188,7 @@ class LabelDefinition(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Variable(Node):
+class VariableDeclaration(Node):
     """`name : [lower..upper] init init;`, or a bool if both bounds are None."""
 
     name: str
@@ -203,7 +203,7 @@ class Variable(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Interval(Node):
+class ProbabilityInterval(Node):
     """`[lower, upper]` in the place of a probability."""
 
     lower: Expr
@@ -223,7 +223,7 @@ class Assignment(Node):
 class Update(Node):
     """`probability : assignments`; no assignment is `true`, no probability is certainty."""
 
-    probability: Expr | Interval | None
+    probability: Expr | ProbabilityInterval | None
     assignments: tuple[Assignment, ...]
 
 
@@ -241,7 +241,7 @@ class Module(Node):
     """`module name ... endmodule`."""
 
     name: str
-    variables: tuple[Variable, ...]
+    variables: tuple[VariableDeclaration, ...]
     commands: tuple[Command, ...]
 
 
@@ -275,7 +275,7 @@ class RewardItem(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Rewards(Node):
+class RewardStructure(Node):
     """`rewards "name" ... endrewards`; the name is None where the text has none."""
 
     name: str | None
@@ -283,16 +283,16 @@ class Rewards(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Model(Node):
+class ModelFile(Node):
     """A whole model file. Each kind of definition keeps the order of the text."""
 
     type: ModelType | None  # None: not declared
     constants: tuple[Constant, ...] = ()
     formulas: tuple[Formula, ...] = ()
     labels: tuple[LabelDefinition, ...] = ()
-    globals: tuple[Variable, ...] = ()
+    globals: tuple[VariableDeclaration, ...] = ()
     modules: tuple[Module | RenamedModule, ...] = ()
-    rewards: tuple[Rewards, ...] = ()
+    rewards: tuple[RewardStructure, ...] = ()
     init: Expr | None = None
     source: SourceText = field(default=SourceText(""), compare=False, repr=False)
 

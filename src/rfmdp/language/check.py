@@ -10,18 +10,18 @@ from rfmdp.language.ast import (
     Command,
     Constant,
     Expr,
-    Interval,
     Label,
     LabelDefinition,
     Literal,
-    Model,
+    ModelFile,
     ModelType,
     Module,
     Name,
-    Rewards,
+    ProbabilityInterval,
+    RewardStructure,
     Type,
     Update,
-    Variable,
+    VariableDeclaration,
     rewrite,
 )
 from rfmdp.language.checked import CheckedModel, CheckedModule, CheckedVariable
@@ -43,7 +43,7 @@ WITH_INTERVALS = {ModelType.DTMC: ModelType.IDTMC, ModelType.MDP: ModelType.IMDP
 
 
 def check_model(
-    model: Model, constants: Given | None = None, also_known: Collection[str] = ()
+    model: ModelFile, constants: Given | None = None, also_known: Collection[str] = ()
 ) -> CheckedModel:
     """Return the model resolved, or raise its first mistake.
 
@@ -86,7 +86,7 @@ def check_model(
 
 
 def _used(
-    model: Model, modules: list[Module], formulas: Mapping[str, Expr], given: Given
+    model: ModelFile, modules: list[Module], formulas: Mapping[str, Expr], given: Given
 ) -> list[Constant]:
     """Return the constants that matter: those that have a value, and those that the model uses."""
     used = needed(texts_of(model, modules), model.constants, formulas)
@@ -179,7 +179,7 @@ def check_unique(definitions: Iterator[tuple[str, str, Position]], source: Sourc
         seen[name] = kind, position
 
 
-def _definitions(model: Model, modules: list[Module]) -> Iterator[tuple[str, str, Position]]:
+def _definitions(model: ModelFile, modules: list[Module]) -> Iterator[tuple[str, str, Position]]:
     for constant in model.constants:
         yield constant.name, "constant", constant.position
     for formula in model.formulas:
@@ -191,7 +191,7 @@ def _definitions(model: Model, modules: list[Module]) -> Iterator[tuple[str, str
             yield variable.name, f"variable of module '{module.name}'", variable.position
 
 
-def _check_module_names(model: Model) -> None:
+def _check_module_names(model: ModelFile) -> None:
     seen: set[str] = set()
     for module in model.modules:
         if module.name in seen:
@@ -201,7 +201,7 @@ def _check_module_names(model: Model) -> None:
 
 
 def _assemble(
-    model: Model, modules: list[Module], resolver: Resolver, formulas: Mapping[str, Expr]
+    model: ModelFile, modules: list[Module], resolver: Resolver, formulas: Mapping[str, Expr]
 ) -> CheckedModel:
     owners = [(variable, None) for variable in model.globals] + [
         (variable, index) for index, module in enumerate(modules) for variable in module.variables
@@ -227,10 +227,10 @@ def _assemble(
     )
 
 
-def _model_type(model: Model, modules: list[Module]) -> ModelType:
+def _model_type(model: ModelFile, modules: list[Module]) -> ModelType:
     declared = model.type or ModelType.MDP
     intervals = any(
-        isinstance(update.probability, Interval)
+        isinstance(update.probability, ProbabilityInterval)
         for module in modules
         for command in module.commands
         for update in command.updates
@@ -239,7 +239,7 @@ def _model_type(model: Model, modules: list[Module]) -> ModelType:
 
 
 def _variable(
-    variable: Variable, owner: int | None, model: Model, resolver: Resolver
+    variable: VariableDeclaration, owner: int | None, model: ModelFile, resolver: Resolver
 ) -> CheckedVariable:
     name, source = variable.name, resolver.source
     lower, upper = 0, 1
@@ -319,11 +319,11 @@ def _check_target(
 
 
 def _update(update: Update, resolver: Resolver) -> Update:
-    chance: Expr | Interval
+    chance: Expr | ProbabilityInterval
     match update.probability:
         case None:
             chance = Literal(1.0, position=update.position)
-        case Interval(lower, upper) as interval:
+        case ProbabilityInterval(lower, upper) as interval:
             lower = resolver.resolve(lower, Type.DOUBLE, "the lower bound of a probability")
             upper = resolver.resolve(upper, Type.DOUBLE, "the upper bound of a probability")
             chance = replace(interval, lower=lower, upper=upper)
@@ -351,8 +351,8 @@ def _label(label: LabelDefinition, resolver: Resolver) -> LabelDefinition:
 
 
 def _rewards(
-    structures: Sequence[Rewards], actions: tuple[str, ...], resolver: Resolver
-) -> tuple[Rewards, ...]:
+    structures: Sequence[RewardStructure], actions: tuple[str, ...], resolver: Resolver
+) -> tuple[RewardStructure, ...]:
     seen: set[str] = set()
     checked = []
     for rewards in structures:

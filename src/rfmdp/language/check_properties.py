@@ -31,12 +31,12 @@ from rfmdp.language.expand import expand_formulas, labels_in, order, substitute
 from rfmdp.language.hints import nearest, question
 from rfmdp.language.property_ast import (
     Bound,
-    Cumulative,
+    CumulativeReward,
     Filter,
-    Instantaneous,
+    InstantaneousReward,
     Path,
     Probability,
-    Property,
+    PropertyDefinition,
     PropertyFile,
     Quantified,
     Reward,
@@ -76,7 +76,10 @@ class CheckedProperty:
 
 
 def check_property(
-    prop: Property, file: PropertyFile, model: CheckedModel, constants: Given | None = None
+    prop: PropertyDefinition,
+    file: PropertyFile,
+    model: CheckedModel,
+    constants: Given | None = None,
 ) -> CheckedProperty:
     """Return a property resolved against a model.
 
@@ -98,9 +101,9 @@ def check_property(
     --------
     >>> from rfmdp.language.check import check_model
     >>> from rfmdp.language.parse import parse_model
-    >>> from rfmdp.language.parse_properties import parse_properties
+    >>> from rfmdp.language.parse_properties import parse_property_file
     >>> model = check_model(parse_model("module m x : [0..2]; [] true -> (x'=1); endmodule"))
-    >>> file = parse_properties("const int k = 2; P=? [ F<=2*k x=k ]")
+    >>> file = parse_property_file("const int k = 2; P=? [ F<=2*k x=k ]")
     >>> check_property(file.properties[0], file, model).expression.path.time.upper
     Literal(value=4)
     """
@@ -132,7 +135,7 @@ def with_numbers(path: Expr, file: PropertyFile, model: CheckedModel, given: Giv
     """
     if isinstance(path, Unary):
         return replace(path, operand=with_numbers(path.operand, file, model, given))
-    if not isinstance(path, Path | Cumulative | Instantaneous):
+    if not isinstance(path, Path | CumulativeReward | InstantaneousReward):
         return path
     parts = path.children()
     begin = (1 if path.left is None else 2) if isinstance(path, Path) else 0
@@ -145,7 +148,7 @@ def with_numbers(path: Expr, file: PropertyFile, model: CheckedModel, given: Giv
     return scope.settle(path.rebuilt([*parts[:begin], *rest]))
 
 
-def _refuse_misspelt(prop: Property, file: PropertyFile, model: CheckedModel) -> None:
+def _refuse_misspelt(prop: PropertyDefinition, file: PropertyFile, model: CheckedModel) -> None:
     """Raise if a property is nothing but a name, of nothing that there is but like a property's."""
     expr = prop.expression
     if not isinstance(expr, Name):
@@ -189,7 +192,7 @@ class _Scope:
                     what = f"an operand of '{node.operator}'"
                     require(operand, Type.BOOL, found, what, self.source)
                 return Type.BOOL
-            case Cumulative() | Instantaneous():
+            case CumulativeReward() | InstantaneousReward():
                 return Type.DOUBLE
             case Probability():
                 require(node.path, Type.BOOL, below[-1], "the formula inside P", self.source)
@@ -219,10 +222,10 @@ class _Scope:
         match node:
             case Path():
                 return self._path(node)
-            case Cumulative():
+            case CumulativeReward():
                 steps = None if node.steps is None else self._steps(node.steps)
                 return replace(node, steps=steps, discount=self._discount(node.discount))
-            case Instantaneous():
+            case InstantaneousReward():
                 return replace(node, step=self._steps(node.step))
             case Probability():
                 return self._probability(node)
@@ -306,7 +309,7 @@ def _settled(bound: Bound, value: float) -> Bound:
     return replace(bound, value=literal)
 
 
-def _inline(prop: Property, file: PropertyFile, model: CheckedModel) -> Expr:
+def _inline(prop: PropertyDefinition, file: PropertyFile, model: CheckedModel) -> Expr:
     """Replace references to other properties by what they stand for."""
     labels = {label.name for label in chain(file.labels, model.labels)} | set(BUILT_IN_LABELS)
     named = {p.name: p for p in file.properties if p.name is not None and p.name not in labels}

@@ -10,7 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from rfmdp.language.ast import Command, Expr, LabelDefinition, ModelType, Node, Rewards, Type
+from rfmdp.language.ast import (
+    Command,
+    Expr,
+    LabelDefinition,
+    ModelType,
+    Node,
+    RewardStructure,
+    Type,
+)
 from rfmdp.language.source import SourceText
 
 
@@ -64,7 +72,7 @@ class CheckedModel:
     variables: tuple[CheckedVariable, ...]
     modules: tuple[CheckedModule, ...]
     labels: tuple[LabelDefinition, ...]
-    rewards: tuple[Rewards, ...]
+    rewards: tuple[RewardStructure, ...]
     init: Expr | None
     constants: Mapping[str, bool | int | float]
     formulas: Mapping[str, Expr]  # expanded, constants not replaced: for properties

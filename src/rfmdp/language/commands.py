@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rfmdp.kernels import addresses
-from rfmdp.language.ast import Assignment, Command, Expr, Interval, Literal
+from rfmdp.language.ast import Assignment, Command, Expr, Literal, ProbabilityInterval
 from rfmdp.language.boxes import necessary
 from rfmdp.language.checked import CheckedModel, CheckedVariable
 from rfmdp.language.compile import Expressions
@@ -181,8 +181,8 @@ def _by_value(variable: CheckedVariable, own: Sequence[tuple[int, Box]]) -> list
     return found
 
 
-def _bounds(chance: Expr | Interval | None) -> tuple[Expr, Expr]:
-    if isinstance(chance, Interval):
+def _bounds(chance: Expr | ProbabilityInterval | None) -> tuple[Expr, Expr]:
+    if isinstance(chance, ProbabilityInterval):
         return chance.lower, chance.upper
     # the checker puts 1.0 where the text has no probability
     expr = Literal(1.0) if chance is None else chance

@@ -16,15 +16,15 @@ from rfmdp.language.ast import (
     Command,
     Expr,
     Formula,
-    Interval,
     Label,
-    Model,
+    ModelFile,
     Module,
     Name,
+    ProbabilityInterval,
     RenamedModule,
     Renaming,
     Update,
-    Variable,
+    VariableDeclaration,
     nodes,
     rewrite,
 )
@@ -91,7 +91,7 @@ def expand_formulas(formulas: Sequence[Formula], source: SourceText) -> dict[str
     return expanded
 
 
-def map_variable(variable: Variable, change: Change) -> Variable:
+def map_variable(variable: VariableDeclaration, change: Change) -> VariableDeclaration:
     """Apply a change to every expression of a variable's declaration."""
     lower, upper, init = (
         None if expr is None else change(expr)
@@ -103,7 +103,7 @@ def map_variable(variable: Variable, change: Change) -> Variable:
 def map_update(update: Update, change: Change) -> Update:
     """Apply a change to every expression of an update."""
     chance = update.probability
-    if isinstance(chance, Interval):
+    if isinstance(chance, ProbabilityInterval):
         chance = replace(chance, lower=change(chance.lower), upper=change(chance.upper))
     elif chance is not None:
         chance = change(chance)
@@ -128,7 +128,7 @@ def map_module(module: Module, change: Change) -> Module:
     )
 
 
-def texts_of(model: Model, modules: Sequence[Module]) -> Iterator[Expr]:
+def texts_of(model: ModelFile, modules: Sequence[Module]) -> Iterator[Expr]:
     """Give all expressions of a model but those of its formulas and constants."""
     variables = [*model.globals, *(v for module in modules for v in module.variables)]
     for variable in variables:
@@ -137,7 +137,7 @@ def texts_of(model: Model, modules: Sequence[Module]) -> Iterator[Expr]:
         yield command.guard
         for update in command.updates:
             chance = update.probability
-            if isinstance(chance, Interval):
+            if isinstance(chance, ProbabilityInterval):
                 yield from (chance.lower, chance.upper)
             elif chance is not None:
                 yield chance
@@ -149,7 +149,7 @@ def texts_of(model: Model, modules: Sequence[Module]) -> Iterator[Expr]:
         yield model.init
 
 
-def all_modules(model: Model, formulas: Mapping[str, Expr]) -> list[Module]:
+def all_modules(model: ModelFile, formulas: Mapping[str, Expr]) -> list[Module]:
     """Return the modules in the order of the text, formulas expanded, renamings carried out."""
     source = model.source
     parts = {module.name: module for module in model.modules}

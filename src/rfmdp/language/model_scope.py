@@ -6,7 +6,7 @@ from anywhere (PRISM texts, explicit files, Python), not only those that still h
 
 from __future__ import annotations
 
-from rfmdp.language.ast import Expr, Label, LabelDefinition, ModelType, Rewards
+from rfmdp.language.ast import Expr, Label, LabelDefinition, ModelType, RewardStructure
 from rfmdp.language.check import BUILT_IN_LABELS
 from rfmdp.language.checked import CheckedModel, CheckedVariable
 from rfmdp.language.source import SourceText
@@ -46,7 +46,7 @@ def scope(model: FactoredMDP | None, source: SourceText) -> CheckedModel:
         ),
         (),
         tuple(LabelDefinition(k, Label(k)) for k in model.labels if k not in BUILT_IN_LABELS),
-        tuple(Rewards(name or None, ()) for name in model.rewards),
+        tuple(RewardStructure(name or None, ()) for name in model.rewards),
         None,
         constants,
         {k: v for k, v in model.formulas.items() if isinstance(v, Expr)},

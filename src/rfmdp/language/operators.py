@@ -36,7 +36,7 @@ LOOSEST = 0  # of ?: and of temporal operators
 TIGHTEST = 12  # of atoms
 
 
-class Operator(NamedTuple):
+class OperatorSign(NamedTuple):
     """An operator sign with its place."""
 
     sign: str
@@ -51,11 +51,11 @@ class MisplacedNotError(Exception):
         self.position = position
 
 
-def tree(chain: Sequence[Operator | Expr]) -> Expr:
+def tree(chain: Sequence[OperatorSign | Expr]) -> Expr:
     """Build the tree of operands, prefix and infix operators in the order of the text.
 
     >>> from rfmdp.language.ast import Name
-    >>> plus, times = Operator("+", Position(1, 2)), Operator("*", Position(1, 4))
+    >>> plus, times = OperatorSign("+", Position(1, 2)), OperatorSign("*", Position(1, 4))
     >>> tree([Name("a"), plus, Name("b"), times, Name("c")]).operator
     '+'
 
@@ -65,7 +65,7 @@ def tree(chain: Sequence[Operator | Expr]) -> Expr:
         If `!` is the operand of a tighter operator, which PRISM does not allow either.
     """
     operands: list[Expr] = []
-    waiting: list[tuple[int, int, Operator]] = []  # precedence, number of operands, operator
+    waiting: list[tuple[int, int, OperatorSign]] = []  # precedence, number of operands, operator
     prefix = True
     for part in chain:
         if isinstance(part, Expr):
@@ -87,11 +87,11 @@ def tree(chain: Sequence[Operator | Expr]) -> Expr:
     return operands[0]
 
 
-def _goes_first(top: tuple[int, int, Operator], precedence: int, sign: str) -> bool:
+def _goes_first(top: tuple[int, int, OperatorSign], precedence: int, sign: str) -> bool:
     return top[0] > precedence or (top[0] == precedence and sign not in RIGHT)
 
 
-def _apply(operands: list[Expr], entry: tuple[int, int, Operator]) -> None:
+def _apply(operands: list[Expr], entry: tuple[int, int, OperatorSign]) -> None:
     _, arity, operator = entry
     right = operands.pop()
     if arity == 1:

@@ -17,7 +17,7 @@ from lark import Lark, Token
 from rfmdp.language import ast
 from rfmdp.language.ast import Expr, ModelType, Type
 from rfmdp.language.grammar import BuildError, make_parser, parse, position_of
-from rfmdp.language.operators import Operator, tree
+from rfmdp.language.operators import OperatorSign, tree
 from rfmdp.language.source import Position, SourceText
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ CONSTANT_TYPES = {
 }
 
 
-def parse_model(text: str, filename: str = "<model>") -> ast.Model:
+def parse_model(text: str, filename: str = "<model>") -> ast.ModelFile:
     """Return the tree of a model.
 
     Parameters
@@ -122,7 +122,7 @@ class ExpressionBuilder:
     def chain(self, parts: list[Token | Expr]) -> Expr:
         """Make the tree of operands with operators between and before them."""
         return tree(
-            [Operator(str(p), position_of(p)) if isinstance(p, Token) else p for p in parts]
+            [OperatorSign(str(p), position_of(p)) if isinstance(p, Token) else p for p in parts]
         )
 
     def choice(self, parts: list[Expr]) -> Expr:
@@ -174,7 +174,7 @@ class ModelBuilder(ExpressionBuilder):
         reason = f"expected {expected} or 'rewards', found '{token[:40]}'"
         raise BuildError(position_of(token), reason)
 
-    def global_variable(self, parts: list[ast.Variable]) -> ast.Variable:
+    def global_variable(self, parts: list[ast.VariableDeclaration]) -> ast.VariableDeclaration:
         """Make a global variable."""
         return parts[0]
 
@@ -186,23 +186,25 @@ class ModelBuilder(ExpressionBuilder):
     def module(self, parts: list[Any]) -> ast.Module:
         """Make a module."""
         name, *rest = parts
-        variables = tuple(part for part in rest if isinstance(part, ast.Variable))
+        variables = tuple(part for part in rest if isinstance(part, ast.VariableDeclaration))
         commands = tuple(part for part in rest if isinstance(part, ast.Command))
         return ast.Module(str(name), variables, commands, position=position_of(name))
 
-    def variable(self, parts: list[Any]) -> ast.Variable:
+    def variable(self, parts: list[Any]) -> ast.VariableDeclaration:
         """Make a variable with its range; the grammar also passes the keyword `init`."""
         name, (lower, upper), *rest = parts
-        return ast.Variable(str(name), lower, upper, rest[-1], position=position_of(name))
+        return ast.VariableDeclaration(
+            str(name), lower, upper, rest[-1], position=position_of(name)
+        )
 
-    def unlimited(self, parts: list[Any]) -> ast.Variable:
+    def unlimited(self, parts: list[Any]) -> ast.VariableDeclaration:
         """Make an int without range, which starts at 0."""
         name, kind, *rest = parts
         place = position_of(kind)
         upper = ast.Literal(MAX_INT, position=place)
         lower = ast.Unary("-", upper, position=place)
         init = ast.Literal(0, position=place) if rest[-1] is None else rest[-1]
-        return ast.Variable(str(name), lower, upper, init, position=position_of(name))
+        return ast.VariableDeclaration(str(name), lower, upper, init, position=position_of(name))
 
     def range(self, parts: list[Any]) -> tuple[Expr, Expr]:
         """Make the range of an int variable."""
@@ -233,10 +235,10 @@ class ModelBuilder(ExpressionBuilder):
         probability, (_, assignments) = parts
         return ast.Update(probability, assignments, position=probability.position)
 
-    def interval(self, parts: list[Any]) -> ast.Interval:
+    def interval(self, parts: list[Any]) -> ast.ProbabilityInterval:
         """Make an interval in the place of a probability."""
         bracket, lower, upper = parts
-        return ast.Interval(lower, upper, position=position_of(bracket))
+        return ast.ProbabilityInterval(lower, upper, position=position_of(bracket))
 
     def assignments(self, parts: list[Any]) -> tuple[Position, tuple[ast.Assignment, ...]]:
         """Make a conjunction of assignments, empty for `true`."""
@@ -259,12 +261,12 @@ class ModelBuilder(ExpressionBuilder):
         old, new = parts
         return ast.Renaming(str(old), str(new), position=position_of(old))
 
-    def rewards(self, parts: list[Any]) -> ast.Rewards:
+    def rewards(self, parts: list[Any]) -> ast.RewardStructure:
         """Make a reward structure."""
         keyword, name, *items = parts
         position = position_of(keyword if name is None else name)
         title = None if name is None else unquoted(name)
-        return ast.Rewards(title, tuple(items), position=position)
+        return ast.RewardStructure(title, tuple(items), position=position)
 
     def reward_item(self, parts: list[Any]) -> ast.RewardItem:
         """Make one line of a reward structure."""
@@ -287,7 +289,7 @@ def unquoted(token: Token) -> str:
     return name
 
 
-def _model(items: list[Any], source: SourceText) -> ast.Model:
+def _model(items: list[Any], source: SourceText) -> ast.ModelFile:
     types: list[tuple[ModelType, Position]] = []
     inits: list[tuple[Expr, Position]] = []
     for item in items:
@@ -297,14 +299,14 @@ def _model(items: list[Any], source: SourceText) -> ast.Model:
         raise source.error(types[1][1], "a model must have only one model type, found a second")
     if len(inits) > 1:
         raise source.error(inits[1][1], "a model must have only one 'init ... endinit'")
-    return ast.Model(
+    return ast.ModelFile(
         types[0][0] if types else None,
         all_of(items, ast.Constant),
         all_of(items, ast.Formula),
         all_of(items, ast.LabelDefinition),
-        all_of(items, ast.Variable),
+        all_of(items, ast.VariableDeclaration),
         tuple(item for item in items if isinstance(item, ast.Module | ast.RenamedModule)),
-        all_of(items, ast.Rewards),
+        all_of(items, ast.RewardStructure),
         inits[0][0] if inits else None,
         source,
     )

@@ -23,7 +23,14 @@ from rfmdp.language.grammar import (
     unknown_function,
 )
 from rfmdp.language.parse import ExpressionBuilder, all_of, unquoted
-from rfmdp.language.property_ast import Bound, Cumulative, Optimum, Path, TimeBound, Unsupported
+from rfmdp.language.property_ast import (
+    Bound,
+    CumulativeReward,
+    Optimum,
+    Path,
+    TimeBound,
+    Unsupported,
+)
 from rfmdp.language.source import SourceText
 from rfmdp.language.write import write_expression
 
@@ -31,7 +38,7 @@ PLAIN = (ast.Literal, ast.Name, ast.Label, ast.Unary, ast.Binary, ast.Ite, ast.C
 STEADY = "the steady-state operator 'S'"
 
 
-def parse_properties(text: str, filename: str = "<properties>") -> props.PropertyFile:
+def parse_property_file(text: str, filename: str = "<properties>") -> props.PropertyFile:
     """Return the tree of a property file; properties end with ';' or where the next begins.
 
     Raises
@@ -42,7 +49,8 @@ def parse_properties(text: str, filename: str = "<properties>") -> props.Propert
 
     Examples
     --------
-    >>> [p.name for p in parse_properties('"a": P=? [ F x=1 ]; Pmaxmin=? [ G !"bad" ]').properties]
+    >>> file = parse_property_file('"a": P=? [ F x=1 ]; Pmaxmin=? [ G !"bad" ]')
+    >>> [prop.name for prop in file.properties]
     ['a', None]
     """
     source = SourceText(text.removeprefix("\ufeff"), filename)
@@ -50,7 +58,7 @@ def parse_properties(text: str, filename: str = "<properties>") -> props.Propert
     for item in items:
         _check_no_call(item, source)
     return props.PropertyFile(
-        all_of(items, props.Property),
+        all_of(items, props.PropertyDefinition),
         all_of(items, ast.Constant),
         all_of(items, ast.Formula),
         all_of(items, ast.LabelDefinition),
@@ -67,15 +75,15 @@ class PropertyBuilder(ExpressionBuilder):
     """Makes properties; each method has the name of a rule of the grammar."""
 
     def properties(self, parts: list[Any]) -> list[Any]:
-        """Hand all items on to `parse_properties`, which knows the source."""
+        """Hand all items on to `parse_property_file`, which knows the source."""
         return parts
 
-    def property(self, parts: list[Any]) -> props.Property:
+    def property(self, parts: list[Any]) -> props.PropertyDefinition:
         """Make a property with its name."""
         name, expression = parts
         if name is None:
-            return props.Property(None, expression, position=expression.position)
-        return props.Property(unquoted(name), expression, position=position_of(name))
+            return props.PropertyDefinition(None, expression, position=expression.position)
+        return props.PropertyDefinition(unquoted(name), expression, position=position_of(name))
 
     def constant(self, parts: list[Any]) -> ast.Constant:
         """Make a constant, after a look at its value."""
@@ -190,7 +198,7 @@ class PropertyBuilder(ExpressionBuilder):
                 raise BuildError(position_of(word), reason)
             discount = _plain(storm)
         steps = None if steps is None else _plain(steps)
-        result = Cumulative(steps, discount, position=position)
+        result = CumulativeReward(steps, discount, position=position)
         if brace is None or discount is not None:
             return result
         if steps is not None:
@@ -203,7 +211,7 @@ class PropertyBuilder(ExpressionBuilder):
 
     def instantaneous(self, parts: list[Any]) -> Expr:
         """Make I=k."""
-        return props.Instantaneous(_plain(parts[1]), position=position_of(parts[0]))
+        return props.InstantaneousReward(_plain(parts[1]), position=position_of(parts[0]))
 
     def long_run(self, parts: list[Token]) -> Expr:
         """Make the long-run average reward, which is not supported."""
@@ -252,7 +260,7 @@ class PropertyBuilder(ExpressionBuilder):
 
 def _check_no_call(item: Any, source: SourceText) -> None:
     """Raise if a property is a lone name before a parenthesis, which was meant as a function."""
-    expr = item.expression if isinstance(item, props.Property) else None
+    expr = item.expression if isinstance(item, props.PropertyDefinition) else None
     if not isinstance(expr, Name):
         return
     line = source.text.split("\n")[expr.position.line - 1]
@@ -281,7 +289,7 @@ def _discount(brace: Any) -> Expr | None:
 def _storm_discount(path: Expr) -> Expr:
     """Read Storm's `Cdiscount=value`, which looks like a comparison."""
     if isinstance(path, Binary) and path.operator == "=" and path.left == Name("Cdiscount"):
-        return Cumulative(None, _plain(path.right), position=path.position)
+        return CumulativeReward(None, _plain(path.right), position=path.position)
     return path
 
 

@@ -93,7 +93,7 @@ class Path(Expr):
 
 
 @dataclass(frozen=True, slots=True)
-class Cumulative(Expr):
+class CumulativeReward(Expr):
     """`C<=steps` inside R, or the total reward `C` without steps; discounted if so given."""
 
     steps: Expr | None = None
@@ -111,7 +111,7 @@ class Cumulative(Expr):
 
 
 @dataclass(frozen=True, slots=True)
-class Instantaneous(Expr):
+class InstantaneousReward(Expr):
     """`I=step` inside R: the state reward after exactly so many steps."""
 
     step: Expr
@@ -152,7 +152,7 @@ class Reward(Expr):
     """`R{structure} agent nature bound [ path ]`.
 
     structure : name, number from 1, or None for the first; a checked property has the number
-    path : `Path` with F, `Cumulative` or `Instantaneous`
+    path : `Path` with F, `CumulativeReward` or `InstantaneousReward`
     """
 
     structure: str | Expr | None
@@ -217,7 +217,7 @@ class Unsupported(Expr):
 
 
 @dataclass(frozen=True, slots=True)
-class Property(Node):
+class PropertyDefinition(Node):
     """One property of a file, with its name if it has one."""
 
     name: str | None
@@ -228,7 +228,7 @@ class Property(Node):
 class PropertyFile(Node):
     """A whole property file."""
 
-    properties: tuple[Property, ...] = ()
+    properties: tuple[PropertyDefinition, ...] = ()
     constants: tuple[Constant, ...] = ()
     formulas: tuple[Formula, ...] = ()
     labels: tuple[LabelDefinition, ...] = ()

@@ -6,9 +6,9 @@ from enum import Enum
 
 from rfmdp.language.ast import Binary, Expr, Ite, Unary, fold
 from rfmdp.language.property_ast import (
-    Cumulative,
+    CumulativeReward,
     Filter,
-    Instantaneous,
+    InstantaneousReward,
     Path,
     Probability,
     Quantified,
@@ -47,7 +47,7 @@ def _form(node: Expr, below: tuple[FormulaKind, ...], source: SourceText) -> For
     match node:
         case Unsupported(construct):
             raise source.unsupported(node.position, construct)
-        case Cumulative() | Instantaneous():
+        case CumulativeReward() | InstantaneousReward():
             return FormulaKind.REWARD
         case Path():
             _check_path(node, below, source)
@@ -103,7 +103,7 @@ def _check_quantified(node: Quantified, source: SourceText) -> None:
 
 def _check_reward(node: Reward, source: SourceText) -> None:
     path = node.path
-    if isinstance(path, Cumulative | Instantaneous):
+    if isinstance(path, CumulativeReward | InstantaneousReward):
         return
     if not isinstance(path, Path) or path.operator != "F" or path.time is not None:
         construct = "a reward over a co-safe LTL formula"

@@ -59,11 +59,11 @@ def _property_part(node: Expr, below: tuple[Part, ...]) -> Part:
     match node:
         case props.Path():
             return _path(node, below)
-        case props.Cumulative():
+        case props.CumulativeReward():
             discount = _discount(below[-1]) if node.discount is not None else ()
             steps = ("<=", below[0][1]) if node.steps is not None else ()
             return TIGHTEST, ("C", discount, steps)
-        case props.Instantaneous():
+        case props.InstantaneousReward():
             return TIGHTEST, ("I=", below[0][1])
         case props.Probability():
             head: Pieces = ("P", _quantifier(node), _query(node.bound, below))
