@@ -86,7 +86,7 @@ def replies(
     begun = time.monotonic()
     wrong = misfits(request.blueprint, request.asked, run.constants)
     if wrong and len(wrong) == len(request.asked):  # nothing to build the model for
-        for prop, error in zip(request.asked, wrong.values(), strict=True):
+        for prop, error in zip(request.asked, wrong, strict=True):
             yield _failed(prop, error, USER_ERROR)
         return
     try:

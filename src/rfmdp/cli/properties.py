@@ -72,22 +72,23 @@ def open_constants(properties: Sequence[Property]) -> set[str]:
 
 def misfits(
     blueprint: Blueprint, asked: Sequence[Property], given: Mapping[str, str]
-) -> dict[int, PrismError]:
+) -> list[PrismError]:
     """Return the errors of properties that do not fit a model's text, found before it is built."""
     names = blueprint.names(given, open_constants(asked))
-    found: dict[int, PrismError] = {}
-    for number, prop in enumerate(asked if names is not None else ()):
+    if names is None:
+        return []
+    found = []
+    for prop in asked:
         try:
-            assert names is not None
             check_property(prop.parsed, prop.file, names, {**prop.constants, **given})
         except PrismError as error:
-            found[number] = error
+            found.append(error)
     return found
 
 
 def require_fit(blueprint: Blueprint, asked: Property, given: Mapping[str, str]) -> None:
     """Raise the error of a property that does not fit a model's text, before it is built."""
-    for error in misfits(blueprint, [asked], given).values():
+    for error in misfits(blueprint, [asked], given):
         raise error
 
 
