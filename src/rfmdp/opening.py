@@ -127,8 +127,8 @@ class Blueprint:
         """Return the model; see `open_model`."""
         own: dict[str, Any] = {k: value for k, value in constants.items() if k not in also_known}
         if self.parsed is not None:
+            from rfmdp.language.build import build_model
             from rfmdp.language.check import check_model
-            from rfmdp.language.explore import build_model
 
             checked = check_model(self.parsed, constants, also_known)
             return build_model(checked, deadlock=deadlock, progress=progress)

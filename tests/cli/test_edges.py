@@ -244,7 +244,7 @@ def test_typos_were_found_after_the_model_was_built(command, folder, monkeypatch
     def build(*_, **__):
         raise AssertionError("the model must not be built")
 
-    monkeypatch.setattr("rfmdp.language.explore.build_model", build)
+    monkeypatch.setattr("rfmdp.language.build.build_model", build)
     for text, word in (
         ('Pmax=? [ F "tip" ]', '"tip"'), ('R{"moes"}min=? [ F "top" ]', "'moves'"),
         ("Pmax=? [ F y=1 ]", "'y'"), ("Pmax=? [ F<=j x=1 ]", "'j'"),

@@ -12,8 +12,8 @@ import rfmdp
 from rfmdp.errors import PrismWarning
 from rfmdp.language import explorer
 from rfmdp.language.ast import Literal
+from rfmdp.language.build import build_model
 from rfmdp.language.check import check_model
-from rfmdp.language.explore import build_model
 from rfmdp.language.load import load_prism, parse_prism
 from rfmdp.language.parse import parse_model
 from rfmdp.model.validate import validate

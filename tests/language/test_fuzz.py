@@ -8,9 +8,9 @@ import pytest
 
 from rfmdp.answers.answer import check
 from rfmdp.errors import PrismWarning, RfmdpError
+from rfmdp.language.build import build_model
 from rfmdp.language.check import check_model
 from rfmdp.language.check_properties import check_property
-from rfmdp.language.explore import build_model
 from rfmdp.language.parse import parse_model
 from rfmdp.language.parse_properties import parse_property_file
 

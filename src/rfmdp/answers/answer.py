@@ -366,7 +366,7 @@ def _bounded(evaluator: PropertyEvaluator) -> tuple[float, float]:
 
 
 def _touching(solver: OperatorSolver, model: FactoredMDP) -> bool:
-    """Say whether an undecided bound is met exactly, or depends on what a method does not prove."""
+    """Return whether every open bound is met exactly, or depends on what a method cannot prove."""
     for found in solver.bounded:
         low, high = found.lower[model.initial], found.upper[model.initial]
         one_sided = np.isneginf(low) | np.isposinf(high)

@@ -131,9 +131,9 @@ class OperatorSolver:
 
 
 def _effective(model: FactoredMDP, inner: Inner | None) -> Inner:
-    """Return the method to use: where all methods are the same, the one that proves both sides.
+    """Return the method to use: the exact one where it gives what the method would give.
 
-    They are where nature has no choice, and where no row has two uncertain marginals, all boxes.
+    That is so where nature has no choice, and where all sets are boxes and no row has two of them.
     """
     if inner is None:
         return Exact()

@@ -1,10 +1,12 @@
 """What a property evaluates to in every state: a value between proven bounds.
 
-Numbers are float64, truth values bool; of a truth value, `lower` says where it surely holds and
+Numbers are float64, truth values bool. Of a truth value, `lower` says where it surely holds and
 `upper` where it possibly does. Operators act on both ends, so that `1 - P=? [...]` is as proven
-as the probability in it. Where an operator would need the true number and the ends do not decide
-it, the ends stay open; `value` is then what holds if the true number is the threshold itself, or,
-where a side is not proven at all, what holds for the number that the method gives.
+as the probability in it.
+
+A comparison stays open where the ends do not decide it. Its `value` is then what would hold if the
+true number were the threshold itself. If a side is not proven at all, `value` is what holds for the
+number that the method gives.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Save and load models and results: one file each, versioned, checked, written atomically.
 
-What is inside a file says `archive`. It is written beside its final place and moved there when
-complete: whoever reads sees the old file or the new one, whatever interrupts.
+`archive` says what is inside a file. A file is written beside its final place and moved there when
+it is complete, so a reader sees the old file or the new one, also if writing is interrupted.
 
-Further types join by two lines: a registration of `to_record` for the type, in its own module, and
-an entry in `READERS`, which names the function that makes the object again.
+A further type needs two things: a registration of `to_record` in its own module, and an entry in
+`READERS`, which names the function that makes the object again.
 
 >>> @to_record.register  # doctest: +SKIP
 ... def _(policy: Policy) -> Record:

@@ -118,7 +118,7 @@ def _sums(
 def _batches(
     expressions: Expressions, skeleton: Skeleton, states: IntArray
 ) -> Iterator[tuple[slice, StateBatch]]:
-    """Give some states in chunks, with the part of the result that they fill."""
+    """Yield some states in chunks, with the part of the result that they fill."""
     for start in range(0, len(states), CHUNK):
         part = slice(start, start + CHUNK)
         valuations = np.asfortranarray(skeleton.valuations[states[part]], dtype=np.int64)

@@ -198,7 +198,7 @@ class VariableDeclaration(Node):
 
     @property
     def is_bool(self) -> bool:
-        """Say whether this is a bool variable."""
+        """Return whether this is a bool variable."""
         return self.lower is None
 
 

@@ -1,7 +1,7 @@
 """A model after the static checks: the form from which state spaces are built.
 
 Formulas, labels inside expressions and renamed modules are expanded, constants are values, and
-parts without variables are evaluated. What is left of names in expressions are variables.
+parts without variables are evaluated. The only names left in expressions are those of variables.
 Expressions, commands and updates are those of `ast`; in an update the probability is never None.
 """
 
@@ -49,7 +49,7 @@ class CheckedModule:
 
     alphabet : its actions in order of appearance, without the unlabelled one
 
-    Copies of one command by renaming keep its `position`, the place to complain about.
+    A command that was copied by renaming keeps its `position`: errors name that place.
     """
 
     name: str

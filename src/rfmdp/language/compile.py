@@ -76,7 +76,7 @@ class Expressions:
         return self._texts[number]
 
     def constant(self, number: int) -> bool:
-        """Say whether an expression is a literal."""
+        """Return whether an expression is a literal."""
         return isinstance(self._texts[number], Literal)
 
     def _number(self, node: Expr, below: tuple[int, ...]) -> int:

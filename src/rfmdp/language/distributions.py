@@ -1,13 +1,13 @@
 """The distributions of commands, each with its identifier.
 
-A command has one marginal per vector of probabilities (or of bounds) that it takes on in some
-state. Its outcomes are the updates that can happen, so that rows in different places share it.
-A vector in which one update is certain is no marginal.
+A command has one marginal per vector of probabilities (or of bounds) that it has in some state.
+The outcomes of a marginal are the updates that can happen, so rows of different states share it.
+A vector in which one update is certain needs no marginal.
 
 Several choices in one state of a DTMC are taken with the same probability each, as in PRISM: the
 row of such a state is one marginal with the outcomes of all choices. That is exact for known
-probabilities. With intervals it is not one independent set per factor any more, so an interval
-DTMC may have such states only where probabilities are known.
+probabilities. With intervals the factors would no longer have independent sets, so an interval DTMC
+may have such states only where probabilities are known.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ def map_module(module: Module, change: Change) -> Module:
 
 
 def texts_of(model: ModelFile, modules: Sequence[Module]) -> Iterator[Expr]:
-    """Give all expressions of a model but those of its formulas and constants."""
+    """Yield all expressions of a model but those of its formulas and constants."""
     variables = [*model.globals, *(v for module in modules for v in module.variables)]
     for variable in variables:
         yield from (e for e in (variable.lower, variable.upper, variable.init) if e is not None)

@@ -1,11 +1,12 @@
 """The reachable states of a PRISM model, found by the machine of `kernels.expand`.
 
 The machine runs until it needs something: room, a distribution that it has not met, the marginal
-of a random choice. Then it takes the state back, is given what it needs and goes on. Mistakes of
-the text are only found there; what they are called is found here, by evaluating that state again.
+of a random choice. Then it forgets what it did in that state, is given what it needs and goes on.
+The machine only notices that a text has a mistake. The message is made here, by evaluating that
+state again.
 
-Machine code for it takes seconds to make, once. Where there is none yet, exploration begins as
-Python: most models that people write by hand are through before it would pay.
+Compiling the machine takes seconds, once. As long as it is not compiled, exploration begins as
+Python: most models that people write by hand are explored before compiling would pay.
 """
 
 from __future__ import annotations

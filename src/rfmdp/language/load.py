@@ -6,9 +6,9 @@ from os import PathLike
 from pathlib import Path
 
 from rfmdp.errors import FileError
+from rfmdp.language.build import build_model
 from rfmdp.language.check import check_model
 from rfmdp.language.constants import Given
-from rfmdp.language.explore import build_model
 from rfmdp.language.parse import parse_model
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.frontier import Deadlock, Progress

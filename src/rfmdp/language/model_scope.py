@@ -13,20 +13,15 @@ from rfmdp.language.source import SourceText
 from rfmdp.model.arrays import FactoredMDP
 
 
-def is_chain(model: FactoredMDP) -> bool:
-    """Say whether the agent never has a choice."""
-    return model.rows == model.states
-
-
 def is_uncertain(model: FactoredMDP) -> bool:
-    """Say whether nature has a choice somewhere."""
+    """Return whether nature has a choice somewhere."""
     marginals = model.marginals
     return bool((marginals.lower < marginals.upper).any())
 
 
 def model_type(model: FactoredMDP) -> ModelType:
-    """Return the PRISM type that a model amounts to."""
-    if is_chain(model):
+    """Return the PRISM type that a model amounts to; one row per state is a chain."""
+    if model.rows == model.states:
         return ModelType.IDTMC if is_uncertain(model) else ModelType.DTMC
     return ModelType.IMDP if is_uncertain(model) else ModelType.MDP
 

@@ -1,4 +1,4 @@
-"""Path formulas in normal form, and who pushes which way.
+"""Path formulas in normal form, and the directions of agent and nature.
 
 Every path formula is X, or an until that may be negated (PRISM's rules):
 
@@ -92,10 +92,10 @@ def steps(time: TimeBound | None) -> tuple[int, int | None]:
 def directions(
     node: Probability | Reward, kind: ModelType | None, source: SourceText
 ) -> tuple[Direction, Direction]:
-    """Return who pushes which way: (agent, nature).
+    """Return the directions of (agent, nature), by PRISM's rules.
 
-    As in PRISM: a bound such as >= must hold whatever both do; nature goes with the agent unless
-    the text names it (`Pmaxmin`); on a model where nobody has a choice nothing need be said.
+    A bound such as >= must hold whatever both do. Nature has the agent's direction unless the text
+    gives it one (`Pmaxmin`). Where nobody has a choice, the text need not say min or max.
 
     Parameters
     ----------

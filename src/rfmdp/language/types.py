@@ -47,7 +47,7 @@ def type_of(expr: Expr, names: Mapping[str, Type], source: SourceText) -> Type:
 
 
 def can_assign(target: Type, value: Type) -> bool:
-    """Say whether a value of one type may stand where another is expected."""
+    """Return whether a value of one type may stand where another is expected."""
     return target is value or (target is Type.DOUBLE and value is Type.INT)
 
 

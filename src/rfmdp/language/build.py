@@ -93,7 +93,7 @@ def build_model(
         outcome_names=outcomes,
         formulas={**checked.constants, **checked.formulas},
     )
-    is_valid(model)  # looked at once, and so not by the first question; mistakes are told there
+    is_valid(model)  # remembered, so that the first question need not check again
     return model
 
 
