@@ -29,7 +29,7 @@ from rfmdp.errors import ModelError, NotCertifiedError, RfmdpError
 from rfmdp.formats.files import save
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.frontier import Deadlock, Progress
-from rfmdp.model.report import counted
+from rfmdp.model.report import model_sizes
 from rfmdp.opening import Blueprint
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Solution
@@ -163,14 +163,7 @@ def _require_time(there_is: bool) -> None:
 
 
 def _sizes(model: FactoredMDP, seconds: float) -> str:
-    counts = {
-        "state": model.states,
-        "row": model.rows,
-        "transition": model.transitions,
-        "marginal": len(model.marginals),
-    }
-    sizes = ", ".join(counted(number, what) for what, number in counts.items())
-    return f"model     {sizes}, built in {seconds:.3f} s"
+    return f"model     {', '.join(model_sizes(model))}, built in {seconds:.3f} s"
 
 
 def write_files(reply: Reply, policy: str | None, solution: str | None) -> Reply:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
+from rfmdp.model.report import model_sizes
 from rfmdp.ragged import owner, owners, segment
 from rfmdp.sets.families import UncertaintySet
 from rfmdp.sets.marginals import Marginals
@@ -101,10 +102,7 @@ class FactoredMDP:
             object.__setattr__(self, name, frozen(getattr(self, name)))
 
     def __repr__(self) -> str:
-        return (
-            f"FactoredMDP({self.states:,} states, {self.rows:,} rows, "
-            f"{self.transitions:,} transitions, {len(self.marginals):,} marginals)"
-        )
+        return f"FactoredMDP({', '.join(model_sizes(self))})"
 
     @staticmethod
     def from_arrays(

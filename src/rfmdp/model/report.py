@@ -1,12 +1,16 @@
-"""What `validate` returns: issues with a severity, a place and a message."""
+"""What is said about a model: its sizes, and the issues that `validate` finds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from rfmdp.errors import ModelError
+
+if TYPE_CHECKING:
+    from rfmdp.model.arrays import FactoredMDP
 
 SHOWN = 20  # issues in an error message
 
@@ -69,6 +73,17 @@ class Report:
 
     def __len__(self) -> int:
         return len(self.issues)
+
+
+def model_sizes(model: FactoredMDP) -> list[str]:
+    """Return the numbers of states, rows, transitions and marginals, for people."""
+    sizes = {
+        "state": model.states,
+        "row": model.rows,
+        "transition": model.transitions,
+        "marginal": len(model.marginals),
+    }
+    return [counted(number, what) for what, number in sizes.items()]
 
 
 def counted(number: int, what: str) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.report import Issue, Report, Severity
+from rfmdp.model.report import Issue, Report, Severity, model_sizes
 from rfmdp.ragged import owner, segment, segment_product
 from rfmdp.sets.packed import layout_problems, problems
 from rfmdp.types import AnyArray, BoolArray, IntArray
@@ -66,7 +66,7 @@ def validate(model: FactoredMDP) -> Report:
     >>> coin = Singleton([0.5, 0.5])
     >>> model = FactoredMDP.from_rows([[([0], [0, 1])], [([], [1])]], [coin])
     >>> print(validate(model))
-    The model with 2 states, 2 rows, 3 transitions and 1 marginals is well formed.
+    The model with 2 states, 2 rows, 3 transitions and 1 marginal is well formed.
     """
     issues = _check_types(model)
     if issues:
@@ -80,11 +80,8 @@ def validate(model: FactoredMDP) -> Report:
         issues += _check_sets(model, problems(model.marginals))
     for check in _ROWS if followed else ():
         issues += check(model)
-    subject = (
-        f"The model with {model.states} states, {model.rows} rows, {model.transitions} "
-        f"transitions and {len(model.marginals)} marginals"
-    )
-    return Report(tuple(issues), subject)
+    *sizes, marginals = model_sizes(model)
+    return Report(tuple(issues), f"The model with {', '.join(sizes)} and {marginals}")
 
 
 def _error(context: str, message: str) -> Issue:
