@@ -26,7 +26,7 @@ def drone_text(size: int) -> str:
     """Return the Drone domain as one self-contained text of a given size."""
     values = {"n": size, "maxY": size, "p": 0.3, "slipLow": 3, "slipHigh": min(6, size)}
     values |= {"targetX": size - 1, "targetZ": size - 1, "as_published": "true"}
-    text = (files("rfmdp") / "domains" / "drone.prism").read_text()
+    text = (files("rfmdp.paper") / "domains" / "drone.prism").read_text()
     for name, value in values.items():
         text = re.sub(rf"(const \w+ {name})( *=[^;]*)?;", rf"\1 = {value};", text)
     return text

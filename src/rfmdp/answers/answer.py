@@ -28,7 +28,6 @@ from rfmdp.language.ast import Expr, Label, Literal, ModelType, Type, fold, node
 from rfmdp.language.check_properties import CheckedProperty
 from rfmdp.language.compile import evaluate_states
 from rfmdp.language.constants import Given
-from rfmdp.language.source import SourceText
 from rfmdp.language.types import type_of
 from rfmdp.language.write import write_expression
 from rfmdp.model.arrays import FactoredMDP
@@ -128,7 +127,7 @@ def check(
     asked = parse_property(prop) if isinstance(prop, str) else prop
     bound = asked.bind(model, constants)
     limits = limits or Limits()
-    evaluator = PropertyEvaluator(model, bound, asked.file.source, inner, limits)
+    evaluator = PropertyEvaluator(model, bound, inner, limits)
     least, most = evaluator.answer()
     return _answer(asked, evaluator, least, most)
 
@@ -136,7 +135,7 @@ def check(
 def states_where(model: FactoredMDP, prop: Property) -> BoolArray:
     """Return where a state formula holds, (S,)."""
     bound = prop.bind(model)
-    evaluator = PropertyEvaluator(model, bound, prop.file.source, None, Limits())
+    evaluator = PropertyEvaluator(model, bound, None, Limits())
     return evaluator.decided(evaluator.top)
 
 
@@ -154,13 +153,12 @@ class PropertyEvaluator:
         self,
         model: FactoredMDP,
         prop: CheckedProperty,
-        source: SourceText,
         inner: Inner | None,
         limits: Limits,
     ) -> None:
-        self.model, self.source, self.type = model, source, prop.type
-        self.names = prop.scope
-        self.solver = OperatorSolver(model, inner, limits, source)
+        self.model, self.type, self.names = model, prop.type, prop.scope
+        self.source = prop.scope.source
+        self.solver = OperatorSolver(model, inner, limits, self.source)
         self.listed: tuple[Quantity, BoolArray, str] | None = None
         self._slots: list[Expr] = []
         self._check_depth(prop.expression)

@@ -31,6 +31,7 @@ from rfmdp.language.expand import (
     all_modules,
     expand_formulas,
     labels_in,
+    meanings,
     order,
     substitute,
     texts_of,
@@ -79,9 +80,9 @@ def check_model(
     types = {c.name: c.type for c in model.constants}
     types |= {v.name: Type.BOOL if v.is_bool else Type.INT for v in variables}
     values = constant_values(_used(model, modules, formulas, given), given, types, formulas, source)
-    replaced: dict[str, Expr] = {name: Literal(value) for name, value in values.items()}
-    labels = expand_labels(model.labels, formulas | replaced, {}, source)
-    resolver = Resolver(formulas | replaced, types, labels, values, source)
+    replaced = meanings(formulas, values)
+    labels = expand_labels(model.labels, replaced, {}, source)
+    resolver = Resolver(replaced, types, labels, values, source)
     return _assemble(model, modules, resolver, formulas)
 
 
@@ -110,14 +111,9 @@ class Resolver:
 
     def resolve(self, expr: Expr, wanted: Type, what: str) -> Expr:
         """Return the expression resolved and evaluated as far as possible, of the type wanted."""
-        expr = replace_labels(self.expand(expr), self.labels, self.source)
+        expr = replace_labels(substitute(expr, self.replaced), self.labels, self.source)
         require(expr, wanted, type_of(expr, self.types, self.source), what, self.source)
         return simplify(expr)
-
-    def expand(self, expr: Expr) -> Expr:
-        """Return the expression with formulas, then constants replaced."""
-        # twice: a formula brings constants along
-        return substitute(substitute(expr, self.replaced), self.replaced)
 
     def constant(self, expr: Expr, wanted: Type, what: str) -> Value:
         """Return the value of an expression without variables."""
@@ -139,9 +135,7 @@ def expand_labels(
         if label.name in places or label.name in outer:
             raise source.error(label.position, f'label "{label.name}" must be defined only once')
         places[label.name] = label.position
-    texts = {
-        label.name: substitute(substitute(label.value, replaced), replaced) for label in labels
-    }
+    texts = {label.name: substitute(label.value, replaced) for label in labels}
     graph = {name: labels_in(text) for name, text in texts.items()}
     done = dict(outer)
     for name in order(graph, "label", places, source):

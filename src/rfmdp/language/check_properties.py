@@ -27,7 +27,7 @@ from rfmdp.language.check import BUILT_IN_LABELS, check_unique, expand_labels
 from rfmdp.language.checked import CheckedModel
 from rfmdp.language.constants import Given, constant_values, needed
 from rfmdp.language.evaluate import Value, evaluate, exact_value, simplify
-from rfmdp.language.expand import expand_formulas, labels_in, order, substitute
+from rfmdp.language.expand import expand_formulas, labels_in, meanings, order, substitute
 from rfmdp.language.hints import nearest, question
 from rfmdp.language.property_ast import (
     Bound,
@@ -114,12 +114,12 @@ def check_property(
     require_supported(expression, source)
     formulas = _formulas(file, model)
     used = _used_labels(expression, file, formulas)
-    texts = [substitute(e, formulas) for e in (expression, *(label.value for label in used))]
+    texts = (expression, *(label.value for label in used))
     values = _constants(texts, formulas, file, model, constants or {})
-    replaced: dict[str, Expr] = {name: Literal(value) for name, value in values.items()}
+    replaced = meanings(formulas, values)
     outer = {label.name: label.value for label in model.labels}
-    labels = expand_labels(used, formulas | replaced, outer, source)
-    expression = substitute(texts[0], replaced)
+    labels = expand_labels(used, replaced, outer, source)
+    expression = substitute(expression, replaced)
     named = [p.name for p in file.properties if p.name is not None]
     expression = rewrite(expression, lambda node: _label(node, labels, named, source))
     scope = _Scope(model.variable_types(), model, source)
@@ -140,10 +140,8 @@ def with_numbers(path: Expr, file: PropertyFile, model: CheckedModel, given: Giv
     parts = path.children()
     begin = (1 if path.left is None else 2) if isinstance(path, Path) else 0
     formulas = _formulas(file, model)
-    numbers = [substitute(part, formulas) for part in parts[begin:]]
-    values = _constants(numbers, formulas, file, model, given)
-    literals: dict[str, Expr] = {name: Literal(value) for name, value in values.items()}
-    rest = [substitute(part, literals) for part in numbers]
+    replaced = meanings(formulas, _constants(parts[begin:], formulas, file, model, given))
+    rest = [substitute(part, replaced) for part in parts[begin:]]
     scope = _Scope(model.variable_types(), model, file.source)
     return scope.settle(path.rebuilt([*parts[:begin], *rest]))
 

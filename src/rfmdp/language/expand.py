@@ -17,6 +17,7 @@ from rfmdp.language.ast import (
     Expr,
     Formula,
     Label,
+    Literal,
     ModelFile,
     Module,
     Name,
@@ -28,6 +29,7 @@ from rfmdp.language.ast import (
     nodes,
     rewrite,
 )
+from rfmdp.language.evaluate import Value
 from rfmdp.language.source import Position, SourceText
 
 Change = Callable[[Expr], Expr]
@@ -89,6 +91,12 @@ def expand_formulas(formulas: Sequence[Formula], source: SourceText) -> dict[str
         inner = {other: expanded[other] for other in graph[name] if other in expanded}
         expanded[name] = substitute(texts[name], inner)
     return expanded
+
+
+def meanings(formulas: Mapping[str, Expr], values: Mapping[str, Value]) -> dict[str, Expr]:
+    """Return what every constant and every expanded formula stands for, by name."""
+    constants: dict[str, Expr] = {name: Literal(value) for name, value in values.items()}
+    return constants | {name: substitute(expr, constants) for name, expr in formulas.items()}
 
 
 def map_variable(variable: VariableDeclaration, change: Change) -> VariableDeclaration:
