@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from rfmdp.model import Action, FactoredMDP, Lookup, Move, States, build
+from rfmdp.model import Action, FactoredMDP, Move, States, build
 from rfmdp.sets.families import Singleton
 
 STAY = Singleton([1.0])
@@ -106,7 +106,7 @@ def drone_branches(p: float) -> dict[str, list[tuple[float, tuple[int, ...]]]]:
     }
 
 
-def drone(size: int = 8, p: float = 0.3, lookup: Lookup = Lookup.AUTO) -> FactoredMDP:
+def drone(size: int = 8, p: float = 0.3) -> FactoredMDP:
     """Two drones in a cube that execute the same label: 262144 states, 21694720 transitions."""
     slips = [(1, -1), (2, -1), (3, -1), (1, -2), (2, -3), (2, -2), (3, 2), (1, 1), (0, -2)]
     many = [(1 - p, (1, 0, 0)), *((p / 9, (dx, dy, 0)) for dx, dy in slips)]
@@ -135,7 +135,6 @@ def drone(size: int = 8, p: float = 0.3, lookup: Lookup = Lookup.AUTO) -> Factor
         [Action(label, [fly(1, label), fly(2, label)]) for label in labels],
         initial=dict.fromkeys(names, 1),
         labels={"crash": crash, "target": target},
-        lookup=lookup,
     )
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from rfmdp.types import FloatArray, IntArray
 
 UNIT = 2.0**-53
+EPS = 2.0 * UNIT  # from one to the next float
 TERM = 8.0 * UNIT  # per term of a contraction, relative to the span
 BRANCH = 32.0 * UNIT  # more, per term, where a tree left out vertices by bounds of differences
 SUM = 3.0 * UNIT  # of adding reference and margin, relative to the result
@@ -25,6 +26,12 @@ SUM_SLACK = 1e-12  # learned bounds contradict each other if their sums miss one
 SUM_TOLERANCE = 1e-9  # constructors take probabilities whose sum misses one by this much
 SUM_OFF = 4.0 * UNIT  # what they store misses it by this much at most, see `sets.families`
 REWARD = 4.0 * UNIT  # of reward + discount * q, relative to both parts
+DOUBT = 1e-9  # float sums of up to 10^6 numbers in [0, 1] are right to this; closer ones are exact
+ATTAINED = 8.0 * UNIT  # bounds of boxes this close to attainable ones are kept
+MERGED = 4.0 * UNIT  # vertices of equal support whose fractions are this close to bounds are one
+NORMAL = 1e-290  # floats above are as precise as any, and so are their sums
+LOOSENED = 1e-12  # half-spaces that leave nothing are moved by this, of their largest entry
+RENAMED = 1e-12  # entries of vertices that differ by less may be equal ones (`kernels.symmetry`)
 RESOLUTION = 2.0**-40  # of the largest value: a width that no precision asks to undercut
 
 # Of searches, in shares of the span. They decide how long to look, never what is true.

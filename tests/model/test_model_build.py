@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rfmdp.errors import ModelError
-from rfmdp.model import Action, FactoredMDP, Lookup, Move, Variable, build, validate
+from rfmdp.model import Action, FactoredMDP, Move, Variable, build, validate
 from rfmdp.sets.families import Interval, Singleton, UncertaintySet
 
 COIN = Singleton([0.5, 0.5])
@@ -84,7 +84,7 @@ def random_model(seed: int) -> RandomModel:
     return RandomModel(ranges, initial, enabled, moves, update)
 
 
-def built(case: RandomModel, lookup: Lookup = Lookup.AUTO) -> FactoredMDP:
+def built(case: RandomModel) -> FactoredMDP:
     """Build a random description by frontiers."""
     names = [f"x{i}" for i in range(len(case.ranges))]
 
@@ -112,7 +112,6 @@ def built(case: RandomModel, lookup: Lookup = Lookup.AUTO) -> FactoredMDP:
         [action(a) for a in range(len(case.moves))],
         initial=dict(zip(names, np.array(case.initial).T, strict=True)),
         labels={"even": lambda s: place(s) % 2 == 0},
-        lookup=lookup,
     )
 
 
@@ -201,7 +200,10 @@ def test_builder_equals_plain_exploration(seed):
 def test_dense_and_hashed_lookup_agree(seed):
     """The way codes are looked up does not show in the model."""
     case = random_model(seed)
-    assert same(built(case, Lookup.DENSE), built(case, Lookup.HASHED))
+    dense = built(case)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rfmdp.model.numbering.DENSE_LIMIT", 0)
+        assert same(dense, built(case))
 
 
 def test_building_twice_gives_the_same_model(described):
@@ -216,9 +218,11 @@ def test_small_slices_give_the_same_model(described, monkeypatch):
     assert same(whole, described.drone(size=3))
 
 
-def test_hash_table_grows(described):
+def test_hash_table_grows(described, monkeypatch):
     """More states than the first table holds are found again."""
-    assert same(described.drone(5), described.drone(5, lookup=Lookup.HASHED))
+    dense = described.drone(5)
+    monkeypatch.setattr("rfmdp.model.numbering.DENSE_LIMIT", 0)
+    assert same(dense, described.drone(5))
 
 
 @pytest.mark.parametrize(

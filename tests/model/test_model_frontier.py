@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rfmdp.errors import ModelError
 from rfmdp.kernels import frontier as kernels
-from rfmdp.model import Lookup, Variable
+from rfmdp.model import Variable
 from rfmdp.model.codes import Codec
 from rfmdp.model.frontier import CERTAIN, BlockMove, Deadlock, RowBlock, explore
 
@@ -53,10 +53,11 @@ def expand_mixed(frontier):
     yield RowBlock(late, np.where(y[late] > 5, 2, 1), np.zeros(len(late), dtype=np.int64))
 
 
-@pytest.mark.parametrize("lookup", [Lookup.DENSE, Lookup.HASHED])
-def test_blocks_may_mix_sizes(lookup):
+@pytest.mark.parametrize("limit", [0, 100])
+def test_blocks_may_mix_sizes(limit, monkeypatch):
     """Certain moves are no marginals; rows keep the order of blocks within their state."""
-    found = explore(GRID, np.array([0]), expand_mixed, lookup=lookup)
+    monkeypatch.setattr("rfmdp.model.numbering.DENSE_LIMIT", limit)
+    found = explore(GRID, np.array([0]), expand_mixed)
     name = [tuple(v) for v in found.valuations.tolist()]
     assert name == sorted(name)
     for s, (x, y) in enumerate(name):
@@ -73,16 +74,12 @@ def test_blocks_may_mix_sizes(lookup):
             assert found.row_actions[first + 1] == (2 if y > 5 else 1)
 
 
-def test_leaving_the_domain_is_refused():
+@pytest.mark.parametrize("limit", [0, 100])
+def test_leaving_the_domain_is_refused(limit, monkeypatch):
     """A code outside the packed domain never reaches the table."""
-    for lookup in (Lookup.DENSE, Lookup.HASHED):
-        with pytest.raises(ModelError, match="leaves the variables' ranges"):
-            explore(
-                GRID,
-                np.array([0]),
-                lambda f: [RowBlock(np.arange(len(f.codes)), 0, f.codes - 1)],
-                lookup=lookup,
-            )
+    monkeypatch.setattr("rfmdp.model.numbering.DENSE_LIMIT", limit)
+    with pytest.raises(ModelError, match="leaves the variables' ranges"):
+        explore(GRID, np.array([0]), lambda f: [RowBlock(np.arange(len(f.codes)), 0, f.codes - 1)])
 
 
 def test_a_row_that_is_too_large_is_named():
@@ -120,15 +117,16 @@ def test_kernels_equal_their_python(seed):
     rest = rng.integers(0, 50, rows)
     total = size.prod(axis=1, dtype=np.int64)
 
-    def run(dense, hashed):
+    def run(kernel):
         results = []
-        for kernel, length, more in ((dense, 256, ()), (hashed, 512, (256,))):
-            table, known = np.zeros(length, np.int32), np.zeros(256, np.int64)
+        for dense, length in ((True, 256), (False, 512)):
+            table, known = np.zeros(length, np.int32), np.zeros((256, 1), np.int64)
             out = np.zeros(int(total.sum()), np.int32)
             block = (rest, contribution, offset, size, total)
-            end = kernel(*block, 0, table, known, 0, np.zeros(64, np.int64), out, *more)
+            scratch = np.zeros((64, 1), np.int64)
+            end = kernel(block, 0, table, known, 0, scratch, out, 256, dense)
             assert end[0] == rows
-            results.append(known[out])
+            results.append(known[out, 0])
         return results
 
     expected = []
@@ -137,9 +135,8 @@ def test_kernels_equal_their_python(seed):
         tensor = rest[r] + parts[0][:, None, None] + parts[1][:, None] + parts[2]
         expected.append(tensor.ravel())
     wanted = np.concatenate(expected)
-    compiled = run(kernels.number_dense, kernels.number_hashed)
-    plain = run(kernels.number_dense.py_func, kernels.number_hashed.py_func)
-    for found in (*compiled, *plain):
+    kernel = kernels.number_successors
+    for found in (*run(kernel), *run(kernel.py_func)):
         assert np.array_equal(found, wanted)
 
 

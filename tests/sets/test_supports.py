@@ -150,7 +150,7 @@ def test_compiled_and_plain_enumeration_agree():
     threshold = digits(np.array([0.4]), kernels.BITS)
     threshold = np.pad(threshold, ((0, 0), (0, weight.shape[1] - threshold.shape[1])))
     results = []
-    for run in (kernels.families, kernels.families.py_func):
+    for run in (kernels.enumerate_supports, kernels.enumerate_supports.py_func):
         masks, ends = np.zeros(64, dtype=np.int64), np.zeros((1, 2), dtype=np.int64)
         scratch = np.zeros((3, 64), dtype=np.int64)
         run(np.array([0, 5]), np.array([True]), weight, threshold, scratch, masks, ends)

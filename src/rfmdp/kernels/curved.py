@@ -11,9 +11,7 @@ import numpy as np
 from rfmdp.kernels.decorator import inline_kernel, kernel, part_kernel, step_kernel
 from rfmdp.kernels.layout import EXPONENT, KIND, KL, LOWER, LP, PLACE, RADIUS, SIZE
 from rfmdp.kernels.primitives import reset, sort
-from rfmdp.rounding import KL_UNUSED, LP_UNUSED, UNIT
-
-EPS = 2.0 * UNIT
+from rfmdp.rounding import EPS, KL_UNUSED, LP_UNUSED
 
 
 @step_kernel
@@ -21,11 +19,12 @@ def curved_minimum(head, data, m, v, at, order, p):
     """Return min p.v over marginal m, from below, and fill the attaining p[0 : d]."""
     kind, d, place = head[m, KIND], head[m, SIZE], head[m, PLACE]
     n = place + LOWER + 2 * d
+    nominal_X, value_X, radius = data[n : n + d], v[at : at + d], data[place + RADIUS]
     if kind == LP:
-        return _lp(data, place, d, v, at, order, p)
+        return _lp_minimum(nominal_X, radius, data[place + EXPONENT], value_X, order, p[:d])
     if kind == KL:
-        return kl_minimum(data[n : n + d], data[place + RADIUS], v[at : at + d], p[:d])
-    return choquet_minimum(data[n + d : n + d + 2**d], v[at : at + d], order, p[:d])
+        return kl_minimum(nominal_X, radius, value_X, p[:d])
+    return choquet_minimum(data[n + d : n + d + 2**d], value_X, order, p[:d])
 
 
 @inline_kernel
@@ -34,20 +33,6 @@ def _lp_entry(nominal, gap, lam, q):
     step = (abs(gap) / lam) ** (q - 1.0)
     x = nominal - step if gap > 0.0 else nominal + step
     return min(1.0, max(0.0, x))
-
-
-@part_kernel
-def _lp_point(data, n, d, v, at, q, lam, mu, p):
-    """Fill p_i = clip(nominal_i -+ (|v_i - mu| / lam)**(q - 1), 0, 1); return its sum.
-
-    Minimiser of p.v + mu (1 - sum p) + (lam / c) ||p - nominal||_c^c over the box [0, 1], with
-    1/q + 1/c = 1 and the nominal entries at data[n : n + d].
-    """
-    total = 0.0
-    for i in range(d):
-        p[i] = _lp_entry(data[n + i], v[at + i] - mu, lam, q)
-        total += p[i]
-    return total
 
 
 @inline_kernel
@@ -59,77 +44,89 @@ def _next(low, high, f_low, f_high, step):
     return x
 
 
+@inline_kernel
+def _narrow(low, high, f_low, f_high, side, x, f):
+    """Return the bracket (low, high, f_low, f_high, side) of a rising f after f(x) was found.
+
+    Illinois' rule: the value of an end that stays twice is halved, or the secant stalls.
+    """
+    if f > 0.0:
+        return low, x, f_low * (0.5 if side == 1 else 1.0), f, 1
+    return x, high, f, f_high * (0.5 if side == -1 else 1.0), -1
+
+
 @part_kernel
-def _lp_balanced(data, n, d, v, at, q, lam, p):
-    """Find mu so that the point of `_lp_point` sums to one, to rounding; leave it in p."""
+def _lp_balanced(nominal_X, value_X, q, lam, p):
+    """Fill p_i = clip(nominal_i -+ (|v_i - mu| / lam)**(q - 1), 0, 1) and return mu.
+
+    This is the minimiser of p.v + mu (1 - sum p) + (lam / c) ||p - nominal||_c^c over the box
+    [0, 1], with 1/q + 1/c = 1. The mu is the one for which p sums to one, to rounding.
+    """
+    d = value_X.shape[0]
     low, high = np.inf, -np.inf
     for i in range(d):
-        low, high = min(low, v[at + i]), max(high, v[at + i])
+        low, high = min(low, value_X[i]), max(high, value_X[i])
     # all values are above mu = low, and all below mu = high; the sum rises with mu
     mu, f, f_low, f_high, side = low, 0.0, -1.0, 1.0, 0
     for step in range(120):
         mu = _next(low, high, f_low, f_high, step)
-        f = _lp_point(data, n, d, v, at, q, lam, mu, p) - 1.0
+        f = -1.0
+        for i in range(d):
+            p[i] = _lp_entry(nominal_X[i], value_X[i] - mu, lam, q)
+            f += p[i]
         if abs(f) <= 0.1 * LP_UNUSED or mu <= low or mu >= high:
             break
-        # Illinois' rule: the value of an end that stays twice is halved, or the secant stalls
-        if f > 0.0:
-            high, f_high = mu, f
-            f_low *= 0.5 if side == 1 else 1.0
-            side = 1
-        else:
-            low, f_low = mu, f
-            f_high *= 0.5 if side == -1 else 1.0
-            side = -1
+        low, high, f_low, f_high, side = _narrow(low, high, f_low, f_high, side, mu, f)
     # large exponents jump where mu meets a value: that entry takes the rest, at no price
     nearest = 0
     for i in range(d):
-        if abs(v[at + i] - mu) < abs(v[at + nearest] - mu):
+        if abs(value_X[i] - mu) < abs(value_X[nearest] - mu):
             nearest = i
     p[nearest] = min(1.0, max(0.0, p[nearest] - f))
     return mu
 
 
 @step_kernel
-def _lp_norm(data, n, d, exponent, p):
+def _lp_norm(nominal_X, exponent, p):
     """Return ||p - nominal||_exponent."""
     top = 0.0
-    for i in range(d):
-        top = max(top, abs(p[i] - data[n + i]))
+    for i in range(nominal_X.shape[0]):
+        top = max(top, abs(p[i] - nominal_X[i]))
     if top == 0.0:
         return 0.0
     total = 0.0
-    for i in range(d):
-        total += (abs(p[i] - data[n + i]) / top) ** exponent
+    for i in range(nominal_X.shape[0]):
+        total += (abs(p[i] - nominal_X[i]) / top) ** exponent
     return top * total ** (1.0 / exponent)
 
 
 @part_kernel
-def _lp(data, place, d, v, at, order, p):
-    """Minimise over {p in the simplex : ||p - nominal||_c <= radius}, 1 < c < inf.
+def _lp_minimum(nominal_X, radius, c, value_X, order, p):
+    """Return a lower bound of min { v.p : ||p - nominal||_c <= radius }, 1 < c < inf; fill p.
 
     Lagrange: for a multiplier lam of the ball the minimiser over box and sum is in closed form up
     to mu; both are found by secants. Returned is the *dual* value
     mu + sum_i min_{x in [0,1]} ((v_i - mu) x + lam/c |x - nominal_i|^c) - lam/c radius^c,
-    below the true minimum for every lam > 0 and mu, and p is pulled into the ball.
+    below the true minimum for every lam > 0 and mu, and p is pulled into the ball. `order` is a
+    permutation to start sorting from.
     """
-    n = place + LOWER + 2 * d
-    c, radius = data[place + EXPONENT], data[place + RADIUS]
+    d = value_X.shape[0]
     q = c / (c - 1.0)
-    sort(v, at, d, order)
-    span = v[at + order[d - 1]] - v[at + order[0]]
+    sort(value_X, d * 0, d, order)
+    least = order[0]
+    span = value_X[order[d - 1]] - value_X[least]
     if span == 0.0 or radius == 0.0:
         total = 0.0
         for i in range(d):
-            p[i] = data[n + i]
-            total += p[i] * v[at + i]
+            p[i] = nominal_X[i]
+            total += p[i] * value_X[i]
         return total
     for i in range(d):
-        p[i] = 1.0 if i == order[0] else 0.0
-    if _lp_norm(data, n, d, c, p) <= radius:
-        return v[at + order[0]]
+        p[i] = 1.0 if i == least else 0.0
+    if _lp_norm(nominal_X, c, p) <= radius:
+        return value_X[least]
     # the length of the move falls with lam, nearly as a power of it: secants on logarithms
-    low, high, f_low, f_high, lam, mu, side = -700.0, 700.0, 1.0, -1.0, 1.0, 0.0, 0
+    low, high, f_low, f_high, lam, mu, side = -700.0, 700.0, -1.0, 1.0, 1.0, 0.0, 0
     t = np.log(span) + (np.log(d) - np.log(radius)) / (q - 1.0)
     for step in range(120):
         if step > 0:
@@ -137,41 +134,34 @@ def _lp(data, place, d, v, at, order, p):
         elif not low < t < high:
             t = 0.0
         lam = np.exp(t)
-        mu = _lp_balanced(data, n, d, v, at, q, lam, p)
-        f = np.log(max(_lp_norm(data, n, d, c, p) / radius, 1e-300))
+        mu = _lp_balanced(nominal_X, value_X, q, lam, p)
+        f = -np.log(max(_lp_norm(nominal_X, c, p) / radius, 1e-300))
         # an error of f costs its square in the dual value, and itself in the length of the move
         if t <= low or t >= high or abs(f) <= LP_UNUSED:
             break
-        if f > 0.0:
-            low, f_low = t, f
-            f_high *= 0.5 if side == 1 else 1.0
-            side = 1
-        else:
-            high, f_high = t, f
-            f_low *= 0.5 if side == -1 else 1.0
-            side = -1
+        low, high, f_low, f_high, side = _narrow(low, high, f_low, f_high, side, t, f)
+    _lp_repair(nominal_X, c, radius, p)
     dual = mu - lam / c * radius**c
-    _lp_repair(data, n, d, c, radius, p)
     for i in range(d):
-        gap = v[at + i] - mu
-        x = _lp_entry(data[n + i], gap, lam, q)
-        dual += gap * x + lam / c * abs(x - data[n + i]) ** c
+        gap = value_X[i] - mu
+        x = _lp_entry(nominal_X[i], gap, lam, q)
+        dual += gap * x + lam / c * abs(x - nominal_X[i]) ** c
     return dual
 
 
 @part_kernel
-def _lp_repair(data, n, d, c, radius, p):
+def _lp_repair(nominal_X, c, radius, p):
     """Make p sum to one and pull it into the ball, both by rounding-sized moves."""
     total = 0.0
-    for i in range(d):
+    for i in range(p.shape[0]):
         total += p[i]
-    for i in range(d):
+    for i in range(p.shape[0]):
         p[i] /= total
-    norm = _lp_norm(data, n, d, c, p)
+    norm = _lp_norm(nominal_X, c, p)
     if norm > radius:
         share = radius / norm
-        for i in range(d):
-            p[i] = data[n + i] + share * (p[i] - data[n + i])
+        for i in range(p.shape[0]):
+            p[i] = nominal_X[i] + share * (p[i] - nominal_X[i])
 
 
 @step_kernel

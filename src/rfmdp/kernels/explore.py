@@ -3,67 +3,53 @@
 import numpy as np
 
 from rfmdp.kernels.decorator import allocating_kernel, kernel
-from rfmdp.kernels.flatten import outer_product
+from rfmdp.kernels.primitives import box_minimum, outer_product, reset, zero
+
+GONE, RARE = 1e-12, 1e-9  # expected visits that are not followed, and that cost nothing
 
 
 @allocating_kernel
-def occupancy(rows_TS, steps, model, outcome_ptr, probability, initial, terminal, scratch, total):
+def occupancy(rows_TS, steps, model, sets, initial, terminal, joint, total):
     """Add to total (S,) the expected visits of every state within some steps of a policy."""
     states = total.shape[0]
     _, marginal_ptr, row_marginals, successor_ptr, successors = model
+    outcome_ptr, probability, _, _ = sets
     mass, after = np.zeros(states), np.zeros(states)
+    o = zero(states)
     for s in initial:
         mass[s] += 1.0 / initial.shape[0]
     for t in range(steps):
         after[:] = 0.0
         for s in range(states):
-            if mass[s] < 1e-12 or terminal[s]:
+            if mass[s] < GONE or terminal[s]:
                 continue
             total[s] += mass[s]
             row = rows_TS[min(t, rows_TS.shape[0] - 1), s]
             first, last = marginal_ptr[row], marginal_ptr[row + 1]
-            size = outer_product(outcome_ptr, probability, row_marginals, first, last, scratch)
+            size = outer_product(outcome_ptr, probability, row_marginals, first, last, joint, o)
             for k in range(size):
-                after[successors[successor_ptr[row] + k]] += mass[s] * scratch[k]
+                after[successors[successor_ptr[row] + k]] += mass[s] * joint[k]
         mass, after = after, mass
 
 
 @kernel
-def _box_low(lower, upper, begin, d, v, order):
-    """Return the least expectation of v[0 : d] over a box."""
-    for i in range(d):
-        j = i
-        while j > 0 and v[order[j - 1]] > v[i]:
-            order[j] = order[j - 1]
-            j -= 1
-        order[j] = i
-    mass, low = 1.0, 0.0
-    for i in range(d):
-        mass -= lower[begin + i]
-        low += lower[begin + i] * v[i]
-    for i in range(d):
-        take = min(mass, upper[begin + order[i]] - lower[begin + order[i]])
-        low += take * v[order[i]]
-        mass -= take
-    return low
-
-
-@kernel
-def gap_losses(
-    rows_S, visits, model, outcome_ptr, probability, lower, upper, value, sign, scratch, fibre,
-    order, loss,
-):  # fmt: skip
+def gap_losses(rows_S, visits, model, sets, value, sign, work, loss):
     """Add to loss (M,): sum_s visits(s) [E v - least v of one marginal, the others nominal].
 
-    sign = +1 if nature minimises. Requires positive probabilities.
+    sets : outcome_ptr (M + 1,), probability, lower, upper (O,); probabilities are positive
+    sign : +1 if nature minimises, -1 if it maximises
+    work : joint (K,) of the largest row; fibre (d,), box (2 d,), order (d,) of the largest marginal
     """
     _, marginal_ptr, row_marginals, successor_ptr, successors = model
+    outcome_ptr, probability, lower, upper = sets
+    joint, fibre, box, order = work
+    o = zero(visits.shape[0])
     for s in range(visits.shape[0]):
-        if visits[s] < 1e-9:
+        if visits[s] < RARE:
             continue
         row = rows_S[s]
         first, last = marginal_ptr[row], marginal_ptr[row + 1]
-        size = outer_product(outcome_ptr, probability, row_marginals, first, last, scratch)
+        size = outer_product(outcome_ptr, probability, row_marginals, first, last, joint, o)
         stride = size
         for slot in range(first, last):
             j = row_marginals[slot]
@@ -72,13 +58,16 @@ def gap_losses(
             stride //= d
             fibre[:d] = 0.0
             for k in range(size):
-                o = k // stride % d
-                fibre[o] += scratch[k] * value[successors[successor_ptr[row] + k]]
-            mean = 0.0
-            for o in range(d):
-                mean += sign * fibre[o]
-                fibre[o] *= sign / probability[begin + o]
-            loss[j] += visits[s] * max(0.0, mean - _box_low(lower, upper, begin, d, fibre, order))
+                fibre[k // stride % d] += joint[k] * value[successors[successor_ptr[row] + k]]
+            mean, free = 0.0, 1.0
+            for i in range(d):
+                mean += sign * fibre[i]
+                fibre[i] *= sign / probability[begin + i]
+                box[i], box[d + i] = lower[begin + i], upper[begin + i] - lower[begin + i]
+                free -= lower[begin + i]
+            reset(order, d)
+            low, _ = box_minimum((box, o, d, free), fibre, o, order)
+            loss[j] += visits[s] * max(0.0, mean - low)
 
 
 @kernel

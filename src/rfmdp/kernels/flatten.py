@@ -6,23 +6,9 @@ Twin of `flatten_rows` in the tests: plain dictionaries over `itertools.product`
 import numpy as np
 
 from rfmdp.kernels.decorator import allocating_kernel, inline_kernel, kernel
+from rfmdp.kernels.primitives import outer_product, zero
 
 MIX = np.uint64(0x9E3779B97F4A7C15)
-
-
-@inline_kernel
-def outer_product(outcome_ptr, values, marginals, first, last, out):
-    """Fill out[0 : K] with the products of the entries of some marginals, C order; returns K."""
-    out[0], count = 1.0, 1
-    for m in range(first, last):
-        begin = outcome_ptr[marginals[m]]
-        d = outcome_ptr[marginals[m] + 1] - begin
-        for f in range(count - 1, -1, -1):
-            x = out[f]
-            for j in range(d - 1, -1, -1):
-                out[f * d + j] = x * values[begin + j]
-        count *= d
-    return count
 
 
 @allocating_kernel
@@ -38,12 +24,12 @@ def flatten_rows(begin, end, rows, sets, work, place_S, size, targets, lower, up
     successor_ptr, successors, marginal_ptr, marginals = rows
     outcome_ptr, low, high, mid = sets
     low_K, high_K, mid_K = work
-    at = 0
+    at = o = zero(begin)
     for r in range(begin, end):
         first, last, tensor = marginal_ptr[r], marginal_ptr[r + 1], successor_ptr[r]
-        outer_product(outcome_ptr, low, marginals, first, last, low_K)
-        outer_product(outcome_ptr, high, marginals, first, last, high_K)
-        count = outer_product(outcome_ptr, mid, marginals, first, last, mid_K)
+        outer_product(outcome_ptr, low, marginals, first, last, low_K, o)
+        outer_product(outcome_ptr, high, marginals, first, last, high_K, o)
+        count = outer_product(outcome_ptr, mid, marginals, first, last, mid_K, o)
         found = at
         for k in range(count):
             if high_K[k] > 0.0:

@@ -2,12 +2,13 @@
 
 import numpy as np
 
-from rfmdp.kernels.decorator import allocating_kernel, kernel
+from rfmdp.kernels.decorator import allocating_kernel, kernel, step_kernel
+from rfmdp.kernels.primitives import outer_product, zero
 
 PLAIN, MERGED, JOINT = 0, 1, 2  # how the outcomes of a row are identified
 
 
-@kernel
+@step_kernel
 def _same_slice(successors, start, size, d, stride, a, b):
     """Tell whether outcomes a and b of an axis lead to the same successors everywhere."""
     for block in range(0, size, d * stride):
@@ -18,7 +19,7 @@ def _same_slice(successors, start, size, d, stride, a, b):
     return True
 
 
-@kernel
+@step_kernel
 def _representatives_differ(successors, start, size, sizes, labels, n, stamp, mark):
     """Tell whether the successors of all combinations of first-of-class outcomes are distinct."""
     for k in range(size):
@@ -94,24 +95,25 @@ def joint_rows(
     Fills size_N, and targets and joint one row after the other; returns the entries used.
     """
     place = np.full(states, -1, dtype=np.int64)
-    used = 0
+    used, largest = 0, 1
+    for r in rows:
+        largest = max(largest, successor_ptr[r + 1] - successor_ptr[r])
+    product = np.empty(largest)
     for i in range(rows.shape[0]):
         r = rows[i]
         start, begin = successor_ptr[r], used
-        for k in range(successor_ptr[r + 1] - start):
-            p, rest = 1.0, k
-            for slot in range(marginal_ptr[r + 1] - 1, marginal_ptr[r] - 1, -1):
-                j = row_marginals[slot]
-                d = outcome_ptr[j + 1] - outcome_ptr[j]
-                p *= probability[outcome_ptr[j] + rest % d]
-                rest //= d
+        first, last = marginal_ptr[r], marginal_ptr[r + 1]
+        size = outer_product(
+            outcome_ptr, probability, row_marginals, first, last, product, zero(used)
+        )
+        for k in range(size):
             s = successors[start + k]
             if place[s] < begin:
                 place[s] = used
                 targets[used] = s
                 joint[used] = 0.0
                 used += 1
-            joint[place[s]] += p
+            joint[place[s]] += product[k]
         size_N[i] = used - begin
         for e in range(begin, used):
             place[targets[e]] = -1

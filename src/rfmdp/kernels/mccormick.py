@@ -3,27 +3,32 @@
 Everything is in normalised variables: p = low + width x, prefix products h = low + width xi, and
 t = xi x for a pair, all of them in [0, 1] (`inner/mccormick/programme.py` has the programme).
 Singular widths never divide: an entry of width zero has share zero.
+
+Tuples that travel together, everywhere in the same order:
+
+asked      value (S,), sign (+1 nature minimises, -1 it maximises), rows (B,), all with the same
+           marginals
+tensors    successor_ptr, successors of the model; table (K,), the entry of the contracted tensor of
+           every joint outcome; weight (K,), the product of the known marginals' entries
+box        low_X, width_X, share_X, mass_N, free_N, low_P, width_P: see `coefficients`; of `greedy`
+           the only uncertain marginal, as in `kernels.primitives`
+places     where the last marginal and the last prefix are in `box`, the first columns of x, xi and
+           t, outcomes of the last marginal, entries of the last prefix
+programme  ptr, indices, data, right-hand sides, number of equalities, errors of the entries by row
+charged    free mass of marginals that were taken as known; longest chain of products added up; the
+           sum of all upper products, which bounds sum |c| / span
+witness    where (B,) the distributions start, and the array to fill; empty if none are wanted
 """
 
-from rfmdp.kernels.decorator import kernel
+from rfmdp.kernels.decorator import kernel, part_kernel
+from rfmdp.kernels.primitives import box_member, dot, reset, sort, zero
 from rfmdp.kernels.rows import margin
 from rfmdp.rounding import UNIT
 
 PRINTED, SIMPLEX, MARGINALISED = 0, 1, 2
 
 
-@kernel
-def _sort(v, order):
-    """Fill `order` with a permutation that sorts v ascending; ties by index."""
-    for i in range(v.shape[0]):
-        j = i
-        while j > 0 and v[order[j - 1]] > v[i]:
-            order[j] = order[j - 1]
-            j -= 1
-        order[j] = i
-
-
-@kernel
+@part_kernel
 def _marginals(ids, outcome_ptr, lower, upper, low_X, width_X, share_X, mass_N, free_N):
     """Fill bounds, widths and shares (width / free mass) of the row's marginals."""
     at = 0
@@ -44,7 +49,7 @@ def _marginals(ids, outcome_ptr, lower, upper, low_X, width_X, share_X, mass_N, 
         at += d
 
 
-@kernel
+@part_kernel
 def _simplex_rows(count, sizes_N, share_X, free_N, data, error_R):
     """Write the rows sum_i share_i x_i = 1 of the first `count` marginals."""
     at = 0
@@ -56,7 +61,7 @@ def _simplex_rows(count, sizes_N, share_X, free_N, data, error_R):
     return at, count
 
 
-@kernel
+@part_kernel
 def _prefix_rows(at, row, prefix, d, low_P, width_P, here, low_X, width_X, x, data, error_R):
     """Write xi' = (low w x + width l xi + width w t) / width' and fill the next prefix."""
     then = here + prefix
@@ -80,7 +85,7 @@ def _prefix_rows(at, row, prefix, d, low_P, width_P, here, low_X, width_X, x, da
     return at, row
 
 
-@kernel
+@part_kernel
 def _marginal_rows(
     at, row, prefix, d, width_P, here, share_X, x, free, prefix_free, terms, data, error_R
 ):
@@ -102,7 +107,7 @@ def _marginal_rows(
     return at, row
 
 
-@kernel
+@part_kernel
 def _total_row(at, row, prefix, d, width_P, here, width_X, x, factors, data, error_R):
     """Write sum h = 1, divided by its right-hand side (see `_total_factors`)."""
     on_x, on_xi, on_t, error = factors
@@ -119,7 +124,7 @@ def _total_row(at, row, prefix, d, width_P, here, width_X, x, factors, data, err
     error_R[row] = 4.0 * UNIT * (error + 8.0)
 
 
-@kernel
+@part_kernel
 def _total_factors(variant, n, mass, free, prefix_mass, prefix_free, d, terms):
     """Return the factors of x, xi and t in sum h = 1, and the relative error in units of 4 UNIT.
 
@@ -174,12 +179,13 @@ def coefficients(variant, sizes_N, ids_N, outcome_ptr, lower, upper, box, data, 
             _total_row(at, row, prefix, d, width_P, here, width_X, x, factors, data, error_R)
 
 
-@kernel
-def _tensor(r, value, sign, successor_ptr, successors, table, weight, out):
+@part_kernel
+def _tensor(r, value, sign, tensors, out):
     """Fill out with sign * (value - reference), known marginals contracted away.
 
     Returns the reference (the value of the first successor), the span and the magnitude.
     """
+    successor_ptr, successors, table, weight = tensors
     start = successor_ptr[r]
     reference = value[successors[start]]
     out[:] = 0.0
@@ -192,32 +198,18 @@ def _tensor(r, value, sign, successor_ptr, successors, table, weight, out):
 
 
 @kernel
-def costs(
-    value,
-    sign,
-    rows_B,
-    successor_ptr,
-    successors,
-    table,
-    weight,
-    box,
-    places,
-    tensor,
-    cost_BC,
-    head_BH,
-):
+def costs(asked, tensors, box, places, tensor, cost_BC, head_BH):
     """Fill the objective of every row of a batch that shares its marginals.
 
     With A the tensor of values, I the prefix and j the last outcome,
     sum A h = sum A (low_I l_j + low_I w_j x_j + width_I l_j xi_I + width_I w_j t_Ij).
     head_BH gets (reference, span, magnitude, constant term, scale): costs are divided by scale.
     """
+    value, sign, rows_B = asked
     low_X, width_X, _, _, _, low_P, width_P = box
     last_x, last_P, col_x, col_xi, col_t, d, prefix = places
     for b in range(rows_B.shape[0]):
-        reference, span, size = _tensor(
-            rows_B[b], value, sign, successor_ptr, successors, table, weight, tensor
-        )
+        reference, span, size = _tensor(rows_B[b], value, sign, tensors, tensor)
         cost = cost_BC[b]
         cost[:] = 0.0
         constant, scale = 0.0, 0.0
@@ -243,17 +235,16 @@ def costs(
 
 
 @kernel
-def safe_bounds(
-    sign, rows_B, head_BH, cost_BC, dual_BR, programme, error_R, reach, slack, terms, reduced, bound
-):
+def safe_bounds(asked, head_BH, cost_BC, dual_BR, programme, charged, reduced, bound):
     """Fill bound[rows] with a rigorous bound from approximate duals [Neumaier2004].
 
     For every y in the dual cone, c.z >= y.rhs + sum_j min(0, c_j - (A^T y)_j) because all z lie
     in [0, 1]; the float error of this sum, of the costs and of the entries is subtracted.
-    reach is the sum of all upper products (it bounds sum |c| / span), slack the free mass of
-    marginals that were taken as known.
+    `reduced` (C,) is scratch memory.
     """
-    ptr, indices, data, rhs_R, equalities = programme
+    _, sign, rows_B = asked
+    slack, terms, reach = charged
+    ptr, indices, data, rhs_R, equalities, error_R = programme
     rows, columns = rhs_R.shape[0], cost_BC.shape[1]
     for b in range(rows_B.shape[0]):
         scale = head_BH[b, 4]
@@ -284,10 +275,12 @@ def safe_bounds(
 
 
 @kernel
-def joint(primal_BC, table, weight, box, places, starts_B, out):
+def joint(primal_BC, tensors, box, places, witness):
     """Fill, for every row of a batch, the joint distribution that an LP solution stands for."""
     low_X, width_X, _, _, _, low_P, width_P = box
     last_x, last_P, col_x, col_xi, col_t, d, _ = places
+    _, _, table, weight = tensors
+    starts_B, out = witness
     for b in range(primal_BC.shape[0]):
         z = primal_BC[b]
         total = 0.0
@@ -304,49 +297,26 @@ def joint(primal_BC, table, weight, box, places, starts_B, out):
 
 
 @kernel
-def greedy(
-    value,
-    sign,
-    rows_B,
-    successor_ptr,
-    successors,
-    table,
-    weight,
-    low_X,
-    width_X,
-    free,
-    slack,
-    terms,
-    tensor,
-    order,
-    p,
-    starts_B,
-    bound,
-    out,
-):
-    """Solve rows with at most one uncertain marginal; fill bound[rows], and `out` if it has room.
+def greedy(asked, tensors, box, charged, work, witness, bound):
+    """Solve rows with at most one uncertain marginal, a box; fill bound[rows], wanted witnesses.
 
-    Free mass goes to the lowest values first [Givan2000].
+    work : tensor (d,), order (d,), p (d,)
     """
+    value, sign, rows_B = asked
+    _, _, table, weight = tensors
+    slack, terms, _ = charged
+    tensor, order, p = work
+    starts_B, out = witness
     d = tensor.shape[0]
+    o = zero(d)
     for b in range(rows_B.shape[0]):
         r = rows_B[b]
-        reference, span, size = _tensor(
-            r, value, sign, successor_ptr, successors, table, weight, tensor
-        )
-        for i in range(d):
-            p[i] = low_X[i]
-        _sort(tensor, order)
-        rest = free
-        for i in range(d):
-            take = min(rest, width_X[order[i]])
-            p[order[i]] += take
-            rest -= take
-        total = 0.0
-        for i in range(d):
-            total += p[i] * tensor[i]
+        reference, span, size = _tensor(r, value, sign, tensors, tensor)
+        reset(order, d)
+        sort(tensor, o, d, order)
+        box_member(box, order, p, o)
         gap = margin(terms, span, size) + slack * span
-        bound[r] = reference + sign * (total - gap)
+        bound[r] = reference + sign * (dot(p, o, tensor, o, d) - gap)
         if out.shape[0] > 0:
             mass = 0.0
             for k in range(table.shape[0]):

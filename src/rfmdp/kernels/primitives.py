@@ -177,3 +177,16 @@ def multiply(out, to, count, p, at, d):
         for j in range(d - 1, -1, -1):
             out[to + f * d + j] = x * p[at + j]
     return count * d
+
+
+@inline_kernel
+def outer_product(outcome_ptr, values, marginals, first, last, out, to):
+    """Fill out[to : to + K] with the products of the entries of marginals[first : last], C order.
+
+    Entries of marginal m are values[outcome_ptr[m] : outcome_ptr[m + 1]]. Returns K.
+    """
+    out[to], count = 1.0, zero(first) + 1
+    for k in range(first, last):
+        begin = outcome_ptr[marginals[k]]
+        count = multiply(out, to, count, values, begin, outcome_ptr[marginals[k] + 1] - begin)
+    return count

@@ -4,7 +4,7 @@ from rfmdp.kernels.borrow import borrow
 from rfmdp.kernels.decorator import kernel, part_kernel
 from rfmdp.kernels.layout import BOX, EXPONENT, FREE, KIND, LOWER, LP, PLACE, RADIUS, SIZE
 from rfmdp.kernels.oracle import minimise
-from rfmdp.kernels.primitives import multiply, sort_long, zero
+from rfmdp.kernels.primitives import outer_product, sort_long, zero
 from rfmdp.kernels.rows import load, margin, store, write_answer
 
 
@@ -17,11 +17,8 @@ def pack_ball(r, d, balls, rows, nominals, head, data):
     head[0, KIND], head[0, SIZE], head[0, PLACE] = kind, d, 0
     data[RADIUS], data[EXPONENT] = radius, exponent
     centre = LOWER + 2 * d
-    data[centre] = 1.0
-    count = zero(d) + 1
-    for k in range(marginal_ptr[r], marginal_ptr[r + 1]):
-        start = outcome_ptr[marginals[k]]
-        count = multiply(data, centre, count, nominal, start, outcome_ptr[marginals[k] + 1] - start)
+    first, last = marginal_ptr[r], marginal_ptr[r + 1]
+    outer_product(outcome_ptr, nominal, marginals, first, last, data, centre)
     free = 1.0
     width = radius if kind == BOX else 0.0
     for i in range(d):

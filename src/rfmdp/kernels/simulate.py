@@ -11,12 +11,12 @@ or its alias. Counts are integers, so adding the parts of several threads is exa
 import numpy as np
 
 from rfmdp.kernels.decorator import allocating_kernel, inline_kernel, kernel
+from rfmdp.rounding import UNIT
 
 GAMMA = np.uint64(0x9E3779B97F4A7C15)
 FIRST = np.uint64(0xBF58476D1CE4E5B9)
 SECOND = np.uint64(0x94D049BB133111EB)
 S30, S27, S31, S11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
-UNIT = 1.0 / 9007199254740992.0  # 2**-53
 RANDOM_ROW = -1  # in a policy: any row of the state, each with the same probability
 LANES = 8
 
@@ -98,6 +98,18 @@ def _pick(rows_TS, row_ptr, state, step, other, z):
 
 
 @inline_kernel
+def _draw(begin, d, tables, z):
+    """Return (one of the d outcomes at `begin`, new generator state)."""
+    accept, alias = tables
+    z += GAMMA
+    x = _unit(z) * d
+    o = np.int64(x)
+    spare = alias[begin + o]
+    # a select, not a branch: nobody can predict a random number
+    return (o if x - o < accept[begin + o] else spare), z
+
+
+@inline_kernel
 def _move(row, model, tables, counts, z):
     """Draw all marginals of a row, count the outcomes; returns (successor, generator state).
 
@@ -105,16 +117,10 @@ def _move(row, model, tables, counts, z):
     because the chain of dependent loads from state to successor is what a step costs.
     """
     _, marginal_ptr, slots, successor_ptr, successors = model
-    accept, alias = tables
     place = 0
     for k in range(marginal_ptr[row], marginal_ptr[row + 1]):
         begin, d = slots[k, 0], slots[k, 1]
-        z += GAMMA
-        x = _unit(z) * d
-        o = np.int64(x)
-        spare = alias[begin + o]
-        # a select, not a branch: nobody can predict a random number
-        o = o if x - o < accept[begin + o] else spare
+        o, z = _draw(begin, d, tables, z)
         counts[begin + o] += 1
         place = place * d + o
     return successors[successor_ptr[row] + place], z
@@ -175,16 +181,11 @@ def _move_tallied(row, model, tables, row_marginals, limit, tally, z):
     first[o] becomes the number of the sample in which outcome o was first seen, from 1.
     """
     _, marginal_ptr, slots, successor_ptr, successors = model
-    accept, alias = tables
     counts, total, first, visits = tally
     place, due = 0, False
     for k in range(marginal_ptr[row], marginal_ptr[row + 1]):
         begin, d = slots[k, 0], slots[k, 1]
-        z += GAMMA
-        x = _unit(z) * d
-        o = np.int64(x)
-        spare = alias[begin + o]
-        o = o if x - o < accept[begin + o] else spare
+        o, z = _draw(begin, d, tables, z)
         j = row_marginals[k]
         total[j] += 1
         if counts[begin + o] == 0:

@@ -10,8 +10,8 @@ import math
 import numpy as np
 
 from rfmdp.kernels.decorator import kernel, step_kernel
+from rfmdp.rounding import EPS
 
-EPS = 2.220446049250313e-16
 HALF_LOG_2PI = 0.9189385332046728
 MIXTURE = 0
 KRICHEVSKY_TROFIMOV = 1

@@ -10,7 +10,7 @@ descending weight and stopping at the first feasible set gives minimal sets only
 branch that is entered ends in one.
 """
 
-from rfmdp.kernels.decorator import inline_kernel, kernel
+from rfmdp.kernels.decorator import inline_kernel, kernel, step_kernel
 
 BITS = 32  # of a digit; sums of 62 of them are far from the end of 64 bits
 
@@ -36,7 +36,7 @@ def feasible(mask, bare, weight, threshold, total):
     return total[0] >= 0
 
 
-@kernel
+@step_kernel
 def supersets(extra, bare, weight, threshold, scratch, masks, used):
     """Append the minimal feasible supersets of `extra`; returns the new length or -1.
 
@@ -74,7 +74,7 @@ def supersets(extra, bare, weight, threshold, scratch, masks, used):
 
 
 @kernel
-def families(ptr, bare, weight, threshold, scratch, masks, ends):
+def enumerate_supports(ptr, bare, weight, threshold, scratch, masks, ends):
     """Enumerate the supports of N sets until `masks` is full; returns how many were finished.
 
     ends[n] = (end of the minimal supports, end of all) of set n. All supports: for every outcome

@@ -12,9 +12,9 @@ Classes are chains: before[i] is the outcome next below i that is alike, or -1.
 
 from rfmdp.kernels.decorator import inline_kernel, step_kernel
 from rfmdp.kernels.layout import BOX, CORNERS, CORNERS_END, KIND, LOWER, PLACE, SIZE
+from rfmdp.rounding import RENAMED
 
 WORTH = 200.0  # leaves of a tree from which on it pays to look
-ROUNDED = 1e-12  # entries of vertices that differ by less may be equal ones
 
 
 @step_kernel
@@ -78,7 +78,7 @@ def falls(corners, c, d, before, at):
     """Return whether the entries of a vertex fall within every class, rounding aside."""
     for i in range(d):
         j = before[at + i]
-        if j >= 0 and corners[c + i] > corners[c + j] + ROUNDED:
+        if j >= 0 and corners[c + i] > corners[c + j] + RENAMED:
             return False
     return True
 

@@ -7,9 +7,9 @@ exactly rounded operation; longer ones are only checked and left to a slower, ex
 
 import numpy as np
 
-from rfmdp.kernels.decorator import inline_kernel, kernel
+from rfmdp.kernels.decorator import inline_kernel, kernel, step_kernel
 
-NEWLINE, QUOTE, OPEN, CLOSE, COMMA = 10, 34, 91, 93, 44
+NEWLINE, OPEN, CLOSE, COMMA = 10, 91, 93, 44
 PLUS, MINUS, POINT, ZERO, NINE, UPPER_E, LOWER_E = 43, 45, 46, 48, 57, 69, 101
 LETTER, BLANK, ENDS, QUOTES, OPENS, CLOSES = 0, 1, 2, 3, 4, 5  # kinds of bytes
 EXACT, LONG, OTHER = 0, 1, 2  # how a number was read
@@ -21,7 +21,7 @@ TEN_TO = 10.0 ** np.arange(23)
 FNV_START, FNV_PRIME = np.uint64(14695981039346656037), np.uint64(1099511628211)
 
 
-@kernel
+@step_kernel
 def protected_end(data, at, kind):
     """Return the end of a word that has a quote or bracket at `at`."""
     depth, quoted = 0, False

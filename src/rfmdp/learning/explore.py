@@ -193,17 +193,14 @@ def _losses(context: Context, estimate: Marginals, value: FloatArray, rows: IntA
         *(model.row_ptr, model.marginal_ptr, model.row_marginals),
         *(model.successor_ptr, model.successors),
     )
-    scratch = np.empty(int(np.max(np.diff(model.successor_ptr), initial=1)))
+    joint = np.empty(int(np.max(np.diff(model.successor_ptr), initial=1)))
     visits, loss = np.zeros(model.states), np.zeros(len(model.marginals))
     pointers, p = np.ascontiguousarray(estimate.outcome_ptr), np.array(estimate.nominal)
-    occupancy(
-        rows, context.length, arrays, pointers, p, np.array(model.initial), problem.terminal,
-        scratch, visits,
-    )  # fmt: skip
+    boxes = (pointers, p, sets.lower, sets.upper)
+    initial = np.array(model.initial)
+    occupancy(rows, context.length, arrays, boxes, initial, problem.terminal, joint, visits)
     largest = int(np.max(model.marginals.sizes, initial=1))
-    gap_losses(
-        rows[0], visits, arrays, pointers, p, sets.lower, sets.upper, value,
-        -1.0 if problem.nature is MAX else 1.0, scratch, np.empty(largest),
-        np.empty(largest, dtype=np.int64), loss,
-    )  # fmt: skip
+    work = (joint, np.empty(largest), np.empty(2 * largest), np.empty(largest, dtype=np.int64))
+    sign = -1.0 if problem.nature is MAX else 1.0
+    gap_losses(rows[0], visits, arrays, boxes, value, sign, work, loss)
     return loss

@@ -8,7 +8,7 @@ Underneath, `frontier` explores for every front end, over packed states (`codes`
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.build import build
 from rfmdp.model.description import Action, Move, States
-from rfmdp.model.frontier import Deadlock, Lookup
+from rfmdp.model.frontier import Deadlock
 from rfmdp.model.report import Issue, Report, Severity
 from rfmdp.model.validate import validate
 
@@ -17,7 +17,6 @@ __all__ = [
     "Deadlock",
     "FactoredMDP",
     "Issue",
-    "Lookup",
     "Move",
     "Report",
     "Rewards",

@@ -12,7 +12,7 @@ from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.codes import Codec
 from rfmdp.model.description import Action, Amount, Predicate, States
 from rfmdp.model.expander import Expander, booleans, numbers
-from rfmdp.model.frontier import Deadlock, Lookup, Progress, explore
+from rfmdp.model.frontier import Deadlock, Progress, explore
 from rfmdp.model.skeleton import Skeleton
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import BoolArray, FloatArray, IntArray
@@ -26,7 +26,6 @@ def build(
     labels: Mapping[str, Predicate] | None = None,
     rewards: Mapping[str, Amount] | None = None,
     deadlock: Deadlock = Deadlock.LOOP,
-    lookup: Lookup = Lookup.AUTO,
     progress: Progress | None = None,
 ) -> FactoredMDP:
     """Return the reachable part of a described model.
@@ -43,7 +42,6 @@ def build(
     labels : name -> where it holds
     rewards : structure -> what a state pays; what an action pays is said by `Action`
     deadlock : what to do with reachable states where no action is enabled
-    lookup : how packed states are found again; the model is the same
     progress : called now and then with the number of states and transitions so far
 
     Raises
@@ -85,7 +83,7 @@ def build(
     codec = Codec(_variables(variables))
     expander = Expander(codec, actions)
     start = _initial_codes(codec, initial)
-    skeleton = explore(codec, start, expander, deadlock=deadlock, lookup=lookup, progress=progress)
+    skeleton = explore(codec, start, expander, deadlock=deadlock, progress=progress)
     states = States(codec.variables, skeleton.valuations)
     skeleton, used = skeleton.drop_unused()
     sets, names = expander.identifiers.sets, list(expander.identifiers.names)

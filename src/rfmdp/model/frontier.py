@@ -11,7 +11,8 @@ plus one contribution per move and outcome. Two examples, with x and y in 0..9, 
 Rows of a block may differ in the sizes of their marginals, and a move may be certain in some
 rows (one outcome, no marginal). Codes become int32 states at once, so that a transition costs
 four bytes while exploring and four in the finished model. States are numbered in the order of
-their valuations: the result depends neither on the order of discovery nor on the lookup.
+their valuations: the result depends neither on the order of discovery nor on
+how they are looked up.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import numpy as np
 from rfmdp.errors import ModelError
 from rfmdp.model.buffer import Buffer
 from rfmdp.model.codes import Codec
-from rfmdp.model.numbering import Lookup, Numbering, Tensors
+from rfmdp.model.numbering import Numbering, Tensors
 from rfmdp.model.skeleton import FoundRows, Skeleton
 from rfmdp.ragged import starts
 from rfmdp.types import AnyArray, IntArray
@@ -83,7 +84,6 @@ def explore(
     expand: Expand,
     *,
     deadlock: Deadlock = Deadlock.LOOP,
-    lookup: Lookup = Lookup.AUTO,
     progress: Progress | None = None,
 ) -> Skeleton:
     """Return the reachable states and rows of a model.
@@ -94,7 +94,6 @@ def explore(
     initial : (I,) codes of the initial states
     expand : all rows of the states of a frontier, in blocks; may be a generator
     deadlock : what to do with states that get no row
-    lookup : how codes become states; the result is the same
     progress : called now and then with the number of states and transitions so far
 
     Raises
@@ -103,13 +102,13 @@ def explore(
         For a deadlock (if asked), a successor outside the variables' ranges, more than 2^31
         states.
     """
-    numbering = Numbering(codec, lookup)
+    numbering = Numbering(codec)
     start = numbering.enter(np.asarray(initial, dtype=np.int64))
     rows = _Rows()
     done = 0
     while done < numbering.count:
         stop = min(numbering.count, done + SLICE)
-        codes = numbering.known[done:stop].copy()
+        codes = numbering.known[done:stop, 0].copy()
         for block in expand(Frontier(codec.unpack(codes), codes)):
             rows.add(block, done, codes, numbering)
         done = stop
@@ -169,7 +168,7 @@ class _Rows:
         if dead.size == 0:
             return
         if policy is Deadlock.ERROR:
-            raise no_action(codec.name(int(numbering.known[dead].min())), dead.size)
+            raise no_action(codec.name(int(numbering.known[dead, 0].min())), dead.size)
         self.source.extend(dead.size)[:] = dead
         self.action.extend(dead.size)[:] = Skeleton.NO_ACTION
         self.marginals.extend(dead.size)[:] = 0
@@ -208,17 +207,3 @@ def _tensors(block: RowBlock, codec: Codec, codes: IntArray) -> Tensors:
         size,
         total.astype(np.int64),
     )
-
-
-__all__ = [
-    "CERTAIN",
-    "BlockMove",
-    "Deadlock",
-    "Expand",
-    "Frontier",
-    "Lookup",
-    "Progress",
-    "RowBlock",
-    "explore",
-    "no_action",
-]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import Enum, auto
 from typing import NamedTuple
 
 import numpy as np
@@ -16,14 +15,6 @@ from rfmdp.types import AnyArray, Int32Array, IntArray
 DENSE_LIMIT = 1 << 24  # a table of 64 MB, of which only the touched pages exist
 
 
-class Lookup(Enum):
-    """How codes become states."""
-
-    AUTO = auto()  # DENSE for small domains
-    DENSE = auto()
-    HASHED = auto()
-
-
 class Tensors(NamedTuple):
     """The successor tensors of a block of rows as sums of codes; see `kernels.frontier`."""
 
@@ -35,19 +26,17 @@ class Tensors(NamedTuple):
 
 
 class Numbering:
-    """The states found so far: `known[:count]` holds their codes in the order of discovery."""
+    """The states found so far: `known[:count, 0]` holds their codes in the order of discovery."""
 
-    __slots__ = ("codec", "count", "hashed", "known", "scratch", "table")
+    __slots__ = ("codec", "count", "dense", "known", "scratch", "table")
 
-    def __init__(self, codec: Codec, lookup: Lookup = Lookup.AUTO) -> None:
-        if lookup is Lookup.AUTO:
-            lookup = Lookup.DENSE if codec.domain <= DENSE_LIMIT else Lookup.HASHED
+    def __init__(self, codec: Codec) -> None:
         self.codec = codec
-        self.hashed = lookup is Lookup.HASHED
+        self.dense = codec.domain <= DENSE_LIMIT
         self.count = 0
-        self.known: IntArray = np.empty(1024, dtype=np.int64)
-        self.scratch: IntArray = np.empty(1024, dtype=np.int64)
-        size = 4096 if self.hashed else codec.domain
+        self.known: IntArray = np.empty((1024, 1), dtype=np.int64)  # one word each
+        self.scratch: IntArray = np.empty((1024, 1), dtype=np.int64)
+        size = codec.domain if self.dense else 4096
         self.table: Int32Array = np.zeros(size, dtype=np.int32)
 
     def enter(self, codes: IntArray) -> IntArray:
@@ -61,18 +50,16 @@ class Numbering:
 
     def successors(self, block: Tensors, out: AnyArray) -> None:
         """Fill `out` with the successors (by discovery) of all rows; number the new ones."""
-        from rfmdp.kernels import frontier as kernels
+        from rfmdp.kernels.frontier import number_successors
 
         largest = int(block.total.max(initial=1))
         if largest > len(self.scratch):
-            self.scratch = np.empty(largest, dtype=np.int64)
+            self.scratch = np.empty((largest, 1), dtype=np.int64)
         row = at = 0
         while True:
-            state = (row, self.table, self.known, self.count, self.scratch, out[at:])
-            if self.hashed:
-                found = kernels.number_hashed(*block, *state, self.codec.domain)
-            else:
-                found = kernels.number_dense(*block, *state)
+            tables = (self.table, self.known, self.count, self.scratch)
+            place = (out[at:], self.codec.domain, self.dense)
+            found = number_successors(tuple(block), row, *tables, *place)
             row, self.count, at = int(found[0]), int(found[1]), at + int(found[2])
             if row < 0:
                 raise ModelError(
@@ -86,17 +73,17 @@ class Numbering:
     def close(self) -> IntArray:
         """Return all codes by discovery and let go of the table."""
         self.table = np.empty(0, dtype=np.int32)
-        return self.known[: self.count]
+        return self.known[: self.count, 0]
 
     def _grow(self, need: int) -> None:
         """Make room for `need` states."""
         if need >= 2**31:
             raise ModelError(f"A model must have fewer than 2^31 states, found {self.count}.")
         grow(self.known, need)
-        if self.hashed and 2 * need > len(self.table):
-            from rfmdp.kernels import frontier as kernels
+        if not self.dense and 2 * need > len(self.table):
+            from rfmdp.kernels.tables import fill_states
 
             size = 1 << (4 * need - 1).bit_length()
             require_memory(4 * size, f"A model with more than {self.count} states")
             self.table = np.zeros(size, dtype=np.int32)
-            kernels.fill_table(self.table, self.known, self.count)
+            fill_states(self.table, self.known, self.count)

@@ -9,8 +9,8 @@ import numpy as np
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.ragged import entries, segment_any, segment_sum, starts
-from rfmdp.rounding import UNIT
-from rfmdp.sets.exact import DOUBT, without_excess
+from rfmdp.rounding import ATTAINED, DOUBT, UNIT
+from rfmdp.sets.exact import without_excess
 from rfmdp.sets.families import (
     Interval,
     KLBall,
@@ -22,8 +22,6 @@ from rfmdp.sets.families import (
 )
 from rfmdp.sets.lp_ball import lp_ball_bounds
 from rfmdp.types import FloatArray, IntArray
-
-ATTAINED = 8.0 * UNIT  # bounds this close to attainable ones are kept
 
 
 def tighten(

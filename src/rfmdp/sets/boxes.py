@@ -26,12 +26,11 @@ import numpy as np
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.ragged import owners, starts
-from rfmdp.rounding import UNIT
+from rfmdp.rounding import MERGED
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
 SUMS_LIMIT = 1 << 22
 LOWER, FRACTION, UPPER = 0, 1, 2
-MERGED = 4.0 * UNIT  # vertices of equal support whose fractions are this close to bounds are one
 
 
 @dataclass(frozen=True, slots=True)

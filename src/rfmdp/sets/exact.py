@@ -14,10 +14,8 @@ from fractions import Fraction
 import numpy as np
 
 from rfmdp.ragged import entries, segment, segment_any, segment_sum, starts
-from rfmdp.rounding import SUM_OFF, UNIT
+from rfmdp.rounding import DOUBT, SUM_OFF, UNIT
 from rfmdp.types import BoolArray, FloatArray, IntArray
-
-DOUBT = 1e-9  # float sums of up to 10^6 numbers in [0, 1] are right to this; closer ones are exact
 
 
 def two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -18,10 +18,9 @@ from fractions import Fraction
 import numpy as np
 
 from rfmdp.errors import ModelError, SolverError, UnsupportedError
-from rfmdp.rounding import UNIT
+from rfmdp.rounding import LOOSENED, UNIT
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
-LOOSENED = 1e-12  # of the largest entry of a row, where no distribution satisfies all exactly
 OUTCOME_LIMIT = 64
 ROW_LIMIT = 1000
 VERTEX_LIMIT = 4000

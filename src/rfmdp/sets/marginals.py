@@ -16,7 +16,7 @@ import numpy as np
 
 from rfmdp.errors import ModelError
 from rfmdp.ragged import segment, starts
-from rfmdp.rounding import SUM_TOLERANCE
+from rfmdp.rounding import NORMAL, SUM_TOLERANCE
 from rfmdp.sets.bounds import bounds, nominal, tighten
 from rfmdp.sets.families import (
     Interval,
@@ -52,7 +52,6 @@ KINDS = {
     KLBall: Kind.KL,
     SubsetSet: Kind.SUBSETS,
 }
-NORMAL = 1e-290  # floats above are as precise as any, and so are their sums
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.kernels.supports import BITS, families
+from rfmdp.kernels.supports import BITS, enumerate_supports
 from rfmdp.ragged import entries, owners, segment, segment_any, starts
 from rfmdp.sets.exact import digits, excess, needed, within_ball
 from rfmdp.sets.marginals import Kind, Marginals
@@ -234,7 +234,7 @@ def _enumerate(
         found = np.zeros((len(which) - done, 2), dtype=np.int64)
         first = ends[done]
         arrays = (ends[done:] - first, bare[done:], weight[first:], threshold[done:])
-        count = families(*arrays, scratch, masks, found)
+        count = enumerate_supports(*arrays, scratch, masks, found)
         if count == 0 and len(masks) == SUPPORT_LIMIT:
             raise UnsupportedError(_too_many(int(which[done])))
         if count == 0:

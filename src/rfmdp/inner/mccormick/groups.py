@@ -16,7 +16,7 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.ragged import segment, segment_sum
 from rfmdp.rounding import KNOWN
 from rfmdp.sets.marginals import Marginals
-from rfmdp.types import FloatArray, IntArray
+from rfmdp.types import AnyArray, FloatArray, IntArray
 
 BATCH = 256  # rows whose costs and multipliers are held at once, fewer if they are large
 NUMBERS = 2**20
@@ -52,13 +52,14 @@ class Shape:
         self.lp = programme(sizes, variant)
         self.session = opener(self.lp)
         rows, columns = self.lp.rows, self.lp.columns
-        self.matrix = (self.lp.ptr, self.lp.indices, self.lp.data, self.lp.rhs, self.lp.equalities)
         self.batch = max(1, min(BATCH, NUMBERS // (rows + columns)))
         self.cost = np.empty((self.batch, columns))
         self.dual = np.empty((self.batch, rows))
         self.head = np.empty((self.batch, 5))
         self.reduced = np.empty(columns)
         self.error = np.zeros(rows)
+        lp = self.lp
+        self.matrix = (lp.ptr, lp.indices, lp.data, lp.rhs, lp.equalities, self.error)
         total, d = sum(sizes), sizes[-1]
         prefixes = np.cumprod(sizes[:-1])
         prefix, all_prefixes = int(prefixes[-1]), int(prefixes.sum())
@@ -105,11 +106,8 @@ class Group:
     places: IntArray  # where these rows stand in the request
     uncertain: IntArray  # ids of the marginals that are not known
     sizes: tuple[int, ...]  # their sizes
-    table: IntArray  # (K,) entry of the contracted tensor for every joint outcome
-    weight: FloatArray  # (K,) product of the known marginals
-    slack: float  # free mass of the marginals that were taken as known
-    terms: int  # longest chain of products added up
-    reach: float  # sum of all upper products
+    tensors: tuple[AnyArray, ...]  # see `kernels.mccormick`
+    charged: tuple[float, int, float]  # likewise
 
 
 class RowGroups:
@@ -137,14 +135,14 @@ class RowGroups:
         for places in np.split(order, cuts):
             yield self._group(np.ascontiguousarray(rows[places], dtype=np.int64), places)
 
-    def box(self, group: Group) -> tuple[FloatArray, FloatArray, float]:
-        """Return (lower, width, free mass) of a group's only uncertain marginal, if any."""
+    def box(self, group: Group) -> tuple[FloatArray, int, int, float]:
+        """Return a group's only uncertain marginal, if any, as a box of `kernels.primitives`."""
         if not len(group.uncertain):
-            return np.ones(1), np.zeros(1), 0.0
+            return np.array([1.0, 0.0]), 0, 1, 0.0
         j, marginals = int(group.uncertain[0]), self._model.marginals
         part = segment(marginals.outcome_ptr, j)
-        lower = marginals.lower[part].copy()
-        return lower, marginals.upper[part] - lower, float(self._free[j])
+        lower, upper = marginals.lower[part], marginals.upper[part]
+        return np.concatenate([lower, upper - lower]), 0, len(lower), float(self._free[j])
 
     def _group(self, rows: IntArray, places: IntArray) -> Group:
         pointers = self._model.marginal_ptr
@@ -166,11 +164,8 @@ class RowGroups:
             places=places,
             uncertain=uncertain,
             sizes=tuple(self._sizes[uncertain].tolist()),
-            table=table,
-            weight=weight,
-            slack=slack,
-            terms=sum(sizes),
-            reach=math.prod(self._top[ids].tolist()),
+            tensors=(self._model.successor_ptr, self._model.successors, table, weight),
+            charged=(slack, sum(sizes), math.prod(self._top[ids].tolist())),
         )
 
 

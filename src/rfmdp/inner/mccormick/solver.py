@@ -145,10 +145,8 @@ class PreparedMcCormick:
             primal = None if witness is None else shape.primals(len(group.rows[part]))
             self._batch(value, shape, group, group.rows[part], bound, primal)
             if witness is not None:
-                kernels.joint(
-                    primal, group.table, group.weight, shape.box, shape.places,
-                    witness[0][part], witness[1],
-                )  # fmt: skip
+                mine = witness[0][part], witness[1]
+                kernels.joint(primal, group.tensors, shape.box, shape.places, mine)
 
     def _batch(
         self,
@@ -161,10 +159,8 @@ class PreparedMcCormick:
     ) -> None:
         """Solve the programmes of some rows with the same marginals."""
         model, session = self._model, shape.session
-        kernels.costs(
-            value, self._sign, rows, model.successor_ptr, model.successors, group.table,
-            group.weight, shape.box, shape.places, shape.tensor, shape.cost, shape.head,
-        )  # fmt: skip
+        asked, work = (value, self._sign, rows), (shape.tensor, shape.cost, shape.head)
+        kernels.costs(asked, group.tensors, shape.box, shape.places, *work)
         for b, row in enumerate(rows.tolist()):
             failure = session.solve(shape.cost[b])
             if failure is not None:
@@ -176,10 +172,8 @@ class PreparedMcCormick:
             if primal is not None:
                 session.primal(primal[b])
         self.stats.nodes += len(rows)
-        kernels.safe_bounds(
-            self._sign, rows, shape.head, shape.cost, shape.dual, shape.matrix, shape.error,
-            group.reach, group.slack, group.terms, shape.reduced, bound,
-        )  # fmt: skip
+        found = shape.head, shape.cost, shape.dual
+        kernels.safe_bounds(asked, *found, shape.matrix, group.charged, shape.reduced, bound)
 
     def _greedy(
         self,
@@ -189,11 +183,8 @@ class PreparedMcCormick:
         witness: tuple[IntArray, FloatArray] | None,
     ) -> None:
         """Solve rows with at most one uncertain marginal: no relaxation is needed."""
-        low, width, free = self._groups.box(group)
-        starts, out = (group.rows, np.empty(0)) if witness is None else witness
-        d = len(low)
-        kernels.greedy(
-            value, self._sign, group.rows, self._model.successor_ptr, self._model.successors,
-            group.table, group.weight, low, width, free, group.slack, group.terms,
-            np.empty(d), np.empty(d, dtype=np.int64), np.empty(d), starts, bound, out,
-        )  # fmt: skip
+        box = self._groups.box(group)
+        d, wanted = box[2], (group.rows, np.empty(0)) if witness is None else witness
+        asked = value, self._sign, group.rows
+        work = np.empty(d), np.empty(d, dtype=np.int64), np.empty(d)
+        kernels.greedy(asked, group.tensors, box, group.charged, work, wanted, bound)
