@@ -2,11 +2,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: test test-all demo lint docs bench-shapes bench-inner bench-solve bench-ratio bench-learn clean
+.PHONY: test test-all quick demo lint types docs bench-shapes bench-inner bench-solve bench-ratio bench-learn clean
 
-# pip makes byte code on one core, also of the tests of other packages, and none of ours
+# pip makes byte code on one core, also of what nobody imports, and none of ours
 PIP := $(BIN)/pip install -q --disable-pip-version-check --no-compile
-BYTECODE = $(BIN)/python -m compileall -qq -j 0 -x '/tests/' src $(VENV)/lib || true
+UNUSED := /(tests|pip|setuptools|mypy|mypyc)/
+BYTECODE = $(BIN)/python -m compileall -qq -j 0 -x '$(UNUSED)' src $(VENV)/lib || true
 
 # the package alone: enough for the demo
 $(VENV)/.demo-ready: pyproject.toml
@@ -25,18 +26,27 @@ $(VENV)/.test-ready: pyproject.toml
 lint: $(VENV)/.test-ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+types: $(VENV)/.test-ready
+	$(BIN)/mypy
 
 docs: $(VENV)/.test-ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q --strict -d results/site
 
-test: $(VENV)/.test-ready
-	$(MAKE) -j 2 lint docs
-	$(BIN)/pytest -q -n 2 -m "not slow"
+# worksteal: each process begins elsewhere, so that they do not compile the same kernels, and
+# fixtures of a file are made once
+PYTEST := $(BIN)/pytest -q -n 2 --dist worksteal
 
-test-all: lint
-	$(BIN)/pytest -q -n 2
+quick: $(VENV)/.test-ready
+	$(PYTEST) -m "not slow"
+
+# types are checked while a process waits for the kernel that another one compiles
+test: lint
+	$(MAKE) -j 3 types docs quick
+
+test-all: lint types
+	$(PYTEST) --hypothesis-profile many
 
 demo: $(VENV)/.demo-ready
 	$(BIN)/python examples/demo.py -o demo

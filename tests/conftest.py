@@ -1,4 +1,4 @@
-"""Set-up of every test run: compiled kernels are kept among temporary files; seeds."""
+"""Set-up of every test run: where compiled kernels are kept, and how many examples are tried."""
 
 import os
 import tempfile
@@ -8,5 +8,7 @@ from hypothesis import settings
 # before anything imports numba, which reads it once; `kernels.decorator` adds the kernels' hash
 os.environ.setdefault("NUMBA_CACHE_DIR", os.path.join(tempfile.gettempdir(), "rfmdp-tests"))
 
-settings.register_profile("rfmdp", deadline=None, derandomize=True)
-settings.load_profile("rfmdp")
+# the same examples in every run, ten times as many for `make test-all`; no limit of time
+settings.register_profile("few", deadline=None, derandomize=True, database=None, max_examples=40)
+settings.register_profile("many", settings.get_profile("few"), max_examples=400)
+settings.load_profile("few")

@@ -4,8 +4,9 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
+from examples import half
 from language.random_models import model_texts
 from rfmdp.answers.answer import check, states_where
 from rfmdp.answers.property import parse_property
@@ -57,7 +58,7 @@ def definition(text, after, a, b):
     return fixed_point(states, lambda z: {s for s in b if s in a or pick[s](z)})  # R
 
 
-@settings(max_examples=30, deadline=None)
+@half
 @given(model_texts())
 def test_fixed_points(text):
     """Every operator is the least or greatest fixed point that defines it."""

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from language.random_models import model_texts
 from rfmdp.answers.answer import check
@@ -96,7 +96,6 @@ def test_stated_bounds_are_saved(tmp_path):
     assert np.array_equal(again.marginals.stated, model.marginals.stated)
 
 
-@settings(max_examples=40, deadline=None)
 @given(model_texts(kinds=("imdp",)))
 def test_interval_arithmetic_is_the_flat_model(text):
     """Products of bounds row by row, and the model that they make, have one value."""

@@ -4,9 +4,10 @@ import warnings
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import half
 from language.case_studies import DIE
 from language.random_models import model_texts
 from rfmdp.answers.answer import check
@@ -88,7 +89,7 @@ def test_formulas_inside_others():
     assert check(model, "P=? [ F (s<7 & P>=2/3 [ F face=1 ]) ]").value == pytest.approx(0.25)
 
 
-@settings(max_examples=20, deadline=None)
+@half
 @given(
     model_texts(kinds=("mdp", "imdp")),
     st.sampled_from(["Pmaxmin", "Pminmax", "Pminmin", "Pmaxmax", "Rmaxmin"]),

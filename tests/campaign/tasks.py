@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 
 from rfmdp.errors import ModelError
-from rfmdp.language.load import parse_prism
 
 
 def square(offset, task):
@@ -19,6 +18,8 @@ def fail(_, task):
     if task == "user":
         raise ModelError("this must hold.")
     if task == "text":
+        from rfmdp.language.load import parse_prism  # heavy; no other task needs it
+
         parse_prism("mdp module m x:[0..1] endmodule")
     if task == "bug":
         raise ZeroDivisionError

@@ -7,24 +7,37 @@ import subprocess
 import numpy as np
 
 from campaign.processes import LIMIT, group_is_gone, process, wait_until
+from rfmdp.cli.main import run
 from rfmdp.formats.files import load
 
 WORDS = [
-    *("-m", "rfmdp", "learn", "m.prism", "--const", "N=3", "--prop", 'Pmaxmin=? [ F "top" ]'),
+    *("learn", "m.prism", "--const", "N=3", "--prop", 'Pmaxmin=? [ F "top" ]'),
     *("--length", "20", "--seed", "5", "--per-decade", "40"),
 ]
 
+KILLED = """
+import os, signal, sys
+from rfmdp.cli.main import run
+from rfmdp.learning import learner
 
-def evaluated(file):
-    """Return a question: whether a run was saved with an evaluation; before it has none."""
-    return lambda: file.exists() and len(load(file).history) > 0
+save = learner.save
+
+def save_two(found, file):
+    if len(found.history) == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    save(found, file)
+
+learner.save = save_two
+run(sys.argv[1:])
+"""
 
 
 def test_ctrl_c_ends_all_processes_quietly(folder):
     """Ctrl-C at a terminal reaches every process; one says so, in two lines, and no file is cut."""
     words = [*WORDS, "--trajectories", "100000000", "--seeds", "2", "--jobs", "2", "-o", "a.rfmdp"]
-    with process(words, cwd=folder, stderr=subprocess.PIPE, text=True) as parent:
-        assert wait_until(evaluated(folder / "a-5.rfmdp"), parent)
+    file = folder / "a-5.rfmdp"
+    with process(["-m", "rfmdp", *words], cwd=folder, stderr=subprocess.PIPE, text=True) as parent:
+        assert wait_until(lambda: file.exists() and len(load(file).history) > 0, parent)
         os.killpg(parent.pid, signal.SIGINT)
         _, error = parent.communicate(timeout=LIMIT)
         assert parent.returncode == 130
@@ -33,27 +46,19 @@ def test_ctrl_c_ends_all_processes_quietly(folder):
         assert "--resume" in told[0]
         assert told[1:] == ["rfmdp: error: interrupted; files are as they were, or complete."]
         assert wait_until(lambda: group_is_gone(parent.pid))
-    assert load(folder / "a-5.rfmdp").history
-
-
-def run(folder, *more):
-    """Run the command to its end and return its exit code."""
-    with process([*WORDS, *more], cwd=folder, stdout=subprocess.DEVNULL) as started:
-        return started.wait(LIMIT)
+    assert load(file).history
 
 
 def test_a_killed_run_resumes_to_the_same_result(folder):
-    """SIGKILL after the first saved evaluation; the resumed run equals an uninterrupted one."""
-    file, more = folder / "a.rfmdp", ["--method", "rollout", "--trajectories"]
-    with process([*WORDS, *more, "100000000", "-o", "a.rfmdp"], cwd=folder) as started:
-        assert wait_until(evaluated(file), started)
-        started.kill()
+    """SIGKILL between the second saved evaluation and the third; nothing of it is left to see."""
+    words = [*WORDS, "--method", "rollout", "--trajectories"]
+    with process(["-c", KILLED, *words, "1000", "-o", "a.rfmdp"], cwd=folder) as started:
         assert started.wait(LIMIT) == -signal.SIGKILL
-    done = load(file).history[-1].trajectories
+    done = load(folder / "a.rfmdp").history[-1].trajectories
     goal = str(4 * done)
-    assert run(folder, *more, goal, "-o", "a.rfmdp", "--resume") == 0
-    assert run(folder, *more, goal, "-o", "b.rfmdp") == 0
-    resumed, whole = load(file), load(folder / "b.rfmdp")
+    assert run([*words, goal, "-o", "a.rfmdp", "--resume"]) == 0
+    assert run([*words, goal, "-o", "b.rfmdp"]) == 0
+    resumed, whole = load(folder / "a.rfmdp"), load(folder / "b.rfmdp")
     assert resumed.history[-1].trajectories == 4 * done
     assert np.array_equal(resumed.counts, whole.counts)
     assert np.array_equal(resumed.policy.rows, whole.policy.rows)

@@ -109,14 +109,14 @@ def test_not_certified_is_exit_code_2(folder, capsys):
 
 def test_ranges_of_constants(folder, capsys):
     """A range is a run per value, each with its constants."""
-    args = ["solve", "m.prism", "--const", "N=1:3,k=1:2:5", "--prop"]
+    args = ["solve", "m.prism", "--jobs", "1", "--const", "N=1:3,k=1:2:5", "--prop"]
     assert run([*args, "const int k; Pmax=? [ F<=k x=N ]", "--json"]) == 0
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     runs = [(one["constants"]["N"], one["constants"]["k"]) for one in found]
     assert runs == [(n, k) for n in "123" for k in "135"]
     assert [one["value"] for one in found[6:]] == sorted(one["value"] for one in found[6:])
     assert run([*args, "x=0", "-o", "all.json"]) == 1  # k is no constant of this property
-    assert run(["solve", "m.prism", "--const", "N=1:3", "--prop", "x=0", "-o", "all.json"]) == 0
+    assert run([*args[:4], "--const", "N=1:3", "--prop", "x=0", "-o", "all.json"]) == 0
     assert len((folder / "all.json").read_text().splitlines()) == 3
     for wrong in ("N=3:1", "N=1:0:3", "N=1:x", "N=1:2:3:4"):
         assert run(["solve", "m.prism", "--const", wrong, "--prop", "x=0"]) == 1

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import quarter
 from rfmdp import threads
 from rfmdp.inner import (
     Alternating,
@@ -48,7 +49,7 @@ SMOOTH = [Exact(), IntervalArithmetic(), Sequential(), Alternating()]
 
 
 @pytest.mark.parametrize("inner", FINITE, ids=repr)
-@settings(max_examples=25)
+@quarter
 @given(st.lists(row_problems(finite_sets, factors=(0, 5)), min_size=1, max_size=4))
 def test_solver_keeps_the_contract(inner, problems):
     """On rows of all families with vertices, mixed in one model."""
@@ -56,7 +57,7 @@ def test_solver_keeps_the_contract(inner, problems):
 
 
 @pytest.mark.parametrize("inner", SMOOTH, ids=repr)
-@settings(max_examples=15)
+@quarter
 @given(st.lists(row_problems(any_sets, factors=(1, 3), joint=20), min_size=1, max_size=3))
 def test_solver_keeps_the_contract_with_smooth_sets(inner, problems):
     """On rows that may have Lp balls anywhere."""
@@ -64,21 +65,21 @@ def test_solver_keeps_the_contract_with_smooth_sets(inner, problems):
 
 
 @pytest.mark.parametrize("inner", [McCormick(), Screened(McCormick())], ids=repr)
-@settings(max_examples=10)
+@quarter
 @given(st.lists(row_problems(boxes, factors=(1, 3), joint=16), min_size=1, max_size=3))
 def test_mccormick_keeps_the_contract(inner, problems):
     """Linear programmes are right to their tolerance; the bounds hold exactly all the same."""
     check_inner_solver(inner, problems, tolerance=1e-5)
 
 
-@settings(max_examples=15)
+@quarter
 @given(st.lists(row_problems(smooth_balls, factors=(1, 1)), min_size=1, max_size=3))
 def test_radius_sum_keeps_the_contract_with_one_ball(problems):
     """With one factor the ball around the product is the ball itself."""
     check_inner_solver(RadiusSum(), problems)
 
 
-@settings(max_examples=15)
+@quarter
 @given(
     st.lists(
         row_problems(

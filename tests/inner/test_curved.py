@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import half, quarter
 from rfmdp.inner import Alternating, Exact, Sequential
 from rfmdp.inner.curved import OuterPolytope
 from rfmdp.objective import MAX, MIN
@@ -81,7 +82,7 @@ def test_cut_limit_leaves_an_honest_gap():
     assert np.all(above >= low)
 
 
-@settings(max_examples=25)
+@half
 @given(st.integers(2, 4).flatmap(smooth_balls), st.integers(0, 2**32 - 1))
 def test_outer_polytope_keeps_the_set_inside(uset, seed):
     """After many cuts, members of the ball are within the hull of the vertices."""
@@ -98,7 +99,7 @@ def test_outer_polytope_keeps_the_set_inside(uset, seed):
         assert contains(uset, outer.pull(vertex), 1e-12)
 
 
-@settings(max_examples=10)
+@quarter
 @given(row_problems(smooth_balls, factors=(2, 3), joint=18))
 def test_witness_of_a_cut_row_is_a_product_of_members(problem):
     """The marginals are members, and their product attains the upper side."""

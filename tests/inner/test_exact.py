@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rfmdp.inner import Exact, IntervalArithmetic, VertexEnumeration
@@ -26,7 +26,6 @@ def solve(inner, problems, nature=MIN):
 
 
 @pytest.mark.parametrize("nature", [MIN, MAX])
-@settings(max_examples=40)
 @given(st.lists(row_problems(finite_sets), min_size=1, max_size=4))
 def test_exact_equals_all_vertices(nature, problems):
     """Both exact methods enclose one number, to 1e-12 of the span and rounding."""
@@ -39,7 +38,6 @@ def test_exact_equals_all_vertices(nature, problems):
     assert np.all(np.abs(high - plain_high) <= allowed)
 
 
-@settings(max_examples=60)
 @given(row_problems(boxes, factors=(2, 3), joint=24), st.integers(-12, 12), st.integers(-12, 12))
 def test_bounds_hold_for_badly_scaled_values(problem, scale, offset):
     """Rounding is inside the bounds, whatever the size of the values and their distance from 0."""

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import half
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.inner import (
     Alternating,
@@ -25,7 +26,6 @@ from .rows import random_problems
 from .test_exact import solve
 
 
-@settings(max_examples=40)
 @given(st.lists(row_problems(boxes, joint=32), min_size=1, max_size=4))
 def test_relaxations_and_restrictions_are_ordered(problems):
     """Interval <= sequential <= exact <= alternating, nature minimising."""
@@ -49,7 +49,7 @@ def test_mccormick_lies_between_interval_and_exact():
 
 
 @pytest.mark.parametrize("nature", [MIN, MAX])
-@settings(max_examples=20)
+@half
 @given(row_problems(boxes, joint=24))
 def test_radius_zero_is_the_nominal_expectation(nature, problem):
     """Every solver gives the plain expectation if nothing is uncertain."""
@@ -68,7 +68,7 @@ def test_radius_zero_is_the_nominal_expectation(nature, problem):
             assert sides == pytest.approx([expected] * len(sides), abs=allowed, rel=0)
 
 
-@settings(max_examples=30)
+@half
 @given(row_problems(boxes, joint=24), st.floats(0.0, 0.3))
 def test_larger_sets_never_help(problem, growth):
     """Wider boxes lower the minimum and raise the maximum."""
@@ -85,7 +85,7 @@ def test_larger_sets_never_help(problem, growth):
 
 
 @pytest.mark.parametrize("inner", [Exact(), IntervalArithmetic(), VertexEnumeration()], ids=repr)
-@settings(max_examples=25)
+@half
 @given(row_problems(boxes, joint=24), st.randoms(use_true_random=False))
 def test_relabelling_factors_and_outcomes_changes_nothing(inner, problem, random):
     """The order of factors, and of outcomes within them, is only a matter of storage."""

@@ -5,9 +5,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import half
 from rfmdp.inner import Alternating, Exact, IntervalArithmetic, Sequential, VertexEnumeration
 from rfmdp.objective import MAX, MIN
 from rfmdp.rounding import KL_UNUSED
@@ -46,7 +47,6 @@ def scaled_rows(draw, sets=finite_sets):
 
 
 @pytest.mark.parametrize("inner", SOLVERS, ids=repr)
-@settings(max_examples=40)
 @given(scaled_rows(), st.sampled_from([MIN, MAX]))
 def test_exact_solvers_enclose_the_value_at_all_scales(inner, row, nature):
     """Subnormal, ordinary and huge values; any tolerance, none included."""
@@ -57,7 +57,7 @@ def test_exact_solvers_enclose_the_value_at_all_scales(inner, row, nature):
 
 
 @pytest.mark.parametrize("inner", [Sequential(), IntervalArithmetic(), Alternating()], ids=repr)
-@settings(max_examples=25)
+@half
 @given(scaled_rows(boxes), st.sampled_from([MIN, MAX]))
 def test_one_sided_solvers_keep_their_side_at_all_scales(inner, row, nature):
     """The side that is proven is, to the last digit."""

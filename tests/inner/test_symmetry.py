@@ -4,9 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import half
 from rfmdp.inner import Exact, VertexEnumeration
 from rfmdp.objective import MAX, MIN
 from rfmdp.sets import Interval
@@ -50,7 +51,7 @@ def symmetric_rows(draw):
 
 
 @pytest.mark.parametrize("nature", [MIN, MAX])
-@settings(max_examples=30)
+@half
 @given(symmetric_rows())
 def test_renamed_vertices_are_not_needed(nature, problem):
     """The exact value is that of all products of vertices, to 1e-12 of the span."""

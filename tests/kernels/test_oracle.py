@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
@@ -68,7 +68,6 @@ def sets_with_values(draw, sets=finite_sets):
     return uset, draw(value_vectors(uset.size))
 
 
-@settings(max_examples=150)
 @given(sets_with_values())
 def test_minimiser_equals_its_twins(problem):
     """The compiled minimum, the pure Python one and the fraction agree; the answer is a member."""
@@ -84,7 +83,6 @@ def test_minimiser_equals_its_twins(problem):
     assert contains(uset, q, 1e-14)
 
 
-@settings(max_examples=60)
 @given(
     sets_with_values(
         lambda size: st.builds(
@@ -107,7 +105,6 @@ def test_smooth_minimiser_equals_the_plain_one(problem):
     assert value == pytest.approx(minimise(uset, values)[0], abs=1e-10 * span)
 
 
-@settings(max_examples=100)
 @given(
     st.integers(1, 6).flatmap(any_sets), st.integers(1, 5), st.integers(0, 2**32 - 1), st.booleans()
 )
@@ -137,7 +134,6 @@ def test_fibres_find_a_common_answer(uset, count, seed, monotone):
             assert head[0, layout.KIND] == layout.POLYTOPE
 
 
-@settings(max_examples=60)
 @given(st.lists(st.sampled_from([0.0, 1.0, 2.0, -1.0, 0.5]), min_size=1, max_size=90))
 def test_sort_long_sorts(values):
     """Quicksort with its own stack and its pure Python twin give ascending values, each once."""
@@ -149,7 +145,6 @@ def test_sort_long_sorts(values):
         assert np.array_equal(np.sort(order[: len(v)]), np.arange(len(v)))
 
 
-@settings(max_examples=60)
 @given(st.integers(1, 4), st.integers(1, 5), st.integers(0, 2**32 - 1))
 def test_contract_first_equals_the_sum(d, rest, seed):
     """Compiled, pure Python and NumPy agree; zeros are skipped."""
@@ -169,7 +164,6 @@ def test_margin_equals_the_rule():
         assert compiled(rows.margin)(terms, span, size) == backup_margin(terms, span, size)
 
 
-@settings(max_examples=40)
 @given(row_problems(intervals, factors=(1, 4)))
 def test_product_bounds_equal_the_products(problem):
     """Bounds of joint outcomes are the products of the marginals' bounds, in C order."""

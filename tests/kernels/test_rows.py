@@ -5,8 +5,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
+from examples import half
 from kernels import twins
 from rfmdp.inner.packed_model import NO_ANSWERS, PackedModel
 from rfmdp.inner.packing import branching_weight, corners_of, interval_scratch, pack_rows, scratch
@@ -41,7 +42,6 @@ def exact_corners(problem):
 
 
 @pytest.mark.parametrize("function", [exact.exact_rows, exact.exact_rows.py_func])
-@settings(max_examples=50)
 @given(row_problems(finite_sets, factors=(1, 4), joint=32))
 def test_exact_rows_encloses_the_minimum(function, problem):
     """Both sides enclose the exact minimum and are as close as promised."""
@@ -56,7 +56,6 @@ def test_exact_rows_encloses_the_minimum(function, problem):
     assert nodes[0] >= 0
 
 
-@settings(max_examples=80)
 @given(row_problems(boxes, factors=(2, 2), joint=36))
 def test_pair_equals_the_general_kernel(problem):
     """Two boxes by their own kernel and by the general one: the same value, both attained."""
@@ -85,7 +84,6 @@ def test_pair_equals_the_general_kernel(problem):
 
 
 @pytest.mark.parametrize("function", [vertices.vertex_rows, vertices.vertex_rows.py_func])
-@settings(max_examples=40)
 @given(row_problems(finite_sets, factors=(1, 4), joint=24, largest=5))
 def test_vertex_rows_encloses_the_minimum(function, problem):
     """All products of vertices give the exact minimum to rounding."""
@@ -99,7 +97,6 @@ def test_vertex_rows_encloses_the_minimum(function, problem):
 @pytest.mark.parametrize(
     "function", [sequential.sequential_rows, sequential.sequential_rows.py_func]
 )
-@settings(max_examples=40)
 @given(row_problems(finite_sets, factors=(1, 4), joint=24))
 def test_sequential_rows_equals_the_contraction(function, problem):
     """Contraction in the stored order, from the last factor to the first."""
@@ -116,7 +113,6 @@ def test_sequential_rows_equals_the_contraction(function, problem):
 @pytest.mark.parametrize(
     "function", [kernels_interval.interval_rows, kernels_interval.interval_rows.py_func]
 )
-@settings(max_examples=40)
 @given(row_problems(finite_sets, factors=(1, 4), joint=24))
 def test_interval_rows_equals_merged_intervals(function, problem):
     """PRISM's semantics, in which outcomes that meet in one successor add their intervals up."""
@@ -137,7 +133,7 @@ def test_interval_rows_equals_merged_intervals(function, problem):
 @pytest.mark.parametrize(
     "function", [alternating.alternating_rows, alternating.alternating_rows.py_func]
 )
-@settings(max_examples=30)
+@half
 @given(row_problems(finite_sets, factors=(1, 3), joint=18))
 def test_alternating_rows_is_a_local_minimum(function, problem):
     """The witness is attained, and exact coordinate descent from it finds nothing better."""

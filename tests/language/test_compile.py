@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rfmdp.errors import PrismError
@@ -158,7 +158,6 @@ INTS = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(INTS)
 def test_compiled_is_plain_evaluation(text):
     """Values and errors are those of the plain evaluator, state by state."""

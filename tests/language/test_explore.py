@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import rfmdp
 from rfmdp.errors import PrismWarning
@@ -233,7 +233,6 @@ def test_progress_is_reported():
     assert seen[-1][0] == quiet(AIRCRAFT).states
 
 
-@settings(max_examples=60, deadline=None)
 @given(model_texts())
 def test_random_model_is_that_of_the_twin(text):
     """States, rows, branches, labels and rewards are those of a plain search."""
@@ -262,7 +261,6 @@ def arrays_of(model):
     return [array.tolist() for array in (*found, model.valuations)]
 
 
-@settings(max_examples=40, deadline=None)
 @given(model_texts())
 def test_python_and_machine_code_find_the_same(text):
     """Exploration as Python, compiled, and begun as Python is one: the same arrays to the bit."""

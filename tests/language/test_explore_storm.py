@@ -94,7 +94,6 @@ def test_case_study_is_that_of_storm(name, tmp_path):
 
 @settings(
     max_examples=25,
-    deadline=None,
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

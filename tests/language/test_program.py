@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from numba import njit
 
 from rfmdp.errors import PrismError
@@ -96,7 +96,6 @@ def test_operator(text):
         assert same(found, plain(text, state)), state
 
 
-@settings(max_examples=60, deadline=None)
 @given(INTS, INTS)
 def test_parts_may_be_shared(first, second):
     """Expressions with common parts have the values of plain evaluation, in any order of use."""

@@ -1,6 +1,6 @@
 """Writing a tree and reading it again gives the same tree."""
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from rfmdp.language.ast import Binary, Literal, Name
 from rfmdp.language.parse import parse_expression, parse_model
@@ -10,24 +10,19 @@ from rfmdp.language.write import write_expression
 from .strategies import EXPRESSIONS, FILES, MODELS
 from .writing import write_model, write_properties
 
-QUICK = settings(max_examples=150, deadline=None)
 
-
-@QUICK
 @given(EXPRESSIONS)
 def test_expression_round_trip(expr):
     """An expression survives writing."""
     assert parse_expression(write_expression(expr)) == expr
 
 
-@QUICK
 @given(MODELS)
 def test_model_round_trip(model):
     """A model survives writing."""
     assert parse_model(write_model(model)) == model
 
 
-@QUICK
 @given(FILES)
 def test_property_round_trip(file):
     """A property file survives writing."""

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -46,7 +46,6 @@ def exact_total(ledger):
     return exact_cost(ledger) + sum(map(Fraction, (shares.reward, shares.rollout, shares.tests)))
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.integers(2, 9), min_size=1, max_size=20),
     st.lists(st.floats(0, 1), min_size=4, max_size=4),

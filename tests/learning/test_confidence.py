@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from examples import half
 from rfmdp.errors import ModelError, RfmdpError
 from rfmdp.learning.confidence import (
     AllSubsets,
@@ -107,7 +108,7 @@ def test_kl_radius_reference(counts, rho):
     assert ball.radius[0] == pytest.approx(rho, abs=6e-14)
 
 
-@settings(max_examples=30, deadline=None)
+@half
 @given(st.lists(st.integers(0, 300), min_size=2, max_size=2))
 def test_kl_ball_of_two_outcomes_is_the_kt_interval(counts):
     """Both are the Beta(1/2, 1/2) mixture."""
@@ -172,7 +173,7 @@ def test_contradicting_data_raise_an_alarm(sets):
     assert isinstance(caught.value, RfmdpError)
 
 
-@settings(max_examples=30, deadline=None)
+@half
 @given(st.lists(st.integers(0, 50), min_size=3, max_size=6), st.floats(-6, -0.1))
 def test_member_lies_in_its_box(counts, exponent):
     """The member is a distribution within the bounds."""

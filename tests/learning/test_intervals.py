@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import betaln, logsumexp
 
@@ -80,7 +80,6 @@ def test_reference_values(x, n, delta, cp, kt, mix):
         assert function(x, n, delta) == pytest.approx(expected, abs=6e-13)
 
 
-@settings(max_examples=60, deadline=None)
 @given(counts(), deltas)
 def test_mixture_equals_the_printed_formula(pair, delta):
     """The compiled search finds the same end as plain bisection, never inside it."""
@@ -113,7 +112,6 @@ def test_mixture_end_is_certainly_rejected(x, n, delta):
     assert -1e-13 <= evidence - np.log(1 / delta) <= 1e-8
 
 
-@settings(max_examples=60, deadline=None)
 @given(counts(60), deltas)
 def test_clopper_pearson_keeps_its_promise_exactly(pair, delta):
     """P(X >= x) <= delta/2 at the lower end, in exact fractions, and nearly equal."""
@@ -128,7 +126,6 @@ def test_clopper_pearson_keeps_its_promise_exactly(pair, delta):
 
 
 @pytest.mark.parametrize("function", ALL, ids=lambda f: f.__name__)
-@settings(max_examples=40, deadline=None)
 @given(counts(), deltas)
 def test_mirrored_counts_mirror_the_interval(function, pair, delta):
     """Heads and tails are one event."""
@@ -149,7 +146,6 @@ def test_ends_grow_with_successes(function):
     assert np.all(np.diff(high) >= 0)
 
 
-@settings(max_examples=60, deadline=None)
 @given(counts(), deltas)
 def test_anytime_intervals_are_wider(pair, delta):
     """Soundness at every n costs width, from ten samples on, if both outcomes were seen."""
@@ -196,7 +192,6 @@ def test_tiny_errors_and_large_counts(function, delta):
 
 
 @pytest.mark.parametrize("function", SEQUENCES, ids=lambda f: f.__name__)
-@settings(max_examples=40, deadline=None)
 @given(st.integers(2, 500), st.floats(0, 1), deltas)
 def test_fractional_counts_lie_between_whole_ones(function, n, fraction, delta):
     """Sums of rewards are allowed as counts; the ends interpolate monotonically."""

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import rfmdp as rf
+from examples import quarter
 from rfmdp.errors import UnsupportedError
 from rfmdp.sets.families import Interval
 
@@ -59,7 +60,7 @@ class Chance:
 
 
 @given(st.integers(0, 10**6), st.sampled_from([0.0, 0.05, 0.2]))
-@settings(max_examples=20, deadline=None)
+@quarter
 def test_values_are_those_of_a_plain_iteration(seed, width):
     """Nature weighs what an outcome pays and where it leads together, under every objective."""
     chance = Chance(seed, width)

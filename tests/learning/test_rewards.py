@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy.stats import beta as beta_distribution
 from scipy.stats import binom
 
+from examples import half
 from rfmdp.errors import ModelError
 from rfmdp.kernels.statistical import betting_rejects
 from rfmdp.learning.intervals import betting_lower
@@ -52,7 +53,7 @@ def test_deterministic_rewards_are_settled_by_one_sample(span):
     assert_array_equal(upper, [2.5, 5.0, -1.5])
 
 
-@settings(max_examples=25, deadline=None)
+@half
 @given(st.integers(1, 200), st.integers(0, 10_000), st.floats(-8, -3))
 def test_bounds_are_ordered_and_scale(size, seed, exponent):
     """Both lie within the range, in order, and scale with it."""
@@ -82,7 +83,7 @@ def test_betting_profits_from_small_variance():
     assert mean - mixture == pytest.approx(0.101, abs=0.003)
 
 
-@settings(max_examples=25, deadline=None)
+@half
 @given(st.integers(1, 60), st.integers(0, 10_000))
 def test_betting_kernel_equals_its_formula(size, seed):
     """The bound separates rejected from kept means of the plain formula."""

@@ -5,9 +5,10 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import half
 from rfmdp.errors import ModelError
 from rfmdp.model import Action, FactoredMDP, Move, Variable, build, validate
 from rfmdp.sets.families import Interval, Singleton, UncertaintySet
@@ -162,7 +163,6 @@ def same(one: FactoredMDP, other: FactoredMDP) -> bool:
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None)
 def test_builder_equals_plain_exploration(seed):
     """States, rows, marginals, successors, rewards and labels are those of the plain twin."""
     case = random_model(seed)
@@ -196,7 +196,7 @@ def test_builder_equals_plain_exploration(seed):
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=30, deadline=None)
+@half
 def test_dense_and_hashed_lookup_agree(seed):
     """The way codes are looked up does not show in the model."""
     case = random_model(seed)

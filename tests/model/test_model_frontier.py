@@ -6,7 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rfmdp.errors import ModelError
@@ -19,7 +19,6 @@ GRID = Codec([Variable("x", 0, 9), Variable("y", 0, 9)])
 
 
 @given(st.lists(st.tuples(st.integers(-50, 50), st.integers(0, 60)), min_size=1, max_size=6))
-@settings(deadline=None)
 def test_codes_are_invertible_and_sorted(ranges):
     """Unpacking inverts packing, and codes sort as valuations do."""
     codec = Codec([Variable(f"v{i}", low, low + more) for i, (low, more) in enumerate(ranges)])
@@ -106,7 +105,6 @@ def test_deadlocks_loop_and_are_labelled():
 
 @pytest.mark.filterwarnings("ignore:overflow")
 @given(st.integers(0, 2**32))
-@settings(deadline=None)
 def test_kernels_equal_their_python(seed):
     """Compiled and plain numbering agree, and both equal broadcast sums."""
     rng = np.random.default_rng(seed)

@@ -1,7 +1,7 @@
 import itertools
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rfmdp.model.arrays import FactoredMDP
@@ -12,7 +12,6 @@ from rfmdp.sets.families import Singleton
 from .games import explicit, random_model
 
 SEEDS = st.integers(0, 10**6)
-fixed = settings(derandomize=True, deadline=None, max_examples=100)
 
 
 def edge_matrix(game, inside):
@@ -31,7 +30,6 @@ def closure(edge):
     return reach
 
 
-@fixed
 @given(SEEDS)
 def test_components_equal_mutual_reachability(seed):
     """Components, levels and triviality follow from the closure of the edges."""
@@ -80,7 +78,6 @@ def naive_end_components(game, inside):
     return found
 
 
-@fixed
 @given(SEEDS)
 def test_end_components_equal_enumeration(seed):
     """Maximal end components and their rows are those found by trying all sets."""

@@ -18,7 +18,7 @@ from .random_specs import PAIRS, tiny_model
 @pytest.mark.parametrize("sweeps", [1, 2, 5, 1000])
 def test_the_guarantee_holds_for_the_returned_policy(sweeps):
     """However early the solver stops, ties included: the policy attains what is guaranteed."""
-    for seed in range(30):
+    for seed in range(12):
         model = tiny_model(seed)
         agent, nature = PAIRS[seed % len(PAIRS)]
         spec = Spec(Discounted(0.9, "signed"), agent, nature)
@@ -47,7 +47,7 @@ def tied_model(seed: int, size: int = 8, rows: int = 4) -> FactoredMDP:
 @pytest.mark.parametrize("agent", [MAX, MIN])
 def test_ties_do_not_spoil_the_proof(agent):
     """A check of the returned policy alone accepts every certified result."""
-    for seed in range(30):
+    for seed in range(12):
         spec = Spec(Discounted(0.95, "signed"), agent, agent.opposite)
         found = solve(tied_model(seed), spec)
         assert verify(found.require_certified()).valid, seed

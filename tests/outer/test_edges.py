@@ -146,8 +146,7 @@ def test_permuted_outcomes_are_the_same_set():
     assert max(b.lower for b in found) <= min(b.upper for b in found)
 
 
-@pytest.mark.parametrize("agent", [MIN, MAX])
-@pytest.mark.parametrize("chance", [1e-250, 1e-300, 5e-324])
+@pytest.mark.parametrize(("agent", "chance"), [(MIN, 1e-250), (MAX, 1e-300), (MIN, 5e-324)])
 def test_a_value_beyond_the_floats_is_not_certified(agent, chance):
     """A cost of 1e90 paid 1e300 times is finite: infinity is no lower bound of it."""
     model = loop(Singleton([1.0, chance]), [0, 1], cost=1e90)
@@ -182,7 +181,7 @@ def test_faint_values_are_verified(nature):
     assert rfmdp.verify(solution).valid
 
 
-@pytest.mark.parametrize("chance", [1e-3, 1e-9, 1e-30])
+@pytest.mark.parametrize("chance", [1e-3, 1e-30])
 @pytest.mark.parametrize("nature", [MIN, MAX])
 def test_a_box_that_is_hardly_ever_left_ends_in_time(chance, nature):
     """Sweeps would go on for 1/chance steps; the moves of a state to itself are solved for."""

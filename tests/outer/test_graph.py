@@ -2,7 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rfmdp.errors import ModelError
@@ -25,7 +25,6 @@ from .games import (
 )
 
 SEEDS = st.integers(0, 10**6)
-fixed = settings(derandomize=True, deadline=None, max_examples=80)
 
 
 def states(mask):
@@ -49,7 +48,6 @@ def check_reach(graph, game, target, stay):
         assert states(found) == naive_almost_sure(game, *args), (agent, nature)
 
 
-@fixed
 @given(SEEDS)
 def test_reach_equals_naive_game(seed):
     """Fixed points over all explicit supports give the same states."""
@@ -57,7 +55,6 @@ def test_reach_equals_naive_game(seed):
     check_reach(Graph(model), explicit(model), *random_sets(model, seed))
 
 
-@fixed
 @given(SEEDS)
 def test_rows_equal_definitions(seed):
     """The predicates of rows are what the explicit supports say."""
@@ -88,7 +85,6 @@ def small_game(seed):
     return model, game
 
 
-@fixed
 @given(SEEDS)
 def test_reach_agrees_with_values(seed):
     """Positive is value > 0, almost sure is value 1, for values by strategy enumeration."""
@@ -104,7 +100,6 @@ def test_reach_agrees_with_values(seed):
         assert found.tolist() == (value > 1 - 1e-9).tolist(), (agent, nature)
 
 
-@fixed
 @given(SEEDS)
 def test_total_reward_agrees_with_values(seed):
     """Total reward is 0 or infinite exactly where the graph says so."""
@@ -118,7 +113,6 @@ def test_total_reward_agrees_with_values(seed):
         assert found.tolist() == np.isinf(value).tolist(), (agent, nature)
 
 
-@fixed
 @given(SEEDS)
 def test_infinite_reward_equals_naive_game(seed):
     """The three nested fixed points, written down over explicit supports, give the same states."""
@@ -131,7 +125,6 @@ def test_infinite_reward_equals_naive_game(seed):
         assert states(found) == naive_recurrent(game, positive, agent, nature), (agent, nature)
 
 
-@fixed
 @given(SEEDS)
 def test_policy_and_support(seed):
     """A fixed policy or nature gives the answers of the game with these choices only."""

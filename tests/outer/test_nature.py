@@ -16,10 +16,9 @@ KINDS = ("reach", "until", "globally", "to target", "total", "discounted", "next
 STATIONARY = [(name, spec) for name, spec in specs() if name.split(" M")[0] in KINDS]
 
 
-@pytest.mark.parametrize("chunk", range(4))
-def test_the_chain_of_policy_and_nature_lies_within_the_bounds(chunk):
+def test_the_chain_of_policy_and_nature_lies_within_the_bounds():
     """All answers are members, and together they attain the value."""
-    for seed in range(30 * chunk, 30 * (chunk + 1)):
+    for seed in range(40):
         model = tiny_model(seed)
         for k in range(3):
             name, spec = STATIONARY[(5 * seed + 9 * k) % len(STATIONARY)]

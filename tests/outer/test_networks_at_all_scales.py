@@ -52,10 +52,12 @@ def test_the_guarantee_is_that_of_the_returned_policy():
     assert_proven_again(random_network(0), Spec(Total("cost"), MAX, MIN))
 
 
-def test_what_is_paid_for_ever_counts_however_little():
+@pytest.mark.parametrize(
+    ("seed", "nature"), [(1029, MIN), pytest.param(27, MAX, marks=pytest.mark.slow)]
+)
+def test_what_is_paid_for_ever_counts_however_little(seed, nature):
     """1e-300 a step beside a value of 4e109 is a gain, though no float shows it."""
-    assert_proven_again(random_network(27), Spec(Total("cost"), MIN, MAX))
-    assert_proven_again(random_network(1029), Spec(Total("cost"), MIN, MIN))
+    assert_proven_again(random_network(seed), Spec(Total("cost"), MIN, nature))
 
 
 @pytest.mark.parametrize("seed", range(100, 102))

@@ -146,10 +146,9 @@ def examine(seed, count, objective, plain):
 
 @pytest.mark.parametrize("plain", [False, True])
 @pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("seed", range(2))
-def test_no_bound_is_false(seed, objective, plain):
+def test_no_bound_is_false(objective, plain):
     """Bounds hold the exact value of each of many random problems."""
-    examine([seed, 1], 25, objective, plain)
+    examine([0, 1], 25, objective, plain)
 
 
 @pytest.mark.slow

@@ -137,7 +137,7 @@ def test_wrong_words_are_refused():
 def test_command_line(tmp_path, capsys):
     """`rfmdp reproduce solving` prints the summary and writes into the folder."""
     words = ["reproduce", "solving", "--domains", "chain", "--radii", "0.02"]
-    assert rfmdp([*words, "--methods", "exact,interval", "-o", str(tmp_path)]) == 0
+    assert rfmdp([*words, "--methods", "exact,interval", "--jobs", "1", "-o", str(tmp_path)]) == 0
     out = capsys.readouterr().out
     assert "2 of 2 printed values agree" in out
     assert (tmp_path / "solving.html").exists()

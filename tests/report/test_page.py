@@ -118,7 +118,7 @@ def test_a_table_becomes_a_chart(tmp_path):
 def test_the_command_draws_ranges(tmp_path, capsys):
     """Records of `solve` with ranges are drawn; a broken file is one line and exit code 1."""
     records, page = tmp_path / "ranges.json", tmp_path / "page.html"
-    asked = ["solve", "chain", "--const", "M=3", "--radius", "0.01:0.01:0.03", "-q"]
+    asked = ["solve", "chain", "--const", "M=3", "--radius", "0.01:0.01:0.03", "--jobs", "1", "-q"]
     assert command_line([*asked, "-o", str(records)]) == 0
     assert command_line(["report", str(records), "-o", str(page)]) == 0
     (chart,) = charts_of(page)

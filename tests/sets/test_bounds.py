@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import quarter
 from rfmdp.sets import (
     Interval,
     L1Ball,
@@ -17,10 +18,7 @@ from rfmdp.sets.bounds import tighten
 
 from .strategies import GRAIN, boxes, finite_sets, grains
 
-quick = settings(max_examples=40, deadline=None)
 
-
-@quick
 @given(finite_sets())
 def test_bounds_are_attained_and_lose_nothing(uset):
     """Bounds are exactly the least and largest entries over the vertices."""
@@ -30,7 +28,7 @@ def test_bounds_are_attained_and_lose_nothing(uset):
     assert upper == pytest.approx(points.max(axis=0), abs=1e-14)
 
 
-@settings(max_examples=15, deadline=None)
+@quarter
 @given(grains(least=2, most=4), st.sampled_from([1.0, 1.1, 2.0, 7.0]), st.floats(0.001, 1.5))
 def test_lp_bounds_are_attained(p, exponent, radius):
     """Every bound of an Lp ball is the least or largest expectation of its outcome."""
@@ -55,7 +53,6 @@ def test_euclidean_bounds_where_one_other_runs_empty():
     assert rise**2 + 0.01**2 + (rise - 0.01) ** 2 == pytest.approx(0.01, abs=1e-15)
 
 
-@quick
 @given(boxes())
 def test_tightening_twice_changes_nothing(uset):
     """One pass is enough, and the tight box is within the loose one."""
@@ -66,7 +63,6 @@ def test_tightening_twice_changes_nothing(uset):
     assert np.all((uset.lower <= lower) & (lower <= upper) & (upper <= uset.upper))
 
 
-@quick
 @given(boxes(), st.integers(0, 2**32))
 def test_tightening_loses_no_member(uset, seed):
     """A random member of the loose box lies in the tight one."""
@@ -75,7 +71,6 @@ def test_tightening_loses_no_member(uset, seed):
     assert contains(Interval(*bounds(uset)), p, 1e-14)
 
 
-@quick
 @given(finite_sets())
 def test_nominal_is_a_member(uset):
     """The distinguished member belongs to the set."""

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import half
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.sets import Interval, L1Ball, Polytope, contains, vertices
 from rfmdp.sets.halfspaces import halfspace_vertices
@@ -26,7 +27,6 @@ def systems(draw):
     return np.array(matrix, dtype=float), np.array(bound) / 4.0
 
 
-@settings(max_examples=80, deadline=None)
 @given(systems())
 def test_vertices_equal_all_feasible_bases(system):
     """Double description finds what trying every basis in fractions finds, or both nothing."""
@@ -39,7 +39,6 @@ def test_vertices_equal_all_feasible_bases(system):
     assert same_points(halfspace_vertices(*system), expected)
 
 
-@settings(max_examples=40, deadline=None)
 @given(boxes())
 def test_boxes_as_halfspaces(uset):
     """A box given by its half-spaces has the vertices of the box."""
@@ -48,7 +47,7 @@ def test_boxes_as_halfspaces(uset):
     assert same_points(points, vertices(uset))
 
 
-@settings(max_examples=25, deadline=None)
+@half
 @given(st.integers(2, 5), st.floats(0.01, 1.9), st.integers(0, 2**32))
 def test_l1_balls_as_halfspaces(size, radius, seed):
     """An L1 ball in general position has the vertices of its 2^X half-spaces."""

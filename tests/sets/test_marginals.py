@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rfmdp.sets import (
@@ -72,7 +72,6 @@ def test_single_members_are_singletons(uset):
     assert isinstance(packed[0], (Singleton, LpBall))
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(finite_sets(), max_size=5))
 def test_round_trip_keeps_the_set(sets):
     """Whatever the family, the set that comes back has the same vertices."""

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rfmdp.sets import (
@@ -43,7 +43,6 @@ def test_tolerance_is_respected():
     assert not contains(L1Ball([1.0, 0.0], 1.0), [1.1, -0.1])
 
 
-@settings(max_examples=60, deadline=None)
 @given(finite_sets(), st.integers(0, 2**32))
 def test_mixtures_of_vertices_are_members(uset, seed):
     """Sets are convex: random mixtures of vertices belong to them."""
@@ -52,7 +51,6 @@ def test_mixtures_of_vertices_are_members(uset, seed):
     assert all(contains(uset, p) for p in weights @ points)
 
 
-@settings(max_examples=40, deadline=None)
 @given(finite_sets(), st.integers(0, 2**32))
 def test_polytope_of_the_vertices_is_the_same_set(uset, seed):
     """The hull of the vertices contains a point just when the set does."""

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import half
 from rfmdp.sets import LpBall, contains, minimise, vertices
 from rfmdp.sets.lp_ball import p_norm
 
@@ -18,7 +19,6 @@ def round_balls(draw):
     return LpBall(draw(grains(least=1, most=6)) / GRAIN, radius, draw(st.sampled_from(EXPONENTS)))
 
 
-@settings(max_examples=80, deadline=None)
 @given(finite_sets(), st.integers(0, 2**32), st.booleans())
 def test_minimum_is_taken_at_a_vertex(uset, seed, ties):
     """Greedy equals the least vertex, and its witness is a member that attains it."""
@@ -31,7 +31,6 @@ def test_minimum_is_taken_at_a_vertex(uset, seed, ties):
     assert value == pytest.approx((vertices(uset) @ values).min(), abs=1e-13)
 
 
-@settings(max_examples=60, deadline=None)
 @given(round_balls(), st.integers(0, 2**32), st.booleans())
 def test_lp_bound_and_witness_meet(uset, seed, ties):
     """The dual bound is below the feasible witness, and they meet: both are optimal."""
@@ -44,7 +43,7 @@ def test_lp_bound_and_witness_meet(uset, seed, ties):
     assert value == pytest.approx(p @ values, abs=1e-10 * np.ptp(values))
 
 
-@settings(max_examples=20, deadline=None)
+@half
 @given(round_balls(), st.integers(0, 2**32))
 def test_lp_bound_is_below_random_members(uset, seed):
     """No random member of the ball has a smaller expectation."""

@@ -2,7 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from outer.games import random_set, support_members
@@ -12,8 +12,6 @@ from rfmdp.sets.exact import digits
 from rfmdp.sets.families import Interval, L1Ball, LpBall, Polytope, Singleton
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sets.supports import _few_or_one, outcome_flags, supports
-
-fixed = settings(derandomize=True, deadline=None, max_examples=100)
 
 
 def families(uset):
@@ -36,7 +34,6 @@ def wanted(attainable, size):
     return minimal(attainable), everything
 
 
-@fixed
 @given(st.integers(0, 10**6), st.integers(1, 5))
 def test_families_are_those_of_the_vertices(seed, size):
     """Both families follow from the supports of all mixtures of vertices."""
@@ -60,7 +57,6 @@ def projection_distance(point, face, exponent, rng):
     return distance
 
 
-@fixed
 @given(st.integers(0, 10**6), st.integers(2, 4), st.sampled_from([1.0, 1.5, 2.0, 3.0]))
 def test_ball_supports_are_the_faces_in_reach(seed, size, exponent):
     """A face is a support of an Lp ball if its projection is within the radius."""
@@ -102,7 +98,6 @@ def test_positive_lower_bounds_need_no_enumeration():
         supports(Marginals.from_sets([Interval(np.zeros(40), np.full(40, 0.1))]))
 
 
-@fixed
 @given(st.integers(0, 10**6), st.integers(2, 6), st.booleans())
 def test_large_sets_have_the_families_of_small_ones(seed, size, ball):
     """What is written down without enumeration for large sets is what small ones enumerate."""

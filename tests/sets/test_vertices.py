@@ -2,10 +2,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from examples import half
 from rfmdp.errors import UnsupportedError
 from rfmdp.sets import (
     Interval,
@@ -35,7 +36,6 @@ from .strategies import (
     grains,
 )
 
-quick = settings(max_examples=60, deadline=None)
 LP_TOLERANCE = 1e-6  # feasibility of HiGHS is 1e-7 per row
 
 
@@ -49,7 +49,6 @@ def in_hull(points, p):
     return result.status == 0
 
 
-@quick
 @given(finite_sets())
 def test_vertices_are_members(uset):
     """Every vertex is a distribution in the set."""
@@ -58,7 +57,6 @@ def test_vertices_are_members(uset):
         assert contains(uset, p, 1e-14)
 
 
-@quick
 @given(st.one_of(boxes(), balls(), balls(LinfBall)))
 def test_vertices_are_extreme(uset):
     """No vertex of a box or ball is a convex combination of the others."""
@@ -71,7 +69,6 @@ def test_vertices_are_extreme(uset):
             assert not in_hull(others, p)
 
 
-@quick
 @given(finite_sets())
 def test_count_is_at_least_what_is_built(uset):
     """The number without building is the number built, but for points that are merged."""
@@ -85,7 +82,6 @@ def test_count_equals_what_is_built(box):
     assert count_vertices(uset) == len(vertices(uset))
 
 
-@quick
 @given(boxes(), st.integers(0, 2**32))
 def test_box_vertices_are_complete(uset, seed):
     """The least expectation over the vertices is that of the LP."""
@@ -96,7 +92,6 @@ def test_box_vertices_are_complete(uset, seed):
     assert (vertices(uset) @ values).min() == pytest.approx(minimise(uset, values)[0], abs=1e-13)
 
 
-@quick
 @given(balls(), st.integers(0, 2**32))
 def test_l1_vertices_are_complete(uset, seed):
     """The least expectation over the vertices of an L1 ball is that of the LP with up and down."""
@@ -120,7 +115,7 @@ def test_box_vertices_equal_the_exact_ones(box):
     assert as_grains(vertices(uset)) == exact_box_vertices(*box)
 
 
-@settings(max_examples=25, deadline=None)
+@half
 @given(grains(least=2, most=4), st.integers(0, 45))
 def test_l1_vertices_equal_the_exact_ones(p, radius):
     """An L1 ball as the 2^X half-spaces of its norm, in fractions, has the same vertices."""
@@ -211,7 +206,6 @@ def test_eleven_outcomes():
     assert len(vertices(LinfBall(np.full(11, 1 / 11), 0.1))) == 2772
 
 
-@quick
 @given(st.lists(finite_sets(), max_size=6), st.randoms(use_true_random=False))
 def test_bulk_equals_one_by_one(sets, random):
     """Bulk vertices are those of the single sets, in the order asked for."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -376,7 +376,6 @@ NESTED = st.recursive(
 )
 
 
-@settings(max_examples=40, deadline=None)
 @given(NESTED, st.integers(0, 100))
 def test_elements_and_batches_are_read_alike(space, seed):
     """Every entry lies in its range; a batch is its elements, line by line."""

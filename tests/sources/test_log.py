@@ -6,10 +6,11 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import rfmdp as rf
+from examples import half
 from rfmdp.errors import DataError, FileError, UnsupportedError
 from rfmdp.learning.identifiers import Granularity, identify
 from rfmdp.sources.log import tables
@@ -118,7 +119,7 @@ def test_next_states_may_stand_in_the_next_row(model, table):
 
 
 @given(st.integers(1, 40), st.integers(1, 13))
-@settings(max_examples=25, deadline=None)
+@half
 def test_batches_do_not_matter(size, width):
     """Every cut into batches finds the same transitions, problems and rows."""
     model, table = machines({}), log_table(12, 7, seed=1)
@@ -214,7 +215,7 @@ def test_shuffled_and_doubled_rows(model, table, tmp_path):
 
 
 @given(st.integers(0, 10**6), st.integers(1, 50), st.booleans())
-@settings(max_examples=25, deadline=None)
+@half
 def test_episodes_may_be_interleaved(seed, batch, sequences):
     """With times, rows of several episodes in any order that keeps each: the same counts."""
     model, table = machines({}), log_table(9, 6, seed=2)
