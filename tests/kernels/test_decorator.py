@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit
 
 import rfmdp.kernels.graph
+from campaign.processes import LIMIT
 
 
 def test_kernels_leave_scipy_alone():
@@ -57,7 +58,7 @@ def test_processes_compile_a_kernel_once(tmp_path):
         subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, env=environment)
         for _ in range(2)
     ]
-    compiled = [int(process.communicate(timeout=120)[0]) for process in processes]
+    compiled = [int(process.communicate(timeout=LIMIT)[0]) for process in processes]
     assert sum(compiled) == 1
 
 
