@@ -55,9 +55,11 @@ ALTERED = [(name, spec) for name, spec in SPECS if name != "total MAXMAX"]
 @pytest.mark.parametrize(("name", "spec"), ALTERED, ids=[name for name, _ in ALTERED])
 def test_altered_bounds_fail(name, spec):
     """A bound moved past the value at any one state is noticed, on either side."""
-    tried = seed = 0
-    while tried < 6 and seed < 6:
-        model, seed = tiny_model(seed), seed + 1
+    tried = 0
+    for seed in range(6):
+        if tried >= 6:
+            break
+        model = tiny_model(seed)
         found = solve(model, spec, states=np.ones(model.states, bool))
         for s in range(model.states):
             if not np.isfinite(found.value[s]):
