@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from campaign.processes import LIMIT
 
 from rfmdp.cli.arguments import inner_method
 from rfmdp.cli.commands.solve import METHODS
@@ -46,7 +47,9 @@ def test_completion_in_a_shell():
     """Commands and options are completed."""
     asked = {"_RFMDP_COMPLETE": "complete_bash", "COMP_WORDS": "rfmdp so", "COMP_CWORD": "1"}
     words = [sys.executable, "-m", "rfmdp"]
-    found = subprocess.run(words, env=os.environ | asked, capture_output=True, text=True)
+    found = subprocess.run(
+        words, env=os.environ | asked, capture_output=True, text=True, timeout=LIMIT
+    )
     assert found.stdout.split() == ["solve"]
 
 
