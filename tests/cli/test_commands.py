@@ -5,8 +5,8 @@ import subprocess
 import sys
 
 import pytest
-from campaign.processes import LIMIT
 
+from campaign.processes import LIMIT
 from rfmdp.cli.arguments import inner_method
 from rfmdp.cli.commands.solve import METHODS
 from rfmdp.cli.main import COMMANDS, run
