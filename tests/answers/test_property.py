@@ -96,6 +96,15 @@ def test_solutions_call_sets_of_states_by_their_formulas(model):
         "Pmaxmax=? [ F (x=2) ]",
         'Pminmin=? [ !"one" U<=3 (x=3) ]',
     ]
+    single = check(
+        model, "const int k; formula there = x=k; Pmax=? [ F<=k there ]", constants={"k": 2}
+    )
+    assert str(single.solution.spec) == "Pmaxmax=? [ F<=2 there ]"
+    nested = check(model, "Pmax=? [ F P>=1 [ F x=2 ] ]")
+    assert [str(solution.spec.objective.target.text) for solution in nested.solutions] == [
+        "x=2",
+        "P>=1 [ F x=2 ]",
+    ]
 
 
 @pytest.mark.parametrize(

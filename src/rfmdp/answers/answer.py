@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from rfmdp.answers.filters import apply_filter
 from rfmdp.answers.measure import OperatorSolver
 from rfmdp.answers.property import Property, parse_property
 from rfmdp.answers.quantity import Quantity, combine
-from rfmdp.errors import NotCertifiedError, PrismWarning
+from rfmdp.errors import NotCertifiedError, PrismWarning, UnsupportedError
 from rfmdp.inner.protocol import Inner
 from rfmdp.language import property_ast as tree
 from rfmdp.language.ast import Expr, Label, Literal, ModelType, Type, fold, nodes, rewrite
@@ -125,7 +126,8 @@ def check(
     (True, 1.0)
     """
     asked = parse_property(prop) if isinstance(prop, str) else prop
-    bound = asked.bind(model, constants)
+    asked = replace(asked, constants={**asked.constants, **(constants or {})})
+    bound = asked.bind(model)
     limits = limits or Limits()
     evaluator = PropertyEvaluator(model, bound, inner, limits)
     least, most = evaluator.answer()
@@ -316,10 +318,30 @@ def _answer(
         solver.limits.precision,
         nature_in_words(solver.kind, solver.natures),
         likely,
-        tuple(solver.solutions),
+        (*solver.solutions[:-1], *(_as_written(s, prop) for s in solver.solutions[-1:])),
         tuple(_listing(evaluator)),
         model,
     )
+
+
+def _as_written(solution: Solution, prop: Property) -> Solution:
+    """Return the solution of a single P or R with its sets of states as the property names them.
+
+    The names in it were replaced before it was solved. Of other properties it is returned as it is.
+    """
+    try:
+        asked = prop.spec(solution.model).objective
+    except UnsupportedError:
+        return solution
+    own = solution.spec.objective
+    if type(asked) is not type(own):
+        return solution
+    sets: dict[str, Any] = {
+        name: NamedStates(getattr(asked, name).text, getattr(own, name).states)
+        for name in ("stay", "target")
+        if hasattr(own, name)
+    }
+    return replace(solution, spec=replace(solution.spec, objective=replace(own, **sets)))
 
 
 def nature_in_words(kind: ModelType, natures: list[tuple[Direction, Direction]]) -> str:
