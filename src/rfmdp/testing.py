@@ -142,7 +142,7 @@ class RowProblem:
         """Return numbers between which the exact optimum lies; equal if vertices exist.
 
         With Lp balls among the sets: contraction from the last factor to the first, and
-        coordinate descent from there, by `uncertainty.minimise` in floats.
+        coordinate descent from there, by `sets.minimise` in floats.
         """
         sign = 1 if nature is MIN else -1
         smooth = [isinstance(s, LpBall) and 1.0 < s.exponent < math.inf for s in self.sets]

@@ -94,7 +94,7 @@ def test_minimiser_equals_its_twins(problem):
     )
 )
 def test_smooth_minimiser_equals_the_plain_one(problem):
-    """The dual value is below the member's, they meet, and agree with `uncertainty.minimise`."""
+    """The dual value is below the member's, they meet, and agree with `sets.minimise`."""
     uset, values = problem
     values = values - values[0]
     span = np.ptp(values)

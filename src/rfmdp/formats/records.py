@@ -24,7 +24,7 @@ from rfmdp.outer.problem import where
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
 from rfmdp.record import Record, to_record
 from rfmdp.sets.marginals import Marginals
-from rfmdp.sets.packed import with_own_bounds
+from rfmdp.sets.validate import with_own_bounds
 from rfmdp.types import AnyArray, FloatArray
 
 T = TypeVar("T")

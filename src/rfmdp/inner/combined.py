@@ -1,9 +1,10 @@
 """Inner solvers made of others.
 
-`Sandwich` joins a relaxation, which proves one side, and a restriction, which proves the other.
-`Screened` gives a costly relaxation only the rows that cheap bounds leave open: the sequential
-bound and a witness found from it are equal in most rows of real models; such a row is exact, so
-no relaxation can say more about it.
+Sandwich  a relaxation, which proves one side, and a restriction, which proves the other
+Screened  a costly relaxation, asked only for the rows that cheap bounds leave open. In most rows of
+          real models the sequential bound equals the value of a witness found from it. Such a row
+          is exact, and no relaxation can say more about it.
+OneSided  a solver read on one side only
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class PreparedSandwich:
 
 @dataclass(frozen=True, slots=True)
 class Screened:
-    """Proves the side that the relaxation proves: exact rows exactly, the others as it does."""
+    """Prove the side of a relaxation: cheap bounds first, the relaxation where they leave a gap."""
 
     relaxation: Inner
 

@@ -15,7 +15,7 @@ from rfmdp.model.validate import product_text, require_valid
 from rfmdp.ragged import owner, segment_product, starts
 from rfmdp.sets.families import UncertaintySet
 from rfmdp.sets.marginals import Marginals
-from rfmdp.sets.packed import layout_problems
+from rfmdp.sets.validate import layout_problems
 from rfmdp.types import AnyArray, IntArray
 
 

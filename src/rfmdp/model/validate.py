@@ -17,7 +17,7 @@ from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.report import Issue, Report, Severity, model_sizes
 from rfmdp.ragged import owner, segment, segment_product
-from rfmdp.sets.packed import layout_problems, problems
+from rfmdp.sets.validate import layout_problems, problems
 from rfmdp.types import AnyArray, BoolArray, IntArray
 
 SHOWN_SIZES = 12  # factors of a product that are written out

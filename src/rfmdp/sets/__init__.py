@@ -1,9 +1,15 @@
 """Marginal uncertainty sets: data checked once, and what other layers may ask of them.
 
-`families` says what every set is, exactly, and `marginals` packs many sets into arrays for the
-kernels (`radius`: around nominal ones). The capabilities are `bounds`, `supports`, `vertices`,
-`membership` and `minimiser`: one function each, by family or in bulk. `exact` has the sums of
-floats that decide, `boxes`, `halfspaces` and `lp_ball` the geometry.
+families    what every set is, exactly
+marginals   many sets packed into arrays for the kernels
+radius      sets around nominal distributions
+validate    everything that is wrong with packed sets
+bounds, supports, vertices, membership, minimiser
+            what other rooms ask: one function each, for one set or for many
+exact       sums of floats, decided exactly
+rational    sets and products in fractions
+boxes, halfspaces, lp_ball
+            the geometry behind them
 """
 
 from rfmdp.sets.bounds import bounds, nominal

@@ -12,9 +12,9 @@ vertices): no scan of 2^X candidates.
 
 All of this is done with integers: the numbers of a box times a power of two, in 64 bits where
 they fit and else in Python's. So a vertex has exactly the support that it should have. Where
-widths use up the mass only nearly (0.2 times five misses one by an ulp), one point of old becomes
-several within an ulp of each other; those with equal supports are merged again, which moves an
-entry by at most `MERGED` and is paid for by `rounding.TERM`.
+widths use up the mass only nearly (0.2 times five misses one by an ulp), what is one vertex to
+the eye is several, an ulp apart. Those with equal supports are merged, which moves an entry by at
+most `rounding.MERGED`; `rounding.TERM` pays for that.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ LOWER, FRACTION, UPPER = 0, 1, 2
 class Boxes:
     """N boxes of X entries whose numbers are integers, in units of 2^-bits.
 
-    Entries lie within lower + width, and widths have to be given out up to `mass`; the floats are
-    what the bounds are called. An L1 ball is one box per receiver, see `receiver_boxes`.
+    An entry lies between base and base + width, and the entries exceed their bases by `mass` in
+    all. `lower` and `upper` are the same bounds as floats. An L1 ball is one box per receiver, see
+    `receiver_boxes`.
     """
 
     lower: FloatArray  # (N, X)

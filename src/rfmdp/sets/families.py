@@ -201,14 +201,9 @@ class SubsetSet:
                 f"SubsetSet: {2 ** len(self.nominal)} lower probabilities must be given for "
                 f"{len(self.nominal)} outcomes, got shape {table.shape}."
             )
-        if not np.all((table >= 0.0) & (table <= 1.0)) or table[0] != 0.0 or table[-1] != 1.0:
-            raise ModelError(
-                "SubsetSet: lower probabilities must lie in [0, 1], that of the empty set is 0 "
-                "and that of all outcomes 1."
-            )
-        both = np.column_stack([table, table[::-1]]).ravel()
-        if np.any(excess(both, np.arange(0, 2 * len(table) + 1, 2)) > 0.0):
-            raise ModelError("SubsetSet: a set and its complement must not both be that likely.")
+        fault = subset_fault(table)
+        if fault:
+            raise ModelError(f"SubsetSet: {fault}")
         object.__setattr__(self, "lower", frozen(table))
 
     @property
@@ -218,6 +213,19 @@ class SubsetSet:
 
 
 UncertaintySet: TypeAlias = Singleton | Interval | LpBall | Polytope | KLBall | SubsetSet
+
+
+def subset_fault(lower: FloatArray) -> str:
+    """Return what is wrong with lower probabilities of all subsets (2**X,), or nothing."""
+    if not np.all((lower >= 0.0) & (lower <= 1.0)) or lower[0] != 0.0 or lower[-1] != 1.0:
+        return (
+            "lower probabilities must lie in [0, 1], that of the empty set is 0 and that of all "
+            "outcomes 1."
+        )
+    both = np.column_stack([lower, lower[::-1]]).ravel()
+    if np.any(excess(both, np.arange(0, 2 * len(lower) + 1, 2)) > 0.0):
+        return "a set and its complement must not both be that likely."
+    return ""
 
 
 def check_box(lower: FloatArray, upper: FloatArray, where: str = "Interval") -> None:

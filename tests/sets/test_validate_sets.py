@@ -13,7 +13,7 @@ from rfmdp.errors import ModelError
 from rfmdp.sets import KLBall, SubsetSet
 from rfmdp.sets.families import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton
 from rfmdp.sets.marginals import Kind, Marginals
-from rfmdp.sets.packed import layout_problems, problems, with_own_bounds
+from rfmdp.sets.validate import layout_problems, problems, with_own_bounds
 
 TABLE = np.array([0.0, 0.2, 0.3, 1.0])
 SETS = [

@@ -1,4 +1,4 @@
-"""Whether packed sets are sets: what the constructors check of one, of many arrays at once.
+"""Everything that is wrong with packed sets: what constructors check of one set, for many at once.
 
 Packed sets come from constructors, which check, but also from files and from callers who fill the
 arrays themselves. A number that no constructor would let through gives bounds that are false.
@@ -15,6 +15,7 @@ from rfmdp.ragged import entries, owner, owners, segment
 from rfmdp.rounding import SUM_OFF, SUM_TOLERANCE
 from rfmdp.sets.bounds import bounds, kl_bounds, tighten
 from rfmdp.sets.exact import excess
+from rfmdp.sets.families import subset_fault
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
@@ -50,10 +51,10 @@ def layout_problems(sets: Marginals) -> list[Problem]:
 
 
 def with_own_bounds(sets: Marginals) -> Marginals:
-    """Return sets without problems with the bounds that are theirs, made anew.
+    """Return sets that have no problems, with their attainable bounds computed again.
 
-    The bounds of a ball are computed when it is packed, and those of a box are made attainable
-    then; a file may say anything. Sets that come from constructors stay as they are.
+    A file may state any bounds. Constructors compute those of a ball and make those of a box
+    attainable; sets that come from constructors therefore stay as they are.
     """
     lower, upper = tighten(sets.outcome_ptr, sets.lower, sets.upper)
     box = np.repeat(sets.kind == Kind.BOX, sets.sizes)
@@ -208,14 +209,9 @@ def _table(part: FloatArray, size: int, lower: FloatArray, upper: FloatArray) ->
     """Return what is wrong with the lower probabilities of all subsets, or nothing."""
     if size > LARGEST_TABLE or len(part) != 1 << size:
         return f"2^{size} lower probabilities must be given for {size} outcomes, got {len(part)}."
-    if not np.all((part >= 0.0) & (part <= 1.0)) or part[0] != 0.0 or part[-1] != 1.0:
-        return (
-            "lower probabilities must lie in [0, 1], that of the empty set is 0 and that of all "
-            "outcomes 1."
-        )
-    both = np.column_stack([part, part[::-1]]).ravel()
-    if np.any(excess(both, np.arange(0, 2 * len(part) + 1, 2)) > 0.0):
-        return "a set and its complement must not both be that likely."
+    fault = subset_fault(part)
+    if fault:
+        return fault
     single = 1 << np.arange(size)
     if np.any(lower != part[single]) or np.any(upper != 1.0 - part[len(part) - 1 - single]):
         return "bounds must be those of the lower probabilities."
