@@ -1,6 +1,7 @@
 """Means over sets as the checker bounds them, at all scales, against fractions."""
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,8 +12,8 @@ from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, Instantaneous, Spec
 from rfmdp.sets import Interval, L1Ball, Polytope, Singleton, SubsetSet
 from rfmdp.solving import solve
-from rfmdp.verification.branching import Branching
 from rfmdp.verification.exact import Undecided
+from rfmdp.verification.products import Products
 from rfmdp.verification.reading import Fields, read_model
 from rfmdp.verification.rows import Rows, differences
 from rfmdp.verification.solution import verify
@@ -93,7 +94,7 @@ def test_bounds_of_means_hold_in_fractions(seed):
             assert holds(below[i], exact, above[i]), where
             alone = np.array([i])
             with np.errstate(all="ignore"):
-                found = rows.products(
+                found = rows.products.bounds(
                     tuple(ids), [axis.take(alone) for axis in axes], values[alone], np.ones(1)
                 )
             if found is not None:
@@ -102,8 +103,8 @@ def test_bounds_of_means_hold_in_fractions(seed):
                 continue
             for target in (np.abs(values[alone]).max(axis=1), values[alone].mean(axis=1)):
                 with np.errstate(all="ignore"):
-                    branched = Branching().bounds(
-                        tuple(ids), rows._listed(tuple(ids)),
+                    branched = Products(rows.exact).branch(
+                        tuple(ids), rows.products.vertices(tuple(ids)),
                         [axis.take(alone) for axis in axes], values[alone], target,
                     )  # fmt: skip
                 if branched is not None:
@@ -117,9 +118,8 @@ def test_subnormal_weights_are_not_rounded_relatively():
     """Divided by a sum of 1 - 8e-10 they remain the same floats, which is 8e-10 too little."""
     forged = np.array([1.0 - 8e-10, 1.5e-323])
     rows = rows_of([Singleton([1.0, 0.0])], [[0]])
-    sets = rows.model.sets
-    sets.nominal[:] = sets.lower[:] = sets.upper[:] = forged
-    rows = Rows(rows.model)
+    sets = replace(rows.model.sets, nominal=forged, lower=forged, upper=forged)
+    rows = Rows(replace(rows.model, sets=sets))
     (block,) = rows.blocks
     exact = Fraction(forged[1]) / sum(map(Fraction, forged)) * Fraction(1e100)
     for side in (-1, 1):
@@ -172,3 +172,23 @@ def test_claims_finer_than_the_checkers_floats_were_called_invalid(sets, worth):
     for agent, nature in itertools.product((MAX, MIN), repeat=2):
         solution = solve(model, Spec(Instantaneous(1, "worth"), agent, nature))
         assert verify(solution).valid, str(verify(solution))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_products_that_differ_by_the_order_of_outcomes_only(seed):
+    """Nodes that stand for others prove nothing that a product does not have."""
+    rng = np.random.default_rng([seed, 12])
+    widths = rng.choice([0.05, 0.1], (2, 3))[seed % 2][None] if seed % 3 else np.full((1, 3), 0.1)
+    widths = np.repeat(widths, 3, axis=0)
+    sets = [Interval(1 / 3 - width, 1 / 3 + width) for width in widths]
+    rows = rows_of(sets, [[0, 1, 2]])
+    (block,) = rows.blocks
+    axes = rows.axes(block, np.zeros(1, np.int64))
+    same = np.array([len({*at}) for at in np.ndindex(3, 3, 3)], dtype=np.float64)
+    for values in (same, rng.choice([0.0, 1.0 / 3.0, 1.0], 27), rng.choice([-0.1, 0.0, 0.7], 27)):
+        exact = rows.exact.minimum((0, 1, 2), [Fraction(x) for x in values], np.zeros(27, bool))
+        (low,), (high,) = Products(rows.exact).branch(
+            (0, 1, 2), rows.products.vertices((0, 1, 2)), axes, values[None], np.ones(1) * 10.0
+        )
+        assert holds(low, exact, high)
+        assert high - low < 1e-12

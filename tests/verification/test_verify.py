@@ -29,7 +29,7 @@ from rfmdp.outer.solution import Policy, Status
 from rfmdp.paper.domains import domain, domain_spec
 from rfmdp.sets.families import Interval
 from rfmdp.solving import evaluate, solve
-from rfmdp.verification import branching
+from rfmdp.verification import products
 from rfmdp.verification.solution import verify
 from true_values import true_value
 
@@ -305,6 +305,6 @@ def test_many_products_of_vertices_were_called_invalid(objective, monkeypatch):
     moved = replace(found, lower=found.lower + 1e-3 * (found.lower < 1.0), status=Status.GAP_OPEN)
     moved = replace(moved, value=np.clip(found.value, moved.lower, None), upper=None)
     assert verify(moved).failed
-    monkeypatch.setattr(branching, "NODES", 0)
+    monkeypatch.setattr(products, "NODES", 0)
     assert not verify(found).valid
     assert not verify(found).failed

@@ -6,7 +6,7 @@ solution.py   what a claim means for every objective, and what has to hold for i
 game.py       what rows are worth, and what players can force
 gains.py      in which rows a bound gains
 rows.py       a row's least mean over the product of its sets, from both sides
-branching.py  the same where products of vertices are too many to be listed
+products.py   the same by vertices of the sets
 linear.py     the least mean over one set, in floats rounded outwards: all margins are here
 exact.py      the same in fractions, and which outcomes can be empty
 reading.py    what is in a file, looked at before it is used

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from fractions import Fraction
 
 import numpy as np
 
-from rfmdp.ragged import entries, owners, starts
+from rfmdp.ragged import entries, starts
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.exact import Undecided
 from rfmdp.verification.gains import FAR, GAIN, HOLD, UNKNOWN, Step, gains_exactly
-from rfmdp.verification.linear import VAGUE, directed, two_sum
+from rfmdp.verification.linear import UNIT, VAGUE, directed
 from rfmdp.verification.reading import Model
-from rfmdp.verification.rows import Batch, Rows, alike, differences, fold
+from rfmdp.verification.rows import Batch, Rows, differences, fold
 
 FRACTIONS = 20_000  # rows of one check that are decided one by one
 FEW = 64  # outcomes of a row whose products of vertices are tried wherever there is a doubt
@@ -32,17 +33,32 @@ class Game:
     def signs(self, bound: FloatArray, side: int, discount: float, asked: BoolArray) -> AnyArray:
         """Return what is proven of the gain of every row asked for; `UNKNOWN` of the others."""
         found = np.full(self.model.rows, UNKNOWN, dtype=np.int8)
+        if not asked.any():
+            return found
+        level = asked & self._level(bound, discount)
+        found[level] = HOLD
         doubtful = 0
         with np.errstate(all="ignore"):
-            for batch in self.rows.batches(asked):
+            for batch in self.rows.batches(asked & ~level):
                 step = Step(self, batch, bound, side, discount)
-                found[step.rows] = signs = step.signs()
+                found[batch.rows] = signs = step.signs()
                 doubts = np.flatnonzero((signs == UNKNOWN) | step.faint(signs))
                 doubts = doubts[: FRACTIONS - doubtful]
                 doubtful += len(doubts)
                 decided = [step.decide(int(i)) for i in doubts]
-                found[step.rows[doubts]] = np.maximum(signs[doubts], decided)
+                found[batch.rows[doubts]] = np.maximum(signs[doubts], decided)
         return found
+
+    def _level(self, bound: FloatArray, discount: float) -> BoolArray:
+        """Return the rows (R,) that pay nothing and lead to what their states are worth only."""
+        free = self.reward == 0.0
+        if discount != 1.0 or not free.any():
+            return np.zeros(self.model.rows, dtype=np.bool_)
+        if bound.min() == bound.max():
+            return np.asarray(free & np.isfinite(bound[0]))
+        here, ptr = bound[self.row_state], self.model.successor_ptr
+        same = bound[self.model.successors] == np.repeat(here, np.diff(ptr))
+        return np.asarray(free & np.isfinite(here) & np.logical_and.reduceat(same, ptr[:-1]))
 
     def backup(
         self, value: FloatArray, side: int, discount: float, asked: BoolArray, exact: BoolArray
@@ -55,25 +71,26 @@ class Game:
         with np.errstate(all="ignore"):
             for batch in self.rows.batches(asked):
                 there = value[batch.successors]
-                if not batch.possible.all():  # what cannot happen has no value
+                if batch.possible is not None:  # what cannot happen has no value
                     least = np.where(batch.possible, there, np.inf).min(axis=1)
                     there = np.where(batch.possible, there, least[:, None])
                 mean, top = fold(np.minimum, there), fold(np.maximum, there)
                 some = np.flatnonzero(mean < top)
-                rows, there, base, top = batch.rows[some], there[some], mean[some], top[some]
-                rest, error = two_sum(there, -base[:, None])
-                found = self._mean(batch.take(some), rest, np.abs(error), side)
+                batch_rows, there, base, top = batch.rows, there[some], mean[some], top[some]
+                part = batch.take(some)
+                found = self._mean(part, there - base[:, None], side)
                 mean[some] = np.clip(directed(base, found, side), base, top)
-                faint = ((found != 0.0) & (np.abs(found) < VAGUE)) | exact[rows]
+                faint = ((found != 0.0) & (np.abs(found) < VAGUE)) | exact[part.rows]
                 faint = np.flatnonzero(faint & np.isfinite(top - base))[: FRACTIONS - decided]
                 decided += len(faint)
                 mean[some[faint]] = [
-                    self._rounded(int(rows[i]), there[i], float(mean[some[i]]), side) for i in faint
+                    self._rounded(int(part.rows[i]), there[i], float(mean[some[i]]), side)
+                    for i in faint
                 ]
                 if discount != 1.0:
                     less = np.nextafter(discount * mean, side * np.inf)
                     mean = np.where(mean == 0.0, 0.0, less)
-                q[batch.rows] = directed(self.reward[batch.rows], mean, side)
+                q[batch_rows] = directed(self.reward[batch_rows], mean, side)
         return q
 
     def _rounded(self, row: int, values: FloatArray, known: float, side: int) -> float:
@@ -87,43 +104,31 @@ class Game:
         found = float(mean)
         return found if side * (found - mean) >= 0 else float(np.nextafter(found, side * np.inf))
 
-    def _mean(self, batch: Batch, values: FloatArray, error: FloatArray, side: int) -> FloatArray:
-        """Return bounds (b,), on a side, of nature's best mean of values (b, K) >= 0."""
-        if not len(values):
-            return np.empty(0)
-        flip = -self.nature  # values as nature, who then minimises, sees them
-        block, place, axes, own = batch.block, batch.place, batch.axes, flip * values
-        outer, inner = (own - error, own + error) if flip * side < 0 else (own + error, own - error)
-        bound, other = (self.rows.below, self.rows.above)[:: 1 if flip * side < 0 else -1]
-        found = bound(block, axes, outer)
-        if len(block.free) > 1:
-            gap = np.abs(found - other(block, axes, inner))
-            few, room = math.prod(block.shape) <= FEW, 2.0**-46 * fold(np.maximum, values)
-            loose = np.flatnonzero(gap > (0.0 if few else room))
-            target = found + gap - room  # as near as anybody wants it
-            better = np.fmax if flip * side < 0 else np.fmin
-            taken = [a.take(loose) for a in axes]
-            for turned in block.turned if len(loose) else ():
-                found[loose] = better(found[loose], bound(turned, taken, outer[loose]))
-            for some, ids in alike(block, place[loose]):
-                pick = loose[some]
-                taken = [a.take(pick) for a in axes]
-                bounds = self.rows.products(ids, taken, outer[pick], target[pick])
-                if bounds is not None:
-                    found[pick] = better(found[pick], bounds[0 if flip * side < 0 else 1])
-        found = flip * found
-        if side > 0:  # what nature can avoid for sure has no weight at all
-            tiny = (found > 0.0) & (found <= 2.0**-40 * fold(np.maximum, values))
-            for i in np.flatnonzero(tiny & (self.nature < 0)):
-                if self._certain(block.rows[place[i]], values[i] == 0.0, False):
-                    found[i] = 0.0
-        return found
+    def _mean(self, batch: Batch, values: FloatArray, side: int) -> FloatArray:
+        """Return bounds (b,), on a side, of nature's best mean of values (b, K) >= 0.
 
-    def _certain(self, row: int, allowed: BoolArray, unknown: bool) -> bool:
-        try:
-            return self.rows.can(int(row), allowed, np.ones(len(allowed), dtype=np.bool_))
-        except Undecided:
-            return unknown
+        The values are rounded once; twice that much is paid.
+        """
+        flip, rows = -self.nature, self.rows  # values as nature, who then minimises, sees them
+        towards, block = flip * side, batch.block
+        outer = flip * (1.0 + 2.0 * UNIT * side) * values
+        found = rows.bound(block, batch.axes, outer, towards)
+        if len(block.free) > 1 and len(found):
+            inner = flip * (1.0 - 2.0 * UNIT * side) * values
+            other = rows.bound(block, batch.axes, inner, -towards)
+            room = 2.0**-46 * fold(np.maximum, values)  # as near as anybody wants it
+            wanted = 0.0 if math.prod(block.shape) <= FEW else room
+            loose = np.flatnonzero(np.abs(found - other) > wanted)
+            cut = found.copy() if towards > 0 else other - room
+            rows.refine(batch, loose, outer, found, towards, other + towards * wanted, cut)
+        found = flip * found
+        if side > 0 > self.nature:  # what nature can avoid for sure has no weight at all
+            tiny = (found > 0.0) & (found <= 2.0**-40 * fold(np.maximum, values))
+            for i in np.flatnonzero(tiny):
+                with suppress(Undecided):
+                    if rows.can(int(batch.rows[i]), values[i] == 0.0, None):
+                        found[i] = 0.0
+        return found
 
     def pick(self, q: AnyArray, rule: IntArray | None) -> AnyArray:
         """Return the agent's row of every state: that of a rule, or the best."""
@@ -148,24 +153,23 @@ class Game:
 
         The least set of states whose rows gain, or hold and lead into the set.
         """
+        if trivial.all():
+            return trivial
         helps = self.nature == -side
         worth = np.where(np.isinf(bound), FAR, bound)
 
         def leads(row: int, inside: BoolArray) -> bool:
-            part = slice(*self.model.successor_ptr[row : row + 2])
-            successors = self.model.successors[part]
-            state = self.row_state[row]
-            there = worth[successors]
-            gain, error = differences(there, bound[state], self.reward[row], 1.0)
-            flat, into = (gain == 0.0) & (error == 0.0), inside[successors]
-            everything = np.ones(len(flat), dtype=np.bool_)
+            successors, here = self.rows.successors(row), bound[self.row_state[row]]
+            there, into = worth[successors], inside[successors]
+            gain, error = differences(there, here, self.reward[row], 1.0)
+            flat = (gain == 0.0) & (error == 0.0)
             if helps:
                 return self.rows.can(row, flat, into)
             if (-side * gain >= error).all():
-                return not self.rows.can(row, flat & ~into, everything)
-            exact = [-side * x for x in gains_exactly(there, bound[state], self.reward[row], 1.0)]
+                return not self.rows.can(row, flat & ~into, None)
+            exact = [-side * x for x in gains_exactly(there, here, self.reward[row], 1.0)]
             shifted = [x + int(hit) for x, hit in zip(exact, into.tolist(), strict=True)]
-            return self.rows.exact.minimum(self.rows.ids(row), shifted, ~everything) > 0
+            return self.rows.exact.minimum(self.rows.ids(row), shifted, flat & False) > 0
 
         return self._attract(trivial, signs == GAIN, signs == HOLD, leads, side, rule)
 
@@ -204,7 +208,7 @@ class Game:
             if not alone:
                 np.subtract.at(missing, states, 1)
                 states = states[missing[states] == 0]
-            new = np.unique(states[~inside[states]])
+            new = edges.once(states[~inside[states]])
             inside[new] = True
         return inside
 
@@ -217,11 +221,10 @@ class Game:
             stays = self._stays(outer, helps, True)
 
             def leads(row: int, inside: BoolArray, outer: BoolArray = outer) -> bool:
-                part = slice(*self.model.successor_ptr[row : row + 2])
-                at, into = outer[self.model.successors[part]], inside[self.model.successors[part]]
+                successors = self.rows.successors(row)
                 if helps:
-                    return self.rows.can(row, at, into)
-                return not self.rows.can(row, ~into, np.ones(len(at), dtype=np.bool_))
+                    return self.rows.can(row, outer[successors], inside[successors])
+                return not self.rows.can(row, ~inside[successors], None)
 
             inner = self._attract(target, none, stays, leads, 1, rule, unknown=True)
             if np.array_equal(inner, outer):
@@ -230,12 +233,11 @@ class Game:
 
     def recurrent(self, fire: BoolArray, rule: IntArray | None) -> BoolArray:
         """Return where those who maximise are paid for ever with positive probability, or less."""
-        helps = self.nature > 0
         won = np.zeros(self.model.states, dtype=np.bool_)
         while True:
             outer = np.ones_like(won)
             while True:
-                inner = self._recurrent_step(fire, won, outer, helps, rule)
+                inner = self._recurrent_step(fire, won, outer, rule)
                 if np.array_equal(inner, outer):
                     break
                 outer = inner
@@ -244,89 +246,66 @@ class Game:
             won = outer
 
     def _recurrent_step(
-        self, fire: BoolArray, won: BoolArray, outer: BoolArray, helps: bool, rule: IntArray | None
+        self, fire: BoolArray, won: BoolArray, outer: BoolArray, rule: IntArray | None
     ) -> BoolArray:
         """Return the least set of states that lead into `won`, or stay and pay or lead on."""
-        hits = self._hits(won, helps)
-        stays = self._stays(outer, helps, False)
-        everything = np.ones(self.model.rows, dtype=np.bool_)
+        helps, can = self.nature > 0, self.rows.can
+
+        def hits(row: int) -> bool:
+            past = won[self.rows.successors(row)]
+            return can(row, None, past) if helps else not can(row, ~past, None)
 
         def leads(row: int, inside: BoolArray) -> bool:
-            part = slice(*self.model.successor_ptr[row : row + 2])
-            successors = self.model.successors[part]
+            successors = self.rows.successors(row)
             past, at, into = won[successors], outer[successors], inside[successors]
-            full = np.ones(len(past), dtype=np.bool_)
             if helps:
-                return self.rows.can(row, full, past) or self.rows.can(
-                    row, at, full if fire[row] else into
-                )
-            if self.rows.can(row, ~past, ~at):
+                return can(row, None, past) or can(row, at, None if fire[row] else into)
+            if can(row, ~past, ~at):
                 return False
-            return bool(fire[row]) or not self.rows.can(row, ~past & ~into, full)
+            return bool(fire[row]) or not can(row, ~past & ~into, None)
 
-        good = hits | (stays & fire)
-        open_ = stays | (everything & ~self.rows.rigid)
-        return self._attract(won, good, open_, leads, -1, rule)
-
-    def _hits(self, states: BoolArray, helps: bool) -> BoolArray:
-        """Return the rows that have some of the states, for some or for every nature, or fewer."""
-        full = np.ones(self.model.rows, dtype=np.bool_)
-        each = _Edges(self.rows, np.flatnonzero(full)).touch(states) & self.rows.rigid
-        for row in np.flatnonzero(~self.rows.rigid):
-            part = slice(*self.model.successor_ptr[row : row + 2])
-            at = states[self.model.successors[part]]
-            everything = np.ones(len(at), dtype=np.bool_)
-            try:
-                if helps:
-                    each[row] = self.rows.can(int(row), everything, at)
-                else:
-                    each[row] = not self.rows.can(int(row), ~at, everything)
-            except Undecided:
-                each[row] = False
-        return each
+        stays = self._stays(outer, helps, False)
+        good = self._each(self.rows.touch(won), hits, False) | (stays & fire)
+        return self._attract(won, good, stays | ~self.rows.rigid, leads, -1, rule)
 
     def _stays(self, states: BoolArray, helps: bool, unknown: bool) -> BoolArray:
         """Return the rows that nature can, or must, keep within the states."""
-        full = np.ones(self.model.rows, dtype=np.bool_)
-        stays = ~_Edges(self.rows, np.flatnonzero(full)).touch(~states)
+
+        def stays(row: int) -> bool:
+            at = states[self.rows.successors(row)]
+            return self.rows.can(row, at, None) if helps else not self.rows.can(row, None, ~at)
+
+        return self._each(~self.rows.touch(~states), stays, unknown)
+
+    def _each(self, known: BoolArray, test: Callable[[int], bool], unknown: bool) -> BoolArray:
+        """Return what is known of rigid rows, and what a test says of the others, (R,)."""
+        found = known & self.rows.rigid
         for row in np.flatnonzero(~self.rows.rigid):
-            part = slice(*self.model.successor_ptr[row : row + 2])
-            at = states[self.model.successors[part]]
-            everything = np.ones(len(at), dtype=np.bool_)
             try:
-                if helps:
-                    stays[row] = self.rows.can(int(row), at, everything)
-                else:
-                    stays[row] = not self.rows.can(int(row), everything, ~at)
+                found[row] = test(int(row))
             except Undecided:
-                stays[row] = unknown
-        return stays
+                found[row] = unknown
+        return found
 
 
 class _Edges:
-    """Rows and the successors that they can have, to be followed backwards."""
+    """Some rows and the successors that they can have, to be followed backwards."""
 
     def __init__(self, rows: Rows, chosen: IntArray) -> None:
         model = rows.model
-        self.count = model.rows
-        ptr = starts(np.diff(model.successor_ptr)[chosen])
-        at = entries(model.successor_ptr, chosen)
-        held = rows.possible(chosen)
-        self.row = chosen[owners(ptr)][held]
-        self.state = model.successors[at][held]
-        self._ptr: IntArray | None = None
-        self._states = model.states
-
-    def touch(self, states: BoolArray) -> BoolArray:
-        """Return the rows (R,) with an edge to some of the states."""
-        found = np.zeros(self.count, dtype=np.bool_)
-        found[self.row[states[self.state]]] = True
-        return found
+        ptr, held = model.successor_ptr, rows.possible(chosen)
+        states = model.successors[entries(ptr, chosen)][held]
+        order = np.argsort(states, kind="stable")
+        self._row = np.repeat(chosen, np.diff(ptr)[chosen])[held][order]
+        self._ptr = starts(np.bincount(states, minlength=model.states))
+        self._place = np.empty(max(model.rows, model.states), dtype=np.int64)
 
     def into(self, states: IntArray) -> IntArray:
         """Return the rows that lead to some of the states, each once."""
-        if self._ptr is None:
-            order = np.argsort(self.state, kind="stable")
-            self.row, self.state = self.row[order], self.state[order]
-            self._ptr = starts(np.bincount(self.state, minlength=self._states))
-        return np.unique(self.row[entries(self._ptr, states)])
+        return self.once(self._row[entries(self._ptr, states)])
+
+    def once(self, numbers: IntArray) -> IntArray:
+        """Return numbers of rows or states, each once, in time that hangs on how many only."""
+        at = np.arange(len(numbers))
+        self._place[numbers] = at
+        return np.asarray(numbers[self._place[numbers] == at])

@@ -36,6 +36,7 @@ FAINT = 2.0**-1074  # twice what rounding takes from a subnormal weight
 NORMAL = 2.0**-1021  # weights from here on, and their halves, are rounded relatively
 VAGUE = 1e-280  # a sum of sizes below which some of its terms may have vanished
 HALVINGS = 54
+PIECE = 1 << 14  # numbers that stay in a cache
 
 
 def slack(size: int) -> float:
@@ -181,9 +182,7 @@ class Axis:
             return self._attained(v)
         if self.kind == SUBSETS:
             return self._least_subsets(v)
-        flat, own = v.reshape(-1, self.size), self
-        if v.shape[1] != 1:
-            own = self.take(np.repeat(np.arange(len(v)), v.shape[1]))
+        own, flat = self._per_line(v)
         found = own._least_kl(flat) if self.kind == KL else own._least_lp(flat)
         # the least value is a bound as well, and exact
         return np.asarray(np.maximum(found, flat.min(axis=1)).reshape(v.shape[:2]))
@@ -204,36 +203,51 @@ class Axis:
         """The relative error of a mean, (B, 1)."""
         return ((self.size + 3.0) * UNIT + self.error)[:, None]
 
+    def _per_line(self, v: FloatArray) -> tuple[Axis, FloatArray]:
+        """Return the sets with one line of values (B, N, X) each, and the lines (B * N, X)."""
+        own = self if v.shape[1] == 1 else self.take(np.repeat(np.arange(len(v)), v.shape[1]))
+        return own, v.reshape(-1, self.size)
+
     def _attained(self, v: FloatArray) -> FloatArray:
         """Return (B, N): no less than the least mean, by a member near `point`."""
-        flat = v.reshape(-1, self.size)
-        each = self if v.shape[1] == 1 else self.take(np.repeat(np.arange(len(v)), v.shape[1]))
-        p, off = each.point(flat)
+        own, flat = self._per_line(v)
+        p, off = own.point(flat)
         total, size = _mean(p, flat)
         largest = np.abs(flat).max(axis=1)
         error = slack(self.size) * size + 2.0 * off * largest
         return np.asarray((total + error + TINY * (largest > 0.0)).reshape(v.shape[:2]))
 
     def _least_box(self, v: FloatArray, side: float) -> FloatArray:
-        # outcome by outcome: sums over a short last axis are slow
-        columns = [np.ascontiguousarray(v[:, :, k]) for k in range(self.size)]
+        """Return the best of the duals at all levels, piece by piece, as caches like it."""
         best = np.full(v.shape[:2], -np.inf)
-        for k, level in enumerate(columns):
-            gain, loss = np.zeros_like(level), np.zeros_like(level)
-            for i, own in enumerate(columns):
-                if i != k:
-                    above = own - level
-                    gain += self.lower[:, i, None] * np.maximum(above, 0.0)
-                    loss -= self.upper[:, i, None] * np.minimum(above, 0.0)
-            size = np.abs(level) + gain + loss
-            found = level + (gain - loss) + (side * (self.size + 4.0) * UNIT) * size
-            vague = size < VAGUE
-            if vague.any():
-                low, high, at = self.lower[:, None, :], self.upper[:, None, :], level[:, :, None]
-                weighed = ((v > at) & (low > 0.0)) | ((v < at) & (high > 0.0))
-                found[vague & weighed.any(axis=2)] += side * TINY
-            np.fmax(best, found, out=best)
+        across, down = (max(1, PIECE // size) for size in (v[:1].size, self.size))
+        for row in range(0, len(v), across):
+            rows = slice(row, row + across)
+            lower, upper = self.lower[rows].T[:, :, None], self.upper[rows].T[:, :, None]
+            for line in range(0, v.shape[1], down):
+                part = rows, slice(line, line + down)
+                # outcomes first: sums over a short last axis are slow
+                columns = np.ascontiguousarray(np.moveaxis(v[part], 2, 0))
+                for level in columns:
+                    np.fmax(best[part], self._box_dual(columns, level, lower, upper, side),
+                            out=best[part])  # fmt: skip
         return best
+
+    def _box_dual(
+        self, columns: FloatArray, level: FloatArray, lower: FloatArray, upper: FloatArray,
+        side: float,
+    ) -> FloatArray:  # fmt: skip
+        """Return the dual of boxes (X, B, 1) at a level (B, N), values (X, B, N)."""
+        above = columns - level
+        gain = (lower * np.maximum(above, 0.0)).sum(axis=0)
+        loss = (upper * np.minimum(above, 0.0)).sum(axis=0)
+        size = np.abs(level) + (gain - loss)
+        found = level + (gain + loss) + (side * (self.size + 4.0) * UNIT) * size
+        vague = size < VAGUE
+        if vague.any():
+            weighed = ((above > 0.0) & (lower > 0.0)) | ((above < 0.0) & (upper > 0.0))
+            found[vague & weighed.any(axis=0)] += side * TINY
+        return np.asarray(found)
 
     def _least_l1(self, v: FloatArray, side: float) -> FloatArray:
         least = v.min(axis=2)
@@ -261,18 +275,9 @@ class Axis:
         return np.asarray(np.fmax(least + rest - error, least))
 
     def _least_kl(self, v: FloatArray) -> FloatArray:
-        least, span = v.min(axis=1), np.ptp(v, axis=1)
-        seen = self.centre > 0.0
-        low, high = np.full(len(v), -700.0), np.full(len(v), 700.0)  # of log((least - t) / span)
-        unit = np.where(span > 0.0, span, 1.0)
-        scaled = (v - least[:, None]) / unit[:, None]
-        scaled[scaled < VAGUE] = 0.0  # less is worth less; logarithms of subnormals are wild
-        for _ in range(HALVINGS):
-            middle = 0.5 * (low + high)
-            far = self._kl_slope(scaled, np.exp(middle), seen) > self.radius
-            low, high = np.where(far, middle, low), np.where(far, high, middle)
-        best = least.copy()
-        for shift in (np.exp(low), np.exp(high), np.zeros(len(v))):
+        least, unit, scaled = _scaled(v)
+        seen, best = self.centre > 0.0, least.copy()
+        for shift in (*self._kl_shifts(scaled), np.zeros(len(v))):
             w = scaled + shift[:, None]
             logs = np.where(seen, np.log(np.where(seen, w, 1.0)), 0.0)
             power = (self.centre * logs).sum(axis=1) - self.radius
@@ -283,14 +288,20 @@ class Axis:
             gain -= slack(self.size) * (grown + shift)
             found = least + unit * gain
             found -= slack(1) * (np.abs(least) + unit * np.abs(gain)) + TINY
-            best = np.fmax(best, np.where(span > 0.0, found, least))
+            best = np.fmax(best, np.where(scaled.any(axis=1), found, least))
         return np.asarray(best)
 
-    def _kl_slope(self, scaled: FloatArray, shift: FloatArray, seen: BoolArray) -> FloatArray:
-        w = np.where(seen, scaled + shift[:, None], 1.0)
-        return np.asarray(
-            (self.centre * np.log(w)).sum(axis=1) + np.log((self.centre / w).sum(axis=1))
-        )
+    def _kl_shifts(self, scaled: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return numbers (B,) just below and above the best least - t, values scaled (B, X)."""
+        seen = self.centre > 0.0
+        low, high = np.full(len(scaled), -700.0), np.full(len(scaled), 700.0)  # their logarithms
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            w = np.where(seen, scaled + np.exp(middle)[:, None], 1.0)
+            slope = (self.centre * np.log(w)).sum(axis=1) + np.log((self.centre / w).sum(axis=1))
+            far = slope > self.radius
+            low, high = np.where(far, middle, low), np.where(far, high, middle)
+        return np.exp(low), np.exp(high)
 
     def _least_lp(self, v: FloatArray) -> FloatArray:
         _, level, pace = self._lp_point(v)
@@ -315,9 +326,7 @@ class Axis:
 
     def _lp_point(self, v: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return p = (centre - pace sign(v - t) |v - t|^(1/(q-1)))+ near the rim, t and pace."""
-        least, span = v.min(axis=1), np.ptp(v, axis=1)
-        unit = np.where(span > 0.0, span, 1.0)
-        scaled = (v - least[:, None]) / unit[:, None]
+        least, unit, scaled = _scaled(v)
         power = 1.0 / (self.exponent[:, None] - 1.0)
 
         def at(pace: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -400,15 +409,8 @@ class Axis:
         return np.where(known[:, None], done, np.nan if self.kind == SUBSETS else self.centre)
 
     def _kl_point(self, v: FloatArray) -> FloatArray:
-        least, span = v.min(axis=1), np.ptp(v, axis=1)
-        unit = np.where(span > 0.0, span, 1.0)
-        scaled, seen = (v - least[:, None]) / unit[:, None], self.centre > 0.0
-        low, high = np.full(len(v), -700.0), np.full(len(v), 700.0)
-        for _ in range(HALVINGS):
-            middle = 0.5 * (low + high)
-            far = self._kl_slope(scaled, np.exp(middle), seen) > self.radius
-            low, high = np.where(far, middle, low), np.where(far, high, middle)
-        w = np.where(seen, scaled + np.exp(high)[:, None], 1.0)
+        (_, _, scaled), seen = _scaled(v), self.centre > 0.0
+        w = np.where(seen, scaled + self._kl_shifts(scaled)[1][:, None], 1.0)
         p = self.centre / w
         p /= p.sum(axis=1, keepdims=True)
         # an outcome never seen, of the least value, takes all the ball has to give
@@ -454,6 +456,19 @@ def _mean(p: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
         total += term
         size += np.abs(term)
     return total, size
+
+
+def _scaled(v: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the least of values (B, X), their span or one, and (v - least) / span.
+
+    What is nearly the least counts as that, which makes it no larger: logarithms of subnormal
+    numbers are wild.
+    """
+    least, span = v.min(axis=1), np.ptp(v, axis=1)
+    unit = np.where(span > 0.0, span, 1.0)
+    scaled = (v - least[:, None]) / unit[:, None]
+    scaled[scaled < VAGUE] = 0.0
+    return least, unit, scaled
 
 
 def _unsort(ranked: FloatArray, order: IntArray) -> FloatArray:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from rfmdp.ragged import segment_product
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
 SINGLETON, BOX, L1, LP, POLYTOPE, KL, SUBSETS = range(7)  # kinds of sets, as files number them
@@ -134,7 +135,7 @@ class Fields:
 
     def floats(self, name: str, size: int | None = None, plain: bool = True) -> FloatArray:
         """Return numbers; plain ones are finite."""
-        found = self._get(name, "f", 1).astype(np.float64)
+        found = self._get(name, "f", 1).astype(np.float64, copy=False)
         need(size is None or len(found) == size, f"{name}: must have {size} entries")
         need(not plain or np.isfinite(found).all(), f"{name}: must hold finite numbers")
         return found
@@ -144,8 +145,8 @@ class Fields:
     ) -> IntArray:
         """Return integers, within 0..end - 1 if an end is given."""
         raw = self._get(name, "iu", ndim)
-        found = raw.astype(np.int64)
-        need(np.array_equal(raw, found), f"{name}: is out of range")
+        found = raw.astype(np.int64, copy=False)
+        need(raw.dtype != np.uint64 or (found >= 0).all(), f"{name}: is out of range")
         need(size is None or found.shape[-1] == size, f"{name}: must have {size} entries")
         inside = end is None or not found.size or (found.min() >= 0 and found.max() < end)
         need(inside, f"{name}: must be within 0..{(end or 0) - 1}")
@@ -154,7 +155,8 @@ class Fields:
     def pointers(self, name: str, end: int, size: int | None = None) -> IntArray:
         """Return pointers that start at 0, never fall and stop at the end."""
         found = self.integers(name, size)
-        fine = len(found) and found[0] == 0 and found[-1] == end and (np.diff(found) >= 0).all()
+        fine = len(found) and found[0] == 0 and found[-1] == end
+        fine = fine and (found[1:] >= found[:-1]).all()
         need(fine, f"{name}: must rise from 0 to {end}")
         return found
 
@@ -162,7 +164,7 @@ class Fields:
         """Return a set of states."""
         found = self._get(name, "b", 1)
         need(len(found) == size, f"{name}: must have {size} entries")
-        return found.astype(np.bool_)
+        return found
 
 
 def read_model(header: Mapping[str, Any], fields: Fields) -> Model:
@@ -174,13 +176,13 @@ def read_model(header: Mapping[str, Any], fields: Fields) -> Model:
     rows = len(successor_ptr) - 1
     row_ptr = fields.pointers("row_ptr", rows)
     states = len(row_ptr) - 1
-    need(states > 0 and (np.diff(row_ptr) > 0).all(), "row_ptr: every state must have a row")
+    need(states > 0 and (row_ptr[1:] > row_ptr[:-1]).all(), "row_ptr: every state must have a row")
     need(
         not len(successors) or (successors.min() >= 0 and successors.max() < states),
         f"successors: must be within 0..{states - 1}",
     )
     marginal_ptr = fields.pointers("marginal_ptr", len(row_marginals), rows + 1)
-    sizes = tensor_sizes(sets, marginal_ptr, row_marginals)
+    sizes = segment_product(sets.sizes[row_marginals], marginal_ptr)
     need(
         np.array_equal(sizes, np.diff(successor_ptr)),
         "successors: rows must have the product of the sizes of their marginals",
@@ -208,8 +210,9 @@ def _check_names(header: Mapping[str, Any], fields: Fields, states: int, factors
     values = fields.integers("valuations", ndim=2)
     fits = values.shape == (states, len(ranges)) or (not ranges and values.size == 0)
     need(fits, "valuations: must have a value per state and variable")
-    for k, (low, high) in enumerate(ranges):
-        need(low <= values[:, k].min() and values[:, k].max() <= high, "valuations: out of range")
+    ends = zip(values.min(axis=0), values.max(axis=0), strict=True) if ranges else ()
+    for (low, high), (least, most) in zip(ranges, ends, strict=True):
+        need(low <= least and most <= high, "valuations: out of range")
     named = _names(header, "factors")
     moved = fields.integers("row_factors", end=len(named))
     need(
@@ -226,18 +229,6 @@ def _names(header: Mapping[str, Any], field: str) -> list[str]:
     fine = isinstance(found, list) and all(isinstance(name, str) for name in found)
     need(fine and len(set(found or ())) == len(found or ()), f"{field}: must be different names")
     return list(found or ())
-
-
-def tensor_sizes(sets: Sets, ptr: IntArray, ids: IntArray) -> IntArray:
-    """Return the product of the sizes of every row's sets; those beyond 2^62 count as that."""
-    lengths, sizes = np.diff(ptr), sets.sizes
-    product = np.ones(len(lengths), dtype=np.int64)
-    for place in range(int(lengths.max(initial=0))):
-        rows = np.flatnonzero(lengths > place)
-        factor = sizes[ids[ptr[rows] + place]]
-        fits = product[rows] <= (1 << 62) // factor
-        product[rows] = np.where(fits, product[rows] * np.where(fits, factor, 1), 1 << 62)
-    return product
 
 
 def read_sets(fields: Fields) -> Sets:

@@ -12,16 +12,14 @@ import math
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from rfmdp.ragged import renumbered, stable_order
+from rfmdp.ragged import owners, renumbered, segment_all, segment_any, stable_order
 from rfmdp.types import BoolArray, FloatArray, IntArray
-from rfmdp.verification.branching import Branching
 from rfmdp.verification.exact import ExactRows, Undecided
 from rfmdp.verification.linear import (
-    FAINT,
-    NORMAL,
     TINY,
     UNIT,
     VAGUE,
@@ -30,11 +28,11 @@ from rfmdp.verification.linear import (
     slack,
     two_sum,
 )  # fmt: skip
+from rfmdp.verification.products import Products
 from rfmdp.verification.reading import BOX, POLYTOPE, SINGLETON, SUBSETS, Model
 
 BATCH = 1 << 18  # numbers handled at a time
 KEPT = 1 << 22  # successors of a model whose rows are laid out once
-PRODUCTS = 1 << 22  # products of vertices of one row, times outcomes of the last set
 
 
 @dataclass(slots=True, eq=False)
@@ -65,7 +63,7 @@ class Batch:
     place: IntArray  # (b,) in the block
     rows: IntArray  # (b,)
     successors: IntArray  # (b, K)
-    possible: BoolArray  # (b, K) whether some product has them
+    possible: BoolArray | None  # (b, K) whether some product has them; None: all
     axes: list[Axis]  # their sets
 
     def take(self, some: IntArray) -> Batch:
@@ -74,7 +72,8 @@ class Batch:
             return self
         axes = [axis.take(some) for axis in self.axes]
         rows, successors = self.rows[some], self.successors[some]
-        return Batch(self.block, self.place[some], rows, successors, self.possible[some], axes)
+        possible = None if self.possible is None else self.possible[some]
+        return Batch(self.block, self.place[some], rows, successors, possible, axes)
 
 
 class Rows:
@@ -83,17 +82,22 @@ class Rows:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.exact = ExactRows(model.sets)
-        self.families = Families.of(model.sets, self.exact)
-        self.row_state = np.repeat(np.arange(model.states), np.diff(model.row_ptr))
-        self.blocks = list(self._blocks())
+        self.row_state = owners(model.row_ptr)
         self._batches: dict[tuple[int, int], Batch] = {}
-        self._branching = Branching()
-        self._matrices: dict[int, FloatArray] = {}
-        self._rigid: BoolArray | None = None
-        self._held = self._possible_outcomes()
+        self.products = Products(self.exact)
+
+    @cached_property
+    def families(self) -> Families:
+        """The sets, as floats need them."""
+        return Families.of(self.model.sets, self.exact)
+
+    @cached_property
+    def blocks(self) -> list[Block]:
+        """All rows, grouped by the kinds and sizes of their sets."""
+        return list(self._blocks())
 
     def _blocks(self) -> Iterator[Block]:
-        """Group the rows by the kinds and sizes of their sets."""
+        """Yield the rows with the same kinds and sizes of sets together."""
         model, families = self.model, self.families
         lengths = np.diff(model.marginal_ptr)
         corners = np.diff(families.corner_ptr)
@@ -119,7 +123,7 @@ class Rows:
 
     def batches(self, asked: BoolArray) -> Iterator[Batch]:
         """Yield the rows that are asked for; those of small models are kept for the next time."""
-        for number, block in enumerate(self.blocks):
+        for number, block in enumerate(self.blocks if asked.any() else ()):
             places = np.flatnonzero(asked[block.rows])
             step = max(1, BATCH // math.prod(block.shape))
             for first in range(0, len(places), step):
@@ -134,13 +138,41 @@ class Rows:
     def _batch(self, block: Block, place: IntArray) -> Batch:
         rows, size = block.rows[place], math.prod(block.shape)
         at = self.model.successor_ptr[rows][:, None] + np.arange(size)
-        possible = self.possible(rows).reshape(at.shape)
+        possible = None if self._held.all() else self.possible(rows).reshape(at.shape)
         successors = self.model.successors[at]
         return Batch(block, place, rows, successors, possible, self.axes(block, place))
 
     def axes(self, block: Block, place: IntArray) -> list[Axis]:
         """Return the sets of some rows of a block."""
         return [self.families.axis(block.ids[place, i]) for i in range(len(block.shape))]
+
+    def bound(self, block: Block, axes: list[Axis], values: FloatArray, side: int) -> FloatArray:
+        """Return bounds (b,), on a side, of nature's least mean of values (b, K)."""
+        if not len(values):
+            return np.empty(0)
+        return (self.above if side > 0 else self.below)(block, axes, values)
+
+    def refine(
+        self, batch: Batch, some: IntArray, values: FloatArray, least: FloatArray, side: int,
+        aim: FloatArray, cut: FloatArray,
+    ) -> None:  # fmt: skip
+        """Improve bounds (b,), on a side, of some least means until they reach an aim, in place.
+
+        First by sets in other orders, then by products of vertices, of which those with means from
+        a cut (b,) on are of no interest.
+        """
+        better = np.fmin if side > 0 else np.fmax
+        for turned in batch.block.turned:
+            if not len(some):
+                return
+            found = self.bound(turned, batch.take(some).axes, values[some], side)
+            least[some] = better(least[some], found)
+            some = some[~(side * (least[some] - aim[some]) <= 0.0)]
+        for which, ids in alike(batch.block, batch.place[some]):
+            pick = some[which]
+            bounds = self.products.bounds(ids, batch.take(pick).axes, values[pick], cut[pick])
+            if bounds is not None:
+                least[pick] = better(least[pick], bounds[1 if side > 0 else 0])
 
     def below(self, block: Block, axes: list[Axis], values: FloatArray) -> FloatArray:
         """Return (b,): no more than nature's least mean of values (b, K)."""
@@ -180,66 +212,10 @@ class Rows:
         far = 1.01 * off * largest + TINY * ((off > 0.0) & (largest > 0.0))
         return np.asarray(tensor.reshape(len(values)) + far)
 
-    def products(
-        self, ids: tuple[int, ...], axes: list[Axis], values: FloatArray, target: FloatArray
-    ) -> tuple[FloatArray, FloatArray] | None:
-        """Return bounds (b,) of the least mean by products of vertices; None if these are many.
-
-        Lower bounds above a target (b,) may be cut there.
-        """
-        try:
-            order, matrices = self._listed(ids)
-        except Undecided:
-            return None
-        sizes = [axis.size for axis in axes]
-        count = math.prod(len(m) for m in matrices) * sizes[order[-1]]
-        largest = max(math.prod(sizes), count)
-        if largest > PRODUCTS:
-            return self._branching.bounds(ids, (order, matrices), axes, values, target)
-        low, high = np.empty(len(values)), np.empty(len(values))
-        step = max(1, BATCH * 4 // largest)
-        for first in range(0, len(values), step):
-            some = slice(first, first + step)
-            tensor = values[some].reshape(-1, *sizes).transpose(0, *(1 + i for i in order))
-            flat = (len(tensor), sizes[order[-1]], -1)
-            size = _mixed(np.abs(tensor), matrices).reshape(flat).transpose(0, 2, 1)
-            error = slack(sum(sizes)) * size
-            if (size < VAGUE).any():
-                held = [(matrix > 0.0).astype(np.float64) for matrix in matrices]
-                moves = _mixed((tensor != 0.0).astype(np.float64), held)
-                error += TINY * ((size < VAGUE) & (moves.reshape(flat).transpose(0, 2, 1) > 0.0))
-            if any(((matrix > 0.0) & (matrix < NORMAL)).any() for matrix in matrices):
-                largest = np.abs(values[some]).max(axis=1)
-                error += sum(sizes) * FAINT * largest[:, None, None]
-            tensor = _mixed(tensor, matrices).reshape(flat).transpose(0, 2, 1)
-            last = axes[order[-1]].take(np.arange(len(values))[some])
-            low[some] = last.least(tensor - error).min(axis=1)
-            high[some] = last.least(tensor + error, 1.0).min(axis=1)
-        return low, high
-
-    def _listed(self, ids: tuple[int, ...]) -> tuple[list[int], list[FloatArray]]:
-        """Return the places of sets, that with the most vertices last, and vertices of others."""
-        counts: list[float] = []
-        for j in ids:
-            if j not in self._matrices:
-                try:
-                    self._matrices[j] = self.exact[j].matrix()
-                except Undecided:
-                    self._matrices[j] = np.empty((0, 0))
-            counts.append(len(self._matrices[j]) or np.inf)
-        order = sorted(range(len(ids)), key=lambda i: counts[i])
-        if len(order) > 1 and np.isinf(counts[order[-2]]):
-            raise Undecided
-        return order, [self._matrices[ids[i]] for i in order[:-1]]
-
-    @property
+    @cached_property
     def rigid(self) -> BoolArray:
         """Rows (R,) all of whose products have the same successors."""
-        if self._rigid is None:
-            loose = np.concatenate([[0], np.cumsum(~self._firm()[self.model.row_marginals])])
-            ptr = self.model.marginal_ptr
-            self._rigid = loose[ptr[1:]] == loose[ptr[:-1]]
-        return self._rigid
+        return segment_all(self._firm()[self.model.row_marginals], self.model.marginal_ptr)
 
     def _firm(self) -> BoolArray:
         """Return the sets (M,) all of whose members have the same outcomes."""
@@ -261,8 +237,9 @@ class Rows:
                 firm[j] = False
         return np.asarray(firm | (box & certain))
 
-    def _possible_outcomes(self) -> BoolArray:
-        """Return the outcomes (O,) of all sets that some member has, or more."""
+    @cached_property
+    def _held(self) -> BoolArray:
+        """The outcomes (O,) of all sets that some member has, or more."""
         sets, families = self.model.sets, self.families
         held = np.repeat(families.kind != SINGLETON, sets.sizes) | (families.centre > 0.0)
         held &= np.repeat(families.kind != BOX, sets.sizes) | (families.upper > 0.0)
@@ -277,9 +254,25 @@ class Rows:
         """Return for all entries of some rows whether some product has them."""
         return among(self.model, self._held, rows)
 
-    def can(self, row: int, allowed: BoolArray, hit: BoolArray) -> bool:
-        """Return whether nature can keep a row within allowed successors and hit some; (K,)."""
+    def touch(self, states: BoolArray) -> BoolArray:
+        """Return the rows (R,) that can lead to some of the states."""
+        hit = states[self.model.successors]
+        if not self._held.all():
+            hit &= self.possible(np.arange(self.model.rows))
+        return segment_any(hit, self.model.successor_ptr)
+
+    def can(self, row: int, allowed: BoolArray | None, hit: BoolArray | None) -> bool:
+        """Return whether nature can keep a row within allowed successors (K,) and hit some.
+
+        Without any given, all are allowed, or each is a hit.
+        """
+        full = np.ones(int(np.diff(self.model.successor_ptr[row : row + 2])[0]), dtype=np.bool_)
+        allowed, hit = full if allowed is None else allowed, full if hit is None else hit
         return self.exact.can(self.ids(row), allowed, hit)
+
+    def successors(self, row: int) -> IntArray:
+        """Return the successors (K,) of a row."""
+        return self.model.successors[slice(*self.model.successor_ptr[row : row + 2])]
 
     def ids(self, row: int) -> tuple[int, ...]:
         """Return the sets of a row."""
@@ -320,13 +313,6 @@ def _contract(tensor: FloatArray, place: int, axis: Axis, side: float = -1.0) ->
     moved = np.moveaxis(tensor, place, -1)
     found = axis.least(moved.reshape(len(tensor), -1, axis.size), side)
     return found.reshape(moved.shape[:-1])
-
-
-def _mixed(tensor: FloatArray, matrices: list[FloatArray]) -> FloatArray:
-    """Return the tensor (b, ...) averaged by the lines of matrices, leading axes first."""
-    for matrix in matrices:
-        tensor = np.tensordot(tensor, matrix, ([1], [1]))
-    return tensor
 
 
 def _weigh(tensor: FloatArray, place: int, p: FloatArray) -> FloatArray:

@@ -319,7 +319,11 @@ class _Checker:
             self.progress(f"step {done + 1} of {len(steps)}, {_name(side)}")
             rule = None if rules is None else rules[len(steps) - 1 - done]
             asked = self._asked(fixed, rule)
-            known &= ~self._touched(value != before)
+            changed = value != before
+            if 4 * np.count_nonzero(changed) < len(changed):
+                known &= ~self.game.rows.touch(changed)
+            else:  # finding the others would take as long
+                known[:] = False
             todo = asked & (~known | exact[done])
             q[todo] = self.game.backup(value, side, discount, todo, exact[done] & asked)[todo]
             known, before = known | asked, value
@@ -353,13 +357,6 @@ class _Checker:
             states = np.zeros(self.model.states, dtype=np.bool_)
             states[self.model.successors[entries(self.model.successor_ptr, rows.nonzero()[0])]] = 1
         return cone[::-1]
-
-    def _touched(self, states: BoolArray) -> BoolArray:
-        """Return the rows (R,) with a successor among some states."""
-        ends: BoolArray = np.logical_or.reduceat(
-            states[self.model.successors], self.model.successor_ptr[:-1]
-        )
-        return ends
 
     def _asked(self, fixed: BoolArray, rule: IntArray | None) -> BoolArray:
         """Return the rows (R,) that count: of states that are not fixed, those of a rule."""

@@ -1,0 +1,225 @@
+"""The least mean over a product of sets, by the vertices of all sets but one.
+
+A mean is linear in each set, so some product of vertices has the least; the last set is left to its
+own minimiser. A few products are listed, for many rows at once. Of many, one set after the other is
+branched over, and what cannot matter is cut. A node has fixed vertices of the first sets. Its bound
+lets nature choose the others one by one, each after it has seen the outcomes of those before. A
+node whose bound reaches the target needs no more than that; the others get all vertices of the next
+set. Vertices that differ in their last digits only, as those of boxes of equal numbers do, count as
+one, at a price. So do nodes that differ by the order of outcomes only, where the sets that are left
+do not tell these apart.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from rfmdp.types import FloatArray, IntArray
+from rfmdp.verification.exact import ExactRows, Undecided
+from rfmdp.verification.linear import FAINT, NORMAL, TINY, UNIT, VAGUE, Axis, slack
+from rfmdp.verification.reading import BOX
+
+Vertices = tuple[list[int], list[FloatArray]]
+"""The places of a row's sets in some order, and the vertices of all but the last of them."""
+
+LISTED = 1 << 22  # products of vertices of one row that are listed, times outcomes of the last set
+NUMBERS = 1 << 20  # of products that are listed at a time
+NODES = 1 << 22  # numbers of the nodes of one level
+DIGITS = 48  # bits of vertices that are told apart
+
+
+class Products:
+    """Products of sets; what was found is kept."""
+
+    def __init__(self, exact: ExactRows) -> None:
+        self.exact = exact
+        self._matrices: dict[int, FloatArray] = {}
+        self._known: dict[tuple[tuple[int, ...], bytes], tuple[float, float, float]] = {}
+
+    def bounds(
+        self, ids: tuple[int, ...], axes: list[Axis], values: FloatArray, target: FloatArray
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Return bounds (b,) of the least mean of values (b, K); None if products are too many.
+
+        Lower bounds above a target (b,) may be cut there.
+        """
+        try:
+            order, matrices = self.vertices(ids)
+        except Undecided:
+            return None
+        sizes = [axis.size for axis in axes]
+        count = math.prod(len(m) for m in matrices) * sizes[order[-1]]
+        largest = max(math.prod(sizes), count)
+        if largest > LISTED:
+            return self.branch(ids, (order, matrices), axes, values, target)
+        step = max(1, NUMBERS // largest)
+        parts = [np.arange(i, min(i + step, len(values))) for i in range(0, len(values), step)]
+        each = [
+            _listed((order, matrices), [axis.take(some) for axis in axes], values[some])
+            for some in parts
+        ]
+        return np.concatenate([low for low, _ in each]), np.concatenate([high for _, high in each])
+
+    def vertices(self, ids: tuple[int, ...]) -> Vertices:
+        """Return the places of sets, that with the most vertices last, and vertices of others."""
+        counts: list[float] = []
+        for j in ids:
+            if j not in self._matrices:
+                try:
+                    self._matrices[j] = self.exact[j].matrix()
+                except Undecided:
+                    self._matrices[j] = np.empty((0, 0))
+            counts.append(len(self._matrices[j]) or np.inf)
+        order = sorted(range(len(ids)), key=lambda i: counts[i])
+        if len(order) > 1 and np.isinf(counts[order[-2]]):
+            raise Undecided
+        return order, [self._matrices[ids[i]] for i in order[:-1]]
+
+    def branch(
+        self, ids: tuple[int, ...], vertices: Vertices, axes: list[Axis], values: FloatArray,
+        target: FloatArray,
+    ) -> tuple[FloatArray, FloatArray] | None:  # fmt: skip
+        """Return bounds (b,) of the least mean of values (b, K), from below cut at a target (b,).
+
+        None if there are too many nodes, or numbers too small.
+        """
+        low, high = target.copy(), np.full(len(values), np.inf)
+        for i, line in enumerate(values):
+            # two values only, as of an event: all of them are the same problem, scaled
+            scale = float(line[np.argmax(np.abs(line))])
+            scale = abs(scale) if ((line == 0.0) | (line == scale)).all() else 1.0
+            own = [axis.take(np.array([i])) for axis in axes]
+            found = self._find(ids, vertices, own, line / scale, float(target[i]) / scale)
+            if found is None:
+                return None
+            low[i] = min(scale * (found[0] - 2.0 * UNIT * abs(found[0])), target[i])
+            high[i] = scale * (found[1] + 2.0 * UNIT * abs(found[1]))
+        return low, high
+
+    def _find(
+        self, ids: tuple[int, ...], vertices: Vertices, axes: list[Axis], line: FloatArray,
+        target: float,
+    ) -> tuple[float, float] | None:  # fmt: skip
+        """Return bounds of the least mean of a row, perhaps those of another time."""
+        key = ids, line.tobytes()
+        if key in self._known:
+            low, high, cut = self._known[key]
+            if low < cut or low >= target - 2.0**-44 * abs(target):
+                return low, high
+        order, matrices = vertices[0], [_merged(matrix) for matrix in vertices[1]]
+        weights = [float(matrix[matrix > 0.0].min()) for matrix in matrices]
+        least = np.abs(line[line != 0.0]).min(initial=np.inf)
+        if min(weights) < NORMAL or least * float(np.prod(weights)) < VAGUE:
+            return None
+        tensor = line.reshape([axis.size for axis in axes]).transpose(order)
+        found = _least(tensor, matrices, [axes[k] for k in order], target)
+        if found is not None:
+            self._known[key] = (*found, target)
+        return found
+
+
+def _listed(
+    vertices: Vertices, axes: list[Axis], values: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return bounds (b,) of the least mean of values (b, K) by all products of vertices."""
+    (order, matrices), sizes = vertices, [axis.size for axis in axes]
+    tensor = values.reshape(-1, *sizes).transpose(0, *(1 + i for i in order))
+
+    def mixed(tensor: FloatArray, matrices: list[FloatArray]) -> FloatArray:
+        """Average the tensor (b, ...) by the lines of matrices: (b, products, X)."""
+        for matrix in matrices:
+            tensor = np.tensordot(tensor, matrix, ([1], [1]))
+        return tensor.reshape(len(tensor), sizes[order[-1]], -1).transpose(0, 2, 1)
+
+    size = mixed(np.abs(tensor), matrices)
+    error = slack(sum(sizes)) * size
+    if (size < VAGUE).any():
+        held = [(matrix > 0.0).astype(np.float64) for matrix in matrices]
+        moves = mixed((tensor != 0.0).astype(np.float64), held)
+        error += TINY * ((size < VAGUE) & (moves > 0.0))
+    if any(((matrix > 0.0) & (matrix < NORMAL)).any() for matrix in matrices):
+        error += sum(sizes) * FAINT * np.abs(values).max(axis=1)[:, None, None]
+    means, last = mixed(tensor, matrices), axes[order[-1]]
+    return last.least(means - error).min(axis=1), last.least(means + error, 1.0).min(axis=1)
+
+
+def _least(
+    tensor: FloatArray, matrices: list[FloatArray], axes: list[Axis], target: float
+) -> tuple[float, float] | None:
+    """Return bounds of the least mean of a tensor, from below at most the target.
+
+    The numbers of a node are no more than the means that they stand for.
+    """
+    one_sign = bool((tensor >= 0.0).all() or (tensor <= 0.0).all())
+    nodes, paths, bound = tensor[None], np.empty((1, 0), dtype=np.int64), np.empty(0)
+    for depth, matrix in enumerate(matrices):
+        if nodes[:, 0].size * len(matrix) > NODES:
+            return None
+        children = np.tile(np.arange(len(matrix)), len(nodes))
+        paths = np.column_stack([paths.repeat(len(matrix), axis=0), children])
+        means = _spread(nodes, matrix)
+        mass = np.abs(means) if one_sign else _spread(np.abs(nodes), matrix) + TINY
+        nodes, left = means - _error(matrix) * mass, axes[depth + 1 :]
+        if len(left) > 1:
+            nodes, first = _without_twins(nodes, left)
+            paths = paths[first]
+        bound = nodes
+        for axis in reversed(left):
+            bound = axis.least(bound.reshape(1, -1, axis.size)).reshape(bound.shape[:-1])
+        open_ = ~(bound >= target)
+        nodes, paths, bound = nodes[open_], paths[open_], bound[open_]
+    if not len(bound):
+        return target, np.inf
+    best = int(np.argmin(bound))
+    mean, mass, error = tensor, np.abs(tensor), 0.0
+    for matrix, vertex in zip(matrices, paths[best], strict=True):
+        mean, mass = (np.tensordot(matrix[vertex], each, (0, 0)) for each in (mean, mass))
+        error += _error(matrix)
+    reached = axes[-1].least((mean + error * mass)[None, None], 1.0)
+    return float(bound[best]), float(reached[0, 0])
+
+
+def _error(matrix: FloatArray) -> float:
+    """Return the relative error of means by the lines of a matrix (V, X), merged ones included."""
+    return slack(matrix.shape[1]) + 2.0 ** (1 - DIGITS)
+
+
+def _without_twins(nodes: FloatArray, axes: list[Axis]) -> tuple[FloatArray, IntArray]:
+    """Return nodes (N, X, ...) that stand for all of some, and which of these they are.
+
+    Numbers that differ in their last digits only become the least of them. Then two nodes are
+    twins if one becomes the other by changing the order of outcomes that have the same bounds in
+    a box: such a change leaves the box as it is, so the two have the same least mean. Outcomes are
+    put in an order by the sums of random codes of their numbers; if that puts twins in different
+    orders, both stay.
+    """
+    levels, place = np.unique(nodes, return_inverse=True)
+    new = np.append(True, np.diff(levels) > 2.0 ** (1 - DIGITS) * np.abs(levels[1:]))
+    lowest, place = levels[new], (np.cumsum(new) - 1)[place].reshape(nodes.shape)
+    codes = np.random.default_rng(0).integers(1 << 40, size=len(lowest))[place]
+    ordered = place
+    for k, axis in enumerate(axes, start=1):
+        sums = codes.sum(axis=tuple(i for i in range(1, codes.ndim) if i != k))
+        kind = np.arange(axis.size)
+        if axis.kind == BOX:
+            ends = np.concatenate([axis.lower, axis.upper]).T
+            kind = np.unique(ends, axis=0, return_inverse=True)[1].reshape(-1)
+        order = np.lexsort((sums, np.broadcast_to(kind, sums.shape)))
+        shape = [len(nodes), *(axis.size if i == k else 1 for i in range(1, codes.ndim))]
+        ordered = np.take_along_axis(ordered, order.reshape(shape), axis=k)
+    first = np.unique(ordered.reshape(len(nodes), -1), axis=0, return_index=True)[1]
+    return lowest[place[first]], first
+
+
+def _spread(nodes: FloatArray, matrix: FloatArray) -> FloatArray:
+    """Return nodes (N, X, ...) averaged by every line of a matrix (V, X), (N * V, ...)."""
+    mixed = np.moveaxis(np.tensordot(nodes, matrix, ([1], [1])), -1, 1)
+    return mixed.reshape(-1, *mixed.shape[2:])
+
+
+def _merged(matrix: FloatArray) -> FloatArray:
+    """Return vertices (V, X) with their last digits rounded, each once."""
+    mantissa, exponent = np.frexp(matrix)
+    return np.unique(np.ldexp(np.rint(np.ldexp(mantissa, DIGITS)), exponent - DIGITS), axis=0)
