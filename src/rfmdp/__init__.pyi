@@ -405,10 +405,10 @@ from .sources.log.source import (
     read_log as read_log,
 )
 from .sources.recorded import (
-    Transitions as Transitions,
-)
-from .sources.source import (
     Recorded as Recorded,
+)
+from .sources.recorded import (
+    Transitions as Transitions,
 )
 from .sources.source import (
     Simulated as Simulated,

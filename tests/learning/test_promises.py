@@ -33,8 +33,7 @@ from rfmdp.policies.explain import explain
 from rfmdp.policies.files import open_policy
 from rfmdp.sets.families import Singleton
 from rfmdp.solving import evaluate, solve
-from rfmdp.sources.recorded import record
-from rfmdp.sources.source import Recorded
+from rfmdp.sources.recorded import Recorded, record
 from rfmdp.sources.structure import Structure
 
 from .tiny import REACH, bernoulli, distinct_factored, two_arms

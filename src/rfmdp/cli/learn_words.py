@@ -33,8 +33,8 @@ from rfmdp.learning.support import (
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.sources.log.manifest import Manifest
 from rfmdp.sources.log.source import Bad, read_log
-from rfmdp.sources.recorded import KIND
-from rfmdp.sources.source import Recorded, Source
+from rfmdp.sources.recorded import KIND, Recorded
+from rfmdp.sources.source import Source
 
 PARTS: Mapping[str, Mapping[str, Any]] = {  # by option and word: a maker, or the part itself
     "--confidence": {

@@ -29,6 +29,7 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.ragged import entries, starts
 from rfmdp.sets.families import box_centres
 from rfmdp.sets.marginals import Marginals
+from rfmdp.sources.hidden import joint_successors
 from rfmdp.sources.structure import informed
 from rfmdp.types import AnyArray, FloatArray, Int32Array, IntArray
 
@@ -192,7 +193,7 @@ class _Slots:
         first, number = _number([key[kept] for key in keys])
         shared = kept[first]
         joint = np.flatnonzero(self.joint)
-        sizes, targets, _ = self._multiply(joint, model.marginals.nominal)
+        sizes, targets, _ = joint_successors(model, joint, model.marginals.nominal)
         self.several = several = sizes > 1
         pointers = starts(np.concatenate([self.classes[shared], sizes[several]]))
         per_row = np.bincount(self.row[kept], minlength=model.rows)
@@ -238,25 +239,8 @@ class _Slots:
 
     def _pushed(self, values: FloatArray, shared: IntArray, joint: IntArray) -> FloatArray:
         """Return numbers of outcomes (O,) added up to those of identifiers, in their order."""
-        sizes, _, mass = self._multiply(joint, values)
+        sizes, _, mass = joint_successors(self.model, joint, values)
         return np.concatenate([self._merged(shared, values), mass[np.repeat(sizes > 1, sizes)]])
-
-    def _multiply(
-        self, joint: IntArray, values: FloatArray
-    ) -> tuple[IntArray, Int32Array, FloatArray]:
-        """Return sizes, successors and sums of products of numbers of the joint rows."""
-        from rfmdp.kernels.identify import joint_rows
-
-        model = self.model
-        length = int(np.sum(np.diff(model.successor_ptr)[joint]))
-        sizes = np.empty(len(joint), dtype=np.int64)
-        targets, mass = np.empty(length, dtype=np.int32), np.empty(length)
-        used = joint_rows(
-            joint, model.marginal_ptr, model.row_marginals, model.marginals.outcome_ptr,
-            np.ascontiguousarray(values), model.successor_ptr, model.successors, model.states,
-            sizes, targets, mass,
-        )  # fmt: skip
-        return sizes, targets[:used], mass[:used]
 
     def _merged(self, slots: IntArray, values: FloatArray) -> FloatArray:
         """Return the sums over the classes of some slots, concatenated."""

@@ -25,7 +25,7 @@ def counted_truth(truth: FactoredMDP, counted: FactoredMDP) -> FactoredMDP:
     """
     identifiers, slots = np.unique(counted.row_marginals, return_index=True)
     rows = owners(counted.marginal_ptr)[slots]
-    sizes, targets, mass = _multiplied(truth, rows)
+    sizes, targets, mass = joint_successors(truth, rows, truth.marginals.nominal)
     owner = np.repeat(np.arange(len(rows)), sizes)
     shown = shown_outcomes(counted, rows[owner], targets)
     ptr = counted.marginals.outcome_ptr
@@ -38,16 +38,34 @@ def counted_truth(truth: FactoredMDP, counted: FactoredMDP) -> FactoredMDP:
     return counted.with_marginals(Marginals.from_points(ptr, points))
 
 
-def _multiplied(truth: FactoredMDP, rows: IntArray) -> tuple[IntArray, Int32Array, FloatArray]:
-    """Return numbers of successors, successors and probabilities of rows, one after the other."""
+def joint_successors(
+    model: FactoredMDP, rows: IntArray, values: FloatArray
+) -> tuple[IntArray, Int32Array, FloatArray]:
+    """Return what rows (N,) lead to, as one distribution over successors each.
+
+    Parameters
+    ----------
+    model, rows
+        Some rows of a model.
+    values
+        (O,) probabilities of outcomes, or bounds of them: those of the marginals of a row are
+        multiplied, and added up where they lead to the same successor.
+
+    Returns
+    -------
+    sizes
+        (N,) different successors of every row.
+    targets, mass
+        (sum of sizes,) these successors, row after row, and the sums of products.
+    """
     from rfmdp.kernels.identify import joint_rows
 
-    length = int(np.sum(np.diff(truth.successor_ptr)[rows]))
+    length = int(np.sum(np.diff(model.successor_ptr)[rows]))
     sizes = np.empty(len(rows), dtype=np.int64)
     targets, mass = np.empty(length, dtype=np.int32), np.empty(length)
     used = joint_rows(
-        rows, truth.marginal_ptr, truth.row_marginals, truth.marginals.outcome_ptr,
-        truth.marginals.nominal, truth.successor_ptr, truth.successors, truth.states,
+        rows, model.marginal_ptr, model.row_marginals, model.marginals.outcome_ptr,
+        np.ascontiguousarray(values), model.successor_ptr, model.successors, model.states,
         sizes, targets, mass,
     )  # fmt: skip
     return sizes, targets[:used], mass[:used]

@@ -18,13 +18,16 @@ from typing import Any
 
 import numpy as np
 
-from rfmdp.errors import ModelError
+from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.solution import Policy
 from rfmdp.ragged import starts
 from rfmdp.record import Record, to_record
 from rfmdp.sources.checks import LEVEL, Check, checks
+from rfmdp.sources.paid import Payer, Payments
 from rfmdp.sources.simulator import Behaviour, Simulator, behaviour_of
+from rfmdp.sources.structure import Structure
+from rfmdp.sources.tally import Tally, count_transitions
 from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray
 
 KIND = "transitions"
@@ -41,37 +44,86 @@ class Transitions:
     lengths: IntArray  # (trajectories,) transitions of every trajectory
     structure: str  # digest of the model's states, rows and successors
 
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What a guarantee from these records assumes about them."""
-        return (ALL,)
 
-    def check(self, model: FactoredMDP) -> None:
-        """Raise ModelError unless the records are of a model with this structure."""
-        if self.structure != structure_of(model):
+class Recorded:
+    """Recorded transitions of a system with a known structure, read once.
+
+    Parameters
+    ----------
+    model
+        What is known; see `rfmdp.sources.structure`.
+    transitions
+        Rows that were taken, and their successors.
+
+    Raises
+    ------
+    ModelError
+        If the transitions are those of a model with another structure.
+    """
+
+    assumptions = (ALL,)
+
+    def __init__(self, model: FactoredMDP, transitions: Transitions) -> None:
+        if transitions.structure != structure_of(model):
             raise ModelError(
                 "Transitions: must be those of the given model; its states, rows or successors "
                 "differ from those that were recorded. Give the same model and constants."
             )
+        self.structure, self.transitions = Structure.of(model), transitions
 
-    def tested(self, counted: FactoredMDP, level: float = LEVEL) -> tuple[Check, ...]:
-        """Return what the first and the second half say about a learning model's assumptions."""
-        pairs, number = np.unique(
-            np.stack([self.rows, self.successors]).astype(np.int64), axis=1, return_inverse=True
+    @property
+    def words(self) -> dict[str, str]:
+        """Records, of this structure with these transitions."""
+        data = self.transitions
+        return {
+            "source": "recorded transitions",
+            "structure": data.structure,
+            "data": digest_of(data.rows, data.successors, data.lengths),
+        }
+
+    @property
+    def trajectories(self) -> int:
+        """Number of recorded trajectories."""
+        return len(self.transitions.lengths)
+
+    @property
+    def steps(self) -> int:
+        """Number of recorded transitions."""
+        return len(self.transitions.rows)
+
+    def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:
+        """Raise UnsupportedError: transitions alone have no rewards."""
+        raise UnsupportedError(
+            "learn: recorded transitions have no rewards; learn without `rewards`, or from a log "
+            "that has a column for them."
         )
-        number, middle = number.reshape(-1), len(self.rows) // 2
+
+    def expect(self, paid: Payments) -> None:
+        """Do nothing: no rewards were recorded."""
+
+    def counts(self, counted: FactoredMDP, *, ordered: bool = False) -> Tally:
+        """Return the counts of all records, which are in order."""
+        return count_transitions(counted, self.transitions.rows, self.transitions.successors)
+
+    def check(self, counted: FactoredMDP) -> tuple[Check, ...]:
+        """Return what the first and the second half say about a learning model's assumptions."""
+        data = self.transitions
+        pairs, number = np.unique(
+            np.stack([data.rows, data.successors]).astype(np.int64), axis=1, return_inverse=True
+        )
+        number, middle = number.reshape(-1), len(data.rows) // 2
         early, late = (
             np.bincount(part, minlength=pairs.shape[1])
             for part in (number[:middle], number[middle:])
         )
         # the action before every transition but the first of a trajectory
-        earlier = np.append(-1, counted.row_actions[self.rows[:-1]]).astype(np.int64)
-        begins = starts(self.lengths)[:-1]
-        earlier[begins[self.lengths > 0]] = -1
+        earlier = np.append(-1, counted.row_actions[data.rows[:-1]]).astype(np.int64)
+        begins = starts(data.lengths)[:-1]
+        earlier[begins[data.lengths > 0]] = -1
         size = len(counted.actions) + 1
         key = (earlier + 1) * pairs.shape[1] + number
         contexts = np.bincount(key, minlength=size * pairs.shape[1]).reshape(size, -1)
-        return checks(counted, pairs[0], pairs[1], early, late, contexts, level)
+        return checks(counted, pairs[0], pairs[1], early, late, contexts, LEVEL)
 
 
 def record(

@@ -10,21 +10,21 @@ report about a truth that a source may know, does.
 
 from __future__ import annotations
 
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
 
-from rfmdp.errors import ModelError, UnsupportedError
+from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.problem import row_rewards
 from rfmdp.sets.marginals import Kind
 from rfmdp.sources.checks import Check
 from rfmdp.sources.hidden import counted_truth
 from rfmdp.sources.paid import Payer, Payments, SimulatedRewards
-from rfmdp.sources.recorded import Transitions, digest_of, structure_of
+from rfmdp.sources.recorded import digest_of, structure_of
 from rfmdp.sources.simulator import Batch, Simulator, Trajectories
 from rfmdp.sources.structure import Structure
-from rfmdp.sources.tally import Tally, count_transitions
+from rfmdp.sources.tally import Tally
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 NOMINAL = "the system is a simulation, with the nominal members of the model's sets"
@@ -48,8 +48,8 @@ class Sampler(Protocol):
         ...
 
 
-class Episodes(Protocol):
-    """A source that draws trajectories."""
+class Source(Protocol):
+    """What every source says; it is one of `Episodes` or of `Records`."""
 
     @property
     def structure(self) -> Structure:
@@ -63,33 +63,25 @@ class Episodes(Protocol):
     def words(self) -> dict[str, str]:
         """What tells this source from others, by name."""
 
-    def sampler(self, counted: FactoredMDP, stop: BoolArray | None = None) -> Sampler:
-        """Return what draws trajectories and counts outcomes of a learning model's marginals."""
-
     def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:
         """Return what says which rewards were paid; `ends` is the range of random ones."""
 
     def expect(self, paid: Payments) -> None:
         """Compare rewards that are seen with what transitions must pay."""
 
+
+class Episodes(Source, Protocol):
+    """A source that draws trajectories."""
+
+    def sampler(self, counted: FactoredMDP, stop: BoolArray | None = None) -> Sampler:
+        """Return what draws trajectories and counts outcomes of a learning model's marginals."""
+
     def truth(self, counted: FactoredMDP) -> FactoredMDP | None:
         """Return the learning model with true probabilities for reports, if they are known."""
 
 
-class Records(Protocol):
+class Records(Source, Protocol):
     """A source that hands over what was recorded, once."""
-
-    @property
-    def structure(self) -> Structure:
-        """What is known."""
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What a guarantee assumes about the records."""
-
-    @property
-    def words(self) -> dict[str, str]:
-        """What tells this source from others, by name."""
 
     @property
     def trajectories(self) -> int:
@@ -104,15 +96,6 @@ class Records(Protocol):
 
     def check(self, counted: FactoredMDP) -> tuple[Check, ...]:
         """Return what the records say about the assumptions of a learning model."""
-
-    def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:
-        """Return what says which rewards were paid."""
-
-    def expect(self, paid: Payments) -> None:
-        """Compare rewards that were recorded with what transitions must pay."""
-
-
-Source: TypeAlias = Episodes | Records
 
 
 class Simulated:
@@ -168,62 +151,3 @@ class Simulated:
         if self._counted is None or self._counted[0] is not counted:
             self._counted = counted, counted_truth(self._truth, counted)
         return self._counted[1]
-
-
-class Recorded:
-    """Recorded transitions of a system with a known structure, read once.
-
-    Parameters
-    ----------
-    model
-        What is known; see `rfmdp.sources.structure`.
-    transitions
-        Rows that were taken, and their successors.
-    """
-
-    def __init__(self, model: FactoredMDP, transitions: Transitions) -> None:
-        transitions.check(model)
-        self.structure, self.transitions = Structure.of(model), transitions
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """Those of the records."""
-        return self.transitions.assumptions
-
-    @property
-    def words(self) -> dict[str, str]:
-        """Records, of this structure with these transitions."""
-        data = self.transitions
-        return {
-            "source": "recorded transitions",
-            "structure": data.structure,
-            "data": digest_of(data.rows, data.successors, data.lengths),
-        }
-
-    @property
-    def trajectories(self) -> int:
-        """Number of recorded trajectories."""
-        return len(self.transitions.lengths)
-
-    @property
-    def steps(self) -> int:
-        """Number of recorded transitions."""
-        return len(self.transitions.rows)
-
-    def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:
-        """Raise UnsupportedError: transitions alone have no rewards."""
-        raise UnsupportedError(
-            "learn: recorded transitions have no rewards; learn without `rewards`, or from a log "
-            "that has a column for them."
-        )
-
-    def expect(self, paid: Payments) -> None:
-        """Do nothing: no rewards were recorded."""
-
-    def check(self, counted: FactoredMDP) -> tuple[Check, ...]:
-        """Return what the first and the second half of the records say."""
-        return self.transitions.tested(counted)
-
-    def counts(self, counted: FactoredMDP, *, ordered: bool = False) -> Tally:
-        """Return the counts of all records, which are in order."""
-        return count_transitions(counted, self.transitions.rows, self.transitions.successors)
