@@ -208,17 +208,15 @@ def test_grid_sizes_of_the_reference():
     assert sizes[-2] < 2**24 <= sizes[-1]
 
 
-def test_grid_uses_recorded_counts():
-    """Successes recorded at the last grid size narrow the interval, at a grid size not at all."""
+def test_grid_at_a_grid_size_is_clopper_pearson():
+    """At a grid size the interval is that of its share of delta; in between it is no narrower."""
     sizes = intervals.grid_sizes(1.1, 2**24)
     m = int(sizes[np.searchsorted(sizes, 1000) - 1])
-    plain = intervals.grid_clopper_pearson(300, 1000, 1e-8)
-    known = intervals.grid_clopper_pearson(300, 1000, 1e-8, at_grid=round(0.3 * m))
-    assert plain[0] < known[0] < known[1] < plain[1]
-    at = intervals.grid_clopper_pearson(287, m, 1e-8, at_grid=287)
+    at = intervals.grid_clopper_pearson(287, m, 1e-8)
     assert at == intervals.clopper_pearson(287, m, 1e-8 / 161)
-    with pytest.raises(ModelError, match="at_grid"):
-        intervals.grid_clopper_pearson(300, 1000, 1e-8, at_grid=301)
+    between = intervals.grid_clopper_pearson(300, 1000, 1e-8)
+    exact = intervals.clopper_pearson(300, 1000, 1e-8 / 161)
+    assert between[0] < exact[0] < exact[1] < between[1]
 
 
 def test_grid_without_a_declared_limit_spends_at_most_delta():

@@ -12,12 +12,11 @@ from rfmdp.learning.support import (
     DomainSupport,
     FloorSupport,
     SparseSupport,
-    complete,
     discovery_delta,
     missing_mass,
     samples_needed,
-    seen_intervals,
 )
+from rfmdp.sets.bounds import tighten
 
 
 def test_reference_value():
@@ -64,9 +63,9 @@ def test_floor_completes_the_support():
     """Needs ln(1/delta_r) / -ln(1 - p_min) samples without a new outcome."""
     needed = float(samples_needed(3, 1e-6, 0.05))
     assert needed == np.ceil(np.log(1e-6 / 12) / np.log(0.95))
-    assert not complete(3, needed - 1, 1e-6, 0.05)
-    assert complete(3, needed, 1e-6, 0.05)
-    assert not complete(0, 0, 1e-6, 0.05)
+    assert missing_mass(3, needed - 1, 1e-6, 0.05) == missing_mass(3, needed - 1, 1e-6) >= 0.05
+    assert missing_mass(3, needed, 1e-6, 0.05) == 0.0
+    assert missing_mass(0, 0, 1e-6, 0.05) == 1.0
     assert "0.05" in " ".join(FloorSupport(0.05).assumptions)
 
 
@@ -74,11 +73,14 @@ def test_seen_outcomes_share_their_delta():
     """Ranks 1, 2, ... cost delta together, and only sequences may be used."""
     ranks = np.arange(1, 1000)
     assert discovery_delta(0.1, ranks).sum() <= 0.1
-    low, high = seen_intervals(Mixture(), [1, 2], [40, 30], [100, 90], 0.1)
-    expected = Mixture().interval(30, 90, 0.1 / 6)
-    assert (low[1], high[1]) == expected
+    ptr, counts, first = np.array([0, 3]), np.array([41, 31, 28]), np.array([1, 10, 20])
+    found = Discovery(Mixture(), SparseSupport()).discovered(
+        ptr, counts, first, np.array([0.2]), np.zeros(1)
+    )
+    expected = Mixture().interval([40, 30, 27], [99, 90, 80], 0.1 / np.array([2, 6, 12]))
+    assert_allclose([found.lower, found.upper], tighten(ptr, *expected))
     with pytest.raises(ModelError, match="anytime"):
-        seen_intervals(ClopperPearson(), 1, 4, 10, 0.1)
+        Discovery(ClopperPearson(), SparseSupport())
 
 
 @pytest.mark.parametrize("support", [DeclaredSupport(), DomainSupport(), FloorSupport(0.1)])

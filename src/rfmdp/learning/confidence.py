@@ -87,6 +87,27 @@ def whole_events(outcomes: IntArray) -> IntArray:
     return np.minimum(outcomes - 1, 1).astype(np.int64)
 
 
+def boxes(
+    base: BernoulliSet, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray
+) -> Marginals:
+    """Return a box per marginal, the interval of every outcome; what sets of intervals are made of.
+
+    A marginal without samples or without budget is the whole simplex.
+    """
+    totals, usable = _totals(outcome_ptr, counts, delta)
+    sizes = np.diff(outcome_ptr)
+    known = np.repeat(usable, sizes)
+    lower = np.repeat(np.where(sizes == 1, 1.0, 0.0), sizes)
+    upper = np.ones(len(lower))
+    lower[known], upper[known] = base.interval(
+        np.asarray(counts)[known],
+        np.repeat(totals, sizes)[known],
+        np.repeat(delta, sizes)[known],
+    )
+    lower, upper = tighten(outcome_ptr, lower, upper)
+    return packed(outcome_ptr, Kind.BOX, empirical(outcome_ptr, counts), lower, upper)
+
+
 @dataclass(frozen=True, slots=True)
 class ClopperPearson:
     """Exact binomial intervals, the paper's choice; see `intervals.clopper_pearson`."""
@@ -96,10 +117,7 @@ class ClopperPearson:
     assumptions = (DRAWS, SUPPORT, FIXED_SIZE)
     interval = staticmethod(intervals.clopper_pearson)
     events = staticmethod(box_events)
-
-    def sets(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> Marginals:
-        """Return a box per marginal."""
-        return _boxes(self, outcome_ptr, counts, delta)
+    sets = boxes
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +129,7 @@ class Hoeffding:
     assumptions = (DRAWS, SUPPORT, FIXED_SIZE)
     interval = staticmethod(intervals.hoeffding)
     events = staticmethod(box_events)
-
-    def sets(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> Marginals:
-        """Return a box per marginal."""
-        return _boxes(self, outcome_ptr, counts, delta)
+    sets = boxes
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +141,7 @@ class Mixture:
     assumptions = (DRAWS, SUPPORT)
     interval = staticmethod(intervals.mixture)
     events = staticmethod(box_events)
-
-    def sets(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> Marginals:
-        """Return a box per marginal."""
-        return _boxes(self, outcome_ptr, counts, delta)
+    sets = boxes
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +153,7 @@ class KrichevskyTrofimov:
     assumptions = (DRAWS, SUPPORT)
     interval = staticmethod(intervals.krichevsky_trofimov)
     events = staticmethod(box_events)
-
-    def sets(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> Marginals:
-        """Return a box per marginal."""
-        return _boxes(self, outcome_ptr, counts, delta)
+    sets = boxes
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +163,9 @@ class GridClopperPearson:
     ratio: float = 1.1
     largest: int | None = 2**24  # largest sample size of any marginal; None: open-ended
 
-    events = staticmethod(box_events)
     validity = Validity.ANYTIME
+    events = staticmethod(box_events)
+    sets = boxes
 
     @property
     def label(self) -> str:
@@ -175,10 +185,6 @@ class GridClopperPearson:
     ) -> tuple[FloatArray, FloatArray]:
         """Return lower and upper bounds of probabilities seen x times in n."""
         return intervals.grid_clopper_pearson(x, n, delta, ratio=self.ratio, largest=self.largest)
-
-    def sets(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> Marginals:
-        """Return a box per marginal."""
-        return _boxes(self, outcome_ptr, counts, delta)
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,24 +354,6 @@ class BySize:
             parts.append(family.sets(starts(sizes[which]), own, delta[which]))
             chosen.append(np.flatnonzero(which))
         return pick(joined(parts), np.argsort(np.concatenate(chosen)))
-
-
-def _boxes(
-    base: BernoulliSet, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray
-) -> Marginals:
-    """Intervals of all outcomes; the whole simplex where nothing is known."""
-    totals, usable = _totals(outcome_ptr, counts, delta)
-    sizes = np.diff(outcome_ptr)
-    known = np.repeat(usable, sizes)
-    lower = np.repeat(np.where(sizes == 1, 1.0, 0.0), sizes)
-    upper = np.ones(len(lower))
-    lower[known], upper[known] = base.interval(
-        np.asarray(counts)[known],
-        np.repeat(totals, sizes)[known],
-        np.repeat(delta, sizes)[known],
-    )
-    lower, upper = tighten(outcome_ptr, lower, upper)
-    return packed(outcome_ptr, Kind.BOX, empirical(outcome_ptr, counts), lower, upper)
 
 
 def _totals(

@@ -71,8 +71,7 @@ def clopper_pearson_lower(x: ArrayLike, n: ArrayLike, delta: ArrayLike) -> Float
 
     All of `delta` is spent on this side: P(p < lower) <= delta.
     """
-    counts = _checked(x, n, delta)
-    return _beta_quantile(*counts)
+    return _beta_quantile(*_checked(x, n, delta))
 
 
 def hoeffding(x: ArrayLike, n: ArrayLike, delta: ArrayLike) -> Bounds:
@@ -117,15 +116,13 @@ def grid_clopper_pearson(
     *,
     ratio: float = 1.1,
     largest: int | None = 2**24,
-    at_grid: ArrayLike | None = None,
 ) -> Bounds:
     """Return Clopper-Pearson read only at grid sizes m_k = ceil(ratio**k); anytime valid.
 
     Level delta/K if the sample size never exceeds `largest` (K grid sizes up to there), or
     delta/((k+1)(k+2)) at the k-th if `largest` is None. Between grid sizes m <= n < m' the
-    promises at both are used with what is known about them:
-        lower = max(CP(x_m, m), CP(x, m')),   upper mirrored,
-    because x_m' >= x. If x_m was not recorded, x - (n-m) <= x_m takes its place.
+    promises at both are used with what is known about them, x_m >= x - (n-m) and x_m' >= x:
+        lower = max(CP(x - (n-m), m), CP(x, m')),   upper mirrored.
 
     Parameters
     ----------
@@ -135,32 +132,13 @@ def grid_clopper_pearson(
         Growth of the grid sizes, greater than 1.
     largest : int or None
         Largest sample size ever, declared before sampling starts.
-    at_grid : array_like, optional
-        Successes x_m among the first m samples, m the last grid size up to n.
 
     Raises
     ------
     ModelError
         If some n exceeds `largest`.
     """
-    if at_grid is None:
-        return _interval(lambda x, n, delta: _grid_lower(x, n, delta, ratio, largest), x, n, delta)
-    successes, trials, error = _checked(x, n, delta)
-    visits = np.maximum(trials, 1.0)  # unvisited: computed as one failure, replaced below
-    sizes, _, behind = _grid(visits, ratio, largest)
-    earlier = np.broadcast_to(np.asarray(at_grid, dtype=np.float64), trials.shape)
-    missed = trials - sizes[behind]
-    if np.any((trials > 0) & ((earlier > successes) | (earlier < successes - missed))):
-        raise ModelError(
-            "Grid Clopper-Pearson: at_grid must lie between x - (n - m) and x; record the "
-            "successes when the sample size is a grid size (see grid_sizes)."
-        )
-    lower = _grid_lower(successes, visits, error, ratio, largest, earlier)
-    mirrored = _grid_lower(
-        visits - successes, visits, error, ratio, largest, sizes[behind] - earlier
-    )
-    seen = trials > 0
-    return np.where(seen, lower, 0.0), np.where(seen, _mirror(mirrored), 1.0)
+    return _interval(lambda x, n, delta: _grid_lower(x, n, delta, ratio, largest), x, n, delta)
 
 
 def grid_sizes(ratio: float, largest: int) -> IntArray:
@@ -303,16 +281,11 @@ def _grid(n: FloatArray, ratio: float, largest: int | None) -> tuple[IntArray, I
 
 
 def _grid_lower(
-    x: FloatArray,
-    n: FloatArray,
-    delta: FloatArray,
-    ratio: float,
-    largest: int | None,
-    at_grid: FloatArray | None = None,
+    x: FloatArray, n: FloatArray, delta: FloatArray, ratio: float, largest: int | None
 ) -> FloatArray:
     """Lower end of grid Clopper-Pearson from the grid sizes around n."""
     sizes, ahead, behind = _grid(n, ratio, largest)
-    earlier = np.maximum(x - (n - sizes[behind]), 0.0) if at_grid is None else at_grid
+    earlier = np.maximum(x - (n - sizes[behind]), 0.0)
     lower = []
     for successes, index in ((x, ahead), (earlier, behind)):
         share = len(sizes) if largest is not None else (index + 1.0) * (index + 2.0)

@@ -7,7 +7,6 @@
   that can happen (see `rfmdp.learning.unseen`).
 - `FloorSupport(p_min)`: every positive probability of a marginal is at least p_min (products of n
   of them p_min^n). After enough samples without a new outcome the support is complete.
-
 - `SparseSupport(p_min)`: the model lists all outcomes, a whole domain say, of which few may happen.
   Bounds are those of the two before; nothing leads anywhere else.
 
@@ -28,7 +27,7 @@ from rfmdp.learning.packed_sets import empirical, packed
 from rfmdp.ragged import owners, segment_sum
 from rfmdp.sets.bounds import tighten
 from rfmdp.sets.marginals import Kind, Marginals
-from rfmdp.types import BoolArray, FloatArray, IntArray
+from rfmdp.types import FloatArray, IntArray
 
 _EPS = float(np.finfo(np.float64).eps)
 CERTAIN = "moves that the model declares as certain are certain"
@@ -46,12 +45,6 @@ class DomainSupport:
     """Outcomes that were never seen are possible, whatever their number."""
 
     assumptions = (DRAWS, CERTAIN)
-
-    def missing_mass(
-        self, distinct: ArrayLike, since: ArrayLike, delta: ArrayLike, floors: ArrayLike
-    ) -> FloatArray:
-        """Return the upper bound of the unseen mass; see `missing_mass`."""
-        return missing_mass(distinct, since, delta)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +65,6 @@ class FloorSupport:
         )
         return (DRAWS, CERTAIN, floor)
 
-    def missing_mass(
-        self, distinct: ArrayLike, since: ArrayLike, delta: ArrayLike, floors: ArrayLike
-    ) -> FloatArray:
-        """Return the upper bound of the unseen mass: 0 once the support is complete.
-
-        Completeness fails with the same events as the bound of the mass, so it costs nothing.
-        """
-        open_mass = missing_mass(distinct, since, delta)
-        return np.where(complete(distinct, since, delta, floors), 0.0, open_mass)
-
 
 @dataclass(frozen=True, slots=True)
 class SparseSupport:
@@ -100,35 +83,10 @@ class SparseSupport:
             return (DRAWS, SUPPORT)
         return (SUPPORT, *FloorSupport(self.p_min).assumptions)
 
-    def missing_mass(
-        self, distinct: ArrayLike, since: ArrayLike, delta: ArrayLike, floors: ArrayLike
-    ) -> FloatArray:
-        """Return the upper bound of the unseen mass, 0 once a floor says so."""
-        if self.p_min == 0.0:
-            return missing_mass(distinct, since, delta)
-        return FloorSupport(self.p_min).missing_mass(distinct, since, delta, floors)
 
-
-def samples_needed(distinct: ArrayLike, delta: ArrayLike, floors: ArrayLike) -> FloatArray:
-    """Return how many samples without a new outcome complete a support with such floors.
-
-    ln(1/delta_r) / -ln(1 - floor), rounded upwards, delta_r = delta / (r (r+1)).
-    """
-    level = np.log(discovery_delta(delta, distinct))
-    samples = level / np.log1p(-np.asarray(floors)) * (1.0 + 8.0 * _EPS)
-    return np.asarray(np.ceil(samples))
-
-
-def complete(
-    distinct: ArrayLike, since: ArrayLike, delta: ArrayLike, floors: ArrayLike
-) -> BoolArray:
-    """Return which supports are complete: unseen outcomes are impossible (error <= delta)."""
-    seen = np.asarray(distinct) >= 1
-    needed = samples_needed(np.maximum(distinct, 1), delta, floors)
-    return np.asarray(seen & (np.asarray(since) >= needed))
-
-
-def missing_mass(distinct: ArrayLike, since: ArrayLike, delta: ArrayLike) -> FloatArray:
+def missing_mass(
+    distinct: ArrayLike, since: ArrayLike, delta: ArrayLike, floors: ArrayLike = 0.0
+) -> FloatArray:
     """Return 1 - delta_r**(1/m), an upper bound of the probability of all unseen outcomes.
 
     r = `distinct` outcomes seen, m = `since` samples since the last new one,
@@ -136,16 +94,33 @@ def missing_mass(distinct: ArrayLike, since: ArrayLike, delta: ArrayLike) -> Flo
     mass U is fixed, and the bound fails only if the wait for the next new outcome exceeds the
     first m with (1 - U)^m < delta_r, which has a probability below delta_r; these sum to delta.
 
+    Where every possible outcome has a probability of at least `floors`, a smaller missing mass is
+    none: the bound is 0 once it is below the floor, after `samples_needed`. That fails with the
+    same events, so it costs nothing.
+
     Examples
     --------
     >>> print(f"{missing_mass(3, 1000, 1e-7):.10f}")
     0.0184310345
     """
-    ranks, waits, level = np.broadcast_arrays(distinct, since, delta)
-    seen = (ranks >= 1) & (waits >= 1)
-    logs = np.log(discovery_delta(level, np.maximum(ranks, 1)))
+    ranks, waits, level, least = np.broadcast_arrays(distinct, since, delta, floors)
+    known = np.maximum(ranks, 1)
+    logs = np.log(discovery_delta(level, known))
     bound = -np.expm1(logs / np.maximum(waits, 1)) * (1.0 + 4.0 * _EPS)
-    return np.where(seen, np.minimum(bound, 1.0), 1.0)
+    bound = np.where(waits >= samples_needed(known, level, least), 0.0, np.minimum(bound, 1.0))
+    return np.where((ranks >= 1) & (waits >= 1), bound, 1.0)
+
+
+def samples_needed(distinct: ArrayLike, delta: ArrayLike, floors: ArrayLike) -> FloatArray:
+    """Return how many samples without a new outcome complete a support with such floors.
+
+    ln(1/delta_r) / -ln(1 - floor), rounded upwards, delta_r = delta / (r (r+1)); infinite for
+    floors of 0.
+    """
+    level = np.log(discovery_delta(delta, distinct))
+    least = np.asarray(floors, dtype=np.float64)
+    samples = level / np.log1p(-np.where(least > 0.0, least, 0.5)) * (1.0 + 8.0 * _EPS)
+    return np.where(least > 0.0, np.ceil(samples), np.inf)
 
 
 def discovery_delta(delta: ArrayLike, rank: ArrayLike) -> FloatArray:
@@ -178,7 +153,12 @@ class Discovery:
                 f"Unknown support: needs intervals per outcome, found {self.base.label}; "
                 "use Mixture()."
             )
-        require_anytime(self.base)
+        if self.base.validity is not Validity.ANYTIME:
+            raise ModelError(
+                f"Unknown support: the start of an outcome's sequence is random, so its set must "
+                f"be anytime valid, found {self.base.label} ({self.base.validity.value}); use "
+                "Mixture()."
+            )
 
     @property
     def label(self) -> str:
@@ -216,7 +196,7 @@ class Discovery:
         np.maximum.at(last, owner, first)
         since = samples - last
         spend = np.where(delta > 0.0, delta, 0.5) / 2.0
-        mass = self.support.missing_mass(distinct, since, spend, floors)
+        mass = missing_mass(distinct, since, spend, floors)
         unseen = np.where(delta > 0.0, mass, 1.0)
         lower, upper = np.zeros(len(counts)), unseen[owner]
         seen = np.flatnonzero((counts > 0) & (delta[owner] > 0.0))
@@ -226,7 +206,9 @@ class Discovery:
         rank = _ranks(owner[seen], first[seen])
         some = later > 0
         at, j = seen[some], owner[seen[some]]
-        low, high = seen_intervals(self.base, rank[some], counts[at] - 1, later[some], spend[j])
+        # the cost of an outcome depends on its rank, not on the size of the domain
+        share = discovery_delta(spend[j], rank[some])
+        low, high = self.base.interval(counts[at] - 1, later[some], share)
         lower[at], upper[at] = np.maximum(low, floors[j]), high
         lower, upper = tighten(outcome_ptr, lower, upper)
         return packed(outcome_ptr, Kind.BOX, empirical(outcome_ptr, counts), lower, upper)
@@ -241,35 +223,3 @@ def _ranks(owner: IntArray, first: IntArray) -> IntArray:
     ranks = np.empty(len(owner), dtype=np.int64)
     ranks[order] = np.arange(len(owner)) - begin + 1
     return ranks
-
-
-def require_anytime(base: BernoulliSet) -> None:
-    """Raise ModelError unless a set may start at a random time."""
-    if base.validity is not Validity.ANYTIME:
-        raise ModelError(
-            f"Unknown support: the start of an outcome's sequence is random, so its set must be "
-            f"anytime valid, found {base.label} ({base.validity.value}); use Mixture()."
-        )
-
-
-def seen_intervals(
-    base: BernoulliSet, rank: ArrayLike, x: ArrayLike, n: ArrayLike, delta: ArrayLike
-) -> tuple[FloatArray, FloatArray]:
-    """Return intervals of outcomes that were seen, anytime valid.
-
-    The `rank`-th discovered outcome gets delta / (rank (rank + 1)): the cost does not depend on
-    the size of the domain.
-
-    Parameters
-    ----------
-    base : BernoulliSet
-        An anytime-valid one.
-    rank : array_like
-        1 for the outcome of the first sample, 2 for the next new one, and so on.
-    x, n : array_like
-        Counts of the outcome and of all samples, *after* its first appearance.
-    delta : array_like
-        Error probability of all seen outcomes of the marginal together.
-    """
-    require_anytime(base)
-    return base.interval(x, n, discovery_delta(delta, rank))
