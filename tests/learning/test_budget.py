@@ -52,7 +52,7 @@ def exact_total(ledger):
     st.floats(1e-12, 0.9),
 )
 def test_ledger_adds_up(sizes, split, beta):
-    """Exact cost <= spent() <= beta, for any sizes, shares, sets and rules."""
+    """What events cost, in fractions, is at most beta, for any sizes, shares, sets and rules."""
     parts = np.maximum(split, [1e-3, 0, 0, 0])
     shares = Shares(*(float(part) for part in parts / parts.sum() * beta))
     ids = identifiers(sizes)
@@ -60,7 +60,8 @@ def test_ledger_adds_up(sizes, split, beta):
         for confidence in (Mixture(), Weissman()):
             ledger = rule.ledger(shares, confidence, ids)
             assert exact_cost(ledger) <= Fraction(shares.model)
-            assert exact_total(ledger) <= Fraction(ledger.spent()) <= Fraction(ledger.beta)
+            assert exact_cost(ledger) <= Fraction(ledger.spent_on_model())
+            assert exact_total(ledger) <= Fraction(ledger.beta)
 
 
 def test_paper_divides_by_all_probabilities():
@@ -72,7 +73,7 @@ def test_paper_divides_by_all_probabilities():
     assert_allclose(ball.delta, 1e-4 / 4, rtol=1e-11)
     for ledger in (box, ball):
         assert exact_total(ledger) <= Fraction(1e-4)
-    assert ball.spent() == pytest.approx(1e-4, rel=1e-11)
+    assert ball.spent_on_model() == pytest.approx(1e-4, rel=1e-11)
 
 
 def test_ours_counts_fewer_events():
@@ -103,9 +104,8 @@ def test_ledger_survives_arrays():
 
 
 def test_rewards_and_epochs_stay_within_their_share():
-    """W reward identifiers cost the reward share; all epochs together cost beta."""
-    ledger = EqualEvents().ledger(Shares(model=0.1, reward=0.01), Mixture(), identifiers([2]))
-    assert 7 * Fraction(ledger.reward_delta(7)) <= Fraction(0.01)
+    """The rewards of some rows cost the reward share; all epochs together cost beta."""
+    assert 7 * Fraction(Shares(model=0.1, reward=0.01).reward_delta(7)) <= Fraction(0.01)
     epochs = sum(Fraction(epoch_delta(0.05, i)) for i in range(1, 400))
     assert epochs <= Fraction(0.05) * Fraction(399, 400)
     with pytest.raises(ModelError, match="at least 1"):

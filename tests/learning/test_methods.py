@@ -6,10 +6,10 @@ from rfmdp import load_prism
 from rfmdp.learning.budget import ASSUMPTION
 from rfmdp.learning.confidence import DRAWS, FIXED_SIZE, SUPPORT, GridClopperPearson, Validity
 from rfmdp.learning.identifiers import Granularity
-from rfmdp.learning.learner import PRODUCT, REWARDS, SHARED, STRUCTURE, TIED
 from rfmdp.learning.loop import learn
 from rfmdp.learning.methods import METHODS
 from rfmdp.learning.schedule import StopWhen
+from rfmdp.learning.setup import PRODUCT, REWARDS, SHARED, STRUCTURE, TIED
 from rfmdp.objective import Reach, Spec
 
 TEXT = """mdp
@@ -63,7 +63,7 @@ def test_every_method_states_its_assumptions(model, name):
     for certificate in run.rollouts[-1:]:
         assert "Separate certificate by rollouts" in text
         assert certificate.assumptions
-    assert run.ledger.spent() <= run.beta <= 1e-3
+    assert run.ledger.spent_on_model() <= run.ledger.shares.model <= run.beta <= 1e-3
     assert method.about
 
 

@@ -15,7 +15,7 @@ from rfmdp.learning.methods import ANYTIME, ROLLOUT, find_method
 from rfmdp.learning.rewards import DeterministicReward, MixtureReward, RewardRange
 from rfmdp.learning.schedule import AtTrajectories, Geometric, StopWhen
 from rfmdp.learning.support import DomainSupport, FloorSupport
-from rfmdp.learning.unseen import view, with_unseen
+from rfmdp.learning.unseen import settle_unseen, with_unseen
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import (
     MAX,
@@ -76,7 +76,7 @@ def test_unknown_support_is_sound(seed):
     exploration = (Optimistic(), GapDirected(), UniformRandom())[seed % 3]
     run = quick(model, seed=seed, support=support, exploration=exploration)
     check_sound(run, model, REACH)
-    assert run.ledger.spent() <= run.beta
+    assert run.ledger.spent_on_model() <= run.ledger.shares.model <= run.beta
     extended = with_unseen(identify(model)).model.marginals
     for j, uset in enumerate(run.model.marginals):
         assert contains(uset, extended.nominal[slice(*extended.outcome_ptr[j : j + 2])])
@@ -143,7 +143,7 @@ def test_views_enclose_whatever_unseen_outcomes_do(objective, agent):
     truth, sign = solve(model, spec).value[0], agent.sign
     values = []
     for worst in (True, False):
-        seen, asked = view(identify(model).model, extended, spec, worst)
+        seen, asked = settle_unseen(identify(model).model, extended, spec, worst)
         same = solve(seen, asked).value[0]
         assert same == pytest.approx(truth, abs=1e-9)
         values.append(solve(seen.with_marginals(Marginals.from_points(pointers, moved)), asked))
@@ -169,7 +169,7 @@ def test_unknown_rewards_are_sound(family, spec):
         exploration = (Optimistic(), UniformRandom())[seed % 2]
         run = quick(model, spec, seed=seed, rewards=family(UNIT), exploration=exploration)
         check_sound(run, model, spec)
-        assert run.ledger.spent() <= run.beta
+        assert run.ledger.spent_on_model() <= run.ledger.shares.model <= run.beta
         assert "every reward lies in [0, 1]" in run.statement()
         assert "rewards of the model are as declared" not in run.statement()
 

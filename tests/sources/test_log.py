@@ -15,7 +15,7 @@ from rfmdp.errors import DataError, FileError, UnsupportedError
 from rfmdp.learning.identifiers import Granularity, identify
 from rfmdp.sources.log import tables
 from rfmdp.sources.log.manifest import Manifest, Selection
-from rfmdp.sources.log.source import BINS, Bad, Counter, read_log
+from rfmdp.sources.log.source import BINS, Bad, BinnedCounts, read_log
 from rfmdp.sources.log.write import table_of, write_log
 from rfmdp.sources.recorded import record
 from rfmdp.sources.tally import count_transitions
@@ -141,7 +141,7 @@ def test_bins_follow_the_order():
     """Bins have equal numbers of transitions, but the last, however the data come."""
     data = np.random.default_rng(0).integers(0, 3, 1001)
     for size in (1, 10, 999, 2000):
-        counter = Counter(3)
+        counter = BinnedCounts(3)
         for begin in range(0, len(data), size):
             counter.add(data[begin : begin + size])
         totals = counter.bins.sum(axis=1)

@@ -7,7 +7,7 @@ every event; how many events an identifier has, it asks the confidence set.
     ledger = EqualEvents().ledger(Shares(model=0.5e-4, rollout=0.5e-4), Mixture(), ids)
     ledger.delta                  # (M,) error probability of each event of identifier j
 
-All sums are rounded against us: `spent()` is at least what the events can cost, at most beta.
+All sums are rounded against us: a ledger whose events might cost more than their share is refused.
 """
 
 from __future__ import annotations
@@ -55,6 +55,10 @@ class Shares:
         nearest = float(total)
         return nearest if Fraction(nearest) >= total else math.nextafter(nearest, 1.0)
 
+    def reward_delta(self, rows: int) -> float:
+        """Return the error probability of the reward of each of that many rows."""
+        return self.reward * _SAFETY / max(rows, 1)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ledger:
@@ -96,18 +100,6 @@ class Ledger:
         cost = self.events * self.delta
         total = math.fsum(np.nextafter(cost[cost > 0], np.inf))
         return math.nextafter(total, math.inf) if total > 0 else 0.0
-
-    def spent(self) -> float:
-        """Return an upper bound of what all parts can cost together; at most `beta`."""
-        shares = self.shares
-        others = (shares.reward, shares.rollout, shares.tests)
-        total = sum(map(Fraction, others), Fraction(self.spent_on_model()))
-        nearest = float(total)
-        return nearest if Fraction(nearest) >= total else math.nextafter(nearest, 1.0)
-
-    def reward_delta(self, identifiers: int) -> float:
-        """Return the error probability of each of that many reward identifiers."""
-        return self.shares.reward * _SAFETY / max(identifiers, 1)
 
     def to_arrays(self) -> dict[str, AnyArray]:
         """Return plain arrays that `from_arrays` reads back."""

@@ -10,7 +10,6 @@ optimum on the other side, which need all policies, are proven at the end, or if
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -47,14 +46,12 @@ PATIENCE = 30.0  # seconds for a proof about a model with cycles
 LEAST = 0.01  # seconds that a solver is given at least
 ROUGH = 1e-2  # of the scale: distance at which an optimistic bound is left as it is
 
-Tell = Callable[[str], None]
-
 
 class Evaluator:
     """Finds what the sets of a run prove."""
 
-    def __init__(self, learner: Learner, tell: Tell) -> None:
-        self._learner, self._tell = learner, tell
+    def __init__(self, learner: Learner) -> None:
+        self._learner = learner
         self.warm: dict[str, FloatArray] = {}  # values of the last evaluation, by side
         self._cyclic = learner.context.planner.endless
         self._planner: Planner | None = None
@@ -62,8 +59,8 @@ class Evaluator:
     def guarantee(self, known: float) -> Solution | None:
         """Return a solution against nature, None if none improves on what is known."""
         learner = self._learner
-        model, spec = learner.learned.pessimistic(learner.sets.marginals(), learner.ledger)
-        if self._over():
+        model, spec = learner.learned.pessimistic(learner.sets.marginals())
+        if learner.over():
             return None
         if not self._cyclic:
             return self._solve("pessimistic", model, spec, learner.setup.method.inner)
@@ -73,20 +70,19 @@ class Evaluator:
         """Return a bound of the optimum on the other side, at worst the one that is known."""
         learner = self._learner
         wanted = not self._cyclic or self._last() or learner.setup.stop.gap is not None
-        if self._over() or not wanted or (self._cyclic and self._close(known)):
+        if learner.over() or not wanted or (self._cyclic and self._close(known)):
             return known
-        model, spec = learner.learned.optimistic(learner.sets.marginals(), learner.ledger)
+        model, spec = learner.learned.optimistic(learner.sets.marginals())
         inner = learner.setup.method.inner
         solution = self._solve(
             "optimistic", model, spec, OneSided(inner) if self._cyclic else inner
         )
-        found = [solution.at(int(state)) for state in model.initial]
-        return worst(spec, [b.upper if spec.agent is MAX else b.lower for b in found])
+        return at_initial(solution, upper=spec.agent is MAX)
 
     def performance(self, rows: IntArray) -> float:
         """Return the value of a policy on the truth; nan if it is not known, or not in time."""
         learner = self._learner
-        if learner.truth is None or self._over():
+        if learner.truth is None or learner.over():
             return float("nan")
         found = evaluate(learner.truth, Policy(rows), learner.spec, limits=self._limits())
         if found.status in (Status.TIME_LIMIT, Status.SWEEP_LIMIT):
@@ -134,11 +130,11 @@ class Evaluator:
         """
         learner = self._learner
         if self._planner is None:
-            self._planner = Planner(*learner.learned.truth)
+            self._planner = Planner(*learner.learned.worst)
         planner, problem, start = self._planner, self._planner.problem, None
         planner.deadline = learner.deadline
-        sets, low = learner.sets.marginals(), learner.spec.agent is MAX
-        planner.pay(learner.learned.paid(sets, learner.ledger, low))
+        low = learner.spec.agent is MAX
+        planner.pay(learner.learned.paid(learner.sets.marginals(), low))
         planner.choice[:] = planner.model.row_ptr[:-1]
         if found is not None:
             planner.choice[:] = found.policy.rows[0]
@@ -155,10 +151,8 @@ class Evaluator:
         limits = self._learner.setup.limits
         left = max(self._learner.deadline - time.monotonic(), LEAST)
         seconds = min(limits.seconds, left, PATIENCE if self._cyclic else np.inf)
-        return replace(limits, seconds=seconds, progress=lambda *_: self._tell("evaluating"))
-
-    def _over(self) -> bool:
-        return time.monotonic() > self._learner.deadline
+        tell = self._learner.tell
+        return replace(limits, seconds=seconds, progress=lambda *_: tell("evaluating"))
 
     def _last(self) -> bool:
         """Return whether no evaluation follows, as far as can be known."""
@@ -174,6 +168,15 @@ class Evaluator:
         gap = learner.setup.stop.gap
         close = ROUGH * max(1.0, abs(known))
         return abs(known - planned) <= (close if gap is None else min(close, gap / 4.0))
+
+
+def at_initial(solution: Solution, *, upper: bool) -> float:
+    """Return the proven lower or upper bound of the initial state, infinite if there is none.
+
+    Of several initial states it is the one that is the worst for the agent.
+    """
+    found = [solution.at(int(state)) for state in solution.model.initial]
+    return worst(solution.spec, [b.upper if upper else b.lower for b in found])
 
 
 def _initial(spec: Spec, planner: Planner, value: FloatArray) -> float:

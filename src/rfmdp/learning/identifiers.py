@@ -51,9 +51,6 @@ class Identifiers:
     """The learning model and what it stands for."""
 
     model: FactoredMDP  # identifiers as marginals; points, those of the given model if it has them
-    granularity: Granularity
-    merged_rows: int  # rows with outcomes that were merged
-    joint_rows: int  # rows that are learned as one distribution over successors
     counted: IntArray  # outcomes of all identifiers that the paper counts, certain moves included
     multiplied: IntArray  # (M,) marginals of the model whose product an identifier is; mostly 1
     shared: tuple[tuple[str, ...], ...]  # marginals that were declared to be one unknown, by name
@@ -120,8 +117,8 @@ def identify(
     >>> walk = FactoredMDP.from_rows(
     ...     [[([0], [1, 2])], [([0], [2, 2])], [([], [2])]], [Singleton([0.3, 0.7])])
     >>> ids = identify(walk)
-    >>> len(ids.model.marginals), ids.merged_rows, ids.model.transitions
-    (1, 1, 4)
+    >>> len(ids.model.marginals), ids.model.transitions
+    (1, 4)
     """
     slots = _Slots(model, granularity)
     classes = equal_sets(model) if alike is None else alike
@@ -141,8 +138,8 @@ def identify(
     if granularity is Granularity.LOCAL and local:
         counted = _all_components(model, slots, local)
     return Identifiers(
-        learning, granularity, int(np.sum(slots.status == 1)), int(np.sum(slots.joint)), counted,
-        slots.multiplied(len(learning.marginals)), shared_names(model, same), slots.prior,
+        learning, counted, slots.multiplied(len(learning.marginals)), shared_names(model, same),
+        slots.prior,
     )  # fmt: skip
 
 
@@ -158,15 +155,15 @@ class _Slots:
         sizes = model.marginals.sizes[model.row_marginals]
         self.ptr = starts(sizes)
         self.label = np.empty(int(self.ptr[-1]), dtype=np.int64)
-        self.status = np.empty(model.rows, dtype=np.int64)
+        status = np.empty(model.rows, dtype=np.int64)
         merge_outcomes(
             model.marginal_ptr, model.row_marginals, model.marginals.outcome_ptr,
-            model.successor_ptr, model.successors, self.ptr, model.states, self.label, self.status,
+            model.successor_ptr, model.successors, self.ptr, model.states, self.label, status,
         )  # fmt: skip
         self.classes = np.zeros(len(sizes), dtype=np.int64)
         if len(sizes):
             self.classes = np.maximum.reduceat(self.label, self.ptr[:-1]) + 1
-        self.joint = self.status == JOINT
+        self.joint = status == JOINT
         if granularity is Granularity.FLAT:
             self.joint = np.diff(model.marginal_ptr) > 0
         self.row = np.repeat(np.arange(model.rows), np.diff(model.marginal_ptr))

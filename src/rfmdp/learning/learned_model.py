@@ -12,115 +12,76 @@ from functools import cached_property
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.inner.protocol import Inner
-from rfmdp.learning.budget import Ledger
 from rfmdp.learning.identifiers import Identifiers
-from rfmdp.learning.rewards import RewardFamily, UnknownRewards
-from rfmdp.learning.support import DeclaredSupport, SparseSupport, Support
+from rfmdp.learning.rewards import UnknownRewards
+from rfmdp.learning.setup import Setup
+from rfmdp.learning.support import DeclaredSupport, SparseSupport
 from rfmdp.learning.transition_rewards import TransitionReward, TransitionRewards
-from rfmdp.learning.unseen import view, with_unseen
+from rfmdp.learning.unseen import settle_unseen, with_unseen
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, Spec
 from rfmdp.outer.problem import pose
 from rfmdp.sets.marginals import Marginals
-from rfmdp.types import AnyArray, FloatArray
+from rfmdp.types import FloatArray
 
 
 class LearnedModel:
-    """Models and specifications to solve; `ids` and `truth` are those to learn with."""
+    """What is learned, as models and specifications to solve.
 
-    def __init__(
-        self,
-        ids: Identifiers,
-        spec: Spec,
-        support: Support,
-        rewards: RewardFamily | TransitionReward | None,
-        inner: Inner,
-    ) -> None:
-        self.spec, self.states = spec, ids.model.states
-        self.rewards: UnknownRewards | None = None
-        self.transitions: TransitionRewards | None = None
-        listed = isinstance(support, DeclaredSupport | SparseSupport)
+    `ids` are the identifiers to count, `worst` and `best` the model and the specification with
+    outcomes that are not listed leading to the worst and to the best that can happen. `payments`
+    are rewards that are learned, or those of transitions; None: rows pay what the model says.
+    """
+
+    def __init__(self, setup: Setup, ids: Identifiers) -> None:
+        self.spec = spec = setup.spec
+        self.states, rewards = ids.model.states, setup.rewards
+        self.payments: UnknownRewards | TransitionRewards | None = None
+        listed = isinstance(setup.support, DeclaredSupport | SparseSupport)
         if isinstance(rewards, TransitionReward):
-            self.transitions = TransitionRewards(rewards, ids.model, spec, inner)
+            self.payments = TransitionRewards(rewards, ids.model, spec, setup.method.inner)
             if not listed:
                 raise UnsupportedError(
                     "TransitionReward: outcomes must be listed, nobody knows what others pay; "
                     "learn with the declared support or SparseSupport."
                 )
         elif rewards is not None:
-            self.rewards = UnknownRewards(rewards, ids.model, spec)
-        if listed:
-            self.ids = ids
-            self._worst = self._best = (ids.model, spec)
-        else:
-            self.ids = with_unseen(ids)
-            sides = (view(ids.model, self.ids.model, spec, worst) for worst in (True, False))
-            self._worst, self._best = sides
-
-    @property
-    def truth(self) -> tuple[FactoredMDP, Spec]:
-        """The model to sample from and to evaluate policies on."""
-        return self._worst
-
-    @property
-    def structure(self) -> tuple[FactoredMDP, Spec]:
-        """The structure to plan with."""
-        return self._best
+            self.payments = UnknownRewards(rewards, ids.model, spec, setup.shares())
+        self.ids = ids if listed else with_unseen(ids)
+        self.worst = self.best = (ids.model, spec)
+        if not listed:
+            self.worst = settle_unseen(ids.model, self.ids.model, spec, worst=True)
+            self.best = settle_unseen(ids.model, self.ids.model, spec, worst=False)
 
     @cached_property
     def least(self) -> float:
         """What a row pays at least."""
-        if self.transitions is not None:
-            return self.transitions.least
-        if self.rewards is not None:
-            return self.rewards.family.range.low
-        problem = pose(*self._worst)
+        if self.payments is not None:
+            return self.payments.least
+        problem = pose(*self.worst)
         paid = problem.reward if problem.start is None else (*problem.reward, *problem.start)
         return float(np.min(paid, initial=0.0))
 
-    @property
-    def reward_words(self) -> str:
-        """What is known of rewards, in words that tell runs apart."""
-        if self.transitions is not None:
-            return f"of transitions, {self.transitions.digest[:16]}"
-        return "known" if self.rewards is None else repr(self.rewards.family)
-
-    def evidence(self) -> dict[str, AnyArray]:
-        """Return what bounds of rewards are derived from, by name."""
-        parts = (part for part in (self.rewards, self.transitions) if part is not None)
-        return {name: array for part in parts for name, array in part.evidence().items()}
-
-    def pessimistic(self, sets: Marginals, ledger: Ledger) -> tuple[FactoredMDP, Spec]:
+    def pessimistic(self, sets: Marginals) -> tuple[FactoredMDP, Spec]:
         """Return the learned model with all that is not known against the agent."""
-        return self._with(*self._worst, sets, ledger, low=self.spec.agent is MAX)
+        return self._with(*self.worst, sets, low=self.spec.agent is MAX)
 
-    def optimistic(self, sets: Marginals, ledger: Ledger) -> tuple[FactoredMDP, Spec]:
+    def optimistic(self, sets: Marginals) -> tuple[FactoredMDP, Spec]:
         """Return the learned model with all that is not known, nature included, for the agent."""
-        model, spec = self._best
+        model, spec = self.best
         friendly = replace(spec, nature=spec.agent)
-        return self._with(model, friendly, sets, ledger, low=self.spec.agent is not MAX)
+        return self._with(model, friendly, sets, low=self.spec.agent is not MAX)
 
-    def paid(self, sets: Marginals, ledger: Ledger, low: bool) -> FloatArray | None:
-        """Return what rows pay at least, or at most; None if they pay what the model says."""
-        if self.transitions is not None:
-            return self.transitions.bounds(sets, low)
-        if self.rewards is None:
-            return None
-        delta = ledger.reward_delta(self.rewards.identifiers)
-        return self.rewards.lower(delta) if low else self.rewards.upper(delta)
-
-    def paying(self, model: FactoredMDP, paid: FloatArray | None, low: bool) -> FactoredMDP:
-        """Return a model whose rows pay what `paid` says, at least or at most."""
-        if paid is not None and self.transitions is not None:
-            return self.transitions.apply(model, paid)
-        if paid is not None and self.rewards is not None:
-            return self.rewards.apply(model, paid, low)
-        return model
+    def paid(self, sets: Marginals, low: bool) -> FloatArray | None:
+        """Return what rows pay at least, or at most, (R,); None if they pay what the model says."""
+        return None if self.payments is None else self.payments.bounds(sets, low)
 
     def _with(
-        self, model: FactoredMDP, spec: Spec, sets: Marginals, ledger: Ledger, low: bool
+        self, model: FactoredMDP, spec: Spec, sets: Marginals, low: bool
     ) -> tuple[FactoredMDP, Spec]:
         """Return the model with learned sets, and with the least or largest rewards."""
-        paid = self.paid(sets, ledger, low)
-        return self.paying(model.with_marginals(sets), paid, low), spec
+        model = model.with_marginals(sets)
+        if self.payments is not None:
+            paid = self.payments.bounds(sets, low)
+            model = self.payments.apply(model, paid, low)
+        return model, spec

@@ -12,23 +12,19 @@ import numpy as np
 from rfmdp.formats.files import save
 from rfmdp.learning.budget import Ledger
 from rfmdp.learning.confidence import Validity
-from rfmdp.learning.evaluation import Evaluator, trivial
+from rfmdp.learning.evaluation import Evaluator, at_initial, trivial
 from rfmdp.learning.explore import Context
-from rfmdp.learning.identifiers import Granularity, Identifiers
-from rfmdp.learning.identity import require_same, words_of
+from rfmdp.learning.identifiers import Identifiers
 from rfmdp.learning.learned_model import LearnedModel
 from rfmdp.learning.planner import Planner
-from rfmdp.learning.proof import worst
 from rfmdp.learning.rewards import UnknownRewards
 from rfmdp.learning.rollout import Rollouts
 from rfmdp.learning.run import Point, Progress, Run
 from rfmdp.learning.schedule import NEVER
-from rfmdp.learning.setup import Setup
+from rfmdp.learning.setup import Setup, assumptions_of, require_same, settings_of
 from rfmdp.learning.store import AssumptionAlarm, SetStore
-from rfmdp.learning.support import (
-    Discovery,
-)
-from rfmdp.learning.transition_rewards import TransitionReward
+from rfmdp.learning.support import Discovery
+from rfmdp.learning.transition_rewards import TransitionReward, TransitionRewards
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN
 from rfmdp.outer.problem import row_rewards
@@ -39,12 +35,6 @@ from rfmdp.sources.source import Episodes, Records
 from rfmdp.sources.tally import Tally
 from rfmdp.types import AnyArray, IntArray
 
-PRODUCT = "the marginals of a row are drawn independently of each other"
-SHARED = "rows that share an identifier draw from the same distribution"
-STRUCTURE = "states, actions and successors of outcomes of the model are as declared"
-REWARDS = "rewards of the model are as declared"
-TIED = "marginals with equal probabilities in the model are the same unknown distribution"
-TIES = "tied marginals are the same distribution, as declared"
 CHUNK = 2_000_000  # steps between two looks at the clock
 OFTEN = 0.5  # seconds between two reports of progress
 
@@ -64,21 +54,23 @@ class Learner:
         self._processor = time.process_time()
         self.deadline = self._started + setup.stop.seconds
         self._progress, self._ids = progress, ids
-        self.learned = LearnedModel(ids, setup.spec, setup.support, setup.rewards, method.inner)
-        self.counted, self.spec = self.learned.truth
+        self.learned = LearnedModel(setup, ids)
+        self.counted, self.spec = self.learned.worst
+        payments = self.learned.payments
+        self._unknown = payments if isinstance(payments, UnknownRewards) else None
         self.truth = None if self.records else self._truth()
         self.confidence = setup.confidence
         self.ledger: Ledger = method.budget.ledger(
             setup.shares(), self.confidence, self.learned.ids
         )
         pointers = self.counted.marginals.outcome_ptr
-        seen = Tally.empty(self.counted, visits=self.learned.rewards is not None)
+        seen = Tally.empty(self.counted, visits=self._unknown is not None)
         self.sets = SetStore(
             self.confidence, pointers, self.ledger.delta, setup.floors(ids), first=seen.first,
             prior=self.learned.ids.prior,
         )  # fmt: skip
         self.context = Context(
-            planner=Planner(*self.learned.structure),
+            planner=Planner(*self.learned.best),
             sets=method.exploration.sets(pointers, method.confidence, self.ledger.delta),
             seen=seen, plans=0, length=setup.length, robust=None,
         )  # fmt: skip
@@ -96,11 +88,12 @@ class Learner:
         self.proven_at = 0  # looks behind `solution`
         self.evidence: dict[str, AnyArray] = {}  # what else it was derived from
         self.alarms: list[str] = []
-        self.evaluator = Evaluator(self, self.tell)
+        self.evaluator = Evaluator(self)
         self.rollouts = Rollouts(self)
         self._sampler = None if self.records else self.episodes.sampler(self.counted)
-        rewards = self.learned.rewards
-        self._payer = None if rewards is None else setup.source.payer(rewards.name, rewards.ends)
+        self._payer = None
+        if self._unknown is not None:
+            self._payer = setup.source.payer(self._unknown.name, self._unknown.ends)
         known, reward = setup.source.structure.model, setup.rewards
         if isinstance(reward, TransitionReward):
             setup.source.expect(lambda rows, successors: reward.of(known, rows, successors))
@@ -121,10 +114,11 @@ class Learner:
 
     def _truth(self) -> FactoredMDP | None:
         """Return the truth for reports, with what its rows pay on average."""
-        truth, transitions = self.episodes.truth(self.counted), self.learned.transitions
-        if truth is None or transitions is None:
+        truth, payments = self.episodes.truth(self.counted), self.learned.payments
+        if truth is None or not isinstance(payments, TransitionRewards):
             return truth
-        return transitions.apply(truth, transitions.bounds(truth.marginals, low=True))
+        paid = payments.bounds(truth.marginals, low=True)
+        return payments.apply(truth, paid, low=True)
 
     @property
     def anytime(self) -> bool:
@@ -168,8 +162,7 @@ class Learner:
         for new, old in zip(counted.arrays, seen.arrays, strict=True):
             old[:] = new[: len(old)]
         self.done, self.steps = records.trajectories, records.steps
-        if self.learned.rewards is not None and self._payer is not None:
-            self.learned.rewards.take(seen.visits, self._payer, self.setup.seed, self.done)
+        self._take_rewards()
         self.alarms += [str(check) for check in records.check(self.counted) if check.alarm]
 
     def _reason(self) -> str | None:
@@ -204,16 +197,21 @@ class Learner:
             )  # fmt: skip
             self.done += done
             self.steps += steps
-            if self.learned.rewards is not None and self._payer is not None:
-                self.learned.rewards.take(context.seen.visits, self._payer, setup.seed, self.done)
+            self._take_rewards()
             self.tell("sampling")
+
+    def _take_rewards(self) -> None:
+        """Take note of what new visits paid, if rewards are learned."""
+        if self._unknown is not None and self._payer is not None:
+            visits = self.context.seen.visits
+            self._unknown.take(visits, self._payer, self.setup.seed, self.done)
 
     def _plan(self) -> None:
         """Plan anew what to sample."""
         setup, context = self.setup, self.context
         self.tell("planning")
         low = setup.spec.agent is not MAX
-        context.planner.pay(self.learned.paid(self.sets.marginals(), self.ledger, low))
+        context.planner.pay(self.learned.paid(self.sets.marginals(), low))
         self.behaviour = setup.method.exploration.plan(context)
         context.plans += 1
         schedule = setup.method.schedule
@@ -249,7 +247,9 @@ class Learner:
             self._look(counts)
             lasting = previous if self.anytime else self._nothing_known()
             solution = self.evaluator.guarantee(lasting.guarantee)
-            fresh = lasting.guarantee if solution is None else _guarantee(solution)
+            fresh = lasting.guarantee
+            if solution is not None:
+                fresh = at_initial(solution, upper=agent is not MAX)
             optimistic = self.evaluator.optimistic(lasting.optimistic)
         guarantee, improved = fresh, solution is not None
         if self.anytime:
@@ -293,7 +293,8 @@ class Learner:
         """Return what sets and rewards are derived from beside the counts, as it is now."""
         unknown = isinstance(self.confidence, Discovery)
         first = {"first": self.context.seen.first.copy()} if unknown else {}
-        return {**first, **self.learned.evidence()}
+        payments = self.learned.payments
+        return {**first, **({} if payments is None else payments.evidence())}
 
     def _look(self, counts: IntArray) -> None:
         """Bring the sets to the counts as they are now.
@@ -319,33 +320,17 @@ class Learner:
             worst, best = best, worst
         return Point(0, 0, worst, worst, math.nan, best, math.nan, 0, 0, 0.0)
 
-    def assumptions(self) -> tuple[str, ...]:
-        """Return everything the guarantee rests on."""
-        found = [*self.confidence.assumptions, *self.ledger.assumptions]
-        found += [SHARED, PRODUCT, STRUCTURE]
-        rewards = self.setup.rewards
-        found += [REWARDS] if rewards is None else rewards.assumptions
-        found += [*self.setup.source.structure.assumptions, *self.setup.source.assumptions]
-        if self.setup.p_min > 0.0:
-            found.append(
-                f"p_min: every declared outcome of a marginal has probability >= "
-                f"{self.setup.p_min!r}"
-            )
-        if self.setup.method.granularity is Granularity.TIED:
-            found.append(TIED)
-        elif self._ids.shared:
-            found.append(TIES)
-        return tuple(dict.fromkeys(found))
-
     def settings(self) -> dict[str, str]:
-        """Return the identity of the run."""
-        return words_of(self.setup, self._ids, self.ledger, self.learned.reward_words)
+        """Return what was asked for, in words."""
+        payments = self.learned.payments
+        paid = "known" if payments is None else payments.words
+        return settings_of(self.setup, self._ids, self.ledger, paid)
 
     def run(self, reason: str | None) -> Run:
         """Return the run as it is now."""
         rows = self.best if self.best is not None else self.counted.row_ptr[None, :-1]
         if self.solution is None:
-            model, _ = self.learned.pessimistic(self.sets.marginals(), self.ledger)
+            model, _ = self.learned.pessimistic(self.sets.marginals())
         else:
             model = self.solution.model
         looks = self.looks[: self.proven_at] if self.solution is not None else self.looks
@@ -353,7 +338,7 @@ class Learner:
         return Run(
             settings=self.settings(),
             validity=self.confidence.validity.value,
-            assumptions=self.assumptions(),
+            assumptions=assumptions_of(self.setup, self._ids, self.ledger),
             agent=self.setup.spec.agent,
             ledger=self.ledger,
             history=list(self.history),
@@ -403,8 +388,8 @@ class Learner:
         stores: dict[str, SetStore | Tally | UnknownRewards] = {
             "sets": self.sets, "explore": self.context.sets, "seen": self.context.seen
         }  # fmt: skip
-        if self.learned.rewards is not None:
-            stores["rewards"] = self.learned.rewards
+        if self._unknown is not None:
+            stores["rewards"] = self._unknown
         return stores
 
     def restore(self, run: Run, place: str) -> None:
@@ -428,10 +413,3 @@ class Learner:
         self.evaluator.warm.update(warm)
         self.history, self.alarms = list(run.history), list(run.alarms)
         self.rollouts.restore(run, state)
-
-
-def _guarantee(solution: Solution) -> float:
-    """Return the proven side of the initial state, of several ones the worst."""
-    found = [solution.at(int(state)) for state in solution.model.initial]
-    side = [b.lower if solution.spec.agent is MAX else b.upper for b in found]
-    return worst(solution.spec, side)

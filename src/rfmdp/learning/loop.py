@@ -29,13 +29,12 @@ from rfmdp.learning.budget import Budget
 from rfmdp.learning.confidence import ConfidenceSet
 from rfmdp.learning.explore import Exploration
 from rfmdp.learning.identifiers import Granularity, LocalStates, identify
-from rfmdp.learning.identity import SETS
 from rfmdp.learning.learner import Learner
 from rfmdp.learning.methods import ANYTIME, Method
 from rfmdp.learning.rewards import RewardFamily
 from rfmdp.learning.run import KIND, Progress, Run
 from rfmdp.learning.schedule import LogSpaced, Points, Schedule, StopWhen
-from rfmdp.learning.setup import Setup
+from rfmdp.learning.setup import SETS, Setup
 from rfmdp.learning.support import DeclaredSupport, Support
 from rfmdp.learning.transition_rewards import TransitionReward
 from rfmdp.model.arrays import FactoredMDP

@@ -16,9 +16,11 @@ from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.learning import intervals
+from rfmdp.learning.budget import Shares
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import Cumulative, Discounted, ReachReward, Spec, Total
 from rfmdp.outer.problem import pose, row_rewards
+from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.paid import Payer
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
@@ -138,12 +140,17 @@ class UnknownRewards:
         What is assumed about rewards.
     model, spec
         The structure, and the objective that says which rewards count.
+    shares
+        How the error probability is divided.
     """
 
-    def __init__(self, family: RewardFamily, model: FactoredMDP, spec: Spec) -> None:
+    def __init__(
+        self, family: RewardFamily, model: FactoredMDP, spec: Spec, shares: Shares
+    ) -> None:
         self.family, self.name = family, reward_of(model, spec)
         open_states = ~pose(model, spec).terminal
         self._open = np.flatnonzero(np.repeat(open_states, np.diff(model.row_ptr)))
+        self._delta = shares.reward_delta(len(self._open))
         self.visits = np.zeros(model.rows, dtype=np.int64)
         self.observed = np.zeros(model.rows)
 
@@ -154,9 +161,14 @@ class UnknownRewards:
         return (span.low, span.high) if isinstance(self.family, MixtureReward) else None
 
     @property
-    def identifiers(self) -> int:
-        """Rows whose rewards are learned."""
-        return len(self._open)
+    def least(self) -> float:
+        """What a row pays at least."""
+        return self.family.range.low
+
+    @property
+    def words(self) -> str:
+        """What is assumed, in words that tell runs apart."""
+        return repr(self.family)
 
     def take(self, visits: IntArray, payer: Payer, seed: int, trajectory: int) -> None:
         """Take note of all visits so far (R or more,) and of what the new ones paid.
@@ -186,13 +198,17 @@ class UnknownRewards:
             )
         self.observed[at] = paid.least
 
-    def lower(self, delta: float) -> FloatArray:
-        """Return lower bounds of the mean rewards of all rows, (R,)."""
-        return self._filled(delta, 1.0)
+    def bounds(self, sets: Marginals, low: bool) -> FloatArray:
+        """Return what rows pay on average at least, or at most, (R,), whatever the sets.
 
-    def upper(self, delta: float) -> FloatArray:
-        """Return upper bounds; the same events as those of `lower`."""
-        return self._filled(delta, -1.0)
+        Both sides are bounds of one event.
+        """
+        paid, at, sign = np.zeros(len(self.visits)), self._open, 1.0 if low else -1.0
+        span = self.family.range if low else self.family.range.mirrored()
+        paid[at] = sign * replace(self.family, range=span).lower(
+            sign * self.observed[at], self.visits[at], np.full(len(at), self._delta)
+        )
+        return paid
 
     def apply(self, model: FactoredMDP, paid: FloatArray, low: bool) -> FactoredMDP:
         """Return a model whose rows pay what is given, or the end of the range behind them."""
@@ -213,13 +229,3 @@ class UnknownRewards:
     def restore(self, state: dict[str, AnyArray]) -> None:
         """Continue from a saved state."""
         self.visits, self.observed = np.array(state["visits"]), np.array(state["observed"])
-
-    def _filled(self, delta: float, sign: float) -> FloatArray:
-        """Return lower bounds of sign * reward, times sign."""
-        paid, at = np.zeros(len(self.visits)), self._open
-        span = self.family.range if sign > 0 else self.family.range.mirrored()
-        level = np.full(len(at), delta)
-        paid[at] = sign * replace(self.family, range=span).lower(
-            sign * self.observed[at], self.visits[at], level
-        )
-        return paid

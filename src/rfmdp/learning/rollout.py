@@ -28,7 +28,7 @@ from rfmdp.objective import MAX
 from rfmdp.outer.problem import row_rewards
 from rfmdp.outer.solution import Policy
 from rfmdp.sources.measure import measure
-from rfmdp.sources.simulator import Batch, Behaviour, Trajectories
+from rfmdp.sources.simulator import Behaviour, DrawnTrajectories, Trajectories
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -190,9 +190,9 @@ class Rollouts:
         self.certificates.append(certificate)
         self.due = 2 * learner.done
 
-    def _rolled_out(self, learner: Learner, rows: IntArray, trajectories: int) -> Batch:
+    def _rolled_out(self, learner: Learner, rows: IntArray, trajectories: int) -> DrawnTrajectories:
         """Run the frozen policy, some trajectories at a time, until all are run or time is over."""
-        parts: list[Batch] = []
+        parts: list[DrawnTrajectories] = []
         done = 0
         while done < trajectories and not (parts and learner.over()):
             some = min(trajectories - done, learner.chunk)
@@ -206,14 +206,14 @@ class Rollouts:
             )  # fmt: skip
             done += some
             learner.tell("sampling")
-        return Batch(
+        return DrawnTrajectories(
             np.sum([part.counts for part in parts], axis=0),
             np.concatenate([part.returns for part in parts]),
             np.concatenate([part.final for part in parts]),
             sum(part.steps for part in parts),
         )
 
-    def _certify(self, batch: Batch) -> RolloutCertificate:
+    def _certify(self, batch: DrawnTrajectories) -> RolloutCertificate:
         """Return what the trajectories of a frozen policy prove about the initial state."""
         delta, target = epoch_delta(self.share, self.epoch), self._measured.target
         if target is not None:

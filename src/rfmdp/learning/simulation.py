@@ -23,7 +23,13 @@ from rfmdp.outer.problem import row_rewards
 from rfmdp.outer.solution import Policy
 from rfmdp.solving import as_spec
 from rfmdp.sources.measure import Measured, measure, settled, unrolled_spec
-from rfmdp.sources.simulator import Batch, Behaviour, Simulator, Trajectories, behaviour_of
+from rfmdp.sources.simulator import (
+    Behaviour,
+    DrawnTrajectories,
+    Simulator,
+    Trajectories,
+    behaviour_of,
+)
 from rfmdp.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -182,7 +188,9 @@ def _graph(model: FactoredMDP, behaviour: Behaviour) -> Graph:
     return Graph(model.nominal()).with_rows(taken | np.repeat(free, np.diff(model.row_ptr)))
 
 
-def _interval(batch: Batch, measured: Measured, error: float) -> tuple[float, float, float, str]:
+def _interval(
+    batch: DrawnTrajectories, measured: Measured, error: float
+) -> tuple[float, float, float, str]:
     """Return estimate, ends and the name of the interval."""
     count = len(batch.final)
     if measured.target is not None:

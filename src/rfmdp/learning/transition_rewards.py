@@ -106,7 +106,7 @@ class TransitionRewards:
             )
         self.reward, self.name, self._inner = reward, reward_of(model, spec), inner
         paid = reward.of(model, owners(model.successor_ptr), model.successors)
-        self.digest = digest_of(paid)
+        self.words = f"of transitions, {digest_of(paid)[:16]}"
         self._amounts, place = np.unique(paid, return_inverse=True)
         self._least = np.minimum.reduceat(paid, model.successor_ptr[:-1])
         self._most = np.maximum.reduceat(paid, model.successor_ptr[:-1])
@@ -123,7 +123,7 @@ class TransitionRewards:
         return {"transitions": self._amounts[self._paying.successors]}
 
     def bounds(self, sets: Marginals, low: bool) -> FloatArray:
-        """Return what rows pay at least, or at most, under all members of sets, (R,)."""
+        """Return what rows pay on average at least, or at most, under all members of sets, (R,)."""
         nature, found = (MIN, self._least.copy()) if low else (MAX, self._most.copy())
         if not len(self._varying):
             return found
@@ -137,7 +137,7 @@ class TransitionRewards:
             found[at] = np.minimum(found[at], above[at])
         return found
 
-    def apply(self, model: FactoredMDP, paid: FloatArray) -> FactoredMDP:
+    def apply(self, model: FactoredMDP, paid: FloatArray, low: bool) -> FactoredMDP:
         """Return a model whose rows pay what is given."""
         rewards = Rewards(np.zeros(model.states), paid)
         return replace(model, rewards={**model.rewards, self.name: rewards})

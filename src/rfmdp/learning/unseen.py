@@ -84,7 +84,7 @@ def _tensors(model: FactoredMDP, lengths: IntArray) -> tuple[IntArray, Any]:
     return pointers, out
 
 
-def view(
+def settle_unseen(
     original: FactoredMDP, extended: FactoredMDP, spec: Spec, worst: bool
 ) -> tuple[FactoredMDP, Spec]:
     """Return the extended model and the specification with the last state at the worst, or best.

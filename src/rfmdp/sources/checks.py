@@ -16,7 +16,7 @@ import numpy as np
 
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.ragged import segment_sum, starts
-from rfmdp.sources.tally import Shown, shown_outcomes
+from rfmdp.sources.tally import ShownOutcomes, shown_outcomes
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
 LEVEL = 0.01  # chance of a false alarm, of all checks together
@@ -107,7 +107,7 @@ def _averaged(
 
 
 def _independence(
-    model: FactoredMDP, shown: Shown, times: FloatArray
+    model: FactoredMDP, shown: ShownOutcomes, times: FloatArray
 ) -> tuple[list[str], FloatArray, int]:
     """Test every pair of identifiers that rows draw together, in the same places."""
     names: list[str] = []
@@ -157,7 +157,7 @@ def _drawn_together(model: FactoredMDP) -> int:
 
 
 def _stationarity(
-    model: FactoredMDP, shown: Shown, early: FloatArray, late: FloatArray
+    model: FactoredMDP, shown: ShownOutcomes, early: FloatArray, late: FloatArray
 ) -> tuple[list[str], FloatArray, int]:
     """Test every identifier."""
     ptr = model.marginals.outcome_ptr
@@ -172,7 +172,7 @@ def _stationarity(
 
 
 def _sharing(
-    model: FactoredMDP, shown: Shown, times: FloatArray
+    model: FactoredMDP, shown: ShownOutcomes, times: FloatArray
 ) -> tuple[list[str], FloatArray, int]:
     """Test every identifier that stands in several places."""
     number, ids = len(model.marginals), model.row_marginals
@@ -186,7 +186,7 @@ def _sharing(
 
 
 def _markov(
-    model: FactoredMDP, shown: Shown, contexts: FloatArray
+    model: FactoredMDP, shown: ShownOutcomes, contexts: FloatArray
 ) -> tuple[list[str], FloatArray, int]:
     """Test every identifier that was seen in several contexts."""
     if not len(contexts):

@@ -51,7 +51,7 @@ class Trajectories:
 
 
 @dataclass(slots=True, eq=False)
-class Batch:
+class DrawnTrajectories:
     """What some trajectories gave."""
 
     counts: IntArray  # (O,) outcomes of the marginals
@@ -100,7 +100,7 @@ class Simulator:
         reward: FloatArray | None = None,
         discount: float = 1.0,
         threads: int | None = None,
-    ) -> Batch:
+    ) -> DrawnTrajectories:
         """Run trajectories.
 
         Parameters
@@ -136,7 +136,7 @@ class Simulator:
                     pass
 
         side_by_side(parts, run)
-        return Batch(counts.sum(axis=0), returns, final, int(steps.sum()))
+        return DrawnTrajectories(counts.sum(axis=0), returns, final, int(steps.sum()))
 
     def run_until(self, wanted: Trajectories, limit: IntArray, tally: Tally) -> tuple[int, int]:
         """Run until some marginal's total reaches its limit; add to the tally.

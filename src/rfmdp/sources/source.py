@@ -22,7 +22,7 @@ from rfmdp.sources.checks import Check
 from rfmdp.sources.hidden import counted_truth
 from rfmdp.sources.paid import Payer, Payments, SimulatedRewards
 from rfmdp.sources.recorded import digest_of, structure_of
-from rfmdp.sources.simulator import Batch, Simulator, Trajectories
+from rfmdp.sources.simulator import DrawnTrajectories, Simulator, Trajectories
 from rfmdp.sources.structure import Structure
 from rfmdp.sources.tally import Tally
 from rfmdp.types import BoolArray, FloatArray, IntArray
@@ -39,7 +39,7 @@ class Sampler(Protocol):
         *,
         reward: FloatArray | None = None,
         discount: float = 1.0,
-    ) -> Batch:
+    ) -> DrawnTrajectories:
         """Return what trajectories gave, with their returns."""
         ...
 

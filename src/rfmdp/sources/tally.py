@@ -102,7 +102,7 @@ def count_transitions(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shown:
+class ShownOutcomes:
     """Which outcomes N pairs of a row and its successor show, per marginal of the row.
 
     Entry i of every list is about the i-th marginal from the last; a row with fewer marginals has
@@ -130,7 +130,7 @@ class Shown:
         return np.bincount(at, per_slot, minlength=size).astype(np.float64)
 
 
-def shown_outcomes(model: FactoredMDP, rows: IntArray, successors: AnyArray) -> Shown:
+def shown_outcomes(model: FactoredMDP, rows: IntArray, successors: AnyArray) -> ShownOutcomes:
     """Return which outcomes pairs show; the successor of a row tells them in a learning model.
 
     Raises
@@ -161,7 +161,7 @@ def shown_outcomes(model: FactoredMDP, rows: IntArray, successors: AnyArray) -> 
         slots.append(slot)
         outcomes.append(rest % size)
         rest = rest // size
-    return Shown(slots, outcomes)
+    return ShownOutcomes(slots, outcomes)
 
 
 def tally_pairs(model: FactoredMDP, rows: IntArray, successors: IntArray, times: IntArray) -> Tally:

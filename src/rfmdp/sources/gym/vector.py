@@ -18,7 +18,7 @@ from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.sources.gym.spaces import read_many, stacked
 from rfmdp.sources.gym.walk import CUT, NEVER, PendingTransitions, pick_row, seed_of
-from rfmdp.sources.simulator import Batch, Behaviour, Trajectories
+from rfmdp.sources.simulator import Behaviour, DrawnTrajectories, Trajectories
 from rfmdp.sources.tally import Tally
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
@@ -59,7 +59,7 @@ class VectorWalker:
         *,
         reward: FloatArray | None = None,
         discount: float = 1.0,
-    ) -> Batch:
+    ) -> DrawnTrajectories:
         """Run episodes of a frozen behaviour; return what they gave."""
         tally = Tally.empty(self._counted)
         returns, final, steps = [np.zeros(0)], [np.zeros(0, dtype=np.int64)], 0
@@ -71,7 +71,9 @@ class VectorWalker:
             final.append(last[: part.count])
             steps += int(lengths.sum())
             self._seen.count(tally)
-        return Batch(tally.counts, np.concatenate(returns), np.concatenate(final), steps)
+        return DrawnTrajectories(
+            tally.counts, np.concatenate(returns), np.concatenate(final), steps
+        )
 
     def _rounds(self, wanted: Trajectories) -> Iterator[Trajectories]:
         """Cut trajectories into those of one round each."""

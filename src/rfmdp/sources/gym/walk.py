@@ -18,7 +18,7 @@ import numpy as np
 from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.sources.gym.spaces import read, require_gymnasium
-from rfmdp.sources.simulator import Batch, Behaviour, Trajectories
+from rfmdp.sources.simulator import Behaviour, DrawnTrajectories, Trajectories
 from rfmdp.sources.tally import Tally, count_transitions
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
@@ -161,7 +161,7 @@ class Walker:
         *,
         reward: FloatArray | None = None,
         discount: float = 1.0,
-    ) -> Batch:
+    ) -> DrawnTrajectories:
         """Run episodes of a frozen behaviour; return what they gave."""
         tally, rules = Tally.empty(self._counted), self._rules(wanted)
         returns, final = np.zeros(wanted.count), np.empty(wanted.count, dtype=np.int64)
@@ -177,7 +177,7 @@ class Walker:
             if len(self._seen.rows) > FLUSH:
                 self._seen.count(tally)
         self._seen.count(tally)
-        return Batch(tally.counts, returns, final, steps)
+        return DrawnTrajectories(tally.counts, returns, final, steps)
 
     def _seed(self, wanted: Trajectories, number: int) -> dict[str, Any]:
         """Return what `reset` is given: a seed at the beginning of a batch."""

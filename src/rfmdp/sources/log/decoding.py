@@ -21,34 +21,34 @@ DENSE = 1 << 25  # entries of a table of pairs; a larger one is searched
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Decoded:
-    """A batch: states and actions as numbers of the model, -1 where something is wrong."""
+class LogRows:
+    """Rows of a table: states and actions as numbers of the model, -1 where something is wrong."""
 
     number: IntArray  # (N,) of its rows in the table
     state: AnyArray  # (N,)
     action: AnyArray  # (N,) -2 where there is none
-    after: AnyArray | None  # (N,) next states; None: they stand in the next rows
+    after: Any  # (N,) next states; None: they stand in the next rows
     episode: IntArray | None  # (N,)
     time: IntArray | None  # (N,)
     ended: BoolArray | None  # (N,) whether the episode was over then
     reward: FloatArray | None  # (N,) what the action paid
-    earlier: IntArray | None = None  # (N,) action of the row before, of the same episode; or -1
+    earlier: IntArray  # (N,) action of the row before, of the same episode; -1: not known (yet)
 
     def __len__(self) -> int:
         return len(self.state)
 
-    def take(self, which: slice | AnyArray) -> Decoded:
+    def take(self, which: slice | AnyArray) -> LogRows:
         """Return some of its rows."""
         columns = {f.name: getattr(self, f.name) for f in fields(self)}
         found: Any = {k: None if v is None else v[which] for k, v in columns.items()}
-        return Decoded(**found)
+        return LogRows(**found)
 
     @staticmethod
-    def join(parts: Sequence[Decoded]) -> Decoded:
+    def join(parts: Sequence[LogRows]) -> LogRows:
         """Return batches of one table as one."""
-        columns = {f.name: [getattr(part, f.name) for part in parts] for f in fields(Decoded)}
+        columns = {f.name: [getattr(part, f.name) for part in parts] for f in fields(LogRows)}
         found: Any = {k: None if v[0] is None else np.concatenate(v) for k, v in columns.items()}
-        return Decoded(**found)
+        return LogRows(**found)
 
 
 class Decoder:
@@ -75,7 +75,7 @@ class Decoder:
         self._episodes = episodes
         self._next = 0
 
-    def decode(self, batch: Any) -> Decoded:
+    def decode(self, batch: Any) -> LogRows:
         """Return the next batch of the table."""
         rows, places = self._next + np.arange(batch.num_rows), self._places
         self._next += batch.num_rows
@@ -83,7 +83,7 @@ class Decoder:
         after = (
             None if places.after is None else self._states(batch, places.after, rows, "next state")
         )
-        return Decoded(
+        return LogRows(
             rows,
             state,
             self._actions(batch, rows),
@@ -92,6 +92,7 @@ class Decoder:
             self._numbers(batch, places.time, rows, named=False),
             self._ends(batch, rows),
             self._rewards(batch, rows),
+            np.full(len(rows), -1),
         )
 
     def _states(self, batch: Any, columns: tuple[str, ...], rows: IntArray, what: str) -> AnyArray:
@@ -347,7 +348,7 @@ def _read_values(
     return {name: {str(k): int(v) for k, v in called.items()} for name, called in given.items()}
 
 
-class Pairs:
+class SuccessorPairs:
     """The different (row, successor) pairs of a model, numbered."""
 
     def __init__(self, model: FactoredMDP) -> None:

@@ -6,33 +6,13 @@ other episodes: then the last row of every episode is kept.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from rfmdp.sources.log.decoding import Decoded
+from rfmdp.sources.log.decoding import LogRows
 from rfmdp.sources.log.problems import Problems
 from rfmdp.types import AnyArray, BoolArray, IntArray
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Steps:
-    """Transitions of a batch."""
-
-    row: IntArray  # number of the row in the table
-    state: AnyArray
-    action: AnyArray
-    after: AnyArray
-    earlier: AnyArray  # action of the step before, of the same episode; -1 where none is known
-    reward: AnyArray | None  # what the action paid, if that was asked for
-
-    def where(self, kept: AnyArray) -> Steps:
-        """Return some of them, by booleans or places."""
-        paid = None if self.reward is None else self.reward[kept]
-        return Steps(
-            self.row[kept], self.state[kept], self.action[kept], self.after[kept],
-            self.earlier[kept], paid,
-        )  # fmt: skip
 
 
 class SeenEpisodes:
@@ -75,11 +55,11 @@ class LastRows:
     """The last row of every episode of a table so far."""
 
     def __init__(self) -> None:
-        self._parts: list[Decoded] = []
+        self._parts: list[LogRows] = []
         self._sorted = True
         self._largest: int | None = None
 
-    def put(self, rows: Decoded) -> None:
+    def put(self, rows: LogRows) -> None:
         """Take note of the last rows of some episodes."""
         assert rows.episode is not None
         self._parts.append(rows)
@@ -87,7 +67,7 @@ class LastRows:
         largest = int(rows.episode.max())
         self._largest = largest if self._largest is None else max(self._largest, largest)
 
-    def of(self, episodes: IntArray) -> Decoded | None:
+    def of(self, episodes: IntArray) -> LogRows | None:
         """Return those of some episodes (N,), as far as there are any."""
         least = int(episodes.min())
         if self._largest is None or least > self._largest:
@@ -103,10 +83,10 @@ class LastRows:
         at = at[known.episode[at] == wanted]
         return known.take(at) if len(at) else None
 
-    def all(self) -> Decoded | None:
+    def all(self) -> LogRows | None:
         """Return those of all episodes, ascending."""
         if not self._sorted:
-            every = Decoded.join(self._parts)
+            every = LogRows.join(self._parts)
             assert every.episode is not None
             order = np.argsort(every.episode, kind="stable")
             number = every.episode[order]
@@ -115,26 +95,28 @@ class LastRows:
         return self._parts[0] if self._parts else None
 
 
-class Sequence:
+class EpisodeFollower:
     """Follows the episodes of one table from batch to batch."""
 
     def __init__(self, table: str, problems: Problems, seen: SeenEpisodes) -> None:
         self._table, self._problems = table, problems
-        self._last: Decoded | None = None  # the last row so far, if rows have no times
+        self._last: LogRows | None = None  # the last row so far, if rows have no times
         self._open = LastRows()  # if they have
         self._seen = seen
         self.episodes = 0
         self.unfinished = 0  # rows without a next state, which say nothing
 
-    def steps(self, batch: Decoded) -> Steps:
-        """Return the transitions of a batch, and note what is wrong with its order."""
-        rows, old, mixed = self._continued(replace(batch, earlier=np.full(len(batch), -1)))
+    def transitions(self, batch: LogRows) -> LogRows:
+        """Return the rows of a batch that are transitions; note what is wrong with their order.
+
+        Each of them has its next state (`after`) and the action before (`earlier`).
+        """
+        rows, old, mixed = self._continued(batch)
         same = self._together(rows)
         self._begin(rows, np.append(True, ~same)[: len(rows)] & ~old)
         ordered = self._in_order(rows, same)
         # without episodes, rows that have their own next states may come from anywhere
         follows = rows.after is None or rows.episode is not None
-        assert rows.earlier is not None
         if follows:
             rows.earlier[1:] = np.where(same, np.maximum(rows.action[:-1], -1), rows.earlier[1:])
         self._keep(rows, same)
@@ -143,12 +125,9 @@ class Sequence:
         else:
             if follows:
                 self._chained(rows, same & ordered)
-            own = rows.take(~old if mixed else slice(len(rows) - len(batch), None))
-            self._note("have no action, but a next state", own.action == -2, own)
-            assert own.after is not None
-            assert own.earlier is not None
-            found = Steps(own.number, own.state, own.action, own.after, own.earlier, own.reward)
-        return found.where(np.argsort(found.row)) if mixed else found
+            found = rows.take(~old if mixed else slice(len(rows) - len(batch), None))
+            self._note("have no action, but a next state", found.action == -2, found)
+        return found.take(np.argsort(found.number)) if mixed else found
 
     def finish(self) -> None:
         """Note what only the end shows."""
@@ -156,7 +135,7 @@ class Sequence:
             if rows is not None and rows.after is None:
                 self._unfinished(rows, rows.action != -2)
 
-    def _continued(self, batch: Decoded) -> tuple[Decoded, BoolArray, bool]:
+    def _continued(self, batch: LogRows) -> tuple[LogRows, BoolArray, bool]:
         """Return a batch behind the last rows of its episodes.
 
         Also which rows are old, and whether they had to be sorted by episodes.
@@ -170,7 +149,7 @@ class Sequence:
             if before is not None:
                 assert before.episode is not None
                 mixed |= len(before) > 1 or bool(before.episode[0] != begins[0])
-        rows = batch if before is None else Decoded.join([before, batch])
+        rows = batch if before is None else LogRows.join([before, batch])
         old = np.arange(len(rows)) < len(rows) - len(batch)
         if mixed:
             assert rows.episode is not None
@@ -178,14 +157,14 @@ class Sequence:
             rows, old = rows.take(order), old[order]
         return rows, old, mixed
 
-    def _keep(self, rows: Decoded, same: BoolArray) -> None:
+    def _keep(self, rows: LogRows, same: BoolArray) -> None:
         """Keep the last row; with times, that of every episode."""
         if len(rows) and _timed(rows):
             self._open.put(rows.take(np.append(~same, True)))
         elif len(rows):
             self._last = rows.take(slice(-1, None))
 
-    def _together(self, rows: Decoded) -> BoolArray:
+    def _together(self, rows: LogRows) -> BoolArray:
         """Return where a row and the one before are of the same episode, (N - 1,)."""
         if rows.episode is not None:
             return np.asarray(rows.episode[1:] == rows.episode[:-1])
@@ -193,7 +172,7 @@ class Sequence:
             return np.asarray(~rows.ended[:-1])
         return np.asarray(rows.action[:-1] != -2)
 
-    def _begin(self, rows: Decoded, fresh: BoolArray) -> None:
+    def _begin(self, rows: LogRows, fresh: BoolArray) -> None:
         """Count new episodes; note those that were there before."""
         goes_on = self.episodes == 0
         self.episodes += int(fresh.sum())
@@ -207,7 +186,7 @@ class Sequence:
         )
         self._note(fault, where, rows, rows.episode)
 
-    def _in_order(self, rows: Decoded, same: BoolArray) -> BoolArray:
+    def _in_order(self, rows: LogRows, same: BoolArray) -> BoolArray:
         """Return where a row follows the one before by one step of time, (N - 1,)."""
         if rows.time is None or rows.episode is None:
             return np.ones(len(same), dtype=np.bool_)
@@ -223,30 +202,24 @@ class Sequence:
                 self._note(fault, wrong & where, rows.take(slice(1, None)), rows.time[1:])
         return np.asarray(step == 1)
 
-    def _chained(self, rows: Decoded, follow: BoolArray) -> None:
+    def _chained(self, rows: LogRows, follow: BoolArray) -> None:
         """Note rows that do not begin where the row before ended."""
-        assert rows.after is not None
         known = (rows.state[1:] >= 0) & (rows.after[:-1] >= 0)
         broken = follow & known & (rows.state[1:] != rows.after[:-1])
         if broken.any():
             fault = "do not begin in the next state of the row before, of the same episode"
             self._note(fault, broken, rows.take(slice(1, None)))
 
-    def _followed(self, rows: Decoded, same: BoolArray) -> Steps:
-        """Return the transitions from rows to the next ones; only these have an outcome."""
+    def _followed(self, rows: LogRows, same: BoolArray) -> LogRows:
+        """Return rows with the states of the next ones as theirs; only these have an outcome."""
         before, acted = rows.take(slice(0, -1)), rows.action[:-1] != -2
         fault = "have no action, but another row of the episode follows"
         self._note(fault, same & ~acted, before)
         if not _timed(rows):  # else it may go on later
             self._unfinished(before, ~same & acted)
-        assert before.earlier is not None
-        after = rows.state[1:]
-        steps = Steps(
-            before.number, before.state, before.action, after, before.earlier, before.reward
-        )
-        return steps.where(same & acted)
+        return replace(before, after=rows.state[1:]).take(same & acted)
 
-    def _unfinished(self, rows: Decoded, where: BoolArray) -> None:
+    def _unfinished(self, rows: LogRows, where: BoolArray) -> None:
         """Count rows whose next state was not recorded; ends that hide theirs are faults."""
         hidden = where if rows.ended is None else where & rows.ended
         if rows.ended is not None:
@@ -258,11 +231,11 @@ class Sequence:
         self.unfinished += int(where.sum())
 
     def _note(
-        self, fault: str, where: BoolArray, rows: Decoded, values: AnyArray | None = None
+        self, fault: str, where: BoolArray, rows: LogRows, values: AnyArray | None = None
     ) -> None:
         self._problems.add(self._table, fault, where, rows.number, values)
 
 
-def _timed(rows: Decoded) -> bool:
+def _timed(rows: LogRows) -> bool:
     """Return whether rows say to which moment of which episode they belong."""
     return rows.episode is not None and rows.time is not None

@@ -23,10 +23,10 @@ from rfmdp.errors import DataError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.sources.checks import LEVEL, Check, checks
 from rfmdp.sources.index import Index
-from rfmdp.sources.log.decoding import Decoder, Pairs
+from rfmdp.sources.log.decoding import Decoder, LogRows, SuccessorPairs
 from rfmdp.sources.log.manifest import Manifest, Places, Selection
 from rfmdp.sources.log.problems import Problems
-from rfmdp.sources.log.sequence import SeenEpisodes, Sequence, Steps
+from rfmdp.sources.log.sequence import EpisodeFollower, SeenEpisodes
 from rfmdp.sources.log.tables import LogTable, open_table
 from rfmdp.sources.paid import Payer, Payments, RecordedRewards, unlike
 from rfmdp.sources.recorded import ALL, structure_of
@@ -54,7 +54,7 @@ class Log:
 
     model: FactoredMDP  # what is known
     manifest: Manifest
-    pairs: Pairs
+    pairs: SuccessorPairs
     bins: IntArray  # (bins, pairs) transitions, early ones first
     contexts: IntArray  # (1 + actions, pairs) transitions after no known action, and each of them
     rewards: RecordedRewards  # what transitions paid, if a column says so
@@ -225,8 +225,8 @@ def read_log(
         for table in open_table(given, number, [v.name for v in model.variables])
     ]
     _refuse_twice(opened)
-    counter = Counter(len(reader.pairs))
-    contexts = Contexts(len(model.actions), len(reader.pairs))
+    counter = BinnedCounts(len(reader.pairs))
+    contexts = CountsByActionBefore(len(model.actions), len(reader.pairs))
     rewards = RecordedRewards.nothing(reader.pairs.rows)
     digests: dict[str, str] = {}
     total, started, told = 0, time.monotonic(), 0.0
@@ -256,7 +256,7 @@ def read_log(
     )  # fmt: skip
 
 
-class Counter:
+class BinnedCounts:
     """Counts of pairs in up to `BINS` parts of the data, of equal numbers of transitions."""
 
     def __init__(self, pairs: int) -> None:
@@ -279,21 +279,21 @@ class Counter:
             begin = end
 
 
-class Contexts:
+class CountsByActionBefore:
     """Counts of pairs by the action before; none at all if they would take too much memory."""
 
     def __init__(self, actions: int, pairs: int) -> None:
         size = actions + 1 if (actions + 1) * pairs <= LARGE else 0
         self.counts = np.zeros((size, pairs), dtype=np.int64)
 
-    def add(self, found: Transits) -> None:
+    def add(self, found: LoggedTransitions) -> None:
         """Count further transitions."""
         size, pairs = self.counts.shape
         if size:
             np.add.at(self.counts.reshape(-1), (found.earlier + 1) * pairs + found.pairs, 1)
 
 
-class Transits(NamedTuple):
+class LoggedTransitions(NamedTuple):
     """Transitions of a model, (N,) each."""
 
     rows: AnyArray
@@ -309,33 +309,33 @@ class _Reader:
 
     def __init__(self, model: FactoredMDP, manifest: Manifest, problems: Problems) -> None:
         self._model, self._manifest, self._problems = model, manifest, problems
-        self._index, self.pairs = Index(model), Pairs(model)
+        self._index, self.pairs = Index(model), SuccessorPairs(model)
         self.episodes = self.unfinished = self.omitted = self.read = 0
         self._seen = SeenEpisodes()
 
-    def transitions(self, table: LogTable) -> Iterator[Transits]:
+    def transitions(self, table: LogTable) -> Iterator[LoggedTransitions]:
         """Yield the transitions of a table, some at a time; note what is wrong with it."""
         places = Places.find(table.name, table.columns, self._model, self._manifest)
         seen = SeenEpisodes() if table.numbered else self._seen
         decoder = Decoder(
             table.name, places, self._index, self._manifest, self._problems, seen.names
         )
-        sequence = Sequence(table.name, self._problems, seen)
+        follower = EpisodeFollower(table.name, self._problems, seen)
         self.read = 0
         for batch in table.read(places.names):
-            steps = sequence.steps(decoder.decode(batch))
+            found = follower.transitions(decoder.decode(batch))
             self.read += batch.num_rows
-            yield self._found(table.name, steps)
-        sequence.finish()
-        self.episodes += sequence.episodes
-        self.unfinished += sequence.unfinished
+            yield self._of_model(table.name, found)
+        follower.finish()
+        self.episodes += follower.episodes
+        self.unfinished += follower.unfinished
 
-    def _found(self, table: str, steps: Steps) -> Transits:
-        """Return the transitions that are fine."""
+    def _of_model(self, table: str, steps: LogRows) -> LoggedTransitions:
+        """Return the transitions that the model allows; note the others."""
         fine = (steps.state >= 0) & (steps.action >= 0) & (steps.after >= 0)
         if not fine.all():
             self.omitted += int(np.count_nonzero(~fine))
-            steps = steps.where(fine)
+            steps = steps.take(fine)
         rows = self._index.rows(steps.state, steps.action)
         disabled = rows < 0
         if disabled.any():
@@ -344,7 +344,7 @@ class _Reader:
             example = f"{name!r} in {self._model.state_name(int(steps.state[at]))}"
             self._note(table, DISABLED, steps, disabled, example, omittable=True)
             self.omitted += int(np.count_nonzero(disabled))
-            steps, rows = steps.where(~disabled), rows[~disabled]
+            steps, rows = steps.take(~disabled), rows[~disabled]
         found = self.pairs.find(rows, steps.after)
         outside = found < 0
         if outside.any():
@@ -352,16 +352,18 @@ class _Reader:
             row, after = self._model.row_name(int(rows[at])), int(steps.after[at])
             example = f"{row} to {self._model.state_name(after)}"
             self._note(table, SUPPORT, steps, outside, example, omittable=False)
-            steps, rows, found = steps.where(~outside), rows[~outside], found[~outside]
-        return Transits(rows, steps.after, found, steps.earlier, steps.reward, steps.row)
+            steps, rows, found = steps.take(~outside), rows[~outside], found[~outside]
+        return LoggedTransitions(
+            rows, steps.after, found, steps.earlier, steps.reward, steps.number
+        )
 
     def _note(
-        self, table: str, fault: str, steps: Steps, where: BoolArray, example: str, *,
+        self, table: str, fault: str, steps: LogRows, where: BoolArray, example: str, *,
         omittable: bool,
     ) -> None:  # fmt: skip
         """Note rows by their numbers in the table."""
         shown = np.full(len(where), example, dtype=object)
-        self._problems.add(table, fault, where, steps.row, shown, omittable=omittable)
+        self._problems.add(table, fault, where, steps.number, shown, omittable=omittable)
 
 
 PAYS = "pay another reward than was declared"

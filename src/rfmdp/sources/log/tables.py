@@ -64,7 +64,7 @@ def open_table(given: Any, number: int, variables: Sequence[str]) -> Iterator[Lo
     elif isinstance(given, Mapping) and not set(FIELDS[:2]) <= set(given):
         yield _stream(library, name, library.table(dict(given)))
     elif isinstance(given, Iterable) or hasattr(given, "iterate_episodes"):
-        yield Episodic(library, f"episodes {number}", given, variables).table()
+        yield EpisodeTable(library, f"episodes {number}", given, variables).table()
     else:
         raise UnsupportedError(
             f"Data must be files, tables of Arrow, pandas or polars, or episodes; found "
@@ -194,7 +194,7 @@ def _stream(library: ModuleType, name: str, given: Any) -> LogTable:
     return LogTable(name, list(reader.schema.names), read)
 
 
-class Episodic:
+class EpisodeTable:
     """Episodes as Minari has them: one observation more than actions.
 
     Observations are (T + 1,), (T + 1, variables), or a mapping or tuple of (T + 1,) arrays. They
