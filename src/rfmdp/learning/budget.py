@@ -1,8 +1,8 @@
 """The ledger: which error probability is spent where, adding up to at most beta.
 
-A guarantee with probability 1 - beta is a union bound over *events*, "this interval misses its
-probability" and the like. The ledger lists, before any sample is seen, the error probability of
-every event; how many events an identifier has, it asks the confidence set.
+A guarantee with probability 1 - beta is a union bound over *events* such as "this interval misses
+its probability". The ledger lists the error probability of every event before any sample is seen.
+The confidence set says how many events an identifier has.
 
     ledger = EqualEvents().ledger(Shares(model=0.5e-4, rollout=0.5e-4), Mixture(), ids)
     ledger.delta                  # (M,) error probability of each event of identifier j
@@ -140,7 +140,7 @@ class Budget(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EqualEvents:
-    """Every event gets the same: none for one outcome, one for two, and so on."""
+    """Every event gets the same error probability."""
 
     def ledger(self, shares: Shares, confidence: EventCounter, ids: Identifiers) -> Ledger:
         """Return delta = model share / events."""

@@ -6,9 +6,9 @@
 
 `delta[j]` is the error probability of *each* event of marginal `j`; the set uses `events(sizes)[j]`
 of them (none for one outcome, one for two). `delta[j] = 0` leaves marginal `j` unknown.
-Every set names its validity: *anytime* sets hold at all times together, under any sampling and
-stopping rule; *fixed sample size, single look* sets hold only if the sample sizes were fixed in
-advance and the bounds are read once, whatever the paper's schedule does with them.
+Every set says when it is valid. *Anytime* sets hold at all times together, under any rule of
+sampling and stopping. *Fixed sample size, single look* sets hold only if the sample sizes were
+fixed in advance and the bounds are read once; the paper's schedule reads them often.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Evaluations: what the sets as they are now prove, within limits, where it can pay off.
+"""Evaluations: what the confidence sets prove at this moment, within limits of time.
 
-Models without cycles are solved, from both sides. With cycles and almost no data there are robust
-chains that leave their states once in millions of steps; proofs about them take minutes, for
-guarantees that nobody wants. So the last policy is proven under the sets as they are now, a rough
-plan is made from there, and another policy is proven only if the plan promises more. Bounds of the
-optimum on the other side, which need all policies, are proven at the end, or if a gap is asked for.
+Models without cycles are solved from both sides. Models with cycles are not: with almost no data,
+nature may leave some states only once in millions of steps, and a proof about that takes minutes
+and gives a useless guarantee. So there are three steps: the last policy is proven with the sets as
+they are now; a rough plan is made that starts from its value; another policy is proven only if
+that plan promises more. The optimistic bound is about all policies and takes longer, so it is
+proven at the end only, or always if the run is to stop at a gap.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ if TYPE_CHECKING:
     from rfmdp.inner.protocol import Inner
     from rfmdp.learning.learner import Learner
 
-WORTH = 1e-5  # of the scale of values: a smaller promise is not followed up
+WORTH = 1e-5  # share of the value: a plan must promise more than this to be proven
 PATIENCE = 30.0  # seconds for a proof about a model with cycles
 LEAST = 0.01  # seconds that a solver is given at least
-ROUGH = 1e-2  # of the scale: distance at which an optimistic bound is left as it is
+ROUGH = 1e-2  # share of the value: an optimistic bound this close to the plan is kept
 
 
 class Evaluator:
@@ -53,7 +54,7 @@ class Evaluator:
     def __init__(self, learner: Learner) -> None:
         self._learner = learner
         self.warm: dict[str, FloatArray] = {}  # values of the last evaluation, by side
-        self._cyclic = learner.context.planner.endless
+        self._cyclic = learner.exploration.planner.endless
         self._planner: Planner | None = None
 
     def guarantee(self, known: float) -> Solution | None:
@@ -99,10 +100,10 @@ class Evaluator:
         return found
 
     def _by_policy(self, model: FactoredMDP, spec: Spec, known: float) -> Solution | None:
-        """Prove the last policy, and another one if a plan promises more."""
+        """Return a proof of the last policy, or of another one if a plan promises more."""
         inner, sign = self._learner.setup.method.inner, spec.agent.sign
-        last, found = self._learner.context.robust, None
-        if last is None and proof.endless(model, spec):
+        last, found = self._learner.exploration.robust, None
+        if last is None and proof.nature_can_block(model, spec):
             return None
         if last is not None:
             warm = self.warm.get("pessimistic")
@@ -125,8 +126,8 @@ class Evaluator:
     def _promise(self, found: Solution | None) -> tuple[float, FloatArray, IntArray]:
         """Return what a rough plan promises, its value (S,) and policy (S,).
 
-        It goes on from the value of the policy that is proven, and promises nothing if costs that
-        were begun at 0 still grow.
+        The plan starts from the value of the policy that is proven. Without one it starts at 0;
+        costs that are still growing when it ends are too small, and count as no promise.
         """
         learner = self._learner
         if self._planner is None:
@@ -147,7 +148,7 @@ class Evaluator:
         return promise, 1.0 - value if problem.flipped else value, rows[0]
 
     def _limits(self) -> Limits:
-        """Return limits that end with the time of the run, and do not try for ever."""
+        """Return limits for a solver: not longer than the run, and than `PATIENCE` with cycles."""
         limits = self._learner.setup.limits
         left = max(self._learner.deadline - time.monotonic(), LEAST)
         seconds = min(limits.seconds, left, PATIENCE if self._cyclic else np.inf)
@@ -160,11 +161,11 @@ class Evaluator:
         return learner.records or learner.done >= learner.setup.stop.trajectories
 
     def _close(self, known: float) -> bool:
-        """Return whether the last plan for exploration, an optimist's, is as good as the bound."""
-        value, learner = self._learner.context.value, self._learner
+        """Return whether the last optimistic plan is so close to the bound that a proof is idle."""
+        value, learner = self._learner.exploration.value, self._learner
         if value is None or not np.isfinite(known):
             return False
-        planned = _initial(learner.spec, learner.context.planner, value)
+        planned = _initial(learner.spec, learner.exploration.planner, value)
         gap = learner.setup.stop.gap
         close = ROUGH * max(1.0, abs(known))
         return abs(known - planned) <= (close if gap is None else min(close, gap / 4.0))

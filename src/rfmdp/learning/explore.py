@@ -1,4 +1,4 @@
-"""Exploration: which policy to sample next. None of these needs to be valid, only useful."""
+"""Exploration: which policy to sample next. It may be wrong: guarantees do not rest on it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ COARSE = 0.02  # and taken over when a bound moved by this share of the set's wi
 
 
 @dataclass(slots=True, eq=False)
-class Context:
-    """What an exploration policy may look at: nothing of the hidden truth."""
+class ExplorationState:
+    """What exploration knows and may look at; nothing of it is the hidden truth."""
 
     planner: Planner
-    sets: SetStore  # for exploration, from `sets`
+    sets: SetStore  # to plan with, made by `Exploration.sets`
     seen: Tally
     plans: int  # made before this one
     length: int  # of a trajectory
@@ -39,10 +39,10 @@ class Exploration(Protocol):
     """How the next trajectories are sampled."""
 
     def sets(self, outcome_ptr: IntArray, guard: ConfidenceSet, delta: FloatArray) -> SetStore:
-        """Return the sets to plan with, given those of the guarantee."""
+        """Return the sets to plan with; `guard` and `delta` (M,) are those of the guarantee."""
         ...
 
-    def plan(self, context: Context) -> Behaviour:
+    def plan(self, state: ExplorationState) -> Behaviour:
         """Return the behaviour until the next plan."""
         ...
 
@@ -71,10 +71,10 @@ class Optimistic:
             return SetStore(guard, outcome_ptr, delta, nested=False, coarse=COARSE)
         return _loose(outcome_ptr, self.error)
 
-    def plan(self, context: Context) -> Behaviour:
+    def plan(self, state: ExplorationState) -> Behaviour:
         """Plan with nature on the agent's side."""
-        _refresh(context)
-        return Behaviour(_optimistic(context), self.other)
+        _refresh(state)
+        return Behaviour(_optimistic(state), self.other)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +85,9 @@ class UniformRandom:
         """Return sets that are never looked at."""
         return _loose(outcome_ptr, 0.5)
 
-    def plan(self, context: Context) -> Behaviour:
+    def plan(self, state: ExplorationState) -> Behaviour:
         """Return the uniform behaviour."""
-        return Behaviour.uniform(context.planner.model)
+        return Behaviour.uniform(state.planner.model)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +103,11 @@ class RobustGreedy:
         """Return sets that are never looked at."""
         return _loose(outcome_ptr, 0.5)
 
-    def plan(self, context: Context) -> Behaviour:
+    def plan(self, state: ExplorationState) -> Behaviour:
         """Return the robust policy, uniform before the first one."""
-        if context.robust is None:
-            return Behaviour.uniform(context.planner.model)
-        return Behaviour(context.robust, self.other)
+        if state.robust is None:
+            return Behaviour.uniform(state.planner.model)
+        return Behaviour(state.robust, self.other)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,28 +128,28 @@ class GapDirected:
         """Return loose boxes: narrower sets find promising actions sooner."""
         return _loose(outcome_ptr, self.error)
 
-    def plan(self, context: Context) -> Behaviour:
+    def plan(self, state: ExplorationState) -> Behaviour:
         """Plan for the largest bonus, or optimistically."""
-        _refresh(context)
-        if context.plans % self.every == 0:
-            return Behaviour(_optimistic(context))
-        estimate = smoothed(context)
-        planner = context.planner
+        _refresh(state)
+        if state.plans % self.every == 0:
+            return Behaviour(_optimistic(state))
+        estimate = smoothed(state)
+        planner = state.planner
         value, rows = planner.plan(estimate, planner.problem.nature)
-        loss = _losses(context, estimate, value, rows)
-        bonus = loss / np.maximum(context.seen.totals, 1)
+        loss = _losses(state, estimate, value, rows)
+        bonus = loss / np.maximum(state.seen.totals, 1)
         model = planner.model
         slots = np.concatenate([[0.0], np.cumsum(bonus[model.row_marginals])])
         per_row = slots[model.marginal_ptr[1:]] - slots[model.marginal_ptr[:-1]]
-        return Behaviour(planner.collect(estimate, per_row, context.length))
+        return Behaviour(planner.collect(estimate, per_row, state.length))
 
 
-def smoothed(context: Context) -> Marginals:
-    """Return the estimates (x + 1/2) / (n + k/2): positive, so that nothing counts as excluded."""
-    pointers = context.sets.ptr
+def smoothed(state: ExplorationState) -> Marginals:
+    """Return the estimates (x + 1/2) / (n + k/2); no outcome has probability 0."""
+    pointers = state.sets.ptr
     sizes = np.diff(pointers)
-    total = np.repeat(context.seen.totals + 0.5 * sizes, sizes)
-    return Marginals.from_points(pointers, (context.seen.counts + 0.5) / total)
+    total = np.repeat(state.seen.totals + 0.5 * sizes, sizes)
+    return Marginals.from_points(pointers, (state.seen.counts + 0.5) / total)
 
 
 def _require_probability(other: float) -> None:
@@ -164,30 +164,33 @@ def _loose(outcome_ptr: IntArray, error: float) -> SetStore:
     return SetStore(ClopperPearson(), outcome_ptr, delta, coarse=COARSE)
 
 
-def _refresh(context: Context) -> None:
+def _refresh(state: ExplorationState) -> None:
     """Bring the sets of identifiers with enough new samples up to date."""
-    sets, totals = context.sets, context.seen.totals
+    sets, totals = state.sets, state.seen.totals
     grown = np.flatnonzero(totals >= GROWTH * np.maximum(sets.totals, 0.5))
-    sets.refresh(context.seen.counts, grown)
+    sets.refresh(state.seen.counts, grown)
 
 
-def _optimistic(context: Context) -> IntArray:
+def _optimistic(state: ExplorationState) -> IntArray:
     """Return the rows of the best policy with nature on the agent's side.
 
-    An optimist's costs only grow with the data, so the last ones are a start; probabilities fall.
+    With more data optimistic costs grow, so sweeps may start from the last ones. Optimistic
+    probabilities fall: the last ones lie above the value, and would be a wrong start.
     """
-    planner, problem = context.planner, context.planner.problem
+    planner, problem = state.planner, state.planner.problem
     grows = problem.agent is MIN and problem.form is not Form.REACH
-    start = context.value if grows or problem.form is Form.DISCOUNTED else None
-    context.value, rows = planner.plan(context.sets, problem.agent, start)
+    start = state.value if grows or problem.form is Form.DISCOUNTED else None
+    state.value, rows = planner.plan(state.sets, problem.agent, start)
     return rows
 
 
-def _losses(context: Context, estimate: Marginals, value: FloatArray, rows: IntArray) -> FloatArray:
+def _losses(
+    state: ExplorationState, estimate: Marginals, value: FloatArray, rows: IntArray
+) -> FloatArray:
     """Return what every identifier's set costs, (M,)."""
     from rfmdp.kernels.explore import gap_losses, occupancy
 
-    planner, sets = context.planner, context.sets
+    planner, sets = state.planner, state.sets
     model, problem = planner.model, planner.problem
     arrays = (
         *(model.row_ptr, model.marginal_ptr, model.row_marginals),
@@ -198,7 +201,7 @@ def _losses(context: Context, estimate: Marginals, value: FloatArray, rows: IntA
     pointers, p = np.ascontiguousarray(estimate.outcome_ptr), np.array(estimate.nominal)
     boxes = (pointers, p, sets.lower, sets.upper)
     initial = np.array(model.initial)
-    occupancy(rows, context.length, arrays, boxes, initial, problem.terminal, joint, visits)
+    occupancy(rows, state.length, arrays, boxes, initial, problem.terminal, joint, visits)
     largest = int(np.max(model.marginals.sizes, initial=1))
     work = (joint, np.empty(largest), np.empty(2 * largest), np.empty(largest, dtype=np.int64))
     sign = -1.0 if problem.nature is MAX else 1.0

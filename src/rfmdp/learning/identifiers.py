@@ -1,17 +1,18 @@
-"""Identifiers: which draws of a model share one unknown distribution that can be counted.
+"""Identifiers: which draws of a model share one unknown distribution, and can be counted together.
 
-A row's outcomes can be counted only if the successor tells them. Outcomes that always lead to the
-same successor (at a wall, say) are merged, and the merged marginal is an identifier of its own; a
-row whose outcomes cannot be told apart even so is learned as one distribution over its successors.
+The outcomes of a row can be counted only if its successor tells them. Outcomes of a marginal that
+always lead to the same successor (at a wall, for example) are merged; the merged marginal is an
+identifier of its own. If the outcomes of a row cannot be told apart even then, the row is learned
+as one distribution over its successors.
 
     ids = identify(model)                                      # one per marginal and merge pattern
     ids = identify(model, Granularity.LOCAL, local={"own": ["x", "y"], "other": ["ax", "ay"]})
     ids.model                # the learning model: same states and rows, identifiers as marginals
 
-Two rows share an identifier only if the model gives them the same marginal with the same outcomes
-merged, so coarser sharing than the model declares never happens by itself: `ties` declares it, or
-`Granularity.TIED`, which says that equal numbers of the model are one unknown constant. A module
-that renames another one is a copy of its text with marginals, hence unknowns, of its own.
+Two rows share an identifier only if the model gives them the same marginal, with the same
+outcomes merged. More is shared only if somebody says so: by `ties`, or by `Granularity.TIED`,
+which says that equal numbers of the model are one unknown constant. A module that renames another
+one is a copy of its text: it has marginals, and unknowns, of its own.
 """
 
 from __future__ import annotations
@@ -48,10 +49,10 @@ class Granularity(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Identifiers:
-    """The learning model and what it stands for."""
+    """The learning model, and what its marginals stand for."""
 
-    model: FactoredMDP  # identifiers as marginals; points, those of the given model if it has them
-    counted: IntArray  # outcomes of all identifiers that the paper counts, certain moves included
+    model: FactoredMDP  # identifiers as marginals, which are points
+    counted: IntArray  # (|Q|,) outcomes of all that the paper counts, certain moves included
     multiplied: IntArray  # (M,) marginals of the model whose product an identifier is; mostly 1
     shared: tuple[tuple[str, ...], ...]  # marginals that were declared to be one unknown, by name
     prior: Marginals | None  # boxes that are known before any data; None: nothing is
@@ -69,8 +70,8 @@ class Identifiers:
     def floors(self, p_min: float) -> FloatArray:
         """Return the least probability of the outcomes of every identifier, (M,).
 
-        That is p_min if every possible outcome of a *marginal* has at least p_min. An outcome of
-        a row that is learned as a whole is a product of n of them: p_min^n, rounded downwards.
+        It is p_min, which is assumed of every possible outcome of a *marginal*. An outcome of a row
+        that is learned as a whole is a product of n of these: p_min^n, rounded downwards.
         """
         powers = p_min**self.multiplied
         return np.where(self.multiplied > 1, np.nextafter(powers * (1.0 - 1e-15), 0.0), p_min)
@@ -306,7 +307,7 @@ class _Slots:
 
 
 def _told_apart(model: FactoredMDP, row: int) -> str:
-    """Return a row by name; rows of a state with the same action by their number, too."""
+    """Return the name of a row, with its number if the state has several rows of one action."""
     after = int(np.searchsorted(model.row_ptr, row, side="right"))
     first, last = int(model.row_ptr[after - 1]), int(model.row_ptr[after])
     alike = np.count_nonzero(model.row_actions[first:last] == model.row_actions[row])
@@ -387,7 +388,7 @@ def _number(keys: list[IntArray]) -> tuple[IntArray, IntArray]:
 
 
 def _normalised(pointers: IntArray, mass: FloatArray) -> FloatArray:
-    """Divide by sums that miss one by the rounding of products."""
+    """Return probabilities divided by their sums, which rounding made different from 1."""
     if len(pointers) == 1:
         return mass
     sums = np.add.reduceat(mass, pointers[:-1])

@@ -1,7 +1,7 @@
-"""The learned model from both sides: with all that is unknown against the agent, and for it.
+"""The learned model twice: with everything unknown against the agent, and for the agent.
 
-Both have the same uncertainty sets. They differ in what is not known beside probabilities: where
-outcomes lead that were never seen, and what rows pay whose rewards are not known.
+Both have the same uncertainty sets. They differ where more than probabilities is unknown: where
+unseen outcomes lead, and what rows pay.
 """
 
 from __future__ import annotations

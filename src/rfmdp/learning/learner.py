@@ -1,4 +1,4 @@
-"""The state of a learning run between evaluations, and how it goes on."""
+"""The state of a learning run, and its loop: sample, look at the counts, evaluate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rfmdp.formats.files import save
 from rfmdp.learning.budget import Ledger
 from rfmdp.learning.confidence import Validity
 from rfmdp.learning.evaluation import Evaluator, at_initial, trivial
-from rfmdp.learning.explore import Context
+from rfmdp.learning.explore import ExplorationState
 from rfmdp.learning.identifiers import Identifiers
 from rfmdp.learning.learned_model import LearnedModel
 from rfmdp.learning.planner import Planner
@@ -40,7 +40,19 @@ OFTEN = 0.5  # seconds between two reports of progress
 
 
 class Learner:
-    """The state of a run between evaluations."""
+    """The state of a run between evaluations.
+
+    Parameters
+    ----------
+    setup
+        What was asked for.
+    ids
+        The identifiers of the source's structure.
+    progress
+        Called about once a second, and with every evaluation.
+    started
+        When `learn` was called, by `time.monotonic()`.
+    """
 
     def __init__(
         self,
@@ -69,12 +81,12 @@ class Learner:
             self.confidence, pointers, self.ledger.delta, setup.floors(ids), first=seen.first,
             prior=self.learned.ids.prior,
         )  # fmt: skip
-        self.context = Context(
+        self.exploration = ExplorationState(
             planner=Planner(*self.learned.best),
             sets=method.exploration.sets(pointers, method.confidence, self.ledger.delta),
             seen=seen, plans=0, length=setup.length, robust=None,
         )  # fmt: skip
-        self.context.planner.deadline = self.deadline
+        self.exploration.planner.deadline = self.deadline
         self.chunk = max(1, CHUNK // setup.length)
         self.behaviour: Behaviour | None = None
         self.limits = np.zeros(len(pointers) - 1, dtype=np.int64)
@@ -108,7 +120,7 @@ class Learner:
 
     @property
     def episodes(self) -> Episodes:
-        """The source, as one that draws."""
+        """The source, which must be one that draws."""
         assert not self.records
         return self.setup.source  # type: ignore[return-value]
 
@@ -122,7 +134,7 @@ class Learner:
 
     @property
     def anytime(self) -> bool:
-        """Whether earlier guarantees stay true together with later ones."""
+        """Whether all guarantees of the run hold together, so that the best one may be kept."""
         return self.confidence.validity is Validity.ANYTIME
 
     def over(self) -> bool:
@@ -137,28 +149,28 @@ class Learner:
             self._progress(Progress(phase, self.done, now - self._started, point))
 
     def go(self, file: str | os.PathLike[str] | None) -> Run:
-        """Run until it is time to stop; save after every evaluation, and before all of them."""
+        """Run until it is time to stop; save at the start and after every evaluation."""
         before = (self.seconds, self.processor)
         if file is not None and not self.history and not self.records:
-            save(self.run(None), file)
+            save(self.result(None), file)
         reason = self._reason() if self.history else None
         while reason is None:
             if self.records:
                 self._count(self.setup.source)  # type: ignore[arg-type]
             else:
                 self._sample(min(self.setup.points.next(self.done), self.setup.stop.trajectories))
-                self.rollouts.maybe(self)
+                self.rollouts.run_if_due(self)
             self._evaluate(before)
             reason = self._reason()
             self.tell("evaluated", self.history[-1])
             if file is not None:
-                save(self.run(reason), file)
-        return self.run(reason)
+                save(self.result(reason), file)
+        return self.result(reason)
 
     def _count(self, records: Records) -> None:
-        """Take all recorded transitions, in one look."""
+        """Count all recorded transitions at once."""
         ordered = isinstance(self.confidence, Discovery)
-        counted, seen = records.counts(self.counted, ordered=ordered), self.context.seen
+        counted, seen = records.counts(self.counted, ordered=ordered), self.exploration.seen
         for new, old in zip(counted.arrays, seen.arrays, strict=True):
             old[:] = new[: len(old)]
         self.done, self.steps = records.trajectories, records.steps
@@ -166,6 +178,7 @@ class Learner:
         self.alarms += [str(check) for check in records.check(self.counted) if check.alarm]
 
     def _reason(self) -> str | None:
+        """Return why to stop now, or None."""
         point, stop = self.history[-1], self.setup.stop
         if self.alarms:
             return "alarm"
@@ -178,10 +191,11 @@ class Learner:
 
     def _sample(self, goal: int) -> None:
         """Run trajectories up to number `goal`, planning anew when it is due."""
-        setup, context = self.setup, self.context
+        setup, exploring = self.setup, self.exploration
         assert self._sampler is not None
         while self.done < goal and not (self.done and self.over()):
-            if self.done >= self.due or (self.done >= self.earliest and self._doubled()):
+            doubled = bool(np.any(exploring.seen.totals >= self.limits))
+            if self.done >= self.due or (self.done >= self.earliest and doubled):
                 self._plan()
             limits, stop = self.limits, min(goal, self.due)
             if self.done < self.earliest:  # no new plan yet, whatever doubles
@@ -193,7 +207,7 @@ class Learner:
                     self.done,
                 ),
                 limits,
-                context.seen,
+                exploring.seen,
             )  # fmt: skip
             self.done += done
             self.steps += steps
@@ -203,36 +217,33 @@ class Learner:
     def _take_rewards(self) -> None:
         """Take note of what new visits paid, if rewards are learned."""
         if self._unknown is not None and self._payer is not None:
-            visits = self.context.seen.visits
+            visits = self.exploration.seen.visits
             self._unknown.take(visits, self._payer, self.setup.seed, self.done)
 
     def _plan(self) -> None:
         """Plan anew what to sample."""
-        setup, context = self.setup, self.context
+        setup, exploring = self.setup, self.exploration
         self.tell("planning")
         low = setup.spec.agent is not MAX
-        context.planner.pay(self.learned.paid(self.sets.marginals(), low))
-        self.behaviour = setup.method.exploration.plan(context)
-        context.plans += 1
+        exploring.planner.pay(self.learned.paid(self.sets.marginals(), low))
+        self.behaviour = setup.method.exploration.plan(exploring)
+        exploring.plans += 1
         schedule = setup.method.schedule
-        self.limits = schedule.limits(context.seen.totals)
+        self.limits = schedule.limits(exploring.seen.totals)
         self.due = schedule.next(self.done)
         self.earliest = min(schedule.earliest(self.done), self.due)
 
-    def absorb(self, counts: IntArray) -> None:
-        """Count samples of rollouts for the model as well.
+    def count_rollouts(self, counts: IntArray) -> None:
+        """Count samples of rollouts (O,) for the model as well.
 
-        Not with an unknown support: the order of their outcomes was not kept. Whole epochs are
-        left out, whatever they brought, so the others remain what they are.
+        With an unknown support they are not counted: when their outcomes were first seen is not
+        known. All rollouts are left out then, whatever they showed, so nothing is selected.
         """
         if isinstance(self.confidence, Discovery):
             return
-        seen = self.context.seen
+        seen = self.exploration.seen
         seen.counts[:] += counts
         seen.totals[:] += segment_sum(counts.astype(np.float64), self.sets.ptr).astype(np.int64)
-
-    def _doubled(self) -> bool:
-        return bool(np.any(self.context.seen.totals >= self.limits))
 
     def _evaluate(self, before: tuple[float, float]) -> None:
         """Solve the learned model robustly and optimistically; append a point.
@@ -240,7 +251,7 @@ class Learner:
         `before` are the seconds of earlier sessions, by the clock and of the processor.
         """
         self.tell("evaluating")
-        agent, counts = self.setup.spec.agent, self.context.seen.counts
+        agent, counts = self.setup.spec.agent, self.exploration.seen.counts
         previous = self.history[-1] if self.history else self._nothing_known()
         fresh, optimistic, solution = previous.fresh, previous.optimistic, None
         if not (self.looks and np.array_equal(self.looks[-1], counts)):
@@ -264,22 +275,16 @@ class Learner:
             self.looks = [counts.copy()]
         performance = previous.performance
         if solution is not None:
-            self.context.robust = solution.policy.rows
+            self.exploration.robust = solution.policy.rows
         if improved and solution is not None:
-            if not self.sets.nested:
-                self.looks = [counts.copy()]
-            rows, self.proven_at = solution.policy.rows, len(self.looks)
-            if self.best is None or math.isnan(performance) or not np.array_equal(rows, self.best):
-                performance = self.evaluator.performance(rows)
-            self.solution, self.best = solution, rows
-            self.evidence = self._evidence()
+            performance = self._adopt(solution, performance)
         self.seconds = before[0] + time.monotonic() - self._started
         self.processor = before[1] + time.process_time() - self._processor
         self.history.append(
             Point(
                 self.done, self.steps, guarantee, fresh, performance, optimistic,
-                self.rollouts.best_bound, self.context.plans,
-                int(np.count_nonzero(self.context.seen.totals)), self.seconds, self.processor,
+                self.rollouts.best_bound, self.exploration.plans,
+                int(np.count_nonzero(self.exploration.seen.totals)), self.seconds, self.processor,
             )
         )  # fmt: skip
         if agent.sign * guarantee > agent.sign * optimistic:
@@ -289,17 +294,31 @@ class Learner:
                 "is guaranteed. Check that the source is stationary and the one that was declared."
             )
 
+    def _adopt(self, solution: Solution, performance: float) -> float:
+        """Report a solution from now on; return the performance of its policy on the truth.
+
+        `performance` is that of the last policy: the same one is not evaluated again.
+        """
+        if not self.sets.nested:
+            self.looks = [self.exploration.seen.counts.copy()]
+        rows, self.proven_at = solution.policy.rows, len(self.looks)
+        if self.best is None or math.isnan(performance) or not np.array_equal(rows, self.best):
+            performance = self.evaluator.performance(rows)
+        self.solution, self.best = solution, rows
+        self.evidence = self._evidence()
+        return performance
+
     def _evidence(self) -> dict[str, AnyArray]:
         """Return what sets and rewards are derived from beside the counts, as it is now."""
         unknown = isinstance(self.confidence, Discovery)
-        first = {"first": self.context.seen.first.copy()} if unknown else {}
+        first = {"first": self.exploration.seen.first.copy()} if unknown else {}
         payments = self.learned.payments
         return {**first, **({} if payments is None else payments.evidence())}
 
     def _look(self, counts: IntArray) -> None:
-        """Bring the sets to the counts as they are now.
+        """Bring the sets to the counts (O,) as they are now, and remember these.
 
-        A single look replaces the one behind the guarantee only when it proves something.
+        Sets of a single look forget the look before, unless the guarantee rests on it.
         """
         if self.sets.nested:
             self.looks.append(counts.copy())
@@ -313,7 +332,7 @@ class Learner:
             raise alarm.named(f"{name}, with counts {', '.join(map(str, seen))}") from None
 
     def _nothing_known(self) -> Point:
-        """Return what holds without any data."""
+        """Return the point before all others: what holds without any data."""
         spec = self.setup.spec
         worst, best = (trivial(spec, side, self.learned.least) for side in (MIN, MAX))
         if spec.agent is not MAX:
@@ -326,7 +345,7 @@ class Learner:
         paid = "known" if payments is None else payments.words
         return settings_of(self.setup, self._ids, self.ledger, paid)
 
-    def run(self, reason: str | None) -> Run:
+    def result(self, reason: str | None) -> Run:
         """Return the run as it is now."""
         rows = self.best if self.best is not None else self.counted.row_ptr[None, :-1]
         if self.solution is None:
@@ -344,7 +363,7 @@ class Learner:
             history=list(self.history),
             policy=Policy(rows[:, : self.learned.states]),
             model=model,
-            counts=self.context.seen.counts.copy(),
+            counts=self.exploration.seen.counts.copy(),
             looks=np.array(looks, dtype=np.int64).reshape(len(looks), len(self.sets.counts)),
             floors=self.sets.floors,
             prior=None if prior is None else np.stack([prior.lower, prior.upper]),
@@ -361,19 +380,19 @@ class Learner:
         )
 
     def _state(self) -> dict[str, AnyArray]:
-        """Return all that decides how the run goes on."""
-        context = self.context
+        """Return everything that decides how the run goes on, as arrays."""
+        exploring = self.exploration
         state: dict[str, AnyArray] = {
             "limits": self.limits,
             "numbers": np.array(
-                [context.plans, self.due, self.earliest, self.done, self.steps, self.proven_at]
+                [exploring.plans, self.due, self.earliest, self.done, self.steps, self.proven_at]
             ),
             "seconds": np.array([self.seconds, self.processor]),
-            "choice": context.planner.choice.copy(),
+            "choice": exploring.planner.choice.copy(),
             "epoch": np.array([self.rollouts.epoch, self.rollouts.due]),
             "later": np.array(self.looks[self.proven_at :], dtype=np.int64),
         }
-        optional = {"robust": context.robust, "best": self.best, "value": context.value}
+        optional = {"robust": exploring.robust, "best": self.best, "value": exploring.value}
         if self.behaviour is not None:
             optional["rows"] = self.behaviour.rows
             state["other"] = np.array([self.behaviour.other])
@@ -386,7 +405,7 @@ class Learner:
     def _stores(self) -> dict[str, SetStore | Tally | UnknownRewards]:
         """Return the parts that keep their own state."""
         stores: dict[str, SetStore | Tally | UnknownRewards] = {
-            "sets": self.sets, "explore": self.context.sets, "seen": self.context.seen
+            "sets": self.sets, "explore": self.exploration.sets, "seen": self.exploration.seen
         }  # fmt: skip
         if self._unknown is not None:
             stores["rewards"] = self._unknown
@@ -395,12 +414,12 @@ class Learner:
     def restore(self, run: Run, place: str) -> None:
         """Go on where a saved run was, with the same random sequence."""
         require_same(run.settings, self.settings(), place)
-        state, context = run.state, self.context
-        context.planner.choice[:] = state["choice"]
-        context.robust, self.best = state.get("robust"), state.get("best")
-        context.value, self.solution = state.get("value"), run.solution
+        state, exploring = run.state, self.exploration
+        exploring.planner.choice[:] = state["choice"]
+        exploring.robust, self.best = state.get("robust"), state.get("best")
+        exploring.value, self.solution = state.get("value"), run.solution
         numbers = (int(x) for x in state["numbers"])
-        context.plans, self.due, self.earliest, self.done, self.steps, self.proven_at = numbers
+        exploring.plans, self.due, self.earliest, self.done, self.steps, self.proven_at = numbers
         self.looks = [*run.looks, *state["later"]] if self.solution is not None else [*run.looks]
         self.limits, self.evidence = state["limits"], dict(run.evidence)
         self.seconds, self.processor = (float(x) for x in state["seconds"])

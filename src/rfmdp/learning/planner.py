@@ -1,8 +1,8 @@
-"""Planning for exploration: fast sweeps that prove nothing.
+"""Rough plans: fast sweeps that prove nothing.
 
-Only the guarantee carries an error probability; what to try next may be computed roughly. A plan
-is one sweep over the levels of an acyclic model, and a limited number of sweeps of a cyclic one,
-with the sequential minimiser as the inner solver. Layouts are made once.
+What to sample next, and which policy to prove next, may be computed roughly: guarantees do not rest
+on it. A plan is one sweep over the levels of a model without cycles, and a limited number of sweeps
+of one with cycles. The inner solver is the sequential minimiser. Layouts are made once.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ TINY = 1e-3  # of the largest value
 class Planner:
     """Plans for one specification on a structure whose marginals change.
 
-    `choice` is that of the last plan, to start the next one from. Sweeps stop at the `deadline`, a
-    time of `time.monotonic()`; a plan that is cut off is rough, which exploration can bear.
+    `choice` (S,) are the rows of the last plan, from which the next one starts. Sweeps stop at the
+    `deadline`, a time of `time.monotonic()`; a plan that is cut off is merely rougher.
     """
 
     def __init__(self, structure: FactoredMDP, spec: Spec) -> None:
@@ -70,12 +70,12 @@ class Planner:
     def plan(
         self, sets: Marginals | SetStore, nature: Direction, start: FloatArray | None = None
     ) -> tuple[FloatArray, IntArray]:
-        """Return a value and rows (steps, S), the agent's best against (or with) nature.
+        """Return a value (S,) and rows (steps, S): the agent's best against, or with, nature.
 
-        `start` (S,) is the value of some policy, say: sweeps go on from there. An agent that
-        maximises must not start above the value, where it might wait for ever. Of a store, only
-        what changed since the last plan is computed again: the sets with new samples, and the
-        rows that have such a set or a successor with another value.
+        Sweeps begin at `start` (S,), the value of some policy for example. If the agent maximises,
+        `start` must not lie above the value: a loop could keep it there for ever. With a store
+        only what changed since its last plan is computed again: rows with a set that changed, or
+        with a successor that has another value.
         """
         last = self._load(sets, nature)
         if last is not None and last.result is not None:
@@ -104,16 +104,16 @@ class Planner:
         return result
 
     def _scale(self, value: FloatArray) -> float:
-        """Return the size of values that matters: that of the initial state, unless tiny."""
+        """Return which size of values matters: that of the initial state, unless it is tiny."""
         largest = float(np.max(np.abs(value), initial=1e-300))
         return max(float(np.max(np.abs(value[self.model.initial]))), TINY * largest)
 
     def _follow(self, value: FloatArray, nature: Direction) -> None:
-        """Let the values of the chosen rows settle a little: a row per state instead of all.
+        """Improve the values by sweeps over the chosen rows alone, which are quick.
 
-        Nature may keep its answers meanwhile if it helps (their chain is worth less than the best
-        one), and where costs to a target are minimised, which settle from above too. Otherwise it
-        must answer anew: values that rise above the plan's might stay there.
+        Nature's answers are kept meanwhile where that cannot push values too high for good: if
+        nature helps (other answers are worth more), or if costs to a target are minimised (they
+        come down again). Otherwise nature answers anew in every sweep.
         """
         problem = self.problem
         reward, discount = problem.reward, problem.discount
@@ -252,9 +252,9 @@ class Planner:
 
 
 class LastPlan:
-    """What the last plan with a store computed: rows that nothing changed for keep their number.
+    """What the last plan with a store computed; rows for which nothing changed keep their number.
 
-    `result` is the plan itself, None as soon as a set changed.
+    `result` is the plan itself; it becomes None as soon as a set changes.
     """
 
     def __init__(
@@ -276,7 +276,7 @@ class LastPlan:
         return self._rows[:count].copy()
 
     def used(self, value: FloatArray) -> None:
-        """Take note that all rows are now those of a value."""
+        """Take note that the numbers of all rows belong to a value (S,)."""
         self._value[:] = value
         self.changed[:] = False
 

@@ -1,9 +1,9 @@
 """Guarantees of models with cycles: one policy, one side.
 
-Solving such a model from both sides means to prove what no policy and no nature can do, and takes
-minutes with almost no data. A guarantee needs less: the chains of one policy, a row per state, on
-the side that holds whatever nature does. A policy comes from a rough plan; it is proven, improved
-where its own value shows a better row, and proven again.
+To solve such a model is to prove both bounds for all policies, which takes minutes with almost no
+data. A guarantee needs less: one bound for one policy, which has one row per state. The policy
+comes from a rough plan. It is proven, improved where its own value shows a better row, and proven
+again.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def prove(
     limits: Limits,
     warm: FloatArray | None = None,
 ) -> Solution:
-    """Return bounds of the value of a policy (S,) against nature, proven on that side only.
+    """Return a solution with the guarantee of one policy, rows (S,); the other bound is not proven.
 
-    The solution is one of the whole model: what is proven for a policy is a guarantee there.
+    The solution is about the whole model: its optimum is at least as good as the policy.
     """
     fixed = restrict(model, rows)
     problem = pose(fixed, spec)
@@ -114,7 +114,7 @@ def improved(operator: Operator, solution: Solution) -> IntArray:
     return rule
 
 
-def endless(model: FactoredMDP, spec: Spec) -> bool:
+def nature_can_block(model: FactoredMDP, spec: Spec) -> bool:
     """Return whether nature can keep every policy from a target that it has to reach."""
     problem = pose(model, spec)
     if problem.form is not Form.TO_TARGET or problem.agent is MAX:

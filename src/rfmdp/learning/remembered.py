@@ -1,7 +1,7 @@
 """Models whose rewards depend on state, action and successor, made ready to be solved.
 
-Nature sees what an outcome pays when it picks probabilities, so an expected reward per row would be
-wrong. Instead states remember what was paid on the way into them, and pay it in the next step.
+Nature knows what outcomes pay when it chooses probabilities, so one expected reward per row would
+be wrong. Instead a state remembers what was paid on the way into it, and pays it in the next step.
 """
 
 from __future__ import annotations

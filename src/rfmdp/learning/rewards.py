@@ -62,7 +62,7 @@ class RewardRange:
         return np.minimum((samples - self.low) / (self.high - self.low), 1.0)
 
     def unscale(self, lower: FloatArray) -> FloatArray:
-        """Return lower bounds mapped back from [0, 1], rounded downwards."""
+        """Return lower bounds in [0, 1] mapped back to the range, rounded downwards."""
         slack = 4.0 * _EPS * (abs(self.low) + abs(self.high))
         exact = lower * (self.high - self.low)
         return np.where(lower > 0, np.maximum(self.low + exact - slack, self.low), self.low)
@@ -132,7 +132,7 @@ def reward_of(model: FactoredMDP, spec: Spec) -> str:
 
 
 class UnknownRewards:
-    """What was seen of the rewards of all rows that matter.
+    """Rewards that are learned: what was seen of them, and bounds of their means.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ class UnknownRewards:
         return repr(self.family)
 
     def take(self, visits: IntArray, payer: Payer, seed: int, trajectory: int) -> None:
-        """Take note of all visits so far (R or more,) and of what the new ones paid.
+        """Take note of what new visits paid; `visits` (R or more,) are all so far.
 
         Raises
         ------
@@ -211,7 +211,7 @@ class UnknownRewards:
         return paid
 
     def apply(self, model: FactoredMDP, paid: FloatArray, low: bool) -> FactoredMDP:
-        """Return a model whose rows pay what is given, or the end of the range behind them."""
+        """Return a model whose rows pay `paid` (R,); rows behind these pay the end of the range."""
         span, own = self.family.range, row_rewards(model, self.name)
         end = np.minimum(own, span.low) if low else np.maximum(own, span.high)
         row = np.append(paid, end[len(paid) :])

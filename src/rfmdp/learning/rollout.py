@@ -1,13 +1,10 @@
 """The rollout certificate: freeze a policy, run it, bound its value in the initial state.
 
-The policy is fixed before the trajectories, so their results are independent draws and need no
-union bound over the model: far fewer trajectories than a model guarantee, but for the initial
-state and one objective only. A single certificate may spend all of its share as `delta`; of a
-series the i-th spends beta/(i (i+1)) (`budget.epoch_delta`), and all of them hold together.
+The policy is fixed before its trajectories are run, so their results are independent draws of one
+number, and no union bound over the model is needed. That takes far fewer trajectories than a
+guarantee from the model, but holds for the initial state and one objective only. The i-th
+certificate of a run spends beta / (i (i+1)) (`budget.epoch_delta`), so all of them hold together.
 
-For horizons longer than a trajectory, score G = sum_{t<L} gamma^t r_t + gamma^L V(s_L) with a
-lower value V computed *before* the rollouts; on the event that V is a lower value, E G is at most
-the value of the policy that continues as V's does. The certificate then costs the model share too.
 """
 
 from __future__ import annotations
@@ -108,11 +105,11 @@ def _check_trajectories(trajectories: int) -> None:
 
 
 class Rollouts:
-    """Certificates at doubling numbers of trajectories; half of all trajectories certify.
+    """The certificates of a run, each after twice as many trajectories as the one before.
 
-    What a trajectory reaches or earns within its length is a lower bound of what it would reach
-    or earn for ever, so agents that maximise are served; with rewards >= 0, unless the objective
-    ends within a trajectory. Every trajectory is also counted for the model.
+    Half of all trajectories are rollouts; all of them are counted for the model, too. A trajectory
+    that is cut off shows a lower bound of what it would reach or earn. So the agent must maximise,
+    and rewards must be >= 0 unless the objective ends within a trajectory.
     """
 
     def __init__(self, learner: Learner) -> None:
@@ -124,7 +121,7 @@ class Rollouts:
             self._prepare(learner)
 
     def _prepare(self, learner: Learner) -> None:
-        """Refuse what cannot be certified, before any work."""
+        """Make ready, or raise UnsupportedError if nothing can be certified."""
         if learner.spec.agent is not MAX:
             raise UnsupportedError(
                 "Rollout certificates: the agent must maximise; the cost of a trajectory that is "
@@ -167,7 +164,7 @@ class Rollouts:
         """The best bound so far; nan before the first."""
         return max((c.bound for c in self.certificates), default=math.nan)
 
-    def maybe(self, learner: Learner) -> None:
+    def run_if_due(self, learner: Learner) -> None:
         """Run an epoch if there is a share for it and it is due."""
         limit = learner.setup.stop.trajectories
         if self.share <= 0.0 or learner.done < self.due:
@@ -176,12 +173,12 @@ class Rollouts:
         if trajectories < 1:
             return
         self.epoch += 1
-        planner = learner.context.planner
-        _, rows = planner.plan(smoothed(learner.context), planner.problem.nature)
+        planner = learner.exploration.planner
+        _, rows = planner.plan(smoothed(learner.exploration), planner.problem.nature)
         batch = self._rolled_out(learner, rows, trajectories)
         learner.done += len(batch.final)
         learner.steps += batch.steps
-        learner.absorb(batch.counts)
+        learner.count_rollouts(batch.counts)
         if len(batch.final) < trajectories:
             return  # time is over; a certificate needs all of them
         certificate = self._certify(batch)

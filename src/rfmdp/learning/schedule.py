@@ -38,9 +38,9 @@ class Doubling:
     Parameters
     ----------
     patience
-        Share of more trajectories that every plan serves at least. With many identifiers one of
-        them doubles all the time, and a plan that is a few percent late costs a few percent of
-        the trajectories at most. 0 is the rule as the paper states it.
+        A plan is kept until the number of trajectories has grown by this share, even if visits
+        doubled. With many identifiers one of them doubles all the time, and a plan that is a few
+        percent late costs a few percent of the trajectories at most. 0 is the paper's rule.
     """
 
     patience: float = 0.1

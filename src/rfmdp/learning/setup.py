@@ -40,7 +40,7 @@ TIES = "tied marginals are the same distribution, as declared"
 SETS = ("stay", "target")  # fields of objectives that are sets of states
 SHORT = 16  # digits of a digest that are kept
 DIGEST = re.compile(r"\b[0-9a-f]{16}\b")
-OTHERS = {  # what is not the same where the words are
+DIFFERS = {  # what differs if only the digest of a setting does
     "structure": "other states, actions, successors or labels",
     "probabilities": "others; constants perhaps",
     "objective": "of other states, rewards or initial states",
@@ -53,7 +53,7 @@ OTHERS = {  # what is not the same where the words are
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a run is about."""
+    """Everything that `learn` was asked for."""
 
     source: Source
     spec: Spec
@@ -71,7 +71,7 @@ class Setup:
 
     @property
     def confidence(self) -> ConfidenceSet | Discovery:
-        """The sets of the guarantee."""
+        """The confidence sets that the guarantee is made from."""
         base = self.method.confidence
         if isinstance(self.support, DeclaredSupport):
             return base
@@ -80,7 +80,7 @@ class Setup:
         return Discovery(base, self.support)  # type: ignore[arg-type]  # checked there
 
     def floors(self, ids: Identifiers) -> FloatArray:
-        """Return the assumed least probability of outcomes, per identifier."""
+        """Return the assumed least probability of the outcomes of every identifier, (M,)."""
         least = getattr(self.support, "p_min", self.p_min)
         floors, sizes = ids.floors(least), ids.model.marginals.sizes
         if self.p_min > 0.0 and np.any(floors * sizes > 1.0):
@@ -92,7 +92,7 @@ class Setup:
         return floors
 
     def shares(self) -> Shares:
-        """Return how beta is divided."""
+        """Return how beta is divided among model, rewards and rollouts."""
         rollout = self.beta * self.method.rollout
         rest = self.beta - rollout
         reward = SHARE * rest if isinstance(self.rewards, MixtureReward) else 0.0
@@ -157,11 +157,11 @@ def require_same(saved: Mapping[str, str], asked: Mapping[str, str], place: str)
 
 
 def _difference(name: str, saved: str | None, asked: str | None) -> str:
-    """Return what differs, in words: digests are for machines."""
+    """Return what differs between two settings of one name, without digests."""
     before, now = (re.sub(DIGEST, "", x or "nothing").strip(" ,") for x in (saved, asked))
     if before != now:
         return f"{name} ({before or 'others'}, now {now or 'others'})"
-    return f"{name} ({f'{now}, but ' if now else ''}{OTHERS.get(name, 'of other numbers')})"
+    return f"{name} ({f'{now}, but ' if now else ''}{DIFFERS.get(name, 'of other numbers')})"
 
 
 def _objective(model: FactoredMDP, spec: Spec) -> str:
@@ -186,7 +186,7 @@ def _objective(model: FactoredMDP, spec: Spec) -> str:
 
 
 def _prior(sets: Marginals | None) -> str:
-    """Return what is known before any data: nothing, or how many identifiers, and a digest."""
+    """Return in words what is known before any data: of how many identifiers, and a digest."""
     if sets is None:
         return NOTHING
     return f"{int(informed(sets).sum())} identifiers, {_digest(sets.lower, sets.upper)}"
@@ -207,5 +207,5 @@ def _digest(*arrays: object) -> str:
 
 
 def _short(word: str) -> str:
-    """Return a word, of a digest its first digits."""
+    """Return a word; a digest is cut to its first digits."""
     return word[:SHORT] if len(word) == 64 else word

@@ -1,7 +1,8 @@
 """The confidence sets of all identifiers as they are now, refreshed only where counts changed.
 
-Sets of the same identifier at different times may be intersected: each of them holds on the same
-event. An empty intersection is therefore an alarm: the data contradict an assumption.
+The sets of an identifier at different times may be intersected, because all of them hold together
+with the probability that was promised. So an empty intersection is an alarm: the data contradict an
+assumption.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ ARRAYS = ("counts", "totals", "kind", "nominal", "lower", "upper", "radius", "ta
 
 
 class AssumptionAlarm(RfmdpError):
-    """No distribution is left: the data contradict the assumptions of the guarantee."""
+    """The data contradict the assumptions of a guarantee: a set has become empty."""
 
-    identifier = -1  # the first one, if that is known
+    identifier = -1  # the first one whose set is empty; -1: not known
 
     def named(self, name: str) -> AssumptionAlarm:
-        """Return it with a name in place of the number."""
+        """Return the same alarm with the name of the identifier in place of its number."""
         return AssumptionAlarm(f"Marginal {name}: {str(self).partition(': ')[2]}")
 
 
@@ -57,8 +58,8 @@ class SetStore:
     prior
         What is known before any data: every set is intersected with its box. None: nothing.
     coarse
-        Sets that prove nothing may be rough: a new one is taken over only if one of its bounds
-        moved by more than this share of its width.
+        For sets that prove nothing: a new set replaces the old one only if one of its bounds
+        moved by more than this share of its width. 0 replaces all.
     """
 
     def __init__(
@@ -155,11 +156,11 @@ class SetStore:
         self._changed = [np.arange(len(self.kind))]
 
     def part(self, which: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the pointers of some identifiers alone, and where their entries stand."""
+        """Return pointers (N + 1,) of some identifiers (N,) alone, and where their entries are."""
         return starts(np.diff(self.ptr)[which]), entries(self.ptr, which)
 
     def _fresh(self, which: IntArray) -> Marginals:
-        """Return the sets of some identifiers that their counts alone give."""
+        """Return the sets of some identifiers, made from their counts and nothing else."""
         pointers, at = self.part(which)
         counts, delta = self.counts[at], self.delta[which]
         if isinstance(self.confidence, Discovery):
@@ -179,12 +180,12 @@ class SetStore:
         return which[moved], pick(fresh, np.flatnonzero(moved))
 
     def _declared_floors(self, which: IntArray) -> FloatArray:
-        """Return the floors of all listed outcomes; with an unknown support only seen ones have."""
+        """Return the floors (N,) that hold for all listed outcomes; with an unknown support 0."""
         known = not isinstance(self.confidence, Discovery)
         return self.floors[which] if known else np.zeros(len(which))
 
     def _absorb(self, which: IntArray, fresh: Marginals) -> None:
-        """Store the sets of some identifiers, with what is known besides."""
+        """Store new sets of some identifiers, narrowed by what else is known of them."""
         pointers, at = self.part(which)
         if self.nested or self._prior or np.any(self._declared_floors(which) > 0.0):
             fresh = self._narrowed(which, at, fresh)
@@ -198,7 +199,7 @@ class SetStore:
         self.nominal[at] = centre
 
     def _narrowed(self, which: IntArray, at: IntArray, fresh: Marginals) -> Marginals:
-        """Return fresh sets intersected with floors and, if nested, with those before."""
+        """Return fresh sets intersected with floors, the prior and, if nested, the last sets."""
         pointers = fresh.outcome_ptr
         box = fresh.kind == Kind.BOX
         floors = np.where(np.diff(pointers) > 1, self._declared_floors(which), 0.0)
@@ -255,7 +256,7 @@ def _check_boxes(which: IntArray, ptr: IntArray, lower: FloatArray, upper: Float
 
 
 def _check_tables(which: IntArray, ptr: IntArray, table: FloatArray) -> None:
-    """Raise an alarm where a set of outcomes and its complement have more than one together."""
+    """Raise an alarm where the lower probabilities of a subset and its complement exceed 1."""
     owner = owners(ptr)
     # the complement of mask b is (2^k - 1) - b: the table of an identifier reversed
     opposite = ptr[owner] + ptr[owner + 1] - 1 - np.arange(len(table))

@@ -1,16 +1,16 @@
 """What may be assumed about outcomes that were never seen.
 
-- `DeclaredSupport()`: the model lists all outcomes (the paper); an observation outside is an
+- `DeclaredSupport()`: the model lists all outcomes, as in the paper. Another observation is an
   error that voids the guarantee.
-- `DomainSupport()`: nothing. Seen outcomes get a confidence sequence each, started after their
-  first appearance; all unseen ones together get the missing-mass bound, and lead to the worst
-  that can happen (see `rfmdp.learning.unseen`).
+- `DomainSupport()`: nothing is assumed. Every seen outcome gets a confidence sequence that starts
+  after its first appearance. All unseen ones together get the missing-mass bound, and lead to the
+  worst that can happen (see `rfmdp.learning.unseen`).
 - `FloorSupport(p_min)`: every positive probability of a marginal is at least p_min (products of n
   of them p_min^n). After enough samples without a new outcome the support is complete.
-- `SparseSupport(p_min)`: the model lists all outcomes, a whole domain say, of which few may happen.
-  Bounds are those of the two before; nothing leads anywhere else.
+- `SparseSupport(p_min)`: the model lists all outcomes, perhaps a whole domain, but few of them
+  happen. Bounds are those of the two before; no outcome leads anywhere else.
 
-`Discovery` joins one of the latter three with intervals into a confidence set.
+`Discovery` makes confidence sets of intervals and one of the last three.
 """
 
 from __future__ import annotations

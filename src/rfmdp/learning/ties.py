@@ -20,7 +20,7 @@ def any_set(model: FactoredMDP) -> bool:
 
 
 def equal_sets(model: FactoredMDP) -> IntArray:
-    """Return the first marginal with the same numbers, or of a model with sets the same bounds."""
+    """Return a number per marginal (M,), the same for equal points, or for equal bounds of sets."""
     sets = model.marginals
     if not any_set(model):
         return equal_numbers(sets)
@@ -31,7 +31,10 @@ def equal_sets(model: FactoredMDP) -> IntArray:
 def tied(
     model: FactoredMDP, ties: Sequence[Sequence[int | str]], alike: IntArray, equal: bool
 ) -> IntArray:
-    """Return the representative of every marginal, (M,); `equal`: all that are alike are tied."""
+    """Return one member of its group for every marginal, (M,).
+
+    `alike` (M,) has one number for marginals that may be tied; `equal`: all of these are tied.
+    """
     same = alike.copy() if equal else np.arange(len(model.marginals))
     for group in ties:
         for members in _members(model, group, alike):

@@ -1,13 +1,14 @@
 """Known rewards of a transition, r(s, a, s'): what a row pays at least and at most.
 
-The mean reward of a row is the expectation of what its transitions pay, so nature has a say in it:
-an inner problem like any other, with payments in place of values. It is solved for the sets as they
-are now, and the row then pays the least (for a guarantee) or the most. So a reward counts in the
-step that pays it, whatever the objective: discounted, of some steps, or until a target, the step
-into the target included.
+The mean reward of a row is the expectation of what its transitions pay, so it depends on what
+nature chooses. Its least and its largest value are inner problems, with payments in place of
+values. They are solved with the sets as they are now. For a guarantee a row pays what is worse for
+the agent, for an optimistic bound what is better. So a reward counts in the step that pays it, for
+all objectives; the step into a target is included.
 
-Nature answers twice, for what a row pays and for where it leads. That can only be against the
-agent, and both answers meet in the truth as the sets become small.
+Nature chooses twice, once for what a row pays and once for where it leads. That makes nature
+stronger, never weaker, so a guarantee still holds. As the sets become small both choices become the
+truth.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class TransitionReward:
 
 
 class TransitionRewards:
-    """What the transitions of a model pay.
+    """Rewards of transitions that are known, and bounds of what rows pay on average.
 
     Parameters
     ----------

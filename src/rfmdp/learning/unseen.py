@@ -1,9 +1,8 @@
 """Outcomes that the model does not list: one more outcome per identifier, and where it leads.
 
-Nothing is known about an outcome that was never seen, so for a guarantee it leads to a state of
-the worst value that the objective has, and for an optimistic bound to one of the best. This state
-is added behind all others; nothing else changes. The extra outcome has probability 0 in the
-truth, where all that happens is listed.
+Nobody knows where an outcome leads that was never seen. For a guarantee it leads to the worst that
+can happen, for an optimistic bound to the best. One state behind all others stands for that. A
+simulated truth lists all outcomes, so there the extra outcome has probability 0.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ UNSEEN = "unseen"
 
 
 def with_unseen(ids: Identifiers) -> Identifiers:
-    """Return the identifiers with an outcome for all that the model does not list.
+    """Return the identifiers with one more outcome, for all that the model does not list.
 
     Raises
     ------
@@ -64,7 +63,7 @@ def with_unseen(ids: Identifiers) -> Identifiers:
 
 
 def _with_lump(sets: Marginals, most: float) -> Marginals:
-    """Return sets with one outcome more, last, that has at most some probability."""
+    """Return sets with one more outcome behind the others, of at most some probability."""
     behind, ptr = sets.outcome_ptr[1:], sets.outcome_ptr + np.arange(len(sets) + 1)
     lower = np.insert(np.asarray(sets.lower), behind, 0.0)
     upper = np.insert(np.asarray(sets.upper), behind, most)
@@ -87,10 +86,11 @@ def _tensors(model: FactoredMDP, lengths: IntArray) -> tuple[IntArray, Any]:
 def settle_unseen(
     original: FactoredMDP, extended: FactoredMDP, spec: Spec, worst: bool
 ) -> tuple[FactoredMDP, Spec]:
-    """Return the extended model and the specification with the last state at the worst, or best.
+    """Return the extended model and the specification, its last state the worst one or the best.
 
-    A probability is lost or won there. A reward to a target ends there at 0 or never ends; other
-    rewards stay for ever at the least or the largest of the model (0 or the largest for a total).
+    For a probability that state loses or wins. For a reward to a target it is a target, or never
+    reaches one. For other rewards it pays, for ever, the least or the largest of the model (for a
+    total: 0 or the largest).
     """
     objective, high = spec.objective, (spec.agent is MAX) != worst
     flag = high != isinstance(objective, ReachReward)

@@ -1,10 +1,11 @@
 """Checks of assumptions by data: e-values, with an error probability of their own.
 
-An e-value is a likelihood ratio of the data: an alternative, mixed over its parameters, against the
-best parameters of the assumption. Under the assumption its mean is at most 1, whatever decided how
-much was sampled; so is that of an average of e-values. By Markov's inequality it exceeds 1 / level
-with probability at most `level`. Then there is an alarm, and nothing is guaranteed. No alarm proves
-nothing. The alternative mixes with Dirichlet(1/2, ..., 1/2), as Krichevsky and Trofimov do.
+An e-value is a likelihood ratio of the data: an alternative, mixed over its parameters, against
+the assumption with the parameters that fit best. If the assumption holds, its mean is at most 1,
+whatever decided how much was sampled. The same is true of an average of e-values. By Markov's
+inequality it exceeds 1 / level with probability at most `level`. If it does, there is an alarm,
+and nothing is guaranteed. No alarm proves nothing. Alternatives are mixed with Dirichlet(1/2,
+..., 1/2), as Krichevsky and Trofimov do.
 """
 
 from __future__ import annotations

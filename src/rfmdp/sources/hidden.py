@@ -1,4 +1,4 @@
-"""The hidden truth behind a simulation, as it is counted."""
+"""The hidden truth of a simulation, in terms of a learning model."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from rfmdp.types import FloatArray, Int32Array, IntArray
 def counted_truth(truth: FactoredMDP, counted: FactoredMDP) -> FactoredMDP:
     """Return a learning model with the probabilities that a truth gives to its outcomes.
 
-    Both have the same states and rows (the learning model may have further ones behind them); an
-    outcome of the learning model has the probability of the successors that show it, in the first
-    row that counts for its identifier.
+    Both have the same states and rows; the learning model may have further ones behind them. An
+    outcome gets the probability of the successors that show it, in the first row of its identifier.
 
     Raises
     ------

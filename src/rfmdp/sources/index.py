@@ -1,4 +1,4 @@
-"""From values of variables and names of actions to states and rows, many at once."""
+"""Finds states by values of variables, and rows by states and actions; many at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rows paid: rewards as they are observed."""
+"""Rewards as they are observed: what visits of rows paid."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Payments: TypeAlias = Callable[[IntArray, IntArray], FloatArray]
 
 
 class Payer(Protocol):
-    """Says what was paid since it was last asked."""
+    """Says what rows paid since it was last asked."""
 
     def paid(self, rows: IntArray, visits: IntArray, seed: int, trajectory: int) -> Paid:
         """Return what the new visits (N,) of some rows (N,) paid; `trajectory` is the last one."""

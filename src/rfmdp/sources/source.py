@@ -1,11 +1,10 @@
-"""Where samples come from: what the learner may ask, and nothing else.
+"""Sources of samples: everything that a learner may ask them.
 
-A source says what is known (`structure`: states, rows, successors, rewards, labels, and sets of
-distributions that are possible at all) and how it is called. It either draws trajectories under a
-behaviour, which the learner plans (`Episodes`), or hands over what was recorded (`Records`). The
-learner counts on a *learning model*, which has the states and rows of the structure and
-identifiers as marginals; it never looks at probabilities of the source. Only `performance`, a
-report about a truth that a source may know, does.
+A source says what is known: its `structure` has states, rows, successors, rewards, labels, and sets
+of distributions that are possible at all. It either draws trajectories under a behaviour that the
+learner plans (`Episodes`), or hands over what was recorded (`Records`). The learner counts outcomes
+of a *learning model*, which has the states and rows of the structure, and identifiers as marginals.
+It never looks at true probabilities; only the reported performance of a policy uses them.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class Sampler(Protocol):
 
 
 class Source(Protocol):
-    """What every source says; it is one of `Episodes` or of `Records`."""
+    """What all sources can say; each is an `Episodes` or a `Records`, too."""
 
     @property
     def structure(self) -> Structure:
@@ -61,7 +60,7 @@ class Source(Protocol):
 
     @property
     def words(self) -> dict[str, str]:
-        """What tells this source from others, by name."""
+        """What tells this source from others, by name; a resumed run needs the same."""
 
     def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:
         """Return what says which rewards were paid; `ends` is the range of random ones."""
@@ -99,7 +98,7 @@ class Records(Source, Protocol):
 
 
 class Simulated:
-    """A model as its own simulator: its nominal probabilities are the hidden truth.
+    """A model that is simulated: its nominal probabilities are the hidden truth.
 
     Parameters
     ----------

@@ -7,15 +7,15 @@ A narrower set is prior knowledge: what is learned is intersected with it.
     coin = build({"x": (0, 1)}, [Action("toss", [Move("x", unknown(2), heads_or_tails)])], ...)
     run = learn(GymSource(env, coin), 'Pmaxmin=? [ F "goal" ]')
 
-A model in which every set is a point is a truth: all of its numbers are hidden from the learner.
-At most which of them are equal is told, for ties. In a model with some sets, points are knowledge.
+A model in which every set is a point is a truth: the learner sees none of its numbers. It may only
+know which of them are equal (for ties). If some set is no point, all sets are knowledge.
 
     variables = {"a": (0, 1), "b": (0, 1)}
     wait = Action("wait", [unknown_move(variables, v, parents=["a", "b"]) for v in variables])
 
 is a dynamic Bayesian network: the next value of each variable has an unknown distribution for every
-combination of values of its parents. What is called once per action depends on the action; a move
-that several actions share does not.
+combination of values of its parents. Moves that are made for each action are unknowns of their own
+for each action; a move that several actions share is one unknown.
 """
 
 from __future__ import annotations
@@ -85,14 +85,9 @@ class Structure:
         return Structure(model.with_marginals(_centred(sets.outcome_ptr, sets.lower, sets.upper)))
 
     @property
-    def informed(self) -> BoolArray:
-        """Which marginals are known better than by the number of their outcomes, (M,)."""
-        return informed(self.model.marginals)
-
-    @property
     def assumptions(self) -> tuple[str, ...]:
         """What a guarantee that uses prior knowledge assumes."""
-        count = int(self.informed.sum())
+        count = int(informed(self.model.marginals).sum())
         if not count:
             return ()
         return (f"{count} of {len(self.model.marginals)} marginals lie in the sets of the model",)

@@ -1,4 +1,4 @@
-"""What was seen so far: the sufficient statistics of every confidence set."""
+"""What was seen so far: the counts that confidence sets are made from."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ NAMES = ("counts", "totals", "first", "visits")
 class Tally:
     """Counts per outcome, identifier and row; the arrays are added to in place.
 
-    `first` is what an outcome's own sequence needs that starts when it is first seen: after
-    sample number first[o] of its identifier (from 1; 0: never seen).
+    Outcome o was first seen in sample number first[o] of its identifier, counted from 1; 0: it was
+    never seen. With an unknown support its confidence sequence starts there.
     """
 
     counts: IntArray  # (O,)
@@ -103,7 +103,7 @@ def count_transitions(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShownOutcomes:
-    """Which outcomes N pairs of a row and its successor show, per marginal of the row.
+    """The outcomes that N pairs of a row and its successor show, one per marginal of the row.
 
     Entry i of every list is about the i-th marginal from the last; a row with fewer marginals has
     slot -1 there.
@@ -131,7 +131,7 @@ class ShownOutcomes:
 
 
 def shown_outcomes(model: FactoredMDP, rows: IntArray, successors: AnyArray) -> ShownOutcomes:
-    """Return which outcomes pairs show; the successor of a row tells them in a learning model.
+    """Return the outcomes that pairs (N,) show: in a learning model a successor tells them all.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Structures of environments by their spaces: every entry may take every value, or a template."""
+"""Structures of environments, made from their spaces; templates of such structures to be edited."""
 
 from __future__ import annotations
 

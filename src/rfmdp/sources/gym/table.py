@@ -26,8 +26,8 @@ Entries = Sequence[tuple[float, int, float, bool]]  # probability, successor, re
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What is known of a table beside its numbers."""
+class KnownTable:
+    """What is known of an environment beside the numbers of its table."""
 
     variables: tuple[Variable, ...]
     values: Callable[[int], Sequence[int]]
@@ -102,7 +102,7 @@ def _explored(table: Any, initial: list[int]) -> tuple[set[int], list[int]]:
 
 
 def _rows(
-    table: Any, known: Known, ends: set[int], order: list[int], start: IntArray
+    table: Any, known: KnownTable, ends: set[int], order: list[int], start: IntArray
 ) -> FactoredMDP:
     """Return the model of the reached states, in their order."""
     number = {s: i for i, s in enumerate(order)}
@@ -152,7 +152,7 @@ def _free(name: str, taken: Sequence[str]) -> str:
     return name if name not in taken else f"{name} ({len(taken)})"
 
 
-def _known(bare: Any, table: Any) -> Known:
+def _known(bare: Any, table: Any) -> KnownTable:
     """Return variables and names of actions of the environments that are known."""
     kind = type(bare).__name__
     if kind == "FrozenLakeEnv":
@@ -164,16 +164,16 @@ def _known(bare: Any, table: Any) -> Known:
         sizes = {"row": 4, "column": 4, "passenger": 4, "destination": 3}
         variables = tuple(Variable(name, 0, high) for name, high in sizes.items())
         actions = ("south", "north", "east", "west", "pickup", "dropoff")
-        return Known(variables, bare.decode, actions, True)
+        return KnownTable(variables, bare.decode, actions, True)
     most = max(table)
     count = max(len(by_action) for by_action in table.values())
     names = tuple(f"a{i}" for i in range(count))
-    return Known((Variable("x", 0, most),), lambda s: [s], names, False)
+    return KnownTable((Variable("x", 0, most),), lambda s: [s], names, False)
 
 
-def _grid(rows: int, columns: int, actions: tuple[str, ...]) -> Known:
+def _grid(rows: int, columns: int, actions: tuple[str, ...]) -> KnownTable:
     variables = (Variable("row", 0, rows - 1), Variable("column", 0, columns - 1))
-    return Known(variables, lambda s: divmod(s, columns), actions, True)
+    return KnownTable(variables, lambda s: divmod(s, columns), actions, True)
 
 
 def _labels(bare: Any, order: list[int]) -> dict[str, BoolArray]:
@@ -198,7 +198,7 @@ def known_names(env: Any) -> list[str]:
     return [] if known is None else [v.name for v in known.variables]
 
 
-def _known_of(env: Any) -> Known | None:
+def _known_of(env: Any) -> KnownTable | None:
     """Return what is known of an environment that shows its transitions."""
     bare = getattr(env, "envs", [env])[0].unwrapped  # of a vectorised one the first copy
     table = getattr(bare, "P", None)

@@ -1,8 +1,7 @@
 """Episodes of a vectorised Gymnasium environment: all copies side by side, round by round.
 
-In a round every copy runs one episode; what a copy does after its own episode ended is not looked
-at, whatever it is, so no episode is preferred because it is short. Then counts are made, and all
-copies begin anew.
+In a round every copy runs one episode. What a copy does after the end of its episode is ignored,
+so short episodes are not preferred. Then transitions are counted, and all copies begin anew.
 """
 
 from __future__ import annotations

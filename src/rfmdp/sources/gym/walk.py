@@ -1,9 +1,8 @@
 """Episodes of one Gymnasium environment, and what they count for.
 
-What is done per step is a call of the environment, a look into two lists (the row of a state, and
-its action) and one into a dictionary (the state of an observation). Transitions are counted in
-compiled code, many at a time, and whenever an identifier may have reached the limit at which the
-learner plans anew.
+A step is a call of the environment, two looks into lists (the row of a state, and its action) and
+one into a dictionary (the state of an observation). Transitions are counted in compiled code: many
+at a time, and earlier if an identifier may have reached the limit at which the learner plans anew.
 """
 
 from __future__ import annotations
@@ -64,10 +63,10 @@ class PendingTransitions:
 
 
 class LimitWatch:
-    """When a total may have reached its limit: only then transitions have to be counted.
+    """Says when an identifier may have reached its limit; only then transitions are counted.
 
-    Rows of identifiers that are close to their limits are known one by one; no other identifier
-    can reach its own before there are `patience` transitions.
+    `rare` are the rows of identifiers that are close to their limits. No other identifier can
+    reach its limit before there are `patience` transitions.
     """
 
     def __init__(self, counted: FactoredMDP, limit: IntArray, tally: Tally) -> None:
@@ -87,7 +86,7 @@ class LimitWatch:
         self.patience = max(1, min(FLUSH, -(-least // self._often)))
 
 
-class Rules:
+class ListedRows:
     """A behaviour as lists, which are read faster than arrays: one per step, the last repeats.
 
     `numbers` are the rows of the model as objects (R,): few of them stay in the caches.
@@ -101,8 +100,8 @@ class Rules:
         return islice(chain(self._lines, repeat(self._lines[-1])), length)
 
 
-class Dice:
-    """A behaviour that draws its rows; used like `Rules`."""
+class RandomRows:
+    """A behaviour that draws its rows; used like `ListedRows`."""
 
     def __init__(self, behaviour: Behaviour, row_ptr: list[int], random: Random) -> None:
         self._behaviour, self._row_ptr, self._random = behaviour, row_ptr, random
@@ -187,15 +186,15 @@ class Walker:
             return {"seed": wanted.seed, "options": {"trajectory": wanted.first}}
         return {"seed": seed_of(wanted.seed, wanted.first)}
 
-    def _rules(self, wanted: Trajectories) -> Rules | Dice:
+    def _rules(self, wanted: Trajectories) -> ListedRows | RandomRows:
         """Return a behaviour made ready."""
         behaviour = wanted.behaviour
         if behaviour.other == 0.0 and np.all(behaviour.rows >= 0):
-            return Rules(behaviour, self._numbers)
-        return Dice(behaviour, self._row_ptr, Random(f"{wanted.seed} {wanted.first}"))
+            return ListedRows(behaviour, self._numbers)
+        return RandomRows(behaviour, self._row_ptr, Random(f"{wanted.seed} {wanted.first}"))
 
     def _episode(
-        self, rules: Rules | Dice, length: int, seed: dict[str, Any]
+        self, rules: ListedRows | RandomRows, length: int, seed: dict[str, Any]
     ) -> tuple[int, int, bool]:
         """Run one episode and note its transitions; returns (steps, last state, cut off early)."""
         source, seen, states, keyed = self._source, self._seen, self._states, self._key

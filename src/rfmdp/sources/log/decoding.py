@@ -1,4 +1,4 @@
-"""From columns of a table to rows and states of a model, many rows of it at once."""
+"""Turns columns of a table into states and actions of a model, many rows at once."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class Decoder:
         return found if faulty is None else np.where(faulty, -1, found)
 
     def _actions(self, batch: Any, rows: IntArray) -> AnyArray:
-        """Return actions, -2 where there is none; whether there may be none is seen later."""
+        """Return actions, -1 for names that are none, -2 where no action is given."""
         if self._places.action is None:
             return np.zeros(batch.num_rows, dtype=np.int64)
         column = batch.column(self._places.action)
@@ -164,7 +164,7 @@ class Decoder:
         return values
 
     def _ends(self, batch: Any, rows: IntArray) -> BoolArray | None:
-        """Return where an episode was over, for either reason."""
+        """Return where an episode was over: terminated or truncated."""
         found = None
         for column in (self._places.terminated, self._places.truncated):
             if column is not None:
@@ -176,7 +176,7 @@ class Decoder:
         return found
 
     def _rewards(self, batch: Any, rows: IntArray) -> FloatArray | None:
-        """Return what actions paid; without an action nothing has to be said."""
+        """Return what actions paid; rows without an action need no reward."""
         column = self._places.reward
         if column is None:
             return None
@@ -221,10 +221,10 @@ _TRUTH = {
 def integers(
     column: Any, called: Mapping[str, int] | None = None
 ) -> tuple[IntArray, BoolArray | None, BoolArray | None]:
-    """Return the numbers of a column of Arrow, where they are missing, and where they are none.
+    """Return the numbers of a column of Arrow, where entries are missing, and where they are odd.
 
-    `called` says what names and numbers mean; without it texts are read as whole numbers. None
-    stands for "nowhere".
+    An odd entry is no whole number, or has no meaning in `called`, which says what entries mean.
+    Without `called` texts are read as whole numbers. None in place of an array means "nowhere".
     """
     kind = str(column.type)
     if (called is not None and kind != "bool") or _is_text(column) or hasattr(column, "dictionary"):

@@ -1,7 +1,7 @@
-"""The order of rows: which of them belong together, and what is missing, double or shuffled.
+"""The order of rows: which rows follow each other, and which are missing, doubled or shuffled.
 
-The rows of an episode come one after the other, or, if a column has their times, among those of
-other episodes: then the last row of every episode is kept.
+The rows of an episode stand one after the other. If a column has their times, rows of others may
+stand between them: then the last row of every episode is kept.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ class SeenEpisodes:
         self._last: int | None = None
 
     def again(self, new: IntArray, *, goes_on: bool) -> BoolArray:
-        """Return which of some new episodes were there before.
+        """Return which of the episodes (N,) that begin now were there before.
 
-        `goes_on`: they are the first of a table, which may go on with the last of the one before.
+        `goes_on`: they are the first of their table. The first one of all may then be the last one
+        of the table before, which goes on.
         """
         again = np.zeros(len(new), dtype=np.bool_)
         if not len(new):
@@ -130,15 +131,15 @@ class EpisodeFollower:
         return found.take(np.argsort(found.number)) if mixed else found
 
     def finish(self) -> None:
-        """Note what only the end shows."""
+        """Note what is wrong at the end of the table."""
         for rows in (self._last, self._open.all()):
             if rows is not None and rows.after is None:
                 self._unfinished(rows, rows.action != -2)
 
     def _continued(self, batch: LogRows) -> tuple[LogRows, BoolArray, bool]:
-        """Return a batch behind the last rows of its episodes.
+        """Return a batch with the last rows of its episodes before it.
 
-        Also which rows are old, and whether they had to be sorted by episodes.
+        Returns also which rows are such old ones, and whether all had to be sorted by episodes.
         """
         before, mixed = self._last, False
         if _timed(batch) and len(batch):
@@ -220,7 +221,7 @@ class EpisodeFollower:
         return replace(before, after=rows.state[1:]).take(same & acted)
 
     def _unfinished(self, rows: LogRows, where: BoolArray) -> None:
-        """Count rows whose next state was not recorded; ends that hide theirs are faults."""
+        """Count rows without a next state; where an episode ended with one, that is a fault."""
         hidden = where if rows.ended is None else where & rows.ended
         if rows.ended is not None:
             fault = (

@@ -3,9 +3,10 @@
     log = read_log(model, "log.parquet", manifest=Manifest("none"))
     run = learn(log, 'Pmaxmin=? [ G<=100 !"down" ]')       # one look at all of it
 
-One pass checks every row and counts pairs of a row of the model and its successor. Memory is that
-of the model, not of the data. A guarantee needs every transition to be there, whatever came of it:
-that is declared (`selection: none`), and what the data can tell about it is checked.
+One pass checks every row of the data and counts pairs of a row of the model and its successor. It
+takes as much memory as the model, however large the data are. A guarantee needs all transitions,
+whatever their outcome: people declare that (`selection: none`), and what the data can tell about it
+is checked.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ TWINS = 20  # steps from which on equal tables are the same one, and no chance
 
 
 class Bad(Enum):
-    """What becomes of rows that cannot be read."""
+    """What to do with rows that cannot be read."""
 
     REFUSE = "refuse"  # an error that lists them
     OMIT = "omit"  # they are left out, which the statement says
