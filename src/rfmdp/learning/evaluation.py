@@ -158,7 +158,7 @@ class Evaluator:
     def _last(self) -> bool:
         """Return whether no evaluation follows, as far as can be known."""
         learner = self._learner
-        return learner.records or learner.done >= learner.setup.stop.trajectories
+        return learner.records is not None or learner.done >= learner.setup.stop.trajectories
 
     def _close(self, known: float) -> bool:
         """Return whether the last optimistic plan is so close to the bound that a proof is idle."""

@@ -62,6 +62,7 @@ class Learner:
         started: float,
     ) -> None:
         self.setup, method = setup, setup.method
+        self.records, self.episodes = setup.records, setup.episodes
         self._started = self._told = started  # by time.monotonic()
         self._processor = time.process_time()
         self.deadline = self._started + setup.stop.seconds
@@ -70,7 +71,7 @@ class Learner:
         self.counted, self.spec = self.learned.worst
         payments = self.learned.payments
         self._unknown = payments if isinstance(payments, UnknownRewards) else None
-        self.truth = None if self.records else self._truth()
+        self.truth = None if self.episodes is None else self._truth(self.episodes)
         self.confidence = setup.confidence
         self.ledger: Ledger = method.budget.ledger(
             setup.shares(), self.confidence, self.learned.ids
@@ -102,31 +103,22 @@ class Learner:
         self.alarms: list[str] = []
         self.evaluator = Evaluator(self)
         self.rollouts = Rollouts(self)
-        self._sampler = None if self.records else self.episodes.sampler(self.counted)
+        self._sampler = None if self.episodes is None else self.episodes.sampler(self.counted)
         self._payer = None
         if self._unknown is not None:
             self._payer = setup.source.payer(self._unknown.name, self._unknown.ends)
         known, reward = setup.source.structure.model, setup.rewards
         if isinstance(reward, TransitionReward):
             setup.source.expect(lambda rows, successors: reward.of(known, rows, successors))
-        elif self.records and reward is None and hasattr(setup.spec.objective, "reward"):
+        elif (
+            self.records is not None and reward is None and hasattr(setup.spec.objective, "reward")
+        ):
             paid = row_rewards(known, setup.spec.objective.reward)
             setup.source.expect(lambda rows, successors: paid[rows])
 
-    @property
-    def records(self) -> bool:
-        """Whether the source hands over records instead of drawing."""
-        return hasattr(self.setup.source, "counts")
-
-    @property
-    def episodes(self) -> Episodes:
-        """The source, which must be one that draws."""
-        assert not self.records
-        return self.setup.source  # type: ignore[return-value]
-
-    def _truth(self) -> FactoredMDP | None:
+    def _truth(self, episodes: Episodes) -> FactoredMDP | None:
         """Return the truth for reports, with what its rows pay on average."""
-        truth, payments = self.episodes.truth(self.counted), self.learned.payments
+        truth, payments = episodes.truth(self.counted), self.learned.payments
         if truth is None or not isinstance(payments, TransitionRewards):
             return truth
         paid = payments.bounds(truth.marginals, low=True)
@@ -151,12 +143,12 @@ class Learner:
     def go(self, file: str | os.PathLike[str] | None) -> Run:
         """Run until it is time to stop; save at the start and after every evaluation."""
         before = (self.seconds, self.processor)
-        if file is not None and not self.history and not self.records:
+        if file is not None and not self.history and self.records is None:
             save(self.result(None), file)
         reason = self._reason() if self.history else None
         while reason is None:
-            if self.records:
-                self._count(self.setup.source)  # type: ignore[arg-type]
+            if self.records is not None:
+                self._count(self.records)
             else:
                 self._sample(min(self.setup.points.next(self.done), self.setup.stop.trajectories))
                 self.rollouts.run_if_due(self)
@@ -182,7 +174,7 @@ class Learner:
         point, stop = self.history[-1], self.setup.stop
         if self.alarms:
             return "alarm"
-        if self.records:
+        if self.records is not None:
             return "all data used"
         spent = time.monotonic() - self._started
         return stop.reason(

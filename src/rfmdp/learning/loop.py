@@ -147,7 +147,7 @@ def learn(
     )  # fmt: skip
     if length < 1:
         raise ModelError(f"learn: the length of a trajectory must be at least 1, found {length}.")
-    if hasattr(known, "counts") and (resume or chosen.rollout > 0.0):
+    if setup.records is not None and (resume or chosen.rollout > 0.0):
         raise UnsupportedError(
             "learn: recorded transitions are read once; they have no rollouts. Learn without "
             "`resume` and rollout certificates."

@@ -146,6 +146,7 @@ class Rollouts:
                 f"--length, do not show {type(learner.spec.objective).__name__}. Learn without "
                 "them."
             )
+        assert learner.episodes is not None  # `learn` refuses records
         self._sampler = learner.episodes.sampler(model, seen.stop)
         self._reward = np.zeros(model.rows)
         if seen.target is None:

@@ -27,7 +27,7 @@ from rfmdp.outer.problem import where
 from rfmdp.outer.settings import Limits
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.recorded import digest_of
-from rfmdp.sources.source import Source
+from rfmdp.sources.source import Episodes, Records, Source
 from rfmdp.sources.structure import NOTHING, informed
 from rfmdp.types import FloatArray
 
@@ -68,6 +68,16 @@ class Setup:
     support: Support
     rewards: RewardFamily | TransitionReward | None  # None: those of the model
     name: str  # of the system, for people
+
+    @property
+    def records(self) -> Records | None:
+        """The source if it hands over what was recorded; None if it draws."""
+        return self.source if hasattr(self.source, "counts") else None  # type: ignore[return-value]
+
+    @property
+    def episodes(self) -> Episodes | None:
+        """The source if it draws; None if it hands over what was recorded."""
+        return self.source if self.records is None else None  # type: ignore[return-value]
 
     @property
     def confidence(self) -> ConfidenceSet | Discovery:
