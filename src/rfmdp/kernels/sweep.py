@@ -2,6 +2,8 @@
 
 from rfmdp.kernels.decorator import kernel
 
+SLACK = 2.0**-49  # of the numbers added: more than their sum is off by, in any order
+
 
 @kernel
 def choose(q, row_ptr, states, sign, slack, choice, value):
@@ -36,47 +38,92 @@ def share_group(group_ptr, members, q, sign, choice, value):
 
 
 @kernel
+def contenders(
+    rows, states, among, sides, stamp, moved, before, change, discount, sign, wanted
+):  # fmt: skip
+    """List the rows of some states that may be the best ones; returns how many.
+
+    Both sides of a row are bounds of its worth at an earlier value, which has moved by no more than
+    moved - stamp[r] since; by `change` if stamp[r] is `before`, and a mean of changes lies between
+    the least and the largest. Shifted by that much they are bounds now. A row that another one of
+    its state outdoes keeps these. The others are wanted: nothing is said about them.
+
+    rows : row_ptr (S + 1,), successor_ptr (R + 1,), successors (K,)
+    sides : below (R,), above (R,)
+    """
+    row_ptr, successor_ptr, successors = rows
+    below, above = sides
+    count = 0
+    for i in range(states.shape[0]):
+        best = -float("inf")
+        first, last = row_ptr[states[i]], row_ptr[states[i] + 1]
+        for r in range(first, last):
+            if not among[r]:
+                continue
+            up = moved - stamp[r]
+            down = -up
+            if stamp[r] == before:
+                down, up = float("inf"), -float("inf")
+                for k in range(successor_ptr[r], successor_ptr[r + 1]):
+                    x = discount * change[successors[k]]
+                    down, up = min(down, x), max(up, x)
+            below[r] += down - SLACK * (abs(below[r]) + moved)
+            above[r] += up + SLACK * (abs(above[r]) + moved)
+            stamp[r] = moved
+            least = below[r] if sign > 0.0 else -above[r]
+            if least > best:
+                best = least
+        for r in range(first, last):
+            if among[r] and not (above[r] if sign > 0.0 else -below[r]) < best:
+                wanted[count] = r
+                count += 1
+    return count
+
+
+@kernel
 def pack_chain(
-    states, choice, successor_ptr, successors, begin, probability, reward, discount,
+    states, rows, place, successor_ptr, successors, begin, probability, value, reward, discount,
     ptr, targets, weights, constants,
 ):  # fmt: skip
-    """Write x[i] = constants[i] + sum of weights[k] * value[targets[k]], k in ptr[i] : ptr[i + 1].
+    """Write x[i] = constants[i] + sum of weights[k] * x[targets[k]], k in ptr[i] : ptr[i + 1].
 
-    State states[i] moves by row choice[states[i]] with the distribution at begin[i]. The part that
-    stays in the state is solved for; moves of probability zero are left out. Packed like this a
-    sweep is several times faster than one through the rows of the model.
+    State states[i] moves by row rows[states[i]] with the distribution at begin[i]; a state s is
+    number place[s] of the chain, or worth value[s] if that is negative. The part that stays is
+    solved for; moves of probability zero are left out.
     """
     end = 0
     ptr[0] = 0
     for i in range(states.shape[0]):
-        s = states[i]
-        row = choice[s]
+        row = rows[states[i]]
         start = successor_ptr[row]
         count = successor_ptr[row + 1] - start
         stay = 0.0
         for k in range(count):
-            if successors[start + k] == s:
+            if place[successors[start + k]] == i:
                 stay += probability[begin[i] + k]
         leave = 1.0 - discount * stay
         if leave > 1e-12:
-            constants[i] = reward[row] / leave
+            known = reward[row]
             for k in range(count):
                 x = probability[begin[i] + k]
-                if x != 0.0 and successors[start + k] != s:
-                    targets[end] = successors[start + k]
-                    weights[end] = discount * x / leave
+                t = place[successors[start + k]]
+                if x != 0.0 and t < 0:
+                    known += discount * x * value[successors[start + k]]
+                elif x != 0.0 and t != i:
+                    targets[end], weights[end] = t, discount * x / leave
                     end += 1
+            constants[i] = known / leave
         else:  # (almost) a trap of the chain: keep what is known instead of dividing by zero
-            constants[i], targets[end], weights[end] = 0.0, s, 1.0
+            constants[i], targets[end], weights[end] = 0.0, i, 1.0
             end += 1
         ptr[i + 1] = end
 
 
 @kernel
-def evaluate_chain(states, ptr, targets, weights, constants, value, sweeps, target):
+def sweep_chain(ptr, targets, weights, constants, x, sweeps, accuracy):
     """Gauss-Seidel sweeps of a packed chain.
 
-    Stops after `sweeps`, or when no value changes by more than target[i]; returns (sweeps done,
+    Stops after `sweeps`, or when no value changes by more than accuracy[i]; returns (sweeps done,
     whether it stopped so).
     """
     done = 0
@@ -84,31 +131,36 @@ def evaluate_chain(states, ptr, targets, weights, constants, value, sweeps, targ
     for _ in range(sweeps):
         settled = True
         done += 1
-        for i in range(states.shape[0]):
+        for i in range(x.shape[0]):
             new = constants[i]
             for k in range(ptr[i], ptr[i + 1]):
-                new += weights[k] * value[targets[k]]
-            if not abs(new - value[states[i]]) <= target[i]:
+                new += weights[k] * x[targets[k]]
+            if not abs(new - x[i]) <= accuracy[i]:
                 settled = False
-            value[states[i]] = new
+            x[i] = new
         if settled:
             break
     return done, settled
 
 
 @kernel
-def expectation(rows, successor_ptr, successors, begin, probability, value, out):
-    """out[i] = sum_k probability[begin[i] + k] * value[successor k of rows[i]], by differences.
+def correlate(steps, slot, change, squares, right):
+    """Fill line and column `slot` of the products of all steps (m, n), and theirs with a change."""
+    for a in range(steps.shape[0]):
+        square, product = 0.0, 0.0
+        for i in range(change.shape[0]):
+            square += steps[a, i] * steps[slot, i]
+            product += steps[a, i] * change[i]
+        squares[a, slot] = squares[slot, a] = square
+        right[a] = product
 
-    Also returns nothing else: the margin is the caller's, by `rounding.backup_margin`.
-    """
-    for i in range(rows.shape[0]):
-        start = successor_ptr[rows[i]]
-        reference = value[successors[start]]
-        total = 0.0
-        for k in range(successor_ptr[rows[i] + 1] - start):
-            total += probability[begin[i] + k] * (value[successors[start + k]] - reference)
-        out[i] = reference + total
+
+@kernel
+def take_back(x, moves, share):
+    """Subtract a share of every move (m, n) from x, in place."""
+    for a in range(moves.shape[0]):
+        for i in range(x.shape[0]):
+            x[i] -= share[a] * moves[a, i]
 
 
 @kernel

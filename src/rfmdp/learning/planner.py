@@ -18,10 +18,11 @@ from rfmdp.inner.packing import Sets, corners_of, pack_rows, pack_sets
 from rfmdp.inner.protocol import successor_starts
 from rfmdp.kernels.explore import stale_rows
 from rfmdp.kernels.layout import FREE, LOWER, PLACE
-from rfmdp.kernels.sweep import choose, evaluate_chain, pack_chain
+from rfmdp.kernels.sweep import choose
 from rfmdp.learning.store import SetStore
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MIN, Direction, Spec
+from rfmdp.outer.chain import Chain, Nodes
 from rfmdp.outer.components import components
 from rfmdp.outer.graph import Graph
 from rfmdp.outer.operator import rows_of
@@ -138,17 +139,13 @@ class Planner:
         answers = np.empty(begin[-1])
         self._packed.sign = 1.0 if nature is MIN else -1.0
         self._packed.run(sequential_answers, value, rows, begin, answers)
-        chain = (
-            np.empty(len(states) + 1, dtype=np.int64),
-            np.empty(len(answers), dtype=model.successors.dtype),
-            *(np.empty(size) for size in (len(answers), len(states))),
-        )
-        pack_chain(
-            states, self.choice, model.successor_ptr, model.successors, begin, answers,
-            problem.reward, problem.discount, *chain,
+        chain = Chain(
+            model, Nodes.alone(states), self.choice, answers, value, problem.reward,
+            problem.discount,
         )  # fmt: skip
         enough = 0.1 * CHANGE * self._scale(value)
-        evaluate_chain(states, *chain, value, CHAIN_SWEEPS, np.full(len(states), enough))
+        chain.sweep(CHAIN_SWEEPS, np.full(len(states), enough))
+        chain.put(value)
 
     def pay(self, reward: FloatArray | None) -> None:
         """Plan with other rewards of the rows from now on; None: with those as they are."""

@@ -24,14 +24,14 @@ Where nature cannot empty an outcome, loose checks are enough on both sides: see
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from rfmdp.inner.protocol import Side, successor_starts
 from rfmdp.kernels import sweep as kernels
 from rfmdp.objective import MAX, MIN
-from rfmdp.outer.fixpoint import chain_solution, sweep_chain
+from rfmdp.outer.chain import DIRECT, Chain, Nodes
 from rfmdp.outer.image import Image
 from rfmdp.outer.lingering import (
     Groups,
@@ -49,8 +49,7 @@ from rfmdp.rounding import UNIT
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 TRIES = 10
-ROUNDS = 60  # of 500 sweeps
-DIRECT = 3000  # chains up to this size that mix slowly are solved by elimination
+ROUNDS, SWEEPS = 60, 500  # of chains
 
 
 @dataclass(slots=True, eq=False)
@@ -59,7 +58,8 @@ class Plan:
 
     side: float
     rows: IntArray  # (S,) row of every state, perhaps another state's in a group
-    answers: FloatArray  # of the rows of the open states, concatenated
+    nodes: Nodes  # the open states; those of a group are one
+    answers: FloatArray  # to the rows of the nodes, concatenated
     policy: IntArray | None  # (S,) if the agent is fixed
     groups: Groups
 
@@ -123,15 +123,17 @@ class Certifier:
             rows, groups = policy, no_groups(self.problem)
             if fixed is not None and len(self.region.members):
                 rows, groups = choice, self.region.groups
-            return Plan(side, rows, respond(value, rows[self.states]), fixed, groups)
+            nodes = groups.nodes(self.states)
+            return Plan(side, rows, nodes, respond(value, rows[nodes.states]), fixed, groups)
         groups = self._groups(value, policy)
         rows = choice.copy()
         vertex = np.full(self.model.rows, -1, dtype=np.int64)
         if groups.count and not self._exits(value, policy, groups, rows, vertex):
             return None
-        answers = respond(value, rows[self.states])
-        self._leave(answers, rows[self.states], vertex)
-        return Plan(side, rows, answers, fixed, groups)
+        nodes = groups.nodes(self.states)
+        answers = respond(value, rows[nodes.states])
+        self._leave(answers, rows[nodes.states], vertex)
+        return Plan(side, rows, nodes, answers, fixed, groups)
 
     def _groups(self, value: FloatArray, policy: IntArray) -> Groups:
         """Return where those who linger can stay, the others fixed."""
@@ -164,15 +166,15 @@ class Certifier:
         image, region = self.image, self.region
         lingerer = image.lingerer
         sign = lingerer.sign
-        self.operator.backup(value, image.open_rows)
+        members = np.flatnonzero(groups.label >= 0)
+        leaving = region.finite_rows & ~groups.rows
+        self.operator.contend(value, members, leaving)
         q = self.operator.middle(image.open_rows)
-        q[groups.rows] = -sign * np.inf
+        q[~leaving] = -sign * np.inf
         if image.nature_lingers:
             stays, leave, found = image.leaving(value, sign, groups)
             listed = image.faces.rows[stays]
             q[listed], vertex[listed] = leave[stays], found[stays]
-        q[~region.finite_rows] = -sign * np.inf
-        members = np.flatnonzero(groups.label >= 0)
         best = np.zeros(self.model.states)
         if self.problem.agent is lingerer:
             rows[members] = self.model.row_ptr[members]
@@ -260,33 +262,23 @@ class Certifier:
 
     def _steps(self, plan: Plan, weight: FloatArray) -> FloatArray | None:
         """Return the expected sum of weights along the chain of a plan, None if endless."""
-        model, states = self.model, self.states
-        steps = np.zeros(model.states)
-        begin = successor_starts(model, plan.rows[states])
-        accuracy = 0.01 * weight[plan.rows[states]]
-        for attempt in range(ROUNDS):
-            before = steps[states].copy()
-            settled = sweep_chain(
-                self.clock, self.operator.stats, 500, model, states, plan.rows, begin,
-                plan.answers, weight, 1.0, steps, accuracy,
-            )  # fmt: skip
-            if settled:
-                return steps
-            if not np.max((steps[states] - before) / accuracy) < 1e15:
-                return None
-            if attempt == 0 and len(states) <= DIRECT:
-                return self._direct_steps(plan, begin, weight)
-        return None
-
-    def _direct_steps(self, plan: Plan, begin: IntArray, weight: FloatArray) -> FloatArray | None:
-        """Return the same by elimination."""
         steps = np.zeros(self.model.states)
-        found = chain_solution(
-            self.model, steps, plan.rows, self.states, begin, plan.answers, weight, 1.0
-        )
-        if found is None or not np.isfinite(found).all() or found.min(initial=0.0) < 0.0:
+        chain = Chain(self.model, plan.nodes, plan.rows, plan.answers, steps, weight)
+        accuracy = 0.01 * weight[plan.rows[plan.nodes.states]]
+        for attempt in range(ROUNDS):
+            before = chain.x.copy()
+            settled = chain.settle(self.clock, self.operator.stats, SWEEPS, accuracy)
+            if not settled and not np.max((chain.x - before) / accuracy) < 1e15:
+                return None
+            if not settled and attempt == 0 and len(chain.x) <= DIRECT:
+                settled = chain.solve()
+                if not settled:
+                    return None
+            if settled:
+                break
+        if not settled or chain.x.min(initial=0.0) < 0.0:
             return None
-        steps[self.states] = found
+        chain.put(steps)
         return steps
 
     def _lengthen(
@@ -298,6 +290,7 @@ class Certifier:
         if plan.policy is None:
             ignored = candidate.copy()
             q = self.operator.middle(self.image.open_rows)
+            q[plan.groups.rows] = -self.operator.sign * np.inf
             kernels.choose(
                 q, self.model.row_ptr, self.states, self.operator.sign, 0.0, rows, ignored
             )
@@ -305,7 +298,8 @@ class Certifier:
         grouped = loose and plan.groups.count > 0
         if grouped and not self._exits(candidate, fixed, plan.groups, rows, vertex):
             return steps
-        answers = self.operator.inner.respond(candidate, rows[self.states])
-        self._leave(answers, rows[self.states], vertex)
-        longer = self._steps(Plan(plan.side, rows, answers, plan.policy, plan.groups), weight)
+        states = plan.nodes.states
+        answers = self.operator.inner.respond(candidate, rows[states])
+        self._leave(answers, rows[states], vertex)
+        longer = self._steps(replace(plan, rows=rows, answers=answers), weight)
         return steps if longer is None else np.maximum(steps, longer)

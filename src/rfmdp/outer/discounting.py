@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rfmdp.inner.protocol import successor_starts
-from rfmdp.outer.fixpoint import sweep_chain
+from rfmdp.outer.chain import Chain, Nodes
 from rfmdp.outer.operator import Operator
 from rfmdp.outer.problem import Form, Problem
 from rfmdp.outer.settings import Clock, LimitReached
@@ -50,7 +49,7 @@ class Discounted:
         if warm is not None:
             self.value[self.states] = np.clip(np.nan_to_num(warm[self.states]), 0.0, 1.0)
         self._choice = np.arange(model.states)
-        self._begin = successor_starts(model, self.states)
+        self._nodes = Nodes.alone(self.states)
 
     def run(self, gain: float) -> Status:
         """Raise `lower` until what discounting costs is about `gain` times the value.
@@ -94,10 +93,12 @@ class Discounted:
             value[states] = image
             answers = operator.inner.respond(value, states)
             target = np.full(len(states), max(1e-2 * change, 0.1 * enough))
-            sweep_chain(
-                self._clock, operator.stats, CHEAP, self.problem.model, states, self._choice,
-                self._begin, answers, self.problem.reward, 1.0 - eta, value, target,
+            chain = Chain(
+                self.problem.model, self._nodes, self._choice, answers, value,
+                self.problem.reward, 1.0 - eta,
             )  # fmt: skip
+            chain.settle(self._clock, operator.stats, CHEAP, target)
+            chain.put(value)
 
     def _prove(self, eta: float) -> None:
         """Take the value, lowered so that it is inductive, where that raises the bound."""

@@ -13,23 +13,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfmdp.inner.interval import IntervalArithmetic
-from rfmdp.inner.protocol import PreparedInner, successor_starts
+from rfmdp.inner.protocol import PreparedInner
 from rfmdp.kernels import sweep as kernels
-from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MIN
+from rfmdp.outer.chain import DIRECT, Chain, Nodes
 from rfmdp.outer.operator import Operator, rows_of
 from rfmdp.outer.problem import Problem
 from rfmdp.outer.region import Region
 from rfmdp.outer.settings import Clock, LimitReached
-from rfmdp.outer.solution import Stats
 from rfmdp.types import FloatArray, IntArray
 
-DIRECT = 3000  # components up to this size whose chain mixes slowly are solved by elimination
+LARGE = 8  # times a level's states that are more than all: it is worth to look at all values
 STALLED = 8  # sweeps without a smaller residual before another way is tried
 PATIENCE = 3000  # robust sweeps of one cyclic level per attempt
 CHEAP = 40  # sweeps of one chain at most: early policies are not worth more
 FIRST = 30  # sweeps of the first chain, which is nobody's best
-AT_ONCE = 20_000_000  # transitions of cheap sweeps between two looks at the clock
 BARRIER = 1e6  # infinite states count this many times the largest finite value while iterating
 
 
@@ -41,6 +39,16 @@ class Iterate:
     choice: IntArray  # (S,)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Level:
+    """States that are solved at once, after all that they lead to."""
+
+    states: IntArray
+    rows: IntArray  # all of these states
+    nodes: Nodes
+    cyclic: bool
+
+
 class Solver:
     """Finds the value of an unbounded problem to a small residual."""
 
@@ -50,6 +58,7 @@ class Solver:
         operator.allowed = region.allowed
         self._infinite = np.flatnonzero(np.isinf(region.known))
         self._levels = self._split_levels()
+        self._place = np.full(problem.model.states, -1, dtype=np.int64)
 
     def start(self, warm: FloatArray | None) -> Iterate:
         """Return a first guess: a warm start, or the value of a first policy and nominal nature."""
@@ -68,10 +77,10 @@ class Solver:
     def _follow_nominal(self, guess: Iterate) -> None:
         """Evaluate the first policy under nominal nature, roughly."""
         nature = nominal_nature(self.problem)
-        for states, cyclic in self._levels:
+        for level in self._levels:
             self._raise_barrier(guess)
-            answers = nature.respond(guess.value, guess.choice[states])
-            self._evaluate(guess, states, answers, self.problem.reward, FIRST if cyclic else 1)
+            answers = nature.respond(guess.value, guess.choice[level.nodes.states])
+            self._evaluate(guess, level, answers, FIRST if level.cyclic else 1)
 
     def improve(self, guess: Iterate, residual: float) -> float:
         """Iterate all levels until their residual is at most `residual` times the value's scale.
@@ -79,38 +88,38 @@ class Solver:
         Returns the largest residual that is left, relative to that scale.
         """
         worst = 0.0
-        for states, cyclic in self._levels:
+        for level in self._levels:
             self._raise_barrier(guess)
-            if cyclic:
-                worst = max(worst, self._cycle(guess, states, residual))
+            if level.cyclic:
+                worst = max(worst, self._cycle(guess, level, residual))
             else:
-                self._sweep(guess, states)
+                self._sweep(guess, level)
         return worst
 
-    def _split_levels(self) -> list[tuple[IntArray, bool]]:
-        """Return (states, cyclic) in the order to solve them; acyclic neighbours are not merged."""
-        parts = self.region.components
-        out: list[tuple[IntArray, bool]] = []
+    def _split_levels(self) -> list[Level]:
+        """Return the levels in the order to solve them; acyclic neighbours are not merged."""
+        parts, groups = self.region.components, self.region.groups
+        out: list[Level] = []
         trivial_state = np.repeat(parts.trivial, np.diff(parts.component_ptr))
         for level in range(len(parts.level_ptr) - 1):
             first, last = parts.component_ptr[parts.level_ptr[level : level + 2]]
-            states, plain = parts.states[first:last], trivial_state[first:last]
-            if plain.any():
-                out.append((states[plain], False))
-            if not plain.all():
-                out.append((states[~plain], True))
+            for cyclic in (False, True):
+                states = parts.states[first:last][trivial_state[first:last] != cyclic]
+                if len(states):
+                    rows = rows_of(self.problem.model.row_ptr, states)
+                    out.append(Level(states, rows, groups.nodes(states), cyclic))
         return out
 
-    def _cycle(self, guess: Iterate, states: IntArray, residual: float) -> float:
+    def _cycle(self, guess: Iterate, level: Level, residual: float) -> float:
         """Iterate one cyclic level; returns its last residual, relative to the largest value.
 
         Agent and nature change their minds at once, which is fast but may go round in circles. If
         the residual does not fall, nature's best answer to the policy is found first; if even that
         does not help, plain sweeps remain.
         """
-        least, stalled, scale = np.inf, 0, 0.0
+        least, stalled, scale, states = np.inf, 0, 0.0, level.states
         for sweep in range(PATIENCE):
-            change = self._sweep(guess, states)
+            change = self._sweep(guess, level)
             scale = float(np.max(np.abs(guess.value[states]), initial=0.0))
             self.clock.tick("solve", change)
             floor = 64 * 2.0**-53 * scale
@@ -123,38 +132,42 @@ class Solver:
                 # perhaps a policy that pays little for ever; the first one ends
                 guess.choice[states] = self.region.choice[states]
             if stalled < STALLED:
-                self._follow(guess, states, target)
+                self._follow(guess, level, target)
             elif stalled < 3 * STALLED:
-                self._answer(guess, states, target)
+                self._answer(guess, level, target)
             elif sweep > 200 and change <= 1e3 * floor:
                 break
         return least / max(scale, 1e-300)
 
-    def _follow(self, guess: Iterate, states: IntArray, target: float) -> None:
+    def _follow(self, guess: Iterate, level: Level, target: float) -> None:
         """Evaluate the chain of policy and nature's answers."""
-        answers = self.operator.inner.respond(guess.value, guess.choice[states])
-        self._evaluate(guess, states, answers, self.problem.reward, CHEAP, target)
+        answers = self.operator.inner.respond(guess.value, guess.choice[level.nodes.states])
+        self._evaluate(guess, level, answers, CHEAP, target)
 
-    def _answer(self, guess: Iterate, states: IntArray, target: float) -> None:
+    def _answer(self, guess: Iterate, level: Level, target: float) -> None:
         """Evaluate the policy against nature's best answer to it."""
+        states = level.nodes.states
         rows = guess.choice[states]
         for _ in range(STALLED):
-            self._follow(guess, states, target)
+            self._follow(guess, level, target)
             self.operator.backup(guess.value, rows)
             q = self.operator.middle(rows)[rows]
             change = float(np.max(np.abs(q - guess.value[states]), initial=0.0))
             if change <= target:
                 return
 
-    def _sweep(self, guess: Iterate, states: IntArray) -> float:
+    def _sweep(self, guess: Iterate, level: Level) -> float:
         """One robust backup of the states; returns the largest change of a value."""
-        rows = rows_of(self.problem.model.row_ptr, states)
-        self.operator.backup(guess.value, rows)
-        q = self.operator.middle(rows)
+        states, rows, operator = level.states, level.rows, self.operator
+        if LARGE * len(states) > len(guess.value):
+            operator.contend(guess.value, states, operator.allowed)
+        else:
+            operator.backup(guess.value, rows[operator.allowed[rows]])
+        q = operator.middle(rows)
         old = guess.value[states]
         scale = float(np.max(np.abs(old), initial=1e-300))
         self._choose(q, guess, states, 1e-13 * scale)
-        self.operator.stats.robust_sweeps += 1
+        operator.stats.robust_sweeps += 1
         return float(np.max(np.abs(guess.value[states] - old), initial=0.0))
 
     def _choose(self, q: FloatArray, guess: Iterate, states: IntArray, slack: float) -> None:
@@ -169,110 +182,27 @@ class Solver:
             )
 
     def _evaluate(
-        self,
-        guess: Iterate,
-        states: IntArray,
-        answers: FloatArray,
-        reward: FloatArray,
-        sweeps: int,
-        target: float = 0.0,
+        self, guess: Iterate, level: Level, answers: FloatArray, sweeps: int, target: float = 0.0
     ) -> None:
-        """Cheap sweeps of the chain that policy and answers define, in place."""
-        model = self.problem.model
-        begin = successor_starts(model, guess.choice[states])
-        settled = sweep_chain(
-            self.clock, self.operator.stats, sweeps, model, states, guess.choice, begin,
-            answers, reward, self.problem.discount, guess.value, np.full(len(states), target),
+        """Give the states the value of the chain that policy and answers define, roughly."""
+        chain = Chain(
+            self.problem.model, level.nodes, guess.choice, answers, guess.value,
+            self.problem.reward, self.problem.discount, self._place,
         )  # fmt: skip
-        if not settled and target > 0.0 and len(states) <= DIRECT:
-            solved = chain_solution(
-                model, guess.value, guess.choice, states, begin, answers, reward,
-                self.problem.discount,
-            )  # fmt: skip
-            # without a solution the sweeps go on without help
-            if solved is not None and np.isfinite(solved).all():
-                guess.value[states] = solved
+        accuracy = np.full(len(chain.x), target)
+        settled = chain.settle(self.clock, self.operator.stats, sweeps, accuracy)
+        if not settled and target > 0.0 and len(chain.x) <= DIRECT:
+            chain.solve()  # without a solution the sweeps go on without help
+        chain.put(guess.value)
 
     def _raise_barrier(self, guess: Iterate) -> None:
         """Keep infinite states far above all finite ones, so that nobody goes there."""
         if len(self._infinite):
             finite = guess.value.copy()
             finite[self._infinite] = 0.0
-            guess.value[self._infinite] = BARRIER * (1.0 + float(finite.max()))
-
-
-def sweep_chain(
-    clock: Clock,
-    stats: Stats,
-    sweeps: int,
-    model: FactoredMDP,
-    states: IntArray,
-    choice: IntArray,
-    begin: IntArray,
-    answers: FloatArray,
-    reward: FloatArray,
-    discount: float,
-    value: FloatArray,
-    target: FloatArray,
-) -> bool:
-    """Evaluate a chain by cheap sweeps in place, with an eye on the clock; see the kernel.
-
-    Returns whether no value changed by more than its `target` in the last sweep.
-    """
-    ptr = np.empty(len(states) + 1, dtype=np.int64)
-    targets = np.empty(len(answers), dtype=model.successors.dtype)
-    weights, constants = np.empty(len(answers)), np.empty(len(states))
-    kernels.pack_chain(
-        states, choice, model.successor_ptr, model.successors, begin, answers, reward, discount,
-        ptr, targets, weights, constants,
-    )  # fmt: skip
-    at_once = max(1, AT_ONCE // max(len(answers), 1))
-    settled = False
-    while sweeps > 0 and not settled:
-        done, settled = kernels.evaluate_chain(
-            states, ptr, targets, weights, constants, value, min(sweeps, at_once), target
-        )
-        stats.cheap_sweeps += done
-        sweeps -= at_once
-        clock.check()
-    return settled
-
-
-def chain_solution(
-    model: FactoredMDP,
-    value: FloatArray,
-    choice: IntArray,
-    states: IntArray,
-    begin: IntArray,
-    answers: FloatArray,
-    reward: FloatArray,
-    discount: float,
-) -> FloatArray | None:
-    """Solve x = reward + discount * P x on the states by sparse elimination; None if singular.
-
-    Other states keep their `value`.
-    """
-    from scipy.sparse import csc_array
-    from scipy.sparse.linalg import splu
-
-    rows = choice[states]
-    sizes = np.diff(begin)
-    within = np.arange(begin[-1]) - np.repeat(begin[:-1], sizes)
-    successors = model.successors[np.repeat(model.successor_ptr[rows], sizes) + within]
-    place = np.full(model.states, -1, dtype=np.int64)
-    place[states] = np.arange(len(states))
-    source, target = np.repeat(np.arange(len(states)), sizes), place[successors]
-    inside, own = target >= 0, np.arange(len(states))
-    moves = np.concatenate([np.ones(len(states)), -discount * answers[inside]])
-    places = np.concatenate([own, target[inside]]), np.concatenate([own, source[inside]])
-    turned = csc_array((moves, places), shape=(len(states), len(states)))
-    leaving = np.where(inside, 0.0, answers * value[successors])
-    right = reward[rows] + discount * np.bincount(source, leaving, minlength=len(states))
-    try:
-        solved: FloatArray = splu(turned, diag_pivot_thresh=0.0).solve(right, "T")
-    except RuntimeError:  # singular: a trap of this chain
-        return None
-    return solved
+            barrier = BARRIER * (1.0 + float(finite.max()))
+            if not 0.5 * barrier <= guess.value[self._infinite[0]] <= 2.0 * barrier:
+                guess.value[self._infinite] = barrier  # seldom, for it moves all that can go there
 
 
 def nominal_nature(problem: Problem) -> PreparedInner:

@@ -58,6 +58,10 @@ class Image:
     def rows(self, value: FloatArray, rows: IntArray, side: float) -> FloatArray:
         """Return the proven side of the listed rows, (R,) with garbage elsewhere."""
         self.operator.backup(value, rows)
+        return self._settled(value, rows, side)
+
+    def _settled(self, value: FloatArray, rows: IntArray, side: float) -> FloatArray:
+        """Return the side of rows that were backed up, infinite ones as the graph knows them."""
         q = (self.operator.above if side > 0.0 else self.operator.below).copy()
         if self._avoid is not None:
             self._dodge(q, value, rows, side)
@@ -88,12 +92,24 @@ class Image:
     ) -> FloatArray:
         """Return the image of the open states, for a fixed policy (S,) or the best rows."""
         rows = self.open_rows if policy is None else policy[self.states]
-        q = self.rows(value, rows, side)
+        self._back_up(value, rows, groups)
+        q = self._settled(value, rows, side)
         if groups.count:
             self._stay(q, value, rows, side, groups)
         if policy is not None:
             return q[rows]
         return self.operator.best(q, self.states)
+
+    def _back_up(self, value: FloatArray, rows: IntArray, groups: Groups) -> None:
+        """Back up rows, but those that `_stay` settles, and those that others outdo anyway."""
+        flexible, finite = self.region.graph.flexible, self.region.finite_rows
+        if self._avoid is not None:  # what outdoes others may have to dodge
+            self.operator.backup(value, rows)
+            return
+        wanted = np.zeros(self.model.rows, dtype=np.bool_)
+        wanted[rows] = finite[rows] & ~groups.rows[rows]
+        self.operator.contend(value, self.states, wanted)
+        self.operator.backup(value, rows[(groups.rows & flexible)[rows]])
 
     def _stay(
         self, q: FloatArray, value: FloatArray, rows: IntArray, side: float, groups: Groups

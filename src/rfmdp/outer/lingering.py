@@ -14,6 +14,7 @@ import numpy as np
 
 from rfmdp.inner.protocol import successor_starts
 from rfmdp.kernels.graph import rows_within
+from rfmdp.outer.chain import Nodes
 from rfmdp.outer.components import strong_components
 from rfmdp.outer.faces import Faces
 from rfmdp.outer.graph import Graph
@@ -35,6 +36,21 @@ class Groups:
     def count(self) -> int:
         """Number of groups."""
         return int(self.label.max(initial=-1)) + 1
+
+    def nodes(self, states: IntArray) -> Nodes:
+        """Return some states as nodes of a chain: of every group one moves, for all of them."""
+        label = self.label[states]
+        count = int(label.max(initial=-1)) + 1
+        if not count:
+            return Nodes.alone(states)
+        grouped = states[label >= 0]
+        first = np.empty(count, dtype=np.int64)
+        first[self.label[grouped][::-1]] = grouped[::-1]  # the last one written is the first
+        lead = first[self.label[grouped]]
+        led = lead != grouped
+        alone = label < 0
+        alone[np.flatnonzero(~alone)[~led]] = True
+        return Nodes(states[alone], grouped[led], lead[led])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,10 +14,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from rfmdp.inner.protocol import successor_starts
 from rfmdp.kernels import sweep as kernels
-from rfmdp.outer.certify import DIRECT, Certifier, Plan
-from rfmdp.outer.fixpoint import Solver, chain_solution, sweep_chain
+from rfmdp.outer.certify import Certifier, Plan
+from rfmdp.outer.chain import DIRECT, Chain, Nodes
+from rfmdp.outer.fixpoint import Solver
 from rfmdp.outer.lingering import no_groups
 from rfmdp.outer.problem import Form
 from rfmdp.outer.settings import largest
@@ -33,6 +33,7 @@ class Approach:
         self.c = certifier
         self.side = certifier.strict_side
         self.states = certifier.states
+        self._nodes = Nodes.alone(self.states)
         region = certifier.region
         self.choice = region.choice.copy()
         self.value = certifier.on_side(np.where(region.open, 0.0, region.known), self.side)
@@ -66,7 +67,8 @@ class Approach:
         """Return whether a value is a bound; the guarantee, whether one of the policy at hand."""
         c = self.c
         policy = self.choice if self.side == c.guarantee else None
-        plan = Plan(self.side, self.choice, np.empty(0), policy, no_groups(c.problem))
+        alone = no_groups(c.problem)
+        plan = Plan(self.side, self.choice, self._nodes, np.empty(0), policy, alone)
         return not c.failing(value, plan).any()
 
     def run(self, eta: float) -> None:
@@ -111,19 +113,14 @@ class Approach:
         c, model = self.c, self.c.model
         rows = self.choice[self.states]
         answers = c.operator.inner.respond(self.value, rows)
-        begin = successor_starts(model, rows)
-        reward = factor * c.problem.reward
         value = self.value.copy()
-        settled = sweep_chain(
-            c.clock, c.operator.stats, 400, model, self.states, self.choice, begin, answers, reward,
-            factor, value, np.zeros(len(self.states)),
-        )  # fmt: skip
-        if not settled and len(self.states) <= DIRECT:
-            exact = chain_solution(
-                model, value, self.choice, self.states, begin, answers, reward, factor
-            )
-            if exact is not None and np.isfinite(exact).all():
-                value[self.states] = np.maximum(exact, 0.0)
+        chain = Chain(
+            model, self._nodes, self.choice, answers, value, factor * c.problem.reward, factor
+        )
+        settled = chain.settle(c.clock, c.operator.stats, 400, np.zeros(len(chain.x)))
+        if not settled and len(chain.x) <= DIRECT and chain.solve():
+            np.maximum(chain.x, 0.0, out=chain.x)
+        chain.put(value)
         better = np.minimum if self.side > 0.0 else np.maximum
         value[self.states] = better(value, self.value)[self.states]
         if np.isfinite(value[self.states]).all() and self._proves(value):

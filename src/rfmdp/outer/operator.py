@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from rfmdp.inner.protocol import PreparedInner, Side, successor_starts
+from rfmdp.inner.protocol import PreparedInner, Side
+from rfmdp.kernels.sweep import choose, contenders
 from rfmdp.outer.problem import Problem
 from rfmdp.outer.solution import Stats
-from rfmdp.rounding import reward_margin
+from rfmdp.rounding import UNIT, reward_margin
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 
@@ -16,6 +17,9 @@ class Operator:
 
     `below` and `above` hold the bounds of the last backup per row (R,). Rows that the agent must
     not take are never the best ones. Counts what it does in `stats`.
+
+    T moves no row by more than the value moves anywhere: so bounds at an earlier value, wider by
+    that much, are bounds at this one, and often enough to tell that a row is not the best one.
     """
 
     def __init__(self, problem: Problem, inner: PreparedInner, stats: Stats) -> None:
@@ -25,18 +29,59 @@ class Operator:
         self.stats = stats
         self.model = model
         self.sign = problem.agent.sign
-        self.below = np.empty(model.rows)
-        self.above = np.empty(model.rows)
+        self.below: FloatArray = np.full(model.rows, -np.inf)
+        self.above: FloatArray = np.full(model.rows, np.inf)
         self.allowed = np.ones(model.rows, dtype=np.bool_)
         self._plain = problem.discount == 1.0 and not problem.reward.any()
+        self._forget()
+
+    def _forget(self) -> None:
+        """Start anew to count how far values move: no row has bounds that could be used again."""
+        self._at: FloatArray | None = None  # the value of the last `contend`
+        self._moved = 0.0  # how far values have moved until then, rounded up
+        self._stamp = np.empty(0)  # (R,) how far until the bounds of a row were found
 
     def pose(self, problem: Problem, allowed: BoolArray) -> None:
         """Turn to another reward on the same model."""
         self.problem, self.allowed = problem, allowed
         self._plain = problem.discount == 1.0 and not problem.reward.any()
+        self._forget()
+
+    def contend(self, value: FloatArray, states: IntArray, among: BoolArray) -> None:
+        """Fill both sides of rows `among` (R,) with bounds, wide ones where these are enough.
+
+        In every listed state the best one of these rows is told as well as by a backup of all.
+        """
+        if self.inner.proves != Side.BOTH:
+            rows = self.rows_of(states)
+            self.backup(value, rows[among[rows]])
+            return
+        before, change = self._moved, self._move(value)
+        wanted = np.empty(self.model.rows, dtype=np.int64)
+        count = contenders(
+            (self.model.row_ptr, self.model.successor_ptr, self.model.successors), states, among,
+            (self.below, self.above), self._stamp, self._moved, before, change,
+            self.problem.discount, self.sign, wanted,
+        )  # fmt: skip
+        self._backup(value, wanted[:count])
+
+    def _move(self, value: FloatArray) -> FloatArray:
+        """Return the change of the value since the last time, and count how far it has moved."""
+        change: FloatArray = value - (value if self._at is None else self._at)
+        far = float(np.max(np.abs(change), initial=0.0))
+        self._moved = (self._moved + far) * (1.0 + 4.0 * UNIT)
+        if self._at is None or not np.isfinite(self._moved):
+            self._moved, self._stamp = 0.0, np.full(self.model.rows, -np.inf)
+        self._at = value.copy()
+        return change
 
     def backup(self, value: FloatArray, rows: IntArray) -> None:
         """Fill `below[rows]` and `above[rows]` with bounds of reward + discount * q."""
+        if len(self._stamp):
+            self._stamp[rows] = -np.inf  # nobody looked how far this value is
+        self._backup(value, rows)
+
+    def _backup(self, value: FloatArray, rows: IntArray) -> None:
         self.inner.backup(value, rows, self.below, self.above)
         self.stats.rows += len(rows)
         if self._plain:
@@ -78,8 +123,6 @@ class Operator:
     def _choose(
         self, side: FloatArray, states: IntArray, choice: IntArray, value: FloatArray
     ) -> None:
-        from rfmdp.kernels.sweep import choose
-
         choose(side, self.model.row_ptr, states, self.sign, 0.0, choice, value)
 
     def rows_of(self, states: IntArray) -> IntArray:
@@ -94,6 +137,3 @@ def rows_of(row_ptr: IntArray, states: IntArray) -> IntArray:
     within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts)
     rows: IntArray = np.repeat(row_ptr[states], counts) + within
     return rows
-
-
-__all__ = ["Operator", "rows_of", "successor_starts"]

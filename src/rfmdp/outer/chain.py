@@ -1,0 +1,148 @@
+"""The chain that remains when agent and nature are fixed, and what its states are worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rfmdp.inner.protocol import successor_starts
+from rfmdp.kernels import sweep as kernels
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.outer.settings import Clock
+from rfmdp.outer.solution import Stats
+from rfmdp.ragged import owners
+from rfmdp.types import FloatArray, IntArray
+
+DIRECT = 3000  # states of a chain that is solved by elimination if it mixes slowly
+SWEEPS, EFFORT = 3, 100_000  # between two extrapolations: at least, and entries worth one
+MEMORY = 5  # rounds that an extrapolation looks back on
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Nodes:
+    """States that move on their own, and others that are worth as much as one of these."""
+
+    states: IntArray  # (n,)
+    led: IntArray  # (m,)
+    leads: IntArray  # (m,) of `states`
+
+    @classmethod
+    def alone(cls, states: IntArray) -> Nodes:
+        """Return states that all move on their own."""
+        none = np.empty(0, dtype=np.int64)
+        return cls(states, none, none)
+
+
+class Chain:
+    """x = reward + discount P x on the states of some nodes, of which each takes one row.
+
+    Parameters
+    ----------
+    rows, answers
+        The row (S,) of every state, and nature's answers to those of the nodes, concatenated.
+    value
+        The values (S,) of all other states; those of the nodes are where `x` begins.
+    place
+        Memory (S,), all of it -1, and left so; for small chains of large models.
+    """
+
+    def __init__(
+        self,
+        model: FactoredMDP,
+        nodes: Nodes,
+        rows: IntArray,
+        answers: FloatArray,
+        value: FloatArray,
+        reward: FloatArray,
+        discount: float = 1.0,
+        place: IntArray | None = None,
+    ) -> None:
+        states = nodes.states
+        self.nodes, self.x = nodes, value[states]
+        self._packed = (
+            np.empty(len(states) + 1, dtype=np.int64),
+            np.empty(len(answers), dtype=np.int32),
+            np.empty(len(answers)),
+            np.empty(len(states)),
+        )
+        if place is None:
+            place = np.full(model.states, -1, dtype=np.int64)
+        place[states] = np.arange(len(states))
+        place[nodes.led] = place[nodes.leads]
+        kernels.pack_chain(
+            states, rows, place, model.successor_ptr, model.successors,
+            successor_starts(model, rows[states]), answers, value, reward, discount, *self._packed,
+        )  # fmt: skip
+        place[states], place[nodes.led] = -1, -1
+
+    def put(self, value: FloatArray) -> None:
+        """Write the values of the nodes to `value` (S,)."""
+        value[self.nodes.states] = self.x
+        value[self.nodes.led] = value[self.nodes.leads]
+
+    def sweep(self, sweeps: int, accuracy: FloatArray) -> tuple[int, bool]:
+        """Sweep until no value changes by more than its accuracy; returns (sweeps, whether so)."""
+        done, settled = kernels.sweep_chain(*self._packed, self.x, sweeps, accuracy)
+        return int(done), bool(settled)
+
+    def settle(self, clock: Clock, stats: Stats, sweeps: int, accuracy: FloatArray) -> bool:
+        """Sweep likewise and extrapolate in between; returns whether the values settled.
+
+        Anderson's way: of the last rounds, which are affine, the mixture that changes least.
+        """
+        burst = max(SWEEPS, EFFORT // max(int(self._packed[0][-1]), 1))
+        unit = accuracy if np.all(accuracy > 0.0) else 1.0
+        mixture = Mixture(len(self.x))
+        while sweeps > 0:
+            before = self.x.copy()
+            done, settled = self.sweep(min(burst, sweeps), accuracy)
+            stats.cheap_sweeps += done
+            sweeps -= done
+            clock.check()
+            if settled:
+                return True
+            mixture.extrapolate(self.x, (self.x - before) / unit)
+        return False
+
+    def solve(self) -> bool:
+        """Solve by sparse elimination; returns False for a chain with a trap."""
+        from scipy.sparse import csc_array
+        from scipy.sparse.linalg import splu
+
+        ptr, targets, weights, constants = self._packed
+        count, end, own = len(self.x), int(ptr[-1]), np.arange(len(self.x))
+        entry = np.concatenate([np.ones(count), -weights[:end]])
+        places = np.concatenate([own, targets[:end]]), np.concatenate([own, owners(ptr)])
+        turned = csc_array((entry, places), shape=(count, count))  # rows are columns to SciPy
+        try:
+            solved = splu(turned, diag_pivot_thresh=0.0).solve(constants, "T")
+        except RuntimeError:  # singular
+            return False
+        if not np.isfinite(solved).all():
+            return False
+        self.x = solved
+        return True
+
+
+class Mixture:
+    """Rounds of an affine iteration, mixed so that the change is least (Anderson's way)."""
+
+    def __init__(self, size: int) -> None:
+        self._rounds = 0
+        self._end, self._change = np.empty(0), np.empty(0)
+        self._moves, self._steps = np.zeros((MEMORY, size)), np.zeros((MEMORY, size))
+        self._squares, self._right = np.zeros((MEMORY, MEMORY)), np.zeros(MEMORY)
+
+    def extrapolate(self, x: FloatArray, change: FloatArray) -> None:
+        """Move x, the end of a round that changed it by so much, to the best mixture, in place."""
+        end, slot = x.copy(), self._rounds % MEMORY
+        if self._rounds:
+            self._moves[slot], self._steps[slot] = end - self._end, change - self._change
+            kernels.correlate(self._steps, slot, change, self._squares, self._right)
+            if np.isfinite(self._squares).all() and np.isfinite(self._right).all():
+                share = np.linalg.lstsq(self._squares, self._right, rcond=1e-13)[0]
+                kernels.take_back(x, self._moves, share)
+        if not np.isfinite(x).all():
+            x[:] = end
+        self._end, self._change, self._rounds = end, change, self._rounds + 1
