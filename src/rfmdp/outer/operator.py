@@ -8,7 +8,7 @@ from rfmdp.inner.protocol import PreparedInner, Side
 from rfmdp.kernels.sweep import choose, contenders
 from rfmdp.outer.problem import Problem
 from rfmdp.outer.solution import Stats
-from rfmdp.rounding import UNIT, reward_margin
+from rfmdp.rounding import TINY, UNIT, reward_margin
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 
@@ -38,7 +38,7 @@ class Operator:
     def _forget(self) -> None:
         """Start anew to count how far values move: no row has bounds that could be used again."""
         self._at: FloatArray | None = None  # the value of the last `contend`
-        self._moved = 0.0  # how far values have moved until then, rounded up
+        self._moved = TINY  # how far values have moved until then, rounded up
         self._stamp = np.empty(0)  # (R,) how far until the bounds of a row were found
 
     def pose(self, problem: Problem, allowed: BoolArray) -> None:
@@ -52,8 +52,8 @@ class Operator:
 
         In every listed state the best one of these rows is told as well as by a backup of all.
         """
-        if self.inner.proves != Side.BOTH:
-            rows = self.rows_of(states)
+        if self.inner.proves != Side.BOTH or self.model.rows == self.model.states:
+            rows = self.rows_of(states)  # nothing to compare by, or with
             self.backup(value, rows[among[rows]])
             return
         before, change = self._moved, self._move(value)
@@ -67,11 +67,12 @@ class Operator:
 
     def _move(self, value: FloatArray) -> FloatArray:
         """Return the change of the value since the last time, and count how far it has moved."""
-        change: FloatArray = value - (value if self._at is None else self._at)
-        far = float(np.max(np.abs(change), initial=0.0))
+        with np.errstate(over="ignore", invalid="ignore"):
+            change: FloatArray = value - (value if self._at is None else self._at)
+            far = float(np.max(np.abs(change), initial=0.0))
         self._moved = (self._moved + far) * (1.0 + 4.0 * UNIT)
         if self._at is None or not np.isfinite(self._moved):
-            self._moved, self._stamp = 0.0, np.full(self.model.rows, -np.inf)
+            self._moved, self._stamp = TINY, np.full(self.model.rows, -np.inf)
         self._at = value.copy()
         return change
 
