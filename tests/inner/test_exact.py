@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from rfmdp.inner import Exact, IntervalArithmetic, VertexEnumeration
 from rfmdp.inner import exact as exact_module
+from rfmdp.kernels.decorator import recorded
 from rfmdp.objective import MAX, MIN
 from rfmdp.sets import Interval, L1Ball, Singleton
 from rfmdp.testing import RowProblem, boxes, finite_sets, joined_model, row_problems
@@ -23,6 +24,20 @@ def solve(inner, problems, nature=MIN):
     below, above = np.full(model.rows, np.nan), np.full(model.rows, np.nan)
     solver.backup(values, np.arange(len(problems)), below, above)
     return below[: len(problems)], above[: len(problems)], solver
+
+
+@pytest.mark.parametrize(("factors", "needed"), [(2, {"pair_rows"}), (3, {"exact_rows"})])
+def test_only_kernels_that_are_needed_run(factors, needed):
+    """Rows of two boxes have a kernel of their own; without rows none runs, nor is compiled."""
+    box = Interval([0.2, 0.4], [0.6, 0.8])
+    outcomes = np.arange(2**factors)
+    problem = RowProblem((box,) * factors, outcomes, outcomes.astype(np.float64))
+    model, values = joined_model([problem])
+    solver = Exact().prepare(model, MIN)
+    for rows, kernels in (([0], needed), ([], set())):
+        with recorded() as calls:
+            solver.backup(values, np.array(rows, dtype=np.int64), *np.empty((2, model.rows)))
+        assert {kernel.__name__ for kernel, _ in calls} == kernels
 
 
 @pytest.mark.parametrize("nature", [MIN, MAX])

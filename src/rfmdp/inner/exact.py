@@ -116,9 +116,11 @@ class PreparedExact:
         pairs = self._pairs[rows]
         nodes = np.empty(len(rows), dtype=np.int64)
         for chosen, two_boxes in ((pairs, True), (~pairs, False)):
+            if not chosen.any():  # a kernel that is not needed is not compiled
+                continue
             if chosen.all():
                 self._fill(two_boxes, value, rows, answers, below, above, nodes)
-            elif chosen.any():
+            else:
                 where = answers[0][:-1][chosen] if len(answers[0]) else answers[0]
                 mine = np.empty(np.count_nonzero(chosen), dtype=np.int64)
                 self._fill(two_boxes, value, rows[chosen], (where, answers[1]), below, above, mine)
