@@ -319,6 +319,12 @@ def test_rollout_certificates_are_separate():
         learn(loop_to_goal(0.5), COST, ROLLOUT, stop=FEW)
 
 
+def test_the_name_of_a_method_is_no_method():
+    """The error says how to get one."""
+    with pytest.raises(UnsupportedError, match="got 'tied'; a named one is find_method"):
+        learn(two_arms(0.3, 0.8), Spec(Until("init", "goal", 1)), "tied", stop=FEW)
+
+
 def test_rollouts_of_bounded_objectives():
     """Step bounds within a trajectory are certified as they are, rewards of any sign too."""
     model = two_arms(0.3, 0.8)

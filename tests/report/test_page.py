@@ -4,6 +4,7 @@ import base64
 import json
 import re
 import zlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from rfmdp.formats.files import save
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.learning.loop import learn
+from rfmdp.learning.methods import find_method
 from rfmdp.learning.schedule import StopWhen
 from rfmdp.objective import MAX, MIN, Reach, Spec, Until
 from rfmdp.outer.solution import written
@@ -142,6 +144,21 @@ def test_a_learned_policy_is_a_policy(tmp_path, capsys):
     assert "Policy explorer" in page.read_text()
     assert command_line(["report", saved, "-o", str(tmp_path / "page.pdf")]) == 1
     assert "must be an .html file" in capsys.readouterr().err
+
+
+def test_a_page_says_how_far_a_guarantee_holds(tmp_path):
+    """Sets of a single look are called so; after an alarm nothing is guaranteed."""
+    run = learn(
+        domain("aircraft", instance="learning"), domain_spec("aircraft"),
+        method=find_method("paper-interval"), stop=StopWhen(trajectories=100), length=15,
+    )  # fmt: skip
+    page = tmp_path / "page.html"
+    held = "holds with probability 0.9999 (fixed sample size, single look)"
+    write_report([run], page)
+    assert page.read_text().count(held) == 2  # the card and the table
+    write_report([replace(run, alarms=("bounds contradict each other",))], page)
+    assert held not in page.read_text()
+    assert page.read_text().count("ALARM, nothing is guaranteed") == 2
 
 
 @given(st.floats(allow_nan=False), st.integers(2, 16))

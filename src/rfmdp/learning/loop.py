@@ -134,6 +134,10 @@ def learn(
     True
     """
     started = time.monotonic()
+    if not isinstance(method, Method):
+        raise UnsupportedError(
+            f"method: must be a Method, got {method!r}; a named one is find_method(name)."
+        )
     parts = {
         "confidence": confidence, "budget": budget, "exploration": exploration,
         "schedule": schedule, "granularity": granularity, "inner": inner,

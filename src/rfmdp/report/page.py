@@ -147,19 +147,26 @@ def _(run: Run) -> Section:
     method = run.settings.get("method", "learning")
     side = "at least" if run.agent is MAX else "at most"
     last = run.history[-1] if run.history else None
-    proves = "" if run.solution is not None else ": nothing is proven"
+    holds = _holds(run)
     card = (
         f'<section class="card"><h3>Learned: {escape(method)}</h3>'
         f'<div class="big">{side} {run.guaranteed}</div>'
-        f'<p class="soft">{escape(run.subject)}{proves}, holds with probability '
-        f"{1.0 - run.beta:g}</p>"
+        f'<p class="soft">{escape(run.subject)}: {escape(holds)}</p>'
         f"<details><summary>statement and assumptions</summary>"
         f"<pre>{escape(run.statement())}</pre></details></section>"
     )
     cells: Cells = {"result": f"learned: {method}", "method": method, side: run.guarantee}
-    cells |= {"status": f"holds with probability {1.0 - run.beta:g}"}
-    cells |= {"seconds": last.seconds if last else 0.0}
+    cells |= {"status": holds, "seconds": last.seconds if last else 0.0}
     return Section(f"Learned: {method}", card, cells, explorer=run.solution, run=run)
+
+
+def _holds(run: Run) -> str:
+    """Return how far the guarantee of a run can be relied on."""
+    if run.alarms:
+        return "ALARM, nothing is guaranteed"
+    if run.solution is None:
+        return "nothing is proven"
+    return f"holds with probability {1.0 - run.beta:g} ({run.validity})"
 
 
 @section.register(list)
