@@ -17,15 +17,15 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.restrict import restrict
 from rfmdp.model.validate import require_valid
 from rfmdp.objective import MAX, Direction, Spec, StateSet
-from rfmdp.outer.horizon import Backward
-from rfmdp.outer.operator import Operator
-from rfmdp.outer.plain import pack_all
+from rfmdp.outer.contraction import solve_discounted
+from rfmdp.outer.horizon import solve_prefix, solve_steps
 from rfmdp.outer.problem import Form, Problem, pose, where
-from rfmdp.outer.settings import Clock, LimitReached, Limits
-from rfmdp.outer.solution import Policy, Solution, Stats, Status
-from rfmdp.outer.unbounded import Raw, nothing_proven, settle, solve_discounted, solve_unbounded
+from rfmdp.outer.settings import LimitReached, Limits
+from rfmdp.outer.solution import Policy, Solution, Status
+from rfmdp.outer.task import Found, Task, nothing_proven, prepare
+from rfmdp.outer.unbounded import solve_unbounded
 from rfmdp.rounding import one_minus
-from rfmdp.types import BoolArray, FloatArray, IntArray
+from rfmdp.types import FloatArray
 
 if TYPE_CHECKING:
     from rfmdp.answers.property import Property
@@ -77,19 +77,12 @@ def solve(
     (True, True)
     """
     require_valid(model)
-    asked = as_spec(spec, model)
-    limits, method = limits or Limits(), inner or Exact()
-    stats, clock = Stats(), Clock(limits)
-    with stats.phase("prepare"):
-        problem = pose(model, asked)
-        prepared = method.prepare(model, problem.nature)
-        operator = Operator(problem, prepared, stats)
+    asked, method = as_spec(spec, model), inner or Exact()
+    task = prepare(pose(model, asked), method, limits or Limits(), where(model, states))
     guess = _guess(model, warm)
-    interest = where(model, states)
-    with stats.phase("solve"):
-        raw = _run(problem, operator, limits, clock, interest, guess)
-    stats.rows_branched, stats.nodes = prepared.stats.branched, prepared.stats.nodes
-    return to_solution(problem, asked, method, raw, limits, interest, stats)
+    with task.stats.phase("solve"):
+        found = _run(task, guess)
+    return to_solution(task, asked, method.name, found)
 
 
 def as_spec(wanted: Spec | Property | str, model: FactoredMDP) -> Spec:
@@ -129,131 +122,56 @@ def _guess(model: FactoredMDP, warm: Solution | FloatArray | None) -> FloatArray
     return value.astype(np.float64)
 
 
-def _run(
-    problem: Problem,
-    operator: Operator,
-    limits: Limits,
-    clock: Clock,
-    interest: BoolArray,
-    warm: FloatArray | None,
-) -> Raw:
+def _run(task: Task, warm: FloatArray | None) -> Found:
+    """Find bounds by the solver of the problem's form."""
+    problem = task.problem
+    if problem.form is Form.STEPS:
+        return solve_steps(task)
     if warm is not None and problem.flipped:
         warm = 1.0 - warm
-    if problem.form is Form.STEPS:
-        return _backward(problem, operator, limits, clock, interest)
     try:
-        clock.check_overdue()
+        task.clock.check_overdue()
         if problem.form is Form.DISCOUNTED:
-            return solve_discounted(problem, operator, limits, clock, interest, warm)
-        raw = solve_unbounded(problem, operator, limits, clock, interest, warm)
+            return solve_discounted(task, warm)
+        found = solve_unbounded(task, warm)
     except LimitReached as reached:  # before there was anything to prove
-        raw = nothing_proven(problem, operator, limits, interest, reached.status)
-    return _prefix(problem, operator, limits, clock, interest, raw) if problem.steps else raw
+        found = nothing_proven(problem, reached.status)
+    return solve_prefix(task, found) if problem.steps else found
 
 
-def _backward(
-    problem: Problem,
-    operator: Operator,
-    limits: Limits,
-    clock: Clock,
-    interest: BoolArray,
-    policy: IntArray | None = None,
-) -> Raw:
-    """Solve a finite horizon: once for both sides, or side by side if that is too coarse."""
-    assert problem.start is not None  # a STEPS problem is posed with one
-    backward, status = Backward(problem, operator, clock), Status.CERTIFIED
-    scale, complete = float(problem.probability), False
-    packed = pack_all(problem) if policy is None else None
-    try:
-        if packed is not None:
-            lower, upper = backward.run_plain(problem.start, packed)
-        else:
-            backward.run(problem.start, policy)
-            lower, upper = backward.value - backward.error, backward.value + backward.error
-        value, rules, complete = backward.value, backward.rules, True
-        both = packed is None and operator.inner.proves == Side.BOTH
-        if both and not limits.closed(lower, upper, interest, scale):
-            rules = rules.copy()
-            lower, upper, rules = _both_sides(backward, problem.start, problem.start, policy)
-    except (LimitReached, KeyboardInterrupt) as stop:
-        status = stop.status if isinstance(stop, LimitReached) else Status.INTERRUPTED
-        if not complete:
-            lower, upper = backward.hull()
-            value, rules = np.clip(backward.value, lower, upper), backward.rules
-    chosen = rules if policy is None else policy
-    return settle(problem, operator, limits, interest, lower, upper, value, chosen, status)
+def to_solution(task: Task, spec: Spec, inner: str, found: Found) -> Solution:
+    """Return what was found as a `Solution`, turned back if the problem was the opposite one.
 
-
-def _both_sides(
-    backward: Backward,
-    low: FloatArray | None,
-    high: FloatArray | None,
-    policy: IntArray | None,
-) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Step back from two bounds, 0 and 1 where one is missing; rules are of the guarantee."""
-    model, sign = backward.problem.model, backward.operator.sign
-    lower, upper = np.zeros(model.states), np.ones(model.states)
-    rules = backward.rules
-    if low is not None:
-        lower = backward.run_side(low, -1.0, policy)
-        rules = backward.rules.copy()
-    if high is not None:
-        backward.rules = np.tile(model.row_ptr[:-1], (len(rules), 1))
-        upper = backward.run_side(high, 1.0, policy)
-        if sign < 0.0 or low is None:
-            rules = backward.rules
-    return lower, upper, rules
-
-
-def _prefix(
-    problem: Problem,
-    operator: Operator,
-    limits: Limits,
-    clock: Clock,
-    interest: BoolArray,
-    raw: Raw,
-    policy: IntArray | None = None,
-) -> Raw:
-    """Run the steps before an unbounded until (`U>=k`) on its bounds."""
-    model, status = problem.model, raw.status
-    operator.allowed = np.ones(model.rows, dtype=np.bool_)
-    lower, upper = np.zeros(model.states), np.ones(model.states)
-    backward = Backward(problem, operator, clock)
-    rules = backward.rules
-    try:
-        lower, upper, rules = _both_sides(backward, raw.lower, raw.upper, policy)
-        if status is Status.GAP_OPEN:
-            status = Status.CERTIFIED  # the steps may have closed it
-    except (LimitReached, KeyboardInterrupt) as stop:
-        status = stop.status if isinstance(stop, LimitReached) else Status.INTERRUPTED
-    value = lower if raw.lower is not None else upper
-    rules = np.concatenate([rules if policy is None else policy, raw.rows])
-    done = settle(problem, operator, limits, interest, lower, upper, value, rules, status)
-    done.witness = raw.lower, raw.upper
-    return done
-
-
-def to_solution(
-    problem: Problem,
-    spec: Spec,
-    inner: Inner,
-    raw: Raw,
-    limits: Limits,
-    interest: BoolArray,
-    stats: Stats,
-) -> Solution:
-    """Return a result as a `Solution`, turned back if the problem was the opposite one."""
-    lower, upper, value, witness = raw.lower, raw.upper, raw.value, raw.witness
+    Drops sides that nobody proved, clips probabilities, and says how it ended.
+    """
+    problem, status, value, witness = task.problem, found.status, found.value, found.witness
+    lower, upper = found.lower, found.upper
+    if problem.probability:
+        lower, upper = np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
+    both = task.proves == Side.BOTH
+    if both and task.excess(lower, upper) <= 1.0:
+        status = Status.CERTIFIED
+    elif status is Status.CERTIFIED:
+        status = Status.GAP_OPEN
+    if both:
+        value = np.clip(value, lower, upper)
+    low = lower if task.proves & Side.BELOW else None
+    high = upper if task.proves & Side.ABOVE else None
     if problem.flipped:
         if problem.form is Form.REACH and witness is None:
-            witness = lower, upper
-        lower = None if raw.upper is None else one_minus(raw.upper, -1.0)
-        upper = None if raw.lower is None else one_minus(raw.lower, 1.0)
-        value = 1.0 - raw.value
-    _refuse_overflow(problem, lower, upper, value)
+            witness = low, high
+        low, high, value = (
+            None if high is None else one_minus(high, -1.0),
+            None if low is None else one_minus(low, 1.0),
+            1.0 - value,
+        )
+    _refuse_overflow(problem, low, high, value)
+    done = task.operator.inner.stats
+    task.stats.rows_branched, task.stats.nodes = done.branched, done.nodes
     return Solution(
-        problem.model, spec, inner.name, raw.status, lower, upper, value, Policy(raw.rows),
-        limits.precision, stats, witness, limits.measure.name, interest,
+        problem.model, spec, inner, status, low, high, value,
+        Policy(np.atleast_2d(found.choice)), task.limits.precision, task.stats, witness,
+        task.limits.measure.name, task.interest,
     )  # fmt: skip
 
 
@@ -315,23 +233,25 @@ def evaluate(
             f"A policy of {len(policy.rows)} rules fits objectives with as many; "
             f"{type(wanted.objective).__name__} here has {rules}."
         )
-    method, limits, stats = inner or Exact(), limits or Limits(), Stats()
-    operator = Operator(problem, method.prepare(model, problem.nature), stats)
-    clock, interest = Clock(limits), where(model, states)
+    method, limits = inner or Exact(), limits or Limits()
+    task = prepare(problem, method, limits, where(model, states))
     if problem.form is Form.STEPS:
-        raw = _backward(problem, operator, limits, clock, interest, policy.rows)
+        found = solve_steps(task, policy.rows)
     else:
-        fixed = restrict(model, policy.rows[-1])
-        tail = Problem(
-            fixed, Form.REACH, problem.agent, problem.nature, problem.target, problem.stay,
-            np.zeros(fixed.rows),
-        )  # fmt: skip
-        below = Operator(tail, method.prepare(fixed, problem.nature), stats)
-        raw = solve_unbounded(tail, below, limits, clock, np.ones_like(interest), None)
-        raw.rows = policy.rows[-1:]
-        raw = _prefix(problem, operator, limits, clock, interest, raw, policy.rows[:-1])
-    found = to_solution(problem, wanted, method, raw, limits, interest, stats)
-    return replace(found, subject="policy")
+        tail = _after_the_steps(problem, policy, method, task)
+        found = solve_prefix(task, tail, policy.rows[:-1])
+    return replace(to_solution(task, wanted, method.name, found), subject="policy")
+
+
+def _after_the_steps(problem: Problem, policy: Policy, inner: Inner, task: Task) -> Found:
+    """Return bounds of the unbounded until that follows its first steps, with the last rule."""
+    fixed = restrict(problem.model, policy.rows[-1])
+    unbounded = replace(problem, model=fixed, reward=np.zeros(fixed.rows), steps=(), flipped=False)
+    everywhere = np.ones(fixed.states, dtype=np.bool_)
+    part = prepare(unbounded, inner, task.limits, everywhere, task.stats)
+    found = solve_unbounded(replace(part, clock=task.clock))
+    found.choice = policy.rows[-1]
+    return found
 
 
 @dataclass(frozen=True, slots=True)

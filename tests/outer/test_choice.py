@@ -59,7 +59,7 @@ def test_the_choice_per_component_changes_no_value(seed, monkeypatch):
     spec = Spec(OBJECTIVES[seed % 3], agent, nature)
     mixed = solve(model, spec)
     monkeypatch.setattr(
-        unbounded, "general_components", lambda p, r: np.ones(len(r.components.trivial), dtype=bool)
+        unbounded, "general_components", lambda r: np.ones(len(r.components.trivial), dtype=bool)
     )
     slow = solve(model, spec)
     assert mixed.status is Status.CERTIFIED or slow.status is not Status.CERTIFIED
@@ -85,5 +85,5 @@ def test_an_emptiable_row_leaves_the_others_to_the_walk():
     assert solve(model, Spec(Reach("goal"), MAX, MAX)).at_initial().lower == 1.0
     paid = pose(model, Spec(ReachReward("goal", "cost"), MIN, MIN))
     region = analyse(paid)
-    assert not general_components(paid, region).any()  # who stays pays
+    assert not general_components(region).any()  # who stays pays
     assert analyse(problem).sure.all()

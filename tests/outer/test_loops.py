@@ -10,7 +10,7 @@ from outer.test_scales import Problems
 from rfmdp.objective import MAX, MIN
 from rfmdp.outer.loops import Loops, Worth, _rounded
 from rfmdp.outer.problem import pose
-from rfmdp.outer.region import analyse, trivial_bounds
+from rfmdp.outer.region import analyse
 from rfmdp.outer.settings import Clock, Limits
 
 WRONG = 4.0  # units in the last place that bounds may be apart
@@ -25,8 +25,8 @@ def test_bounds_are_neighbours_of_the_value(seed, objective):
     for agent, nature in itertools.product((MAX, MIN), repeat=2):
         problem = pose(problems.model, problems.spec(agent, nature))
         region = analyse(problem)
-        loops = Loops(problem, region, Clock(Limits()))
-        lower, upper = trivial_bounds(problem, region)
+        loops = Loops(region, Clock(Limits()))
+        lower, upper = region.trivial_bounds()
         choice = region.choice.copy()
         for s in np.flatnonzero(region.open[:30]).tolist():
             loops.improve(s, lower, upper, choice)

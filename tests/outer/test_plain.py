@@ -5,17 +5,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from rfmdp.inner.exact import Exact
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.restrict import restrict
 from rfmdp.objective import MAX, MIN, Cumulative, Reach, ReachReward, Spec, Total, Until
 from rfmdp.outer import plain
-from rfmdp.outer.operator import Operator
+from rfmdp.outer.plain_walk import PlainWalk
 from rfmdp.outer.problem import Problem, pose
 from rfmdp.outer.region import analyse
 from rfmdp.outer.settings import Clock, Limits
-from rfmdp.outer.solution import Stats, Status
-from rfmdp.outer.walk import Walk
+from rfmdp.outer.solution import Status
 from rfmdp.sets.bounds import bounds
 from rfmdp.sets.families import Interval, Singleton
 from rfmdp.solving import solve
@@ -153,15 +151,15 @@ def test_policies_of_slow_components_are_found_by_solving_their_chains(spec):
     assert verify(found).valid
 
 
-def walk_through(problem: Problem) -> tuple[Walk, plain.Packed]:
-    """Return the walk through a problem without general components, before its first step."""
+def walk_through(problem: Problem, width: float) -> PlainWalk:
+    """Return the finished walk through a problem without general components."""
     region = analyse(problem)
-    general = plain.general_components(problem, region)
+    general = plain.general_components(region)
     assert not general.any()
-    operator = Operator(problem, Exact().prepare(problem.model, problem.nature), Stats())
-    every = np.ones(problem.model.states, dtype=bool)
-    walk = Walk(problem, region, general, operator, Clock(Limits()), Limits(), every, None)
-    return walk, walk.packed
+    packed = plain.pack(region, np.arange(len(general)), general)
+    walk = PlainWalk(packed, problem, np.zeros(int(packed.nodes[0][-1])))
+    assert walk.run(len(general), width, Clock(Limits()))
+    return walk
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -169,18 +167,17 @@ def test_rows_that_make_progress_leave_every_component(seed):
     """Whatever was chosen before, the chain of these rows ends from every node."""
     model = random_model(seed, uncertain=True)
     problem = pose(model, Spec(OBJECTIVES[seed % 3], *PAIRS[seed % len(PAIRS)]))
-    walk, packed = walk_through(problem)
-    walk.run(1e-3)
-    bounds = walk.bounds
-    bounds[3][:] = packed.nodes[1][:-1]
+    walk = walk_through(problem, 1e-3)
+    packed, choice = walk.packed, walk.bounds.choice
+    choice[:] = packed.nodes[1][:-1]
     entry_ptr, target = packed.rows[:2]
     for c in range(len(packed.single)):
         first, last = packed.nodes[0][c : c + 2]
-        walk._make_progress(bounds, c)
+        walk.make_progress(c)
         left: set[int] = set()
         for _ in range(first, last):
             for s in range(first, last):
-                r = bounds[3][s]
+                r = choice[s]
                 moves = target[entry_ptr[r] : entry_ptr[r + 1]]
                 if any(t in left or not first <= t < last for t in moves):
                     left.add(s)
@@ -208,9 +205,8 @@ def test_checked_bounds_are_inductive_in_fractions(seed):
     model = random_model(seed, uncertain=True)
     spec = Spec(OBJECTIVES[seed % 3], *PAIRS[seed % len(PAIRS)])
     problem = pose(model, spec)
-    walk, packed = walk_through(problem)
-    assert walk.run(1e-7) is Status.CERTIFIED
-    _, lower, upper, choice = walk.bounds[:4]
+    walk = walk_through(problem, 1e-7)
+    packed, (_, lower, upper, choice, _, _) = walk.packed, walk.bounds
     sign, nature = spec.agent.sign, 1.0 if spec.nature is MAX else -1.0
     row_ptr, leave = packed.nodes[1], packed.rows[5]
     for side, bound in ((-1.0, lower), (1.0, upper)):
@@ -232,7 +228,7 @@ def test_large_boxes_and_tiny_products_are_left_to_the_inner_solver():
         labels={"goal": [False, True, False]},
     )  # fmt: skip
     problem = pose(model, Spec(Reach("goal"), MAX, MIN))
-    assert plain.general_components(problem, analyse(problem)).all()
+    assert plain.general_components(analyse(problem)).all()
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -20,12 +20,13 @@ from rfmdp.kernels.sweep import choose
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.restrict import restrict
 from rfmdp.objective import MAX, MIN, Spec
-from rfmdp.outer.discounting import Discounted, fits
+from rfmdp.outer.discounting import Discounting, fits
 from rfmdp.outer.graph import Graph
 from rfmdp.outer.operator import Operator
-from rfmdp.outer.problem import Form, Problem, pose
-from rfmdp.outer.settings import Clock, Limits
+from rfmdp.outer.problem import Form, Problem, pose, where
+from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
+from rfmdp.outer.task import prepare
 from rfmdp.solving import solve
 from rfmdp.types import FloatArray, IntArray
 
@@ -64,17 +65,15 @@ def _discounted(
     problem: Problem, spec: Spec, inner: Inner, limits: Limits, warm: FloatArray | None
 ) -> Solution:
     """Return a lower bound of the probability to reach with the only policy of a model."""
-    model, clock, stats = problem.model, Clock(limits), Stats()
-    with stats.phase("prepare"):
-        prepared = OneSided(inner).prepare(model, problem.nature)
-    search = Discounted(problem, Operator(problem, prepared, stats), clock, warm)
-    with stats.phase("solve"):
+    task = prepare(problem, OneSided(inner), limits, where(problem.model, "init"))
+    search = Discounting(task, warm)
+    with task.stats.phase("solve"):
         status = search.run(max(GAIN, limits.precision))
-    rule = np.arange(model.states)[None, :]
+    rule = np.arange(problem.model.states)[None, :]
     return Solution(
-        model, spec, inner.name, status, search.lower, None,
+        problem.model, spec, inner.name, status, search.lower, None,
         np.maximum(search.value, search.lower), Policy(rule),
-        limits.precision, stats, measure=limits.measure.name,
+        limits.precision, task.stats, measure=limits.measure.name,
     )  # fmt: skip
 
 

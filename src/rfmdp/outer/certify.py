@@ -41,10 +41,9 @@ from rfmdp.outer.lingering import (
     row_choices,
     vertex_choices,
 )  # fmt: skip
-from rfmdp.outer.operator import Operator
-from rfmdp.outer.problem import Form, Problem
-from rfmdp.outer.region import Region, finish_policy
-from rfmdp.outer.settings import Clock
+from rfmdp.outer.problem import Form
+from rfmdp.outer.region import Region
+from rfmdp.outer.task import Task
 from rfmdp.rounding import UNIT
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
@@ -67,25 +66,19 @@ class Plan:
 class Certifier:
     """Looks for inductive bounds around a value, and checks them."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        region: Region,
-        below: tuple[FloatArray, FloatArray],
-        operator: Operator,
-        clock: Clock,
-    ) -> None:
-        self.problem, self.region, self.operator, self.clock = problem, region, operator, clock
-        self._below = below
+    def __init__(self, task: Task, region: Region, below: tuple[FloatArray, FloatArray]) -> None:
+        self.task, self.region, self._below = task, region, below
+        self.operator, self.clock = task.operator, task.clock
+        self.problem = problem = task.problem
         self.model = problem.model
-        self.image = Image(problem, region, operator)
+        self.image = Image(region, task.operator)
         self.states = self.image.states
         self.strict_side = 1.0 if problem.form is Form.TO_TARGET else -1.0
         self.guarantee = -problem.agent.sign
 
     def proves(self, side: float) -> bool:
         """Tell whether the inner solver can prove a side."""
-        return bool(self.operator.inner.proves & (Side.ABOVE if side > 0.0 else Side.BELOW))
+        return bool(self.task.proves & (Side.ABOVE if side > 0.0 else Side.BELOW))
 
     def bound(self, value: FloatArray, choice: IntArray, side: float) -> FloatArray | None:
         """Return a proven bound per state on a side (+1 upper), or None if none was found."""
@@ -116,7 +109,7 @@ class Certifier:
 
     def plan(self, value: FloatArray, choice: IntArray, side: float) -> Plan | None:
         """Return how to widen the value on a side."""
-        policy = finish_policy(self.problem, self.region, choice)
+        policy = self.region.finish_policy(choice)
         fixed = policy if side == self.guarantee else None
         respond = self.operator.inner.respond
         if side == self.strict_side:

@@ -13,10 +13,10 @@ from __future__ import annotations
 import numpy as np
 
 from rfmdp.outer.chain import Chain, Nodes
-from rfmdp.outer.operator import Operator
 from rfmdp.outer.problem import Form, Problem
-from rfmdp.outer.settings import Clock, LimitReached
+from rfmdp.outer.settings import LimitReached
 from rfmdp.outer.solution import Status
+from rfmdp.outer.task import Task
 from rfmdp.rounding import UNIT
 from rfmdp.types import FloatArray
 
@@ -35,14 +35,12 @@ def fits(problem: Problem) -> bool:
     return reach and problem.agent.sign > 0.0 and problem.nature.sign < 0.0
 
 
-class Discounted:
+class Discounting:
     """Lower bounds of a model with one row per state; `lower` (S,) is proven at any time."""
 
-    def __init__(
-        self, problem: Problem, operator: Operator, clock: Clock, warm: FloatArray | None
-    ) -> None:
-        self.problem, self.operator, self._clock = problem, operator, clock
-        model = problem.model
+    def __init__(self, task: Task, warm: FloatArray | None) -> None:
+        self.problem, self.operator, self._clock = task.problem, task.operator, task.clock
+        problem, model = task.problem, task.problem.model
         self.states = np.flatnonzero(~problem.terminal)
         self.lower = problem.target.astype(np.float64)
         self.value = self.lower.copy()

@@ -21,9 +21,11 @@ from rfmdp.kernels.packed import steps_back
 from rfmdp.objective import MAX
 from rfmdp.outer.graph import Graph
 from rfmdp.outer.operator import Operator
-from rfmdp.outer.plain import box_memory
-from rfmdp.outer.problem import Problem, Step
-from rfmdp.outer.settings import Clock
+from rfmdp.outer.plain import box_memory, pack_all
+from rfmdp.outer.problem import Step
+from rfmdp.outer.settings import STOPS, status_of
+from rfmdp.outer.solution import Status
+from rfmdp.outer.task import Found, Task
 from rfmdp.rounding import UNIT
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
@@ -35,9 +37,9 @@ Sides: TypeAlias = tuple[FloatArray, FloatArray]  # lower and upper
 class Backward:
     """Runs backward steps; `reached` holds how far it came: (value, error, steps done)."""
 
-    def __init__(self, problem: Problem, operator: Operator, clock: Clock) -> None:
-        self.problem, self.operator, self.clock = problem, operator, clock
-        model = problem.model
+    def __init__(self, task: Task) -> None:
+        self.problem, self.operator, self.clock = task.problem, task.operator, task.clock
+        model = task.problem.model
         self.states, self.rows = np.arange(model.states), np.arange(model.rows)
         self.reached: tuple[FloatArray, float, int] = (np.zeros(model.states), 0.0, 0)
 
@@ -182,6 +184,70 @@ class Backward:
             low = min(low - slack * abs(low), float(np.min(given, initial=np.inf)))
             high = max(high + slack * abs(high), float(np.max(given, initial=-np.inf)))
         return np.full(size, low), np.full(size, high)
+
+
+def solve_steps(task: Task, policy: IntArray | None = None) -> Found:
+    """Solve a finite horizon: once for both sides, or side by side if that is too coarse."""
+    problem, start = task.problem, task.problem.start
+    assert start is not None  # a STEPS problem is posed with one
+    backward, status, complete = Backward(task), Status.CERTIFIED, False
+    packed = pack_all(problem) if policy is None else None
+    try:
+        if packed is not None:
+            lower, upper = backward.run_plain(start, packed)
+        else:
+            backward.run(start, policy)
+            lower, upper = backward.value - backward.error, backward.value + backward.error
+        value, rules, complete = backward.value, backward.rules, True
+        if packed is None and task.proves == Side.BOTH and not task.excess(lower, upper) <= 1.0:
+            rules = rules.copy()
+            lower, upper, rules = _both_sides(backward, (start, start), policy)
+    except STOPS as stop:
+        status = status_of(stop)
+        if not complete:
+            lower, upper = backward.hull()
+            value, rules = np.clip(backward.value, lower, upper), backward.rules
+    return Found(lower, upper, value, rules if policy is None else policy, status)
+
+
+def solve_prefix(task: Task, tail: Found, policy: IntArray | None = None) -> Found:
+    """Run the steps before an unbounded until (`U>=k`) on the bounds of what follows them."""
+    model, status = task.problem.model, tail.status
+    task.operator.allowed = np.ones(model.rows, dtype=np.bool_)
+    lower, upper = np.zeros(model.states), np.ones(model.states)
+    proven = (
+        np.clip(tail.lower, 0.0, 1.0) if task.proves & Side.BELOW else None,
+        np.clip(tail.upper, 0.0, 1.0) if task.proves & Side.ABOVE else None,
+    )
+    backward = Backward(task)
+    rules = backward.rules
+    try:
+        lower, upper, rules = _both_sides(backward, proven, policy)
+    except STOPS as stop:
+        status = status_of(stop)
+    value = lower if task.proves & Side.BELOW else upper
+    rules = np.vstack([rules if policy is None else policy, tail.choice])
+    return Found(lower, upper, value, rules, status, witness=proven)
+
+
+def _both_sides(
+    backward: Backward,
+    start: tuple[FloatArray | None, FloatArray | None],
+    policy: IntArray | None,
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Step back from two bounds, 0 and 1 where one is missing; rules are of the guarantee."""
+    model, sign, (low, high) = backward.problem.model, backward.operator.sign, start
+    lower, upper = np.zeros(model.states), np.ones(model.states)
+    rules = backward.rules
+    if low is not None:
+        lower = backward.run_side(low, -1.0, policy)
+        rules = backward.rules.copy()
+    if high is not None:
+        backward.rules = np.tile(model.row_ptr[:-1], (len(rules), 1))
+        upper = backward.run_side(high, 1.0, policy)
+        if sign < 0.0 or low is None:
+            rules = backward.rules
+    return lower, upper, rules
 
 
 def half_width(operator: Operator, rows: IntArray, q: FloatArray) -> float:

@@ -11,8 +11,8 @@ from rfmdp.objective import MAX, MIN
 from rfmdp.outer.faces import Faces
 from rfmdp.outer.lingering import Groups
 from rfmdp.outer.operator import Operator
-from rfmdp.outer.problem import Form, Problem
-from rfmdp.outer.region import Region, open_rows
+from rfmdp.outer.problem import Form
+from rfmdp.outer.region import Region
 from rfmdp.rounding import reward_margin
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
@@ -25,11 +25,11 @@ class Image:
     group of equal values a product that stays gives exactly that value.
     """
 
-    def __init__(self, problem: Problem, region: Region, operator: Operator) -> None:
-        self.problem, self.region, self.operator = problem, region, operator
-        self.model = problem.model
+    def __init__(self, region: Region, operator: Operator) -> None:
+        self.problem = problem = region.problem
+        self.region, self.operator, self.model = region, operator, problem.model
         self.states = np.flatnonzero(region.open)
-        self.open_rows = open_rows(problem, region)
+        self.open_rows = region.open_rows
         self.lingerer = MIN if problem.form is Form.TO_TARGET else MAX
         self.nature_lingers = problem.nature is self.lingerer
         self._avoid = self._meeting_infinity()

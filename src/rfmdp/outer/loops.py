@@ -25,11 +25,10 @@ import numpy as np
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.objective import MAX, Direction
-from rfmdp.outer.general import Found
-from rfmdp.outer.problem import Form, Problem
+from rfmdp.outer.problem import Form
 from rfmdp.outer.region import Region
-from rfmdp.outer.settings import Clock, LimitReached, Limits
-from rfmdp.outer.solution import Status
+from rfmdp.outer.settings import STOPS, Clock, status_of
+from rfmdp.outer.task import Found, Task
 from rfmdp.sets.rational import vertices
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
@@ -48,33 +47,29 @@ class Worth:
     flat: bool
 
 
-def settle_loops(
-    problem: Problem, region: Region, clock: Clock, limits: Limits, found: Found
-) -> None:
+def settle_loops(task: Task, region: Region, found: Found) -> None:
     """Make the bounds of single states that stayed apart better, bottom first, in place."""
-    parts, loops = region.components, Loops(problem, region, clock)
+    parts, loops = region.components, Loops(region, task.clock)
     found.lower = np.where(region.open, found.lower, region.known)  # what they build upon
     found.upper = np.where(region.open, found.upper, region.known)
     states = np.flatnonzero(region.open)
     low, high = found.lower[states], found.upper[states]
-    wide = np.unique(parts.component[states[high - low > limits.tolerance(low, 0.0)]])
+    wide = np.unique(parts.component[states[high - low > task.limits.tolerance(low, 0.0)]])
     single = wide[np.diff(parts.component_ptr)[wide] == 1]
     try:
         for state in parts.states[parts.component_ptr[single]].tolist():
             loops.improve(state, found.lower, found.upper, found.choice)
             middle = 0.5 * found.lower[state] + 0.5 * found.upper[state]
             found.value[state] = middle if np.isfinite(middle) else found.lower[state]
-    except LimitReached as limit:
-        found.status = limit.status
-    except KeyboardInterrupt:
-        found.status = Status.INTERRUPTED
+    except STOPS as stop:
+        found.status = status_of(stop)
 
 
 class Loops:
     """Values of components of one state, given bounds of all others."""
 
-    def __init__(self, problem: Problem, region: Region, clock: Clock) -> None:
-        self.problem, self.region, self.clock = problem, region, clock
+    def __init__(self, region: Region, clock: Clock) -> None:
+        self.problem, self.region, self.clock = region.problem, region, clock
         self._corners: dict[int, Corners] = {}
 
     def improve(self, state: int, lower: FloatArray, upper: FloatArray, choice: IntArray) -> bool:

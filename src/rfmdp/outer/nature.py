@@ -19,11 +19,11 @@ from rfmdp.model.restrict import restrict
 from rfmdp.objective import MAX, MIN
 from rfmdp.outer.faces import Faces
 from rfmdp.outer.horizon import Backward
-from rfmdp.outer.operator import Operator
 from rfmdp.outer.problem import Form, Problem, pose
 from rfmdp.outer.region import analyse
-from rfmdp.outer.settings import Clock, Limits
-from rfmdp.outer.solution import Solution, Stats
+from rfmdp.outer.settings import Limits
+from rfmdp.outer.solution import Solution
+from rfmdp.outer.task import Task, prepare
 from rfmdp.ragged import entries
 from rfmdp.rounding import UNIT
 from rfmdp.sets.marginals import Marginals
@@ -134,15 +134,13 @@ def _own_side(solution: Solution) -> FloatArray:
 def _ahead(solution: Solution, problem: Problem, step: int) -> FloatArray:
     """Return the value with step + 1 steps gone, by steps back from the end."""
     left = replace(problem, steps=problem.steps[: len(problem.steps) - 1 - step])
-    inner = Exact().prepare(problem.model, problem.nature)
-    backward = Backward(left, Operator(left, inner, Stats()), Clock(Limits()))
     if problem.form is Form.STEPS:
         assert problem.start is not None
         start = problem.start
     else:
-        unbounded = replace(problem, steps=())
-        start = _tail(unbounded, solution)
+        start = _tail(replace(problem, steps=()), solution)
     if left.steps:
+        backward = Backward(_exactly(left, Limits()))
         backward.run(start, solution.policy.rows[step + 1 : len(problem.steps)])
         start = backward.value
     return 1.0 - start if problem.flipped else start
@@ -152,13 +150,13 @@ def _tail(problem: Problem, solution: Solution) -> FloatArray:
     """Return the value of the unbounded until after its first steps."""
     from rfmdp.outer.unbounded import solve_unbounded
 
-    inner = Exact().prepare(problem.model, problem.nature)
-    operator = Operator(problem, inner, Stats())
-    limits = Limits(solution.precision)
-    interest = np.ones(problem.model.states, dtype=np.bool_)
-    raw = solve_unbounded(problem, operator, limits, Clock(limits), interest, None)
-    side = raw.lower if problem.nature is MAX else raw.upper
-    return raw.value if side is None else side
+    found = solve_unbounded(_exactly(problem, Limits(solution.precision)))
+    return np.clip(found.lower if problem.nature is MAX else found.upper, 0.0, 1.0)
+
+
+def _exactly(problem: Problem, limits: Limits) -> Task:
+    """Return the task to solve a problem in all states, rows exactly."""
+    return prepare(problem, Exact(), limits, np.ones(problem.model.states, dtype=np.bool_))
 
 
 def _arrive(problem: Problem, rows: IntArray, begin: IntArray, answers: FloatArray) -> None:

@@ -33,19 +33,9 @@ class Operator:
         self.above: FloatArray = np.full(model.rows, np.inf)
         self.allowed = np.ones(model.rows, dtype=np.bool_)
         self._plain = problem.discount == 1.0 and not problem.reward.any()
-        self._forget()
-
-    def _forget(self) -> None:
-        """Start anew to count how far values move: no row has bounds that could be used again."""
         self._at: FloatArray | None = None  # the value of the last `contend`
         self._moved = TINY  # how far values have moved until then, rounded up
         self._stamp = np.empty(0)  # (R,) how far until the bounds of a row were found
-
-    def pose(self, problem: Problem, allowed: BoolArray) -> None:
-        """Turn to another reward on the same model."""
-        self.problem, self.allowed = problem, allowed
-        self._plain = problem.discount == 1.0 and not problem.reward.any()
-        self._forget()
 
     def contend(self, value: FloatArray, states: IntArray, among: BoolArray) -> None:
         """Fill both sides of rows `among` (R,) with bounds, wide ones where these are enough.

@@ -79,9 +79,9 @@ def _representable(problem: Problem) -> BoolArray:
     return rare
 
 
-def general_components(problem: Problem, region: Region) -> BoolArray:
+def general_components(region: Region) -> BoolArray:
     """Return the components (C,) that are not for the walk."""
-    parts, graph = region.components, region.graph
+    problem, parts, graph = region.problem, region.components, region.graph
     state = graph.edges.row_state
     used = region.allowed & region.open[state]
     hard = used & ~plain_rows(problem)
@@ -90,15 +90,15 @@ def general_components(problem: Problem, region: Region) -> BoolArray:
         infinite = np.isinf(region.known)
         if problem.nature is MIN and infinite.any():  # nature has to keep away from these
             hard |= bends & graph.rows_possible(infinite)
-        hard |= _lingering(problem, region, bends)
+        hard |= _lingering(region, bends)
     general = np.zeros(len(parts.trivial), dtype=np.bool_)
     general[parts.component[state[hard]]] = True
     return general
 
 
-def _lingering(problem: Problem, region: Region, bends: BoolArray) -> BoolArray:
+def _lingering(region: Region, bends: BoolArray) -> BoolArray:
     """Return the rows among some that nature can bend by which a play might stay for ever, free."""
-    parts, graph = region.components, region.graph
+    problem, parts, graph = region.problem, region.components, region.graph
     state, free = graph.edges.row_state, region.finite_rows & (problem.reward == 0.0)
     number = parts.component[state]
     suspect: BoolArray = bends & free & ~parts.trivial[number]
@@ -113,9 +113,9 @@ def _lingering(problem: Problem, region: Region, bends: BoolArray) -> BoolArray:
     return found
 
 
-def pack(problem: Problem, region: Region, numbers: IntArray, general: BoolArray) -> Packed:
+def pack(region: Region, numbers: IntArray, general: BoolArray) -> Packed:
     """Return the open part with its components in an order given; `general` ones get no rows."""
-    model, parts = problem.model, region.components
+    model, parts = region.problem.model, region.components
     left = np.zeros(model.states, dtype=np.bool_)
     left[parts.states] = np.repeat(general, np.diff(parts.component_ptr))
     state = region.graph.edges.row_state
@@ -124,7 +124,7 @@ def pack(problem: Problem, region: Region, numbers: IntArray, general: BoolArray
     counts = segment_sum(used.astype(np.float64), model.row_ptr)
     per_node = np.bincount(node[members], counts[members], minlength=int(component_ptr[-1]))
     row_ptr = starts(per_node.astype(np.int64))
-    rows, origin, loops = _pack_rows(problem, members, node, used, whole=False)
+    rows, origin, loops = _pack_rows(region.problem, members, node, used, whole=False)
     single = (np.diff(component_ptr) == 1) & ~segment_any(loops, row_ptr[component_ptr])
     return Packed((component_ptr, row_ptr), rows, single, origin, node, box_memory())
 

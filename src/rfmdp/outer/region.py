@@ -26,6 +26,7 @@ from rfmdp.types import BoolArray, FloatArray, IntArray
 class Region:
     """The open part of a problem, and what is known of the rest."""
 
+    problem: Problem
     graph: Graph
     known: FloatArray  # (S,) value of states that are not open; inf allowed
     open: BoolArray  # (S,)
@@ -63,6 +64,41 @@ class Region:
     def cyclic(self) -> bool:
         """Whether some open state can come back to itself."""
         return not bool(self.components.trivial.all())
+
+    @property
+    def open_rows(self) -> IntArray:
+        """All rows of the open states."""
+        return rows_of(self.problem.model.row_ptr, np.flatnonzero(self.open))
+
+    def trivial_bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Return what holds without any computation."""
+        top = 1.0 if self.problem.form is Form.REACH else np.inf
+        return np.where(self.open, 0.0, self.known), np.where(self.open, top, self.known)
+
+    def with_first_policy(self) -> Region:
+        """Return the region with open rows that come closer to what is known, or allowed ones."""
+        graph, choice = self.graph, self.choice.copy()
+        owner = graph.edges.row_state
+        rows = np.flatnonzero(self.allowed & self.open[owner])[::-1]
+        choice[owner[rows]] = rows
+        end = 1.0 if self.problem.form is Form.REACH else 0.0
+        graph.with_rows(self.allowed).positive(
+            ~self.open & (self.known == end), self.open, agent=MAX, nature=_ally(self.problem),
+            choice=choice,
+        )  # fmt: skip
+        return replace(self, choice=choice)
+
+    def finish_policy(self, choice: IntArray) -> IntArray:
+        """Complete a policy of the open states: settled states, and the way through groups."""
+        choice = np.where(self.open, choice, self.choice)
+        if len(self.members):
+            exits = np.zeros(len(self.open), dtype=np.bool_)
+            exits[self.graph.edges.row_state[choice[self.members]]] = True
+            others = np.zeros_like(exits)
+            others[self.members] = True
+            inside, ally = self.graph.with_rows(self.inner_rows), _ally(self.problem)
+            inside.positive(exits, others & ~exits, agent=MAX, nature=ally, choice=choice)
+        return choice
 
 
 def analyse(problem: Problem, clock: Clock | None = None) -> Region:
@@ -105,8 +141,8 @@ def analyse(problem: Problem, clock: Clock | None = None) -> Region:
     look()
     parts = components(graph.with_rows(allowed), open_)
     return Region(
-        graph, known, open_, sure, allowed, allowed & ~inner_rows, parts, group_ptr, members,
-        inner_rows, choice,
+        problem, graph, known, open_, sure, allowed, allowed & ~inner_rows, parts, group_ptr,
+        members, inner_rows, choice,
     )  # fmt: skip
 
 
@@ -166,43 +202,6 @@ def _groups(
     return np.concatenate([[0], np.cumsum(sizes)]), members, ends.rows
 
 
-def with_first_policy(problem: Problem, region: Region) -> Region:
-    """Return the region with open rows that come closer to what is known, or first allowed ones."""
-    graph, choice = region.graph, region.choice.copy()
-    owner = graph.edges.row_state
-    rows = np.flatnonzero(region.allowed & region.open[owner])[::-1]
-    choice[owner[rows]] = rows
-    progress = ~region.open & (region.known == (1.0 if problem.form is Form.REACH else 0.0))
-    graph.with_rows(region.allowed).positive(
-        progress, region.open, agent=MAX, nature=_ally(problem), choice=choice
-    )
-    return replace(region, choice=choice)
-
-
 def _ally(problem: Problem) -> Direction:
     """Return MAX if nature helps the plays to end, MIN if it hinders them."""
     return MIN if problem.nature is (MAX if problem.form is Form.TO_TARGET else MIN) else MAX
-
-
-def finish_policy(problem: Problem, region: Region, choice: IntArray) -> IntArray:
-    """Complete a policy of the open states: settled states, and the way through groups."""
-    choice = np.where(region.open, choice, region.choice)
-    if len(region.members):
-        exits = np.zeros(problem.model.states, dtype=np.bool_)
-        exits[region.graph.edges.row_state[choice[region.members]]] = True
-        others = np.zeros_like(exits)
-        others[region.members] = True
-        graph = region.graph.with_rows(region.inner_rows)
-        graph.positive(exits, others & ~exits, agent=MAX, nature=_ally(problem), choice=choice)
-    return choice
-
-
-def trivial_bounds(problem: Problem, region: Region) -> tuple[FloatArray, FloatArray]:
-    """Return what holds without any computation."""
-    top = 1.0 if problem.form is Form.REACH else np.inf
-    return np.where(region.open, 0.0, region.known), np.where(region.open, top, region.known)
-
-
-def open_rows(problem: Problem, region: Region) -> IntArray:
-    """Return all rows of the open states."""
-    return rows_of(problem.model.row_ptr, np.flatnonzero(region.open))

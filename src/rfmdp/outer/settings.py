@@ -10,7 +10,6 @@ from enum import Enum
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.outer.problem import Problem
 from rfmdp.outer.solution import Status
 from rfmdp.rounding import RESOLUTION
 from rfmdp.types import BoolArray, FloatArray
@@ -107,6 +106,15 @@ class LimitReached(Exception):
         self.status = Status.TIME_LIMIT if timed_out else Status.SWEEP_LIMIT
 
 
+STOPS = LimitReached, KeyboardInterrupt
+"""What ends a solver early: it keeps what is proven so far."""
+
+
+def status_of(stop: BaseException) -> Status:
+    """Return how a solver ended that one of `STOPS` has stopped."""
+    return stop.status if isinstance(stop, LimitReached) else Status.INTERRUPTED
+
+
 class Clock:
     """Counts robust sweeps and time against the limits.
 
@@ -148,12 +156,3 @@ class Clock:
         gone = time.monotonic() - self._start
         self.reserve, self._most = 0.0, self._most + LAST_SWEEPS
         self._end = max(min(self.limits.seconds, 2.0 * gone), gone + LAST_SECONDS)
-
-
-def excess_width(
-    problem: Problem, limits: Limits, lower: FloatArray, upper: FloatArray, interest: BoolArray
-) -> float:
-    """Return how many times too wide the bounds of the answer are."""
-    if problem.flipped:
-        lower, upper = 1.0 - upper, 1.0 - lower
-    return limits.excess(lower, upper, interest, float(problem.probability))

@@ -17,8 +17,9 @@ import numpy as np
 from rfmdp.kernels import sweep as kernels
 from rfmdp.outer.certify import Certifier, Plan
 from rfmdp.outer.chain import DIRECT, Chain, Nodes
-from rfmdp.outer.fixpoint import Solver
 from rfmdp.outer.lingering import no_groups
+from rfmdp.outer.operator import Operator
+from rfmdp.outer.policy_iteration import PolicyIteration
 from rfmdp.outer.problem import Form
 from rfmdp.outer.settings import largest
 from rfmdp.types import FloatArray, IntArray
@@ -42,20 +43,20 @@ class Approach:
     def _start(self) -> bool:
         """Start from a multiple of the steps to the target; returns whether that is proven."""
         c = self.c
-        problem, region, operator = c.problem, c.region, c.operator
+        problem, region = c.problem, c.region
         rows = c.image.open_rows[region.finite_rows[c.image.open_rows]]
         most = float(np.max(problem.reward[rows], initial=0.0))
         most = max(most, 1e-3 * largest(region.known))
         unit = replace(problem, reward=np.ones(c.model.rows))
         apart = replace(
-            region, known=region.known / max(most, 1e-300), allowed=region.finite_rows,
-            group_ptr=np.zeros(1, dtype=np.int64), members=np.empty(0, dtype=np.int64),
+            region, problem=unit, known=region.known / max(most, 1e-300),
+            allowed=region.finite_rows, group_ptr=np.zeros(1, dtype=np.int64),
+            members=np.empty(0, dtype=np.int64),
         )  # fmt: skip
-        operator.pose(unit, apart.allowed)
-        solver = Solver(unit, apart, operator, c.clock)
-        guess = solver.start(None)
-        solver.improve(guess, 1e-4)
-        operator.pose(problem, region.allowed)
+        counting = Operator(unit, c.operator.inner, c.task.stats)
+        steps = PolicyIteration(replace(c.task, operator=counting), apart)
+        guess = steps.start(None)
+        steps.improve(guess, 1e-4)
         self.choice = guess.choice
         with np.errstate(over="ignore", invalid="ignore"):  # beyond all floats: nothing is proven
             self.value = np.where(region.open, 1.01 * most * guess.value, self.value)

@@ -17,10 +17,11 @@ from rfmdp.inner.protocol import PreparedInner
 from rfmdp.kernels import sweep as kernels
 from rfmdp.objective import MIN
 from rfmdp.outer.chain import DIRECT, Chain, Nodes
-from rfmdp.outer.operator import Operator, rows_of
+from rfmdp.outer.operator import rows_of
 from rfmdp.outer.problem import Problem
 from rfmdp.outer.region import Region
-from rfmdp.outer.settings import Clock, LimitReached
+from rfmdp.outer.settings import LimitReached
+from rfmdp.outer.task import Task
 from rfmdp.types import FloatArray, IntArray
 
 LARGE = 8  # times a level's states that are more than all: it is worth to look at all values
@@ -49,16 +50,16 @@ class Level:
     cyclic: bool
 
 
-class Solver:
-    """Finds the value of an unbounded problem to a small residual."""
+class PolicyIteration:
+    """Finds the value of the open part of a problem to a small residual."""
 
-    def __init__(self, problem: Problem, region: Region, operator: Operator, clock: Clock) -> None:
-        self.problem, self.region = problem, region
-        self.operator, self.clock = operator, clock
-        operator.allowed = region.allowed
+    def __init__(self, task: Task, region: Region) -> None:
+        self.problem, self.region = task.problem, region
+        self.operator, self.clock = task.operator, task.clock
+        self.operator.allowed = region.allowed
         self._infinite = np.flatnonzero(np.isinf(region.known))
         self._levels = self._split_levels()
-        self._place = np.full(problem.model.states, -1, dtype=np.int64)
+        self._place = np.full(self.problem.model.states, -1, dtype=np.int64)
 
     def start(self, warm: FloatArray | None) -> Iterate:
         """Return a first guess: a warm start, or the value of a first policy and nominal nature."""

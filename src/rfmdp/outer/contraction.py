@@ -1,0 +1,73 @@
+"""Discounted rewards: T contracts, so one sweep bounds the error.
+
+Here, and only here, a residual d proves something, d / (1 - discount); it is taken from proven
+sides.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rfmdp.outer.components import components
+from rfmdp.outer.graph import Graph
+from rfmdp.outer.operator import Operator
+from rfmdp.outer.policy_iteration import Iterate, PolicyIteration
+from rfmdp.outer.problem import Problem
+from rfmdp.outer.region import Region
+from rfmdp.outer.settings import STOPS, status_of
+from rfmdp.outer.solution import Status
+from rfmdp.outer.task import Found, Task
+from rfmdp.rounding import UNIT
+from rfmdp.types import FloatArray
+
+ATTEMPTS = 8
+
+
+def solve_discounted(task: Task, warm: FloatArray | None = None) -> Found:
+    """Return bounds of all states, from a first guess (S,) of their values."""
+    iteration = PolicyIteration(task, _all_open(task.problem))
+    guess, status = iteration.start(warm), Status.CERTIFIED
+    residual = 1e-1 * task.limits.precision * (1.0 - task.problem.discount)
+    try:
+        for _ in range(ATTEMPTS):
+            iteration.improve(guess, residual)
+            lower, upper = contraction_bounds(task.operator, guess)
+            if task.closed(lower, upper, guess.value):
+                break
+            residual = max(residual * 1e-2, 2.0**-52)
+    except STOPS as stop:
+        status = status_of(stop)
+        lower, upper = contraction_bounds(task.operator, guess)
+    return Found(lower, upper, guess.value, guess.choice, status)
+
+
+def _all_open(problem: Problem) -> Region:
+    """Return the region of a problem in which nothing is settled by the graph."""
+    model, graph = problem.model, Graph(problem.model)
+    everywhere, none = np.ones(model.states, dtype=np.bool_), np.zeros(model.rows, dtype=np.bool_)
+    return Region(
+        problem, graph, np.zeros(model.states), everywhere, ~everywhere, ~none, ~none,
+        components(graph, everywhere), np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int64),
+        none, model.row_ptr[:-1].copy(),
+    )  # fmt: skip
+
+
+def contraction_bounds(operator: Operator, guess: Iterate) -> tuple[FloatArray, FloatArray]:
+    """Return bounds from one sweep: value plus or minus its one-sided residual / (1 - discount).
+
+    The policy becomes the best rows of the guarantee's side, so that the bound there is proven for
+    it: with T_p the operator of its rows, V - c <= T_p(V - c) if c (1 - discount) >= V - T_p(V).
+    """
+    states, rows = np.arange(operator.model.states), np.arange(operator.model.rows)
+    operator.backup(guess.value, rows)
+    value, sign = guess.value, operator.sign
+    guarantee = operator.below if sign > 0.0 else operator.above
+    if np.isfinite(guarantee).all():
+        guess.choice = operator.choose(guarantee, states, guess.choice)
+    slack = 8.0 * UNIT * float(np.max(np.abs(value), initial=0.0))
+    bounds = []
+    for side, q in ((-1.0, operator.below), (1.0, operator.above)):
+        image = operator.best(q, states)
+        off = max(float(np.max(side * (image - value), initial=0.0)), 0.0) + slack
+        bounds.append(value + side * off / (1.0 - operator.problem.discount) * (1.0 + 1e-12))
+    return bounds[0], bounds[1]

@@ -1,0 +1,96 @@
+"""What outer solvers hand to each other: a task, and what was found of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rfmdp.inner.protocol import Inner, Side
+from rfmdp.outer.operator import Operator
+from rfmdp.outer.problem import Form, Problem
+from rfmdp.outer.settings import Clock, Limits
+from rfmdp.outer.solution import Stats, Status
+from rfmdp.types import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Task:
+    """A problem with all that it takes to solve it: how rows are solved, how well, how long.
+
+    Parameters
+    ----------
+    operator
+        The Bellman operator of the problem.
+    limits, interest
+        How close bounds have to be, and in which states (S,).
+    clock
+        Counts time and sweeps. A part of a task has its own limits and the clock of the whole.
+    """
+
+    operator: Operator
+    limits: Limits
+    interest: BoolArray
+    clock: Clock
+
+    @property
+    def problem(self) -> Problem:
+        """What is to be solved."""
+        return self.operator.problem
+
+    @property
+    def stats(self) -> Stats:
+        """What the work costs."""
+        return self.operator.stats
+
+    @property
+    def proves(self) -> Side:
+        """The sides that can be proven."""
+        return self.operator.inner.proves
+
+    def excess(self, lower: FloatArray, upper: FloatArray) -> float:
+        """Return how many times too wide the bounds of the answer are."""
+        if self.problem.flipped:
+            lower, upper = 1.0 - upper, 1.0 - lower
+        scale = float(self.problem.probability)
+        return self.limits.excess(lower, upper, self.interest, scale)
+
+    def closed(self, lower: FloatArray, upper: FloatArray, value: FloatArray) -> bool:
+        """Return whether proven bounds are close to each other, or the only one to the value."""
+        low = lower if self.proves & Side.BELOW else np.where(np.isinf(upper), upper, value)
+        high = upper if self.proves & Side.ABOVE else np.where(np.isinf(lower), lower, value)
+        return self.excess(low, high) <= 1.0
+
+
+def prepare(
+    problem: Problem, inner: Inner, limits: Limits, interest: BoolArray, stats: Stats | None = None
+) -> Task:
+    """Return the task to solve a problem; an inner solver that does not fit it refuses here."""
+    stats, clock = stats or Stats(), Clock(limits)
+    with stats.phase("prepare"):
+        rows = inner.prepare(problem.model, problem.nature)
+        return Task(Operator(problem, rows, stats), limits, interest, clock)
+
+
+@dataclass(slots=True, eq=False)
+class Found:
+    """Bounds, the value between them, and the policy that keeps them.
+
+    Bounds are proven on the sides that the task's operator proves, and mean nothing on others.
+    CERTIFIED says that all was done; whether the bounds are close is another question.
+    """
+
+    lower: FloatArray  # (S,)
+    upper: FloatArray  # (S,)
+    value: FloatArray  # (S,)
+    choice: IntArray  # (S,), or (steps, S) with a rule per step
+    status: Status = Status.CERTIFIED
+    witness: tuple[FloatArray | None, FloatArray | None] | None = None  # see `Solution`
+
+
+def nothing_proven(problem: Problem, status: Status) -> Found:
+    """Return what holds if the time is over before any work: the range of all values."""
+    size = problem.model.states
+    lower = np.full(size, 0.0 if problem.form is not Form.DISCOUNTED else -np.inf)
+    upper = np.full(size, 1.0 if problem.probability else np.inf)
+    return Found(lower, upper, np.zeros(size), problem.model.row_ptr[:-1].copy(), status)
