@@ -10,7 +10,6 @@ proven at the end only, or always if the run is to stop at a gap.
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,11 @@ import numpy as np
 from rfmdp.inner.combined import OneSided
 from rfmdp.learning import proof
 from rfmdp.learning.planner import Planner
-from rfmdp.learning.proof import worst
+from rfmdp.learning.proof import LEAST, worst
+from rfmdp.learning.sampling import Sampling
+from rfmdp.learning.store import SetStore
+from rfmdp.learning.transition_rewards import TransitionRewards
+from rfmdp.learning.watch import Watch
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import (
     MAX,
@@ -40,55 +43,61 @@ from rfmdp.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from rfmdp.inner.protocol import Inner
-    from rfmdp.learning.learner import Learner
 
 WORTH = 1e-5  # share of the value: a plan must promise more than this to be proven
 PATIENCE = 30.0  # seconds for a proof about a model with cycles
-LEAST = 0.01  # seconds that a solver is given at least
 ROUGH = 1e-2  # share of the value: an optimistic bound this close to the plan is kept
 
 
 class Evaluator:
     """Finds what the sets of a run prove."""
 
-    def __init__(self, learner: Learner) -> None:
-        self._learner = learner
+    def __init__(self, sets: SetStore, sampling: Sampling, watch: Watch) -> None:
+        self.setup, self.learned = sampling.setup, sampling.learned
+        self.spec, self._inner = self.learned.worst[1], self.setup.method.inner
+        self._sets, self._sampling, self._watch = sets, sampling, watch
         self.warm: dict[str, FloatArray] = {}  # values of the last evaluation, by side
-        self._cyclic = learner.exploration.planner.endless
+        self._cyclic = sampling.exploration.planner.endless
         self._planner: Planner | None = None
+        self._truth = self._find_truth()
+
+    def _find_truth(self) -> FactoredMDP | None:
+        """Return the truth for reports, with what its rows pay on average."""
+        episodes, payments = self.setup.episodes, self.learned.payments
+        truth = None if episodes is None else episodes.truth(self.learned.worst[0])
+        if truth is None or not isinstance(payments, TransitionRewards):
+            return truth
+        paid = payments.bounds(truth.marginals, low=True)
+        return payments.apply(truth, paid, low=True)
 
     def guarantee(self, known: float) -> Solution | None:
         """Return a solution against nature, None if none improves on what is known."""
-        learner = self._learner
-        model, spec = learner.learned.pessimistic(learner.sets.marginals())
-        if learner.over():
+        model, spec = self.learned.pessimistic(self._sets.marginals())
+        if self._watch.over():
             return None
         if not self._cyclic:
-            return self._solve("pessimistic", model, spec, learner.setup.method.inner)
+            return self._solve("pessimistic", model, spec, self._inner)
         return self._by_policy(model, spec, known)
 
     def optimistic(self, known: float) -> float:
         """Return a bound of the optimum on the other side, at worst the one that is known."""
-        learner = self._learner
-        wanted = not self._cyclic or self._last() or learner.setup.stop.gap is not None
-        if learner.over() or not wanted or (self._cyclic and self._close(known)):
+        wanted = not self._cyclic or self._last() or self.setup.stop.gap is not None
+        if self._watch.over() or not wanted or (self._cyclic and self._close(known)):
             return known
-        model, spec = learner.learned.optimistic(learner.sets.marginals())
-        inner = learner.setup.method.inner
-        solution = self._solve(
-            "optimistic", model, spec, OneSided(inner) if self._cyclic else inner
-        )
+        model, spec = self.learned.optimistic(self._sets.marginals())
+        inner = OneSided(self._inner) if self._cyclic else self._inner
+        solution = self._solve("optimistic", model, spec, inner)
         return at_initial(solution, upper=spec.agent is MAX)
 
     def performance(self, rows: IntArray) -> float:
         """Return the value of a policy on the truth; nan if it is not known, or not in time."""
-        learner = self._learner
-        if learner.truth is None or learner.over():
+        truth = self._truth
+        if truth is None or self._watch.over():
             return float("nan")
-        found = evaluate(learner.truth, Policy(rows), learner.spec, limits=self._limits())
+        found = evaluate(truth, Policy(rows), self.spec, limits=self._limits())
         if found.status in (Status.TIME_LIMIT, Status.SWEEP_LIMIT):
             return float("nan")
-        return worst(learner.spec, found.value[learner.truth.initial])
+        return worst(self.spec, found.value[truth.initial])
 
     def _solve(self, side: str, model: FactoredMDP, spec: Spec, inner: Inner) -> Solution:
         """Solve from the value of the last evaluation; bounds are proven anew."""
@@ -101,8 +110,8 @@ class Evaluator:
 
     def _by_policy(self, model: FactoredMDP, spec: Spec, known: float) -> Solution | None:
         """Return a proof of the last policy, or of another one if a plan promises more."""
-        inner, sign = self._learner.setup.method.inner, spec.agent.sign
-        last, found = self._learner.exploration.robust, None
+        inner, sign = self._inner, spec.agent.sign
+        last, found = self._sampling.exploration.robust, None
         if last is None and proof.nature_can_block(model, spec):
             return None
         if last is not None:
@@ -129,44 +138,43 @@ class Evaluator:
         The plan starts from the value of the policy that is proven. Without one it starts at 0;
         costs that are still growing when it ends are too small, and count as no promise.
         """
-        learner = self._learner
         if self._planner is None:
-            self._planner = Planner(*learner.learned.worst)
+            self._planner = Planner(*self.learned.worst)
+            self._planner.deadline = self._watch.deadline
         planner, problem, start = self._planner, self._planner.problem, None
-        planner.deadline = learner.deadline
-        low = learner.spec.agent is MAX
-        planner.pay(learner.learned.paid(learner.sets.marginals(), low))
+        low = self.spec.agent is MAX
+        planner.pay(self.learned.paid(self._sets.marginals(), low))
         planner.choice[:] = planner.model.row_ptr[:-1]
         if found is not None:
             planner.choice[:] = found.policy.rows[0]
             if problem.agent is MAX or problem.form is Form.TO_TARGET:
                 start = 1.0 - found.guarantee if problem.flipped else found.guarantee
-        value, rows = planner.plan(learner.sets, problem.nature, start)
-        promise = _initial(learner.spec, planner, value)
+        value, rows = planner.plan(self._sets, problem.nature, start)
+        promise = _initial(self.spec, planner, value)
         if start is None and problem.agent is MIN and not planner.settled:
-            promise = -learner.spec.agent.sign * np.inf
+            promise = -self.spec.agent.sign * np.inf
         return promise, 1.0 - value if problem.flipped else value, rows[0]
 
     def _limits(self) -> Limits:
         """Return limits for a solver: not longer than the run, and than `PATIENCE` with cycles."""
-        limits = self._learner.setup.limits
-        left = max(self._learner.deadline - time.monotonic(), LEAST)
-        seconds = min(limits.seconds, left, PATIENCE if self._cyclic else np.inf)
-        tell = self._learner.tell
-        return replace(limits, seconds=seconds, progress=lambda *_: tell("evaluating"))
+        limits, patience = self.setup.limits, PATIENCE if self._cyclic else np.inf
+        seconds = min(limits.seconds, max(self._watch.left, LEAST), patience)
+        return replace(limits, seconds=seconds, progress=self._tell)
+
+    def _tell(self, *_: object) -> None:
+        self._watch.tell("evaluating", self._sampling.done)
 
     def _last(self) -> bool:
         """Return whether no evaluation follows, as far as can be known."""
-        learner = self._learner
-        return learner.records is not None or learner.done >= learner.setup.stop.trajectories
+        setup = self.setup
+        return setup.records is not None or self._sampling.done >= setup.stop.trajectories
 
     def _close(self, known: float) -> bool:
         """Return whether the last optimistic plan is so close to the bound that a proof is idle."""
-        value, learner = self._learner.exploration.value, self._learner
-        if value is None or not np.isfinite(known):
+        exploration, gap = self._sampling.exploration, self.setup.stop.gap
+        if exploration.value is None or not np.isfinite(known):
             return False
-        planned = _initial(learner.spec, learner.exploration.planner, value)
-        gap = learner.setup.stop.gap
+        planned = _initial(self.spec, exploration.planner, exploration.value)
         close = ROUGH * max(1.0, abs(known))
         return abs(known - planned) <= (close if gap is None else min(close, gap / 4.0))
 

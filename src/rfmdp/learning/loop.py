@@ -37,6 +37,7 @@ from rfmdp.learning.schedule import LogSpaced, Points, Schedule, StopWhen
 from rfmdp.learning.setup import SETS, Setup
 from rfmdp.learning.support import DeclaredSupport, Support
 from rfmdp.learning.transition_rewards import TransitionReward
+from rfmdp.learning.watch import Watch
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import NamedStates, Spec, StateSet
 from rfmdp.outer.problem import where
@@ -161,7 +162,7 @@ def learn(
     ids = identify(
         structure.model, chosen.granularity, local=local, ties=ties, alike=structure.alike
     )
-    learner = Learner(setup, ids, progress, started)
+    learner = Learner(setup, ids, Watch(setup.stop.seconds, progress, started))
     if resume is not None:
         learner.restore(load(resume, KIND), str(resume))
     return learner.go(file)

@@ -27,7 +27,7 @@ from rfmdp.formats.records import (
     solution_to_record,
 )
 from rfmdp.learning.budget import Ledger
-from rfmdp.learning.rollout import RolloutCertificate
+from rfmdp.learning.certificate import RolloutCertificate
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Direction
 from rfmdp.outer.solution import Policy, Solution, written

@@ -1,0 +1,154 @@
+"""Samples of a run: trajectories under plans that are made anew when it is time, or records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from rfmdp.learning.explore import ExplorationState
+from rfmdp.learning.learned_model import LearnedModel
+from rfmdp.learning.planner import Planner
+from rfmdp.learning.rewards import UnknownRewards
+from rfmdp.learning.schedule import NEVER
+from rfmdp.learning.setup import Setup
+from rfmdp.learning.store import SetStore
+from rfmdp.learning.support import Discovery
+from rfmdp.learning.transition_rewards import TransitionReward
+from rfmdp.learning.watch import Watch
+from rfmdp.objective import MAX
+from rfmdp.outer.problem import row_rewards
+from rfmdp.ragged import segment_sum
+from rfmdp.sources.simulator import Behaviour, Trajectories
+from rfmdp.sources.source import Records
+from rfmdp.sources.tally import Tally
+from rfmdp.types import AnyArray, IntArray
+
+CHUNK = 2_000_000  # steps between two looks at the clock
+
+
+class Sampling:
+    """What was sampled, `seen`, in `done` trajectories and `steps`, and what to sample next.
+
+    Parameters
+    ----------
+    setup, learned
+        What was asked for, and the model that is learned.
+    sets, seen
+        The sets of the guarantee, and the counts that they are made from.
+    watch
+        Says when the time is over.
+    """
+
+    def __init__(
+        self, setup: Setup, learned: LearnedModel, sets: SetStore, seen: Tally, watch: Watch
+    ) -> None:
+        self.setup, self.learned, self._sets, self._watch = setup, learned, sets, watch
+        self.seen, method = seen, setup.method
+        self.exploration = ExplorationState(
+            planner=Planner(*learned.best),
+            sets=method.exploration.sets(sets.ptr, method.confidence, sets.delta),
+            seen=seen, plans=0, length=setup.length, robust=None,
+        )  # fmt: skip
+        self.exploration.planner.deadline = watch.deadline
+        self.chunk = max(1, CHUNK // setup.length)
+        self.behaviour: Behaviour | None = None
+        self.limits = np.zeros(len(sets.ptr) - 1, dtype=np.int64)
+        self.due = self.earliest = 0  # trajectories at which a new plan is due, and may be made
+        self.done, self.steps = 0, 0
+        counted, episodes = learned.worst[0], setup.episodes
+        self._sampler = None if episodes is None else episodes.sampler(counted)
+        unknown = learned.payments
+        self.unknown = unknown if isinstance(unknown, UnknownRewards) else None
+        self._payer = None
+        if self.unknown is not None:
+            self._payer = setup.source.payer(self.unknown.name, self.unknown.ends)
+        _expect_rewards(setup)
+
+    def count(self, records: Records) -> list[str]:
+        """Count all recorded transitions at once; return what contradicts an assumption."""
+        counted, ordered = self.learned.worst[0], isinstance(self.setup.confidence, Discovery)
+        found = records.counts(counted, ordered=ordered)
+        for new, old in zip(found.arrays, self.seen.arrays, strict=True):
+            old[:] = new[: len(old)]
+        self.done, self.steps = records.trajectories, records.steps
+        self._take_rewards()
+        return [str(check) for check in records.check(counted) if check.alarm]
+
+    def run(self, goal: int) -> None:
+        """Run trajectories up to number `goal`, planning anew when it is due."""
+        setup = self.setup
+        assert self._sampler is not None  # the source draws
+        while self.done < goal and not (self.done and self._watch.over()):
+            doubled = bool(np.any(self.seen.totals >= self.limits))
+            if self.done >= self.due or (self.done >= self.earliest and doubled):
+                self._plan()
+            limits, stop = self.limits, min(goal, self.due)
+            if self.done < self.earliest:  # no new plan yet, whatever doubles
+                limits, stop = np.full_like(limits, NEVER), min(stop, self.earliest)
+            assert self.behaviour is not None
+            some = min(stop - self.done, self.chunk)
+            wanted = Trajectories(self.behaviour, setup.length, some, setup.seed, self.done)
+            done, steps = self._sampler.run_until(wanted, limits, self.seen)
+            self.done += done
+            self.steps += steps
+            self._take_rewards()
+            self._watch.tell("sampling", self.done)
+
+    def count_rollouts(self, counts: IntArray) -> None:
+        """Count samples of rollouts (O,) for the model as well.
+
+        With an unknown support they are not counted: when their outcomes were first seen is not
+        known. All rollouts are left out then, whatever they showed, so nothing is selected.
+        """
+        if isinstance(self.setup.confidence, Discovery):
+            return
+        self.seen.counts[:] += counts
+        added = segment_sum(counts.astype(np.float64), self._sets.ptr)
+        self.seen.totals[:] += added.astype(np.int64)
+
+    def _plan(self) -> None:
+        """Plan anew what to sample."""
+        setup, exploring = self.setup, self.exploration
+        self._watch.tell("planning", self.done)
+        low = setup.spec.agent is not MAX
+        exploring.planner.pay(self.learned.paid(self._sets.marginals(), low))
+        self.behaviour = setup.method.exploration.plan(exploring)
+        exploring.plans += 1
+        schedule = setup.method.schedule
+        self.limits = schedule.limits(self.seen.totals)
+        self.due = schedule.next(self.done)
+        self.earliest = min(schedule.earliest(self.done), self.due)
+
+    def _take_rewards(self) -> None:
+        """Take note of what new visits paid, if rewards are learned."""
+        if self.unknown is not None and self._payer is not None:
+            self.unknown.take(self.seen.visits, self._payer, self.setup.seed, self.done)
+
+    def state(self) -> dict[str, AnyArray]:
+        """Return what `restore` needs, but for the numbers, as arrays."""
+        exploring = self.exploration
+        state = {"limits": self.limits, "choice": exploring.planner.choice.copy()}
+        optional = {"robust": exploring.robust, "value": exploring.value}
+        if self.behaviour is not None:
+            optional["rows"] = self.behaviour.rows
+            state["other"] = np.array([self.behaviour.other])
+        return {**state, **{k: v for k, v in optional.items() if v is not None}}
+
+    def restore(self, state: Mapping[str, AnyArray]) -> None:
+        """Continue from a saved state."""
+        exploring, self.limits = self.exploration, state["limits"]
+        exploring.planner.choice[:] = state["choice"]
+        exploring.robust, exploring.value = state.get("robust"), state.get("value")
+        if "rows" in state:
+            self.behaviour = Behaviour(state["rows"], float(state["other"][0]))
+
+
+def _expect_rewards(setup: Setup) -> None:
+    """Tell the source what transitions should pay, where that is known: it may check it."""
+    known, reward = setup.source.structure.model, setup.rewards
+    if isinstance(reward, TransitionReward):
+        setup.source.expect(lambda rows, successors: reward.of(known, rows, successors))
+    elif setup.records is not None and reward is None and hasattr(setup.spec.objective, "reward"):
+        paid = row_rewards(known, setup.spec.objective.reward)
+        setup.source.expect(lambda rows, successors: paid[rows])
