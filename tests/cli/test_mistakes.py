@@ -195,6 +195,7 @@ MISTAKES = [  # words, what the one line must say
     (["solve", "m.prism", "m.props", "--prop", '"raech"', *N.split()], ["raech", "'reach'"]),
     (["domains", "aircarft"], ["'aircarft'", "aircraft"]),
     (["reproduce", "lerning"], ["'lerning'"]),
+    (["reproduce", "report", "-o", "nowhere"], ["nowhere", "rfmdp reproduce solving"]),
     (["reproduce", "learning", "--domains", "aircarft"], ["'aircarft'", "aircraft"]),
     (["reproduce", "solving", "--domains", "aircarft"], ["'aircarft'", "aircraft"]),
     (["reproduce", "solving", "--methods", "exakt"], ["'exakt'", "exact"]),

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +15,7 @@ from rfmdp.errors import ModelError
 from rfmdp.learning.confidence import ClopperPearson
 from rfmdp.learning.methods import METHODS as KNOWN
 from rfmdp.paper.domains import domain, domain_spec
-from rfmdp.paper.learning.campaign import learning_plan, reproduce_learning
+from rfmdp.paper.learning.campaign import learning_plan, report_learning, reproduce_learning
 from rfmdp.paper.learning.curves import METHODS, Curve, LearningTable, curves_of, find_method
 from rfmdp.paper.learning.runs import (
     LearningRecord,
@@ -105,6 +106,18 @@ def test_finished_runs_are_not_repeated(campaign):
     )
     assert ran == [key]
     assert (folder / "records" / f"{key}.json").read_text() == before  # from its run file
+
+
+def test_a_report_is_about_all_records_of_the_folder(campaign, tmp_path):
+    """From the records alone come the same files, whichever plan was run last."""
+    folder, _, table = campaign
+    shutil.copytree(folder / "records", tmp_path / "records")
+    names = "learning.csv", "learning.md", "learning-text.svg"
+    assert report_learning(tmp_path).curves == table.curves
+    for name in names:
+        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
+    less = small(methods=WORDS[:1], seeds=[1])
+    assert reproduce_learning(less, tmp_path, runner=make_runner(jobs=1)).curves == table.curves
 
 
 def test_more_trajectories_go_on(campaign, tmp_path):

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -11,8 +12,9 @@ from rfmdp.campaign.runner import make_runner
 from rfmdp.cli.main import run as rfmdp
 from rfmdp.errors import ModelError
 from rfmdp.paper.domains import DOMAINS
+from rfmdp.paper.learning.campaign import report_learning
 from rfmdp.paper.published import EXPLAINED, RADII, Published, published_table
-from rfmdp.paper.solving.campaign import reproduce_solving, solving_plan
+from rfmdp.paper.solving.campaign import report_solving, reproduce_solving, solving_plan
 from rfmdp.paper.solving.runs import SolvingRecord, SolvingTask
 from rfmdp.paper.solving.table import METHODS
 
@@ -72,6 +74,17 @@ def test_finished_runs_are_not_repeated(campaign):
     reproduce_solving(plan, folder, done=lambda task, *_: ran.append(task.key))
     assert ran == ["chain_0.1_exact"]
     assert not list((folder / "records").glob(".*"))
+
+
+def test_a_report_is_about_all_records_of_the_folder(campaign, tmp_path):
+    """From the records alone come the same lines in the same order, and no other files."""
+    folder, plan, _ = campaign
+    table = reproduce_solving(plan, folder)
+    shutil.copytree(folder / "records", tmp_path / "records")
+    assert report_solving(tmp_path).lines == table.lines
+    assert (tmp_path / "solving.csv").read_bytes() == (folder / "solving.csv").read_bytes()
+    assert report_learning(tmp_path).curves == ()
+    assert not list(tmp_path.glob("learning*"))
 
 
 def test_side_by_side_gives_the_same_values(campaign, tmp_path):

@@ -45,9 +45,16 @@ class RecordFolder(Generic[RecordT]):
 
     def read(self, task: RecordedTask) -> RecordT | None:
         """Return the record of a task; None if it is missing, damaged, or of another version."""
+        return self._read(self._file(task))
+
+    def all(self) -> list[RecordT]:
+        """Return all records, by name; without those that are damaged, or of another kind."""
+        found = (self._read(file) for file in sorted(self._folder.glob("*.json")))
+        return [record for record in found if record is not None]
+
+    def _read(self, file: Path) -> RecordT | None:
         try:
-            fields = json.loads(self._file(task).read_text(encoding="utf-8"))
-            return self._kind(**fields)
+            return self._kind(**json.loads(file.read_text(encoding="utf-8")))
         except (FileNotFoundError, ValueError, TypeError):
             return None
 

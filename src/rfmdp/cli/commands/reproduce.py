@@ -141,6 +141,30 @@ def learning(
     print(f"\nWritten: {output}/learning.html, .md, .csv, and learning-*.svg, .png")
 
 
+@app.command()
+def report(output: Output = "reproduced") -> None:
+    """Write tables, figures and pages of a folder again, from its records alone.
+
+    They tell about all runs of the folder, of all commands that wrote there. Nothing is run.
+    """
+    from pathlib import Path
+
+    from rfmdp.errors import FileError
+    from rfmdp.paper.learning.campaign import report_learning
+    from rfmdp.paper.learning.text import summary as learned
+    from rfmdp.paper.solving.campaign import report_solving
+    from rfmdp.paper.solving.report import summary as solved
+
+    if not Path(output, "records").is_dir():
+        raise FileError(
+            f"{output}: must be the folder of a campaign, found no records in it; run "
+            "`rfmdp reproduce solving` or `learning` first, or name another folder (-o)."
+        )
+    table, curves = report_solving(output), report_learning(output)
+    told = [*(solved(table) if table.lines else ()), *(learned(curves) if curves.curves else ())]
+    print("\n".join(told or ["No record is one of today's models."]))
+
+
 def _print_solved(task: SolvingTask, record: SolvingRecord, number: int, tasks: int) -> None:
     """Say what a run gave, in one line."""
     value = "no value" if record.value is None else f"{record.value:.6f}"

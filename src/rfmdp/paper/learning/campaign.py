@@ -114,11 +114,10 @@ def reproduce_learning(
     progress: TaskProgress | None = None,
     runner: Runner | None = None,
 ) -> LearningTable:
-    """Run what is missing, write CSV, Markdown, HTML and figures, and return the table.
+    """Run what is missing, and report on all runs of the folder, also of earlier plans.
 
     A run is saved at every evaluation, its record is written at its end. Files in `folder`:
-    `records/*.json`, `runs/*.rfmdp` of runs that can go on, `learning.csv`, `learning.md`,
-    `learning.html`, and a figure per setting, `learning-text.svg` and `.png`.
+    `records/*.json`, `runs/*.rfmdp` of runs that can go on, and those of `report_learning`.
 
     Parameters
     ----------
@@ -129,8 +128,6 @@ def reproduce_learning(
     runner
         All local cores by default.
     """
-    from rfmdp.paper.learning.report import write_files
-
     context = RunContext(str(make_folder(Path(folder) / "runs").resolve()), progress)
 
     def finish(task: LearningTask, record: LearningRecord, number: int, tasks: int) -> None:
@@ -141,8 +138,21 @@ def reproduce_learning(
 
     records = RecordFolder(Path(folder) / "records", LearningRecord)
     records.run_missing(plan.tasks, runner or make_runner(), run_task, context, finish)
-    found = (records.read(task) for task in plan.tasks)
-    current = [r for r in found if r is not None and r.model == model_digest(r.domain)]
-    table = LearningTable(curves_of(current), plan.left_out)
-    write_files(table, Path(folder))
+    return report_learning(folder, plan.left_out)
+
+
+def report_learning(folder: str | PathLike[str], left_out: Sequence[LeftOut] = ()) -> LearningTable:
+    """Write what the records of a folder say, and return it as a table.
+
+    Files: `learning.csv`, `learning.md`, `learning.html`, and a figure per setting,
+    `learning-text.svg` and `.png`. Records of models that have changed since are passed over.
+    """
+    from rfmdp.paper.learning.report import write_files
+
+    records = RecordFolder(Path(folder) / "records", LearningRecord).all()
+    records.sort(key=lambda record: (record.setting, record.seed))
+    curves = curves_of([r for r in records if r.model == model_digest(r.domain)])
+    table = LearningTable(curves, tuple(left_out))
+    if table.curves:
+        write_files(table, Path(folder))
     return table

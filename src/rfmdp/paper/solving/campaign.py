@@ -8,7 +8,7 @@ Runs may be killed at any time: what is finished stays, and the next call goes o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from os import PathLike
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from rfmdp.paper.solving.table import METHODS, SolvingTable, TableLine, find_met
 TIMEOUT = 900.0  # seconds per run
 QUICK_RADIUS = 0.025
 QUICK_METHODS = ("exact", "interval")
+ORDER = {name: place for place, name in enumerate(DOMAINS)}
 QUICK_LPS = ("chain",)  # where --quick also runs LPs and vertices: seconds
 
 
@@ -77,27 +78,36 @@ def reproduce_solving(
     done: RecordDone[SolvingTask, SolvingRecord] | None = None,
     runner: Runner | None = None,
 ) -> SolvingTable:
-    """Run what is missing, write CSV, Markdown, HTML and the figure, and return the table.
+    """Run what is missing, and report on all runs of the folder, also of earlier plans.
 
-    Files in `folder`: `records/*.json`, `solving.csv`, `solving.md`, `solving.html`,
-    `solving.svg` and `solving.png`. By default one run after the other, each with all cores, so
-    that seconds can be compared; `make_runner(jobs)` runs them side by side.
+    Files in `folder`: `records/*.json`, and those of `report_solving`. By default one run after
+    the other, each with all cores, so that seconds can be compared; `make_runner(jobs)` runs them
+    side by side.
+    """
+    records = RecordFolder(Path(folder) / "records", SolvingRecord)
+    records.run_missing(plan.tasks, runner or make_runner(jobs=1), run_task, done=done)
+    return report_solving(folder, plan.left_out)
+
+
+def report_solving(folder: str | PathLike[str], left_out: Sequence[LeftOut] = ()) -> SolvingTable:
+    """Write what the records of a folder say, and return it as a table.
+
+    Files: `solving.csv`, `solving.md`, `solving.html`, `solving.svg` and `solving.png`. Records of
+    models that have changed since are passed over.
     """
     from rfmdp.paper.solving.report import write_files
 
-    records = RecordFolder(Path(folder) / "records", SolvingRecord)
-    records.run_missing(plan.tasks, runner or make_runner(jobs=1), run_task, done=done)
-    table = SolvingTable(tuple(_lines(plan, records)), plan.left_out)
-    write_files(table, Path(folder))
+    records = RecordFolder(Path(folder) / "records", SolvingRecord).all()
+    lines = [_line(r) for r in records if r.model == model_digest(r.domain)]
+    lines.sort(key=lambda x: (ORDER[x.record.domain], METHODS.index(x.method), x.record.radius))
+    table = SolvingTable(tuple(lines), tuple(left_out))
+    if table.lines:
+        write_files(table, Path(folder))
     return table
 
 
-def _lines(
-    plan: CampaignPlan[SolvingTask], records: RecordFolder[SolvingRecord]
-) -> Iterator[TableLine]:
-    """Give the records of today's models; runs without one are left out."""
-    printed = published_table()
-    for task in plan.tasks:
-        record, method = records.read(task), find_method(task.method)
-        if record is not None and record.model == model_digest(task.domain):
-            yield TableLine(record, method, printed.get((task.domain, task.radius, method.column)))
+def _line(record: SolvingRecord) -> TableLine:
+    """Return a record beside what was printed for it."""
+    method = find_method(record.method)
+    printed = published_table().get((record.domain, record.radius, method.column))
+    return TableLine(record, method, printed)
