@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +23,7 @@ from rfmdp.outer.problem import row_rewards
 from rfmdp.outer.solution import Policy
 from rfmdp.solving import as_spec
 from rfmdp.sources.measure import Measured, measure, settled, unrolled_spec
+from rfmdp.sources.recorded import Transitions, record, structure_of
 from rfmdp.sources.simulator import (
     Behaviour,
     DrawnTrajectories,
@@ -63,8 +64,24 @@ class Scene:
     model: FactoredMDP
     behaviour: Behaviour
     measured: Measured
+    behind: FactoredMDP  # the model that it was made from
     states: IntArray  # (S',) the state of the model behind every state
     rows: IntArray  # (R',) likewise the row
+
+    def made_from(self, model: FactoredMDP, states: IntArray, rows: IntArray) -> Scene:
+        """Return the scene with a model behind the one behind it, by its states and rows."""
+        return replace(self, behind=model, states=states[self.states], rows=rows[self.rows])
+
+    def record(self, length: int, trajectories: int, seed: int) -> Transitions:
+        """Return all transitions of the trajectories of a simulation, as those of `behind`."""
+        stop = self.measured.stop
+        seen = record(self.model, self.behaviour, length, trajectories, seed, stop=stop)
+        return replace(
+            seen,
+            rows=self.rows[seen.rows].astype(np.int32),
+            successors=self.states[seen.successors].astype(np.int32),
+            structure=structure_of(self.behind),
+        )
 
 
 def simulate(
@@ -163,7 +180,7 @@ def scene_of(model: FactoredMDP, policy: Policy | Behaviour | None, spec: Spec) 
         asked = unrolled_spec(model, asked, found)
         states, rows, world = found.states, found.rows, found.model
         behaviour = Behaviour.uniform(world)  # rows that the policy does not take are not there
-    return Scene(world, behaviour, _measured(world, behaviour, asked), states, rows)
+    return Scene(world, behaviour, _measured(world, behaviour, asked), model, states, rows)
 
 
 def _measured(model: FactoredMDP, behaviour: Behaviour, spec: Spec) -> Measured:

@@ -12,12 +12,12 @@ import typer
 from rfmdp.cli.options import Const, Floor, Model, OtherSet, Prop, Props, Radius, RadiusOf
 
 if TYPE_CHECKING:
+    from rfmdp.answers.property import Property
     from rfmdp.learning.simulation import Scene, Simulation
     from rfmdp.model.arrays import FactoredMDP
     from rfmdp.objective import Spec
     from rfmdp.outer.solution import Policy
     from rfmdp.policies.natures import NatureChoice
-    from rfmdp.types import IntArray
 
 
 def command(
@@ -54,12 +54,10 @@ def command(
     Prints the mean of what the property measures with a 95 % confidence interval of what
     trajectories of this length give, and the steps per second.
     """
-    import numpy as np
-
     import rfmdp
     from rfmdp.cli.arguments import check_positive
     from rfmdp.cli.models import Uncertainty, property_and_model
-    from rfmdp.cli.output import complain, showing_progress
+    from rfmdp.cli.output import showing_progress
     from rfmdp.learning.simulation import scene_of, simulate
     from rfmdp.policies.natures import NatureChoice, resolved
     from rfmdp.policies.natures import trace as trajectory
@@ -78,15 +76,15 @@ def command(
     asked, subject = property_and_model(model, props, prop, const, radius, uncertainty)
     spec = asked.spec(subject)
     chosen = _policy(policy, subject, spec)
-    world, states, rows = subject, np.arange(subject.states), np.arange(subject.rows)
-    if choice is not NatureChoice.NOMINAL or trace:
-        if chosen is None:
-            raise rfmdp.ModelError("--nature and --trace are for a policy; name one with --policy.")
+    if choice is NatureChoice.NOMINAL and not trace:
+        world, scene = subject, scene_of(subject, chosen, spec)
+    elif chosen is None:
+        raise rfmdp.ModelError("--nature and --trace are for a policy; name one with --policy.")
+    else:
         with showing_progress("finding nature's choice"):
             fixed = resolved(subject, chosen, spec, choice, seed)
-        world, spec, states, rows = fixed.chain, fixed.spec, fixed.states, fixed.rows
-        chosen = None  # there is one row per state now
-    scene = scene_of(world, chosen, spec)
+        world, spec, chosen = fixed.chain, fixed.spec, None  # there is one row per state now
+        scene = scene_of(world, None, spec).made_from(subject, fixed.states, fixed.rows)
     measured = scene.measured
     steps = length if measured.steps is None else measured.steps
     with showing_progress("simulating"):
@@ -102,6 +100,20 @@ def command(
         "nature": nature,
         **_report(found, seed),
     }
+    _say_what_is_missing(asked, report["ended"], measured.discount**steps, steps)
+    if record is not None:
+        _write(record, scene, found, seed)
+        report["record"] = record
+    print(json.dumps(report) if as_json else "\n".join(_lines(report)))
+
+
+def _say_what_is_missing(asked: Property, ended: float, weight: float, steps: int) -> None:
+    """Say that a threshold is not decided, and that trajectories were cut off.
+
+    `weight` is what a reward after the last step would have counted.
+    """
+    from rfmdp.cli.output import complain
+
     bound = getattr(asked.parsed.expression, "bound", None)
     if bound is not None:
         from rfmdp.language.write import write_expression
@@ -111,16 +123,12 @@ def command(
             "estimates the value of one policy; `solve` decides thresholds.",
             kind="note",
         )
-    if report["ended"] < 1.0 and measured.discount**steps > 1e-6:
+    if ended < 1.0 and weight > 1e-6:
         complain(
-            f"{100 * (1 - report['ended']):.4g} % of the trajectories were cut off after "
-            f"{steps} steps; what would have followed is not counted. Try a larger --length.",
+            f"{100 * (1 - ended):.4g} % of the trajectories were cut off after {steps} steps; what "
+            "would have followed is not counted. Try a larger --length.",
             kind="note",
         )
-    if record is not None:
-        _record(record, subject, scene, states[scene.states], rows[scene.rows], found, seed)
-        report["record"] = record
-    print(json.dumps(report) if as_json else "\n".join(_lines(report)))
 
 
 def _nature(word: str) -> NatureChoice:
@@ -150,42 +158,16 @@ def _policy(word: str, model: FactoredMDP, spec: Spec) -> Policy | None:
     return open_policy(word, model)
 
 
-def _record(
-    path: str,
-    model: FactoredMDP,
-    scene: Scene,
-    states: IntArray,
-    rows: IntArray,
-    found: Simulation,
-    seed: int,
-) -> None:
-    """Write all transitions of a simulation, as those of the model that it is about.
-
-    Parameters
-    ----------
-    states, rows : (S',), (R',)
-        Those of the model behind the states and rows of the scene.
-    """
-    from dataclasses import replace
-
+def _write(path: str, scene: Scene, found: Simulation, seed: int) -> None:
+    """Write all transitions of a simulation."""
     import rfmdp
-    from rfmdp.sources import recorded
     from rfmdp.sources.log.write import write_log
 
-    data = recorded.record(
-        scene.model, scene.behaviour, found.length, found.trajectories, seed,
-        stop=scene.measured.stop,
-    )  # fmt: skip
-    data = replace(
-        data,
-        rows=rows[data.rows].astype("int32"),
-        successors=states[data.successors].astype("int32"),
-        structure=recorded.structure_of(model),
-    )
+    data = scene.record(found.length, found.trajectories, seed)
     if path.endswith(".rfmdp"):
         rfmdp.save(data, path)
     else:
-        write_log(model, data, path)
+        write_log(scene.behind, data, path)
 
 
 def _report(found: Simulation, seed: int) -> dict[str, Any]:
