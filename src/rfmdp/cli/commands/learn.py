@@ -15,6 +15,8 @@ import typer
 from rfmdp.cli.options import Const, Jobs, Prop, Props, Scheduler
 
 if TYPE_CHECKING:
+    from rfmdp.cli.run_text import AboutData
+    from rfmdp.learning.run import Run
     from rfmdp.model.arrays import FactoredMDP
     from rfmdp.sources.source import Source
 
@@ -166,12 +168,11 @@ def command(
     from rfmdp.cli.models import read_blueprint
     from rfmdp.cli.output import NOT_CERTIFIED, complain, spoken_warnings
     from rfmdp.cli.properties import one_property, require_fit
-    from rfmdp.cli.run_text import RunProgress, about_data, run_lines, run_record
+    from rfmdp.cli.run_text import RunProgress, about_data
     from rfmdp.learning.methods import find_method
     from rfmdp.learning.schedule import LogSpaced
     from rfmdp.paper.learning.settings import setup_of
-    from rfmdp.report.learning_plot import FORMATS, save_learning_curve
-    from rfmdp.writing import check_writable
+    from rfmdp.report.learning_plot import save_learning_curve
 
     settings = {
         "method": find_method(method),
@@ -190,20 +191,9 @@ def command(
         ("--gap", gap),
     ):  # fmt: skip
         check_positive(option, value)
-    for option, chance in (("--beta", beta), ("--p-min", p_min)):
-        if chance is not None and not 0.0 <= chance < 1.0:
-            raise rfmdp.ModelError(f"{option} must be a probability below 1, got {chance}.")
-    if target is not None and not math.isfinite(target):
-        raise rfmdp.ModelError(f"--target must be a finite number, got {target}.")
-    if resume and output is None:
-        raise rfmdp.ModelError("--resume needs the run file: give it with -o FILE.")
-    if data and (seeds > 1 or scheduler is not None):
-        raise rfmdp.ModelError("--data is read once; leave out --seeds and --scheduler.")
-    if env and (data or seeds > 1 or scheduler is not None):
-        raise rfmdp.ModelError("--env is one source; leave out --data, --seeds and --scheduler.")
-    check_writable(output, plot)
-    if plot is not None and Path(plot).suffix not in FORMATS:
-        raise rfmdp.ModelError(f"--plot must end in one of {', '.join(FORMATS)}; got '{plot}'.")
+    _check_numbers(beta, p_min, target)
+    _check_together(data, env, seeds > 1 or scheduler is not None, resume, output)
+    _check_files(output, plot)
 
     given = constants(const)
     asked = one_property(model, props, prop, given)
@@ -245,16 +235,58 @@ def command(
             complain("the same words with --resume go on at the last evaluation.", kind="note")
         raise
     for number, run in enumerate(runs, start=seed):
-        about = about_data(source, run) if data else None
-        if as_json:
-            extra = {} if about is None else {"data": about.record()}
-            print(json.dumps(run_record(run, number) | extra))
-        else:
-            print("\n".join([*run_lines(run, number), *(about.lines() if about else ())]))
+        _print_run(run, number, about_data(source, run) if data else None, as_json)
     if plot is not None:
         save_learning_curve({method: runs}, plot)
     if any(run.alarms for run in runs):
         raise typer.Exit(NOT_CERTIFIED)
+
+
+def _check_numbers(beta: float, p_min: float | None, target: float | None) -> None:
+    """Refuse numbers out of range."""
+    from rfmdp.errors import ModelError
+
+    for option, chance in (("--beta", beta), ("--p-min", p_min)):
+        if chance is not None and not 0.0 <= chance < 1.0:
+            raise ModelError(f"{option} must be a probability below 1, got {chance}.")
+    if target is not None and not math.isfinite(target):
+        raise ModelError(f"--target must be a finite number, got {target}.")
+
+
+def _check_together(
+    data: list[str], env: str | None, many: bool, resume: bool, output: str | None
+) -> None:
+    """Refuse options that do not go together; `many` are several seeds, or a cluster."""
+    from rfmdp.errors import ModelError
+
+    if resume and output is None:
+        raise ModelError("--resume needs the run file: give it with -o FILE.")
+    if data and many:
+        raise ModelError("--data is read once; leave out --seeds and --scheduler.")
+    if env and (data or many):
+        raise ModelError("--env is one source; leave out --data, --seeds and --scheduler.")
+
+
+def _check_files(output: str | None, plot: str | None) -> None:
+    """Refuse files that cannot be written, before any work."""
+    from rfmdp.errors import ModelError
+    from rfmdp.report.learning_plot import FORMATS
+    from rfmdp.writing import check_writable
+
+    check_writable(output, plot)
+    if plot is not None and Path(plot).suffix not in FORMATS:
+        raise ModelError(f"--plot must end in one of {', '.join(FORMATS)}; got '{plot}'.")
+
+
+def _print_run(run: Run, seed: int, about: AboutData | None, as_json: bool) -> None:
+    """Print a run; `about` says what the data were."""
+    from rfmdp.cli.run_text import run_lines, run_record
+
+    if as_json:
+        extra = {} if about is None else {"data": about.record()}
+        print(json.dumps(run_record(run, seed) | extra))
+    else:
+        print("\n".join([*run_lines(run, seed), *(about.lines() if about else ())]))
 
 
 def _name(system: str, given: dict[str, str]) -> str:
