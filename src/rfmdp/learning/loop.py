@@ -33,7 +33,7 @@ from rfmdp.learning.learner import Learner
 from rfmdp.learning.methods import ANYTIME, Method
 from rfmdp.learning.rewards import RewardFamily
 from rfmdp.learning.run import KIND, Progress, Run
-from rfmdp.learning.schedule import LogSpaced, Points, Schedule, StopWhen
+from rfmdp.learning.schedule import LogSpaced, Schedule, StopWhen
 from rfmdp.learning.setup import SETS, Setup
 from rfmdp.learning.support import DeclaredSupport, Support
 from rfmdp.learning.transition_rewards import TransitionReward
@@ -62,7 +62,7 @@ def learn(
     inner: Inner | None = None,
     beta: float = 1e-4,
     stop: StopWhen | None = None,
-    points: Points | None = None,
+    points: LogSpaced | None = None,
     length: int = 100,
     seed: int = 0,
     local: LocalStates = MappingProxyType({}),

@@ -100,20 +100,6 @@ class LogSpaced:
 
 
 @dataclass(frozen=True, slots=True)
-class AtTrajectories:
-    """Evaluation points given one by one, ascending."""
-
-    points: tuple[int, ...]
-
-    def next(self, trajectories: int) -> int:
-        """Return the first point after some trajectories, or no limit."""
-        return min((p for p in self.points if p > trajectories), default=int(NEVER))
-
-
-Points = LogSpaced | AtTrajectories
-
-
-@dataclass(frozen=True, slots=True)
 class StopWhen:
     """Stop at the first of these; all are looked at after every evaluation.
 

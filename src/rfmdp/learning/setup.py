@@ -18,7 +18,7 @@ from rfmdp.learning.confidence import ConfidenceSet
 from rfmdp.learning.identifiers import Granularity, Identifiers
 from rfmdp.learning.methods import Method
 from rfmdp.learning.rewards import SHARE, MixtureReward, RewardFamily
-from rfmdp.learning.schedule import Points, StopWhen
+from rfmdp.learning.schedule import LogSpaced, StopWhen
 from rfmdp.learning.support import DeclaredSupport, Discovery, Support
 from rfmdp.learning.transition_rewards import TransitionReward
 from rfmdp.model.arrays import FactoredMDP
@@ -60,7 +60,7 @@ class Setup:
     method: Method
     beta: float
     stop: StopWhen
-    points: Points
+    points: LogSpaced
     length: int
     seed: int
     limits: Limits
