@@ -41,6 +41,7 @@ module one
   [go] x=2 -> true;
 endmodule
 module two = one [x=y] endmodule
+label "both" = x=2 & y=2; // reading evaluates it with the code that reads the question's formula
 """
 
 

@@ -5,16 +5,14 @@ import pytest
 from hypothesis import given
 from numba import njit
 
-from rfmdp.errors import PrismError
 from rfmdp.kernels import addresses, machine
 from rfmdp.language.ast import Type
-from rfmdp.language.compile import Expressions
-from rfmdp.language.evaluate import evaluate
+from rfmdp.language.expressions import Expressions
 from rfmdp.language.parse import parse_expression
-from rfmdp.language.program import Memory, Program
+from rfmdp.language.program import Program
 from rfmdp.language.source import SourceText
 
-from .test_compile import INTS, STATES, VARIABLES
+from .test_states import INTS, STATES, VARIABLES, plain
 
 
 @njit
@@ -38,15 +36,13 @@ def run(texts, states=STATES):
     source = SourceText("")
     expressions = Expressions(VARIABLES, source)
     numbers = [expressions.add(parse_expression(text)) for text in texts]
-    program = Program(expressions, Memory())
+    program = Program(expressions)
     emitted = []
     for number in numbers:
         kind = expressions.steps[number].type
         place = program.condition(number) if kind is Type.BOOL else None
         emitted.append((kind, place, *program.value(number)))
-    ints = np.array([*program.memory.ints, *[0] * (program.depth + 1)])
-    ints[addresses.STACK] = len(program.memory.ints)
-    floats, code = np.append(program.floats(), 0.0), program.code()
+    ints, floats, code = program.ints(), program.floats(), program.code()
     found = []
     for stamp, state in enumerate(states, start=1):
         ints[addresses.STAMP], ints[program.variables] = stamp, state
@@ -60,15 +56,6 @@ def run(texts, states=STATES):
             row.append(None if status < 0 else value)
         found.append(row)
     return found
-
-
-def plain(text, state):
-    """Return the value by plain evaluation, None where there is none."""
-    env = {"x": int(state[0]), "y": int(state[1]), "b": bool(state[2])}
-    try:
-        return evaluate(parse_expression(text), env, SourceText(text))
-    except PrismError:
-        return None
 
 
 def same(found, wanted):
@@ -87,7 +74,8 @@ def same(found, wanted):
         "b <=> x>0", "b = (x>0)", "b != (x>y)", "!b & x!=y | false", "x=1.0*x", "x/y>=0.5",
         "!(x/y<0.5)", "y>0 & mod(x,y)=0", "y<=0 | mod(x,y)=0", "y>0 => mod(x,y)=0", "true => b",
         "y>0 ? mod(x,y) : 7", "y*100000*100000", "pow(10,10+y)", "-(y*2000000000)",
-        "(x*x+y*y>3) & (b | x*x+y*y>3)",
+        "(x*x+y*y>3) & (b | x*x+y*y>3)", "x>y ? 1 : 0", "(x>y & b ? 1 : 0) + (x/y>y ? 1 : 0)",
+        "(x>=y ? y : -1) * 2", "b ? x : 0.5", "(b ? y>0 : b) = (x<=y)", "(!b ? 0.25 : x) / y",
     ],
 )  # fmt: skip
 def test_operator(text):
@@ -120,6 +108,6 @@ def test_shared_parts_do_not_multiply():
         text = f"({text}*{text}-mod({text},7))"
     expressions = Expressions(VARIABLES, SourceText(""))
     number = expressions.add(parse_expression(text))
-    program = Program(expressions, Memory())
+    program = Program(expressions)
     program.value(number)
     assert len(program.code()) < 100

@@ -27,8 +27,8 @@ from rfmdp.inner.protocol import Inner
 from rfmdp.language import property_ast as tree
 from rfmdp.language.ast import Expr, Label, Literal, ModelType, Type, fold, nodes, rewrite
 from rfmdp.language.check_properties import CheckedProperty
-from rfmdp.language.compile import evaluate_states
 from rfmdp.language.constants import Given
+from rfmdp.language.states import evaluate_states
 from rfmdp.language.types import type_of
 from rfmdp.language.write import write_expression
 from rfmdp.model.arrays import FactoredMDP
@@ -268,7 +268,11 @@ class PropertyEvaluator:
             return Quantity.exact(expr.type, np.full(self.model.states, expr.value))
         kind = type_of(expr, self.names.variable_types(), self.source)
         valuations = self.model.valuations.reshape(self.model.states, len(self.model.variables))
-        return Quantity.exact(kind, evaluate_states(expr, self.names, valuations, interest))
+        states = np.flatnonzero(interest)
+        values = evaluate_states(expr, self.names, valuations, states)
+        everywhere = np.zeros(self.model.states, dtype=values.dtype)
+        everywhere[states] = values
+        return Quantity.exact(kind, everywhere)
 
     def _cut(self, node: Expr) -> Expr:
         if not isinstance(node, OPERATORS):

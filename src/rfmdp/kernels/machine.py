@@ -1,14 +1,14 @@
 """A machine for compiled expressions.
 
-Nothing is compiled per model: guards, probabilities and updates are data, a few integers per
-operation (`opcodes`). `expand` explores state spaces with it.
+Nothing is compiled per model: expressions are data, a few integers per operation (`opcodes`).
+`evaluate` runs one of them in many states; `expand` explores state spaces with the machine.
 """
 
 import numpy as np
 
 from rfmdp.kernels import opcodes as op
 from rfmdp.kernels.addresses import STACK, STAMP
-from rfmdp.kernels.decorator import step_kernel
+from rfmdp.kernels.decorator import inline_kernel, kernel, step_kernel
 
 _INT_LOW, _INT_HIGH = -(2**31), 2**31 - 1
 
@@ -37,7 +37,7 @@ def _logarithm(x, base):
     return np.log(x) / np.log(base)
 
 
-@step_kernel
+@inline_kernel
 def run(pc, code, ints, floats):
     """Run code from a place; returns 1 for yes (or a value in its cell), 0 for no, -1 for no value.
 
@@ -111,10 +111,23 @@ def run(pc, code, ints, floats):
         elif operation == op.CHECK:
             if ints[x] < _INT_LOW or ints[x] > _INT_HIGH:
                 return -1
+        elif operation == op.EQ:
+            ints[x] = ints[y] == ints[z]
+        elif operation == op.NE:
+            ints[x] = ints[y] != ints[z]
+        elif operation == op.LT:
+            ints[x] = ints[y] < ints[z]
+        elif operation == op.LE:
+            ints[x] = ints[y] <= ints[z]
+        elif operation == op.MOVE_IF:
+            # no branch that depends on the state: the next instructions can be foreseen
+            ints[x] = ints[y] if ints[z] != 0 else ints[x]
         elif operation == op.FLOAT:
             floats[x] = float(ints[y])
         elif operation == op.FMOVE:
             floats[x] = floats[y]
+        elif operation == op.FMOVE_IF:
+            floats[x] = floats[y] if ints[z] != 0 else floats[x]
         elif operation == op.FADD:
             floats[x] = floats[y] + floats[z]
         elif operation == op.FSUBTRACT:
@@ -151,3 +164,28 @@ def run(pc, code, ints, floats):
             ints[x] = floats[y] < floats[z]
         else:
             ints[x] = floats[y] <= floats[z]
+
+
+@kernel
+def evaluate(place, cell, code, ints, floats, results, cells, columns, valuations, states, out):
+    """Fill `out` (N,) with an expression in some states; returns the first without a value, or N.
+
+    place, cell : of the code, and of its value in `results`: the ints, or the floats as bits; a
+        condition has no cell (-1)
+    cells, columns : of the variables that it needs, in the memory and in `valuations` (S, vars)
+    """
+    for i in range(out.shape[0]):
+        same = i > 0
+        for k in range(cells.shape[0]):
+            value = valuations[states[i], columns[k]]
+            same &= ints[cells[k]] == value
+            ints[cells[k]] = value
+        if same:
+            out[i] = out[i - 1]
+            continue
+        ints[STAMP] += 1
+        found = run(place, code, ints, floats)
+        if found < 0:
+            return i
+        out[i] = results[cell] if cell >= 0 else found
+    return out.shape[0]

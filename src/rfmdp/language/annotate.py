@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import reduce
 
 import numpy as np
 
-from rfmdp.language.ast import ModelType, RewardItem
+from rfmdp.language.ast import Binary, Expr, Ite, Literal, ModelType, RewardItem
 from rfmdp.language.checked import CheckedModel
-from rfmdp.language.compile import CHUNK, Expressions, StateBatch, evaluate_states
+from rfmdp.language.states import State, evaluate_states
 from rfmdp.model.arrays import Rewards
 from rfmdp.model.skeleton import Skeleton
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 CHAINS = (ModelType.DTMC, ModelType.IDTMC)
+ZERO, ONE = Literal(0.0), Literal(1.0)
 
 
 def state_labels(checked: CheckedModel, skeleton: Skeleton) -> dict[str, BoolArray]:
@@ -35,8 +37,7 @@ def structures(checked: CheckedModel, skeleton: Skeleton) -> dict[str, Rewards]:
         if name in found:
             name = f"#{number}"
         of_states = [item for item in rewards.items if item.action is None]
-        everywhere = np.arange(skeleton.states)
-        state = _sums(of_states, checked, skeleton, everywhere)
+        state = _pays(_sum(of_states), of_states, checked, skeleton, None)
         found[name] = Rewards(state, _row_rewards(rewards.items, checked, skeleton))
     return found
 
@@ -46,80 +47,69 @@ def _row_rewards(
 ) -> FloatArray:
     """Return what every row pays."""
     row = np.zeros(len(skeleton.row_actions))
-    names = [*checked.actions, ""]
-    given = {item.action for item in items if item.action is not None}
-    if not given:
-        return row
-    # in a DTMC a row may be a random choice among several labels
-    weights = _label_weights(skeleton, checked) if checked.type in CHAINS else None
-    row_states = skeleton.row_states
-    for number, name in enumerate(names):
-        if name not in given:
-            continue
-        own = [item for item in items if item.action == name]
-        if weights is None:
+    of_rows = [item for item in items if item.action is not None]
+    for number, action in enumerate([*checked.actions, ""]):
+        own = [item for item in of_rows if item.action == action]
+        pays = _sum(own)
+        if action == "" and checked.type in CHAINS:
+            # such a row of a DTMC may be a random choice among several labels
+            own, pays = of_rows, _mean(of_rows, checked)
+        if own:
             rows = np.flatnonzero(skeleton.row_actions == number)
-            states, inverse = np.unique(row_states[rows], return_inverse=True)
-            row[rows] = _sums(own, checked, skeleton, states)[inverse]
-        else:
-            states = np.flatnonzero(weights[:, number] > 0.0)
-            pays = _sums(own, checked, skeleton, states)
-            row[skeleton.row_ptr[states]] += weights[states, number] * pays
+            row[rows] = _pays(pays, own, checked, skeleton, skeleton.row_states[rows])
     return row
 
 
-def _label_weights(skeleton: Skeleton, checked: CheckedModel) -> FloatArray:
-    """Return the share (S, labels + 1) of each label among the choices of a state; last: none."""
-    expressions = Expressions(checked.variables, checked.source)
-    guards = [
-        (module.name, command.action, expressions.add(command.guard))
-        for module in checked.modules
-        for command in module.commands
-    ]
-    weights = np.zeros((skeleton.states, len(checked.actions) + 1))
-    for part, batch in _batches(expressions, skeleton, np.arange(skeleton.states)):
-        enabled: dict[tuple[str | None, str], FloatArray] = {}
-        for module, action, guard in guards:
-            before = enabled.get((action, module), np.zeros(len(batch)))
-            enabled[action, module] = before + batch.value(guard)
-        for number, name in enumerate([*checked.actions, None]):
-            counts = [count for (action, _), count in enabled.items() if action == name]
-            if name is None:
-                weights[part, number] = sum(counts)
-            elif counts:
-                weights[part, number] = np.prod(counts, axis=0)
-    weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1.0)
-    return weights
-
-
-def _sums(
-    items: Sequence[RewardItem], checked: CheckedModel, skeleton: Skeleton, states: IntArray
+def _pays(
+    expr: Expr,
+    items: Sequence[RewardItem],
+    checked: CheckedModel,
+    skeleton: Skeleton,
+    states: IntArray | None,
 ) -> FloatArray:
-    """Return the sum of reward items over some states."""
-    out = np.zeros(len(states))
-    expressions = Expressions(checked.variables, checked.source)
-    numbers = [(expressions.add(item.guard), expressions.add(item.value)) for item in items]
-    if not items:
-        return out
-    for part, batch in _batches(expressions, skeleton, states):
-        for item, (guard, value) in zip(items, numbers, strict=True):
-            holds = batch.value(guard)
-            if not holds.any():
-                continue
-            pays = batch.value(value, holds).astype(np.float64)
-            wrong = holds & np.isnan(pays)
-            if wrong.any():
-                reason = "a reward must be a number, found nan"
-                raise batch.error(item.value.position, reason, int(wrong.argmax()))
-            out[part] += np.where(holds, pays, 0.0)
-    return out
+    """Return what some items pay together, by an expression, in some states or in all."""
+    pays = evaluate_states(expr, checked, skeleton.valuations, states)
+    for k in np.flatnonzero(np.isnan(pays))[:1]:
+        state = State(checked, skeleton.valuations[k if states is None else states[k]])
+        for item in items:
+            if np.isnan(state.value(_sum([item]))):
+                raise state.error(item.value.position, "a reward must be a number, found nan")
+    return pays
 
 
-def _batches(
-    expressions: Expressions, skeleton: Skeleton, states: IntArray
-) -> Iterator[tuple[slice, StateBatch]]:
-    """Yield some states in chunks, with the part of the result that they fill."""
-    for start in range(0, len(states), CHUNK):
-        part = slice(start, start + CHUNK)
-        valuations = np.asfortranarray(skeleton.valuations[states[part]], dtype=np.int64)
-        yield part, StateBatch(expressions, valuations)
+def _sum(items: Sequence[RewardItem]) -> Expr:
+    """Return the sum of what items pay in the states of their guards."""
+    return _folded("+", [ZERO, *(Ite(item.guard, item.value, ZERO) for item in items)])
+
+
+def _mean(items: Sequence[RewardItem], checked: CheckedModel) -> Expr:
+    """Return what the choices of a state pay on average."""
+    actions = [*checked.actions, None]
+    counts = [_choices(action, checked) for action in actions]
+    total = _folded("+", counts)
+    pays: list[Expr] = [ZERO]
+    for action, count in zip(actions, counts, strict=True):
+        own = [item for item in items if item.action == (action or "")]
+        if own:
+            share = Binary("*", Binary("/", count, total), _sum(own))
+            pays.append(Ite(Binary(">", count, ZERO), share, ZERO))
+    return _folded("+", pays)
+
+
+def _choices(action: str | None, checked: CheckedModel) -> Expr:
+    """Return how many choices of a state have a label: combinations of one command per module.
+
+    Commands without label are choices by themselves.
+    """
+    enabled = []  # commands, by module
+    for module in checked.modules:
+        guards = [c.guard for c in module.commands if c.action == action]
+        if guards:
+            enabled.append(_folded("+", [Ite(c, Literal(1), Literal(0)) for c in guards]))
+    # floats: a product can be larger than an int
+    return _folded("+", [ZERO, *enabled]) if action is None else _folded("*", [ONE, *enabled])
+
+
+def _folded(sign: str, parts: Sequence[Expr]) -> Expr:
+    """Return the sum or product of expressions."""
+    return reduce(lambda left, right: Binary(sign, left, right), parts)

@@ -15,9 +15,9 @@ import numpy as np
 from rfmdp.errors import ModelError, PrismError, PrismWarning
 from rfmdp.language.annotate import state_labels, structures
 from rfmdp.language.checked import CheckedModel
-from rfmdp.language.compile import state_text
 from rfmdp.language.distributions import RANDOM_FACTOR
 from rfmdp.language.initial import initial_valuations
+from rfmdp.language.states import State
 from rfmdp.model.arrays import FactoredMDP, Variable
 from rfmdp.model.frontier import Deadlock, Progress
 from rfmdp.model.packing import Packing
@@ -109,10 +109,10 @@ def _warn(checked: CheckedModel, skeleton: Skeleton, explorer: Explorer) -> None
     name = checked.source.filename
     dead = np.flatnonzero(skeleton.deadlocks)
     if dead.size:
-        text = state_text(checked.variables, skeleton.valuations[dead[0]])
+        first = State(checked, skeleton.valuations[dead[0]])
         warnings.warn(
-            f"{name}: {dead.size} state(s) have no enabled command, the first is {text}; each gets "
-            'a self-loop and the label "deadlock".',
+            f"{name}: {dead.size} state(s) have no enabled command, the first is {first}; each "
+            'gets a self-loop and the label "deadlock".',
             PrismWarning,
             stacklevel=3,
         )

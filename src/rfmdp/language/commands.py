@@ -10,7 +10,7 @@ from rfmdp.kernels import addresses
 from rfmdp.language.ast import Assignment, Command, Expr, Literal, ProbabilityInterval
 from rfmdp.language.boxes import necessary
 from rfmdp.language.checked import CheckedModel, CheckedVariable
-from rfmdp.language.compile import Expressions
+from rfmdp.language.expressions import Expressions
 from rfmdp.language.program import Program
 from rfmdp.model.packing import Packing
 
@@ -72,8 +72,8 @@ class CommandRecords:
     ) -> None:
         self.commands = commands
         self.number: dict[int, int] = {}  # of a command by its address
-        self.probability: dict[int, tuple[int, int]] = {}  # expressions of an update
-        self.assignment: dict[int, tuple[Assignment, int]] = {}
+        self.probability: dict[int, tuple[Expr, Expr]] = {}  # of an update
+        self.assignment: dict[int, Assignment] = {}
         self.outcomes = sum(len(c.lower) for c in commands)
         self._checked, self._program, self._memory = checked, program, program.memory
         self._variables = {
@@ -115,8 +115,8 @@ class CommandRecords:
         """Lay out a command with its updates and assignments; return its address."""
         rows = [self._update(command, k) for k in range(len(command.lower))]
         first = self._memory.add(*(entry for row in rows for entry in row))
-        for k in range(len(rows)):
-            self.probability[first + k * addresses.UPDATE] = command.lower[k], command.upper[k]
+        for k, update in enumerate(command.text.updates):
+            self.probability[first + k * addresses.UPDATE] = _bounds(update.probability)
         action = command.text.action
         return self._memory.add(
             self._program.condition(command.guard),
@@ -134,12 +134,12 @@ class CommandRecords:
     def _update(self, command: CompiledCommand, k: int) -> tuple[int, ...]:
         """Lay out the assignments of an update; return its own entries."""
         found: list[int] = []
-        pairs = list(zip(command.text.updates[k].assignments, command.assigned[k], strict=True))
-        for assignment, number in pairs:
+        assignments = command.text.updates[k].assignments
+        for assignment, number in zip(assignments, command.assigned[k], strict=True):
             found += self._variables[assignment.variable], *self._program.value(number)
         first = self._memory.add(*found)
-        for i, pair in enumerate(pairs):
-            self.assignment[first + i * addresses.ASSIGNMENT] = pair
+        for i, assignment in enumerate(assignments):
+            self.assignment[first + i * addresses.ASSIGNMENT] = assignment
         lower = self._program.value(command.lower[k], as_float=True)
         upper = self._program.value(command.upper[k], as_float=True)
         return *lower, *upper, first, first + len(found)

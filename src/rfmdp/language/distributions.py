@@ -23,8 +23,8 @@ import numpy as np
 
 from rfmdp.errors import PrismWarning
 from rfmdp.language.ast import Command, Update
-from rfmdp.language.compile import StateBatch
-from rfmdp.language.source import NOWHERE, Position, SourceText
+from rfmdp.language.source import NOWHERE, Position
+from rfmdp.language.states import State
 from rfmdp.language.write import write_expression
 from rfmdp.model.frontier import CERTAIN
 from rfmdp.ragged import starts
@@ -89,16 +89,14 @@ class MarginalRegistry:
 class CommandDistributions:
     """The vectors that one command has taken on so far."""
 
-    def __init__(
-        self, command: Command, module: str, source: SourceText, identifiers: MarginalRegistry
-    ) -> None:
-        self.command, self.module, self.source = command, module, source
+    def __init__(self, command: Command, module: str, identifiers: MarginalRegistry) -> None:
+        self.command, self.module = command, module
         self.found: list[Distribution] = []
         self._identifiers = identifiers
         self._numbers: dict[bytes, int] = {}
 
-    def number(self, lower: FloatArray, upper: FloatArray, batch: StateBatch, row: int) -> int:
-        """Return the index into `found` of one vector, seen in a row of a batch.
+    def number(self, lower: FloatArray, upper: FloatArray, state: State) -> int:
+        """Return the index into `found` of one vector, seen in a state.
 
         Raises
         ------
@@ -108,22 +106,20 @@ class CommandDistributions:
         key = lower.tobytes() + upper.tobytes()
         found = self._numbers.get(key)
         if found is None:
-            entered = self._enter(lower, upper, batch, row)
+            entered = self._enter(lower, upper, state)
             found = self._numbers[key] = len(self.found)
             self.found.append(entered)
         return found
 
-    def _enter(
-        self, lower: FloatArray, upper: FloatArray, batch: StateBatch, row: int
-    ) -> Distribution:
+    def _enter(self, lower: FloatArray, upper: FloatArray, state: State) -> Distribution:
         """Check a new vector and give it its identifier."""
         interval = not np.array_equal(lower, upper)
-        self._check_entries(lower, upper, batch, row)
+        self._check_entries(lower, upper, state)
         lower, upper = np.minimum(lower, 1.0), np.minimum(upper, 1.0)
         if interval:
-            self._check_bounds(lower, upper, batch, row)
+            self._check_bounds(lower, upper, state)
         else:
-            lower = upper = self._checked_sum(lower, batch, row)
+            lower = upper = self._checked_sum(lower, state)
         certain = np.flatnonzero(lower >= 1.0)
         possible = np.flatnonzero(upper > 0.0)
         if certain.size or (possible.size == 1 and not interval):
@@ -138,32 +134,28 @@ class CommandDistributions:
         )
         return Distribution(self._identifiers.enter(entry), possible)
 
-    def _check_entries(
-        self, lower: FloatArray, upper: FloatArray, batch: StateBatch, row: int
-    ) -> None:
+    def _check_entries(self, lower: FloatArray, upper: FloatArray, state: State) -> None:
         for update, low, high in zip(self.command.updates, lower, upper, strict=True):
             place = update.position
             for value in (low, high):
                 if not 0.0 <= value <= 1.0 + SUM_TOLERANCE:
                     reason = f"a probability must be in [0, 1], found {value:.9g}"
-                    raise batch.error(place, reason, row)
+                    raise state.error(place, reason)
             if low > high:
                 reason = f"an interval must not be empty, found [{low:.9g}, {high:.9g}]"
-                raise batch.error(place, reason, row)
+                raise state.error(place, reason)
 
-    def _check_bounds(
-        self, lower: FloatArray, upper: FloatArray, batch: StateBatch, row: int
-    ) -> None:
+    def _check_bounds(self, lower: FloatArray, upper: FloatArray, state: State) -> None:
         place = self.command.updates[0].position
         least, most = math.fsum(lower), math.fsum(upper)
         if least > 1.0 + SUM_TOLERANCE:
             reason = f"the lower bounds of a command must sum to at most 1, found {least:.9g}"
-            raise batch.error(place, reason, row)
+            raise state.error(place, reason)
         if most < 1.0 - SUM_TOLERANCE:
             reason = f"the upper bounds of a command must sum to at least 1, found {most:.9g}"
-            raise batch.error(place, reason, row)
+            raise state.error(place, reason)
 
-    def _checked_sum(self, vector: FloatArray, batch: StateBatch, row: int) -> FloatArray:
+    def _checked_sum(self, vector: FloatArray, state: State) -> FloatArray:
         """Return probabilities that sum to 1, scaled with a warning if PRISM would take them."""
         place = self.command.updates[0].position
         found = math.fsum(vector)
@@ -171,21 +163,21 @@ class CommandDistributions:
             return vector
         reason = f"the probabilities of a command must sum to 1, found {found:.9g}"
         if abs(found - 1.0) > SCALED_WITHIN:
-            raise batch.error(place, reason, row)
-        error = batch.error(place, reason, row)
+            raise state.error(place, reason)
+        error = state.error(place, reason)
         warnings.warn(f"{error}\nThey are scaled to sum to 1.", PrismWarning, stacklevel=2)
         return vector / found
 
 
 def random_choice(
-    choices: list[tuple[str, tuple[int, ...]]], identifiers: MarginalRegistry, batch: StateBatch
+    choices: list[tuple[str, tuple[int, ...]]], identifiers: MarginalRegistry, state: State
 ) -> int:
     """Enter the marginal of a random choice and return its identifier.
 
     Parameters
     ----------
     choices : action and marginals of every choice
-    batch : the state where it is met first
+    state : where it is met first
 
     Raises
     ------
@@ -196,7 +188,7 @@ def random_choice(
     for action, marginals in choices:
         vector = np.ones(1)
         for j in marginals:
-            vector = np.outer(vector, _exact(j, identifiers, batch)).ravel()
+            vector = np.outer(vector, _exact(j, identifiers, state)).ravel()
         vectors.append(vector)
         texts = [identifiers.entries[j].outcomes for j in marginals]
         outcomes += [f"[{action}] {' & '.join(t)}".rstrip() for t in product(*texts)]
@@ -205,14 +197,14 @@ def random_choice(
     return identifiers.enter(Entry(mixed, mixed, name, NOWHERE, tuple(outcomes)))
 
 
-def _exact(marginal: int, identifiers: MarginalRegistry, batch: StateBatch) -> FloatArray:
+def _exact(marginal: int, identifiers: MarginalRegistry, state: State) -> FloatArray:
     vector = identifiers.exact(marginal)
     if vector is None:
         reason = (
             "an interval command of an idtmc must be the only choice, found several; "
             "make guards exclude each other, or declare the model an imdp"
         )
-        raise batch.error(identifiers.entries[marginal].position, reason, 0)
+        raise state.error(identifiers.entries[marginal].position, reason)
     return vector
 
 

@@ -20,13 +20,13 @@ from rfmdp.errors import ModelError
 from rfmdp.kernels import addresses, expand, tables
 from rfmdp.kernels.decorator import was_compiled
 from rfmdp.language.annotate import CHAINS
-from rfmdp.language.ast import Assignment
 from rfmdp.language.checked import CheckedModel
 from rfmdp.language.commands import CommandRecords, compiled
-from rfmdp.language.compile import Expressions, StateBatch
 from rfmdp.language.distributions import CommandDistributions, MarginalRegistry, random_choice
-from rfmdp.language.program import Memory, Program
+from rfmdp.language.expressions import Expressions
+from rfmdp.language.program import Program
 from rfmdp.language.source import PrismSourceError
+from rfmdp.language.states import State
 from rfmdp.memory import require_memory
 from rfmdp.model.buffer import Buffer, grow
 from rfmdp.model.frontier import Deadlock, Progress, no_action
@@ -62,7 +62,7 @@ class Explorer:
         self.identifiers = MarginalRegistry()
         self.expressions = Expressions(checked.variables, checked.source)
         self.commands = compiled(checked, self.expressions)
-        program = Program(self.expressions, Memory())
+        program = Program(self.expressions)
         self.records = CommandRecords(checked, self.commands, program, packing)
         self.memory = self._memory(program)
         widest = max((len(c.lower) for c in self.commands), default=0)
@@ -82,12 +82,11 @@ class Explorer:
         self._stuck, self._room = -1, 0  # the state for which there was no room, and how much more
 
     def _memory(self, program: Program) -> IntArray:
-        memory = program.memory
-        memory.ints[addresses.CHAIN] = int(self.checked.type in CHAINS)
-        memory.ints[addresses.DENSE] = int(self.packing.bits <= DENSE_BITS)
-        memory.ints[addresses.STACK] = memory.add(*[0] * (program.depth + 1))
-        memory.ints[addresses.VECTOR] = len(program.floats())
-        return np.array(memory.ints, dtype=np.int64)
+        memory = program.ints()
+        memory[addresses.CHAIN] = self.checked.type in CHAINS
+        memory[addresses.DENSE] = self.packing.bits <= DENSE_BITS
+        memory[addresses.VECTOR] = len(program.floats())
+        return memory
 
     @property
     def mixed(self) -> int:
@@ -97,7 +96,7 @@ class Explorer:
     @property
     def first_mixed(self) -> str:
         """The first of them."""
-        return self.batch(int(self.memory[addresses.FIRST_MIXED])).state(0)
+        return str(self.state(int(self.memory[addresses.FIRST_MIXED])))
 
     def run(
         self, initial: AnyArray, deadlock: Deadlock, progress: Progress | None = None
@@ -130,11 +129,10 @@ class Explorer:
             else:
                 raise self._error(int(status), int(detail))
 
-    def batch(self, state: int | None = None) -> StateBatch:
+    def state(self, number: int | None = None) -> State:
         """Return a state by its number, else the one that is being expanded."""
-        number = int(self.memory[addresses.EXPANDED]) if state is None else state
-        valuations = self.packing.unpack(self._known[number : number + 1])
-        return StateBatch(self.expressions, np.asfortranarray(valuations, dtype=np.int64))
+        number = int(self.memory[addresses.EXPANDED]) if number is None else number
+        return State(self.checked, self.packing.unpack(self._known[number : number + 1])[0])
 
     def _enter(self, words: IntArray) -> IntArray:
         if len(words) > ROOM:
@@ -198,30 +196,26 @@ class Explorer:
 
     def _error(self, status: int, detail: int) -> Exception:
         """Return the mistake that the machine met in the state, found by plain evaluation."""
-        batch = self.batch()
+        state, records = self.state(), self.records
         try:
             if status == addresses.NO_GUARD:
-                batch.value(self.commands[self.records.number[detail]].guard)
+                state.value(self.commands[records.number[detail]].text.guard)
             elif status == addresses.NO_PROBABILITY:
-                for number in self.records.probability[detail]:
-                    batch.value(number)
+                for end in records.probability[detail]:
+                    state.value(end)
             elif status in (addresses.NO_ASSIGNMENT, addresses.OUT_OF_RANGE):
-                return self._range_error(batch, *self.records.assignment[detail])
+                assignment = records.assignment[detail]
+                found = state.value(assignment.value)
+                variable = next(v for v in self.checked.variables if v.name == assignment.variable)
+                reason = (
+                    f"the new value of '{variable.name}' must be in "
+                    f"[{variable.lower}..{variable.upper}], found {int(found)}"
+                )
+                return state.error(assignment.position, reason)
         except PrismSourceError as error:
             return error
-        state = self.packing.name(self._known[self.memory[addresses.EXPANDED]])
-        return ModelError(f"State {state}: a row with 2^31 or more successors is too large.")
-
-    def _range_error(
-        self, batch: StateBatch, assignment: Assignment, value: int
-    ) -> PrismSourceError:
-        found = int(batch.value(value)[0])
-        variable = next(v for v in self.checked.variables if v.name == assignment.variable)
-        reason = (
-            f"the new value of '{variable.name}' must be in "
-            f"[{variable.lower}..{variable.upper}], found {found}"
-        )
-        return batch.error(assignment.position, reason, 0)
+        name = self.packing.name(self._known[self.memory[addresses.EXPANDED]])
+        return ModelError(f"State {name}: a row with 2^31 or more successors is too large.")
 
 
 class _Keys:
@@ -232,9 +226,7 @@ class _Keys:
         checked = explorer.checked
         # a renamed module is a copy of text, not a claim that both are alike: own marginals
         self._commands = [
-            CommandDistributions(
-                c.text, checked.modules[c.module].name, checked.source, explorer.identifiers
-            )
+            CommandDistributions(c.text, checked.modules[c.module].name, explorer.identifiers)
             for c in explorer.commands
         ]
         self._numbers: dict[tuple[int, int], int] = {}
@@ -257,7 +249,7 @@ class _Keys:
         lower = explorer.floats[first : first + size].copy()
         upper = explorer.floats[first + size : first + 2 * size].copy()
         ends = (lower, upper if command.has_upper else lower)
-        key = number, self._commands[number].number(*ends, explorer.batch(), 0)
+        key = number, self._commands[number].number(*ends, explorer.state())
         if key not in self._numbers:
             found = self._commands[number].found[key[1]]
             begin = self._support.size
@@ -279,7 +271,7 @@ class _Keys:
             at += 2 + size
         names = [*explorer.checked.actions, ""]
         choices = [(names[action], marginals) for action, marginals in rows]
-        identifier = random_choice(choices, explorer.identifiers, explorer.batch())
+        identifier = random_choice(choices, explorer.identifiers, explorer.state())
         actions = {action for action, _ in rows}
         action = actions.pop() if len(actions) == 1 else len(names) - 1
         self._add_key(addresses.NO_OWNER, self._add(identifier, action, 0), key)

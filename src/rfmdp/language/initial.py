@@ -9,7 +9,7 @@ import numpy as np
 from rfmdp.language.ast import Expr
 from rfmdp.language.boxes import necessary
 from rfmdp.language.checked import CheckedModel
-from rfmdp.language.compile import CHUNK, Expressions, StateBatch
+from rfmdp.language.states import CHUNK, evaluate_states
 from rfmdp.types import IntArray
 
 MAX_CANDIDATES = 1 << 28
@@ -39,17 +39,14 @@ def _satisfying(checked: CheckedModel, condition: Expr) -> IntArray:
             f"{MAX_CANDIDATES}; add conjuncts that bound single variables, such as x=0"
         )
         raise checked.source.error(condition.position, reason)
-    expressions = Expressions(checked.variables, checked.source)
-    number = expressions.add(condition)
     found = []
     for start in range(0, count, CHUNK):
         codes = np.arange(start, min(start + CHUNK, count))
-        valuations = np.empty((len(codes), len(radix)), dtype=np.int64, order="F")
+        valuations = np.empty((len(codes), len(radix)), dtype=np.int32)
         for k in range(len(radix) - 1, -1, -1):
             valuations[:, k] = codes % radix[k] + low[k]
             codes //= radix[k]
-        holds = StateBatch(expressions, valuations).value(number)
-        found.append(valuations[holds])
+        found.append(valuations[evaluate_states(condition, checked, valuations)])
     if not any(len(part) for part in found):
         reason = "some state must satisfy the condition of 'init', found none"
         raise checked.source.error(condition.position, reason)

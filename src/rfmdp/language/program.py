@@ -1,4 +1,4 @@
-"""Expressions as code of the machine that explores state spaces.
+"""Expressions as code of the machine of `kernels.machine`.
 
 Every step of `Expressions` has a cell, in `ints` (also for truth values) or in `floats`. Conditions
 become jumps, so that `& | => ?:` look only at the operands that decide, and a value that does not
@@ -17,11 +17,10 @@ from typing import TypeAlias
 import numpy as np
 
 from rfmdp.kernels import opcodes as op
-from rfmdp.kernels.addresses import HEADER
+from rfmdp.kernels.addresses import HEADER, STACK
 from rfmdp.language.ast import Binary, Call, Ite, Literal, Name, Type, Unary
-from rfmdp.language.compile import Expressions, Term
-from rfmdp.language.vector_ops import INT_RANGE
-from rfmdp.types import FloatArray, IntArray
+from rfmdp.language.expressions import INT_RANGE, Expressions, Step
+from rfmdp.types import AnyArray, FloatArray, IntArray
 
 Emission: TypeAlias = Generator["Emission", None, None]
 
@@ -40,7 +39,9 @@ INT_FUNCTIONS = {"min": op.MIN, "max": op.MAX, "mod": op.MODULO, "pow": op.POWER
 OPERATIONS = {"+": op.FADD, "-": op.FSUBTRACT, "*": op.FMULTIPLY, "/": op.FDIVIDE, "^": op.FPOWER}
 FUNCTIONS = {"min": op.FMIN, "max": op.FMAX, "pow": op.FPOWER, "log": op.FLOG}
 ROUNDINGS = {"floor": op.FLOOR, "ceil": op.CEIL, "round": op.ROUND}
-COMPARISONS = {"=": op.FEQ, "!=": op.FNE, "<": op.FLT, "<=": op.FLE}
+COMPARISONS = {"=": op.EQ, "!=": op.NE, "<": op.LT, "<=": op.LE}
+FLOAT_COMPARISONS = {"=": op.FEQ, "!=": op.FNE, "<": op.FLT, "<=": op.FLE}
+DECIDED = ("&", "|", "=>")  # by the left operand alone, in some states
 
 
 class Memory:
@@ -77,7 +78,7 @@ class Program:
     >>> x = CheckedVariable("x", 0, 9, False, 0, None)
     >>> expressions = Expressions([x], SourceText(""))
     >>> number = expressions.add(parse_expression("x<3"))
-    >>> program = Program(expressions, Memory())
+    >>> program = Program(expressions)
     >>> program.condition(number)
     0
     >>> three = program.variables[0] + 1
@@ -85,9 +86,9 @@ class Program:
     True
     """
 
-    def __init__(self, expressions: Expressions, memory: Memory) -> None:
-        self.memory = memory
-        self.variables = [memory.add(0) for _ in expressions.variables]  # their cells
+    def __init__(self, expressions: Expressions) -> None:
+        self.memory = Memory()
+        self.variables = [self.memory.add(0) for _ in expressions.variables]  # their cells
         self._steps, self._uses = expressions.steps, expressions.uses
         self._code: list[tuple[int, int, int, int | Target]] = []
         self._floats: list[float] = []
@@ -117,19 +118,19 @@ class Program:
         self._emit_routines()
         return place, cell
 
-    def code(self) -> IntArray:
-        """Return all instructions, (N, 4)."""
+    def code(self) -> AnyArray:
+        """Return all instructions, (N, 4); unsigned, as a negative index takes time to look for."""
         code = [(o, *self._operands(o, x, y, z)) for o, x, y, z in self._code]
-        return np.array(code, dtype=np.int64).reshape(-1, 4)
+        return np.array(code, dtype=np.uint32).reshape(-1, 4)
+
+    def ints(self) -> IntArray:
+        """Return the memory, with room for the stack of calls at its end."""
+        self.memory.ints[STACK] = len(self.memory.ints)
+        return np.array([*self.memory.ints, *[0] * (len(self._routines) + 1)], dtype=np.int64)
 
     def floats(self) -> FloatArray:
         """Return the cells of floats."""
         return np.array(self._floats, dtype=np.float64)
-
-    @property
-    def depth(self) -> int:
-        """Most calls inside each other."""
-        return len(self._routines)
 
     def _operands(self, operation: int, x: int, y: int, z: int | Target) -> tuple[int, int, int]:
         place = z.place if isinstance(z, Target) else z
@@ -233,12 +234,12 @@ class Program:
             case Call(name):
                 functions = FUNCTIONS if step.type is Type.DOUBLE else INT_FUNCTIONS
                 yield from self._folded(number, step, functions[name])
-            case Binary(sign) if sign not in ("&", "|", "=>") and self._has_floats(step):
+            case Binary(sign) if sign not in DECIDED:
                 yield from self._compared(number, step, sign)
             case _:
                 yield from self._truth(number)
 
-    def _folded(self, number: int, step: Term, operation: int) -> Emission:
+    def _folded(self, number: int, step: Step, operation: int) -> Emission:
         """Emit an operation on two operands, or on one after the other."""
         for operand in step.operands:
             yield self._value(operand)
@@ -251,15 +252,15 @@ class Program:
             self._check(number, step, operation)
             first = target
 
-    def _check(self, number: int, step: Term, operation: int) -> None:
+    def _check(self, number: int, step: Step, operation: int) -> None:
         """Emit a look at the size of an int, unless its static bounds say that it is small."""
-        low, high = step.bounds or INT_RANGE
+        low, high = step.bounds
         if operation not in (op.ADD, op.SUBTRACT, op.MULTIPLY):
             return
         if low <= INT_RANGE[0] or high >= INT_RANGE[1]:
             self._add(op.CHECK, self._cell(number))
 
-    def _negated(self, number: int, step: Term) -> None:
+    def _negated(self, number: int, step: Step) -> None:
         if step.type is Type.DOUBLE:
             # times -1, not 0 minus: that would turn 0 into 0 instead of -0
             self._floats.append(-1.0)
@@ -270,8 +271,12 @@ class Program:
             self._add(op.SUBTRACT, target, self._constant(0), self._cell(step.operands[0]))
             self._check(number, step, op.SUBTRACT)
 
-    def _choice(self, number: int, step: Term) -> Emission:
+    def _choice(self, number: int, step: Step) -> Emission:
         condition, then, otherwise = step.operands
+        if self._costs[then] == self._costs[otherwise] == 0 and not self._decided(condition):
+            yield self._value(condition)
+            self._select(number, step)
+            return
         other, end = Target(), Target()
         yield self._jump(condition, other, False)
         for branch, after in ((then, end), (otherwise, None)):
@@ -285,15 +290,33 @@ class Program:
                 self._set(other)
         self._set(end)
 
-    def _compared(self, number: int, step: Term, sign: str) -> Emission:
-        """Emit a comparison of floats."""
-        left, right = step.operands
-        yield self._value(left)
-        yield self._value(right)
-        first, second = self._float(left), self._float(right)
+    def _select(self, number: int, step: Step) -> None:
+        """Emit a choice between variables and literals without a jump.
+
+        A jump that depends on the state cannot be foreseen, and costs more than two moves.
+        """
+        condition, then, otherwise = step.operands
+        target, truth = self._cell(number), self._cell(condition)
+        if step.type is Type.DOUBLE:
+            self._add(op.FMOVE, target, self._float(otherwise))
+            self._add(op.FMOVE_IF, target, self._float(then), truth)
+        elif [self._steps[k].node for k in (then, otherwise)] == [Literal(1), Literal(0)]:
+            self._add(op.MOVE, target, truth)
+        else:
+            self._add(op.MOVE, target, self._cell(otherwise))
+            self._add(op.MOVE_IF, target, self._cell(then), truth)
+
+    def _compared(self, number: int, step: Step, sign: str) -> Emission:
+        """Emit a comparison whose truth is asked for as a value."""
+        for operand in step.operands:
+            yield self._value(operand)
+        floats = self._has_floats(step)
+        first, second = (self._float(k) if floats else self._cell(k) for k in step.operands)
         if sign in (">", ">="):
             sign, first, second = {">": "<", ">=": "<="}[sign], second, first
-        self._add(COMPARISONS[sign], self._cell(number), first, second)
+        operations = FLOAT_COMPARISONS if floats else COMPARISONS
+        sign = "=" if sign == "<=>" else sign
+        self._add(operations[sign], self._cell(number), first, second)
 
     def _truth(self, number: int) -> Emission:
         """Emit a condition whose truth is asked for as a value."""
@@ -305,7 +328,11 @@ class Program:
         self._add(op.MOVE, self._cell(number), self._constant(0))
         self._set(end)
 
-    def _has_floats(self, step: Term) -> bool:
+    def _decided(self, number: int) -> bool:
+        node = self._steps[number].node
+        return isinstance(node, Binary) and node.operator in DECIDED
+
+    def _has_floats(self, step: Step) -> bool:
         return any(self._steps[k].type is Type.DOUBLE for k in step.operands)
 
     def _jump(self, number: int, target: Target, when: bool) -> Emission:

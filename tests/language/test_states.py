@@ -1,4 +1,4 @@
-"""Compiled expressions against hand-computed values and the plain evaluator."""
+"""Expressions in many states against hand-computed values and the plain evaluator."""
 
 import math
 from itertools import product
@@ -9,14 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rfmdp.errors import PrismError
+from rfmdp.kernels import decorator, machine
+from rfmdp.language import states
+from rfmdp.language.ast import ModelType
 from rfmdp.language.boxes import necessary
-from rfmdp.language.checked import CheckedVariable
-from rfmdp.language.compile import Expressions, StateBatch, evaluate_states
+from rfmdp.language.check import check_model
+from rfmdp.language.checked import CheckedModel, CheckedVariable
 from rfmdp.language.evaluate import evaluate
+from rfmdp.language.expressions import Expressions
 from rfmdp.language.load import parse_prism
-from rfmdp.language.parse import parse_expression
+from rfmdp.language.parse import parse_expression, parse_model
 from rfmdp.language.source import PrismSourceError, SourceText
-from rfmdp.language.types import type_of
+from rfmdp.language.states import evaluate_states
 
 VARIABLES = [
     CheckedVariable("x", -2, 3, False, 0, None),
@@ -26,12 +30,35 @@ VARIABLES = [
 STATES = np.array(list(product(range(-2, 4), range(3), range(2))))
 
 
-def compiled(text, states=STATES):
-    """Evaluate an expression in some states."""
-    source = SourceText(text)
-    expressions = Expressions(VARIABLES, source)
-    number = expressions.add(parse_expression(text))
-    return StateBatch(expressions, np.asfortranarray(states)).value(number)
+def in_states(text, valuations=STATES, chosen=None):
+    """Evaluate an expression in some states, as Python and by machine code: both find the same."""
+    expr, found = parse_expression(text), []
+    model = CheckedModel(
+        ModelType.MDP, tuple(VARIABLES), (), (), (), None, {}, {}, (), SourceText(text)
+    )
+    for compiled, few in ((False, math.inf), (True, 0)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(decorator, "was_compiled", lambda _, said=compiled: said)
+            patch.setattr(states, "FEW", few)
+            try:
+                found.append(evaluate_states(expr, model, valuations, chosen))
+            except PrismSourceError as error:
+                found.append(error)
+    if isinstance(found[0], PrismSourceError):
+        assert str(found[0]) == str(found[1])
+        raise found[0]
+    assert found[0].dtype == found[1].dtype
+    np.testing.assert_array_equal(*found)
+    return found[1]
+
+
+def plain(text, state):
+    """Return the value in one state by plain evaluation, None where there is none."""
+    names = {"x": int(state[0]), "y": int(state[1]), "b": bool(state[2])}
+    try:
+        return evaluate(parse_expression(text), names, SourceText(text))
+    except PrismError:
+        return None
 
 
 @pytest.mark.parametrize(
@@ -69,7 +96,7 @@ def compiled(text, states=STATES):
 )
 def test_operator_by_hand(text, state, value):
     """Every operator and function has PRISM's value and type."""
-    found = compiled(text, np.array([state]))[0]
+    found = in_states(text, np.array([state]))[0]
     assert found == pytest.approx(value)
     kinds = {bool: "b", int: "i", float: "f"}
     assert found.dtype.kind == kinds[type(value)]
@@ -90,11 +117,8 @@ def test_operator_by_hand(text, state, value):
 )
 def test_lazy_where_prism_is(text):
     """A part without value is no error where nothing depends on it."""
-    expr, source = parse_expression(text), SourceText(text)
-    found = compiled(text)
-    for state, value in zip(STATES, found, strict=True):
-        env = {"x": int(state[0]), "y": int(state[1]), "b": bool(state[2])}
-        assert value == evaluate(expr, env, source)
+    for state, value in zip(STATES, in_states(text), strict=True):
+        assert value == plain(text, state)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +140,7 @@ def test_lazy_where_prism_is(text):
 def test_missing_value_is_an_error_with_place_and_state(text, column, reason):
     """What is needed and has no value names its place and the first state."""
     with pytest.raises(PrismSourceError) as caught:
-        compiled(text)
+        in_states(text)
     assert (caught.value.line, caught.value.column) == (1, column)
     assert reason in caught.value.reason
 
@@ -124,7 +148,7 @@ def test_missing_value_is_an_error_with_place_and_state(text, column, reason):
 def test_deep_expression():
     """A chain of ten thousand operators needs no recursion."""
     text = "|".join(f"x={k % 7 - 9}" for k in range(10_000)) + "|x=3"
-    assert compiled(text).sum() == 6
+    assert in_states(text).sum() == 6
 
 
 def test_equal_parts_are_one_step():
@@ -158,27 +182,49 @@ INTS = st.recursive(
 )
 
 
-@given(INTS)
-def test_compiled_is_plain_evaluation(text):
-    """Values and errors are those of the plain evaluator, state by state."""
-    expr, source = parse_expression(text), SourceText(text)
-    type_of(expr, {v.name: v.type for v in VARIABLES}, source)
-    for state in STATES[::5]:
-        env = {"x": int(state[0]), "y": int(state[1]), "b": bool(state[2])}
-        try:
-            wanted = evaluate(expr, env, source)
-        except PrismError:
-            with pytest.raises(PrismError):
-                compiled(text, state[None, :])
-        else:
-            assert compiled(text, state[None, :])[0] == wanted
+FORMS = ["{0}", "{0}/4", "b & {0}>{1}", "({0}<{1} ? {1}/3 : {0})", "!({0}/3>={1}) => b", "-({0})"]
+
+
+@given(INTS, INTS, st.sampled_from(FORMS))
+def test_many_states_are_plain_evaluation(first, second, form):
+    """Values, types and errors are those of the plain evaluator, state by state."""
+    text = form.format(first, second)
+    wanted = [plain(text, state) for state in STATES]
+    exist = np.array([k for k, value in enumerate(wanted) if value is not None], dtype=np.int64)
+    found = in_states(text, chosen=exist)
+    values = [wanted[k] for k in exist]
+    np.testing.assert_array_equal(found, values)
+    kinds = {"b": bool, "i": int, "f": float}
+    assert all(type(value) is kinds[found.dtype.kind] for value in values)
+    for k in set(range(len(STATES))) - set(exist.tolist()):
+        with pytest.raises(PrismError):
+            in_states(text, chosen=np.array([k]))
+
+
+def test_more_states_than_one_chunk(monkeypatch):
+    """States are evaluated in parts, chosen ones in the order that is asked for."""
+    monkeypatch.setattr(states, "CHUNK", 5)
+    assert in_states("x*10+y").tolist() == (STATES[:, 0] * 10 + STATES[:, 1]).tolist()
+    chosen = np.array([7, 3, 3, 30, 0, 12, 1])
+    assert in_states("x/2", chosen=chosen).tolist() == (STATES[chosen, 0] / 2).tolist()
+    with pytest.raises(PrismSourceError, match=r"in state \(x=3, y=0, b=true\)"):
+        in_states("mod(x,y)", chosen=np.array([2, 3, 4, 5, 35, 34, 33, 31, 30]))
+
+
+def test_machine_code_is_made_once():
+    """Other types of arrays, or frozen ones, need no code of their own."""
+    frozen = STATES.astype(np.int32)
+    frozen.flags.writeable = False
+    few = np.array([1, 2], dtype=np.int32)
+    few.flags.writeable = False
+    for valuations, chosen in ((STATES, None), (frozen, few), (np.asfortranarray(STATES), few)):
+        for text in ("x+y", "x/y", "b"):
+            in_states(text, valuations, chosen)
+    assert len(machine.evaluate.signatures) == 1
 
 
 def test_evaluate_states_over_a_model():
     """A checked expression is evaluated over all states of a built model."""
-    from rfmdp.language.check import check_model
-    from rfmdp.language.parse import parse_model
-
     text = "mdp module m x : [0..3]; [] true -> (x'=mod(x+1,4)); endmodule"
     checked = check_model(parse_model(text))
     model = parse_prism(text)
