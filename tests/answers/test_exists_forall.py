@@ -8,7 +8,8 @@ from hypothesis import given
 
 from examples import half
 from language.random_models import model_texts
-from rfmdp.answers.answer import check, states_where
+from rfmdp.answers.answer import check
+from rfmdp.answers.evaluator import states_where
 from rfmdp.answers.property import parse_property
 from rfmdp.errors import PrismError, PrismWarning
 from rfmdp.language.load import parse_prism

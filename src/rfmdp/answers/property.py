@@ -104,7 +104,7 @@ class FormulaStates:
         NotCertifiedError
             If it has a nested P or R whose bounds do not decide it somewhere.
         """
-        from rfmdp.answers.answer import states_where
+        from rfmdp.answers.evaluator import states_where
 
         part = tree.PropertyDefinition(None, self.expr, position=self.expr.position)
         return states_where(model, Property(part, self.of.file, self.of.constants))

@@ -1,0 +1,199 @@
+"""The value of a property in all states of a model, with proven bounds.
+
+A property is a tree of ordinary operators over P, R and filters. Each of these is evaluated for
+all states with its bounds; nested ones first, because a formula inside P must be decided by
+proven bounds in every state.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+
+from rfmdp.answers.exists_forall import paths_hold
+from rfmdp.answers.filters import apply_filter
+from rfmdp.answers.measure import OperatorSolver
+from rfmdp.answers.property import Property
+from rfmdp.answers.quantity import Quantity, combine
+from rfmdp.errors import NotCertifiedError, PrismWarning
+from rfmdp.inner.protocol import Inner
+from rfmdp.language import property_ast as tree
+from rfmdp.language.ast import Expr, Label, Literal, Type, fold, nodes, rewrite
+from rfmdp.language.check_properties import CheckedProperty
+from rfmdp.language.states import evaluate_states
+from rfmdp.language.types import type_of
+from rfmdp.language.write import write_expression
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.objective import NamedStates
+from rfmdp.outer.settings import Limits
+from rfmdp.types import BoolArray
+
+DEEPEST = 50  # operators P, R, E, A and filter inside each other
+OPERATORS = (tree.Probability, tree.Reward, tree.Quantified, tree.Filter)
+LISTS = ("print", "printall", "argmin", "argmax")
+
+
+def states_where(model: FactoredMDP, prop: Property) -> BoolArray:
+    """Return where a state formula holds, (S,)."""
+    bound = prop.bind(model)
+    evaluator = PropertyEvaluator(model, bound, None, Limits())
+    return evaluator.decided(evaluator.top)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot(Expr):
+    """Stands for a P, R, E, A or filter that is evaluated on its own."""
+
+    number: int
+
+
+class PropertyEvaluator:
+    """Evaluates one property on one model."""
+
+    def __init__(
+        self,
+        model: FactoredMDP,
+        prop: CheckedProperty,
+        inner: Inner | None,
+        limits: Limits,
+    ) -> None:
+        self.model, self.type, self.names = model, prop.type, prop.scope
+        self.source = prop.scope.source
+        self.solver = OperatorSolver(model, inner, limits, self.source)
+        self.listed: tuple[Quantity, BoolArray, str] | None = None
+        self._slots: list[Expr] = []
+        self._check_depth(prop.expression)
+        self.top = rewrite(prop.expression, self._cut)
+
+    @property
+    def about_one_number(self) -> bool:
+        """Whether the property compares just one P or R with a number, outside of any filter."""
+        slots = [self._slots[n.number] for n in nodes(self.top) if isinstance(n, Slot)]
+        operator = slots[0] if len(slots) == 1 else None
+        return isinstance(operator, tree.Probability | tree.Reward) and operator.bound is not None
+
+    def answer(self) -> tuple[Quantity, Quantity]:
+        """Return the least and the largest value of a property, by PRISM's rules.
+
+        They differ only over several initial states.
+        """
+        initial = self.model.label("init")
+        top = self._slots[self.top.number] if isinstance(self.top, Slot) else None
+        if isinstance(top, tree.Filter) and top.operator not in LISTS:
+            return self._filter(top)
+        found = self.quantity(self.top, initial)
+        if self.type is Type.BOOL:
+            return apply_filter("forall", self.model, found, initial)
+        name = "range" if np.count_nonzero(initial) > 1 else "state"
+        return apply_filter(name, self.model, found, initial)
+
+    def quantity(self, expr: Expr, interest: BoolArray) -> Quantity:
+        """Return an expression in all states, as precisely as wanted in those of interest."""
+
+        def visit(node: Expr, below: tuple[Quantity | None, ...]) -> Quantity | None:
+            match node:
+                case Slot(number):
+                    return self._slot(self._slots[number], interest)
+                case Label(name):
+                    return Quantity.exact(Type.BOOL, self.model.label(name))
+            if all(part is None for part in below):
+                return None  # an expression over variables only: compiled as a whole, later
+            parts = zip(node.children(), below, strict=True)
+            return combine(node, [part or self._plain(child, interest) for child, part in parts])
+
+        return fold(expr, visit) or self._plain(expr, interest)
+
+    def states(self, expr: Expr) -> NamedStates:
+        """Return where a state formula holds, with its text; see `decided`."""
+        return NamedStates(self._text(expr), self.decided(expr))
+
+    def decided(self, expr: Expr) -> BoolArray:
+        """Return where a state formula holds, or raise if bounds leave that open somewhere.
+
+        It is decided by the exact method: one that proves a single side rarely could.
+        """
+        everywhere = np.ones(self.model.states, dtype=np.bool_)
+        outer, self.solver = self.solver, self.solver.exact()
+        try:
+            found = self.quantity(expr, everywhere)
+        finally:
+            self.solver = outer
+        method = "exact" if outer.inner is None else outer.inner.name
+        if method != "exact" and any(isinstance(part, Slot) for part in nodes(expr)):
+            warnings.warn(
+                "A formula inside another is decided by the exact method, not by "
+                f"{method}: the value can differ from one by {method} alone.",
+                PrismWarning,
+                stacklevel=2,
+            )
+        open_ = np.flatnonzero(~found.known)
+        if open_.size:
+            text = self._text(expr)
+            state = self.model.state_name(int(open_[0]))
+            raise NotCertifiedError(
+                f"A formula inside P or R must be decided in every state; the bounds of '{text}' "
+                f"leave {open_.size} open, the first is {state}. Try another threshold, a smaller "
+                "precision, or the exact method."
+            )
+        return np.asarray(found.lower, dtype=np.bool_)
+
+    def _slot(self, node: Expr, interest: BoolArray) -> Quantity:
+        if isinstance(node, tree.Probability):
+            return self.solver.probability(node, self.states, interest)
+        if isinstance(node, tree.Reward):
+            return self.solver.reward(node, self.states, interest)
+        if isinstance(node, tree.Quantified):
+            holds = paths_hold(self.model, node, self.decided)
+            return Quantity.exact(Type.BOOL, holds)
+        assert isinstance(node, tree.Filter)  # nothing else is cut
+        least, most = self._filter(node)
+        if least is not most:
+            reason = "filter(range, ...) must stand alone: it has two values"
+            raise self.source.error(node.position, reason)
+        return most
+
+    def _filter(self, node: tree.Filter) -> tuple[Quantity, Quantity]:
+        where = np.ones(self.model.states, dtype=np.bool_)
+        if node.states is not None:
+            where = self.decided(node.states)
+        operand = self.quantity(node.operand, where)
+        found = apply_filter(node.operator, self.model, operand, where)
+        if node.operator in LISTS:
+            self.listed = (found[1], where, node.operator)
+        return found
+
+    def _plain(self, expr: Expr, interest: BoolArray) -> Quantity:
+        if isinstance(expr, Literal) and expr.type is Type.BOOL:
+            return Quantity.exact(expr.type, np.full(self.model.states, expr.value))
+        kind = type_of(expr, self.names.variable_types(), self.source)
+        valuations = self.model.valuations.reshape(self.model.states, len(self.model.variables))
+        states = np.flatnonzero(interest)
+        values = evaluate_states(expr, self.names, valuations, states)
+        everywhere = np.zeros(self.model.states, dtype=values.dtype)
+        everywhere[states] = values
+        return Quantity.exact(kind, everywhere)
+
+    def _cut(self, node: Expr) -> Expr:
+        if not isinstance(node, OPERATORS):
+            return node
+        self._slots.append(node)
+        return Slot(len(self._slots) - 1, position=node.position)
+
+    def _text(self, expr: Expr) -> str:
+        return write_expression(rewrite(expr, self._paste))
+
+    def _paste(self, node: Expr) -> Expr:
+        if not isinstance(node, Slot):
+            return node
+        return rewrite(self._slots[node.number], self._paste)
+
+    def _check_depth(self, expr: Expr) -> None:
+        def depth(node: Expr, below: tuple[int, ...]) -> int:
+            own = isinstance(node, OPERATORS)
+            return max(below, default=0) + own
+
+        if fold(expr, depth) > DEEPEST:
+            reason = f"P, R, E, A and filters must be nested at most {DEEPEST} deep"
+            raise self.source.error(expr.position, reason)
