@@ -25,7 +25,15 @@ from rfmdp.objective import (
     Until,
 )
 from rfmdp.outer.solution import Status
-from rfmdp.sets.families import Interval, KLBall, L1Ball, LpBall, Singleton
+from rfmdp.sets.families import (
+    Interval,
+    KLBall,
+    L1Ball,
+    LpBall,
+    Polytope,
+    Singleton,
+    SubsetSet,
+)
 from rfmdp.solving import solve
 from rfmdp.verification import solution as checker
 from rfmdp.verification.solution import verify
@@ -279,3 +287,34 @@ def test_infinite_bounds_of_staying_are_judged_without_a_word(name, bound, judge
     header["status"] = "GAP_OPEN"
     verdict = judge(header, arrays)
     assert verdict.valid == (name != "value" and bound == (np.inf if name == "upper" else -np.inf))
+
+
+def test_a_known_distribution_with_other_corners(judge):
+    """Who loads the model gets the distribution; the claim was proven of the corners."""
+    model = looping(Polytope([[0.5, 0.25, 0.25]]), [0, 1, 2])
+    header, arrays = opened(solve(model, Spec(Reach("goal"), MAX, MIN)))
+    assert judge(header, arrays).valid
+    arrays["model.marginals.corners"] = np.array([0.5, 0.5, 0.0])
+    for name in ("lower", "upper", "value"):
+        arrays[name] = np.array([1.0, 1.0, 0.0])
+    assert "not those of its vertices" in str(judge(header, arrays))
+
+
+@pytest.mark.parametrize("uset", [KLBall([0.5, 0.3, 0.2], 0.0), KLBall([1.0], 0.0)], ids=str)
+def test_a_kl_ball_of_radius_zero_was_called_invalid(uset, judge):
+    """It is its centre, and keeps its radius in the file."""
+    model = looping(uset, list(range(uset.size)))
+    header, arrays = opened(solve(model, Spec(Reach("goal"), MAX, MIN)))
+    assert judge(header, arrays).valid
+    arrays["model.marginals.radius"][0] = 0.1
+    assert judge(header, arrays).valid == (uset.size == 1)
+
+
+def test_a_set_and_its_complement_are_added_exactly(judge):
+    """Lower probabilities that leave nothing, but add up to one when rounded."""
+    table = np.array([0.0, 0.5, 0.25, 1.0])
+    model = looping(SubsetSet(table, np.array([0.6, 0.4])), [0, 1])
+    header, arrays = opened(solve(model, Spec(Reach("goal"), MAX, MIN)))
+    assert judge(header, arrays).valid
+    arrays["model.marginals.corners"] = np.array([0.0, 0.5, np.nextafter(0.5, 1.0), 1.0])
+    assert "a set and its complement" in str(judge(header, arrays))

@@ -12,10 +12,13 @@ from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, Instantaneous, Spec
 from rfmdp.sets import Interval, L1Ball, Polytope, Singleton, SubsetSet
 from rfmdp.solving import solve
+from rfmdp.verification import products
 from rfmdp.verification.exact import Undecided
+from rfmdp.verification.fields import Fields
+from rfmdp.verification.margins import differences
 from rfmdp.verification.products import Products
-from rfmdp.verification.reading import Fields, read_model
-from rfmdp.verification.rows import Rows, differences
+from rfmdp.verification.reading import read_model
+from rfmdp.verification.rows import Rows
 from rfmdp.verification.solution import verify
 from scales import random_set
 
@@ -67,6 +70,13 @@ def holds(low, exact, high):
     return left and (not np.isfinite(high) or exact <= Fraction(float(high)))
 
 
+def branched(rows, ids, values, target):
+    """Return bounds of least means by branching, as for many products."""
+    with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
+        patch.setattr(products, "LISTED", 0)
+        return Products(rows.exact, rows.rounded).bounds(ids, values, target)
+
+
 @pytest.mark.parametrize("seed", range(15))
 def test_bounds_of_means_hold_in_fractions(seed):
     """From below, from above and by products: no rounding, no underflow makes a bound false."""
@@ -77,38 +87,28 @@ def test_bounds_of_means_hold_in_fractions(seed):
         sets += [faint_set(rng, int(rng.integers(2, 4))) for _ in ids]
         lines.append(ids)
     rows = rows_of(sets, lines)
-    for block in rows.blocks:
-        axes = rows.axes(block, np.arange(len(block.rows)))
-        size = int(np.prod(block.shape))
-        values = np.array([numbers(rng, size) for _ in block.rows])
+    for batch in rows.batches(np.ones(rows.model.rows, bool)):
+        values = np.array([numbers(rng, batch.successors.shape[1]) for _ in batch.rows])
         with np.errstate(all="ignore"):
-            below, above = rows.below(block, axes, values), rows.above(block, axes, values)
-        for i, ids in enumerate(block.ids.tolist()):
+            below, above = batch.bound(values, -1), batch.bound(values, 1)
+        for i, ids in enumerate(batch.ids.tolist()):
             try:
-                exact = rows.exact.minimum(
-                    tuple(ids), [Fraction(x) for x in values[i].tolist()], np.zeros(size, bool)
-                )
+                exact = rows.exact.minimum(tuple(ids), [Fraction(x) for x in values[i].tolist()])
             except Undecided:
                 continue
             where = [sets[j] for j in ids], values[i]
             assert holds(below[i], exact, above[i]), where
             alone = np.array([i])
             with np.errstate(all="ignore"):
-                found = rows.products.bounds(
-                    tuple(ids), [axis.take(alone) for axis in axes], values[alone], np.ones(1)
-                )
+                found = rows.products.bounds(tuple(ids), values[alone], np.ones(1))
             if found is not None:
                 assert holds(found[0][0], exact, found[1][0]), where
             if len(ids) == 1:
                 continue
             for target in (np.abs(values[alone]).max(axis=1), values[alone].mean(axis=1)):
-                with np.errstate(all="ignore"):
-                    branched = Products(rows.exact).branch(
-                        tuple(ids), rows.products.vertices(tuple(ids)),
-                        [axis.take(alone) for axis in axes], values[alone], target,
-                    )  # fmt: skip
-                if branched is not None:
-                    (low,), (high,) = branched
+                found = branched(rows, tuple(ids), values[alone], target)
+                if found is not None:
+                    (low,), (high,) = found
                     assert holds(low, exact, high), where
                     wanted = min(float(target[0]), float(exact))
                     assert low >= wanted - 1e-12 * np.abs(values[i]).max(), where
@@ -120,10 +120,10 @@ def test_subnormal_weights_are_not_rounded_relatively():
     rows = rows_of([Singleton([1.0, 0.0])], [[0]])
     sets = replace(rows.model.sets, nominal=forged, lower=forged, upper=forged)
     rows = Rows(replace(rows.model, sets=sets))
-    (block,) = rows.blocks
+    (batch,) = rows.batches(np.array([True]))
     exact = Fraction(forged[1]) / sum(map(Fraction, forged)) * Fraction(1e100)
     for side in (-1, 1):
-        (axis,) = rows.axes(block, np.zeros(1, np.int64))
+        (axis,) = batch.axes
         found = Fraction(float(axis.least(np.array([[[0.0, 1e100]]]), side)[0, 0]))
         assert side * (found - exact) >= 0
 
@@ -182,13 +182,9 @@ def test_products_that_differ_by_the_order_of_outcomes_only(seed):
     widths = np.repeat(widths, 3, axis=0)
     sets = [Interval(1 / 3 - width, 1 / 3 + width) for width in widths]
     rows = rows_of(sets, [[0, 1, 2]])
-    (block,) = rows.blocks
-    axes = rows.axes(block, np.zeros(1, np.int64))
     same = np.array([len({*at}) for at in np.ndindex(3, 3, 3)], dtype=np.float64)
     for values in (same, rng.choice([0.0, 1.0 / 3.0, 1.0], 27), rng.choice([-0.1, 0.0, 0.7], 27)):
-        exact = rows.exact.minimum((0, 1, 2), [Fraction(x) for x in values], np.zeros(27, bool))
-        (low,), (high,) = Products(rows.exact).branch(
-            (0, 1, 2), rows.products.vertices((0, 1, 2)), axes, values[None], np.ones(1) * 10.0
-        )
+        exact = rows.exact.minimum((0, 1, 2), [Fraction(x) for x in values])
+        (low,), (high,) = branched(rows, (0, 1, 2), values[None], np.ones(1) * 10.0)
         assert holds(low, exact, high)
         assert high - low < 1e-12

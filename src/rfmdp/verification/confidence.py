@@ -18,7 +18,8 @@ from scipy import special
 
 from rfmdp.ragged import entries, segment_all, starts
 from rfmdp.types import BoolArray, FloatArray, IntArray
-from rfmdp.verification.reading import BOX, KL, L1, SINGLETON, SUBSETS, Sets, need
+from rfmdp.verification.fields import need
+from rfmdp.verification.sets import BOX, KL, L1, SINGLETON, SUBSETS, Sets
 
 ACCURACY = 1e-7  # relative, of error probabilities
 BATCH = 1 << 21  # counts handled at a time

@@ -1,18 +1,8 @@
-"""What a set is, exactly: every float is the rational number that it is.
+"""Sets and products of sets in fractions: nothing is rounded.
 
-singleton, centres   d / sum d
-box                  {p : lower <= p <= upper, sum p = 1}; the distribution `lower` if that sums to
-                     one or more, `upper` if that sums to one or less
-L1, Lp ball          {q / S : q >= 0, sum q = S, |q - d| <= radius}, S = sum d; an L1 ball of radius
-                     2 or more is the simplex, an L-infinity ball the box of the floats
-                     max(d - radius, 0) and min(d + radius, 1)
-KL ball              {p : KL(d / S || p) <= radius}: a finite radius empties no seen outcome
-polytope             the hull of its vertices, each d / sum d
-subset set           {p : p(A) >= table[A] for all A}
-
-Asked are three things: which outcomes nature can do without (`largest`), the least mean of some
-values (`minimum`), and the vertices. Sets of outcomes are bit masks. `Undecided` is raised where
-these means do not tell; the caller then has not proven anything.
+Asked are three things: which outcomes nature can do without (`largest`, `can`), the least mean of
+some values (`minimum`), and the vertices. Sets of outcomes are bit masks. `Undecided` is raised
+where these means do not tell; the caller then has not proven anything.
 """
 
 from __future__ import annotations
@@ -25,8 +15,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from rfmdp.ragged import segment
 from rfmdp.types import BoolArray, FloatArray
-from rfmdp.verification.reading import BOX, KL, L1, LP, POLYTOPE, SINGLETON, SUBSETS, Sets
+from rfmdp.verification.sets import BOX, KL, L1, LP, POLYTOPE, SINGLETON, SUBSETS, Sets
 
 MOST_VERTICES = 4096  # of one set
 MOST_OUTCOMES = 12  # of a set whose vertices or supports are listed
@@ -43,52 +34,21 @@ class ExactSet:
     """One set in fractions."""
 
     def __init__(self, sets: Sets, j: int) -> None:
-        part = slice(sets.ptr[j], sets.ptr[j + 1])
-        floats = sets.nominal[part]
-        nominal = [Fraction(x) for x in floats.tolist()]
+        """Take set j of sets that are settled."""
+        part, self.kind = segment(sets.ptr, j), int(sets.kind[j])
+        self.lower, self.upper = _fractions(sets.lower[part]), _fractions(sets.upper[part])
+        self.size = len(self.lower)
+        nominal = _fractions(sets.nominal[part])
         total = sum(nominal)
-        self.size = len(nominal)
-        self.kind, self.exponent = int(sets.kind[j]), float(sets.exponent[j])
         self.centre = [x / total for x in nominal]
-        self.lower, self.upper = [Fraction(0)] * self.size, [Fraction(1)] * self.size
-        self.radius = Fraction(0)
+        self.exponent, radius = float(sets.exponent[j]), float(sets.radius[j])
+        self.radius = Fraction(radius) / total if self.kind in (L1, LP, KL) else Fraction(0)
+        self.table, self.corners = _fractions(sets.listed(j)), list[Vector]()
+        if self.kind == POLYTOPE:
+            lines = [self.table[i : i + self.size] for i in range(0, len(self.table), self.size)]
+            self.corners = [[x / sum(line) for x in line] for line in lines]
         self._largest: dict[int, int] = {}
         self._vertices: list[Vector] | None = None
-        ball = not np.isnan(self.exponent)
-        if (ball or self.kind == KL) and not np.isfinite(sets.radius[j]):
-            self.kind = BOX  # of all distributions
-        elif ball or self.kind == KL:
-            self.radius = Fraction(float(sets.radius[j])) / total
-            if self.kind != KL:
-                self.kind = BOX if np.isinf(self.exponent) else L1 if self.exponent == 1.0 else LP
-            if np.isinf(self.exponent):
-                low, high = box_of_ball(floats, float(sets.radius[j]))
-                self.lower, self.upper = _fractions(low), _fractions(high)
-            elif self.radius == 0:
-                self.kind = SINGLETON
-            elif self.kind == L1 and sets.radius[j] >= 2.0:
-                self.kind = BOX
-        elif self.kind == BOX:
-            self.lower, self.upper = _fractions(sets.lower[part]), _fractions(sets.upper[part])
-        corners = sets.corners[sets.corner_ptr[j] : sets.corner_ptr[j + 1]]
-        if self.kind == SINGLETON and len(corners):
-            self.kind = POLYTOPE  # of a single point, up to rounding
-        self.table = _fractions(corners) if self.kind == SUBSETS else []
-        self.corners: list[Vector] = []
-        if self.kind == POLYTOPE:
-            given = [_fractions(line) for line in corners.reshape(-1, self.size)]
-            self.corners = [[x / sum(line) for x in line] for line in given]
-        if self.kind == BOX:
-            self._settle_box()
-        if self.size == 1:
-            self.kind, self.centre = SINGLETON, [Fraction(1)]
-
-    def _settle_box(self) -> None:
-        """Make a box that holds one distribution, or none because of rounding, that one."""
-        for bounds, total in ((self.lower, sum(self.lower)), (self.upper, sum(self.upper))):
-            if (total >= 1) if bounds is self.lower else (total <= 1):
-                self.kind, self.centre = SINGLETON, [x / total for x in bounds]
-                return
 
     @property
     def everything(self) -> int:
@@ -101,6 +61,11 @@ class ExactSet:
         return sum(
             1 << k for k in range(self.size) if not self.largest(self.everything & ~(1 << k))
         )
+
+    @property
+    def firm(self) -> bool:
+        """Whether all members have the same outcomes."""
+        return self.certain == self.largest(self.everything)
 
     def largest(self, within: int) -> int:
         """Return the outcomes of some member that has only outcomes within a mask; 0 if none.
@@ -224,11 +189,6 @@ class ExactSet:
         return np.array([[float(x) or 5e-324 * bool(x) for x in line] for line in self.vertices()])
 
 
-def box_of_ball(centre: FloatArray, radius: float) -> tuple[FloatArray, FloatArray]:
-    """Return the bounds that an L-infinity ball stands for."""
-    return np.maximum(centre - radius, 0.0), np.minimum(centre + radius, 1.0)
-
-
 def box_vertices(lower: Vector, upper: Vector) -> list[Vector]:
     """Return the points of a box where all entries but one are at a bound, each once."""
     size = len(lower)
@@ -283,7 +243,7 @@ class ExactRows:
         if not allowed.any() or not hit.any():
             return False
         # sets whose members all have the same outcomes first
-        free = [self[j].certain != self[j].largest(self[j].everything) for j in ids]
+        free = [not self[j].firm for j in ids]
         place = free.index(False) if len(ids) > 1 and not all(free) else 0
         own, rest = self[ids[place]], ids[:place] + ids[place + 1 :]
         allowed, hit = np.moveaxis(allowed, place, 0), np.moveaxis(hit, place, 0)
@@ -304,8 +264,11 @@ class ExactRows:
             raise Undecided
         return {own.largest(mask) for mask in range(1, 1 << own.size)} - {0}
 
-    def minimum(self, ids: tuple[int, ...], values: list[Fraction], bad: BoolArray) -> Fraction:
+    def minimum(
+        self, ids: tuple[int, ...], values: list[Fraction], bad: BoolArray | None = None
+    ) -> Fraction:
         """Return the least mean of values (K,) over products that avoid the bad ones."""
+        bad = np.zeros(len(values), dtype=np.bool_) if bad is None else bad
         order = sorted(range(len(ids)), key=lambda i: self[ids[i]].kind != SINGLETON)
         count = 1
         for i in order[: len(order) if bad.any() else -1]:

@@ -7,24 +7,55 @@ else by which successors are possible, else in fractions.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rfmdp.types import AnyArray, BoolArray, FloatArray
+from rfmdp.verification.batches import Batch
 from rfmdp.verification.exact import Undecided
-from rfmdp.verification.rows import Batch, differences, fold
-
-if TYPE_CHECKING:
-    from rfmdp.verification.game import Game
+from rfmdp.verification.game import FRACTIONS, Game
+from rfmdp.verification.margins import differences, fold
 
 GAIN, HOLD, FAIL, UNKNOWN = 1, 0, -1, -2  # what is proven of the gain of a row
 FAR = 2.0**900  # stands for an infinite lower bound, which is more
 
 
-class Step:
+def signs_of(
+    game: Game, bound: FloatArray, side: int, discount: float, asked: BoolArray
+) -> AnyArray:
+    """Return what is proven of the gain of every row asked for; `UNKNOWN` of the others."""
+    found = np.full(game.model.rows, UNKNOWN, dtype=np.int8)
+    if not asked.any():
+        return found
+    level = asked & _level(game, bound, discount)
+    found[level] = HOLD
+    doubtful = 0
+    with np.errstate(all="ignore"):
+        for batch in game.rows.batches(asked & ~level):
+            step = _Step(game, batch, bound, side, discount)
+            found[batch.rows] = signs = step.signs()
+            doubts = np.flatnonzero((signs == UNKNOWN) | step.faint(signs))
+            doubts = doubts[: FRACTIONS - doubtful]
+            doubtful += len(doubts)
+            decided = [step.decide(int(i)) for i in doubts]
+            found[batch.rows[doubts]] = np.maximum(signs[doubts], decided)
+    return found
+
+
+def _level(game: Game, bound: FloatArray, discount: float) -> BoolArray:
+    """Return the rows (R,) that pay nothing and lead to what their states are worth only."""
+    free = game.reward == 0.0
+    if discount != 1.0 or not free.any():
+        return np.zeros(game.model.rows, dtype=np.bool_)
+    if bound.min() == bound.max():
+        return np.asarray(free & np.isfinite(bound[0]))
+    here, ptr = bound[game.rows.state], game.model.successor_ptr
+    same = bound[game.model.successors] == np.repeat(here, np.diff(ptr))
+    return np.asarray(free & np.isfinite(here) & np.logical_and.reduceat(same, ptr[:-1]))
+
+
+class _Step:
     """Some rows, and what a bound gains in them."""
 
     def __init__(
@@ -32,7 +63,7 @@ class Step:
     ) -> None:
         self.rows, self.reward, self.batch = game.rows, game.reward[batch.rows], batch
         self.side, self.discount, self.helps = side, discount, game.nature == -side
-        self.here, there = bound[game.row_state[batch.rows]], bound[batch.successors]
+        self.here, there = bound[game.rows.state[batch.rows]], bound[batch.successors]
         infinite = np.isinf(there)
         self.infinite = infinite if infinite.any() else None
         # a lower bound that is infinite is proven to be so; an upper one says nothing
@@ -44,36 +75,36 @@ class Step:
 
     def signs(self) -> AnyArray:
         """Return what floats prove of every row."""
-        side, rows, batch = 1 if self.helps else -1, self.rows, self.batch
+        side, batch = 1 if self.helps else -1, self.batch
         values = -side * (self.gain - self.error)  # nature takes their least mean
         least = -side * fold(np.minimum, self.gain - self.error)  # wherever it goes
         doubt = np.flatnonzero(~(side * least < 0.0))
-        found = rows.bound(batch.block, batch.take(doubt).axes, values[doubt], side)
+        found = batch.take(doubt).bound(values[doubt], side)
         least[doubt] = (np.fmin if self.helps else np.fmax)(least[doubt], found)
         doubt = np.flatnonzero(~(side * least <= 0.0))
         other = -side * (self.gain[doubt] + self.error[doubt])
-        lost = side * rows.bound(batch.block, batch.take(doubt).axes, other, -side) > 0.0
-        if len(batch.block.free) > 1:
-            nothing, cut = np.zeros(len(least)), 2.0**-50 * np.abs(values).max(axis=1)
-            rows.refine(batch, doubt[~lost], values, least, side, nothing, cut)
+        lost = side * batch.take(doubt).bound(other, -side) > 0.0
+        if len(batch.orders) > 1:
+            aim, cut = np.zeros(len(least)), 2.0**-50 * np.abs(values).max(axis=1)
+            self.rows.products.refine(batch, doubt[~lost], values, least, side, aim, cut)
         signs = np.full(len(least), UNKNOWN, dtype=np.int8)
         signs[side * least <= 0.0] = HOLD
         signs[side * least < 0.0] = GAIN
         signs[doubt[lost]] = FAIL
         if self.infinite is not None:
+            decide = self._beyond if self.side < 0 else self._vague
             for i in np.flatnonzero(self.infinite.any(axis=1)):
-                decide = self._beyond if self.side < 0 else self._vague
-                signs[i] = decide(int(batch.rows[i]), self.infinite[i], int(signs[i]))
+                try:
+                    signs[i] = decide(int(batch.rows[i]), self.infinite[i], int(signs[i]))
+                except Undecided:
+                    signs[i] = UNKNOWN if self.side > 0 or signs[i] == FAIL else signs[i]
         return signs
 
     def _vague(self, row: int, vague: BoolArray, sign: int) -> int:
         """Return the sign of a row that may lead to an infinite upper bound."""
-        try:
-            if not self.rows.can(row, None, vague):
-                return sign
-            return UNKNOWN if self.helps and self.rows.can(row, ~vague, None) else FAIL
-        except Undecided:
-            return UNKNOWN
+        if not self.rows.can(row, None, vague):
+            return sign
+        return UNKNOWN if self.helps and self.rows.can(row, ~vague, None) else FAIL
 
     def _beyond(self, row: int, far: BoolArray, sign: int) -> int:
         """Return the sign of a row that leads to infinite values, however rarely.
@@ -82,11 +113,10 @@ class Step:
         """
         if sign == GAIN:
             return GAIN
-        with suppress(Undecided):
-            if self.helps:
-                return GAIN if self.rows.can(row, None, far) else sign
-            if not self.rows.can(row, ~far, None):
-                return GAIN
+        if self.helps:
+            return GAIN if self.rows.can(row, None, far) else sign
+        if not self.rows.can(row, ~far, None):
+            return GAIN
         return UNKNOWN if sign == FAIL else sign  # that may be a loss with FAR only
 
     def faint(self, found: AnyArray) -> BoolArray:
@@ -94,7 +124,7 @@ class Step:
 
         Not where an opposing nature has a choice: it mostly has one that gains nothing.
         """
-        if not self.helps and self.batch.block.free:
+        if not self.helps and self.batch.orders[0]:
             return np.zeros(len(found), dtype=np.bool_)
         return np.asarray((found == HOLD) & (fold(np.maximum, self.gain) > 0.0))
 
@@ -113,9 +143,9 @@ class Step:
                 return FAIL if self.rows.can(row, None, (gain < 0.0) | vague) else HOLD
             values = gains_exactly(self.there[i], self.here[i], self.reward[i], self.discount)
             towards = self.side if self.helps else -self.side
-            avoided = vague if self.helps else bad
-            ids = self.rows.ids(row)
-            least = self.rows.exact.minimum(ids, [towards * x for x in values], avoided)
+            least = self.rows.exact.minimum(
+                self.rows.ids(row), [towards * x for x in values], vague if self.helps else bad
+            )
             best = -least if self.helps else least
             return GAIN if best > 0 else HOLD if best == 0 else FAIL
         except Undecided:

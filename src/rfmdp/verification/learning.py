@@ -22,9 +22,11 @@ import numpy as np
 
 from rfmdp.types import AnyArray, FloatArray, IntArray
 from rfmdp.verification.confidence import SUPPORT, Confidence, Known, NotChecked, sets_hold
-from rfmdp.verification.reading import Claim, Fields, Sets, need, read_claim
+from rfmdp.verification.fields import Fields, need
+from rfmdp.verification.reading import Claim, read_claim
 from rfmdp.verification.rewards import Payments
 from rfmdp.verification.rollouts import check_rollouts
+from rfmdp.verification.sets import Sets
 from rfmdp.verification.supports import Support, discovered, expects_the_worst
 
 ANYTIME, SINGLE = "anytime", "fixed sample size, single look"
@@ -48,7 +50,7 @@ def check_run(
     arrays: Mapping[str, AnyArray],
     note: Note,
     leave_open: Callable[[str], None],
-    check_solution: Callable[[Claim, Mapping[str, AnyArray]], None],
+    check_solution: Callable[[Claim], None],
 ) -> None:
     """Check a run; what holds or not is noted, what is not known here is left open."""
     settings = header["settings"]
@@ -63,18 +65,17 @@ def check_run(
     part = {name[9:]: array for name, array in arrays.items() if name.startswith("solution/")}
     claim = read_claim(header["solution"], part)
     try:
-        _check_learned(header, arrays, claim, part, note)
+        _check_learned(header, arrays, claim, note)
     except NotChecked as what:
         leave_open(f"{what}: not checked here")
     check_rollouts(header, arrays, claim, note)
-    check_solution(claim, part)
+    check_solution(claim)
     _check_guarantee(header, arrays, claim, note)
 
 
 def _check_learned(
-    header: Mapping[str, Any], arrays: Mapping[str, AnyArray], claim: Claim,
-    own: Mapping[str, AnyArray], note: Note,
-) -> None:  # fmt: skip
+    header: Mapping[str, Any], arrays: Mapping[str, AnyArray], claim: Claim, note: Note
+) -> None:
     """Check that the learned model follows from what was seen, at the stated errors."""
     settings, sets, ledger = header["settings"], claim.model.sets, Fields(arrays, "ledger/")
     evidence = Fields(arrays, "evidence/")
@@ -97,10 +98,10 @@ def _check_learned(
     bad = np.flatnonzero(~fine)
     note(not len(bad), f"sets from counts{f': marginal {bad[0]}' if len(bad) else ''}")
     if not support.listed:
-        note(expects_the_worst(claim, own), "unseen outcomes lead to the worst")
+        note(expects_the_worst(claim), "unseen outcomes lead to the worst")
     steps = [int(point["steps"]) for point in header["history"]]
     share = float(ledger.floats("shares", 4)[1])
-    wrong = payments.fails(claim, own, evidence, looks, steps, share, support.listed)
+    wrong = payments.fails(claim, evidence, looks, steps, share, support.listed)
     if payments.name != "known":
         note(not wrong, f"rewards of the learned model{f': {wrong}' if wrong else ''}")
 

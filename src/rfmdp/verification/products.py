@@ -17,12 +17,13 @@ import math
 import numpy as np
 
 from rfmdp.types import FloatArray, IntArray
+from rfmdp.verification.batches import Batch
 from rfmdp.verification.exact import ExactRows, Undecided
-from rfmdp.verification.linear import FAINT, NORMAL, TINY, UNIT, VAGUE, Axis, slack
-from rfmdp.verification.reading import BOX
+from rfmdp.verification.margins import FAINT, NORMAL, TINY, UNIT, VAGUE, slack
+from rfmdp.verification.means import Axis, RoundedSets
+from rfmdp.verification.sets import BOX
 
-Vertices = tuple[list[int], list[FloatArray]]
-"""The places of a row's sets in some order, and the vertices of all but the last of them."""
+Bounds = tuple[FloatArray, FloatArray]
 
 LISTED = 1 << 22  # products of vertices of one row that are listed, times outcomes of the last set
 NUMBERS = 1 << 20  # of products that are listed at a time
@@ -33,116 +34,121 @@ DIGITS = 48  # bits of vertices that are told apart
 class Products:
     """Products of sets; what was found is kept."""
 
-    def __init__(self, exact: ExactRows) -> None:
-        self.exact = exact
+    def __init__(self, exact: ExactRows, rounded: RoundedSets) -> None:
+        self.exact, self.rounded = exact, rounded
         self._matrices: dict[int, FloatArray] = {}
         self._known: dict[tuple[tuple[int, ...], bytes], tuple[float, float, float]] = {}
 
-    def bounds(
-        self, ids: tuple[int, ...], axes: list[Axis], values: FloatArray, target: FloatArray
-    ) -> tuple[FloatArray, FloatArray] | None:
+    def refine(
+        self, batch: Batch, some: IntArray, values: FloatArray, least: FloatArray, side: int,
+        aim: FloatArray, cut: FloatArray,
+    ) -> None:  # fmt: skip
+        """Improve bounds (b,), on a side, of some least means until they reach an aim, in place.
+
+        First by sets in other orders, then by products of vertices, of which those with means from
+        a cut (b,) on are of no interest.
+        """
+        better = np.fmin if side > 0 else np.fmax
+        for order in batch.orders[1:]:
+            found = batch.take(some).bound(values[some], side, order)
+            least[some] = better(least[some], found)
+            some = some[~(side * (least[some] - aim[some]) <= 0.0)]
+        if not len(some):
+            return
+        kinds, which = np.unique(batch.take(some).ids, axis=0, return_inverse=True)
+        for i, ids in enumerate(kinds.tolist()):
+            pick = some[which.reshape(-1) == i]
+            bounds = self.bounds(tuple(ids), values[pick], cut[pick])
+            if bounds is not None:
+                least[pick] = better(least[pick], bounds[1 if side > 0 else 0])
+
+    def bounds(self, ids: tuple[int, ...], values: FloatArray, target: FloatArray) -> Bounds | None:
         """Return bounds (b,) of the least mean of values (b, K); None if products are too many.
 
         Lower bounds above a target (b,) may be cut there.
         """
         try:
-            order, matrices = self.vertices(ids)
+            order, matrices = self._vertices(ids)
         except Undecided:
             return None
+        axes = [self.rounded.axis(np.array([j])) for j in ids]
         sizes = [axis.size for axis in axes]
-        count = math.prod(len(m) for m in matrices) * sizes[order[-1]]
-        largest = max(math.prod(sizes), count)
+        tensor = values.reshape(-1, *sizes).transpose(0, *(1 + i for i in order))
+        axes = [axes[i] for i in order]
+        largest = max(math.prod(sizes), math.prod(map(len, matrices)) * axes[-1].size)
         if largest > LISTED:
-            return self.branch(ids, (order, matrices), axes, values, target)
+            return self._branched(ids, tensor, matrices, axes, target)
         step = max(1, NUMBERS // largest)
-        parts = [np.arange(i, min(i + step, len(values))) for i in range(0, len(values), step)]
-        each = [
-            _listed((order, matrices), [axis.take(some) for axis in axes], values[some])
-            for some in parts
-        ]
-        return np.concatenate([low for low, _ in each]), np.concatenate([high for _, high in each])
+        parts = [tensor[i : i + step] for i in range(0, len(tensor), step)]
+        low, high = zip(*(_listed(part, matrices, axes[-1]) for part in parts), strict=True)
+        return np.concatenate(low), np.concatenate(high)
 
-    def vertices(self, ids: tuple[int, ...]) -> Vertices:
+    def _vertices(self, ids: tuple[int, ...]) -> tuple[list[int], list[FloatArray]]:
         """Return the places of sets, that with the most vertices last, and vertices of others."""
-        counts: list[float] = []
         for j in ids:
             if j not in self._matrices:
                 try:
                     self._matrices[j] = self.exact[j].matrix()
                 except Undecided:
                     self._matrices[j] = np.empty((0, 0))
-            counts.append(len(self._matrices[j]) or np.inf)
+        counts = [len(self._matrices[j]) or math.inf for j in ids]
         order = sorted(range(len(ids)), key=lambda i: counts[i])
-        if len(order) > 1 and np.isinf(counts[order[-2]]):
+        if len(order) > 1 and math.isinf(counts[order[-2]]):
             raise Undecided
         return order, [self._matrices[ids[i]] for i in order[:-1]]
 
-    def branch(
-        self, ids: tuple[int, ...], vertices: Vertices, axes: list[Axis], values: FloatArray,
-        target: FloatArray,
-    ) -> tuple[FloatArray, FloatArray] | None:  # fmt: skip
-        """Return bounds (b,) of the least mean of values (b, K), from below cut at a target (b,).
+    def _branched(
+        self, ids: tuple[int, ...], tensor: FloatArray, matrices: list[FloatArray],
+        axes: list[Axis], target: FloatArray,
+    ) -> Bounds | None:  # fmt: skip
+        """Return bounds (b,) of the least mean of a tensor (b, ...), from below cut at a target.
 
         None if there are too many nodes, or numbers too small.
         """
-        low, high = target.copy(), np.full(len(values), np.inf)
-        for i, line in enumerate(values):
+        low, high = target.copy(), np.full(len(tensor), np.inf)
+        matrices = [_merged(matrix) for matrix in matrices]
+        weight = [float(matrix[matrix > 0.0].min()) for matrix in matrices]
+        for i, own in enumerate(tensor):
             # two values only, as of an event: all of them are the same problem, scaled
-            scale = float(line[np.argmax(np.abs(line))])
-            scale = abs(scale) if ((line == 0.0) | (line == scale)).all() else 1.0
-            own = [axis.take(np.array([i])) for axis in axes]
-            found = self._find(ids, vertices, own, line / scale, float(target[i]) / scale)
-            if found is None:
-                return None
+            top = float(own.flat[np.argmax(np.abs(own))])
+            scale = abs(top) if ((own == 0.0) | (own == top)).all() else 1.0
+            own, cut = own / scale, float(target[i]) / scale
+            key, least = (ids, own.tobytes()), np.abs(own[own != 0.0]).min(initial=np.inf)
+            found = self._known.get(key)
+            if found is None or (found[0] >= found[2] and found[0] < cut - 2.0**-44 * abs(cut)):
+                if min(weight) < NORMAL or least * math.prod(weight) < VAGUE:
+                    return None
+                searched = _least(own, matrices, axes, cut)
+                if searched is None:
+                    return None
+                self._known[key] = found = (*searched, cut)
             low[i] = min(scale * (found[0] - 2.0 * UNIT * abs(found[0])), target[i])
             high[i] = scale * (found[1] + 2.0 * UNIT * abs(found[1]))
         return low, high
 
-    def _find(
-        self, ids: tuple[int, ...], vertices: Vertices, axes: list[Axis], line: FloatArray,
-        target: float,
-    ) -> tuple[float, float] | None:  # fmt: skip
-        """Return bounds of the least mean of a row, perhaps those of another time."""
-        key = ids, line.tobytes()
-        if key in self._known:
-            low, high, cut = self._known[key]
-            if low < cut or low >= target - 2.0**-44 * abs(target):
-                return low, high
-        order, matrices = vertices[0], [_merged(matrix) for matrix in vertices[1]]
-        weights = [float(matrix[matrix > 0.0].min()) for matrix in matrices]
-        least = np.abs(line[line != 0.0]).min(initial=np.inf)
-        if min(weights) < NORMAL or least * float(np.prod(weights)) < VAGUE:
-            return None
-        tensor = line.reshape([axis.size for axis in axes]).transpose(order)
-        found = _least(tensor, matrices, [axes[k] for k in order], target)
-        if found is not None:
-            self._known[key] = (*found, target)
-        return found
 
-
-def _listed(
-    vertices: Vertices, axes: list[Axis], values: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return bounds (b,) of the least mean of values (b, K) by all products of vertices."""
-    (order, matrices), sizes = vertices, [axis.size for axis in axes]
-    tensor = values.reshape(-1, *sizes).transpose(0, *(1 + i for i in order))
+def _listed(tensor: FloatArray, matrices: list[FloatArray], last: Axis) -> Bounds:
+    """Return bounds (b,) of the least mean of a tensor (b, ...) by all products of vertices."""
 
     def mixed(tensor: FloatArray, matrices: list[FloatArray]) -> FloatArray:
-        """Average the tensor (b, ...) by the lines of matrices: (b, products, X)."""
+        """Average the tensor by the lines of matrices: (b, products, X)."""
         for matrix in matrices:
             tensor = np.tensordot(tensor, matrix, ([1], [1]))
-        return tensor.reshape(len(tensor), sizes[order[-1]], -1).transpose(0, 2, 1)
+        return tensor.reshape(len(tensor), last.size, -1).transpose(0, 2, 1)
 
-    size = mixed(np.abs(tensor), matrices)
-    error = slack(sum(sizes)) * size
+    terms = sum(tensor.shape[1:])
+    means, size = mixed(tensor, matrices), mixed(np.abs(tensor), matrices)
+    error = slack(terms) * size
     if (size < VAGUE).any():
         held = [(matrix > 0.0).astype(np.float64) for matrix in matrices]
         moves = mixed((tensor != 0.0).astype(np.float64), held)
         error += TINY * ((size < VAGUE) & (moves > 0.0))
     if any(((matrix > 0.0) & (matrix < NORMAL)).any() for matrix in matrices):
-        error += sum(sizes) * FAINT * np.abs(values).max(axis=1)[:, None, None]
-    means, last = mixed(tensor, matrices), axes[order[-1]]
-    return last.least(means - error).min(axis=1), last.least(means + error, 1.0).min(axis=1)
+        error += terms * FAINT * np.abs(tensor).reshape(len(tensor), -1).max(axis=1)[:, None, None]
+    low, high = (
+        last.least((means + side * error).reshape(1, -1, last.size), side) for side in (-1.0, 1.0)
+    )
+    return low.reshape(len(tensor), -1).min(axis=1), high.reshape(len(tensor), -1).min(axis=1)
 
 
 def _least(
@@ -204,7 +210,7 @@ def _without_twins(nodes: FloatArray, axes: list[Axis]) -> tuple[FloatArray, Int
         sums = codes.sum(axis=tuple(i for i in range(1, codes.ndim) if i != k))
         kind = np.arange(axis.size)
         if axis.kind == BOX:
-            ends = np.concatenate([axis.lower, axis.upper]).T
+            ends = np.concatenate(axis.ends).T
             kind = np.unique(ends, axis=0, return_inverse=True)[1].reshape(-1)
         order = np.lexsort((sums, np.broadcast_to(kind, sums.shape)))
         shape = [len(nodes), *(axis.size if i == k else 1 for i in range(1, codes.ndim))]

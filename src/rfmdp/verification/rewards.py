@@ -11,16 +11,16 @@ A row must pay no more (for an agent that minimises: no less) than
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from rfmdp.types import AnyArray, BoolArray, FloatArray
 from rfmdp.verification.confidence import NotChecked, mixture, parsed
-from rfmdp.verification.gains import HOLD, UNKNOWN
+from rfmdp.verification.fields import Fields, need
+from rfmdp.verification.gains import HOLD, UNKNOWN, signs_of
 from rfmdp.verification.game import Game
-from rfmdp.verification.reading import Claim, Fields, need, states_of
+from rfmdp.verification.reading import Claim
 
 REWARDS = "rewards of the model are as declared"
 PAID = "every transition pays what was declared for its state, action and successor"
@@ -63,15 +63,15 @@ class Payments:
         return self.name == "MixtureReward"
 
     def fails(
-        self, claim: Claim, own: Mapping[str, AnyArray], evidence: Fields, looks: AnyArray,
-        steps: list[int], share: float, listed: bool,
+        self, claim: Claim, evidence: Fields, looks: AnyArray, steps: list[int], share: float,
+        listed: bool,
     ) -> str:  # fmt: skip
         """Return what is wrong with the rewards of a learned model, or nothing.
 
         Parameters
         ----------
-        claim, own
-            The solution of the learned model, and its arrays.
+        claim
+            The solution of the learned model.
         evidence, looks, steps
             What was paid, the counts of all looks, and the steps of all evaluations.
         share
@@ -81,7 +81,7 @@ class Payments:
         """
         if self.name == "known":
             return ""
-        state, row = claim.model.reward(claim.objective.get("reward"))
+        state, row = claim.reward
         if claim.kind not in ("ReachReward", "Cumulative", "Discounted", "Total") or state.any():
             return "must be those of rows, collected by the objective"
         if self.name == "transitions":
@@ -97,9 +97,7 @@ class Payments:
             return "visits must be all steps of an evaluation"
         if not np.array_equal(drawn, np.add.reduceat(last, model.sets.ptr[:-1])):
             return "visits must be those of the counts"
-        ends = np.zeros(model.states, dtype=np.bool_)
-        if claim.kind == "ReachReward":
-            ends = states_of(claim, own, "target")
+        ends = claim.states.get("target", np.zeros(model.states, dtype=np.bool_))
         counted = np.repeat(~ends, np.diff(model.row_ptr))
         asked = int(np.count_nonzero(counted[: len(visits)]))
         fine = self._proven(row, counts, np.append(paid, [0.0] * extra), share / max(asked, 1),
@@ -137,10 +135,10 @@ class Payments:
         if self.text != PER_TRANSITION + digest:
             return "what transitions pay is not what was declared"
         amounts, place = np.unique(paid, return_inverse=True)
-        game = Game(replace(model, successors=model.states + place), claim.agent, claim.nature)
-        game.reward = -row
+        changed = replace(model, successors=model.states + place)
+        game = Game(changed, claim.agent, claim.nature, -row)
         worth = np.append(np.zeros(model.states), amounts)
-        signs = game.signs(worth, -claim.agent, 1.0, np.ones(model.rows, dtype=np.bool_))
+        signs = signs_of(game, worth, -claim.agent, 1.0, np.ones(model.rows, dtype=np.bool_))
         wrong = np.flatnonzero(signs < HOLD)
         if len(wrong) and (signs[wrong] == UNKNOWN).all():
             raise NotChecked(f"what row {wrong[0]} pays")

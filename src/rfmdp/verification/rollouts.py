@@ -12,7 +12,8 @@ from scipy import special
 
 from rfmdp.types import AnyArray, FloatArray
 from rfmdp.verification.confidence import ACCURACY
-from rfmdp.verification.reading import Claim, Fields, need
+from rfmdp.verification.fields import Fields, need
+from rfmdp.verification.reading import Claim
 from rfmdp.verification.rewards import EPS, plainly
 
 FROZEN = "the policy and the number of trajectories were fixed before the trajectories were run"
@@ -73,9 +74,7 @@ def _range_of_returns(i: int, settings: Mapping[str, str], claim: Claim) -> tupl
     """Return what trajectories can earn; what is earned later must not be negative."""
     asks = claim.agent > 0 and claim.kind in ("ReachReward", "Cumulative", "Discounted", "Total")
     need(asks and settings["rewards"] == "known", f"rollouts: {i}, not what the objective asks")
-    state, row = claim.model.reward(claim.objective.get("reward"))
-    reward = row + np.repeat(state, np.diff(claim.model.row_ptr))
-    length = int(settings["length"])
+    reward, length = claim.paid(), int(settings["length"])
     steps = claim.objective["steps"] if claim.kind == "Cumulative" else math.inf
     least, most = float(reward.min(initial=0.0)), float(reward.max(initial=0.0))
     need(length > 0 and (least >= 0.0 or steps <= length), f"rollouts: {i}, costs after the end")

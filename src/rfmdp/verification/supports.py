@@ -9,12 +9,10 @@ lead to the last state, where nothing can be worse for the agent.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from rfmdp.ragged import entries, owners, starts
-from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
+from rfmdp.types import BoolArray, FloatArray, IntArray
 from rfmdp.verification.confidence import (
     ACCURACY,
     DRAWS,
@@ -29,8 +27,10 @@ from rfmdp.verification.confidence import (
     counted,
     parsed,
 )
-from rfmdp.verification.reading import Claim, Sets, need, states_of
+from rfmdp.verification.fields import need
+from rfmdp.verification.reading import Claim
 from rfmdp.verification.rows import among
+from rfmdp.verification.sets import Sets
 
 CERTAIN = "moves that the model declares as certain are certain"
 KNOWN = {"DeclaredSupport": (), "DomainSupport": (), "FloorSupport": ("p_min",),
@@ -137,7 +137,7 @@ def _missing(
     return np.where(usable, mass, 1.0)
 
 
-def expects_the_worst(claim: Claim, arrays: Mapping[str, AnyArray]) -> bool:
+def expects_the_worst(claim: Claim) -> bool:
     """Return whether unlisted outcomes lead to a last state that is worst."""
     model, last = claim.model, claim.model.states - 1
     row, listed = model.rows - 1, np.ones(len(model.sets.nominal), dtype=np.bool_)
@@ -148,26 +148,20 @@ def expects_the_worst(claim: Claim, arrays: Mapping[str, AnyArray]) -> bool:
     inside = among(model, listed, np.arange(model.rows))
     if not (model.successors[~inside] == last).all():
         return False
-    return _worst(claim, arrays, last)
+    return _worst(claim)
 
 
-def _worst(claim: Claim, arrays: Mapping[str, AnyArray], last: int) -> bool:
+def _worst(claim: Claim) -> bool:
     """Return whether no state can be worse than a last one that is never left."""
     low, kind = claim.agent > 0, claim.kind
-
-    def at(name: str) -> bool:
-        return bool(states_of(claim, arrays, name)[last])
-
+    at = {name: bool(states[-1]) for name, states in claim.states.items()}
     if kind in ("Reach", "Next", "Until"):
-        return not at("target") if low else at("target") and (kind != "Until" or at("stay"))
+        return not at["target"] if low else at["target"] and at.get("stay", True)
     if kind == "Globally":
-        return at("stay") != low
+        return at["stay"] != low
     if kind == "ReachReward":
-        return at("target") == low
-    state, row = claim.model.reward(claim.objective.get("reward"))
-    reward = (
-        state if kind == "Instantaneous" else row + np.repeat(state, np.diff(claim.model.row_ptr))
-    )
+        return at["target"] == low
+    reward = claim.reward[0] if kind == "Instantaneous" else claim.paid()
     if kind == "Total" and low:
         return bool(reward[-1] <= 0.0)
     return bool((reward[-1] <= reward).all() if low else (reward[-1] >= reward).all())

@@ -1,0 +1,229 @@
+"""Sets whose least mean has no short formula: one of each kind per row, of values (B, X).
+
+`least` proves a bound from below: every number is the value of a dual solution, less what rounding
+can do to it. Any dual solution will do, so none has to be found exactly:
+
+KL        max over t <= min v of  t + exp(sum centre ln(v - t) - radius)            (Jensen)
+Lp        max over t, w <= v - t of  t + centre.w - radius |w|_q',  1/q + 1/q' = 1   (Hoelder)
+subsets   the layers of v, each with its lower probability                          (Choquet)
+
+`point` is a distribution with nearly the least mean. `holds` says whether everything as near to a
+point as rounding is in the set; `inner_point` moves points towards the centre until that is so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rfmdp.types import BoolArray, FloatArray, IntArray
+from rfmdp.verification.margins import TINY, UNIT, VAGUE, mean, slack
+
+HALVINGS = 54
+
+
+@dataclass(slots=True, eq=False)
+class KLBalls:
+    """Kullback-Leibler balls."""
+
+    centre: FloatArray  # (B, X)
+    radius: FloatArray  # (B,)
+
+    def least(self, v: FloatArray) -> FloatArray:
+        """Return (B,): no more than the least mean."""
+        size = v.shape[1]
+        least, unit, scaled = _scaled(v)
+        seen, best = self.centre > 0.0, least.copy()
+        for shift in (*self._shifts(scaled), np.zeros(len(v))):
+            w = scaled + shift[:, None]
+            logs = np.where(seen, np.log(np.where(seen, w, 1.0)), 0.0)
+            power, spread = mean(self.centre, logs)
+            error = slack(size) * (1.0 + spread + self.radius)
+            grown = np.exp(power - self.radius - 8.0 * error) * (1.0 - 8.0 * UNIT)
+            gain = grown - shift
+            gain -= slack(size) * (grown + shift)
+            found = least + unit * gain
+            found -= slack(1) * (np.abs(least) + unit * np.abs(gain)) + TINY
+            best = np.fmax(best, np.where(scaled.any(axis=1), found, least))
+        return np.asarray(best)
+
+    def _shifts(self, scaled: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return numbers (B,) just below and above the best least - t, values scaled (B, X)."""
+        seen = self.centre > 0.0
+        low, high = np.full(len(scaled), -700.0), np.full(len(scaled), 700.0)  # their logarithms
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            w = np.where(seen, scaled + np.exp(middle)[:, None], 1.0)
+            slope = (self.centre * np.log(w)).sum(axis=1) + np.log((self.centre / w).sum(axis=1))
+            far = slope > self.radius
+            low, high = np.where(far, middle, low), np.where(far, high, middle)
+        return np.exp(low), np.exp(high)
+
+    def point(self, v: FloatArray) -> FloatArray:
+        """Return centre / (v - t); an unseen outcome of the least value gets what is left."""
+        (_, _, scaled), seen = _scaled(v), self.centre > 0.0
+        w = np.where(seen, scaled + self._shifts(scaled)[1][:, None], 1.0)
+        p = self.centre / w
+        p /= p.sum(axis=1, keepdims=True)
+        spare = np.fmax(self.radius - self._terms(p).sum(axis=1), 0.0)
+        unseen = ~seen & (scaled == 0.0)
+        first = unseen & (np.cumsum(unseen, axis=1) == 1)
+        give = np.where(unseen.any(axis=1), -np.expm1(-spare), 0.0)[:, None]
+        return np.asarray(p * (1.0 - give) + first * give)
+
+    def _terms(self, p: FloatArray) -> FloatArray:
+        """Return the terms of the divergence of points; nan where an outcome seen is empty."""
+        ratio = np.where(self.centre > 0.0, self.centre / np.where(p > 0.0, p, np.nan), 1.0)
+        return np.asarray(self.centre * np.log(ratio))
+
+    def holds(self, p: FloatArray) -> BoolArray:
+        """Return whether all near the points is inside."""
+        terms = self._terms(p)
+        size = 1.0 + np.abs(terms).sum(axis=1) + self.radius
+        return np.asarray(terms.sum(axis=1) + 2.0 * slack(p.shape[1]) * size <= self.radius)
+
+
+@dataclass(slots=True, eq=False)
+class LpBalls:
+    """Balls of an exponent q, 1 < q < infinity."""
+
+    centre: FloatArray  # (B, X)
+    radius: FloatArray  # (B,)
+    exponent: FloatArray  # (B,)
+    faint: FloatArray  # (B,)
+
+    def least(self, v: FloatArray) -> FloatArray:
+        """Return (B,): no more than the least mean."""
+        _, level, pace = self._rim(v)
+        q = self.exponent
+        dual = q / (q - 1.0)
+        error = slack(v.shape[1]) * (4.0 + dual + q)
+        above, best = v - level[:, None], v.min(axis=1)
+        cap = (self.centre / pace[:, None]) ** (q[:, None] - 1.0)
+        for w in (np.minimum(above, cap), above):
+            norm = _norm(np.abs(w), dual)
+            total, size = mean(self.centre, w)
+            found = level + (total - self.radius * norm)
+            size += np.abs(above).max(axis=1)
+            found -= error * (np.abs(level) + size + self.radius * norm) + TINY
+            found -= self.faint * (np.abs(w).max(axis=1) + norm)
+            best = np.fmax(best, found)
+        return np.asarray(best)
+
+    def point(self, v: FloatArray) -> FloatArray:
+        """Return the point of `_rim`."""
+        return self._rim(v)[0]
+
+    def _rim(self, v: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return p = (centre - pace sign(v - t) |v - t|^(1/(q-1)))+ near the rim, t and pace."""
+        least, unit, scaled = _scaled(v)
+        power = 1.0 / (self.exponent[:, None] - 1.0)
+
+        def at(pace: FloatArray) -> tuple[FloatArray, FloatArray]:
+            low, high = np.zeros(len(v)), np.ones(len(v))
+            for _ in range(HALVINGS):
+                middle = 0.5 * (low + high)
+                d = scaled - middle[:, None]
+                p = np.maximum(self.centre - pace[:, None] * np.sign(d) * np.abs(d) ** power, 0.0)
+                short = p.sum(axis=1) < 1.0
+                low, high = np.where(short, middle, low), np.where(short, high, middle)
+            return p, middle
+
+        small, large = np.full(len(v), -80.0), np.full(len(v), 80.0)
+        for _ in range(HALVINGS):
+            middle = 0.5 * (small + large)
+            inside = (
+                _norm(np.abs(at(np.exp2(middle))[0] - self.centre), self.exponent) < self.radius
+            )
+            small, large = np.where(inside, middle, small), np.where(inside, large, middle)
+        pace = np.exp2(small)
+        p, level = at(pace)
+        # in units of v: |v - t|^(1/(q-1)) = unit^(1/(q-1)) |scaled - level|^(1/(q-1))
+        return p, least + unit * level, pace / unit ** power[:, 0]
+
+    def holds(self, p: FloatArray) -> BoolArray:
+        """Return whether all near the points is inside."""
+        room = 2.0 * slack(p.shape[1]) * (1.0 + self.radius)
+        return _norm(np.abs(p - self.centre), self.exponent) + room <= self.radius
+
+
+@dataclass(slots=True, eq=False)
+class SubsetSets:
+    """Sets with a lower probability for every subset of the outcomes."""
+
+    centre: FloatArray  # (B, X)
+    tables: FloatArray  # of all sets, 2 ** X numbers each
+    begin: IntArray  # (B,) where those of a row begin
+
+    def least(self, v: FloatArray) -> FloatArray:
+        """Return (B,): no more than the least mean."""
+        order = np.argsort(v, axis=1, kind="stable")
+        ranked = np.take_along_axis(v, order, axis=1)
+        rest = (self._layers(order)[:, 1:] * np.diff(ranked, axis=1)).sum(axis=1)
+        least = ranked[:, 0]
+        error = slack(v.shape[1]) * (np.abs(least) + rest) + TINY
+        return np.asarray(np.fmax(least + rest - error, least))
+
+    def point(self, v: FloatArray) -> FloatArray:
+        """Return what the layers have more than the next, a member if the set is supermodular."""
+        order = np.argsort(v, axis=1, kind="stable")
+        weights = np.pad(self._layers(order), ((0, 0), (0, 1)))
+        return unsort(np.maximum(weights[:, :-1] - weights[:, 1:], 0.0), order)
+
+    def _layers(self, order: IntArray) -> FloatArray:
+        """Return the lower probabilities (B, X) of the outcomes from every place of an order on."""
+        bits = np.cumsum(1 << order[:, ::-1], axis=1)[:, ::-1]
+        return self.tables[self.begin[:, None] + bits]
+
+    def holds(self, p: FloatArray) -> BoolArray:
+        """Return whether all near the points, or a point that is the centre, is inside."""
+        masks = np.arange(1, (1 << p.shape[1]) - 1)
+        held = p @ ((masks >> np.arange(p.shape[1])[:, None]) & 1).astype(np.float64)
+        room, least = 2.0 * slack(p.shape[1]), self.tables[self.begin[:, None] + masks]
+        own = (held >= least).all(axis=1) & (p == self.centre).all(axis=1)
+        return np.asarray((held >= least + room).all(axis=1) | own)
+
+
+Curved = KLBalls | LpBalls | SubsetSets
+
+
+def inner_point(own: Curved, v: FloatArray) -> FloatArray:
+    """Return points (B, X) with nearly the least means of v, within rounding of members."""
+    p = own.point(v)
+    p = p / p.sum(axis=1, keepdims=True)
+    done, known = p, own.holds(p)
+    for share in (*(2.0**-k for k in range(50, 0, -2)), 1.0):
+        moved = p + share * (own.centre - p)
+        done = np.where(known[:, None], done, moved)
+        known = known | own.holds(moved)
+    # the centre of a ball is a member, that of a subset set is only said to be one
+    return np.where(known[:, None], done, np.nan if isinstance(own, SubsetSets) else own.centre)
+
+
+def unsort(ranked: FloatArray, order: IntArray) -> FloatArray:
+    """Return numbers (B, X) that are in an order in their places."""
+    found = np.empty_like(ranked)
+    np.put_along_axis(found, order, ranked, axis=1)
+    return found
+
+
+def _norm(size: FloatArray, exponent: FloatArray) -> FloatArray:
+    """Return the norms, of exponents (B,), of vectors (B, X) of numbers >= 0."""
+    largest = size.max(axis=1)
+    ratio = size / np.where(largest > 0.0, largest, 1.0)[:, None]
+    power = np.where(ratio > 0.0, ratio, 1.0) ** exponent[:, None] * (ratio > 0.0)
+    return np.asarray(largest * power.sum(axis=1) ** (1.0 / exponent))
+
+
+def _scaled(v: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the least of values (B, X), their span or one, and (v - least) / span.
+
+    What is nearly the least counts as that, which makes it no larger: logarithms of subnormal
+    numbers are wild.
+    """
+    least, span = v.min(axis=1), np.ptp(v, axis=1)
+    unit = np.where(span > 0.0, span, 1.0)
+    scaled = (v - least[:, None]) / unit[:, None]
+    scaled[scaled < VAGUE] = 0.0
+    return least, unit, scaled

@@ -1,0 +1,189 @@
+"""What players can force: fixpoints over which successors are possible.
+
+Where these means do not tell what nature can do (`Undecided`), the answer is the one that proves
+less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from rfmdp.ragged import entries, starts
+from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
+from rfmdp.verification.exact import Undecided
+from rfmdp.verification.gains import FAR, GAIN, HOLD, gains_exactly
+from rfmdp.verification.game import Game
+from rfmdp.verification.margins import differences
+from rfmdp.verification.rows import Rows
+
+Leads = Callable[[int, BoolArray], bool]
+"""Whether a row leads into a set of states."""
+
+
+def gaining(
+    game: Game, signs: AnyArray, bound: FloatArray, trivial: BoolArray, side: int,
+    rule: IntArray | None,
+) -> BoolArray:  # fmt: skip
+    """Return from where the bound gains or ends, whatever the opposing do.
+
+    The least set of states whose rows gain, or hold and lead into the set.
+    """
+    if trivial.all():
+        return trivial
+    helps, rows = game.nature == -side, game.rows
+    worth = np.where(np.isinf(bound), FAR, bound)
+
+    def leads(row: int, inside: BoolArray) -> bool:
+        successors, here = rows.successors(row), bound[rows.state[row]]
+        there, into = worth[successors], inside[successors]
+        gain, error = differences(there, here, game.reward[row], 1.0)
+        flat = (gain == 0.0) & (error == 0.0)
+        if helps:
+            return rows.can(row, flat, into)
+        if (-side * gain >= error).all():
+            return not rows.can(row, flat & ~into, None)
+        exact = gains_exactly(there, here, game.reward[row], 1.0)
+        shifted = [-side * x + int(hit) for x, hit in zip(exact, into.tolist(), strict=True)]
+        return rows.exact.minimum(rows.ids(row), shifted) > 0
+
+    return _attract(game, trivial, signs == GAIN, signs == HOLD, leads, side, rule)
+
+
+def sure(game: Game, target: BoolArray, rule: IntArray | None) -> BoolArray:
+    """Return where those who minimise reach the target almost surely, or more states."""
+    helps, rows = game.nature < 0, game.rows
+    outer = np.ones(game.model.states, dtype=np.bool_)
+    none = np.zeros(game.model.rows, dtype=np.bool_)
+    while True:
+        stays = _stays(rows, outer, helps, True)
+
+        def leads(row: int, inside: BoolArray, outer: BoolArray = outer) -> bool:
+            successors = rows.successors(row)
+            if helps:
+                return rows.can(row, outer[successors], inside[successors])
+            return not rows.can(row, ~inside[successors], None)
+
+        inner = _attract(game, target, none, stays, leads, 1, rule, unknown=True)
+        if np.array_equal(inner, outer):
+            return outer
+        outer = inner
+
+
+def recurrent(game: Game, fire: BoolArray, rule: IntArray | None) -> BoolArray:
+    """Return where those who maximise are paid for ever with positive probability, or less."""
+    won = np.zeros(game.model.states, dtype=np.bool_)
+    while True:
+        outer = np.ones_like(won)
+        while True:
+            inner = _recurrent_step(game, fire, won, outer, rule)
+            if np.array_equal(inner, outer):
+                break
+            outer = inner
+        if np.array_equal(outer, won):
+            return won
+        won = outer
+
+
+def _recurrent_step(
+    game: Game, fire: BoolArray, won: BoolArray, outer: BoolArray, rule: IntArray | None
+) -> BoolArray:
+    """Return the least set of states that lead into `won`, or stay and pay or lead on."""
+    helps, rows, can = game.nature > 0, game.rows, game.rows.can
+
+    def hits(row: int) -> bool:
+        past = won[rows.successors(row)]
+        return can(row, None, past) if helps else not can(row, ~past, None)
+
+    def leads(row: int, inside: BoolArray) -> bool:
+        successors = rows.successors(row)
+        past, at, into = won[successors], outer[successors], inside[successors]
+        if helps:
+            return can(row, None, past) or can(row, at, None if fire[row] else into)
+        if can(row, ~past, ~at):
+            return False
+        return bool(fire[row]) or not can(row, ~past & ~into, None)
+
+    stays = _stays(rows, outer, helps, False)
+    good = _each(rows, rows.touch(won), hits, False) | (stays & fire)
+    return _attract(game, won, good, stays | ~rows.rigid, leads, -1, rule)
+
+
+def _stays(rows: Rows, states: BoolArray, helps: bool, unknown: bool) -> BoolArray:
+    """Return the rows that nature can, or must, keep within the states."""
+
+    def stays(row: int) -> bool:
+        at = states[rows.successors(row)]
+        return rows.can(row, at, None) if helps else not rows.can(row, None, ~at)
+
+    return _each(rows, ~rows.touch(~states), stays, unknown)
+
+
+def _each(rows: Rows, known: BoolArray, test: Callable[[int], bool], unknown: bool) -> BoolArray:
+    """Return what is known of rigid rows, and what a test says of the others, (R,)."""
+    found = known & rows.rigid
+    for row in np.flatnonzero(~rows.rigid):
+        try:
+            found[row] = test(int(row))
+        except Undecided:
+            found[row] = unknown
+    return found
+
+
+def _attract(
+    game: Game, start: BoolArray, good: BoolArray, open_: BoolArray, leads: Leads, side: int,
+    rule: IntArray | None, unknown: bool = False,
+) -> BoolArray:  # fmt: skip
+    """Return the least set: `start`, and states whose rows are good or lead into the set.
+
+    Rows that are open lead into the set if they are rigid and have a successor in it, or if
+    `leads` says so.
+    """
+    good, rows = good.copy(), game.rows
+    edges = _Edges(rows, np.flatnonzero(open_ & game.asked(start, rule)))
+    inside = start | game.enough(good, side, rule)
+    new = np.flatnonzero(inside)
+    alone = rule is not None or game.agent == -side
+    missing = np.add.reduceat((~good).astype(np.int64), game.model.row_ptr[:-1])
+    while len(new):
+        found = edges.into(new)
+        found = found[~good[found]]
+        won = rows.rigid[found].copy()
+        for i in np.flatnonzero(~won):
+            try:
+                won[i] = leads(int(found[i]), inside)
+            except Undecided:
+                won[i] = unknown
+        found = found[won]
+        good[found] = True
+        states = rows.state[found]
+        if not alone:
+            np.subtract.at(missing, states, 1)
+            states = states[missing[states] == 0]
+        new = edges.once(states[~inside[states]])
+        inside[new] = True
+    return inside
+
+
+class _Edges:
+    """Some rows and the successors that they can have, to be followed backwards."""
+
+    def __init__(self, rows: Rows, chosen: IntArray) -> None:
+        model = rows.model
+        ptr, held = model.successor_ptr, rows.possible(chosen)
+        states = model.successors[entries(ptr, chosen)][held]
+        order = np.argsort(states, kind="stable")
+        self._row = np.repeat(chosen, np.diff(ptr)[chosen])[held][order]
+        self._ptr = starts(np.bincount(states, minlength=model.states))
+        self._place = np.empty(max(model.rows, model.states), dtype=np.int64)
+
+    def into(self, states: IntArray) -> IntArray:
+        """Return the rows that lead to some of the states, each once."""
+        return self.once(self._row[entries(self._ptr, states)])
+
+    def once(self, numbers: IntArray) -> IntArray:
+        """Return numbers of rows or states, each once, in time that hangs on how many only."""
+        at = np.arange(len(numbers))
+        self._place[numbers] = at
+        return np.asarray(numbers[self._place[numbers] == at])

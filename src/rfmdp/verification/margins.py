@@ -1,0 +1,80 @@
+"""What rounding can do: all margins are here.
+
+With u = 2^-53, one u is paid for every rounding that a number passes through, relative to the sum
+of sizes, and some for the squares of u that are left out (sets have fewer than 10^7 outcomes). Two
+things are not relative. Weights that had to be divided and are subnormal are off by up to 2^-1075
+each, whatever values they meet: `FAINT`. Products that underflow are off by as much: beside a sum
+of sizes from `VAGUE` on that is less than a spare u, below it `TINY` is paid unless all products
+are of zeros. A sum of zeros is exactly zero, however it is weighed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rfmdp.types import AnyArray, FloatArray
+
+UNIT = 2.0**-53
+TINY = 1e-300  # more than all that underflow takes from a sum
+FAINT = 2.0**-1074  # twice what rounding takes from a subnormal weight
+NORMAL = 2.0**-1021  # weights from here on, and their halves, are rounded relatively
+VAGUE = 1e-280  # a sum of sizes below which some of its terms may have vanished
+
+
+def slack(size: int) -> float:
+    """Return the relative error of a mean of some values, weights three roundings off."""
+    return (2.0 * size + 8.0) * UNIT
+
+
+def two_sum(a: AnyArray, b: AnyArray) -> tuple[FloatArray, FloatArray]:
+    """Return a + b rounded and the exact error of that, after Knuth."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def directed(a: FloatArray, b: FloatArray, side: float) -> FloatArray:
+    """Return a + b, rounded to a side (+1 up) unless exact."""
+    total, error = two_sum(a, b)
+    return np.where(side * error > 0.0, np.nextafter(total, side * np.inf), total)
+
+
+def differences(
+    there: FloatArray, here: FloatArray, reward: FloatArray, discount: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return reward + discount * there - here, (b, K), and bounds of the error, 0 where exact."""
+    lost: FloatArray | float = 0.0
+    if discount != 1.0:
+        some = there != 0.0
+        there = discount * there
+        lost = 2.0 * UNIT * np.abs(there) + TINY * some
+    first, error = two_sum(there, -here)
+    total, more = two_sum(first, reward)
+    rest = error + more
+    exact = (error == 0.0) & (more == 0.0)
+    found = total + rest
+    return found, np.where(exact, 0.0, 4.0 * UNIT * (np.abs(found) + np.abs(rest))) + lost
+
+
+def mean(p: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the sum of p v over the last axis, and that of the sizes of its terms."""
+    if v.shape[-1] > 16:
+        terms = p * v
+        return terms.sum(axis=-1), np.abs(terms).sum(axis=-1)
+    total = p[..., 0] * v[..., 0]  # NumPy is slow along short axes
+    size = np.abs(total)
+    for k in range(1, v.shape[-1]):
+        term = p[..., k] * v[..., k]
+        total += term
+        size += np.abs(term)
+    return total, size
+
+
+def fold(reduce: np.ufunc, values: FloatArray) -> FloatArray:
+    """Return the least or largest of values (b, K), by columns where rows are short."""
+    if values.shape[1] > 16:
+        return np.asarray(reduce.reduce(values, axis=1))
+    found = values[:, 0].copy()
+    for k in range(1, values.shape[1]):
+        reduce(found, values[:, k], out=found)
+    return found
