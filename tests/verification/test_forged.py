@@ -318,3 +318,49 @@ def test_a_set_and_its_complement_are_added_exactly(judge):
     assert judge(header, arrays).valid
     arrays["model.marginals.corners"] = np.array([0.0, 0.5, np.nextafter(0.5, 1.0), 1.0])
     assert "a set and its complement" in str(judge(header, arrays))
+
+
+def test_a_known_distribution_with_a_radius(judge):
+    """Who loads the model gets the distribution; the claim was proven of the ball."""
+    header, arrays = opened(
+        solve(looping(L1Ball([0.5, 0.25, 0.25], 0.25), [0, 1, 2]), Spec(Reach("goal"), MAX, MIN))
+    )
+    assert judge(header, arrays).valid
+    arrays["model.marginals.kind"][0] = 0
+    for name in ("lower", "upper"):
+        arrays[f"model.marginals.{name}"] = arrays["model.marginals.nominal"].copy()
+    assert "only balls have one" in str(judge(header, arrays))
+
+
+@pytest.mark.parametrize("uset", [L1Ball([1.0], 0.5), LpBall([0.5, 0.25, 0.25], 1e-17, 2.0)])
+def test_balls_that_are_known_distributions_are_read(uset, judge):
+    """They keep radius and exponent in the file."""
+    model = looping(uset, list(range(uset.size)))
+    assert model.marginals.kind.tolist() == [0]
+    header, arrays = opened(solve(model, Spec(Reach("goal"), MAX, MIN)))
+    assert not judge(header, arrays).failed
+
+
+def test_a_label_hides_the_initial_states(judge):
+    """Bounds of 0 and 1 were certified in the states of a label `init` of the file's own."""
+    header, arrays = opened(solve(walk(), REACH))
+    header["model"]["labels"].append("init")
+    count = len(header["model"]["labels"])
+    arrays[f"model.label.{count - 1}"] = np.zeros(len(arrays["value"]), dtype=bool)
+    assert judge(header, arrays).valid
+    arrays["lower"], arrays["upper"] = 0.0 * arrays["lower"], 0.0 * arrays["upper"] + 1.0
+    assert "as close as certified" in str(judge(header, arrays))
+
+
+def test_a_reward_without_a_name_was_called_invalid(judge):
+    """It is the first of several."""
+    rows = [[([0], [0, 1])], [([], [1])]]
+    rewards = {"a": Rewards(np.ones(2), np.zeros(2)), "b": Rewards(np.zeros(2), np.zeros(2))}
+    model = FactoredMDP.from_rows(rows, [Interval([0.2, 0.4], [0.6, 0.8])], rewards=rewards)
+    header, arrays = opened(solve(model, Spec(Cumulative(3), MAX, MIN)))
+    assert judge(header, arrays).valid
+    header["model"]["rewards"].reverse()
+    for name in ("state", "row"):
+        one, two = (f"model.{name}_reward.{i}" for i in range(2))
+        arrays[one], arrays[two] = arrays[two], arrays[one]
+    assert not judge(header, arrays).valid

@@ -13,8 +13,7 @@ import numpy as np
 from rfmdp.ragged import entries, starts
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.exact import Undecided
-from rfmdp.verification.gains import FAR, GAIN, HOLD, gains_exactly
-from rfmdp.verification.game import Game
+from rfmdp.verification.game import FAR, GAIN, HOLD, Game, gains_exactly
 from rfmdp.verification.margins import differences
 from rfmdp.verification.rows import Rows
 

@@ -54,11 +54,14 @@ class Model:
         """Return where a label holds."""
         if name in self.labels:
             return self.labels[name]
+        need(name in ("init", "deadlock"), f"objective: there is no label {name!r}")
+        return self.begins if name == "init" else np.zeros(self.states, dtype=np.bool_)
+
+    @property
+    def begins(self) -> BoolArray:
+        """The initial states, (S,), whatever a label says."""
         where = np.zeros(self.states, dtype=np.bool_)
-        if name == "init":
-            where[self.initial] = True
-        else:
-            need(name == "deadlock", f"objective: there is no label {name!r}")
+        where[self.initial] = True
         return where
 
 
@@ -88,10 +91,9 @@ class Claim:
 
     @property
     def reward(self) -> tuple[FloatArray, FloatArray]:
-        """What states (S,) and rows (R,) pay; without a name there must be only one reward."""
+        """What states (S,) and rows (R,) pay; without a name, the first reward of the model."""
         name, rewards = self.objective.get("reward"), self.model.rewards
-        if name is None and len(rewards) == 1:
-            return next(iter(rewards.values()))
+        name = next(iter(rewards), None) if name is None else name
         need(name in rewards, f"objective: there is no reward {name!r}")
         return rewards[str(name)]
 
@@ -174,7 +176,7 @@ def read_claim(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Cla
     own = (policy >= model.row_ptr[:-1]) & (policy < model.row_ptr[1:])
     need(len(policy) and own.all(), "policy: must take rows of the state itself")
     given = fields.has("interest")
-    interest = fields.booleans("interest", model.states) if given else model.label("init")
+    interest = fields.booleans("interest", model.states) if given else model.begins
     agent, nature = (1 if header[who] == "MAX" else -1 for who in ("agent", "nature"))
     return Claim(
         model, objective, states, agent, nature, header["status"], float(precision),

@@ -18,8 +18,7 @@ import numpy as np
 from rfmdp.types import AnyArray, BoolArray, FloatArray
 from rfmdp.verification.confidence import NotChecked, mixture, parsed
 from rfmdp.verification.fields import Fields, need
-from rfmdp.verification.gains import HOLD, UNKNOWN, signs_of
-from rfmdp.verification.game import Game
+from rfmdp.verification.game import HOLD, UNKNOWN, Game, signs_of
 from rfmdp.verification.reading import Claim
 
 REWARDS = "rewards of the model are as declared"

@@ -18,10 +18,9 @@ from rfmdp.ragged import (
     stable_order,
 )  # fmt: skip
 from rfmdp.types import BoolArray, IntArray
-from rfmdp.verification.batches import Batch
 from rfmdp.verification.exact import ExactRows, Undecided
 from rfmdp.verification.means import RoundedSets
-from rfmdp.verification.products import Products
+from rfmdp.verification.products import Batch, Products
 from rfmdp.verification.reading import Model
 from rfmdp.verification.sets import BOX, POLYTOPE, SINGLETON, SUBSETS, SUM_OFF
 

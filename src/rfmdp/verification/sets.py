@@ -22,7 +22,7 @@ import numpy as np
 from rfmdp.ragged import entries, segment, segment_sum
 from rfmdp.types import FloatArray, IntArray
 from rfmdp.verification.fields import Fields, need
-from rfmdp.verification.margins import two_sum
+from rfmdp.verification.margins import UNIT, two_sum
 
 SINGLETON, BOX, L1, LP, POLYTOPE, KL, SUBSETS = range(7)  # kinds of sets, as files number them
 SUM_OFF = 1e-9  # distributions may miss the sum one by this much; they stand for d / sum d
@@ -137,9 +137,11 @@ def _check_balls(sets: Sets) -> None:
     need((np.isinf(exponent) | ~ball)[kind == BOX].all(), "exponent: must be infinite for a box")
     need((radius[ball | (kind == KL)] >= 0.0).all(), "radius: must be at least 0")
     need(np.isfinite(radius[ball]).all(), "radius: must be finite")
-    point = (kind == SINGLETON) & ((radius == 0.0) | (sets.sizes == 1))  # that was a KL ball
-    none = np.isnan(radius) | ball | (kind == KL) | point
-    need(none.all(), "radius: only balls have one")
+    # a ball may be a known distribution, which the solver takes for its centre
+    known = kind == SINGLETON
+    point = (sets.sizes == 1) | (radius <= np.where(ball, 2.0 * UNIT, 0.0))
+    fits = np.where(known, point & (radius >= 0.0), ball | (kind == KL))
+    need((fits | np.isnan(radius)).all(), "radius: only balls have one")
 
 
 def _check_corners(sets: Sets) -> None:

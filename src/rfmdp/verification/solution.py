@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -29,16 +30,48 @@ from rfmdp.record import Record, to_record
 from rfmdp.types import BoolArray, FloatArray, IntArray
 from rfmdp.verification.fields import Fault, need
 from rfmdp.verification.forcing import gaining, recurrent, sure
-from rfmdp.verification.gains import FAIL, HOLD, UNKNOWN, signs_of
-from rfmdp.verification.game import Game
+from rfmdp.verification.game import FAIL, HOLD, UNKNOWN, Game, signs_of
 from rfmdp.verification.horizon import Horizon, Step
 from rfmdp.verification.reading import Claim, read_claim
-from rfmdp.verification.verdict import Verdict
 
 Progress = Callable[[str], None]
 REWARDED = ("ReachReward", "Cumulative", "Discounted", "Total")
 RESOLUTION = 2.0**-40  # of the largest value: a width that counts as closed at every precision
 ROUNDING = 2.0**-50  # of a probability that was turned round
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What was checked, what does not hold, and what could not be proven here."""
+
+    checked: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    unproven: list[str] = field(default_factory=list)
+
+    @property
+    def valid(self) -> bool:
+        """Whether everything was proven."""
+        return bool(self.checked) and not self.failed and not self.unproven
+
+    def note(self, holds: bool, what: str, where: str = "") -> None:
+        """Enter a check."""
+        self.checked.append(what)
+        if not holds:
+            self.failed.append(f"{what}: does not hold{where}")
+
+    def states(self, fine: BoolArray, what: str, unknown: BoolArray | None = None) -> None:
+        """Enter a check of all states (S,), naming the first that fails or is not known."""
+        unknown = np.zeros(len(fine), dtype=np.bool_) if unknown is None else unknown
+        self.note(bool((fine | unknown).all()), what, _place(~fine & ~unknown))
+        if (unknown & ~fine).any():
+            self.unproven.append(f"{what}: not proven{_place(unknown & ~fine)}")
+
+    def __str__(self) -> str:
+        if self.valid:
+            return f"valid: {', '.join(self.checked)}"
+        if self.failed:
+            return "INVALID: " + "; ".join([*self.failed, *self.unproven])
+        return "NOT PROVEN: " + "; ".join(self.unproven)
 
 
 def verify(result: object | str | os.PathLike[str], progress: Progress | None = None) -> Verdict:
@@ -291,3 +324,9 @@ class _Checker:
 
 def _name(side: int) -> str:
     return "upper" if side > 0 else "lower"
+
+
+def _place(chosen: BoolArray) -> str:
+    states = np.flatnonzero(chosen)
+    more = f" and {len(states) - 1} more" if len(states) > 1 else ""
+    return f" at state {states[0]}{more}" if len(states) else ""
