@@ -11,7 +11,6 @@ from rfmdp.sets import (
     bounds,
     contains,
     minimise,
-    nominal,
     vertices,
 )
 from rfmdp.sets.bounds import tighten
@@ -74,7 +73,7 @@ def test_tightening_loses_no_member(uset, seed):
 @given(finite_sets())
 def test_nominal_is_a_member(uset):
     """The distinguished member belongs to the set."""
-    assert contains(uset, nominal(uset), 1e-9)
+    assert contains(uset, uset.nominal, 1e-9)
 
 
 def test_tighten_in_bulk():

@@ -13,7 +13,6 @@ from rfmdp.sets import (
     Polytope,
     Singleton,
     bounds,
-    nominal,
     vertices,
 )
 
@@ -36,7 +35,7 @@ def test_round_trip_keeps_families_and_data():
     assert packed.sizes.tolist() == [2, 3, 2, 2, 3, 2]
     for uset, back in zip(SETS, packed, strict=True):
         assert type(back) is type(uset)
-        assert np.array_equal(nominal(back), nominal(uset))
+        assert np.array_equal(back.nominal, uset.nominal)
         assert np.stack(bounds(back)) == pytest.approx(np.stack(bounds(uset)), abs=1e-15)
     assert (packed[4].radius, packed[4].exponent) == (0.1, 2.0)
     assert np.array_equal(packed[5].vertices, SETS[5].vertices)

@@ -15,7 +15,6 @@ from rfmdp.sets import (
     bounds,
     contains,
     minimise,
-    nominal,
 )
 from rfmdp.sets.radius import balls_around, boxes_around
 
@@ -112,7 +111,7 @@ def test_foreign_sets_are_named():
     """Something that is no set is named by its position; capabilities name its type."""
     with pytest.raises(ModelError, match=r"Marginal 1: must be an uncertainty set, got \[0.5"):
         Marginals.from_sets([Singleton([1.0]), [0.5, 0.5]])
-    for call in (bounds, nominal, lambda s: contains(s, GOOD), lambda s: minimise(s, GOOD)):
+    for call in (bounds, lambda s: contains(s, GOOD), lambda s: minimise(s, GOOD)):
         with pytest.raises(UnsupportedError, match=r"list has no .*; register one"):
             call([0.5, 0.5])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rfmdp.errors import ModelError
-from rfmdp.inner.packed_model import Answers, PackedModel, PreparedRows
+from rfmdp.inner.packed_model import Answers, PackedModel, PreparedRows, prepared_products
 from rfmdp.inner.packing import branching_weight, corners_of, pack_rows
 from rfmdp.inner.protocol import restriction_side
 from rfmdp.model.arrays import FactoredMDP
@@ -47,4 +47,4 @@ class Alternating:
 
             packed.run(alternating_rows, value, rows, self.starts, self.seed, answers, bounds)
 
-        return PreparedRows(packed, restriction_side(nature), solve)
+        return prepared_products(packed, restriction_side(nature), solve)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rfmdp.inner.packed_model import PackedModel
+from rfmdp.inner.packed_model import PackedModel, PreparedRows
 from rfmdp.inner.packing import corners_of, interval_scratch, pack_rows
-from rfmdp.inner.protocol import InnerStats, Side, relaxation_side, successor_starts
+from rfmdp.inner.protocol import relaxation_side, successor_starts
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
 from rfmdp.types import FloatArray, IntArray
@@ -27,35 +27,20 @@ class IntervalArithmetic:
         """Short name, as on the command line."""
         return "interval"
 
-    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedInterval:
+    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedRows:
         """Bind to a model."""
+        from rfmdp.kernels.interval import interval_answers, interval_rows
+
         model = model.with_marginals(model.marginals.as_stated())
         packed = PackedModel(model, nature, pack_rows(model), corners_of(model), interval_scratch)
-        return PreparedInterval(packed, nature)
 
+        def fill(value: FloatArray, rows: IntArray, *bounds: FloatArray) -> None:
+            packed.run(interval_rows, value, rows, bounds)
 
-class PreparedInterval:
-    """`IntervalArithmetic` bound to a model and a direction."""
+        def respond(value: FloatArray, rows: IntArray) -> FloatArray:
+            begin = successor_starts(model, rows)
+            joint = np.empty(begin[-1])
+            packed.run(interval_answers, value, rows, begin, joint)
+            return joint
 
-    def __init__(self, packed: PackedModel, nature: Direction) -> None:
-        self.proves: Side = relaxation_side(nature)
-        self.stats = InnerStats()
-        self._packed = packed
-
-    def backup(
-        self, value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray
-    ) -> None:
-        """Fill the relaxation's side of the wanted rows; the other side is infinite."""
-        from rfmdp.kernels.interval import interval_rows
-
-        self._packed.run(interval_rows, value, rows, (below, above))
-        self.stats.rows += len(rows)
-
-    def respond(self, value: FloatArray, rows: IntArray) -> FloatArray:
-        """Return the attaining joint distributions over the successors of `rows`."""
-        from rfmdp.kernels.interval import interval_answers
-
-        begin = successor_starts(self._packed.model, rows)
-        out = np.empty(begin[-1])
-        self._packed.run(interval_answers, value, rows, begin, out)
-        return out
+        return PreparedRows(relaxation_side(nature), fill, respond)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,6 +18,9 @@ from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray, frozen
 
 Answers: TypeAlias = tuple[IntArray, FloatArray]  # where, answer: see kernels.rows
 Solve: TypeAlias = Callable[[FloatArray, IntArray, Answers, FloatArray, FloatArray], object]
+# fills bounds of rows and, if wanted, the marginals that attain them
+Fill: TypeAlias = Callable[[FloatArray, IntArray, FloatArray, FloatArray], None]
+Respond: TypeAlias = Callable[[FloatArray, IntArray], FloatArray]
 NO_ANSWERS: Answers = (np.empty(0, dtype=np.int64), np.empty(0))
 
 
@@ -140,25 +143,31 @@ class PackedModel:
 
 
 class PreparedRows:
-    """A method that is one kernel over packed rows, bound to a model and a direction.
+    """A method that is two functions over rows, bound to a model and a direction.
 
-    solve : fills bounds of rows and, if wanted, the marginals that attain them
+    fill : fills the proven sides of rows, and infinities elsewhere
+    respond : as in `PreparedInner`
     """
 
-    def __init__(self, packed: PackedModel, proves: Side, solve: Solve) -> None:
+    def __init__(self, proves: Side, fill: Fill, respond: Respond) -> None:
         self.proves, self.stats = proves, InnerStats()
-        self._packed, self._solve = packed, solve
+        self.respond, self._fill = respond, fill
 
     def backup(
         self, value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray
     ) -> None:
         """Fill the proven sides of the wanted rows, and infinities elsewhere."""
-        self._solve(value, rows, NO_ANSWERS, below, above)
+        self._fill(value, rows, below, above)
         self.stats.rows += len(rows)
 
-    def respond(self, value: FloatArray, rows: IntArray) -> FloatArray:
-        """Return the best products found over the successors of `rows`, concatenated."""
-        return self._packed.respond(self._solve, value, rows)
+
+def prepared_products(packed: PackedModel, proves: Side, solve: Solve) -> PreparedRows:
+    """Return a method whose kernel finds marginals, and answers by their product."""
+
+    def fill(value: FloatArray, rows: IntArray, *bounds: FloatArray) -> None:
+        solve(value, rows, NO_ANSWERS, *bounds)
+
+    return PreparedRows(proves, fill, partial(packed.respond, solve))
 
 
 def _plain(array: AnyArray, kind: type) -> AnyArray:

@@ -20,7 +20,7 @@ from enum import Enum
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.inner.packed_model import Answers, PackedModel, PreparedRows
+from rfmdp.inner.packed_model import NO_ANSWERS, PackedModel, PreparedRows
 from rfmdp.inner.packing import ball_scratch, corners_of, pack_rows
 from rfmdp.inner.protocol import relaxation_side, successor_starts
 from rfmdp.model.arrays import FactoredMDP
@@ -56,7 +56,7 @@ class RadiusSum:
         """Short name, as on the command line."""
         return "radius-sum"
 
-    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedRadiusSum:
+    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedRows:
         """Bind to a model of Lp balls.
 
         Raises
@@ -65,16 +65,9 @@ class RadiusSum:
             If a row has a marginal that is no Lp ball, or balls of different exponents.
             Singletons, and balls of radius zero, fit every exponent.
         """
+        from rfmdp.kernels.radius_sum import radius_sum_rows
+
         radius, exponent = _row_balls(model, self.composition)
-        return PreparedRadiusSum(model, nature, radius, exponent)
-
-
-class PreparedRadiusSum(PreparedRows):
-    """`RadiusSum` bound to a model and a direction."""
-
-    def __init__(
-        self, model: FactoredMDP, nature: Direction, radius: FloatArray, exponent: FloatArray
-    ) -> None:
         nominals = model.marginals.outcome_ptr, model.marginals.nominal
         kind = np.select(
             [radius == 0.0, exponent == 1.0, np.isinf(exponent)],
@@ -87,20 +80,16 @@ class PreparedRadiusSum(PreparedRows):
             lambda model, _: ball_scratch(model, bool(np.any(kind == Kind.LP))),
         )
 
-        def solve(value: FloatArray, rows: IntArray, answers: Answers, *bounds: FloatArray) -> None:
-            from rfmdp.kernels.radius_sum import radius_sum_rows
+        def fill(value: FloatArray, rows: IntArray, *bounds: FloatArray) -> None:
+            packed.run(radius_sum_rows, value, rows, balls, nominals, NO_ANSWERS, bounds)
 
-            packed.run(radius_sum_rows, value, rows, balls, nominals, answers, bounds)
+        def respond(value: FloatArray, rows: IntArray) -> FloatArray:
+            begin = successor_starts(model, rows)
+            answers, ignored = (begin, np.empty(begin[-1])), tuple(np.empty((2, model.rows)))
+            packed.run(radius_sum_rows, value, rows, balls, nominals, answers, ignored)
+            return answers[1]
 
-        super().__init__(packed, relaxation_side(nature), solve)
-
-    def respond(self, value: FloatArray, rows: IntArray) -> FloatArray:
-        """Return the worst distributions of the balls over the successors of `rows`."""
-        begin = successor_starts(self._packed.model, rows)
-        answer = np.empty(begin[-1])
-        ignored = np.empty((2, self._packed.model.rows))
-        self._solve(value, rows, (begin, answer), *ignored)
-        return answer
+        return PreparedRows(relaxation_side(nature), fill, respond)
 
 
 def _row_balls(model: FactoredMDP, composition: Composition) -> tuple[FloatArray, FloatArray]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.inner.packed_model import Answers, PackedModel, PreparedRows
+from rfmdp.inner.packed_model import Answers, PackedModel, PreparedRows, prepared_products
 from rfmdp.inner.packing import corners_of, pack_rows
 from rfmdp.inner.protocol import Side
 from rfmdp.model.arrays import FactoredMDP
@@ -57,7 +57,7 @@ class VertexEnumeration:
 
             packed.run(vertex_rows, value, rows, answers, bounds)
 
-        return PreparedRows(packed, Side.BOTH, solve)
+        return prepared_products(packed, Side.BOTH, solve)
 
 
 def _require_vertices(model: FactoredMDP, which: IntArray, limit: int) -> None:

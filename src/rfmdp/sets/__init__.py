@@ -12,7 +12,7 @@ boxes, halfspaces, lp_ball
             the geometry behind them
 """
 
-from rfmdp.sets.bounds import bounds, nominal
+from rfmdp.sets.bounds import bounds
 from rfmdp.sets.families import (
     Interval,
     KLBall,
@@ -45,7 +45,6 @@ __all__ = [
     "contains",
     "count_vertices",
     "minimise",
-    "nominal",
     "vertices",
     "vertices_bulk",
 ]

@@ -1,4 +1,4 @@
-"""Attainable bounds of every entry of a marginal, and its nominal member."""
+"""Attainable bounds of every entry of a marginal."""
 
 from __future__ import annotations
 
@@ -133,24 +133,3 @@ def _kl_lower(p: FloatArray, radius: FloatArray) -> FloatArray:
             outside, inside = np.where(far, log_q, outside), np.where(far, inside, log_q)
         found = np.exp(outside) * (1.0 - 4.0 * UNIT * (1.0 + np.abs(outside)))
     return np.where(np.isinf(radius) | (p == 0.0), 0.0, np.clip(found, 0.0, p))
-
-
-@singledispatch
-def nominal(uset: object) -> FloatArray:
-    """Return the distinguished member of a set: its centre, or the mean of its vertices."""
-    raise UnsupportedError(f"{type(uset).__name__} has no nominal(); register one.")
-
-
-@nominal.register(Singleton)
-@nominal.register(Interval)
-@nominal.register(LpBall)
-@nominal.register(KLBall)
-@nominal.register(SubsetSet)
-def _(uset: Singleton | Interval | LpBall | KLBall | SubsetSet) -> FloatArray:
-    return uset.nominal
-
-
-@nominal.register
-def _(uset: Polytope) -> FloatArray:
-    mean: FloatArray = uset.vertices.mean(axis=0)
-    return mean

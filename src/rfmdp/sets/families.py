@@ -1,8 +1,8 @@
 """The families of marginal uncertainty sets, as frozen data that is checked once.
 
-Every set is a non-empty, closed, convex set of distributions over `size` outcomes. What it is
-exactly: every float is the rational number that it is, all sums are exact, and d is what a
-constructor stores.
+Every set is a non-empty, closed, convex set of distributions over `size` outcomes; `nominal` is its
+distinguished member. What it is exactly: every float is the rational number that it is, all sums
+are exact, and d is what a constructor stores.
 
 distribution  d / S with S = sum d. Constructors take sums within 1e-9 of one; if the correctly
               rounded sum is off one by more than 2^-51 they store d / S, rounded, instead of d.
@@ -142,6 +142,12 @@ class Polytope:
     def size(self) -> int:
         """Number of outcomes."""
         return int(self.vertices.shape[1])
+
+    @property
+    def nominal(self) -> FloatArray:
+        """The mean of the vertices."""
+        mean: FloatArray = self.vertices.mean(axis=0)
+        return mean
 
     @staticmethod
     def from_halfspaces(matrix: ArrayLike, bound: ArrayLike) -> Polytope:

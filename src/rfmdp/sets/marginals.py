@@ -17,7 +17,7 @@ import numpy as np
 from rfmdp.errors import ModelError
 from rfmdp.ragged import segment, starts
 from rfmdp.rounding import NORMAL, SUM_TOLERANCE
-from rfmdp.sets.bounds import bounds, nominal, tighten
+from rfmdp.sets.bounds import bounds, tighten
 from rfmdp.sets.families import (
     Interval,
     KLBall,
@@ -129,7 +129,7 @@ class Marginals:
         kinds = [_kind(s, *end) for s, end in zip(sets, ends, strict=True)]
         # a single member is stored alike in all three arrays
         centres = [
-            low if kind is Kind.SINGLETON else nominal(s)
+            low if kind is Kind.SINGLETON else s.nominal
             for s, kind, (low, _) in zip(sets, kinds, ends, strict=True)
         ]
         corners = [_listed(s, kind) for s, kind in zip(sets, kinds, strict=True)]

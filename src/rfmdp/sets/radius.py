@@ -16,9 +16,7 @@ def boxes_around(marginals: Marginals, radius: float | FloatArray, floor: float 
 
     Probabilities 0 and 1 stay as they are. `radius` is one number or one per marginal (M,).
     """
-    radii = np.broadcast_to(np.asarray(radius, dtype=np.float64), (len(marginals),))
-    if not np.all(radii >= 0.0):
-        raise ModelError(f"A radius must be >= 0, got {radius!r}.")
+    radii = _radii(marginals, radius)
     if not 0.0 <= floor < 0.5:
         raise ModelError(f"The floor must lie in [0, 0.5), got {floor!r}.")
     p = marginals.nominal
@@ -34,12 +32,17 @@ def balls_around(marginals: Marginals, radius: float | FloatArray, exponent: flo
 
     Certain marginals (one outcome with probability 1) stay as they are.
     """
-    radii = np.broadcast_to(np.asarray(radius, dtype=np.float64), (len(marginals),))
-    if not np.all(radii >= 0.0):
-        raise ModelError(f"A radius must be >= 0, got {radius!r}.")
     sets = []
-    for j, r in enumerate(radii):
+    for j, r in enumerate(_radii(marginals, radius)):
         part = segment(marginals.outcome_ptr, j)
         certain = bool(np.any(marginals.nominal[part] == 1.0))
         sets.append(LpBall(marginals.nominal[part], 0.0 if certain else float(r), exponent))
     return Marginals.from_sets(sets)
+
+
+def _radii(marginals: Marginals, radius: float | FloatArray) -> FloatArray:
+    """Return the radius of every marginal (M,)."""
+    radii = np.broadcast_to(np.asarray(radius, dtype=np.float64), (len(marginals),))
+    if not np.all(radii >= 0.0):
+        raise ModelError(f"A radius must be >= 0, got {radius!r}.")
+    return radii

@@ -137,11 +137,10 @@ def _whole_simplex(marginals: Marginals) -> BoolArray:
 def _one_support(ptr: IntArray, possible: BoolArray, which: IntArray) -> _Part:
     """Return the one support of each of the given marginals: all that is possible."""
     place = entries(ptr, which)
-    taken = possible[place]
-    owner = np.repeat(np.arange(len(which)), np.diff(ptr)[which])[taken]
-    counts = np.bincount(owner, minlength=len(which))
-    members = (place - ptr[:-1][owners(ptr)[place]])[taken]
-    return _Part(which, np.ones(len(which), dtype=np.bool_), counts, members)
+    place = place[possible[place]]
+    owner = owners(ptr)[place]
+    counts = np.bincount(owner, minlength=len(ptr) - 1)[which]
+    return _Part(which, np.ones(len(which), dtype=np.bool_), counts, place - ptr[owner])
 
 
 def _any_outcome(ptr: IntArray, which: IntArray) -> _Part:

@@ -73,34 +73,25 @@ def _(uset: Polytope) -> FloatArray:
     return uset.vertices.copy()
 
 
-@vertices.register
-def _(uset: Interval) -> FloatArray:
-    lower, upper = bounds(uset)
-    return _points(int_boxes(lower[None, :], upper[None, :]))[1]
+@vertices.register(Interval)
+@vertices.register(LpBall)
+def _(uset: Interval | LpBall) -> FloatArray:
+    return _points(_boxes(uset))[1]
 
 
-@count_vertices.register
-def _(uset: Interval) -> int:
-    lower, upper = bounds(uset)
-    return _count(int_boxes(lower[None, :], upper[None, :]))
+@count_vertices.register(Interval)
+@count_vertices.register(LpBall)
+def _(uset: Interval | LpBall) -> int:
+    return sum(count_points(boxes) for _, boxes in _boxes(uset))
 
 
-@vertices.register
-def _(uset: LpBall) -> FloatArray:
-    if uset.exponent == 1.0:
-        return _points(receiver_boxes(uset.nominal[None, :], np.array([uset.radius])))[1]
+def _boxes(uset: Interval | LpBall) -> list[tuple[IntArray, Boxes]]:
+    """Return the boxes that have the vertices of a set."""
+    if isinstance(uset, LpBall) and uset.exponent == 1.0:
+        return receiver_boxes(uset.nominal[None, :], np.array([uset.radius]))
     _require_finitely_many(uset, "LpBall")
     lower, upper = bounds(uset)
-    return _points(int_boxes(lower[None, :], upper[None, :]))[1]
-
-
-@count_vertices.register
-def _(uset: LpBall) -> int:
-    if uset.exponent == 1.0:
-        return _count(receiver_boxes(uset.nominal[None, :], np.array([uset.radius])))
-    _require_finitely_many(uset, "LpBall")
-    lower, upper = bounds(uset)
-    return _count(int_boxes(lower[None, :], upper[None, :]))
+    return int_boxes(lower[None, :], upper[None, :])
 
 
 def vertices_bulk(marginals: Marginals, which: IntArray) -> tuple[IntArray, FloatArray]:
@@ -185,10 +176,6 @@ def _points(groups: list[tuple[IntArray, Boxes]]) -> tuple[IntArray, FloatArray]
         order = np.argsort(owner, kind="stable")
         owner, points = owner[order], points[order]
     return owner, points
-
-
-def _count(groups: list[tuple[IntArray, Boxes]]) -> int:
-    return sum(count_points(boxes) for _, boxes in groups)
 
 
 def _check_limit(boxes: Boxes) -> None:
