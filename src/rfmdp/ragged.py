@@ -16,6 +16,8 @@ array([ 3.,  0., 12.])
 array([  6,   1, 120])
 >>> segment_all(np.array([True, False, True, True, True]), ptr)
 array([False,  True,  True])
+>>> find(np.array([3, 5, 8]), np.array([8, 4, 3]))
+array([ 2, -1,  0])
 >>> renumbered(np.array([7, 3, 3, 9])), stable_order(np.array([7, 3, 3, 9]))
 (array([1, 0, 0, 2]), array([1, 2, 0, 3]))
 """
@@ -104,6 +106,14 @@ def segment_any(holds: BoolArray, ptr: IntArray) -> BoolArray:
     hits = starts(holds)
     found: BoolArray = hits[ptr[1:]] > hits[ptr[:-1]]
     return found
+
+
+def find(keys: IntArray, wanted: IntArray) -> IntArray:
+    """Return the places of numbers among ascending keys; -1 where they are none of them."""
+    if not len(keys):
+        return np.full(len(wanted), -1)
+    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[at] == wanted, at, -1)
 
 
 def renumbered(codes: IntArray) -> IntArray:

@@ -80,13 +80,13 @@ def checks(
     """
     seen = early + late > 0
     shown = shown_outcomes(counted, rows[seen], successors[seen])
-    times = [part[seen].astype(np.float64) for part in (early, late)]
+    halves = np.array([early[seen], late[seen]], dtype=np.float64)
     share = level / len(TESTS)
     found = {
-        INDEPENDENCE: _independence(counted, shown, times[0] + times[1]),
-        STATIONARITY: _stationarity(counted, shown, *times),
-        SHARING: _sharing(counted, shown, times[0] + times[1]),
-        MARKOV: _markov(counted, shown, contexts[:, seen].astype(np.float64)),
+        INDEPENDENCE: _independence(counted, shown, halves.sum(axis=0)),
+        STATIONARITY: _alike(counted, shown, halves),
+        SHARING: _sharing(counted, shown, halves.sum(axis=0)),
+        MARKOV: _alike(counted, shown, contexts[:, seen].astype(np.float64)),
     }
     return tuple(_averaged(name, *parts, share) for name, parts in found.items())
 
@@ -157,21 +157,6 @@ def _drawn_together(model: FactoredMDP) -> int:
     return found
 
 
-def _stationarity(
-    model: FactoredMDP, shown: ShownOutcomes, early: FloatArray, late: FloatArray
-) -> tuple[list[str], FloatArray, int]:
-    """Test every identifier."""
-    ptr = model.marginals.outcome_ptr
-    halves = [shown.counts(model, part) for part in (early, late)]
-    logs: FloatArray = (
-        _mixtures(halves[0], ptr)
-        + _mixtures(halves[1], ptr)
-        - _likelihoods(halves[0] + halves[1], ptr)
-    )
-    tested = np.flatnonzero(np.min([segment_sum(half, ptr) for half in halves], axis=0) > 0.0)
-    return [model.marginal_name(int(j)) for j in tested], logs[tested], len(model.marginals)
-
-
 def _sharing(
     model: FactoredMDP, shown: ShownOutcomes, times: FloatArray
 ) -> tuple[list[str], FloatArray, int]:
@@ -186,14 +171,14 @@ def _sharing(
     return [model.marginal_name(int(j)) for j in tested], logs[tested], possible
 
 
-def _markov(
-    model: FactoredMDP, shown: ShownOutcomes, contexts: FloatArray
+def _alike(
+    model: FactoredMDP, shown: ShownOutcomes, times: FloatArray
 ) -> tuple[list[str], FloatArray, int]:
-    """Test every identifier that was seen in several contexts."""
-    if not len(contexts):
+    """Test every identifier that was seen in several parts of the data, times (parts, N)."""
+    if not len(times):
         return [], np.empty(0), 0
     ptr = model.marginals.outcome_ptr
-    parts = [shown.counts(model, times) for times in contexts]
+    parts = [shown.counts(model, part) for part in times]
     total = np.sum(parts, axis=0)
     logs: FloatArray = np.sum([_mixtures(p, ptr) for p in parts], axis=0) - _likelihoods(total, ptr)
     several = np.sum([segment_sum(p, ptr) > 0.0 for p in parts], axis=0) > 1

@@ -7,9 +7,29 @@ import numpy as np
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.codes import Codec
+from rfmdp.ragged import find
 from rfmdp.types import AnyArray, IntArray
 
-DENSE = 1 << 24  # entries of a table; larger ones are searched
+DENSE = 1 << 25  # entries of a table; larger ones are searched
+
+
+class KeyNumbers:
+    """Finds the numbers of different keys, all below `size`: by a table, or by search."""
+
+    def __init__(self, keys: IntArray, size: int) -> None:
+        self._order = np.argsort(keys, kind="stable")
+        self._keys = keys[self._order]
+        self._table: AnyArray | None = None
+        if size <= DENSE:
+            self._table = np.full(size, -1, dtype=np.int32)
+            self._table[keys] = np.arange(len(keys), dtype=np.int32)
+
+    def find(self, wanted: AnyArray) -> AnyArray:
+        """Return the numbers of keys (N,); -1 for those that there are not."""
+        if self._table is not None:
+            return np.asarray(self._table[wanted])
+        at = find(self._keys, wanted)
+        return np.where(at < 0, -1, self._order[at])
 
 
 class Index:
@@ -29,12 +49,7 @@ class Index:
             raise ModelError("Structure: must have variables, by which its states are observed.")
         self.model, self.codec = model, Codec(model.variables)
         codes = self.codec.pack(model.valuations.astype(np.int64))
-        self._order = np.argsort(codes, kind="stable")
-        self._codes = codes[self._order]
-        self._table: AnyArray | None = None
-        if self.codec.domain <= DENSE:
-            self._table = np.full(self.codec.domain, -1, dtype=np.int32)
-            self._table[codes] = np.arange(model.states, dtype=np.int32)
+        self.coded = KeyNumbers(codes, self.codec.domain).find  # states by codes of `codec`
         self._rows: AnyArray | None = None  # made when it is first asked for
 
     def states(self, values: AnyArray) -> IntArray:
@@ -45,13 +60,6 @@ class Index:
         codes = np.where(inside, codec.pack(given), 0)
         return np.where(inside, self.coded(codes), -1).astype(np.int64)
 
-    def coded(self, codes: IntArray) -> AnyArray:
-        """Return the states (N,) with codes of `codec` (N,); -1 where there is none."""
-        if self._table is not None:
-            return np.asarray(self._table[codes])
-        at = np.minimum(np.searchsorted(self._codes, codes), len(self._codes) - 1)
-        return np.where(self._codes[at] == codes, self._order[at], -1)
-
     def rows(self, states: AnyArray, actions: AnyArray) -> IntArray:
         """Return the rows (N,) of actions (index into `model.actions`); -1 where not enabled."""
         if self._rows is None:
@@ -61,12 +69,11 @@ class Index:
 
 def _row_table(model: FactoredMDP) -> AnyArray:
     """Return the row of every state and action (S, A), -1 where there is none."""
-    table = np.full((model.states, len(model.actions)), -1, dtype=np.int32)
-    states = model.row_states
-    table[states, model.row_actions] = np.arange(model.rows)
-    own = table[states, model.row_actions]
-    if np.any(own != np.arange(model.rows)):
-        row = int(np.argmax(own != np.arange(model.rows)))
+    rows, at = np.arange(model.rows), (model.row_states, model.row_actions)
+    table = _by_column(model.states, len(model.actions), *at, rows)
+    other = table[at] != rows
+    if other.any():
+        row = int(np.argmax(other))
         raise ModelError(
             f"Structure: {model.row_name(row)} must be one choice, found several of that name; "
             "give them different names, so that an observed action says which it is."
@@ -94,8 +101,8 @@ def choices(model: FactoredMDP) -> tuple[AnyArray, tuple[str, ...]]:
 
 def _by_column(
     states: int, columns: int, at: AnyArray, column: AnyArray, rows: IntArray
-) -> IntArray:
+) -> AnyArray:
     """Return a table (S, A) with some rows at their places, -1 elsewhere."""
-    table = np.full((states, columns), -1, dtype=np.int64)
+    table = np.full((states, columns), -1, dtype=np.int32)
     table[at, column] = rows
     return table

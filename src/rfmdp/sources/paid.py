@@ -15,11 +15,23 @@ from rfmdp.types import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Paid:
-    """What some visits of rows paid, (N,) each."""
+    """What visits of N rows, or transitions of N kinds, paid; (N,) each."""
 
     sums: FloatArray
-    least: FloatArray
+    least: FloatArray  # infinite where nothing was paid
     most: FloatArray
+
+    @staticmethod
+    def nothing(count: int) -> Paid:
+        """Return what was paid before the first visit."""
+        nobody = np.full(count, np.inf)
+        return Paid(np.zeros(count), nobody, -nobody)
+
+    def add(self, at: IntArray, paid: FloatArray) -> None:
+        """Take note of further payments (K,), at places (K,)."""
+        np.add.at(self.sums, at, paid)
+        np.minimum.at(self.least, at, paid)
+        np.maximum.at(self.most, at, paid)
 
 
 SINGLE = 1e-6  # tables may hold numbers of single precision
@@ -73,33 +85,34 @@ class SimulatedRewards:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class ObservedRewards:
+    """What rows paid since they were last asked for."""
+
+    seen: Paid  # (R,)
+
+    def paid(self, rows: IntArray, visits: IntArray, seed: int, trajectory: int) -> Paid:
+        """Return and forget what some rows paid."""
+        seen = self.seen
+        found = Paid(seen.sums[rows], seen.least[rows], seen.most[rows])
+        seen.sums[rows], seen.least[rows], seen.most[rows] = 0.0, np.inf, -np.inf
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class RecordedRewards:
     """What all transitions paid, by pairs (P,) of a row and its successor."""
 
     rows: IntArray  # ascending
-    sums: FloatArray
-    least: FloatArray  # infinite where a pair was never seen
-    most: FloatArray
-
-    @staticmethod
-    def nothing(rows: IntArray) -> RecordedRewards:
-        """Return what is known before the first transition."""
-        nobody = np.full(len(rows), np.inf)
-        return RecordedRewards(rows, np.zeros(len(rows)), nobody, -nobody)
-
-    def add(self, pairs: IntArray, paid: FloatArray) -> None:
-        """Take note of further transitions (N,)."""
-        self.sums[:] += np.bincount(pairs, paid, minlength=len(self.sums))
-        np.minimum.at(self.least, pairs, paid)
-        np.maximum.at(self.most, pairs, paid)
+    seen: Paid  # (P,)
 
     def differ(self, declared: FloatArray) -> bool:
         """Return whether some pair paid other than declared (P,)."""
-        seen, must = self.least <= self.most, declared
-        return bool(np.any(seen & (unlike(self.least, must) | unlike(self.most, must))))
+        least, most = self.seen.least, self.seen.most
+        return bool(np.any((least <= most) & (unlike(least, declared) | unlike(most, declared))))
 
     def paid(self, rows: IntArray, visits: IntArray, seed: int, trajectory: int) -> Paid:
         """Return what the visits of some rows paid."""
         begin = starts(np.bincount(self.rows))[:-1]  # every row has a successor
-        sums, least = np.add.reduceat(self.sums, begin), np.minimum.reduceat(self.least, begin)
-        return Paid(sums[rows], least[rows], np.maximum.reduceat(self.most, begin)[rows])
+        sums = np.add.reduceat(self.seen.sums, begin)
+        least = np.minimum.reduceat(self.seen.least, begin)
+        return Paid(sums[rows], least[rows], np.maximum.reduceat(self.seen.most, begin)[rows])

@@ -13,6 +13,7 @@ import numpy as np
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.solution import Policy
+from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.tally import Tally
 from rfmdp.threads import side_by_side
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray, frozen
@@ -77,13 +78,9 @@ class Simulator:
     """
 
     def __init__(self, model: FactoredMDP, stop: BoolArray | None = None) -> None:
-        from rfmdp.kernels.simulate import alias_tables
-
         self.model = model
         sets = model.marginals
-        accept, alias = np.empty(len(sets.nominal)), np.empty(len(sets.nominal), dtype=np.int32)
-        alias_tables(sets.outcome_ptr, sets.nominal, accept, alias)
-        self._tables: Arrays = (accept, alias)
+        self._tables: Arrays = alias_tables(sets)
         begin, size = sets.outcome_ptr[:-1], sets.sizes
         slots = np.stack([begin, size], axis=1)[model.row_marginals]
         self._model: Arrays = (
@@ -157,6 +154,15 @@ class Simulator:
             self._model, self._tables, behaviour.rows, behaviour.other, self._initial, self._stop,
             *rest,
         )  # fmt: skip
+
+
+def alias_tables(sets: Marginals) -> tuple[FloatArray, AnyArray]:
+    """Return the tables (O,) by which nominal distributions are drawn from, see the kernel."""
+    from rfmdp.kernels.simulate import alias_tables as fill
+
+    accept, alias = np.empty(len(sets.nominal)), np.empty(len(sets.nominal), dtype=np.int32)
+    fill(sets.outcome_ptr, sets.nominal, accept, alias)
+    return accept, alias
 
 
 def behaviour_of(model: FactoredMDP, policy: Policy | Behaviour | None) -> Behaviour:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.ragged import entries, owners, segment_sum, starts
+from rfmdp.ragged import entries, find, owners, segment_sum, starts
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
 NAMES = ("counts", "totals", "first", "visits")
@@ -144,9 +144,9 @@ def shown_outcomes(model: FactoredMDP, rows: IntArray, successors: AnyArray) -> 
     keys = owners(ptr) * model.states + model.successors[at]
     known, first = np.unique(keys, return_index=True)
     wanted = owner * model.states + successors
-    found = np.minimum(np.searchsorted(known, wanted), max(len(known) - 1, 0))
-    if len(wanted) and np.any(known[found] != wanted):
-        fault = int(np.argmax(known[found] != wanted))
+    found = find(known, wanted)
+    if np.any(found < 0):
+        fault = int(np.argmax(found < 0))
         raise ModelError(
             f"Transitions: {model.row_name(int(rows[fault]))} must lead to one of its declared "
             f"successors, found {model.state_name(int(successors[fault]))}."

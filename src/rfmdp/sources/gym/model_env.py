@@ -18,6 +18,7 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.problem import row_rewards
 from rfmdp.sources.gym.source import absorbing
 from rfmdp.sources.index import choices
+from rfmdp.sources.simulator import alias_tables
 
 MASK = (1 << 64) - 1
 GAMMA, FIRST, SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
@@ -44,15 +45,11 @@ class ModelEnv(gymnasium.Env[Any, Any]):  # type: ignore[misc]
         terminal: str | None = None,
         render_mode: str | None = None,
     ) -> None:
-        from rfmdp.kernels.simulate import alias_tables
-
         self.model, self.render_mode = model, render_mode
         words = {"model": model, "reward": reward, "terminal": terminal}
         self.spec = EnvSpec("rfmdp/Model-v0", entry_point=ModelEnv, kwargs=words)
         sets = model.marginals
-        accept, alias = np.empty(len(sets.nominal)), np.empty(len(sets.nominal), dtype=np.int32)
-        alias_tables(sets.outcome_ptr, sets.nominal, accept, alias)
-        self._accept, self._alias = accept.tolist(), alias.tolist()
+        self._accept, self._alias = (table.tolist() for table in alias_tables(sets))
         self._begin, self._sizes = sets.outcome_ptr.tolist(), sets.sizes.tolist()
         parts = np.split(model.row_marginals, model.marginal_ptr[1:-1])
         self._row_marginals = [part.tolist() for part in parts]

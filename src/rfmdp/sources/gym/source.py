@@ -32,7 +32,7 @@ from rfmdp.ragged import owners, segment_all
 from rfmdp.sources.gym.spaces import actions_of, entries_of, make_env, read, require_gymnasium
 from rfmdp.sources.hidden import counted_truth
 from rfmdp.sources.index import Index, choices
-from rfmdp.sources.paid import Paid, Payer, Payments
+from rfmdp.sources.paid import ObservedRewards, Paid, Payer, Payments
 from rfmdp.sources.recorded import structure_of
 from rfmdp.sources.source import Sampler
 from rfmdp.sources.structure import Structure
@@ -84,6 +84,8 @@ class GymSource:
         actions: Sequence[str] | None = None,
         truth: FactoredMDP | None = None,
     ) -> None:
+        from rfmdp.sources.gym.table import known_observe
+
         gymnasium = require_gymnasium()
         self.env = make_env(env) if isinstance(env, str) else env
         self.vector = isinstance(self.env, gymnasium.vector.VectorEnv)
@@ -92,13 +94,15 @@ class GymSource:
         self.action_space = getattr(self.env, f"{prefix}action_space")
         self.structure, self._truth = Structure.of(model), truth
         self.starts = bool(model.variables) and model.variables[-1].name == START
-        self.observe = observe or self._known_observe(model)
+        own = [v.name for v in model.variables[: len(model.variables) - self.starts]]
+        self.observe = observe or known_observe(self.env, own)
         self.index = Index(model)
-        self._check_variables(model)
+        if self.observe is None:
+            self._check_variables(own)
         self.actions = self._row_actions(model, actions)
         self.ends = absorbing(model).tolist()
         self._starts, self._learns = frozenset(model.initial.tolist()), False
-        self.payments = SeenPayments(model.rows)
+        self.payments = ObservedRewards(Paid.nothing(model.rows))
         self.declared: Payments | None = None
         self._endless = np.zeros(model.states)  # what states pay that nothing leaves
         if REWARD in model.rewards:
@@ -218,7 +222,7 @@ class GymSource:
     def pay(self, rows: IntArray, successors: IntArray, paid: FloatArray) -> None:
         """Take note of what transitions paid; compare it with what was declared."""
         if self.declared is None:
-            self.payments.add(rows, paid)
+            self.payments.seen.add(rows, paid)
             return
         declared = self.declared(rows, successors)
         differs = np.abs(declared - paid) > 1e-9 * np.maximum(1.0, np.abs(declared))
@@ -230,19 +234,9 @@ class GymSource:
                 "(`rewards=MixtureReward(RewardRange(low, high))`)."
             )
 
-    def _known_observe(self, model: FactoredMDP) -> Observe | None:
-        """Return how the variables of `gym_model` are read."""
-        from rfmdp.sources.gym.table import known_observe
-
-        own = model.variables[:-1] if self.starts else model.variables
-        return known_observe(self.env, [v.name for v in own])
-
-    def _check_variables(self, model: FactoredMDP) -> None:
+    def _check_variables(self, own: list[str]) -> None:
         """Refuse a structure with other variables than the observation."""
-        if self.observe is not None:
-            return
         wanted = entries_of(self.space)
-        own = model.variables[:-1] if self.starts else model.variables
         if len(own) != len(wanted):
             from rfmdp.sources.gym.table import known_names
 
@@ -251,7 +245,7 @@ class GymSource:
             raise ModelError(
                 f"Environment: the structure must have a variable per entry of the observation "
                 f"({', '.join(e.name for e in wanted)}), found "
-                f"{', '.join(v.name for v in own)}; {ready}give `observe` to translate."
+                f"{', '.join(own)}; {ready}give `observe` to translate."
             )
 
     def _row_actions(self, model: FactoredMDP, names: Sequence[str] | None) -> list[Any]:
@@ -281,26 +275,6 @@ class GymSource:
         meant = dict(zip(given, elements, strict=True))
         pairs = zip(column.tolist(), own.tolist(), strict=True)
         return [meant[known[a]] if yes else None for a, yes in pairs]
-
-
-class SeenPayments:
-    """Sums and ends of what rows paid since they were last asked for."""
-
-    def __init__(self, rows: int) -> None:
-        self._sums, self._least = np.zeros(rows), np.full(rows, np.inf)
-        self._most = np.full(rows, -np.inf)
-
-    def add(self, rows: IntArray, paid: FloatArray) -> None:
-        """Take note of what rows (N,) paid (N,)."""
-        np.add.at(self._sums, rows, paid)
-        np.minimum.at(self._least, rows, paid)
-        np.maximum.at(self._most, rows, paid)
-
-    def paid(self, rows: IntArray, visits: IntArray, seed: int, trajectory: int) -> Paid:
-        """Return and forget what some rows paid."""
-        found = Paid(self._sums[rows], self._least[rows], self._most[rows])
-        self._sums[rows], self._least[rows], self._most[rows] = 0.0, np.inf, -np.inf
-        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -58,10 +58,11 @@ def gym_structure(
     names = list(actions or [f"a{i}" for i in range(len(actions_of(env.action_space)))])
     everything = list(variables)
 
-    def going_on(states: States) -> Any:
-        over = np.zeros(len(states), dtype=np.bool_) if terminal is None else terminal(states)
-        begun = states[START] == 0 if initial is None else np.True_
-        return begun & ~np.asarray(over)
+    def begun(states: States) -> Any:
+        return states[START] == 0 if initial is None else np.ones(len(states), dtype=np.bool_)
+
+    def over(states: States) -> Any:
+        return begun(states) & (False if terminal is None else np.asarray(terminal(states)))
 
     def moves() -> list[Move]:
         return [
@@ -69,25 +70,19 @@ def gym_structure(
             for name in variables
         ]
 
-    found = [Action(name, moves(), guard=going_on) for name in names]
+    found = [Action(name, moves(), guard=lambda s: begun(s) & ~over(s)) for name in names]
     domains, start = dict(variables), initial
     if initial is None:
         found.append(_random_start(variables))
         domains[START] = (0, 1)
         start = {**{name: low for name, (low, _) in variables.items()}, START: 1}
-    over = terminal or (lambda states: np.zeros(len(states), dtype=np.bool_))
     return build(
         domains,
         found,
         initial=start or {},
-        labels={"terminal": lambda s: _begun(s) & over(s), **(labels or {})},
+        labels={"terminal": over, **(labels or {})},
         rewards=rewards,
     )
-
-
-def _begun(states: States) -> Any:
-    """Return where a random start is over; everywhere without one."""
-    return states[START] == 0 if START in states else np.ones(len(states), dtype=np.bool_)
 
 
 def _random_start(variables: Domains) -> Action:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -11,13 +11,12 @@ import numpy as np
 from rfmdp.errors import DataError
 from rfmdp.model.arrays import FactoredMDP, Variable
 from rfmdp.ragged import owners
-from rfmdp.sources.index import Index
+from rfmdp.sources.index import Index, KeyNumbers
 from rfmdp.sources.log.manifest import Manifest, Places
 from rfmdp.sources.log.problems import Problems
-from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
+from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
 NUMBERS = ("int", "uint", "float", "double", "halffloat", "bool")  # types of Arrow
-DENSE = 1 << 25  # entries of a table of pairs; a larger one is searched
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,8 +27,8 @@ class LogRows:
     state: AnyArray  # (N,)
     action: AnyArray  # (N,) -2 where there is none
     after: Any  # (N,) next states; None: they stand in the next rows
-    episode: IntArray | None  # (N,)
-    time: IntArray | None  # (N,)
+    episode: Any  # (N,) or None, as all that follow but the last
+    time: Any  # (N,)
     ended: BoolArray | None  # (N,) whether the episode was over then
     reward: FloatArray | None  # (N,) what the action paid
     earlier: IntArray  # (N,) action of the row before, of the same episode; -1: not known (yet)
@@ -80,9 +79,7 @@ class Decoder:
         rows, places = self._next + np.arange(batch.num_rows), self._places
         self._next += batch.num_rows
         state = self._states(batch, places.now, rows, "state")
-        after = (
-            None if places.after is None else self._states(batch, places.after, rows, "next state")
-        )
+        after = places.after and self._states(batch, places.after, rows, "next state")
         return LogRows(
             rows,
             state,
@@ -97,36 +94,23 @@ class Decoder:
 
     def _states(self, batch: Any, columns: tuple[str, ...], rows: IntArray, what: str) -> AnyArray:
         """Return the states of a batch."""
-        digits, faulty = [], None
-        for variable, column in zip(self._index.model.variables, columns, strict=True):
-            called = self._values.get(variable.name)
-            values, missing, odd = integers(batch.column(column), called)
+        variables, codec = self._index.model.variables, self._index.codec
+        code, faulty = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.bool_)
+        for variable, column, stride in zip(variables, columns, codec.stride.tolist(), strict=True):
+            entries, called = batch.column(column), self._values.get(variable.name)
+            values, missing, odd = integers(entries, called)
             self._note(f"have no value in column {column!r}", missing, rows, omittable=True)
-            digit = values - variable.low if variable.low else values
-            outside = digit.view(np.uint64) > variable.high - variable.low  # negative ones are huge
-            outside = outside if odd is None else outside | odd
-            wrong = outside if missing is None else outside & ~missing
-            if wrong.any():
-                fault = f"have no value of {_domain(variable, called)} in column {column!r}"
-                shown = _shown(batch.column(column), wrong)
-                self._problems.add(self._table, fault, wrong, rows, shown, omittable=True)
-            if missing is not None or outside.any():
-                bad = outside if missing is None else outside | missing
-                faulty = bad if faulty is None else faulty | bad
-            digits.append(digit)
-        if faulty is not None:
-            digits = [np.where(faulty, 0, digit) for digit in digits]
-        strides = self._index.codec.stride.tolist()
-        code = digits[0] * strides[0]
-        for digit, stride in zip(digits[1:], strides[1:], strict=True):
-            code += digit * stride
+            digit = values - variable.low
+            odd |= digit.view(np.uint64) > variable.high - variable.low  # negative ones are huge
+            fault = f"have no value of {_domain(variable, called)} in column {column!r}"
+            self._note(fault, odd & ~missing, rows, _entry(entries), omittable=True)
+            faulty |= odd | missing
+            code += np.where(odd, 0, digit) * stride
         found = self._index.coded(code)
-        gone = found < 0 if faulty is None else (found < 0) & ~faulty
-        if gone.any():
-            shown = _named(self._index.model.variables, digits, gone)
-            fault = f"have a {what} that the model does not reach"
-            self._problems.add(self._table, fault, gone, rows, shown, omittable=True)
-        return found if faulty is None else np.where(faulty, -1, found)
+        fault = f"have a {what} that the model does not reach"
+        gone = (found < 0) & ~faulty
+        self._note(fault, gone, rows, lambda i: codec.name(int(code[i])), omittable=True)
+        return np.where(faulty, -1, found)
 
     def _actions(self, batch: Any, rows: IntArray) -> AnyArray:
         """Return actions, -1 for names that are none, -2 where no action is given."""
@@ -140,12 +124,9 @@ class Decoder:
                 "manifest)."
             )
         values, missing, odd = integers(column, self._called)
-        if odd is not None:
-            fault = f"have an action that is none of {', '.join(self._called)}"
-            shown = _shown(column, odd)
-            self._problems.add(self._table, fault, odd, rows, shown, omittable=True)
-            values = np.where(odd, -1, values)
-        return values if missing is None else np.where(missing, -2, values)
+        fault = f"have an action that is none of {', '.join(self._called)}"
+        self._note(fault, odd, rows, _entry(column), omittable=True)
+        return np.where(missing, -2, np.where(odd, -1, values))
 
     def _numbers(self, batch: Any, column: str | None, rows: IntArray, *, named: bool) -> Any:
         """Return episodes or times."""
@@ -171,8 +152,7 @@ class Decoder:
                 values, missing, odd = integers(batch.column(column), _TRUTH)
                 self._note(f"have no value in column {column!r}", missing, rows)
                 self._note(f"have no truth value in column {column!r}", odd, rows)
-                ended = values != 0
-                found = ended if found is None else found | ended
+                found = (values != 0) | (False if found is None else found)
         return found
 
     def _rewards(self, batch: Any, rows: IntArray) -> FloatArray | None:
@@ -189,27 +169,21 @@ class Decoder:
             paid = entries.to_numpy(zero_copy_only=False).astype(np.float64)
         else:
             paid = np.full(len(entries), np.nan)
-        missing = _missing(entries)
-        paid = paid if missing is None else np.where(missing, np.nan, paid)
-        none = ~np.isfinite(paid)
-        if none.any():
-            acted = self._actions_there(batch)
-            self._note(f"have no number in column {column!r}", _somewhere(none & acted), rows)
-            paid = np.where(none, 0.0, paid)
-        return np.asarray(paid)
-
-    def _actions_there(self, batch: Any) -> BoolArray:
-        """Return which rows have an action."""
-        missing = None
-        if self._places.action is not None:
-            missing = _missing(batch.column(self._places.action))
-        return np.ones(batch.num_rows, dtype=np.bool_) if missing is None else ~missing
+        none, action = ~np.isfinite(paid) | _missing(entries), self._places.action
+        acted = True if action is None else ~_missing(batch.column(action))
+        self._note(f"have no number in column {column!r}", none & acted, rows)
+        return np.where(none, 0.0, paid)
 
     def _note(
-        self, fault: str, where: BoolArray | None, rows: IntArray, *, omittable: bool = False
+        self,
+        fault: str,
+        where: BoolArray,
+        rows: IntArray,
+        shown: Callable[[int], object] | None = None,
+        *,
+        omittable: bool = False,
     ) -> None:
-        if where is not None:
-            self._problems.add(self._table, fault, where, rows, omittable=omittable)
+        self._problems.add(self._table, fault, where, rows, shown, omittable=omittable)
 
 
 _TRUTH = {
@@ -220,52 +194,40 @@ _TRUTH = {
 
 def integers(
     column: Any, called: Mapping[str, int] | None = None
-) -> tuple[IntArray, BoolArray | None, BoolArray | None]:
+) -> tuple[IntArray, BoolArray, BoolArray]:
     """Return the numbers of a column of Arrow, where entries are missing, and where they are odd.
 
     An odd entry is no whole number, or has no meaning in `called`, which says what entries mean.
-    Without `called` texts are read as whole numbers. None in place of an array means "nowhere".
+    Without `called` texts are read as whole numbers.
     """
     kind = str(column.type)
     if (called is not None and kind != "bool") or _is_text(column) or hasattr(column, "dictionary"):
         return _looked_up(_encoded(column), called)
     missing = _missing(column)
     if not kind.startswith(NUMBERS):
-        nothing = np.zeros(len(column), dtype=np.int64)
-        none = np.ones(len(column), dtype=np.bool_)
-        return nothing, missing, _somewhere(none if missing is None else ~missing)
-    if missing is not None:
+        return np.zeros(len(column), dtype=np.int64), missing, ~missing
+    if column.null_count:
         column = column.fill_null(False if kind == "bool" else 0)
     values = column.to_numpy(zero_copy_only=False)
-    odd = None
+    odd = np.zeros(len(column), dtype=np.bool_)
     if values.dtype.kind == "f":
-        lost = np.isnan(values)
-        missing = lost if missing is None else missing | lost
+        missing |= np.isnan(values)
         whole = np.where(np.abs(values) < 2.0**62, values, 0.5)  # infinities and nan are none
         odd = ~missing & (whole != np.floor(whole))
         values = np.where(missing | odd, 0.0, whole)
-    return values.astype(np.int64, copy=False), _somewhere(missing), _somewhere(odd)
+    return values.astype(np.int64, copy=False), missing, odd
 
 
 def _looked_up(
     column: Any, called: Mapping[str, int] | None
-) -> tuple[IntArray, BoolArray | None, BoolArray | None]:
+) -> tuple[IntArray, BoolArray, BoolArray]:
     """Return the numbers behind the entries of a column that has a dictionary."""
     known = [_meaning(entry, called) for entry in column.dictionary.to_pylist()]
     meaning = np.array([0 if m is None else m for m in known] or [0], dtype=np.int64)
     missing = _missing(column)
-    codes = column.indices if missing is None else column.indices.fill_null(0)
-    at = codes.to_numpy(zero_copy_only=False)
-    odd = None
-    if None in known:
-        odd = np.array([m is None for m in known])[at]
-        odd = odd if missing is None else odd & ~missing
-    return meaning[at], missing, _somewhere(odd)
-
-
-def _somewhere(where: BoolArray | None) -> BoolArray | None:
-    """Return None if it is nowhere."""
-    return where if where is not None and where.any() else None
+    at = column.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    odd = np.array([m is None for m in known] or [False])[at]
+    return meaning[at], missing, odd & ~missing
 
 
 def _meaning(entry: Any, called: Mapping[str, int] | None) -> int | None:
@@ -293,10 +255,11 @@ def _number(entry: Any) -> float:
         return float("nan")
 
 
-def _missing(column: Any) -> BoolArray | None:
+def _missing(column: Any) -> BoolArray:
+    """Return where (N,) a column has no entry."""
     if column.null_count == 0:
-        return None
-    return np.asarray(column.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
+        return np.zeros(len(column), dtype=np.bool_)
+    return np.array(column.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
 def _encoded(column: Any) -> Any:
@@ -308,21 +271,9 @@ def _is_text(column: Any) -> bool:
     return "string" in kind or "utf8" in kind
 
 
-def _shown(column: Any, where: BoolArray) -> AnyArray:
-    """Return entries as they stand in the table; only the first of `where` is asked for."""
-    shown = np.full(len(column), None, dtype=object)
-    first = int(np.argmax(where))
-    shown[first] = repr(column[first].as_py())
-    return shown
-
-
-def _named(variables: Iterable[Variable], digits: list[IntArray], where: BoolArray) -> AnyArray:
-    """Return states as `(x=1, y=0)`; only the first of `where` is asked for."""
-    shown = np.full(len(where), None, dtype=object)
-    first = int(np.argmax(where))
-    pairs = zip(variables, digits, strict=True)
-    shown[first] = "(" + ", ".join(f"{v.name}={v.low + d[first]}" for v, d in pairs) + ")"
-    return shown
+def _entry(column: Any) -> Callable[[int], str]:
+    """Return what shows an entry as it stands in the table."""
+    return lambda i: repr(column[i].as_py())
 
 
 def _domain(variable: Variable, called: Mapping[str, int] | None) -> str:
@@ -358,18 +309,11 @@ class SuccessorPairs:
         self._keys = keys[np.append(True, keys[1:] != keys[:-1])]
         self.rows: IntArray = self._keys // model.states
         self.successors: IntArray = self._keys % model.states
-        self._table: Int32Array | None = None
-        if model.rows * model.states <= DENSE:
-            self._table = np.full(model.rows * model.states, -1, dtype=np.int32)
-            self._table[self._keys] = np.arange(len(self._keys), dtype=np.int32)
+        self._numbers = KeyNumbers(self._keys, model.rows * model.states)
 
     def __len__(self) -> int:
         return len(self._keys)
 
     def find(self, rows: AnyArray, successors: AnyArray) -> AnyArray:
         """Return the numbers of pairs, -1 where the row does not lead to the successor."""
-        key = rows * np.int64(self._states) + successors
-        if self._table is not None:
-            return self._table[key]
-        at = np.minimum(np.searchsorted(self._keys, key), len(self._keys) - 1)
-        return np.where(self._keys[at] == key, at, -1)
+        return self._numbers.find(rows * np.int64(self._states) + successors)

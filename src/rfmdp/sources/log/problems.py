@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from rfmdp.errors import DataError
-from rfmdp.types import AnyArray, BoolArray, IntArray
+from rfmdp.types import BoolArray, IntArray
 
 SHOWN = 5  # rows of one kind that are listed
 KINDS = 8  # kinds of one message
@@ -44,11 +45,11 @@ class Problems:
         fault: str,
         where: BoolArray,
         rows: IntArray,
-        values: AnyArray | None = None,
+        shown: Callable[[int], object] | None = None,
         *,
         omittable: bool = False,
     ) -> None:
-        """Note some of a batch's rows, given by their numbers; `values` are shown as an example."""
+        """Note some of a batch's rows, given by their numbers; `shown` says what one has."""
         at = np.flatnonzero(where)
         if not len(at):
             return
@@ -56,8 +57,8 @@ class Problems:
         problem = self.found.setdefault(
             (table, fault), Complaint(table, fault, omittable=omittable)
         )
-        if not problem.rows and values is not None:
-            problem.example = str(values[at[0]])
+        if not problem.rows and shown is not None:
+            problem.example = str(shown(int(at[0])))
         problem.rows += rows[at[: SHOWN - len(problem.rows)]].tolist()
         problem.count += len(at)
 

@@ -6,10 +6,12 @@ stand between them: then the last row of every episode is kept.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 
+from rfmdp.ragged import find
 from rfmdp.sources.log.decoding import LogRows
 from rfmdp.sources.log.problems import Problems
 from rfmdp.types import AnyArray, BoolArray, IntArray
@@ -22,7 +24,7 @@ class SeenEpisodes:
         self.names: dict[str, int] = {}  # numbers of those that have names
         self._known: list[IntArray] = []  # ascending
         self._others: set[int] = set()  # those that came later than a larger one
-        self._largest: int | None = None
+        self._largest = -math.inf
         self._last: int | None = None
 
     def again(self, new: IntArray, *, goes_on: bool) -> BoolArray:
@@ -35,19 +37,15 @@ class SeenEpisodes:
         if not len(new):
             return again
         last, self._last = self._last, int(new[-1])
-        if np.all(new[1:] > new[:-1]) and (self._largest is None or new[0] > self._largest):
+        ahead = bool(new[0] > self._largest)
+        self._largest = max(self._largest, int(new.max()))
+        if ahead and np.all(new[1:] > new[:-1]):
             self._known.append(new)
-            self._largest = int(new[-1])
             return again
-        known = np.concatenate([*self._known, np.empty(0, np.int64)])
+        again = find(np.concatenate([*self._known, np.empty(0, np.int64)]), new) >= 0
         for i, episode in enumerate(new.tolist()):
-            at = int(np.searchsorted(known, episode))
-            old = at < len(known) and known[at] == episode
-            again[i] = old or episode in self._others
+            again[i] |= episode in self._others
             self._others.add(episode)
-        self._largest = max(
-            int(new.max()), int(new.max() if self._largest is None else self._largest)
-        )
         again[0] &= not (goes_on and new[0] == last)
         return again
 
@@ -58,37 +56,31 @@ class LastRows:
     def __init__(self) -> None:
         self._parts: list[LogRows] = []
         self._sorted = True
-        self._largest: int | None = None
+        self._largest = -math.inf
 
     def put(self, rows: LogRows) -> None:
         """Take note of the last rows of some episodes."""
-        assert rows.episode is not None
         self._parts.append(rows)
         self._sorted = False
-        largest = int(rows.episode.max())
-        self._largest = largest if self._largest is None else max(self._largest, largest)
+        self._largest = max(self._largest, int(rows.episode.max()))
 
     def of(self, episodes: IntArray) -> LogRows | None:
         """Return those of some episodes (N,), as far as there are any."""
         least = int(episodes.min())
-        if self._largest is None or least > self._largest:
+        if least > self._largest:
             return None
         newest = self._parts[-1].take(slice(-1, None))
-        if least == self._largest == newest.episode[0]:  # type: ignore[index]
+        if least == self._largest == newest.episode[0]:
             return newest  # no other one is so large
         known = self.all()
         assert known is not None
-        assert known.episode is not None
-        wanted = np.unique(episodes)
-        at = np.minimum(np.searchsorted(known.episode, wanted), len(known) - 1)
-        at = at[known.episode[at] == wanted]
-        return known.take(at) if len(at) else None
+        at = find(known.episode, np.unique(episodes))
+        return known.take(at[at >= 0]) if np.any(at >= 0) else None
 
     def all(self) -> LogRows | None:
         """Return those of all episodes, ascending."""
         if not self._sorted:
             every = LogRows.join(self._parts)
-            assert every.episode is not None
             order = np.argsort(every.episode, kind="stable")
             number = every.episode[order]
             self._parts = [every.take(order[np.append(number[1:] != number[:-1], True)])]
@@ -143,17 +135,14 @@ class EpisodeFollower:
         """
         before, mixed = self._last, False
         if _timed(batch) and len(batch):
-            assert batch.episode is not None
             begins = batch.episode[np.append(True, batch.episode[1:] != batch.episode[:-1])]
             before = self._open.of(begins)
             mixed = bool(np.any(begins[1:] <= begins[:-1])) and len(np.unique(begins)) < len(begins)
             if before is not None:
-                assert before.episode is not None
                 mixed |= len(before) > 1 or bool(before.episode[0] != begins[0])
         rows = batch if before is None else LogRows.join([before, batch])
         old = np.arange(len(rows)) < len(rows) - len(batch)
         if mixed:
-            assert rows.episode is not None
             order = np.argsort(rows.episode, kind="stable")
             rows, old = rows.take(order), old[order]
         return rows, old, mixed
@@ -234,7 +223,8 @@ class EpisodeFollower:
     def _note(
         self, fault: str, where: BoolArray, rows: LogRows, values: AnyArray | None = None
     ) -> None:
-        self._problems.add(self._table, fault, where, rows.number, values)
+        shown = None if values is None else values.__getitem__
+        self._problems.add(self._table, fault, where, rows.number, shown)
 
 
 def _timed(rows: LogRows) -> bool:

@@ -29,11 +29,11 @@ from rfmdp.sources.log.manifest import Manifest, Places, Selection
 from rfmdp.sources.log.problems import Problems
 from rfmdp.sources.log.sequence import EpisodeFollower, SeenEpisodes
 from rfmdp.sources.log.tables import LogTable, open_table
-from rfmdp.sources.paid import Payer, Payments, RecordedRewards, unlike
+from rfmdp.sources.paid import Paid, Payer, Payments, RecordedRewards, unlike
 from rfmdp.sources.recorded import ALL, structure_of
 from rfmdp.sources.structure import Structure
 from rfmdp.sources.tally import Tally, count_transitions, tally_pairs
-from rfmdp.types import AnyArray, BoolArray, IntArray
+from rfmdp.types import AnyArray, FloatArray, IntArray
 
 BINS = 4  # parts of the data, by their order, that are counted apart
 OFTEN = 0.5  # seconds between two reports of progress
@@ -127,10 +127,8 @@ class Log:
         if not ordered:
             return tally_pairs(counted, self.pairs.rows, self.pairs.successors, self.bins.sum(0))
         tally = Tally.empty(counted, visits=True)
-        reader = _Reader(self.model, self.manifest, Problems())
-        for table in self.tables:
-            for found in reader.transitions(table):
-                count_transitions(counted, found.rows, found.successors, tally)
+        for _, found in self._again():
+            count_transitions(counted, found.rows, found.successors, tally)
         return tally
 
     def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:
@@ -159,19 +157,23 @@ class Log:
         if not self.rewards.differ(paid(self.pairs.rows, self.pairs.successors)):
             return
         problems = Problems()
-        reader = _Reader(self.model, self.manifest, Problems())
-        for table in self.tables:
-            for found in reader.transitions(table):
-                assert found.reward is not None
-                must = paid(found.rows, found.successors)
-                where = unlike(found.reward, must)
-                shown = np.full(len(where), None, dtype=object)
-                for i in np.flatnonzero(where)[:1]:
-                    shown[i] = f"{found.reward[i]:g} instead of {must[i]:g}"
-                problems.add(table.name, PAYS, where, found.number, shown)
+        for table, found in self._again():
+            must, was = paid(found.rows, found.successors), found.reward
+
+            def shown(i: int, must: FloatArray = must, was: Any = was) -> str:
+                return f"{was[i]:g} instead of {must[i]:g}"
+
+            problems.add(table, PAYS, unlike(was, must), found.number, shown)
         raise problems.error(
             "Correct them, declare what is paid, or learn rewards from them (--rewards)."
         )
+
+    def _again(self) -> Iterator[tuple[str, LoggedTransitions]]:
+        """Read the data once more: the table's name, and some of its transitions at a time."""
+        reader = _Reader(self.model, self.manifest, Problems())
+        for table in self.tables:
+            for found in reader.transitions(table):
+                yield table.name, found
 
     def check(self, counted: FactoredMDP) -> tuple[Check, ...]:
         """Return what the data say about the assumptions of a learning model."""
@@ -228,7 +230,7 @@ def read_log(
     _refuse_twice(opened)
     counter = BinnedCounts(len(reader.pairs))
     contexts = CountsByActionBefore(len(model.actions), len(reader.pairs))
-    rewards = RecordedRewards.nothing(reader.pairs.rows)
+    rewards = RecordedRewards(reader.pairs.rows, Paid.nothing(len(reader.pairs)))
     digests: dict[str, str] = {}
     total, started, told = 0, time.monotonic(), 0.0
     for table in opened:
@@ -238,7 +240,7 @@ def read_log(
             counter.add(found.pairs)
             contexts.add(found)
             if found.reward is not None:
-                rewards.add(found.pairs, found.reward)
+                rewards.seen.add(found.pairs, found.reward)
             if problems.count > MANY:
                 _raise(problems, bad)
             digest.update(np.ascontiguousarray(found.pairs, dtype=np.int32).tobytes())
@@ -301,7 +303,7 @@ class LoggedTransitions(NamedTuple):
     successors: AnyArray
     pairs: AnyArray  # numbers of (row, successor)
     earlier: AnyArray  # action before, -1 where none is known
-    reward: AnyArray | None  # what they paid
+    reward: Any  # what they paid; None if no column says so
     number: AnyArray  # rows of the table
 
 
@@ -333,6 +335,7 @@ class _Reader:
 
     def _of_model(self, table: str, steps: LogRows) -> LoggedTransitions:
         """Return the transitions that the model allows; note the others."""
+        model, note = self._model, self._problems.add
         fine = (steps.state >= 0) & (steps.action >= 0) & (steps.after >= 0)
         if not fine.all():
             self.omitted += int(np.count_nonzero(~fine))
@@ -340,31 +343,27 @@ class _Reader:
         rows = self._index.rows(steps.state, steps.action)
         disabled = rows < 0
         if disabled.any():
-            at = int(np.argmax(disabled))
-            name = self._model.actions[int(steps.action[at])]
-            example = f"{name!r} in {self._model.state_name(int(steps.state[at]))}"
-            self._note(table, DISABLED, steps, disabled, example, omittable=True)
+            taken, states = steps.action, steps.state
+
+            def choice(i: int) -> str:
+                return f"{model.actions[taken[i]]!r} in {model.state_name(int(states[i]))}"
+
+            note(table, DISABLED, disabled, steps.number, choice, omittable=True)
             self.omitted += int(np.count_nonzero(disabled))
             steps, rows = steps.take(~disabled), rows[~disabled]
         found = self.pairs.find(rows, steps.after)
         outside = found < 0
         if outside.any():
-            at = int(np.argmax(outside))
-            row, after = self._model.row_name(int(rows[at])), int(steps.after[at])
-            example = f"{row} to {self._model.state_name(after)}"
-            self._note(table, SUPPORT, steps, outside, example, omittable=False)
+            own, after = rows, steps.after
+
+            def move(i: int) -> str:
+                return f"{model.row_name(int(own[i]))} to {model.state_name(int(after[i]))}"
+
+            note(table, SUPPORT, outside, steps.number, move)
             steps, rows, found = steps.take(~outside), rows[~outside], found[~outside]
         return LoggedTransitions(
             rows, steps.after, found, steps.earlier, steps.reward, steps.number
         )
-
-    def _note(
-        self, table: str, fault: str, steps: LogRows, where: BoolArray, example: str, *,
-        omittable: bool,
-    ) -> None:  # fmt: skip
-        """Note rows by their numbers in the table."""
-        shown = np.full(len(where), example, dtype=object)
-        self._problems.add(table, fault, where, steps.number, shown, omittable=omittable)
 
 
 PAYS = "pay another reward than was declared"
