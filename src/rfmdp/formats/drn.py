@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,6 +22,8 @@ from rfmdp.ragged import owners, starts
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
 VALUE_TYPES = ("double", "double-interval", "rational", "rational-interval")
+WORDED = ("@type", "@value_type")  # fields with a word behind a colon
+FIELDS = (*WORDED, "@parameters", "@placeholders", "@reward_models", "@nr_states", "@nr_choices")
 TYPES = {"DTMC": ExplicitType.DTMC, "MDP": ExplicitType.MDP}
 ASSIGNMENT = re.compile(rb"(!?)([A-Za-z_][A-Za-z0-9_]*)(?:=(-?\d+|true|false))?")
 COUNT = re.compile(r"[0-9]{1,18}\Z")
@@ -88,85 +89,59 @@ def _read_header(text: Text) -> _Header:
     head.line, head.end = len(lines), end
     at = 0
     while at < len(lines) - 1:
-        line = lines[at].strip()
+        line, after = lines[at].strip(), lines[at + 1]
         at += 1
         if not line or line.startswith("//"):
             continue
-        key, _, value = (
-            line.partition(":")
-            if line.startswith("@type") or line.startswith("@value_type")
-            else (line, "", "")
-        )
-        if key not in _FIELDS:
-            text.fail(at, f"A header line must be one of {', '.join(_FIELDS)}.")
-        at = _FIELDS[key](text, head, lines, at, value.strip())
+        key, _, value = line.partition(":") if line.startswith(WORDED) else (line, "", "")
+        match key:
+            case "@type":
+                head.type = _type(text, at, value.strip())
+            case "@value_type":
+                _require_numbers(text, at, value.strip())
+            case "@parameters":
+                if after.strip() and not after.startswith("@"):
+                    raise UnsupportedError(
+                        f"{text.path}:{at + 1}: parametric models are not supported; instantiate "
+                        f"{after.strip()!r} first."
+                    )
+                at += not after.startswith("@")
+            case "@placeholders":
+                while lines[at].startswith("$"):
+                    name, _, word = lines[at].partition(":")
+                    head.placeholders[name.strip()] = word.strip()
+                    at += 1
+            case "@reward_models":
+                if not after.startswith("@"):
+                    head.rewards = after.split()
+                    at += 1
+            case "@nr_states" | "@nr_choices":
+                if not COUNT.match(after.strip()):
+                    text.fail(at + 1, f"A number must follow {key}.")
+                setattr(head, key.removeprefix("@nr_"), int(after))
+                at += 1
+            case _:
+                text.fail(at, f"A header line must be one of {', '.join(FIELDS)}.")
     if head.type is None or head.states <= 0:
         missing = "@type" if head.type is None else "@nr_states"
         text.fail(head.line, f"The header must have {missing} before @model.")
     return head
 
 
-def _type(text: Text, head: _Header, lines: list[str], at: int, value: str) -> int:
-    if value.upper() not in TYPES:
+def _type(text: Text, line: int, word: str) -> ExplicitType:
+    if word.upper() not in TYPES:
         raise UnsupportedError(
-            f"{text.path}:{at}: models of the type {value!r} are not supported; dtmc and mdp are."
+            f"{text.path}:{line}: models of the type {word!r} are not supported; dtmc and mdp are."
         )
-    head.type = TYPES[value.upper()]
-    return at
+    return TYPES[word.upper()]
 
 
-def _value_type(text: Text, head: _Header, lines: list[str], at: int, value: str) -> int:
-    if value not in VALUE_TYPES:
+def _require_numbers(text: Text, line: int, word: str) -> None:
+    if word not in VALUE_TYPES:
         raise UnsupportedError(
-            f"{text.path}:{at}: the value type {value!r} is not supported; "
+            f"{text.path}:{line}: the value type {word!r} is not supported; "
             f"{', '.join(VALUE_TYPES)} are."
         )
-    return at
-
-
-def _parameters(text: Text, head: _Header, lines: list[str], at: int, value: str) -> int:
-    if lines[at].strip() and not lines[at].startswith("@"):
-        raise UnsupportedError(
-            f"{text.path}:{at + 1}: parametric models are not supported; instantiate "
-            f"{lines[at].strip()!r} first."
-        )
-    return at if lines[at].startswith("@") else at + 1
-
-
-def _placeholders(text: Text, head: _Header, lines: list[str], at: int, value: str) -> int:
-    while lines[at].startswith("$"):
-        name, _, word = lines[at].partition(":")
-        head.placeholders[name.strip()] = word.strip()
-        at += 1
-    return at
-
-
-def _reward_models(text: Text, head: _Header, lines: list[str], at: int, value: str) -> int:
-    if lines[at].startswith("@"):
-        return at
-    head.rewards = lines[at].split()
-    return at + 1
-
-
-def _count(name: str) -> Callable[[Text, _Header, list[str], int, str], int]:
-    def read(text: Text, head: _Header, lines: list[str], at: int, value: str) -> int:
-        if not COUNT.match(lines[at].strip()):
-            text.fail(at + 1, f"A number must follow @nr_{name}.")
-        setattr(head, name, int(lines[at]))
-        return at + 1
-
-    return read
-
-
-_FIELDS = {
-    "@type": _type,
-    "@value_type": _value_type,
-    "@parameters": _parameters,
-    "@placeholders": _placeholders,
-    "@reward_models": _reward_models,
-    "@nr_states": _count("states"),
-    "@nr_choices": _count("choices"),
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import islice
 from pathlib import Path
@@ -119,14 +119,10 @@ class FileRows:
             at = np.searchsorted(self.row_states, alone)
             labels = {**labels, "deadlock": stuck | labels.get("deadlock", stuck)}
             rewards = {k: Rewards(r.state, np.insert(r.row, at, 0.0)) for k, r in rewards.items()}
-        boxes = FlatBoxes.centred(rows.successor_ptr, rows.lower, rows.upper)
-        ids, different = boxes.shared()
         return flat_model(
             starts(np.bincount(rows.row_states, minlength=states)),
             rows.successors.astype(np.int32),
-            rows.sizes,
-            ids,
-            different,
+            *FlatBoxes.centred(rows.successor_ptr, rows.lower, rows.upper).shared(),
             initial=initial,
             row_actions=rows.row_actions,
             actions=rows.actions,
@@ -152,16 +148,16 @@ class FileRows:
         at = np.searchsorted(self.row_states, alone)
         places = self.successor_ptr[at]
         actions = self.actions if "" in self.actions else (*self.actions, "")
-        return FileRows(
-            self.text,
-            np.insert(self.row_states, at, alone),
-            np.insert(self.row_lines, at, 1),
-            np.insert(self.row_actions, at, actions.index("")),
-            actions,
-            starts(np.insert(self.sizes, at, 1)),
-            np.insert(self.successors, places, alone),
-            np.insert(self.lower, places, 1.0),
-            np.insert(self.upper, places, 1.0),
+        return replace(
+            self,
+            row_states=np.insert(self.row_states, at, alone),
+            row_lines=np.insert(self.row_lines, at, 1),
+            row_actions=np.insert(self.row_actions, at, actions.index("")),
+            actions=actions,
+            successor_ptr=starts(np.insert(self.sizes, at, 1)),
+            successors=np.insert(self.successors, places, alone),
+            lower=np.insert(self.lower, places, 1.0),
+            upper=np.insert(self.upper, places, 1.0),
         )
 
 
@@ -207,12 +203,9 @@ class FlatModel:
         """Return rows, successors and outcomes, some transitions at a time."""
         model = self.model
         for begin in range(0, model.transitions, LINES):
-            part = slice(begin, begin + LINES)
-            length = len(model.successors[part])
-            rows = np.searchsorted(
-                model.successor_ptr, np.arange(begin, begin + length), side="right"
-            )
-            yield (rows - 1).tolist(), model.successors[part].tolist(), self.outcome[part].tolist()
+            at = np.arange(begin, min(begin + LINES, model.transitions))
+            rows = np.searchsorted(model.successor_ptr, at, side="right") - 1
+            yield rows.tolist(), model.successors[at].tolist(), self.outcome[at].tolist()
 
     def actions(self, unlabelled: str, before: str = "") -> list[str]:
         """Return the text of every action; names that the formats cannot hold are refused."""

@@ -19,7 +19,7 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.flat import FlatBoxes, flat_model, joint_outcomes
 from rfmdp.model.flatten import flatten
-from rfmdp.ragged import owners, segment_sum, starts
+from rfmdp.ragged import find, owners, segment_sum, starts
 from rfmdp.types import FloatArray, IntArray
 
 REWARD = "reward"  # name of the reward structure
@@ -70,26 +70,20 @@ def from_matrices(
     lower = _Entries.of("transitions", transitions)
     high = lower if upper is None else _Entries.of("upper", upper, lower.shape)
     number, states, _ = lower.shape
-    low = lower.at(high.key)
-    if np.any(~np.isin(lower.key, high.key)):
-        raise ModelError("from_matrices: lower bounds must not exceed upper ones, some do.")
-    size = np.bincount(high.key // states, minlength=number * states)
-    taken = size > 0  # (S * A,), state by state
+    boxes = _boxes("from_matrices", lower, high)
+    taken = boxes.sizes > 0  # (S * A,), state by state
     alone = np.flatnonzero(~taken.reshape(states, number).any(axis=1))
     if len(alone):
         raise ModelError(
             f"from_matrices: every state must have an action, but all rows of state {alone[0]} "
             "are zero."
         )
-    boxes = FlatBoxes.centred(starts(size[taken]), low, high.value)
-    chosen = np.flatnonzero(taken)
     paid = _rewards(rewards, lower, exact=upper is None)
-    model = _flat(
-        starts(taken.reshape(states, number).sum(axis=1)), (high.key % states), boxes,
-        chosen % number, _names(actions, number), initial, labels,
+    return _flat(
+        starts(taken.reshape(states, number).sum(axis=1)), high.key % states, boxes.take(taken),
+        np.flatnonzero(taken) % number, _names(actions, number), initial, labels,
         {} if paid is None else {REWARD: Rewards(np.zeros(states), paid.reshape(-1)[taken])},
     )  # fmt: skip
-    return model
 
 
 def from_columns(
@@ -131,11 +125,7 @@ def from_columns(
         raise ModelError(
             f"from_columns: state_ptr must have {states + 1} entries that rise from 0 to {rows}."
         )
-    if np.any(~np.isin(low.key, high.key)):
-        raise ModelError("from_columns: lower bounds must not exceed upper ones, some do.")
-    boxes = FlatBoxes.centred(
-        starts(np.bincount(high.key // states, minlength=rows)), low.at(high.key), high.value
-    )
+    boxes = _boxes("from_columns", low, high)
     place = np.arange(rows) - ptr[:-1][owners(ptr.astype(np.int64))]
     names = _names(actions, int(place.max()) + 1)
     return _flat(ptr.astype(np.int64), high.key % states, boxes, place, names, initial, labels, {})
@@ -241,10 +231,16 @@ class _Entries:
 
     def at(self, key: IntArray) -> FloatArray:
         """Return the entries at some places; 0 where there is none."""
-        if not len(self.key):
-            return np.zeros(len(key))
-        place = np.minimum(np.searchsorted(self.key, key), len(self.key) - 1)
-        return np.where(self.key[place] == key, self.value[place], 0.0)
+        return np.append(self.value, 0.0)[find(self.key, key)]  # -1, not found: the last one
+
+
+def _boxes(where: str, low: _Entries, high: _Entries) -> FlatBoxes:
+    """Return a box per row of some matrices, also for empty ones; `where` is for messages."""
+    if np.any(~np.isin(low.key, high.key)):
+        raise ModelError(f"{where}: lower bounds must not exceed upper ones, some do.")
+    number, rows, columns = high.shape
+    size = np.bincount(high.key // columns, minlength=number * rows)
+    return FlatBoxes.centred(starts(size), low.at(high.key), high.value)
 
 
 def _columns(lower: Any, upper: Any) -> dict[str, Any]:
@@ -294,13 +290,10 @@ def _flat(
     rewards: Mapping[str, Rewards],
 ) -> FactoredMDP:  # fmt: skip
     """Return the model with equal distributions shared."""
-    ids, different = boxes.shared()
     return flat_model(
         row_ptr,
         successors.astype(np.int32),
-        boxes.sizes,
-        ids,
-        different,
+        *boxes.shared(),
         initial=np.atleast_1d(np.asarray(initial, dtype=np.int64)),
         row_actions=row_actions,
         actions=actions,

@@ -32,8 +32,7 @@ class TransitionIndex:
     @staticmethod
     def of(rows: FileRows, states: int, choices: bool) -> TransitionIndex:
         """Index the transitions of some rows."""
-        row = np.repeat(np.arange(len(rows.row_states)), rows.sizes)
-        key = row * states + rows.successors
+        key = owners(rows.successor_ptr) * states + rows.successors
         order = np.argsort(key, kind="stable")
         first_row = np.searchsorted(rows.row_states, np.arange(states + 1))
         return TransitionIndex(rows, states, first_row, order, key[order], choices)

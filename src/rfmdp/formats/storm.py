@@ -14,7 +14,7 @@ from rfmdp.formats.explicit import variable_of
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.flat import FlatBoxes, flat_model, joint_outcomes
 from rfmdp.model.flatten import flatten, is_known
-from rfmdp.ragged import starts
+from rfmdp.ragged import owners, starts
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
 
 
@@ -89,7 +89,6 @@ def from_stormpy(model: Any) -> FactoredMDP:
     if model.is_nondeterministic_model:
         row_ptr = np.array(model.nondeterministic_choice_indices, dtype=np.int64)
     successors, boxes = _entries(model, bool(model.supports_uncertainty))
-    ids, different = boxes.shared()
     actions, row_actions = _actions(model, int(row_ptr[-1]))
     labels = {
         name: _flags(model.labeling.get_states(name), model.nr_states)
@@ -100,9 +99,7 @@ def from_stormpy(model: Any) -> FactoredMDP:
     return flat_model(
         row_ptr,
         successors,
-        boxes.sizes,
-        ids,
-        different,
+        *boxes.shared(),
         initial=np.array(model.initial_states, dtype=np.int64),
         row_actions=row_actions,
         actions=actions,
@@ -156,7 +153,7 @@ def _matrix(stormpy: ModuleType, flat: FactoredMDP, kind: type) -> Any:
         has_custom_row_grouping=True,
         row_groups=flat.states,
     )
-    rows = np.repeat(np.arange(flat.rows), np.diff(flat.successor_ptr)).tolist()
+    rows = owners(flat.successor_ptr).tolist()
     builder.add_next_values(rows, flat.successors.tolist(), values, flat.row_ptr[:-1].tolist())
     return builder.build()
 

@@ -14,7 +14,7 @@ import re
 import tarfile
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
@@ -27,7 +27,7 @@ from rfmdp.formats.explicit import FileRows
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.frontier import Deadlock
-from rfmdp.ragged import owners, starts
+from rfmdp.ragged import owner, owners, starts
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
 COPIES = 3  # of the bytes of an archive that are in memory at a time
@@ -55,13 +55,13 @@ def read_umb(path: str | os.PathLike[str], *, deadlock: Deadlock = Deadlock.LOOP
         them; and for rewards of branches (their expectation would depend on nature).
     """
     library = umbi()
-    archive = Archive(Path(path), library.tar.TarCoder(), Counts(0, 0, 0))
+    place, files = Path(path), library.tar.TarCoder()
     try:
-        archive.files.update(_members(archive.path))
-        index = library.umb.index.UmbIndex.from_json(archive.files.read_json("index.json"))
+        files.update(_members(place))
+        index = library.umb.index.UmbIndex.from_json(files.read_json("index.json"))
         index.validate()
-        _require_mdp(archive.path, index.transition_system)
-        return _model(archive, index, deadlock)
+        _require_mdp(place, index.transition_system)
+        return _model(Archive(place, files, index), deadlock)
     except (RfmdpError, ResourceError):
         raise
     except Exception as error:  # umbi raises what its parts raise, assertions included
@@ -85,26 +85,17 @@ def umbi() -> ModuleType:
     return module
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """How many entries the arrays of an archive must have."""
-
-    states: int
-    choices: int
-    branches: int
-
-    def of(self, entity: str) -> int:
-        """Return the number of states, choices or branches."""
-        return int(getattr(self, entity))
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Archive:
     """The files of an archive, and how to decode them."""
 
     path: Path
     files: Any  # umbi's TarCoder: a mapping of names to bytes
-    counts: Counts
+    index: Any
+
+    def count(self, entity: str) -> int:
+        """Return the number of states, choices or branches."""
+        return int(getattr(self.index.transition_system, f"num_{entity}"))
 
     def fail(self, line: int, message: str) -> NoReturn:
         """Raise a FileError that names a choice, counted from 0."""
@@ -192,59 +183,52 @@ def _require_mdp(path: Path, system: Any) -> None:
         )
 
 
-def _model(archive: Archive, index: Any, deadlock: Deadlock) -> FactoredMDP:
-    system = index.transition_system
-    counts = Counts(system.num_states, system.num_choices, system.num_branches)
-    archive = Archive(archive.path, archive.files, counts)
-    rows = _rows(archive, system)
-    labels = {name: where for name, where in _labels(archive, index) if name != "init"}
-    initial = np.flatnonzero(archive.bits("state-is-initial.bin", counts.states))
+def _model(archive: Archive, deadlock: Deadlock) -> FactoredMDP:
+    rows = _rows(archive)
+    labels = {name: where for name, where in _labels(archive) if name != "init"}
+    initial = np.flatnonzero(archive.bits("state-is-initial.bin", archive.count("states")))
     if not len(initial):
         raise FileError(f"{archive.path}: some state must be initial, none is.")
-    variables, valuations = _valuations(archive, index)
+    variables, valuations = _valuations(archive)
     return rows.model(
-        counts.states,
+        archive.count("states"),
         deadlock,
         initial=initial,
         labels=labels,
-        rewards=_rewards(archive, index),
+        rewards=_rewards(archive),
         variables=variables,
         valuations=valuations,
     )
 
 
-def _rows(archive: Archive, system: Any) -> FileRows:
+def _rows(archive: Archive) -> FileRows:
     """Return the choices with their branches."""
-    counts = archive.counts
-    row_ptr = archive.pointers("state-to-choices.bin", counts.states, counts.choices)
-    ptr = archive.pointers("choice-to-branches.bin", counts.choices, counts.branches)
+    states, choices, branches = map(archive.count, ENTITIES)
+    row_ptr = archive.pointers("state-to-choices.bin", states, choices)
+    ptr = archive.pointers("choice-to-branches.bin", choices, branches)
     if np.any(np.diff(ptr) == 0):
         archive.fail(int(np.flatnonzero(np.diff(ptr) == 0)[0]), "must have a branch, has none.")
-    targets = archive.array("branch-to-target.bin", "<u8", counts.branches)
-    targets = np.zeros(counts.branches, np.uint64) if targets is None else targets
-    if np.any(targets >= counts.states):
-        wrong = int(np.flatnonzero(targets >= counts.states)[0])
-        archive.fail(
-            int(np.searchsorted(ptr, wrong, side="right")) - 1,
-            f"must lead to states below {counts.states}, leads to {targets[wrong]}.",
-        )
-    if system.branch_probability_type is None:  # no probabilities: every choice is a certain move
-        if counts.branches != counts.choices:
+    targets = archive.array("branch-to-target.bin", "<u8", branches)
+    targets = np.zeros(branches, np.uint64) if targets is None else targets
+    if np.any(targets >= states):
+        at = int(np.argmax(targets >= states))
+        message = f"must lead to states below {states}, leads to {targets[at]}."
+        archive.fail(owner(ptr, at), message)
+    kind = archive.index.transition_system.branch_probability_type
+    if kind is None:  # no probabilities: every choice is a certain move
+        if branches != choices:
             raise UnsupportedError(f"{archive.path}: must have probabilities, has none.")
-        lower = upper = np.ones(counts.branches)
+        lower = upper = np.ones(branches)
     else:
-        kind = system.branch_probability_type
-        lower, upper = archive.numbers("branch-to-probability.bin", kind, counts.branches)
-    improper = np.flatnonzero(~((lower >= 0.0) & (lower <= upper) & (upper <= 1.0)))
-    if len(improper):
-        at = int(improper[0])
-        archive.fail(
-            int(np.searchsorted(ptr, at, side="right")) - 1,
-            f"probabilities must lie in 0..1, found [{lower[at]}, {upper[at]}].",
-        )
-    actions, row_actions = _actions(archive, system)
+        lower, upper = archive.numbers("branch-to-probability.bin", kind, branches)
+    improper = ~((lower >= 0.0) & (lower <= upper) & (upper <= 1.0))
+    if improper.any():
+        at = int(np.argmax(improper))
+        message = f"probabilities must lie in 0..1, found [{lower[at]}, {upper[at]}]."
+        archive.fail(owner(ptr, at), message)
+    actions, row_actions = _actions(archive)
     rows = FileRows(
-        archive, owners(row_ptr), np.arange(counts.choices), row_actions, actions, ptr,
+        archive, owners(row_ptr), np.arange(choices), row_actions, actions, ptr,
         targets.astype(np.int64), lower, upper,
     )  # fmt: skip
     return _merged(rows)
@@ -259,16 +243,14 @@ def _merged(rows: FileRows) -> FileRows:
         return rows
     lower = np.bincount(place, rows.lower, minlength=len(first)).astype(np.float64)
     upper = np.minimum(np.bincount(place, rows.upper, minlength=len(first)), 1.0)
-    return FileRows(
-        rows.text, rows.row_states, rows.row_lines, rows.row_actions, rows.actions,
-        starts(np.bincount(row[first], minlength=len(rows.row_states))), rows.successors[first],
-        lower, upper,
-    )  # fmt: skip
+    ptr = starts(np.bincount(row[first], minlength=len(rows.row_states)))
+    targets = rows.successors[first]
+    return replace(rows, successor_ptr=ptr, successors=targets, lower=lower, upper=upper)
 
 
-def _actions(archive: Archive, system: Any) -> tuple[tuple[str, ...], IntArray]:
+def _actions(archive: Archive) -> tuple[tuple[str, ...], IntArray]:
     """Return the names of the actions and the action of every choice."""
-    size, number = archive.counts.choices, system.num_choice_actions
+    size, number = archive.count("choices"), archive.count("choice_actions")
     if number == 0:
         return ("",), np.zeros(size, dtype=np.int64)
     found = archive.array("actions/choices/values.bin", "<u4", size)
@@ -292,20 +274,20 @@ def _annotations(index: Any, group: str) -> Iterator[tuple[str, str, Any]]:
         yield annotation.alias or identifier, identifier, annotation
 
 
-def _labels(archive: Archive, index: Any) -> Iterator[tuple[str, BoolArray]]:
-    for name, identifier, _ in _annotations(index, "aps"):
+def _labels(archive: Archive) -> Iterator[tuple[str, BoolArray]]:
+    for name, identifier, _ in _annotations(archive.index, "aps"):
         place = f"annotations/aps/{identifier}/states/values.bin"
-        yield name, archive.bits(place, archive.counts.states)
+        yield name, archive.bits(place, archive.count("states"))
 
 
-def _rewards(archive: Archive, index: Any) -> dict[str, Rewards]:
+def _rewards(archive: Archive) -> dict[str, Rewards]:
     """Return the reward structures."""
     found = {}
-    for name, identifier, annotation in _annotations(index, "rewards"):
-        paid = {entity: np.zeros(archive.counts.of(entity)) for entity in ENTITIES}
+    for name, identifier, annotation in _annotations(archive.index, "rewards"):
+        paid = {entity: np.zeros(archive.count(entity)) for entity in ENTITIES}
         for entity in annotation.applies_to or ():
             place = f"annotations/rewards/{identifier}/{entity}/values.bin"
-            size = archive.counts.of(entity)
+            size = archive.count(entity)
             paid[entity], upper = archive.numbers(place, annotation.type, size)
             if np.any(paid[entity] != upper):
                 raise UnsupportedError(
@@ -321,17 +303,17 @@ def _rewards(archive: Archive, index: Any) -> dict[str, Rewards]:
     return found
 
 
-def _valuations(archive: Archive, index: Any) -> tuple[tuple[Variable, ...], Int32Array | None]:
+def _valuations(archive: Archive) -> tuple[tuple[Variable, ...], Int32Array | None]:
     """Return the variables of the states; none if one is neither boolean nor integer."""
-    described = (index.valuations or {}).get("states")
+    described = (archive.index.valuations or {}).get("states")
     if described is None or len(described.classes) != 1:
         return (), None
     fields = described.classes[0]
-    size = fields.size_bytes
-    data = archive.array("valuations/states/valuations.bin", "u1", archive.counts.states * size)
+    states, size = archive.count("states"), fields.size_bytes
+    data = archive.array("valuations/states/valuations.bin", "u1", states * size)
     if data is None:
         return (), None
-    packed = data.reshape(archive.counts.states, size)
+    packed = data.reshape(states, size)
     variables, columns, begin = [], [], 0
     for field in fields:
         first, begin = begin, begin + field.size_bits

@@ -72,7 +72,6 @@ class FlatBoxes:
 def flat_model(
     row_ptr: IntArray,
     successors: Int32Array,
-    sizes: IntArray,
     ids: IntArray,
     boxes: FlatBoxes,
     *,
@@ -84,7 +83,7 @@ def flat_model(
     variables: Sequence[Variable] = (),
     valuations: Int32Array | None = None,
 ) -> FactoredMDP:
-    """Return a checked model whose row r has the box `ids[r]` over `sizes[r]` successors.
+    """Return a checked model whose row r has the box `ids[r]` over its successors.
 
     A row with one successor is a certain move and gets no marginal.
 
@@ -92,11 +91,11 @@ def flat_model(
     ----------
     row_ptr : (S + 1,) first row of every state
     successors : (K,) row after row
-    sizes : (R,) successors of every row
     ids : (R,) index into `boxes`
     boxes : uncertainty of the rows
     initial, row_actions, actions, labels, rewards, variables, valuations : as in the model
     """
+    sizes = boxes.sizes[ids]
     uncertain = sizes > 1
     used, numbers = np.unique(ids[uncertain], return_inverse=True)
     kept = boxes.take(used)

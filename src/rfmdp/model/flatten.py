@@ -42,21 +42,19 @@ def flatten(model: FactoredMDP) -> FactoredMDP:
     >>> flat.successors.tolist(), flat.marginals.lower.round(2).tolist()
     ([0, 1, 1], [0.16, 0.64])
     """
-    parts, ids, targets, sizes, known = [], [], [], [], 0
+    parts, ids, targets, known = [], [np.empty(0, np.int64)], [np.empty(0, np.int32)], 0
     for begin, end in _chunks(model.successor_ptr):
-        size, found, boxes = _multiply(model, begin, end)
+        found, boxes = _multiply(model, begin, end)
         numbers, different = boxes.shared()
         parts.append(different)
         ids.append(numbers + known)
         known += len(different)
         targets.append(found)
-        sizes.append(size)
     numbers, boxes = FlatBoxes.join(parts).shared()
     return flat_model(
         model.row_ptr,
-        np.concatenate([np.empty(0, np.int32), *targets]),
-        np.concatenate([np.empty(0, np.int64), *sizes]),
-        numbers[np.concatenate([np.empty(0, np.int64), *ids])],
+        np.concatenate(targets),
+        numbers[np.concatenate(ids)],
         boxes,
         initial=model.initial,
         row_actions=model.row_actions,
@@ -102,8 +100,8 @@ def _chunks(successor_ptr: IntArray) -> list[tuple[int, int]]:
     return list(pairwise(cuts))
 
 
-def _multiply(model: FactoredMDP, begin: int, end: int) -> tuple[IntArray, Int32Array, FlatBoxes]:
-    """Return (sizes, successors, boxes) of the rows begin..end - 1, multiplied out."""
+def _multiply(model: FactoredMDP, begin: int, end: int) -> tuple[Int32Array, FlatBoxes]:
+    """Return successors and boxes of the rows begin..end - 1, multiplied out."""
     pointers, sets = model.successor_ptr, model.marginals.as_stated()
     length = int(pointers[end] - pointers[begin])
     require_memory(3 * 28 * length, f"Multiplying out {model.transitions} transitions")
@@ -128,4 +126,4 @@ def _multiply(model: FactoredMDP, begin: int, end: int) -> tuple[IntArray, Int32
     # whatever the rounding of the sum: the only successor of a row is certain
     single = np.repeat(size == 1, size)
     lower[single] = upper[single] = nominal[single] = 1.0
-    return size, targets[:used].copy(), FlatBoxes(starts(size), lower, upper, nominal)
+    return targets[:used].copy(), FlatBoxes(starts(size), lower, upper, nominal)
