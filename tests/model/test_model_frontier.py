@@ -32,9 +32,9 @@ def test_codes_are_invertible_and_sorted(ranges):
     assert by_code == sorted(by_code)
 
 
-def expand_mixed(frontier):
+def expand_mixed(codes):
     """Give rows of mixed sizes: y is certain below 5, x steps by three outcomes."""
-    x, y = frontier.valuations.T
+    x, y = GRID.unpack(codes).T
     steps = np.stack([np.minimum(x + d, 9) - x for d in (0, 1, 2)], axis=1) * 10
     falls = np.stack([0 * y, np.minimum(y + 1, 9) - y], axis=1)
     low = y < 5
@@ -42,14 +42,15 @@ def expand_mixed(frontier):
     yield RowBlock(
         np.arange(len(x)),
         0,
-        frontier.codes,
+        codes,
         [
-            BlockMove(0, 0, 3, steps),
+            BlockMove(0, 0 * x, 0 * x + 3, steps),
             BlockMove(1, np.where(low, CERTAIN, 1), np.where(low, 1, 2), falls),
         ],
     )
-    late = np.flatnonzero(x > 7)
-    yield RowBlock(late, np.where(y[late] > 5, 2, 1), np.zeros(len(late), dtype=np.int64))
+    for action, late in ((1, y <= 5), (2, y > 5)):
+        rows = np.flatnonzero((x > 7) & late)
+        yield RowBlock(rows, action, np.zeros(len(rows), dtype=np.int64), [])
 
 
 @pytest.mark.parametrize("limit", [0, 100])
@@ -78,15 +79,15 @@ def test_leaving_the_domain_is_refused(limit, monkeypatch):
     """A code outside the packed domain never reaches the table."""
     monkeypatch.setattr("rfmdp.model.numbering.DENSE_LIMIT", limit)
     with pytest.raises(ModelError, match="leaves the variables' ranges"):
-        explore(GRID, np.array([0]), lambda f: [RowBlock(np.arange(len(f.codes)), 0, f.codes - 1)])
+        explore(GRID, np.array([0]), lambda c: [RowBlock(np.arange(len(c)), 0, c - 1, [])])
 
 
 def test_a_row_that_is_too_large_is_named():
     """The product of sizes is checked before memory is asked for."""
     wide = np.zeros((1, 2**11), dtype=np.int64)
-    moves = [BlockMove(i, 0, 2**11, wide) for i in range(3)]
+    moves = [BlockMove(i, np.array([0]), np.array([2**11]), wide) for i in range(3)]
     with pytest.raises(ModelError, match=r"State \(x=0, y=0\): a row with 8.59e\+09 successors"):
-        explore(GRID, np.array([0]), lambda f: [RowBlock(np.array([0]), 0, f.codes, moves)])
+        explore(GRID, np.array([0]), lambda c: [RowBlock(np.array([0]), 0, c, moves)])
 
 
 def test_all_deadlocks_are_counted():

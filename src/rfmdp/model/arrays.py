@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
 from rfmdp.model.report import model_sizes
-from rfmdp.ragged import owner, owners, segment
+from rfmdp.ragged import owner, owners, segment, starts
 from rfmdp.sets.families import UncertaintySet
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray, frozen
@@ -138,19 +138,33 @@ class FactoredMDP:
         >>> model.states, model.transitions
         (2, 5)
         """
-        from rfmdp.model.from_arrays import from_arrays
+        from rfmdp.model import given
+        from rfmdp.model.validate import require_valid
 
-        return from_arrays(
-            row_ptr,
-            row_marginals,
-            successors,
-            marginals,
-            initial=initial,
-            row_actions=row_actions,
-            actions=actions,
-            labels=labels,
-            rewards=rewards,
+        sets, first_rows = given.sets(marginals), given.integers("row_ptr", row_ptr)
+        marginal_ptr, ids = given.ragged(row_marginals)
+        targets = given.integers("successors", successors)
+        successor_ptr = given.successor_pointers(sets, marginal_ptr, ids, len(targets))
+        if row_actions is None:
+            row_actions = given.numbers_of_rows(first_rows, len(marginal_ptr) - 1)
+        chosen = given.integers("row_actions", row_actions)
+        if actions is None:
+            actions = [f"a{i}" for i in range(int(chosen.max(initial=0)) + 1)]
+        model = FactoredMDP(
+            row_ptr=first_rows,
+            marginal_ptr=marginal_ptr,
+            row_marginals=given.narrow("row_marginals", ids),
+            successor_ptr=successor_ptr,
+            successors=given.narrow("successors", targets),
+            marginals=sets,
+            initial=given.integers("initial", np.atleast_1d(np.asarray(initial))),
+            row_actions=given.narrow("row_actions", chosen),
+            actions=tuple(actions),
+            labels={name: np.asarray(where) for name, where in labels.items()},
+            rewards=dict(rewards),
         )
+        require_valid(model)
+        return model
 
     @staticmethod
     def from_rows(
@@ -175,9 +189,28 @@ class FactoredMDP:
         >>> model.rows, model.actions
         (3, ('toss', 'wait'))
         """
-        from rfmdp.model.from_arrays import from_rows
+        from rfmdp.model import given
 
-        return from_rows(states, marginals, initial=initial, labels=labels, rewards=rewards)
+        sets = given.sets(marginals)
+        sizes, names = sets.sizes.tolist(), dict[str, int]()
+        chosen: list[int] = []
+        targets = [np.empty(0, dtype=np.int64)]
+        for s, rows in enumerate(states):
+            for number, row in enumerate(rows):
+                targets.append(given.tensor(sizes, f"State {s}, row {number}", row[0], row[1]))
+                name = row[2] if len(row) == 3 else f"a{number}"
+                chosen.append(names.setdefault(name, len(names)))
+        return FactoredMDP.from_arrays(
+            starts([len(rows) for rows in states]),
+            [row[0] for rows in states for row in rows],
+            np.concatenate(targets),
+            sets,
+            initial=initial,
+            row_actions=np.array(chosen, dtype=np.int64),
+            actions=list(names),
+            labels=labels,
+            rewards=rewards,
+        )
 
     @property
     def states(self) -> int:

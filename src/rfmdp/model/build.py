@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -189,4 +190,4 @@ def _by_name(skeleton: Skeleton, actions: Sequence[Action]) -> tuple[Skeleton, l
     if len(names) == len(actions):
         return skeleton, names
     index = np.array([names.index(a.name) for a in actions] + [skeleton.NO_ACTION], dtype=np.int32)
-    return skeleton.with_actions(index[skeleton.row_actions]), names
+    return replace(skeleton, row_actions=index[skeleton.row_actions]), names

@@ -41,7 +41,8 @@ class States:
     def __getitem__(self, name: str) -> IntArray:
         if name not in self._cache:
             if name not in self._columns:
-                raise ModelError(_unknown(name, self._columns))
+                known = ", ".join(self._columns)
+                raise ModelError(f"Variable {name} is not defined by the model; it has: {known}.")
             column = self._values[:, self._columns[name]]
             if self._rows is not None:
                 column = column[self._rows]
@@ -70,10 +71,6 @@ def select(states: States, rows: IntArray) -> States:
 def name_state(states: States, row: int) -> str:
     """Return one state of a view as `(x=1, y=0)` for messages."""
     return state_text(states, (states[name][row] for name in states))
-
-
-def _unknown(name: str, known: Mapping[str, int]) -> str:
-    return f"Variable {name} is not defined by the model; it has: {', '.join(known)}."
 
 
 Predicate: TypeAlias = Callable[[States], ArrayLike]  # (N,) booleans

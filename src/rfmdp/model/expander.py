@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from rfmdp.errors import ModelError
 from rfmdp.model.codes import Codec
 from rfmdp.model.description import Action, Assignment, Move, States, name_state, select
-from rfmdp.model.frontier import CERTAIN, BlockMove, Frontier, RowBlock
+from rfmdp.model.frontier import CERTAIN, BlockMove, RowBlock
 from rfmdp.sets.bounds import bounds
 from rfmdp.sets.families import UncertaintySet
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, frozen
@@ -80,13 +80,13 @@ class Expander:
                         f"Action {action.name!r}: factor {name!r} moves twice; give it one move."
                     )
 
-    def __call__(self, frontier: Frontier) -> Iterator[RowBlock]:
-        """Give all rows of the states of a frontier, one block per action."""
-        states = States(self.codec.variables, frontier.valuations)
+    def __call__(self, codes: IntArray) -> Iterator[RowBlock]:
+        """Give all rows of the states with some codes, one block per action."""
+        states = States(self.codec.variables, self.codec.unpack(codes))
         for number, action in enumerate(self.actions):
             enabled = enabled_rows(action, states)
             if enabled.size:
-                yield self._block(number, select(states, enabled), enabled, frontier.codes)
+                yield self._block(number, select(states, enabled), enabled, codes)
 
     def _plan(self, action: Action, move: Move) -> _Plan:
         """Look up the sets of a move."""

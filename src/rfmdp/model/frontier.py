@@ -1,8 +1,9 @@
 """Breadth-first exploration by whole frontiers of states; never a Python loop per state.
 
-A front end (the Python builder, the PRISM language) gives `expand`, a function from a frontier
-to blocks of rows. A row's successors are sums of codes: what the deterministic part contributes,
-plus one contribution per move and outcome. Two examples, with x and y in 0..9, code = 10 x + y:
+The Python builder gives `expand`, a function from the codes of a frontier to blocks of rows. (The
+PRISM language explores by a machine of its own, `language.explorer`.) A row's successors are sums
+of codes: what the deterministic part contributes, plus one contribution per move and outcome. Two
+examples, with x and y in 0..9, code = 10 x + y:
 
 - x steps by a marginal with outcomes +1, +2 and y by one with outcomes 0, -1: `rest` is the
   code of the state, the contributions are [10, 20] and [0, -1]: changes of the code.
@@ -18,9 +19,8 @@ how they are looked up.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum, auto
-from typing import NamedTuple
 
 import numpy as np
 
@@ -36,13 +36,6 @@ CERTAIN = -1  # in place of a marginal's id: the move has one outcome in this ro
 SLICE = 1 << 16  # states expanded at once: bounds the memory of temporaries
 
 
-class Frontier(NamedTuple):
-    """The states to expand."""
-
-    valuations: IntArray  # (N, vars), columns contiguous
-    codes: IntArray  # (N,)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockMove:
     """How one factor moves in the rows of a block.
@@ -52,8 +45,8 @@ class BlockMove:
     """
 
     factor: int
-    marginal: int | AnyArray  # (N,)
-    size: int | AnyArray  # (N,)
+    marginal: AnyArray  # (N,)
+    size: AnyArray  # (N,)
     contribution: IntArray  # (N, largest size)
 
 
@@ -62,9 +55,9 @@ class RowBlock:
     """Rows of many states at once, all with moves of the same factors."""
 
     source: IntArray  # (N,) index into the frontier
-    action: int | AnyArray  # (N,) or the same for all
+    action: int
     rest: IntArray  # (N,) contribution of all that no move contributes
-    moves: Sequence[BlockMove] = field(default=())
+    moves: Sequence[BlockMove]
 
 
 class Deadlock(Enum):
@@ -74,7 +67,7 @@ class Deadlock(Enum):
     ERROR = auto()  # a ModelError that names the state
 
 
-Expand = Callable[[Frontier], Iterable[RowBlock]]
+Expand = Callable[[IntArray], Iterable[RowBlock]]  # of codes (N,)
 Progress = Callable[[int, int], None]  # (states found, transitions built)
 
 
@@ -109,7 +102,7 @@ def explore(
     while done < numbering.count:
         stop = min(numbering.count, done + SLICE)
         codes = numbering.known[done:stop, 0].copy()
-        for block in expand(Frontier(codec.unpack(codes), codes)):
+        for block in expand(codes):
             rows.add(block, done, codes, numbering)
         done = stop
         if progress is not None:

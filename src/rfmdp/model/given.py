@@ -1,17 +1,16 @@
-"""Models from numbers: flat arrays, or lists of rows. Both are checked in full."""
+"""Numbers that models are made from, as callers give them: checked, and in our types."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
-from rfmdp.model.arrays import FactoredMDP, Rewards, Row
-from rfmdp.model.validate import product_text, require_valid
+from rfmdp.model.validate import product_text
 from rfmdp.ragged import owner, segment_product, starts
 from rfmdp.sets.families import UncertaintySet
 from rfmdp.sets.marginals import Marginals
@@ -19,79 +18,7 @@ from rfmdp.sets.validate import layout_problems
 from rfmdp.types import AnyArray, IntArray
 
 
-def from_arrays(
-    row_ptr: ArrayLike,
-    row_marginals: Sequence[Sequence[int]] | tuple[IntArray, IntArray],
-    successors: ArrayLike,
-    marginals: Marginals | Iterable[UncertaintySet],
-    *,
-    initial: ArrayLike,
-    row_actions: ArrayLike | None,
-    actions: Sequence[str] | None,
-    labels: Mapping[str, ArrayLike],
-    rewards: Mapping[str, Rewards],
-) -> FactoredMDP:
-    """Return a model from flat arrays; documented at `FactoredMDP.from_arrays`."""
-    packed = _packed(marginals)
-    first_rows = _integers("row_ptr", row_ptr)
-    marginal_ptr, ids = _ragged(row_marginals)
-    targets = _integers("successors", successors)
-    successor_ptr = _successor_pointers(packed, marginal_ptr, ids, len(targets))
-    rows = len(marginal_ptr) - 1
-    chosen = _default_actions(first_rows, rows) if row_actions is None else row_actions
-    chosen = _integers("row_actions", chosen)
-    if actions is None:
-        actions = [f"a{i}" for i in range(int(chosen.max(initial=0)) + 1)]
-    model = FactoredMDP(
-        row_ptr=first_rows,
-        marginal_ptr=marginal_ptr,
-        row_marginals=_narrow("row_marginals", ids),
-        successor_ptr=successor_ptr,
-        successors=_narrow("successors", targets),
-        marginals=packed,
-        initial=_integers("initial", np.atleast_1d(np.asarray(initial))),
-        row_actions=_narrow("row_actions", chosen),
-        actions=tuple(actions),
-        labels={name: np.asarray(where) for name, where in labels.items()},
-        rewards=dict(rewards),
-    )
-    require_valid(model)
-    return model
-
-
-def from_rows(
-    states: Sequence[Sequence[Row]],
-    marginals: Marginals | Iterable[UncertaintySet],
-    *,
-    initial: ArrayLike,
-    labels: Mapping[str, ArrayLike],
-    rewards: Mapping[str, Rewards],
-) -> FactoredMDP:
-    """Return a model from one list of rows per state; documented at `FactoredMDP.from_rows`."""
-    packed = _packed(marginals)
-    sizes = packed.sizes.tolist()
-    names: dict[str, int] = {}
-    chosen: list[int] = []
-    targets: list[IntArray] = []
-    for s, rows in enumerate(states):
-        for number, row in enumerate(rows):
-            targets.append(_tensor(sizes, f"State {s}, row {number}", row))
-            name = row[2] if len(row) == 3 else f"a{number}"
-            chosen.append(names.setdefault(name, len(names)))
-    return from_arrays(
-        starts([len(rows) for rows in states]),
-        [row[0] for rows in states for row in rows],
-        np.concatenate(targets) if targets else np.empty(0, np.int64),
-        packed,
-        initial=initial,
-        row_actions=np.array(chosen, dtype=np.int64),
-        actions=list(names),
-        labels=labels,
-        rewards=rewards,
-    )
-
-
-def _packed(marginals: Marginals | Iterable[UncertaintySet]) -> Marginals:
+def sets(marginals: Marginals | Iterable[UncertaintySet]) -> Marginals:
     """Return packed sets whose arrays fit each other; `validate` looks at their numbers."""
     if not isinstance(marginals, Marginals):
         return Marginals.from_sets(marginals)
@@ -100,14 +27,16 @@ def _packed(marginals: Marginals | Iterable[UncertaintySet]) -> Marginals:
     return marginals
 
 
-def _tensor(sizes: Sequence[int], where: str, row: Row) -> IntArray:
+def tensor(
+    sizes: Sequence[int], where: str, marginals: Sequence[int], successors: ArrayLike
+) -> IntArray:
     """Return the successors of a row; a wrong number of them would shift all that follow."""
     last = len(sizes) - 1
-    for j in row[0]:
+    for j in marginals:
         if not 0 <= j <= last:
             raise ModelError(f"{where}: marginals must be within 0..{last}, got {j}.")
-    own = [sizes[j] for j in row[0]]
-    found = _integers(f"{where}, successors", row[1])
+    own = [sizes[j] for j in marginals]
+    found = integers(f"{where}, successors", successors)
     if len(found) != math.prod(own):
         raise ModelError(
             f"{where}: the tensor must have {product_text(own)} successors, has {len(found)}."
@@ -115,7 +44,7 @@ def _tensor(sizes: Sequence[int], where: str, row: Row) -> IntArray:
     return found
 
 
-def _default_actions(row_ptr: IntArray, rows: int) -> IntArray:
+def numbers_of_rows(row_ptr: IntArray, rows: int) -> IntArray:
     """Count the rows of every state from 0."""
     lengths = np.maximum(np.diff(row_ptr), 0)
     if len(row_ptr) == 0 or lengths.sum() != rows:
@@ -123,18 +52,18 @@ def _default_actions(row_ptr: IntArray, rows: int) -> IntArray:
     return np.arange(rows) - np.repeat(row_ptr[:-1], lengths)
 
 
-def _ragged(
+def ragged(
     given: Sequence[Sequence[int]] | tuple[IntArray, IntArray],
 ) -> tuple[IntArray, IntArray]:
     """Return (pointers, values) of lists per row, or of a pair of arrays that is one already."""
     if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], np.ndarray):
-        return _integers("marginal_ptr", given[0]), _integers("row_marginals", given[1])
+        return integers("marginal_ptr", given[0]), integers("row_marginals", given[1])
     lists: list[Any] = list(given)
     flat = [j for row in lists for j in row]
-    return starts([len(row) for row in lists]), _integers("row_marginals", flat)
+    return starts([len(row) for row in lists]), integers("row_marginals", flat)
 
 
-def _successor_pointers(
+def successor_pointers(
     marginals: Marginals, pointers: IntArray, ids: IntArray, given: int
 ) -> IntArray:
     """Return where every tensor starts: the products of the sizes, added up."""
@@ -155,7 +84,8 @@ def _successor_pointers(
     return starts(size)
 
 
-def _integers(name: str, values: ArrayLike) -> IntArray:
+def integers(name: str, values: ArrayLike) -> IntArray:
+    """Return integers of 64 bits (N,)."""
     array: AnyArray = np.asarray(values)
     if array.size == 0:
         return np.empty(0, dtype=np.int64)
@@ -164,7 +94,7 @@ def _integers(name: str, values: ArrayLike) -> IntArray:
     return np.ascontiguousarray(array, dtype=np.int64).ravel()
 
 
-def _narrow(name: str, values: AnyArray) -> AnyArray:
+def narrow(name: str, values: AnyArray) -> AnyArray:
     """Return int32, refusing what does not fit."""
     if values.size and (values.min() < -(2**31) or values.max() >= 2**31):
         raise ModelError(f"{name}: must fit 32 bits, the largest is {values.max()}.")

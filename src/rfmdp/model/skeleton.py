@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -124,10 +124,6 @@ class Skeleton:
         number = (np.cumsum(seen) - 1).astype(np.int32)
         return replace(self, row_marginals=number[self.row_marginals]), np.flatnonzero(seen)
 
-    def with_actions(self, row_actions: Int32Array) -> Skeleton:
-        """Return the same rows with other action indices."""
-        return replace(self, row_actions=row_actions)
-
     def model(
         self,
         marginals: Marginals,
@@ -145,29 +141,21 @@ class Skeleton:
         Self-loops of deadlocks get the unlabelled action "", which is added if it is missing,
         and their states the label "deadlock".
         """
-        names, labels, row_actions = list(actions), dict(labels or {}), self.row_actions
-        if np.any(row_actions == self.NO_ACTION):
+        names, labels = list(actions), dict(labels or {})
+        own: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        loops = self.row_actions == self.NO_ACTION
+        if loops.any():
             if "" not in names:
                 names.append("")
-            loop = np.int32(names.index(""))
-            row_actions = np.where(row_actions == self.NO_ACTION, loop, row_actions)
+            own["row_actions"] = np.where(loops, np.int32(names.index("")), self.row_actions)
             labels["deadlock"] = self.deadlocks
         return FactoredMDP(
-            row_ptr=self.row_ptr,
-            marginal_ptr=self.marginal_ptr,
-            row_marginals=self.row_marginals,
-            successor_ptr=self.successor_ptr,
-            successors=self.successors,
+            **own,
             marginals=marginals,
-            initial=self.initial,
-            row_actions=row_actions,
             actions=tuple(names),
             labels=labels,
             rewards=dict(rewards or {}),
-            variables=self.variables,
-            valuations=self.valuations,
             factors=tuple(factors),
-            row_factors=self.row_factors,
             marginal_names=tuple(marginal_names),
             outcome_names=tuple(outcome_names),
             formulas=dict(formulas or {}),

@@ -207,13 +207,11 @@ def _check_tensors(model: FactoredMDP) -> list[Issue]:
     """Marginals of rows exist, and tensors have the product of their sizes."""
     ids, name = model.row_marginals, _row(model)
     count = len(model.marginals)
-    wrong = np.flatnonzero((ids < 0) | (ids >= count))
-    owner = np.searchsorted(model.marginal_ptr, wrong, side="right") - 1
-    if len(wrong):
-        rows = dict(zip(wrong.tolist(), owner.tolist(), strict=True))
+    wrong = (ids < 0) | (ids >= count)
+    if wrong.any():
         return _per_item(
             wrong,
-            lambda at: name(rows[at]),
+            lambda at: name(owner(model.marginal_ptr, at)),
             lambda at: f"marginals must be within 0..{count - 1}, got {ids[at]}.",
         )
     expected = segment_product(model.marginals.sizes[ids], model.marginal_ptr)
@@ -243,15 +241,12 @@ def product_text(sizes: Sequence[int]) -> str:
 
 def _check_successors(model: FactoredMDP) -> list[Issue]:
     """Successors are states."""
-    values = model.successors
+    values, name = model.successors, _row(model)
     if len(values) == 0 or (values.min() >= 0 and values.max() < model.states):
         return []
-    wrong = np.flatnonzero((values < 0) | (values >= model.states))
-    owner = np.searchsorted(model.successor_ptr, wrong, side="right") - 1
-    name = dict(zip(wrong.tolist(), owner.tolist(), strict=True))
     return _per_item(
-        wrong,
-        lambda at: _row(model)(name[at]),
+        (values < 0) | (values >= model.states),
+        lambda at: name(owner(model.successor_ptr, at)),
         lambda at: f"successors must be within 0..{model.states - 1}, got {values[at]}.",
     )
 
