@@ -114,14 +114,14 @@ def test_fibres_find_a_common_answer(uset, count, seed, monotone):
     tensor = rng.integers(0, 4, (count, uset.size)).astype(float)
     if monotone:
         tensor.sort(axis=1)
-    head, data, corners = pack([uset])
+    head, data, corners, minimiser = pack([uset])
     d = uset.size
     for function in MINIMISERS:
         out, point = np.zeros(count), np.full(d + 1, np.nan)
         with np.errstate(over="ignore"):  # as compiled: what is infinitely far is clipped
             same = function(
-                head, data, corners, np.zeros(d), 0, tensor.ravel(), 0, count, np.arange(d), out,
-                0, point, 1,
+                head, data, corners, minimiser, np.zeros(d), 0, tensor.ravel(), 0, count,
+                np.arange(d), out, 0, point, 1,
             )  # fmt: skip
         for fibre, value in zip(tensor, out, strict=True):
             single, _ = run_minimiser(minimise_compiled, uset, fibre)
@@ -168,7 +168,7 @@ def test_margin_equals_the_rule():
 def test_product_bounds_equal_the_products(problem):
     """Bounds of joint outcomes are the products of the marginals' bounds, in C order."""
     model, _ = joined_model([problem])
-    head, data, _ = pack_sets(model.marginals, corners_of(model))
+    head, data, _, _ = pack_sets(model.marginals, corners_of(model))
     axes, total = np.arange(len(problem.sets)), len(problem.successors)
     ends = [twins.bounds(rational.vertices(s)) for s in problem.sets]
     box = np.zeros(2 * total)

@@ -191,7 +191,7 @@ def _relaxed(
 
 def _packed(sets: Sets, axes: IntArray, outer: dict[int, OuterPolytope]) -> Sets:
     """Return the sets of one row, polytopes in the places of those in `outer`."""
-    head, data, corners = sets
+    head, data, corners, minimiser = sets
     lines = head[axes].copy()
     numbers, points = [], []
     place = corner = 0
@@ -205,7 +205,7 @@ def _packed(sets: Sets, axes: IntArray, outer: dict[int, OuterPolytope]) -> Sets
         numbers.append(mine)
         points.append(listed)
         place, corner = place + len(mine), corner + len(listed)
-    return lines, np.concatenate(numbers), frozen(np.concatenate(points))
+    return lines, np.concatenate(numbers), frozen(np.concatenate(points)), minimiser
 
 
 def _improve(

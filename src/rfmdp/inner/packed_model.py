@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rfmdp.inner.packing import CURVED, Corners, Layout, Sets, Work, pack_sets, scratch
+from rfmdp.inner.packing import Corners, Layout, Work, pack_sets, scratch
 from rfmdp.inner.protocol import InnerStats, Side, successor_starts
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MIN, Direction
@@ -36,22 +36,15 @@ class PackedModel:
         nature: Direction,
         layout: Layout,
         corners: Corners,
-        memory: Callable[[FactoredMDP, bool], Work] = scratch,
+        memory: Callable[[FactoredMDP], Work] = scratch,
     ) -> None:
         self.model = model
         self.sign = 1.0 if nature is MIN else -1.0
         self.layout = layout
         self.rows = layout.rows
         self._memory = memory
-        self._scratch: dict[tuple[int, bool], Work] = {}  # per slot, made when first needed
-        self.use(pack_sets(model.marginals, corners))
-
-    def use(self, sets: Sets) -> None:
-        """Let the packed sets be these, of the same sizes."""
-        from rfmdp.kernels.layout import KIND
-
-        self.sets = sets
-        self._curved = bool(np.isin(sets[0][:, KIND], CURVED).any())
+        self._scratch: dict[int, Work] = {}  # per slot, made when first needed
+        self.sets = pack_sets(model.marginals, corners)
 
     def run(
         self, kernel: Callable[..., None], value: FloatArray, rows: IntArray, *arguments: Any
@@ -71,10 +64,9 @@ class PackedModel:
 
     def work(self, slot: int) -> Work:
         """Return the scratch memory of a slot."""
-        key = slot, self._curved
-        if key not in self._scratch:
-            self._scratch[key] = self._memory(self.model, self._curved)
-        return self._scratch[key]
+        if slot not in self._scratch:
+            self._scratch[slot] = self._memory(self.model)
+        return self._scratch[slot]
 
     def respond(self, solve: Solve, value: FloatArray, rows: IntArray) -> FloatArray:
         """Return the product of the marginals that `solve` finds, over the successors of `rows`."""

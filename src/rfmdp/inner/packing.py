@@ -18,12 +18,12 @@ from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.sets.vertices import vertices_bulk
 from rfmdp.types import AnyArray, FloatArray, IntArray, frozen
 
-Sets: TypeAlias = tuple[IntArray, FloatArray, FloatArray]  # see kernels.layout
+Sets: TypeAlias = tuple[IntArray, FloatArray, FloatArray, int]  # see kernels.layout
 Rows: TypeAlias = tuple[AnyArray, ...]  # see kernels.rows
-Work: TypeAlias = tuple[Any, ...]  # arrays, or None: see scratch
+Work: TypeAlias = tuple[Any, ...]  # arrays: see scratch
 Corners: TypeAlias = tuple[IntArray, FloatArray]  # ptr (M + 1,) and vertices, d numbers each
 
-CURVED = (Kind.LP, Kind.KL, Kind.SUBSETS)  # whose minimisers are compiled only when they occur
+CURVED = (Kind.LP, Kind.KL, Kind.SUBSETS)  # whose minimiser is compiled only when they occur
 MANY = 2**60  # vertices of a set that has no list of them
 
 
@@ -54,7 +54,16 @@ def pack_sets(marginals: Marginals, corners: Corners) -> Sets:
         first, last = marginals.corner_ptr[j : j + 2]
         at = begin[j] + layout.LOWER + 3 * sizes[j]
         data[at : at + last - first] = marginals.corners[first:last]
-    return head, data, frozen(np.ascontiguousarray(corners[1]))
+    return head, data, frozen(np.ascontiguousarray(corners[1])), minimiser(marginals.kind)
+
+
+def minimiser(kinds: AnyArray) -> int:
+    """Return the address of the minimiser of curved and subset sets, 0 if there are none."""
+    if not np.isin(kinds, CURVED).any():
+        return 0
+    from rfmdp.kernels.curved import curved_address
+
+    return curved_address()
 
 
 def corners_of(model: FactoredMDP, which: IntArray | None = None) -> Corners:
@@ -160,14 +169,14 @@ def _layout(
     return Layout(tuple(frozen(array) for array in arrays), tuple(permutations))
 
 
-def scratch(model: FactoredMDP, curved: bool) -> Work:
+def scratch(model: FactoredMDP) -> Work:
     """Return memory for one thread's kernels, sized for the largest row of the model.
 
     With K joint outcomes, n marginals and d outcomes of the largest: levels (2 K, and K for every
     marginal with one outcome), the tensors along a path of the tree; slices (n d), bounds per
     depth; folds (K + 3 d); point and best (n d), the marginals of a candidate and of U; p (d + 1);
     order (d); cursor (n + n d), the next vertex per depth and, behind these, d outcomes per depth
-    for `kernels.symmetry`; axes (n); curved (d), or None for a model without sets of these kinds.
+    for `kernels.symmetry`; axes (n); curved (d), a member of such a set.
     """
     size, n, d = _largest(model)
     ones = model.marginals.sizes[model.row_marginals] == 1
@@ -177,11 +186,11 @@ def scratch(model: FactoredMDP, curved: bool) -> Work:
     return (
         *(np.zeros(length) for length in floats),
         *(np.zeros(length, dtype=np.int64) for length in (d, n + n * d, n)),
-        np.zeros(d) if curved else None,
+        np.zeros(d),
     )
 
 
-def interval_scratch(model: FactoredMDP, curved: bool) -> Work:
+def interval_scratch(model: FactoredMDP) -> Work:
     """Return memory for one thread of `kernels.interval`: tensor (K), box (2 K), order, axes."""
     from rfmdp.kernels.primitives import STACK
 
@@ -190,15 +199,23 @@ def interval_scratch(model: FactoredMDP, curved: bool) -> Work:
     return np.zeros(size), np.zeros(2 * size), order, axes
 
 
-def ball_scratch(model: FactoredMDP, curved: bool) -> Work:
-    """Return memory for one thread of `kernels.radius_sum`: a set, v, p, order, curved."""
+def ball_scratch(model: FactoredMDP, kinds: AnyArray) -> Work:
+    """Return memory for one thread of `kernels.radius_sum`: a set, v, p, order, curved.
+
+    kinds : of the balls
+    """
     from rfmdp.kernels.layout import LOWER
     from rfmdp.kernels.primitives import STACK
 
     size, _, _ = _largest(model)
-    ball = np.zeros((1, 5), dtype=np.int64), np.zeros(LOWER + 3 * size), np.zeros(0)
+    ball = (
+        np.zeros((1, 5), dtype=np.int64),
+        np.zeros(LOWER + 3 * size),
+        np.zeros(0),
+        minimiser(kinds),
+    )
     order = np.zeros(size + STACK, dtype=np.int64)
-    return ball, np.zeros(size), np.zeros(size + 1), order, np.zeros(size) if curved else None
+    return ball, np.zeros(size), np.zeros(size + 1), order, np.zeros(size)
 
 
 def _largest(model: FactoredMDP) -> tuple[int, int, int]:

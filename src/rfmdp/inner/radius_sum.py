@@ -77,7 +77,7 @@ class RadiusSum:
         balls = kind.astype(np.int64), radius, exponent
         packed = PackedModel(
             *(model, nature, pack_rows(model), corners_of(model)),
-            lambda model, _: ball_scratch(model, bool(np.any(kind == Kind.LP))),
+            lambda model: ball_scratch(model, kind),
         )
 
         def fill(value: FloatArray, rows: IntArray, *bounds: FloatArray) -> None:

@@ -2,11 +2,19 @@
 
 Every float error is charged to the safe side: a minimum is returned from below, a witness is a
 member.
+
+`curved_minimum` is compiled once and called by its address (`call_curved`): as a part of every
+kernel that minimises it would take longer to compile than the rest of them.
 """
 
 import math
+from functools import cache
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, overload
 
 from rfmdp.kernels.decorator import inline_kernel, kernel, part_kernel, step_kernel
 from rfmdp.kernels.layout import EXPONENT, KIND, KL, LOWER, LP, PLACE, RADIUS, SIZE
@@ -14,7 +22,7 @@ from rfmdp.kernels.primitives import reset, sort
 from rfmdp.rounding import EPS, KL_UNUSED, LP_UNUSED
 
 
-@step_kernel
+@kernel
 def curved_minimum(head, data, m, v, at, order, p):
     """Return min p.v over marginal m, from below, and fill the attaining p[0 : d]."""
     kind, d, place = head[m, KIND], head[m, SIZE], head[m, PLACE]
@@ -25,6 +33,42 @@ def curved_minimum(head, data, m, v, at, order, p):
     if kind == KL:
         return kl_minimum(nominal_X, radius, value_X, p[:d])
     return choquet_minimum(data[n + d : n + d + 2**d], value_X, order, p[:d])
+
+
+_NUMBERS, _INDEX = types.float64[::1], types.int64
+_ARGUMENTS = types.Tuple(
+    (_INDEX[:, ::1], _NUMBERS, _INDEX, _NUMBERS, _INDEX, _INDEX[::1], _NUMBERS)
+)
+
+
+@cache
+def curved_address() -> int:
+    """Return where the machine code of `curved_minimum` is in this process."""
+    curved_minimum.compile(types.float64(*_ARGUMENTS))
+    made = curved_minimum.overloads[tuple(_ARGUMENTS)]
+    address: int = made.library.get_pointer_to_function(made.fndesc.llvm_cfunc_wrapper_name)
+    return address
+
+
+def call_curved(address, arguments):
+    """Return curved_minimum(*arguments); compiled, by its address."""
+    return curved_minimum.py_func(*arguments)
+
+
+@intrinsic
+def _call(typing_context, address, arguments):
+    def generate(context, builder, signature, values):
+        parts = cgutils.unpack_tuple(builder, values[1], len(_ARGUMENTS))
+        kinds = [context.get_value_type(kind) for kind in _ARGUMENTS]
+        function = ir.FunctionType(ir.DoubleType(), kinds).as_pointer()
+        return builder.call(builder.inttoptr(values[0], function), parts)
+
+    return types.float64(types.int64, _ARGUMENTS), generate
+
+
+@overload(call_curved, inline="always")
+def _compiled_call(address, arguments):
+    return lambda address, arguments: _call(address, arguments)
 
 
 @inline_kernel

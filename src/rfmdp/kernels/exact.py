@@ -32,7 +32,7 @@ def fold(sets, work, k, n, at, size, width):
     Fills folds[0 : d_k], a lower bound per slice of axis k. Returns whether they are attained by
     one answer per axis; these are then in `point`, which ends at `width`.
     """
-    head, data, corners = sets
+    head, data, corners, minimiser = sets
     levels, _, folds, point, _, _, order, _, axes, curved = work
     if k == n - 1:
         for f in range(size):
@@ -45,8 +45,8 @@ def fold(sets, work, k, n, at, size, width):
         place -= head[m, SIZE]
         reset(order, head[m, SIZE])
         same = minimise(
-            head, data, corners, curved, m, source, begin, count, order, folds, zero(n), point,
-            place,
+            head, data, corners, minimiser, curved, m, source, begin, count, order, folds, zero(n),
+            point, place,
         )  # fmt: skip
         product = product and same
         source, begin = folds, zero(n)
@@ -143,7 +143,7 @@ def branch(sets, work, n, size, width, low, high, gap, limit):
     stays what it was. A node whose step 1 gives a product is a leaf. Of vertices that are the same
     but for names of outcomes one is looked at (`kernels.symmetry`).
     """
-    head, data, corners = sets
+    head, data, corners, _ = sets
     levels, slices, folds, _, _, p, order, cursor, axes, curved = work
     stride = p.shape[0]
     nodes, k, start, count, least = 0, zero(n), zero(n), size, high

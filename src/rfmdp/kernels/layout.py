@@ -1,9 +1,11 @@
-"""How uncertainty sets are laid out for kernels: sets = (head, data, corners).
+"""How uncertainty sets are laid out for kernels: sets = (head, data, corners, minimiser).
 
-head     (M, 5) int64: kind, size d, place in `data`, begin and end in `corners`
-data     per marginal: free mass 1 - sum(lower), radius, exponent; lower, slack, nominal (d each);
-         of subset sets then the lower probabilities of all 2**d bitmasks
-corners  vertices, d numbers each: of every polytope, and of boxes where a solver branches on them
+head       (M, 5) int64: kind, size d, place in `data`, begin and end in `corners`
+data       per marginal: free mass 1 - sum(lower), radius, exponent; lower, slack, nominal (d
+           each); of subset sets then the lower probabilities of all 2**d bitmasks
+corners    vertices, d numbers each: of every polytope, and of boxes where a solver branches on
+           them
+minimiser  the address of `curved.curved_minimum`, or 0 if no set needs it
 
 Made by `inner.packing.pack_sets`.
 """

@@ -5,11 +5,11 @@ whether one member attains them all. The numbers are never above the true minimu
 rounding; the member is one. Sets are packed as `kernels.layout` says.
 
 Sets with curved boundaries (Lp, KL) and subset sets have minimisers of their own in
-`kernels.curved`, which take long to compile. A model without them passes None for their scratch
-memory, `curved`: numba then leaves them out.
+`kernels.curved`, which take long to compile. They are called by their address, so that a kernel
+does not contain them, and a model without such sets does not compile them.
 """
 
-from rfmdp.kernels.curved import curved_minimum
+from rfmdp.kernels.curved import call_curved
 from rfmdp.kernels.decorator import inline_kernel, part_kernel, step_kernel
 from rfmdp.kernels.layout import (
     BOX,
@@ -31,14 +31,14 @@ from rfmdp.kernels.primitives import box_member, box_minimum, dot, reset, sort, 
 
 @step_kernel
 def minimise(
-    head, data, corners, curved, m, source, start, count, order, out, to, point, place
+    head, data, corners, minimiser, curved, m, source, start, count, order, out, to, point, place
 ):  # fmt: skip
     """Minimise over marginal m for each of `count` fibres of `source`; fills out[to : to + count].
 
     Returns whether one member attains the minimum of every fibre. It is then in
     point[place : place + d]; otherwise that of the last fibre is. `out` may be `source` if start
     is to: fibre f is read before out[to + f] is written. `order` starts as some permutation, best
-    one by which the first fibre is sorted.
+    one by which the first fibre is sorted. `curved` has room for a member.
     """
     kind, d = head[m, KIND], head[m, SIZE]
     l = head[m, PLACE] + LOWER
@@ -63,23 +63,22 @@ def minimise(
         at = head[m, CORNERS], head[m, CORNERS_END]
         return _polytope(corners, at, d, source, start, count, out, to, point, place)
     same = kind != LP  # whose values are dual bounds, not attained to the last digit
-    if curved is not None:
-        for f in range(count):
-            out[to + f] = curved_minimum(head, data, m, source, start + f * d, order, curved)
-            for i in range(d):
-                same = same and (f == 0 or curved[i] == point[place + i])
-                point[place + i] = curved[i]
+    for f in range(count):
+        out[to + f] = call_curved(minimiser, (head, data, m, source, start + f * d, order, curved))
+        for i in range(d):
+            same = same and (f == 0 or curved[i] == point[place + i])
+            point[place + i] = curved[i]
     return same
 
 
 @inline_kernel
 def minimum(sets, curved, m, v, at, order, p):
     """Return min p.v over marginal m and fill the attaining p[0 : d]; p has room for one more."""
-    head, data, corners = sets
+    head, data, corners, minimiser = sets
     d = head[m, SIZE]
     o = zero(d)
     reset(order, d)
-    minimise(head, data, corners, curved, m, v, at, o + 1, order, p, d, p, o)
+    minimise(head, data, corners, minimiser, curved, m, v, at, o + 1, order, p, d, p, o)
     return p[d]
 
 

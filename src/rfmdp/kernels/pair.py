@@ -44,7 +44,7 @@ def solve_pair(sets, work, gap, limit):
 
     nodes: as in `exact.solve_tensor`.
     """
-    head, data, _ = sets
+    head, data, _, _ = sets
     a, slices, folds, _, best, _, order, _, axes, _ = work
     m1, m2 = axes[0], axes[1]
     o = zero(m1)
@@ -77,7 +77,7 @@ def solve_pair(sets, work, gap, limit):
 @part_kernel
 def branch_pair(sets, first, second, work, low, high, gap, limit):
     """Try the vertices of the first factor that neither bound excludes; returns (L, U, nodes)."""
-    head, _, corners = sets
+    head, _, corners, _ = sets
     a, slices, folds, point, best, _, order, _, axes, _ = work
     m1 = axes[0]
     o = zero(m1)

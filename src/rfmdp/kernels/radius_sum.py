@@ -38,13 +38,13 @@ def radius_sum_rows(sets, rows, work, asked, balls, nominals, answers, bounds):
     min { p.v : p in the simplex, ||p - nominal product|| <= radius }
     balls    : kind, radius, exponent, one per row
     nominals : outcome_ptr (M + 1,), nominal probabilities
-    work     : a packed set (head, data, corners), v, p (K + 1,), order (K + STACK,), curved
+    work     : a packed set (see `kernels.layout`), v, p (K + 1,), order (K + STACK,), curved
     """
     rows, work, asked = borrow((rows, work, asked))
     balls, nominals, answers, bounds = borrow((balls, nominals, answers, bounds))
     wanted, value, sign, first, last = asked
     ball, v, p, order, curved = work
-    head, data, corners = ball
+    head, data, corners, minimiser = ball
     for i in range(first, last):
         r = wanted[i]
         d, reference, low, high = load(rows, r, value, sign, v)
@@ -52,7 +52,7 @@ def radius_sum_rows(sets, rows, work, asked, balls, nominals, answers, bounds):
         pack_ball(r, d, balls, rows, nominals, head, data)
         # the minimisers sort by insertion, quadratic for long rows: hand them a sorted order
         sort_long(v, d, order)
-        minimise(head, data, corners, curved, o, v, o, o + 1, order, p, d, p, o)
+        minimise(head, data, corners, minimiser, curved, o, v, o, o + 1, order, p, d, p, o)
         terms = d + rows[2][r + 1] - rows[2][r]
         if head[0, KIND] == LP:  # powers and a dual value instead of one dot product
             terms *= 4

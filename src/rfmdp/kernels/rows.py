@@ -4,7 +4,7 @@ Arrays that travel together travel as plain tuples, everywhere in the same order
 tuples nor classes appear in kernel signatures: numba's cache stores types by reference, and a
 cache written before a renaming could not be read any more):
 
-sets     head (M, 5), data, corners: the uncertainty sets, see `kernels.layout`
+sets     head (M, 5), data, corners, minimiser: the uncertainty sets, see `kernels.layout`
 rows     successor_ptr (R + 1,), successors (K,) int32, marginal_ptr (R + 1,), marginals int32,
          kind (R,) int32, gather_ptr (classes + 1,), gather int32
 work     levels, slices, folds, point, best, p, order, cursor, axes, curved: scratch memory of one

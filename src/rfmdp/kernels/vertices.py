@@ -10,7 +10,7 @@ from rfmdp.kernels.rows import load, margin, store, take_axes, write_answer
 @part_kernel
 def enumerate_tensor(sets, work, n, size):
     """Return the minimum over all products of vertices; the attaining product is in `best`."""
-    head, _, corners = sets
+    head, _, corners, _ = sets
     levels, _, _, _, best, _, _, cursor, axes, _ = work
     high, k, start, count = float("inf"), zero(n), zero(n), size
     cursor[0] = head[axes[0], CORNERS]

@@ -187,7 +187,7 @@ class Planner:
     def _load(self, sets: Marginals | SetStore, nature: Direction) -> LastPlan | None:
         """Pack the sets for the kernels; returns what is known from the last plan with a store."""
         if isinstance(sets, Marginals):
-            self._packed.use(_packed(sets))
+            self._packed.sets = _packed(sets)
             return None
         stale, last = sets.changes(), self._last
         if last is None or last.store is not sets or last.nature is not nature:
@@ -200,7 +200,7 @@ class Planner:
             last.changed[stale] = True
             last.result = None
         self._last = last
-        self._packed.use(last.packed)
+        self._packed.sets = last.packed
         return last
 
     def _expect(
@@ -291,7 +291,7 @@ def _packed(sets: Marginals) -> Sets:
 
 def _repack(packed: Sets, store: SetStore, which: IntArray) -> None:
     """Write the boxes of some identifiers into packed sets, in the layout of `pack_sets`."""
-    head, data, _ = packed
+    head, data, _, _ = packed
     pointers, entries = store.part(which)
     sizes = np.diff(pointers)
     place = head[which, PLACE]
