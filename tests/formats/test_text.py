@@ -96,8 +96,11 @@ def test_distinct_words_by_first_appearance(given_words):
 def test_compiled_and_plain_kernels_agree(word):
     """A number is read alike by the compiled kernel and its Python function."""
     data = np.frombuffer(word.encode() + b"\n", dtype=np.uint8)
-    compiled = kernels.read_number(data, 0, len(word))
-    assert compiled == kernels.read_number.py_func(data, 0, len(word))
+    ends = np.array([0]), np.array([len(word)])
+    found = [(np.zeros(1), np.zeros(1), np.zeros(1, np.int8)) for _ in range(2)]
+    kernels.read_values(data, *ends, *found[0])
+    kernels.read_values.py_func(data, *ends, *found[1])
+    assert found[0] == found[1]
 
 
 def test_integers_have_bounds():

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from rfmdp.errors import FileError
 from rfmdp.kernels import text as kernels
 from rfmdp.memory import require_memory
-from rfmdp.types import AnyArray, BoolArray, FloatArray, Int8Array, IntArray
+from rfmdp.types import AnyArray, BoolArray, FloatArray, Int8Array, IntArray, frozen
 
 BLANKS = " \t\r"
 COPIES = 8  # of a text, at the worst, while it is read
@@ -35,7 +35,7 @@ class Text:
     """The bytes of a file."""
 
     path: Path
-    data: Bytes
+    data: Bytes  # read-only, as kernels know them
 
     @staticmethod
     def read(path: str | os.PathLike[str]) -> Text:
@@ -196,7 +196,7 @@ class Words:
         """Return a text whose line i + 1 is what stands inside the brackets of word i."""
         out = np.empty(int(np.sum(self.end - self.start)), dtype=np.uint8)
         length = kernels.join_lines(self.text.data, self.start, self.end, out)
-        return Text(self.text.path, out[:length])
+        return Text(self.text.path, frozen(out[:length]))
 
 
 def _read_value(word: str) -> tuple[float, float]:

@@ -75,7 +75,7 @@ def split_words(data, begin, first_line, kind, comment, fill, start, end, line):
     return count
 
 
-@kernel
+@step_kernel
 def read_number(data, at, end):
     """Return (value, status) of the decimal number data[at : end]."""
     sign = 1.0
@@ -114,7 +114,7 @@ def read_number(data, at, end):
     return sign * (mantissa * TEN_TO[exponent]), EXACT
 
 
-@kernel
+@step_kernel
 def read_exponent(data, at, end):
     """Return (value, end) of a signed integer; end is -1 if there is none."""
     negative = at < end and data[at] == MINUS
@@ -124,7 +124,7 @@ def read_exponent(data, at, end):
         return 0, -1
     value = 0
     while at < end and ZERO <= data[at] <= NINE:
-        value = min(value * 10 + (data[at] - ZERO), 9999)
+        value = min(value * 10 + (np.int64(data[at]) - ZERO), 9999)
         at += 1
     return (-value if negative else value), at
 

@@ -165,7 +165,7 @@ class RowGroups:
             uncertain=uncertain,
             sizes=tuple(self._sizes[uncertain].tolist()),
             tensors=(self._model.successor_ptr, self._model.successors, table, weight),
-            charged=(slack, sum(sizes), math.prod(self._top[ids].tolist())),
+            charged=(slack, sum(sizes), math.prod(self._top[ids].tolist(), start=1.0)),
         )
 
 
