@@ -4,12 +4,19 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).parent
 LIMIT = 600.0  # seconds that no process of a test takes, even if all cores compile kernels
+
+
+def python(code, *words, **options):
+    """Run a text as a Python process to its end; returns it with all that it printed."""
+    command = [sys.executable, "-c", code, *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, **options)
 
 
 @contextmanager
@@ -45,6 +52,20 @@ def wait_until(condition, *processes):
             return True
         time.sleep(0.01)
     return condition()
+
+
+def wait_for_line(words, started):
+    """Read what a process prints up to a line with these words, and return the line."""
+    too_late = threading.Timer(LIMIT, started.kill)
+    too_late.start()
+    try:
+        line = started.stdout.readline()
+        while line and words not in line:
+            line = started.stdout.readline()
+    finally:
+        too_late.cancel()
+    assert line, f"no line with {words!r}"
+    return line
 
 
 def group_is_gone(leader):

@@ -1,8 +1,7 @@
-import subprocess
-import sys
 from types import ModuleType
 
 import rfmdp
+from processes import python
 
 
 def test_every_public_name_can_be_imported():
@@ -16,5 +15,4 @@ def test_import_loads_nothing_heavy():
     """`import rfmdp` stays quick because no heavy library is imported by it."""
     heavy = "numpy", "numba", "scipy", "lark", "matplotlib", "highspy"
     code = f"import sys, rfmdp; print([m for m in {heavy!r} if m in sys.modules])"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "[]"
+    assert python(code).stdout.strip() == "[]"

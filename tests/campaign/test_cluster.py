@@ -7,8 +7,8 @@ from contextlib import ExitStack
 import numpy as np
 import pytest
 
-from campaign.processes import process, wait_until
 from campaign.tasks import die_once, fail, square
+from processes import process, wait_until
 from rfmdp.campaign.cluster import Cluster
 from rfmdp.campaign.runner import make_runner
 from rfmdp.campaign.seeds import learn_seeds
@@ -27,7 +27,7 @@ QUIET = ["--no-dashboard", "--host", "127.0.0.1"]
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
-    """Start a scheduler and three workers, and return its address."""
+    """Start a scheduler and two workers, and return its address."""
     folder = tmp_path_factory.mktemp("cluster")
     file = folder / "scheduler.json"
     where = ["--scheduler-file", str(file), *QUIET]
@@ -38,7 +38,7 @@ def address(tmp_path_factory):
         assert wait_until(lambda: file.exists() and file.stat().st_size > 0, scheduler)
         words = ["-m", "distributed.cli.dask_worker", "--nthreads", "1", "--no-nanny", *where]
         local = ["--local-directory", str(folder)]
-        for _ in range(3):
+        for _ in range(2):
             stack.enter_context(process([*words, *local], stdout=log, stderr=log))
         yield json.loads(file.read_text())["address"]
 

@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from campaign.processes import LIMIT, group_is_gone, process, wait_until
 from campaign.tasks import die_once, fail, square
+from processes import LIMIT, group_is_gone, process, wait_until
 from rfmdp.campaign.local import LocalCores
 from rfmdp.campaign.runner import make_runner
 from rfmdp.errors import ModelError, PrismError, SolverError

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from campaign.processes import LIMIT
+from processes import LIMIT, python
 from rfmdp.cli.arguments import inner_method
 from rfmdp.cli.commands.solve import METHODS
 from rfmdp.cli.main import COMMANDS, run
@@ -22,7 +22,7 @@ def test_help_is_light():
         "heavy = {'numba', 'scipy', 'lark', 'numpy', 'matplotlib'} & set(sys.modules)\n"
         "assert not heavy, heavy"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    found = python(code)
     assert found.returncode == 0, found.stderr
     assert "solve" in found.stdout
 
@@ -31,7 +31,8 @@ def test_closed_pipe_is_quiet(folder):
     """A reader that leaves early does not cause a traceback."""
     prop = "filter(printall, Pmax=? [ F<=1 x=3 ])"
     words = f'"{sys.executable}" -m rfmdp solve m.prism --const N=3000 --prop "{prop}" | head -1'
-    found = subprocess.run(words, shell=True, capture_output=True, text=True, cwd=folder)
+    pipes = {"capture_output": True, "text": True, "timeout": LIMIT}
+    found = subprocess.run(words, shell=True, cwd=folder, **pipes)
     assert found.stderr == ""
     assert found.stdout.startswith("model ")
 
@@ -131,7 +132,7 @@ def test_tables_fit_a_terminal(capsys):
 def test_runs_as_a_module():
     """`python -m rfmdp` is `rfmdp`."""
     words = [sys.executable, "-m", "rfmdp", "--version"]
-    found = subprocess.run(words, capture_output=True, text=True)
+    found = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT)
     assert found.returncode == 0
     assert found.stdout.startswith("rfmdp ")
 
@@ -152,7 +153,7 @@ main()
 """
     for words in ([], ["thread"]):
         program = text.replace("{words}", repr(words))
-        found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        found = python(program)
         assert found.returncode == 1
         assert sorted(found.stdout.splitlines()) == sorted(["exit function", *words])
 

@@ -1,10 +1,10 @@
 """The first run: what the second process compiles, and when it runs."""
 
 import subprocess
-import sys
 
 import pytest
 
+from processes import python
 from rfmdp.cli import compile_ahead
 
 PROGRAM = """
@@ -48,9 +48,8 @@ label "both" = x=2 & y=2; // reading evaluates it with the code that reads the q
 def test_the_examples_compile_all_that_solving_a_small_model_needs(tmp_path):
     file = tmp_path / "walkers.prism"
     file.write_text(WALKERS)
-    told = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(file)], capture_output=True, text=True, check=True
-    )
+    told = python(PROGRAM, str(file))
+    assert told.returncode == 0, told.stderr
     count, missing = told.stdout.split(maxsplit=1)
     assert int(count) > 10
     assert missing.strip() == "[]"

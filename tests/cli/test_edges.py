@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from campaign.processes import LIMIT, process
+from processes import LIMIT, process, wait_for_line
 from rfmdp.cli import answers
 from rfmdp.cli.main import run
 
@@ -85,7 +85,7 @@ def test_ctrl_c_while_solving_was_exit_code_2(folder):
     prop = "Pmin=? [ F<=1000000000 x=N ]; Pmax=? [ F x=N ]"
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with process([*words, prop], cwd=folder, **pipes) as solving:
-        assert solving.stdout.readline().startswith("model ")
+        assert wait_for_line("model ", solving).startswith("model ")
         os.kill(solving.pid, signal.SIGINT)
         out, error = solving.communicate(timeout=LIMIT)
     assert solving.returncode == 130
@@ -145,8 +145,7 @@ def test_a_lost_ctrl_c_ends_the_command_all_the_same(folder):
     """Code that catches the exception and goes on does not keep the process alive."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with process(["-c", STUBBORN], cwd=folder, **pipes) as stubborn:
-        while "asked" not in stubborn.stdout.readline():
-            assert stubborn.poll() is None
+        wait_for_line("asked", stubborn)
         os.kill(stubborn.pid, signal.SIGINT)
         stubborn.communicate(timeout=LIMIT)
     assert stubborn.returncode == 130

@@ -6,7 +6,7 @@ import subprocess
 
 import numpy as np
 
-from campaign.processes import LIMIT, group_is_gone, process, wait_until
+from processes import LIMIT, group_is_gone, process, wait_until
 from rfmdp.cli.main import run
 from rfmdp.formats.files import load
 

@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 import rfmdp.kernels.graph
-from campaign.processes import LIMIT
+from processes import LIMIT, python
 
 
 def test_kernels_leave_scipy_alone():
@@ -20,7 +20,7 @@ def test_kernels_leave_scipy_alone():
         "cpu_target.typing_context.refresh(); cpu_target.target_context.refresh();"
         "print('scipy.linalg' in sys.modules)"
     )
-    found = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
+    found = python(text)
     assert found.stdout.strip() == "False", found.stderr
 
 
@@ -41,8 +41,7 @@ def test_reading_machine_code_imports_nothing_to_make_it(tmp_path):
     )
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     for kind, compiled in (("int64", True), ("int32", False)):
-        command = [sys.executable, "-c", text, kind]
-        found = subprocess.run(command, capture_output=True, text=True, env=environment)
+        found = python(text, kind, env=environment)
         assert found.stdout.split() == [str(compiled), "1"], found.stderr
 
 
@@ -75,7 +74,6 @@ def test_copies_of_the_package_share_machine_code(tmp_path):
             "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
             "PYTHONPATH": str(tmp_path / folder),
         }
-        command = [sys.executable, "-c", text]
-        found = subprocess.run(command, capture_output=True, text=True, env=environment)
+        found = python(text, env=environment)
         place = str(tmp_path / folder / "rfmdp" / "__init__.py")
         assert found.stdout.split() == [place, str(misses)], found.stderr

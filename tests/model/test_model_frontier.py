@@ -1,7 +1,5 @@
 """Exploration underneath the builder: codes, blocks, kernels, memory."""
 
-import subprocess
-import sys
 import tracemalloc
 
 import numpy as np
@@ -9,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from processes import python
 from rfmdp.errors import ModelError
 from rfmdp.kernels import frontier as kernels
 from rfmdp.model import Variable
@@ -153,4 +152,4 @@ def test_building_needs_at_most_thrice_the_model(described):
 def test_importing_models_does_not_import_numba():
     """Kernels are loaded when a model is built, not before."""
     code = "import sys, rfmdp.model; sys.exit('numba' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert python(code).returncode == 0

@@ -1,8 +1,6 @@
 """Forged results, each once called valid: altered, written anew with a right checksum, rejected."""
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +8,7 @@ import pytest
 
 from outer.random_specs import specs, tiny_model
 from outer.test_laws import REACH, walk
+from processes import python
 from rfmdp.formats.records import solution_to_record
 from rfmdp.inner import IntervalArithmetic
 from rfmdp.model.arrays import FactoredMDP, Rewards
@@ -65,8 +64,7 @@ def test_nothing_of_the_solver_is_loaded():
         "rooms = ('inner', 'outer', 'kernels', 'sets', 'model', 'solving')\n"
         "print([m for m in sys.modules if m.startswith(tuple('rfmdp.' + r for r in rooms))])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert python(code).stdout.strip() == "[]"
 
 
 def test_a_witness_that_is_not_there(judge):
