@@ -40,11 +40,11 @@ def compared(nominal, spec, radius):
     return [{"radius": radius} | asdict(record) for record in (*boxes, *sums)]
 
 
-def solve_part(console, nominal, spec):
+def solve_part(console, nominal, spec, radii):
     """Print what every method guarantees at every radius, and return the records."""
     table = Table("radius", "method", "value", "gap to exact", "time")
     records = []
-    for radius in RADII:
+    for radius in radii:
         with console.status(f"solving at radius {radius:g}"):
             found = compared(nominal, spec, radius)
         for record in found:
@@ -103,14 +103,15 @@ def main():
     """Run both parts, write the page, and say what to look at."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--output", type=Path, default=Path("demo"))
+    parser.add_argument("--radii", type=float, nargs="+", default=RADII)
     parser.add_argument("--trajectories", type=int, default=30_000)
     options = parser.parse_args()
     console = Console(highlight=False)
     console.print(__doc__)
     nominal, spec = rf.domain("aircraft", instance="learning"), rf.domain_spec("aircraft")
     compile_kernels(console, nominal, spec)
-    records = solve_part(console, nominal, spec)
-    solution = rf.solve(nominal.with_radius(RADII[-1]), spec)
+    records = solve_part(console, nominal, spec, options.radii)
+    solution = rf.solve(nominal.with_radius(options.radii[-1]), spec)
     runs = learn_part(console, nominal, spec, options.trajectories)
     options.output.mkdir(parents=True, exist_ok=True)
     page = options.output / "index.html"

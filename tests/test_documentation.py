@@ -77,7 +77,8 @@ def test_the_tutorial_notebook_runs(tmp_path, monkeypatch):
 
 def test_the_demo_runs(tmp_path, monkeypatch, capsys):
     """What `make demo` runs ends with a page, and says where it is."""
-    monkeypatch.setattr("sys.argv", ["demo", "-o", str(tmp_path / "demo"), "--trajectories", "300"])
+    few = ["--radii", "0.03", "--trajectories", "100"]
+    monkeypatch.setattr("sys.argv", ["demo", "-o", str(tmp_path / "demo"), *few])
     runpy.run_path(str(ROOT / "examples" / "demo.py"), run_name="__main__")
     assert "index.html" in capsys.readouterr().out
     assert (tmp_path / "demo" / "index.html").stat().st_size > 100_000

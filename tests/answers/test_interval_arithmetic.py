@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from examples import quarter
 from language.random_models import model_texts
 from rfmdp.answers.answer import check
 from rfmdp.errors import PrismWarning
@@ -96,6 +97,7 @@ def test_stated_bounds_are_saved(tmp_path):
     assert np.array_equal(again.marginals.stated, model.marginals.stated)
 
 
+@quarter
 @given(model_texts(kinds=("imdp",)))
 def test_interval_arithmetic_is_the_flat_model(text):
     """Products of bounds row by row, and the model that they make, have one value."""

@@ -25,7 +25,7 @@ def test_prints_the_guarantee_with_its_assumptions(folder, capsys):
 
 def test_json_of_several_seeds_and_a_plot(folder, capsys):
     """One object per seed, run files by seed, a curve with its band."""
-    words = ["--json", "--seeds", "2", "--jobs", "2", "--plot", "curve.png", "-o", "run.rfmdp"]
+    words = ["--json", "--seeds", "2", "--jobs", "1", "--plot", "curve.png", "-o", "run.rfmdp"]
     assert run(["learn", "m.prism", *REACH, *FEW, *words]) == 0
     records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [r["seed"] for r in records] == [0, 1]

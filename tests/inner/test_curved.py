@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from examples import half, quarter
+from examples import quarter
 from rfmdp.inner import Alternating, Exact, Sequential
 from rfmdp.inner.curved import OuterPolytope
 from rfmdp.objective import MAX, MIN
@@ -82,7 +82,7 @@ def test_cut_limit_leaves_an_honest_gap():
     assert np.all(above >= low)
 
 
-@half
+@quarter
 @given(st.integers(2, 4).flatmap(smooth_balls), st.integers(0, 2**32 - 1))
 def test_outer_polytope_keeps_the_set_inside(uset, seed):
     """After many cuts, members of the ball are within the hull of the vertices."""

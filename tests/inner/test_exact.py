@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import quarter
 from rfmdp.inner import Exact, IntervalArithmetic, VertexEnumeration
 from rfmdp.inner import exact as exact_module
 from rfmdp.kernels.decorator import recorded
@@ -41,6 +42,7 @@ def test_only_kernels_that_are_needed_run(factors, needed):
 
 
 @pytest.mark.parametrize("nature", [MIN, MAX])
+@quarter
 @given(st.lists(row_problems(finite_sets), min_size=1, max_size=4))
 def test_exact_equals_all_vertices(nature, problems):
     """Both exact methods enclose one number, to 1e-12 of the span and rounding."""

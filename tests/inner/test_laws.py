@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from examples import half
+from examples import half, quarter
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.inner import (
     Alternating,
@@ -26,6 +26,7 @@ from .rows import random_problems
 from .test_exact import solve
 
 
+@half
 @given(st.lists(row_problems(boxes, joint=32), min_size=1, max_size=4))
 def test_relaxations_and_restrictions_are_ordered(problems):
     """Interval <= sequential <= exact <= alternating, nature minimising."""
@@ -49,7 +50,7 @@ def test_mccormick_lies_between_interval_and_exact():
 
 
 @pytest.mark.parametrize("nature", [MIN, MAX])
-@half
+@quarter
 @given(row_problems(boxes, joint=24))
 def test_radius_zero_is_the_nominal_expectation(nature, problem):
     """Every solver gives the plain expectation if nothing is uncertain."""

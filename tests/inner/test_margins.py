@@ -47,6 +47,7 @@ def scaled_rows(draw, sets=finite_sets):
 
 
 @pytest.mark.parametrize("inner", SOLVERS, ids=repr)
+@half
 @given(scaled_rows(), st.sampled_from([MIN, MAX]))
 def test_exact_solvers_enclose_the_value_at_all_scales(inner, row, nature):
     """Subnormal, ordinary and huge values; any tolerance, none included."""

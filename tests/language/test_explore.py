@@ -1,14 +1,12 @@
 """The builder of PRISM models: constructs by hand, and a slow twin on random models."""
 
-import re
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 
-import rfmdp
+from examples import half
 from rfmdp.errors import PrismWarning
 from rfmdp.language import explorer
 from rfmdp.language.ast import Literal
@@ -233,6 +231,7 @@ def test_progress_is_reported():
     assert seen[-1][0] == quiet(AIRCRAFT).states
 
 
+@half
 @given(model_texts())
 def test_random_model_is_that_of_the_twin(text):
     """States, rows, branches, labels and rewards are those of a plain search."""
@@ -261,6 +260,7 @@ def arrays_of(model):
     return [array.tolist() for array in (*found, model.valuations)]
 
 
+@half
 @given(model_texts())
 def test_python_and_machine_code_find_the_same(text):
     """Exploration as Python, compiled, and begun as Python is one: the same arrays to the bit."""
@@ -286,21 +286,6 @@ def test_large_models_outgrow_python(compiled, monkeypatch):
     assert model.states == 5001
     assert model.valuations[:, 0].tolist() == list(range(5001))
     assert model.successors[:4].tolist() == [1, 0, 2, 0]
-
-
-def drone_text() -> str:
-    """Return the drone domain with the published constants filled in."""
-    text = (Path(rfmdp.__file__).parent / "paper" / "domains" / "drone.prism").read_text()
-    values = {"n": 8, "maxY": 8, "p": 0.3, "slipLow": 3, "slipHigh": 6, "targetX": 7, "targetZ": 7}
-    for name, value in {**values, "as_published": "true"}.items():
-        text = re.sub(rf"(const \w+ {name});", rf"\1 = {value};", text)
-    return text
-
-
-def test_drone_has_the_published_size():
-    """262144 states and 21694720 transitions; each drone has 7 marginals of its own."""
-    model = parse_prism(drone_text())
-    assert (model.states, model.transitions, len(model.marginals)) == (262144, 21694720, 14)
 
 
 def test_file_gives_the_same_as_text(tmp_path):

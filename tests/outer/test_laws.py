@@ -198,7 +198,7 @@ def test_sandwich_fills_both_sides(spec):
     """Together they enclose the exact value; two of a kind are refused before any work."""
     exact = solve(walk(), spec).at_initial()
     both = Sandwich(Sequential(), Alternating())
-    found = solve(walk(), spec, inner=both).at_initial()
+    found = solve(walk(), spec, inner=both, limits=Limits(sweeps=200)).at_initial()
     assert found.lower <= exact.upper
     assert found.upper >= exact.lower
     with pytest.raises(UnsupportedError, match="same side"):

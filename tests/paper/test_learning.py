@@ -123,10 +123,11 @@ def test_a_report_is_about_all_records_of_the_folder(campaign, tmp_path):
 def test_more_trajectories_go_on(campaign, tmp_path):
     """A longer campaign on the same folder goes on; it ends as an uninterrupted one."""
     short, long = (small(methods=["tied"], seeds=[3], trajectories=n) for n in (205, 422))
-    folders = tmp_path / "both", tmp_path / "once"
-    for plan, folder in ((short, folders[0]), (long, folders[0]), (long, folders[1])):
-        reproduce_learning(plan, folder, runner=make_runner(jobs=1))
-    both, once = (RecordFolder(f / "records", LearningRecord).read(long.tasks[0]) for f in folders)
+    for plan in (short, long):
+        reproduce_learning(plan, tmp_path, runner=make_runner(jobs=1))
+    (task,) = long.tasks
+    both = RecordFolder(tmp_path / "records", LearningRecord).read(task)
+    once = run_task(RunContext(str(tmp_path / "once")), task)
     assert both.done == once.done == 422
     assert untimed(both) == untimed(once)
 

@@ -252,10 +252,11 @@ def test_bulk_names_what_does_not_fit():
         vertices_bulk(marginals, np.arange(2))
 
 
-def test_too_many_vertices_are_refused():
+def test_too_many_vertices_are_refused(monkeypatch):
     """A set beyond the limit is refused with its count; beyond counting, with that reason."""
     with pytest.raises(UnsupportedError, match=r"has 601080390 vertices"):
         vertices(LinfBall(np.full(32, 1 / 32), 1 / 32))
+    monkeypatch.setattr("rfmdp.sets.boxes.SUMS_LIMIT", 1 << 12)
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.full(60, 50.0))
     with pytest.raises(UnsupportedError, match=r"too many to count"):
