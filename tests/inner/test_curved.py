@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from examples import quarter
 from rfmdp.inner import Alternating, Exact, Sequential
 from rfmdp.inner.curved import OuterPolytope
+from rfmdp.kernels.decorator import recorded
 from rfmdp.objective import MAX, MIN
-from rfmdp.sets import LpBall, contains, minimise
+from rfmdp.sets import Interval, LpBall, contains, minimise
 from rfmdp.sets.membership import distance_to_hull
 from rfmdp.testing import RowProblem, row_problems, smooth_balls
 
@@ -41,6 +42,19 @@ def test_gap_closes(shape, exponent, nature):
     relaxed, restricted = sides if nature is MIN else sides[::-1]
     assert np.all(relaxed[0] <= above)
     assert np.all(below <= restricted[1])
+
+
+@pytest.mark.parametrize("inner", [Exact(), Sequential(), Alternating()], ids=repr)
+def test_kernels_were_compiled_once_more_for_smooth_sets(inner):
+    """Sets of all kinds have arrays of the same types, so that one compilation serves them."""
+    found = []
+    for uset in (Interval([0.4, 0.4], [0.6, 0.6]), LpBall([0.5, 0.5], 0.1, 2.0)):
+        problem = RowProblem((uset,) * 3, np.arange(8), np.arange(8.0))
+        with recorded() as calls:
+            solve(inner, [problem])
+        found.append({kernel.__name__: types for kernel, types in calls if "rows" in str(kernel)})
+    boxes, smooth = found
+    assert boxes == smooth
 
 
 def test_two_outcomes_are_an_interval():

@@ -100,14 +100,13 @@ def test_smooth_balls_equal_scipy(exponent, radius):
 
 
 @pytest.mark.parametrize("exponent", EXPONENTS)
-@pytest.mark.parametrize("composition", Composition)
-def test_bound_is_below_every_product(exponent, composition):
+def test_bound_is_below_every_product(exponent):
     """No product of members is below the bound; members by alternating minimisation."""
     rng = np.random.default_rng(3)
     for radius, sizes in [(0.02, (3, 2)), (0.2, (2, 2, 2)), (0.6, (2, 2))]:
         sets = random_balls(rng, sizes, radius, exponent)
         value = rng.normal(size=int(np.prod(sizes)))
-        bound = bound_of(RadiusSum(composition), sets, value)
+        bound = max(bound_of(RadiusSum(composition), sets, value) for composition in Composition)
         for _ in range(2):
             members = [minimise(s, rng.normal(size=s.size))[1] for s in sets]
             for k in range(len(sets)):

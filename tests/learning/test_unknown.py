@@ -164,7 +164,7 @@ def test_sets_that_cannot_wait_for_outcomes_are_refused():
 @pytest.mark.parametrize("family", [DeterministicReward, MixtureReward])
 def test_unknown_rewards_are_sound(family, spec):
     """Over seeds and explorations, no guarantee exceeds what is true (beta 1e-4)."""
-    for seed in range(12):
+    for seed in range(6):
         model = paying(seed)
         exploration = (Optimistic(), UniformRandom())[seed % 2]
         run = quick(model, spec, seed=seed, rewards=family(UNIT), exploration=exploration)
