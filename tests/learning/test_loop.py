@@ -27,7 +27,7 @@ from rfmdp.learning.explore import GapDirected, Optimistic, RobustGreedy, Unifor
 from rfmdp.learning.identifiers import Granularity, identify
 from rfmdp.learning.loop import learn
 from rfmdp.learning.methods import ANYTIME, METHODS, ROLLOUT, find_method
-from rfmdp.learning.schedule import AtTrajectories, Doubling, Geometric, LogSpaced, StopWhen
+from rfmdp.learning.schedule import Doubling, Geometric, LogSpaced, StopWhen
 from rfmdp.learning.store import SetStore
 from rfmdp.model.arrays import Rewards
 from rfmdp.objective import Cumulative, Discounted, Globally, Instantaneous, Next, Spec, Until
@@ -40,6 +40,7 @@ from rfmdp.verification.solution import verify
 from .tiny import (
     COST,
     REACH,
+    AtTrajectories,
     bernoulli,
     distinct_factored,
     loop_to_goal,

@@ -20,7 +20,7 @@ from rfmdp.learning.identifiers import Granularity, identify
 from rfmdp.learning.loop import learn
 from rfmdp.learning.methods import METHODS, ROLLOUT
 from rfmdp.learning.rewards import DeterministicReward, RewardRange
-from rfmdp.learning.schedule import AtTrajectories, Geometric, StopWhen
+from rfmdp.learning.schedule import Geometric, StopWhen
 from rfmdp.learning.simulation import simulate
 from rfmdp.learning.store import SetStore
 from rfmdp.learning.support import FloorSupport
@@ -36,7 +36,7 @@ from rfmdp.solving import evaluate, solve
 from rfmdp.sources.recorded import Recorded, record
 from rfmdp.sources.structure import Structure
 
-from .tiny import REACH, bernoulli, distinct_factored, two_arms
+from .tiny import REACH, AtTrajectories, bernoulli, distinct_factored, two_arms
 
 TWINS = """mdp
 module m1

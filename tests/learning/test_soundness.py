@@ -13,12 +13,12 @@ from rfmdp.learning.explore import Optimistic, UniformRandom
 from rfmdp.learning.identifiers import identify
 from rfmdp.learning.loop import learn
 from rfmdp.learning.methods import ROLLOUT
-from rfmdp.learning.schedule import AtTrajectories, Geometric, StopWhen
+from rfmdp.learning.schedule import Geometric, StopWhen
 from rfmdp.learning.store import AssumptionAlarm
 from rfmdp.sets.membership import contains
 from rfmdp.solving import evaluate
 
-from .tiny import REACH, bernoulli, distinct_factored, two_arms
+from .tiny import REACH, AtTrajectories, bernoulli, distinct_factored, two_arms
 
 BETA = 0.2
 LOOKS = AtTrajectories(tuple(round(4 * 1.12**k) for k in range(42)))

@@ -13,7 +13,7 @@ from rfmdp.learning.identifiers import identify
 from rfmdp.learning.loop import learn
 from rfmdp.learning.methods import ANYTIME, ROLLOUT, find_method
 from rfmdp.learning.rewards import DeterministicReward, MixtureReward, RewardRange
-from rfmdp.learning.schedule import AtTrajectories, Geometric, StopWhen
+from rfmdp.learning.schedule import Geometric, StopWhen
 from rfmdp.learning.support import DomainSupport, FloorSupport
 from rfmdp.learning.unseen import settle_unseen, with_unseen
 from rfmdp.model.arrays import FactoredMDP, Rewards
@@ -35,7 +35,7 @@ from rfmdp.sets.marginals import Marginals
 from rfmdp.sets.membership import contains
 from rfmdp.solving import solve
 
-from .tiny import COST, REACH, bernoulli, distinct_factored, loop_to_goal
+from .tiny import COST, REACH, AtTrajectories, bernoulli, distinct_factored, loop_to_goal
 
 POINTS = AtTrajectories((50, 100, 200, 400, 800, 1600, 3200))
 UNIT = RewardRange(0.0, 1.0)

@@ -1,4 +1,6 @@
-"""Small models with known optima for tests of learning."""
+"""Small models with known optima for tests of learning, and evaluations where a test wants them."""
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -8,6 +10,17 @@ from rfmdp.sets.families import Singleton
 
 REACH = Spec(Reach("goal"), MAX, MIN)
 COST = Spec(ReachReward("goal", "cost"), MIN, MAX)
+
+
+@dataclass(frozen=True)
+class AtTrajectories:
+    """Evaluation points given one by one, ascending."""
+
+    points: tuple[int, ...]
+
+    def next(self, trajectories: int) -> int:
+        """Return the first point after some trajectories, or no limit."""
+        return min((p for p in self.points if p > trajectories), default=2**62)
 
 
 def bernoulli(p: float) -> FactoredMDP:
