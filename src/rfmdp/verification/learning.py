@@ -26,7 +26,6 @@ from rfmdp.verification.fields import Fields, need
 from rfmdp.verification.reading import Claim, read_claim
 from rfmdp.verification.rewards import Payments
 from rfmdp.verification.rollouts import check_rollouts
-from rfmdp.verification.sets import Sets
 from rfmdp.verification.supports import Support, discovered, expects_the_worst
 
 ANYTIME, SINGLE = "anytime", "fixed sample size, single look"
@@ -65,143 +64,131 @@ def check_run(
     part = {name[9:]: array for name, array in arrays.items() if name.startswith("solution/")}
     claim = read_claim(header["solution"], part)
     try:
-        _check_learned(header, arrays, claim, note)
+        _LearnedModel(header, Fields(arrays), claim, note).check()
     except NotChecked as what:
         leave_open(f"{what}: not checked here")
-    check_rollouts(header, arrays, claim, note)
+    check_rollouts(header, Fields(arrays), claim, note)
     check_solution(claim)
-    _check_guarantee(header, arrays, claim, note)
+    _check_guarantee(header, Fields(arrays), claim, note)
 
 
-def _check_learned(
-    header: Mapping[str, Any], arrays: Mapping[str, AnyArray], claim: Claim, note: Note
-) -> None:
-    """Check that the learned model follows from what was seen, at the stated errors."""
-    settings, sets, ledger = header["settings"], claim.model.sets, Fields(arrays, "ledger/")
-    evidence = Fields(arrays, "evidence/")
-    confidence = Confidence(settings["confidence"])
-    support = Support(settings["support"], settings["p_min"], confidence)
-    payments = Payments(settings["rewards"])
-    _check_ledger(ledger, settings, sets, confidence, support, note)
-    _check_assumptions(header, confidence, support, payments, note)
-    looks = _read_looks(arrays, sets, header["validity"])
-    delta = ledger.floats("delta", len(sets.kind))
-    floors = Fields(arrays).floats("floors", len(delta))  # less where marginals are multiplied
-    fits = (floors >= 0.0) & (floors <= support.floor)
-    need(fits.all(), "floors: must lie between 0 and p_min")
-    known = _read_known(header, arrays, sets, floors, support, note)
-    if support.declared:
-        fine = sets_hold(sets, looks, delta, confidence, known)
-    else:
-        first = evidence.integers("first", len(sets.nominal))
-        fine = discovered(sets, looks, first, delta, floors, confidence, known)
-    bad = np.flatnonzero(~fine)
-    note(not len(bad), f"sets from counts{f': marginal {bad[0]}' if len(bad) else ''}")
-    if not support.listed:
-        note(expects_the_worst(claim), "unseen outcomes lead to the worst")
-    steps = [int(point["steps"]) for point in header["history"]]
-    share = float(ledger.floats("shares", 4)[1])
-    wrong = payments.fails(claim, evidence, looks, steps, share, support.listed)
-    if payments.name != "known":
-        note(not wrong, f"rewards of the learned model{f': {wrong}' if wrong else ''}")
+class _LearnedModel:
+    """That the learned model follows from what was seen, at the stated errors."""
+
+    def __init__(self, header: Mapping[str, Any], fields: Fields, claim: Claim, note: Note) -> None:
+        self.header, self.fields, self.claim, self.note = header, fields, claim, note
+        self.settings, self.sets = header["settings"], claim.model.sets
+        self.confidence = Confidence(self.settings["confidence"])
+        self.support = Support(self.settings["support"], self.settings["p_min"], self.confidence)
+        self.payments = Payments(self.settings["rewards"])
+
+    def check(self) -> None:
+        """Check ledger, assumptions, sets and rewards."""
+        delta, share = self._check_ledger()
+        self._check_assumptions()
+        sets, looks, evidence = self.sets, self._looks(), self.fields.within("evidence/")
+        floors = self.fields.floats("floors", len(delta))  # less where marginals are multiplied
+        fits = (floors >= 0.0) & (floors <= self.support.floor)
+        need(fits.all(), "floors: must lie between 0 and p_min")
+        known = self._known(floors)
+        if self.support.declared:
+            fine = sets_hold(sets, looks, delta, self.confidence, known)
+        else:
+            first = evidence.integers("first", len(sets.nominal))
+            fine = discovered(sets, looks, first, delta, floors, self.confidence, known)
+        bad = np.flatnonzero(~fine)
+        self.note(not len(bad), f"sets from counts{f': marginal {bad[0]}' if len(bad) else ''}")
+        if not self.support.listed:
+            self.note(expects_the_worst(self.claim), "unseen outcomes lead to the worst")
+        steps = [int(point["steps"]) for point in self.header["history"]]
+        payments, listed = self.payments, self.support.listed
+        wrong = payments.fails(self.claim, evidence, looks, steps, share, listed)
+        if payments.name != "known":
+            self.note(not wrong, f"rewards of the learned model{f': {wrong}' if wrong else ''}")
+
+    def _check_ledger(self) -> tuple[FloatArray, float]:
+        """Return the error probabilities of an event of every set, and that of all rewards.
+
+        All events are counted and cost no more than their share, and shares no more than beta.
+        """
+        ledger, sets = self.fields.within("ledger/"), self.sets
+        shares, delta = ledger.floats("shares", 4), ledger.floats("delta", len(sets.kind))
+        for name, numbers in (("shares", shares), ("delta", delta)):
+            inside = (numbers >= 0.0) & (numbers < 1.0)
+            need(inside.all(), f"ledger/{name}: must lie in [0, 1)")
+        events = ledger.integers("events", len(delta))
+        granted, beta = sum(map(Fraction, shares.tolist())), float(self.settings["beta"])
+        within = 0 < granted < 1 and float(granted) <= beta * (1.0 + 2.0**-50)
+        self.note(within, "shares within beta")
+        needed = [self.support.events(self.confidence, size) for size in sets.sizes.tolist()]
+        spends = delta > 0.0
+        self.note(bool((events >= needed)[spends].all()), "every event is counted")
+        costs = zip(events[spends].tolist(), delta[spends].tolist(), strict=True)
+        spent = sum(count * Fraction(each) for count, each in costs)
+        self.note(spent <= Fraction(float(shares[0])), "events within the share of the model")
+        return delta, float(shares[1])
+
+    def _check_assumptions(self) -> None:
+        """Check that every sentence that the chain rests on is there."""
+        settings, single = self.settings, self.confidence.single
+        source = str(settings.get("source", ""))
+        wanted = {LEDGER, SHARED, PRODUCT, STRUCTURE} | (self.confidence.assumptions - {SUPPORT})
+        wanted |= self.support.assumptions | self.payments.assumptions
+        if settings["granularity"] == "tied":
+            wanted |= {TIED}
+        elif self.header["shared"]:
+            wanted |= {TIES}
+        if source.startswith("recorded"):
+            wanted |= {RECORDED}
+            need(settings.get("selection", "none") == "none", "selection: must be none")
+        if source.startswith("environment"):
+            wanted |= {MARKOV, RESET}
+        self.note(wanted <= set(self.header["assumptions"]), "assumptions are complete")
+        validity = SINGLE if single else ANYTIME
+        self.note(self.header["validity"] == validity, "validity as the sets have it")
+
+    def _looks(self) -> IntArray:
+        """Return counts (looks, O) that grow from look to look and are within those of the run."""
+        looks = self.fields.integers("looks", len(self.sets.nominal), ndim=2)
+        counts = self.fields.integers("counts", len(self.sets.nominal))
+        need((looks >= 0).all() and (np.diff(looks, axis=0) >= 0).all(), "looks: must not fall")
+        need(not len(looks) or (looks[-1] <= counts).all(), "looks: must be within the counts")
+        many = self.header["validity"] == ANYTIME
+        need(many or len(looks) <= 1, "looks: there must be one only")
+        return looks
+
+    def _known(self, floors: FloatArray) -> Known:
+        """Return the bounds (O,) that were assumed before any data; a prior must be named."""
+        if not self.support.declared:
+            floors = np.zeros(len(floors))  # they are of what is possible, not of what is listed
+        prior = self.settings["prior"]
+        least, most = np.repeat(floors, self.sets.sizes), np.ones(len(self.sets.nominal))
+        if prior == "nothing":
+            need(not self.fields.has("prior_lower"), "prior: there must be none")
+            return least, most
+        stated = any(str(line).endswith(PRIOR) for line in self.header["assumptions"])
+        need(stated, "assumptions: must name what was known before")
+        lower, upper = (self.fields.floats(f"prior_{end}", len(most)) for end in ("lower", "upper"))
+        need(((lower >= 0.0) & (lower <= upper) & (upper <= 1.0)).all(), "prior: must be bounds")
+        listed = np.ones(len(most), dtype=np.bool_)
+        listed[self.sets.ptr[1:] - 1] = self.support.listed
+        digest = hashlib.sha256(lower[listed].tobytes() + upper[listed].tobytes()).hexdigest()[:16]
+        self.note(prior.endswith(f", {digest}"), "prior knowledge as declared")
+        lower, upper = np.where(listed, lower, 0.0), np.where(listed, upper, 1.0)
+        return np.maximum(least, lower), np.minimum(most, upper)
 
 
-def _read_known(
-    header: Mapping[str, Any], arrays: Mapping[str, AnyArray], sets: Sets, floors: FloatArray,
-    support: Support, note: Note,
-) -> Known:  # fmt: skip
-    """Return the bounds (O,) that were assumed before any data; a prior must be named."""
-    if not support.declared:
-        floors = np.zeros(len(floors))  # they are of what is possible, not of what is listed
-    least, most = np.repeat(floors, sets.sizes), np.ones(len(sets.nominal))
-    stated = any(str(line).endswith(PRIOR) for line in header["assumptions"])
-    if header["settings"]["prior"] == "nothing":
-        need("prior_lower" not in arrays, "prior: there must be none")
-        return least, most
-    need(stated, "assumptions: must name what was known before")
-    lower, upper = (Fields(arrays).floats(f"prior_{end}", len(most)) for end in ("lower", "upper"))
-    need(((lower >= 0.0) & (lower <= upper) & (upper <= 1.0)).all(), "prior: must be bounds")
-    listed = np.ones(len(most), dtype=np.bool_)
-    listed[sets.ptr[1:] - 1] = support.listed
-    digest = hashlib.sha256(lower[listed].tobytes() + upper[listed].tobytes()).hexdigest()[:16]
-    note(header["settings"]["prior"].endswith(f", {digest}"), "prior knowledge as declared")
-    lower, upper = np.where(listed, lower, 0.0), np.where(listed, upper, 1.0)
-    return np.maximum(least, lower), np.minimum(most, upper)
-
-
-def _check_ledger(
-    ledger: Fields, settings: Mapping[str, str], sets: Sets, confidence: Confidence,
-    support: Support, note: Note,
-) -> None:  # fmt: skip
-    """Check that all events are counted and cost no more than their share, and shares than beta."""
-    shares = ledger.floats("shares", 4)
-    need(((shares >= 0.0) & (shares < 1.0)).all(), "ledger/shares: must lie in [0, 1)")
-    delta, events = ledger.floats("delta", len(sets.kind)), ledger.integers("events")
-    need(((delta >= 0.0) & (delta < 1.0)).all(), "ledger/delta: must lie in [0, 1)")
-    need(len(events) == len(delta), "ledger/events: must have one per marginal")
-    beta = float(settings["beta"])
-    granted = sum(map(Fraction, shares.tolist()), Fraction(0))
-    note(0 < granted < 1 and float(granted) <= beta * (1.0 + 2.0**-50), "shares within beta")
-    needed = np.array([support.events(confidence, int(size)) for size in sets.sizes])
-    spends = delta > 0.0
-    note(bool((events >= needed)[spends].all()), "every event is counted")
-    spent = sum(
-        (int(e) * Fraction(float(d)) for e, d in zip(events[spends], delta[spends], strict=True)),
-        Fraction(0),
-    )
-    note(spent <= Fraction(float(shares[0])), "events within the share of the model")
-
-
-def _check_assumptions(
-    header: Mapping[str, Any], confidence: Confidence, support: Support, payments: Payments,
-    note: Note,
-) -> None:  # fmt: skip
-    """Check that every sentence that the chain rests on is there."""
-    settings = header["settings"]
-    source = str(settings.get("source", ""))
-    wanted = (confidence.assumptions - {SUPPORT}) | support.assumptions | payments.assumptions
-    wanted |= {LEDGER, SHARED, PRODUCT, STRUCTURE}
-    if settings["granularity"] == "tied":
-        wanted |= {TIED}
-    elif header["shared"]:
-        wanted |= {TIES}
-    if source.startswith("recorded"):
-        wanted |= {RECORDED}
-        need(settings.get("selection", "none") == "none", "selection: must be none")
-    if source.startswith("environment"):
-        wanted |= {MARKOV, RESET}
-    note(wanted <= set(header["assumptions"]), "assumptions are complete")
-    validity = SINGLE if confidence.single else ANYTIME
-    note(header["validity"] == validity, "validity as the sets have it")
-
-
-def _read_looks(arrays: Mapping[str, AnyArray], sets: Sets, validity: str) -> IntArray:
-    """Return counts (looks, O) that grow from look to look and are within those of the run."""
-    fields = Fields(arrays)
-    looks = fields.integers("looks", len(sets.nominal), ndim=2)
-    counts = fields.integers("counts", len(sets.nominal))
-    need((looks >= 0).all() and (np.diff(looks, axis=0) >= 0).all(), "looks: must not fall")
-    need(not len(looks) or (looks[-1] <= counts).all(), "looks: must be within the counts")
-    need(validity == ANYTIME or len(looks) <= 1, "looks: there must be one only")
-    return looks
-
-
-def _check_guarantee(
-    header: Mapping[str, Any], arrays: Mapping[str, AnyArray], claim: Claim,
-    note: Note,
-) -> None:  # fmt: skip
+def _check_guarantee(header: Mapping[str, Any], fields: Fields, claim: Claim, note: Note) -> None:
     """Check that the last guarantee is that of the solution, against nature, with its policy."""
     need(header["agent"] == ("MAX" if claim.agent > 0 else "MIN"), "agent: not the solution's")
     note(claim.nature == -claim.agent, "nature is against the agent")
     numbers = {k: float(v) for k, v in header["history"][-1].items()}
     guarantee, optimistic = numbers["guarantee"], numbers["optimistic"]
-    proven = claim.bounds.get(-claim.agent)
-    need(proven is not None, "solution: must prove the side of the guarantee")
-    assert proven is not None
-    at = claim.agent * proven[claim.model.initial]
+    need(-claim.agent in claim.bounds, "solution: must prove the side of the guarantee")
+    at = claim.agent * claim.bounds[-claim.agent][claim.model.initial]
     note(bool(claim.agent * guarantee <= at.min()), "guarantee is the solution's")
     note(not claim.agent * guarantee > claim.agent * optimistic, "guarantee within the optimistic")
-    rows = Fields(arrays).integers("policy", ndim=2)
+    rows = fields.integers("policy", ndim=2)
     same = rows.shape[0] == len(claim.policy) and rows.shape[1] <= claim.model.states
     same = same and np.array_equal(rows, claim.policy[:, : rows.shape[1]])
     note(bool(same), "policy is the solution's")

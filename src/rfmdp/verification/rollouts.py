@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from rfmdp.types import AnyArray, FloatArray
+from rfmdp.types import FloatArray
 from rfmdp.verification.confidence import ACCURACY
 from rfmdp.verification.fields import Fields, need
 from rfmdp.verification.reading import Claim
@@ -22,9 +22,7 @@ RESTART = "trajectories are independent and start in the initial state"
 Note = Callable[[bool, str], None]
 
 
-def check_rollouts(
-    header: Mapping[str, Any], arrays: Mapping[str, AnyArray], claim: Claim, note: Note
-) -> None:
+def check_rollouts(header: Mapping[str, Any], fields: Fields, claim: Claim, note: Note) -> None:
     """Check the certificates of frozen policies, what they cost, and which one is reported."""
     found = header["rollouts"]
     need(isinstance(found, list), "rollouts: must be a list")
@@ -40,18 +38,18 @@ def check_rollouts(
         else:
             low, high = _range_of_returns(i, header["settings"], claim)
             stated |= {f"every return lies in [{plainly(low)}, {plainly(high)}]"}
-            returns = Fields(arrays, "returns/").floats(str(i), runs)
+            returns = fields.floats(f"returns/{i}", runs)
             inside = bool(((returns >= low) & (returns <= high)).all())
             note(inside, f"returns of rollouts {i} are possible")
             fine = bets_against(bounds[-1], returns, low, high, delta)
             note(fine, f"bound of rollouts {i} from returns")
         note(stated <= set(each["assumptions"]), f"assumptions of rollouts {i}")
-    share = Fields(arrays, "ledger/").floats("shares", 4)[2]
+    share = fields.floats("ledger/shares", 4)[2]
     note(cost <= Fraction(float(share)), "rollouts within their share")
     last = float(header["history"][-1]["rollout"])
     note(bool(np.isnan(last) or last <= max(bounds, default=-np.inf)), "best of the rollouts")
     if bounds:
-        rows, model = Fields(arrays).integers("rollout_policy", ndim=2), claim.model
+        rows, model = fields.integers("rollout_policy", ndim=2), claim.model
         count = rows.shape[1]
         own = count <= model.states and len(rows) > 0
         own = own and bool((rows >= model.row_ptr[:count]).all())
