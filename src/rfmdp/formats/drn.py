@@ -19,6 +19,7 @@ from rfmdp.formats.text import BLANKS, Text, Words
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.frontier import Deadlock
 from rfmdp.ragged import owners, starts
+from rfmdp.sets.families import are_bounds
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
 VALUE_TYPES = ("double", "double-interval", "rational", "rational-interval")
@@ -217,7 +218,7 @@ class _Body:
         entries = words[first[move] + 2]
         lower, upper = entries.values("probability", self._placeholder)
         entries.require(
-            (lower >= 0.0) & (lower <= upper) & (upper <= 1.0),
+            are_bounds(lower, upper),
             lambda i: f"Probabilities must satisfy 0 <= l <= u <= 1, found {entries.word(i)}.",
         )
         names, row_actions = self._actions()

@@ -26,6 +26,7 @@ from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Variable
 from rfmdp.model.frontier import Deadlock
 from rfmdp.ragged import starts
+from rfmdp.sets.families import are_bounds
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
 
 LABEL = re.compile(r'\s*(\d+)="([^"]+)"')
@@ -233,7 +234,7 @@ def _table(words: Words, first: IntArray, width: IntArray, states: int, choices:
     entries = words[first + base - 1]
     lower, upper = entries.values("probability")
     entries.require(
-        (lower >= 0.0) & (lower <= upper) & (upper <= 1.0),
+        are_bounds(lower, upper),
         lambda i: (
             f"Probabilities must satisfy 0 <= l <= u <= 1, found {entries.word(i)}; rates (ctmc) "
             "are not supported."

@@ -28,6 +28,7 @@ from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.frontier import Deadlock
 from rfmdp.ragged import owner, owners, starts
+from rfmdp.sets.families import are_bounds
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
 COPIES = 3  # of the bytes of an archive that are in memory at a time
@@ -221,7 +222,7 @@ def _rows(archive: Archive) -> FileRows:
         lower = upper = np.ones(branches)
     else:
         lower, upper = archive.numbers("branch-to-probability.bin", kind, branches)
-    improper = ~((lower >= 0.0) & (lower <= upper) & (upper <= 1.0))
+    improper = ~are_bounds(lower, upper)
     if improper.any():
         at = int(np.argmax(improper))
         message = f"probabilities must lie in 0..1, found [{lower[at]}, {upper[at]}]."

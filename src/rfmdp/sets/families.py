@@ -35,7 +35,7 @@ from rfmdp.errors import ModelError
 from rfmdp.ragged import segment_sum
 from rfmdp.rounding import SUM_TOLERANCE
 from rfmdp.sets.exact import excess, normalised
-from rfmdp.types import FloatArray, IntArray, frozen
+from rfmdp.types import BoolArray, FloatArray, IntArray, frozen
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -232,6 +232,18 @@ def subset_fault(lower: FloatArray) -> str:
     if np.any(excess(both, np.arange(0, 2 * len(lower) + 1, 2)) > 0.0):
         return "a set and its complement must not both be that likely."
     return ""
+
+
+def are_bounds(lower: FloatArray, upper: FloatArray) -> BoolArray:
+    """Return which pairs (O,) are bounds of a probability: 0 <= lower <= upper <= 1."""
+    ordered: BoolArray = (lower >= 0.0) & (lower <= upper) & (upper <= 1.0)
+    return ordered
+
+
+def admit_none(least: FloatArray, most: FloatArray) -> BoolArray:
+    """Return which sums of lower and upper bounds (M,) leave no room for a distribution."""
+    beyond: BoolArray = (least > 1.0 + SUM_TOLERANCE) | (most < 1.0 - SUM_TOLERANCE)
+    return beyond
 
 
 def check_box(lower: FloatArray, upper: FloatArray, where: str = "Interval") -> None:

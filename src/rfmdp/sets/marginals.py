@@ -26,6 +26,8 @@ from rfmdp.sets.families import (
     Singleton,
     SubsetSet,
     UncertaintySet,
+    admit_none,
+    are_bounds,
     check_box,
     check_nominal,
     settled_boxes,
@@ -236,13 +238,11 @@ def check_boxes(
     if len(outcome_ptr) == 1:
         return
     begin = outcome_ptr[:-1]
-    ordered = (lower >= 0.0) & (lower <= upper) & (upper <= 1.0)
     inside = (lower - SUM_TOLERANCE <= nominal) & (nominal <= upper + SUM_TOLERANCE)
     sums = [np.add.reduceat(a, begin) for a in (lower, upper, nominal)]
     fault = (
-        ~np.logical_and.reduceat(ordered & inside, begin)
-        | (sums[0] > 1.0 + SUM_TOLERANCE)
-        | (sums[1] < 1.0 - SUM_TOLERANCE)
+        ~np.logical_and.reduceat(are_bounds(lower, upper) & inside, begin)
+        | admit_none(sums[0], sums[1])
         | (np.abs(sums[2] - 1.0) > SUM_TOLERANCE)
     )
     for j in np.flatnonzero(fault):
