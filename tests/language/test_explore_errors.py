@@ -90,6 +90,14 @@ def test_mistake_names_place_and_state(text, column, reason, compiled, monkeypat
     assert shown[1:] == [text, " " * (column - 1) + "^"]
 
 
+def test_equal_expressions_keep_their_places():
+    """A mistake is where it happens, not where the same expression stands first."""
+    good, bad = "[] x>0 -> (x'=x-1+0*mod(3,x));", "[] x=0 -> (x'=x-1+0*mod(3,x));"
+    with pytest.raises(PrismSourceError) as caught:
+        parse_prism(f"mdp module m x : [0..3] init 1;\n{good}\n{bad}\nendmodule")
+    assert (caught.value.line, caught.value.column) == (3, bad.index("mod") + 1)
+
+
 def test_zero_lower_bounds_are_allowed():
     """[0, u] is a possible outcome, [0, 0] is none."""
     text = command("[] true -> [0,0.5] : (x'=1) + [0.5,1] : true + [0,0] : (x'=9);", "imdp")

@@ -86,87 +86,80 @@ class MarginalRegistry:
         return packed, names, [name for entry in entries for name in entry.outcomes]
 
 
-class CommandDistributions:
-    """The vectors that one command has taken on so far."""
+def command_distribution(
+    command: Command,
+    module: str,
+    lower: FloatArray,
+    upper: FloatArray,
+    identifiers: MarginalRegistry,
+    state: State,
+) -> Distribution:
+    """Return what a command does with a new vector of bounds, and enter its marginal.
 
-    def __init__(self, command: Command, module: str, identifiers: MarginalRegistry) -> None:
-        self.command, self.module = command, module
-        self.found: list[Distribution] = []
-        self._identifiers = identifiers
-        self._numbers: dict[bytes, int] = {}
+    Parameters
+    ----------
+    lower, upper : per update; twice the same if the command has no intervals
+    state : where it is met first
 
-    def number(self, lower: FloatArray, upper: FloatArray, state: State) -> int:
-        """Return the index into `found` of one vector, seen in a state.
+    Raises
+    ------
+    PrismError
+        If it is no distribution.
+    """
+    interval = not np.array_equal(lower, upper)
+    _check_entries(command, lower, upper, state)
+    lower, upper = np.minimum(lower, 1.0), np.minimum(upper, 1.0)
+    place = command.updates[0].position
+    if interval:
+        _check_bounds(place, lower, upper, state)
+    else:
+        lower = upper = _checked_sum(place, lower, state)
+    certain = np.flatnonzero(lower >= 1.0)
+    possible = np.flatnonzero(upper > 0.0)
+    if certain.size or (possible.size == 1 and not interval):
+        return Distribution(CERTAIN, certain[:1] if certain.size else possible)
+    entry = Entry(
+        lower[possible],
+        upper[possible],
+        f"{module}: [{command.action or ''}] line {command.position.line}",
+        command.position,
+        tuple(update_text(command.updates[k]) for k in possible),
+    )
+    return Distribution(identifiers.enter(entry), possible)
 
-        Raises
-        ------
-        PrismError
-            If it is no distribution, with the state where it happens.
-        """
-        key = lower.tobytes() + upper.tobytes()
-        found = self._numbers.get(key)
-        if found is None:
-            entered = self._enter(lower, upper, state)
-            found = self._numbers[key] = len(self.found)
-            self.found.append(entered)
-        return found
 
-    def _enter(self, lower: FloatArray, upper: FloatArray, state: State) -> Distribution:
-        """Check a new vector and give it its identifier."""
-        interval = not np.array_equal(lower, upper)
-        self._check_entries(lower, upper, state)
-        lower, upper = np.minimum(lower, 1.0), np.minimum(upper, 1.0)
-        if interval:
-            self._check_bounds(lower, upper, state)
-        else:
-            lower = upper = self._checked_sum(lower, state)
-        certain = np.flatnonzero(lower >= 1.0)
-        possible = np.flatnonzero(upper > 0.0)
-        if certain.size or (possible.size == 1 and not interval):
-            return Distribution(CERTAIN, certain[:1] if certain.size else possible)
-        updates = [self.command.updates[k] for k in possible]
-        entry = Entry(
-            lower[possible],
-            upper[possible],
-            f"{self.module}: [{self.command.action or ''}] line {self.command.position.line}",
-            self.command.position,
-            tuple(update_text(update) for update in updates),
-        )
-        return Distribution(self._identifiers.enter(entry), possible)
+def _check_entries(command: Command, lower: FloatArray, upper: FloatArray, state: State) -> None:
+    for update, low, high in zip(command.updates, lower, upper, strict=True):
+        for value in (low, high):
+            if not 0.0 <= value <= 1.0 + SUM_TOLERANCE:
+                reason = f"a probability must be in [0, 1], found {value:.9g}"
+                raise state.error(update.position, reason)
+        if low > high:
+            reason = f"an interval must not be empty, found [{low:.9g}, {high:.9g}]"
+            raise state.error(update.position, reason)
 
-    def _check_entries(self, lower: FloatArray, upper: FloatArray, state: State) -> None:
-        for update, low, high in zip(self.command.updates, lower, upper, strict=True):
-            place = update.position
-            for value in (low, high):
-                if not 0.0 <= value <= 1.0 + SUM_TOLERANCE:
-                    reason = f"a probability must be in [0, 1], found {value:.9g}"
-                    raise state.error(place, reason)
-            if low > high:
-                reason = f"an interval must not be empty, found [{low:.9g}, {high:.9g}]"
-                raise state.error(place, reason)
 
-    def _check_bounds(self, lower: FloatArray, upper: FloatArray, state: State) -> None:
-        place = self.command.updates[0].position
-        least, most = math.fsum(lower), math.fsum(upper)
-        if least > 1.0 + SUM_TOLERANCE:
-            reason = f"the lower bounds of a command must sum to at most 1, found {least:.9g}"
-            raise state.error(place, reason)
-        if most < 1.0 - SUM_TOLERANCE:
-            reason = f"the upper bounds of a command must sum to at least 1, found {most:.9g}"
-            raise state.error(place, reason)
+def _check_bounds(place: Position, lower: FloatArray, upper: FloatArray, state: State) -> None:
+    least, most = math.fsum(lower), math.fsum(upper)
+    if least > 1.0 + SUM_TOLERANCE:
+        reason = f"the lower bounds of a command must sum to at most 1, found {least:.9g}"
+        raise state.error(place, reason)
+    if most < 1.0 - SUM_TOLERANCE:
+        reason = f"the upper bounds of a command must sum to at least 1, found {most:.9g}"
+        raise state.error(place, reason)
 
-    def _checked_sum(self, vector: FloatArray, state: State) -> FloatArray:
-        """Return probabilities that sum to 1, scaled with a warning if PRISM would take them."""
-        place = self.command.updates[0].position
-        found = math.fsum(vector)
-        if abs(found - 1.0) <= SUM_TOLERANCE:
-            return vector
-        reason = f"the probabilities of a command must sum to 1, found {found:.9g}"
-        if abs(found - 1.0) > SCALED_WITHIN:
-            raise state.error(place, reason)
-        error = state.error(place, reason)
-        warnings.warn(f"{error}\nThey are scaled to sum to 1.", PrismWarning, stacklevel=2)
-        return vector / found
+
+def _checked_sum(place: Position, vector: FloatArray, state: State) -> FloatArray:
+    """Return probabilities that sum to 1, scaled with a warning if PRISM would take them."""
+    found = math.fsum(vector)
+    if abs(found - 1.0) <= SUM_TOLERANCE:
+        return vector
+    reason = f"the probabilities of a command must sum to 1, found {found:.9g}"
+    error = state.error(place, reason)
+    if abs(found - 1.0) > SCALED_WITHIN:
+        raise error
+    warnings.warn(f"{error}\nThey are scaled to sum to 1.", PrismWarning, stacklevel=2)
+    return vector / found
 
 
 def random_choice(

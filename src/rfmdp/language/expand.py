@@ -138,18 +138,17 @@ def map_module(module: Module, change: Change) -> Module:
 
 def texts_of(model: ModelFile, modules: Sequence[Module]) -> Iterator[Expr]:
     """Yield all expressions of a model but those of its formulas and constants."""
-    variables = [*model.globals, *(v for module in modules for v in module.variables)]
-    for variable in variables:
-        yield from (e for e in (variable.lower, variable.upper, variable.init) if e is not None)
-    for command in (c for module in modules for c in module.commands):
-        yield command.guard
-        for update in command.updates:
-            chance = update.probability
-            if isinstance(chance, ProbabilityInterval):
-                yield from (chance.lower, chance.upper)
-            elif chance is not None:
-                yield chance
-            yield from (assignment.value for assignment in update.assignments)
+    found: list[Expr] = []
+
+    def take(expr: Expr) -> Expr:
+        found.append(expr)
+        return expr
+
+    for variable in model.globals:
+        map_variable(variable, take)
+    for module in modules:
+        map_module(module, take)
+    yield from found
     yield from (label.value for label in model.labels)
     for item in (item for rewards in model.rewards for item in rewards.items):
         yield from (item.guard, item.value)

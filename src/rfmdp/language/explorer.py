@@ -22,7 +22,7 @@ from rfmdp.kernels.decorator import was_compiled
 from rfmdp.language.annotate import CHAINS
 from rfmdp.language.checked import CheckedModel
 from rfmdp.language.commands import CommandRecords, compiled
-from rfmdp.language.distributions import CommandDistributions, MarginalRegistry, random_choice
+from rfmdp.language.distributions import MarginalRegistry, command_distribution, random_choice
 from rfmdp.language.expressions import Expressions
 from rfmdp.language.program import Program
 from rfmdp.language.source import PrismSourceError
@@ -223,13 +223,6 @@ class _Keys:
 
     def __init__(self, explorer: Explorer) -> None:
         self._explorer = explorer
-        checked = explorer.checked
-        # a renamed module is a copy of text, not a claim that both are alike: own marginals
-        self._commands = [
-            CommandDistributions(c.text, checked.modules[c.module].name, explorer.identifiers)
-            for c in explorer.commands
-        ]
-        self._numbers: dict[tuple[int, int], int] = {}
         self._table: AnyArray = np.zeros(64, dtype=np.int64)
         self._count = 0
         self._keys, self._support = Buffer(np.int64), Buffer(np.int64)
@@ -241,26 +234,30 @@ class _Keys:
         return self._table, self._keys.array, self._distributions, self._support.array
 
     def add_vector(self, address: int) -> None:
-        """Enter the vector of a command in the state that is being expanded."""
+        """Enter the vector of a command in the state that is being expanded.
+
+        The machine asks once per command and vector. A renamed module is a copy of text, not a
+        claim that both are alike: it has marginals of its own.
+        """
         explorer = self._explorer
-        memory, number = explorer.memory, explorer.records.number[address]
-        command, first = explorer.commands[number], int(memory[addresses.VECTOR])
-        size = len(command.lower)
-        lower = explorer.floats[first : first + size].copy()
-        upper = explorer.floats[first + size : first + 2 * size].copy()
-        ends = (lower, upper if command.has_upper else lower)
-        key = number, self._commands[number].number(*ends, explorer.state())
-        if key not in self._numbers:
-            found = self._commands[number].found[key[1]]
-            begin = self._support.size
-            self._support.extend(len(found.updates))[:] = found.updates
-            self._numbers[key] = self._add(found.identifier, begin, self._support.size)
-        if command.has_upper:
-            lower = np.concatenate(ends)
+        memory, command = explorer.memory, explorer.commands[explorer.records.number[address]]
+        first, size = int(memory[addresses.VECTOR]), len(command.lower)
+        vector = explorer.floats[first : first + size * (1 + command.has_upper)].copy()
+        found = command_distribution(
+            command.text,
+            explorer.checked.modules[command.module].name,
+            vector[:size],
+            vector[-size:],
+            explorer.identifiers,
+            explorer.state(),
+        )
+        begin = self._support.size
+        self._support.extend(len(found.updates))[:] = found.updates
+        number = self._add(found.identifier, begin, self._support.size)
         if all(explorer.expressions.constant(k) for k in (*command.lower, *command.upper)):
-            memory[address + addresses.CONSTANT] = self._numbers[key]
+            memory[address + addresses.CONSTANT] = number
         else:
-            self._add_key(address, self._numbers[key], lower.view(np.int64))
+            self._add_key(address, number, vector.view(np.int64))
 
     def add_mix(self, key: IntArray) -> None:
         """Enter the rows (action, number of marginals, marginals) of the state as one choice."""
