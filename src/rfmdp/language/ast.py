@@ -8,11 +8,13 @@ Both visit a node that several parents share only once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from fractions import Fraction
-from typing import TypeVar
+from functools import cache
+from operator import is_
+from typing import Any, Self, TypeVar, get_args, get_type_hints
 
 from rfmdp.language.source import NOWHERE, Position, SourceText
 
@@ -38,22 +40,61 @@ class ModelType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Anything with a place in the text."""
+    """Anything with a place in the text. Its parts are the fields that take part in `==`."""
 
     position: Position = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
+
+    def children(self) -> tuple[Expr, ...]:
+        """Return the expressions among its parts and in them, in the order of fields.
+
+        >>> Binary("+", Name("x"), Literal(1)).children()
+        (Name(name='x'), Literal(value=1))
+        """
+        found: list[Expr] = []
+        kind: Any = type(self)
+        for name in _parts(kind):
+            part = getattr(self, name)
+            if isinstance(part, Expr):
+                found.append(part)
+            elif isinstance(part, Node):
+                found += part.children()
+            elif isinstance(part, tuple):
+                for entry in part:
+                    found += (entry,) if isinstance(entry, Expr) else entry.children()
+        return tuple(found)
+
+    def rebuilt(self, children: Iterable[Expr]) -> Self:
+        """Return this node with other expressions, in the order of `children()`."""
+        rest = iter(children)
+        kind: Any = type(self)
+        return replace(self, **{k: _refilled(getattr(self, k), rest) for k in _parts(kind)})
 
 
 @dataclass(frozen=True, slots=True)
 class Expr(Node):
     """An expression; leaves have no children."""
 
-    def children(self) -> tuple[Expr, ...]:
-        """Return the operands from left to right."""
-        return ()
 
-    def rebuilt(self, children: Sequence[Expr]) -> Expr:
-        """Return this node with other operands, in the order of `children()`."""
-        return self
+@cache
+def _parts(kind: type[Node]) -> tuple[str, ...]:
+    """Return the fields of a kind of node that can hold other nodes."""
+    hints = get_type_hints(kind)
+    compared = [part.name for part in fields(kind) if part.compare]
+    return tuple(name for name in compared if _is_about_nodes(hints[name]))
+
+
+def _is_about_nodes(hint: Any) -> bool:
+    if isinstance(hint, type) and issubclass(hint, Node):
+        return True
+    return any(_is_about_nodes(part) for part in get_args(hint))
+
+
+def _refilled(part: Any, rest: Iterator[Expr]) -> Any:
+    if isinstance(part, Expr):
+        return next(rest)
+    if isinstance(part, tuple):
+        return tuple(_refilled(entry, rest) for entry in part)
+    return part.rebuilt(rest) if isinstance(part, Node) else part
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +143,6 @@ class Unary(Expr):
     operator: str  # "-" or "!"
     operand: Expr
 
-    def children(self) -> tuple[Expr, ...]:
-        """Return the operand."""
-        return (self.operand,)
-
-    def rebuilt(self, children: Sequence[Expr]) -> Expr:
-        """Return the same operator on another operand."""
-        return replace(self, operand=children[0])
-
 
 @dataclass(frozen=True, slots=True)
 class Binary(Expr):
@@ -118,14 +151,6 @@ class Binary(Expr):
     operator: str
     left: Expr
     right: Expr
-
-    def children(self) -> tuple[Expr, ...]:
-        """Return left and right."""
-        return (self.left, self.right)
-
-    def rebuilt(self, children: Sequence[Expr]) -> Expr:
-        """Return the same operator on other operands."""
-        return replace(self, left=children[0], right=children[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,15 +161,6 @@ class Ite(Expr):
     then: Expr
     otherwise: Expr
 
-    def children(self) -> tuple[Expr, ...]:
-        """Return condition, then, otherwise."""
-        return (self.condition, self.then, self.otherwise)
-
-    def rebuilt(self, children: Sequence[Expr]) -> Expr:
-        """Return a choice between other operands."""
-        condition, then, otherwise = children
-        return replace(self, condition=condition, then=then, otherwise=otherwise)
-
 
 @dataclass(frozen=True, slots=True)
 class Call(Expr):
@@ -152,14 +168,6 @@ class Call(Expr):
 
     function: str
     arguments: tuple[Expr, ...]
-
-    def children(self) -> tuple[Expr, ...]:
-        """Return the arguments."""
-        return self.arguments
-
-    def rebuilt(self, children: Sequence[Expr]) -> Expr:
-        """Return the same function of other arguments."""
-        return replace(self, arguments=tuple(children))
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,19 +331,8 @@ def fold(expr: Expr, combine: Callable[[Expr, tuple[T, ...]], T]) -> T:
     4
     """
     done: dict[int, T] = {}
-    pending = [expr]
-    while pending:
-        node = pending[-1]
-        if id(node) in done:
-            pending.pop()
-            continue
-        children = node.children()
-        missing = [child for child in children if id(child) not in done]
-        if missing:
-            pending.extend(reversed(missing))
-        else:
-            done[id(node)] = combine(node, tuple(done[id(child)] for child in children))
-            pending.pop()
+    for node, children in _bottom_up(expr):
+        done[id(node)] = combine(node, tuple([done[id(child)] for child in children]))
     return done[id(expr)]
 
 
@@ -345,16 +342,29 @@ def rewrite(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     >>> rewrite(Unary("-", Name("N")), lambda e: Literal(3) if e == Name("N") else e)
     Unary(operator='-', operand=Literal(value=3))
     """
-
-    def combine(node: Expr, children: tuple[Expr, ...]) -> Expr:
-        same = all(new is old for new, old in zip(children, node.children(), strict=True))
-        return change(node if same else node.rebuilt(children))
-
-    return fold(expr, combine)
+    done: dict[int, Expr] = {}
+    for node, children in _bottom_up(expr):
+        new = [done[id(child)] for child in children]
+        done[id(node)] = change(node if all(map(is_, new, children)) else node.rebuilt(new))
+    return done[id(expr)]
 
 
 def nodes(expr: Expr) -> list[Expr]:
     """Return every distinct node of an expression, children before parents, left to right."""
-    found: list[Expr] = []
-    fold(expr, lambda node, below: found.append(node))
-    return found
+    return [node for node, _ in _bottom_up(expr)]
+
+
+def _bottom_up(expr: Expr) -> Iterator[tuple[Expr, tuple[Expr, ...]]]:
+    """Yield every distinct node of an expression with its children, these first."""
+    done: set[int] = set()
+    pending = [(expr, expr.children())]
+    while pending:
+        node, children = pending[-1]
+        missing = [child for child in children if id(child) not in done]
+        if missing:
+            pending.extend([(child, child.children()) for child in reversed(missing)])
+            continue
+        if id(node) not in done:
+            done.add(id(node))
+            yield node, children
+        pending.pop()

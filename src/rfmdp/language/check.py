@@ -34,7 +34,6 @@ from rfmdp.language.expand import (
     meanings,
     order,
     substitute,
-    texts_of,
 )
 from rfmdp.language.source import Position, SourceText
 from rfmdp.language.types import require, type_of
@@ -90,7 +89,8 @@ def _used(
     model: ModelFile, modules: list[Module], formulas: Mapping[str, Expr], given: Given
 ) -> list[Constant]:
     """Return the constants that matter: those that have a value, and those that the model uses."""
-    used = needed(texts_of(model, modules), model.constants, formulas)
+    texts = replace(model, constants=(), formulas=(), modules=tuple(modules)).children()
+    used = needed(texts, model.constants, formulas)
     open_ = {c.name for c in model.constants if c.value is None and c.name not in given} - used
 
     def has_value(constant: Constant) -> bool:

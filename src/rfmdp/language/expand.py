@@ -6,7 +6,7 @@ names inside a formula; labels are not, so it does not reach into them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 
@@ -21,18 +21,13 @@ from rfmdp.language.ast import (
     ModelFile,
     Module,
     Name,
-    ProbabilityInterval,
     RenamedModule,
     Renaming,
-    Update,
-    VariableDeclaration,
     nodes,
     rewrite,
 )
 from rfmdp.language.evaluate import Value
 from rfmdp.language.source import Position, SourceText
-
-Change = Callable[[Expr], Expr]
 
 
 def names_in(expr: Expr) -> set[str]:
@@ -99,63 +94,6 @@ def meanings(formulas: Mapping[str, Expr], values: Mapping[str, Value]) -> dict[
     return constants | {name: substitute(expr, constants) for name, expr in formulas.items()}
 
 
-def map_variable(variable: VariableDeclaration, change: Change) -> VariableDeclaration:
-    """Apply a change to every expression of a variable's declaration."""
-    lower, upper, init = (
-        None if expr is None else change(expr)
-        for expr in (variable.lower, variable.upper, variable.init)
-    )
-    return replace(variable, lower=lower, upper=upper, init=init)
-
-
-def map_update(update: Update, change: Change) -> Update:
-    """Apply a change to every expression of an update."""
-    chance = update.probability
-    if isinstance(chance, ProbabilityInterval):
-        chance = replace(chance, lower=change(chance.lower), upper=change(chance.upper))
-    elif chance is not None:
-        chance = change(chance)
-    assignments = tuple(
-        replace(a, value=change(a.value), written=a.value) for a in update.assignments
-    )
-    return replace(update, probability=chance, assignments=assignments)
-
-
-def map_command(command: Command, change: Change) -> Command:
-    """Apply a change to every expression of a command."""
-    updates = tuple(map_update(update, change) for update in command.updates)
-    return replace(command, guard=change(command.guard), updates=updates)
-
-
-def map_module(module: Module, change: Change) -> Module:
-    """Apply a change to every expression of a module."""
-    return replace(
-        module,
-        variables=tuple(map_variable(variable, change) for variable in module.variables),
-        commands=tuple(map_command(command, change) for command in module.commands),
-    )
-
-
-def texts_of(model: ModelFile, modules: Sequence[Module]) -> Iterator[Expr]:
-    """Yield all expressions of a model but those of its formulas and constants."""
-    found: list[Expr] = []
-
-    def take(expr: Expr) -> Expr:
-        found.append(expr)
-        return expr
-
-    for variable in model.globals:
-        map_variable(variable, take)
-    for module in modules:
-        map_module(module, take)
-    yield from found
-    yield from (label.value for label in model.labels)
-    for item in (item for rewards in model.rewards for item in rewards.items):
-        yield from (item.guard, item.value)
-    if model.init is not None:
-        yield model.init
-
-
 def all_modules(model: ModelFile, formulas: Mapping[str, Expr]) -> list[Module]:
     """Return the modules in the order of the text, formulas expanded, renamings carried out."""
     source = model.source
@@ -166,7 +104,7 @@ def all_modules(model: ModelFile, formulas: Mapping[str, Expr]) -> list[Module]:
     for name in order(graph, "renamed module", places, source):
         module = parts[name]
         if isinstance(module, Module):
-            done[name] = map_module(module, lambda expr: substitute(expr, formulas))
+            done[name] = module.rebuilt(substitute(e, formulas) for e in module.children())
         elif module.base not in parts:
             reason = f"unknown module '{module.base}'; it must be defined in the model"
             raise source.error(module.position, reason)
@@ -190,7 +128,7 @@ def _renamed(base: Module, renamed: RenamedModule, source: SourceText) -> Module
             )
             raise source.error(renamed.position, reason)
     names = {old: renaming.new for old, renaming in new.items()}
-    moved = map_module(base, lambda expr: _rename(expr, names))
+    moved = base.rebuilt(_rename(expr, names) for expr in base.children())
     variables = tuple(
         replace(variable, name=names[variable.name], position=new[variable.name].position)
         for variable in moved.variables

@@ -249,7 +249,7 @@ class ModelBuilder(ExpressionBuilder):
     def assignment(self, parts: list[Any]) -> ast.Assignment:
         """Make one assignment."""
         variable, value = parts
-        return ast.Assignment(str(variable)[:-1], value, position=position_of(variable))
+        return ast.Assignment(str(variable)[:-1], value, value, position=position_of(variable))
 
     def renamed_module(self, parts: list[Any]) -> ast.RenamedModule:
         """Make a module that renames another."""

@@ -7,8 +7,7 @@ ordinary operators. A path formula is a `Path` over state formulas, `!` of one, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 
 from rfmdp.language.ast import Constant, Expr, Formula, LabelDefinition, Node
@@ -74,23 +73,6 @@ class Path(Expr):
     time: TimeBound | None = None
     discount: Expr | None = None
 
-    def children(self) -> tuple[Expr, ...]:
-        """Return left, right, the bounds of time and the discount, those that exist."""
-        time = self.time or TimeBound(None, None)
-        return _present(self.left, self.right, time.lower, time.upper, self.discount)
-
-    def rebuilt(self, children: Sequence[Expr]) -> Expr:
-        """Return the same operator with other operands."""
-        rest = list(children)
-        left = rest.pop(0) if self.left is not None else None
-        right, time = rest.pop(0), self.time
-        if time is not None:
-            lower = rest.pop(0) if time.lower is not None else None
-            upper = rest.pop(0) if time.upper is not None else None
-            time = replace(time, lower=lower, upper=upper)
-        discount = rest.pop(0) if self.discount is not None else None
-        return replace(self, left=left, right=right, time=time, discount=discount)
-
 
 @dataclass(frozen=True, slots=True)
 class CumulativeReward(Expr):
@@ -99,30 +81,12 @@ class CumulativeReward(Expr):
     steps: Expr | None = None
     discount: Expr | None = None
 
-    def children(self) -> tuple[Expr, ...]:
-        """Return steps and discount, those that exist."""
-        return _present(self.steps, self.discount)
-
-    def rebuilt(self, children: Sequence[Expr]) -> Expr:
-        """Return the same with other steps and discount."""
-        rest = list(children)
-        steps = rest.pop(0) if self.steps is not None else None
-        return replace(self, steps=steps, discount=rest.pop(0) if rest else None)
-
 
 @dataclass(frozen=True, slots=True)
 class InstantaneousReward(Expr):
     """`I=step` inside R: the state reward after exactly so many steps."""
 
     step: Expr
-
-    def children(self) -> tuple[Expr, ...]:
-        """Return the step."""
-        return (self.step,)
-
-    def rebuilt(self, children: Sequence[Expr]) -> Expr:
-        """Return the same with another step."""
-        return replace(self, step=children[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,15 +100,6 @@ class Probability(Expr):
     nature: Optimum | None
     bound: Bound | None
     path: Expr
-
-    def children(self) -> tuple[Expr, ...]:
-        """Return the bound, if there is one, and the path formula."""
-        return _present(_bound_value(self.bound), self.path)
-
-    def rebuilt(self, children: Sequence[Expr]) -> Expr:
-        """Return the same operator with another bound and path formula."""
-        bound = None if self.bound is None else replace(self.bound, value=children[0])
-        return replace(self, bound=bound, path=children[-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,18 +116,6 @@ class Reward(Expr):
     bound: Bound | None
     path: Expr
 
-    def children(self) -> tuple[Expr, ...]:
-        """Return the number of the structure and the bound, those that exist, and the path."""
-        number = self.structure if isinstance(self.structure, Expr) else None
-        return _present(number, _bound_value(self.bound), self.path)
-
-    def rebuilt(self, children: Sequence[Expr]) -> Expr:
-        """Return the same operator with other parts."""
-        rest = list(children)
-        structure = rest.pop(0) if isinstance(self.structure, Expr) else self.structure
-        bound = None if self.bound is None else replace(self.bound, value=rest.pop(0))
-        return replace(self, structure=structure, bound=bound, path=rest.pop())
-
 
 @dataclass(frozen=True, slots=True)
 class Quantified(Expr):
@@ -180,14 +123,6 @@ class Quantified(Expr):
 
     every: bool
     path: Expr
-
-    def children(self) -> tuple[Expr, ...]:
-        """Return the path formula."""
-        return (self.path,)
-
-    def rebuilt(self, children: Sequence[Expr]) -> Expr:
-        """Return the same operator of another path formula."""
-        return replace(self, path=children[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,15 +132,6 @@ class Filter(Expr):
     operator: str  # one of FILTERS
     operand: Expr
     states: Expr | None = None
-
-    def children(self) -> tuple[Expr, ...]:
-        """Return the operand and the states, if given."""
-        return _present(self.operand, self.states)
-
-    def rebuilt(self, children: Sequence[Expr]) -> Expr:
-        """Return the same filter of another operand over other states."""
-        states = children[1] if self.states is not None else None
-        return replace(self, operand=children[0], states=states)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,11 +159,3 @@ class PropertyFile(Node):
     formulas: tuple[Formula, ...] = ()
     labels: tuple[LabelDefinition, ...] = ()
     source: SourceText = field(default=SourceText(""), compare=False, repr=False)
-
-
-def _bound_value(bound: Bound | None) -> Expr | None:
-    return None if bound is None else bound.value
-
-
-def _present(*parts: Expr | None) -> tuple[Expr, ...]:
-    return tuple(part for part in parts if part is not None)
