@@ -1,4 +1,6 @@
-"""Values of expressions without variables, by PRISM's rules.
+"""Values of expressions by PRISM's rules, one at a time in plain Python.
+
+Constants are evaluated so, and single states where the machine found no value.
 
 `/` is real division and gives infinity or nan instead of failing; `mod` is never negative;
 `round` rounds halves up; an int must fit in 32 bits; `& | => ?:` need only the operands that
