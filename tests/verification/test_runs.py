@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from learning.tiny import COST, REACH, distinct_factored, loop_to_goal, two_arms
+from learning.tiny import COST, REACH, AtTrajectories, distinct_factored, loop_to_goal, two_arms
 from rfmdp.learning.confidence import (
     AllSubsets,
     BySize,
@@ -21,7 +21,7 @@ from rfmdp.learning.confidence import (
 from rfmdp.learning.loop import learn
 from rfmdp.learning.methods import METHODS
 from rfmdp.learning.run import run_to_record
-from rfmdp.learning.schedule import LogSpaced, StopWhen
+from rfmdp.learning.schedule import StopWhen
 from rfmdp.learning.support import DomainSupport
 from rfmdp.sets.families import Interval, Singleton
 from rfmdp.sets.marginals import Marginals
@@ -37,7 +37,7 @@ SETS = [
 def record(model, spec=REACH, **more):
     """Return header and arrays of a short run."""
     stop = StopWhen(trajectories=400)
-    points = LogSpaced(per_decade=3, first=50)
+    points = AtTrajectories((50, 100, 400))
     run = learn(model, spec, **{"length": 6, "points": points, "stop": stop, "beta": 0.1, **more})
     _, header, arrays = run_to_record(run)
     return json.loads(json.dumps(header)), {k: np.array(a) for k, a in arrays.items()}
