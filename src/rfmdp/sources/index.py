@@ -17,12 +17,13 @@ class KeyNumbers:
     """Finds the numbers of different keys, all below `size`: by a table, or by search."""
 
     def __init__(self, keys: IntArray, size: int) -> None:
-        self._order = np.argsort(keys, kind="stable")
-        self._keys = keys[self._order]
         self._table: AnyArray | None = None
         if size <= DENSE:
             self._table = np.full(size, -1, dtype=np.int32)
             self._table[keys] = np.arange(len(keys), dtype=np.int32)
+        else:
+            self._order = np.argsort(keys, kind="stable")
+            self._keys = keys[self._order]
 
     def find(self, wanted: AnyArray) -> AnyArray:
         """Return the numbers of keys (N,); -1 for those that there are not."""

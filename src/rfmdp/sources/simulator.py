@@ -108,7 +108,7 @@ class Simulator:
         """
         from rfmdp.kernels.simulate import run_trajectories
 
-        behaviour, trajectories = wanted.behaviour, wanted.count
+        trajectories = wanted.count
         parts = max(1, min(threads or 1, trajectories))
         paid = np.zeros(self.model.rows) if reward is None else np.ascontiguousarray(reward)
         counts = np.zeros((parts, len(self._tables[0])), dtype=np.int64)
@@ -122,11 +122,10 @@ class Simulator:
             try:
                 for begin in slices:  # each goes to one thread, whichever asks
                     end = min(begin + size, trajectories)
-                    steps[part] += run_trajectories(
-                        self._model, self._tables, behaviour.rows, behaviour.other, self._initial,
-                        self._stop, paid, float(discount), wanted.length, wanted.seed,
-                        wanted.first + begin, end - begin, counts[part], returns[begin:end],
-                        final[begin:end],
+                    steps[part] += self.call(
+                        run_trajectories, wanted.behaviour, paid, float(discount), wanted.length,
+                        wanted.seed, wanted.first + begin, end - begin, counts[part],
+                        returns[begin:end], final[begin:end],
                     )  # fmt: skip
             finally:
                 for _ in slices:  # after Ctrl-C in one thread nothing is left for the others

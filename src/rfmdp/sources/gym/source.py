@@ -19,7 +19,6 @@ Every step is one observed transition: the state before it, the action, and the 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -152,9 +151,19 @@ class GymSource:
         """Return the given truth as it is counted, for reports."""
         return None if self._truth is None else counted_truth(self._truth, counted)
 
-    def agent(self, policy: Policy) -> Agent:
-        """Return a policy as a function of observations."""
-        return Agent(self, policy)
+    def agent(self, policy: Policy) -> Callable[..., Any]:
+        """Return a policy as a function: observation in, action of the environment out.
+
+        A policy of a finite horizon needs the number of steps that are gone, too.
+        """
+
+        def act(observation: Any, step: int = 0) -> Any:
+            action = self.actions[policy.row(self.state(observation), step)]
+            if action is None:
+                raise UnsupportedError("Agent: the episode is over in this state; reset.")
+            return action
+
+        return act
 
     def values(self, observation: Any) -> list[int]:
         """Return the values of all variables for an observation."""
@@ -275,21 +284,6 @@ class GymSource:
         meant = dict(zip(given, elements, strict=True))
         pairs = zip(column.tolist(), own.tolist(), strict=True)
         return [meant[known[a]] if yes else None for a, yes in pairs]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Agent:
-    """A policy as a function: observation in, action of the environment out."""
-
-    source: GymSource
-    policy: Policy
-
-    def __call__(self, observation: Any, step: int = 0) -> Any:
-        """Return the action for an observation; policies of finite horizons need the step."""
-        action = self.source.actions[self.policy.row(self.source.state(observation), step)]
-        if action is None:
-            raise UnsupportedError("Agent: the episode is over in this state; reset.")
-        return action
 
 
 def absorbing(model: FactoredMDP) -> BoolArray:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from rfmdp.errors import ModelError, UnsupportedError
+from rfmdp.model.arrays import Variable
 from rfmdp.types import AnyArray, IntArray
 
 MOST = 100_000  # actions of a space
@@ -50,16 +50,7 @@ def make_env(text: str) -> Any:
         ) from error
 
 
-@dataclass(frozen=True, slots=True)
-class SpaceEntry:
-    """One integer of a space."""
-
-    name: str
-    low: int
-    high: int
-
-
-def entries_of(space: Any, name: str = "x") -> tuple[SpaceEntry, ...]:
+def entries_of(space: Any, name: str = "x") -> tuple[Variable, ...]:
     """Return the integers that an element of a discrete space consists of, in their order.
 
     Entries of a Dict have the names of its keys, others are numbered.
@@ -79,18 +70,18 @@ def entries_of(space: Any, name: str = "x") -> tuple[SpaceEntry, ...]:
     return tuple(_entries(space, name))
 
 
-def _entries(space: Any, name: str) -> Iterator[SpaceEntry]:
+def _entries(space: Any, name: str) -> Iterator[Variable]:
     spaces = require_gymnasium().spaces
     if isinstance(space, spaces.Discrete):
-        yield SpaceEntry(name, int(space.start), int(space.start + space.n - 1))
+        yield Variable(name, int(space.start), int(space.start + space.n - 1))
     elif isinstance(space, spaces.MultiDiscrete):
         sizes = np.asarray(space.nvec).reshape(-1)
         begin = np.broadcast_to(np.asarray(space.start).reshape(-1), sizes.shape)
         for i, (n, low) in enumerate(zip(sizes.tolist(), begin.tolist(), strict=True)):
-            yield SpaceEntry(f"{name}_{i}", low, low + n - 1)
+            yield Variable(f"{name}_{i}", low, low + n - 1)
     elif isinstance(space, spaces.MultiBinary):
         for i in range(int(np.prod(space.shape))):
-            yield SpaceEntry(f"{name}_{i}", 0, 1)
+            yield Variable(f"{name}_{i}", 0, 1)
     elif isinstance(space, spaces.Tuple):
         for i, part in enumerate(space.spaces):
             yield from _entries(part, f"{name}_{i}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import chain, islice, repeat
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -86,22 +86,21 @@ class LimitWatch:
         self.patience = max(1, min(FLUSH, -(-least // self._often)))
 
 
-class ListedRows:
-    """A behaviour as lists, which are read faster than arrays: one per step, the last repeats.
+Steps: TypeAlias = Callable[[int], Iterator[Any]]
+# the rows of a behaviour by state, step after step, for a number of steps
+
+
+def listed_rows(behaviour: Behaviour, numbers: AnyArray) -> Steps:
+    """Return a behaviour as lists, read faster than arrays: one per step, the last repeats.
 
     `numbers` are the rows of the model as objects (R,): few of them stay in the caches.
     """
-
-    def __init__(self, behaviour: Behaviour, numbers: AnyArray) -> None:
-        self._lines: list[list[int]] = numbers[behaviour.rows].tolist()
-
-    def steps(self, length: int) -> Iterator[Any]:
-        """Return the rows by state, step after step."""
-        return islice(chain(self._lines, repeat(self._lines[-1])), length)
+    lines: list[list[int]] = numbers[behaviour.rows].tolist()
+    return lambda length: islice(chain(lines, repeat(lines[-1])), length)
 
 
 class RandomRows:
-    """A behaviour that draws its rows; used like `ListedRows`."""
+    """A behaviour that draws its rows; `steps` is used like `listed_rows`."""
 
     def __init__(self, behaviour: Behaviour, row_ptr: list[int], random: Random) -> None:
         self._behaviour, self._row_ptr, self._random = behaviour, row_ptr, random
@@ -141,7 +140,7 @@ class Walker:
 
     def run_until(self, wanted: Trajectories, limit: IntArray, tally: Tally) -> tuple[int, int]:
         """Run episodes until an identifier's total reaches its limit; add to the tally."""
-        rules, steps, seen = self._rules(wanted), 0, self._seen
+        rules, steps, seen = self._steps(wanted), 0, self._seen
         watch = LimitWatch(self._counted, limit, tally)
         for number in range(wanted.count):
             before = len(seen.rows)
@@ -162,7 +161,7 @@ class Walker:
         discount: float = 1.0,
     ) -> DrawnTrajectories:
         """Run episodes of a frozen behaviour; return what they gave."""
-        tally, rules = Tally.empty(self._counted), self._rules(wanted)
+        tally, rules = Tally.empty(self._counted), self._steps(wanted)
         returns, final = np.zeros(wanted.count), np.empty(wanted.count, dtype=np.int64)
         steps = 0
         for number in range(wanted.count):
@@ -186,16 +185,14 @@ class Walker:
             return {"seed": wanted.seed, "options": {"trajectory": wanted.first}}
         return {"seed": seed_of(wanted.seed, wanted.first)}
 
-    def _rules(self, wanted: Trajectories) -> ListedRows | RandomRows:
+    def _steps(self, wanted: Trajectories) -> Steps:
         """Return a behaviour made ready."""
         behaviour = wanted.behaviour
         if behaviour.other == 0.0 and np.all(behaviour.rows >= 0):
-            return ListedRows(behaviour, self._numbers)
-        return RandomRows(behaviour, self._row_ptr, Random(f"{wanted.seed} {wanted.first}"))
+            return listed_rows(behaviour, self._numbers)
+        return RandomRows(behaviour, self._row_ptr, Random(f"{wanted.seed} {wanted.first}")).steps
 
-    def _episode(
-        self, rules: ListedRows | RandomRows, length: int, seed: dict[str, Any]
-    ) -> tuple[int, int, bool]:
+    def _episode(self, rules: Steps, length: int, seed: dict[str, Any]) -> tuple[int, int, bool]:
         """Run one episode and note its transitions; returns (steps, last state, cut off early)."""
         source, seen, states, keyed = self._source, self._seen, self._states, self._key
         step, actions, pays, paid = source.env.step, self._actions, source.pays, seen.paid
@@ -206,7 +203,7 @@ class Walker:
         if self._start >= 0:
             seen.note(self._start, state, np.nan)
         begin = len(seen.rows)
-        for rows in rules.steps(length):
+        for rows in rules(length):
             row = rows[state]
             action = actions[row]
             if action is None:

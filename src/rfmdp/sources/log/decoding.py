@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ class Decoder:
         episodes: dict[str, int],
     ) -> None:  # fmt: skip
         self._table, self._places, self._index = table, places, index
-        self._problems, self._manifest = problems, manifest
+        self._note, self._manifest = partial(problems.add, table), manifest
         model = index.model
         self._names = {name: i for i, name in enumerate(model.actions)}
         unknown = sorted(set(manifest.actions.values()) - set(self._names))
@@ -99,18 +100,21 @@ class Decoder:
         for variable, column, stride in zip(variables, columns, codec.stride.tolist(), strict=True):
             entries, called = batch.column(column), self._values.get(variable.name)
             values, missing, odd = integers(entries, called)
-            self._note(f"have no value in column {column!r}", missing, rows, omittable=True)
             digit = values - variable.low
             odd |= digit.view(np.uint64) > variable.high - variable.low  # negative ones are huge
-            fault = f"have no value of {_domain(variable, called)} in column {column!r}"
-            self._note(fault, odd & ~missing, rows, _entry(entries), omittable=True)
-            faulty |= odd | missing
-            code += np.where(odd, 0, digit) * stride
+            if odd.any() or missing.any():
+                self._note(f"have no value in column {column!r}", missing, rows, omittable=True)
+                fault = f"have no value of {_domain(variable, called)} in column {column!r}"
+                self._note(fault, odd & ~missing, rows, _entry(entries), omittable=True)
+                faulty |= odd | missing
+                digit[odd] = 0
+            code += digit * stride
         found = self._index.coded(code)
         fault = f"have a {what} that the model does not reach"
         gone = (found < 0) & ~faulty
         self._note(fault, gone, rows, lambda i: codec.name(int(code[i])), omittable=True)
-        return np.where(faulty, -1, found)
+        found[faulty] = -1
+        return found
 
     def _actions(self, batch: Any, rows: IntArray) -> AnyArray:
         """Return actions, -1 for names that are none, -2 where no action is given."""
@@ -126,7 +130,8 @@ class Decoder:
         values, missing, odd = integers(column, self._called)
         fault = f"have an action that is none of {', '.join(self._called)}"
         self._note(fault, odd, rows, _entry(column), omittable=True)
-        return np.where(missing, -2, np.where(odd, -1, values))
+        values[odd], values[missing] = -1, -2
+        return values
 
     def _numbers(self, batch: Any, column: str | None, rows: IntArray, *, named: bool) -> Any:
         """Return episodes or times."""
@@ -174,17 +179,6 @@ class Decoder:
         self._note(f"have no number in column {column!r}", none & acted, rows)
         return np.where(none, 0.0, paid)
 
-    def _note(
-        self,
-        fault: str,
-        where: BoolArray,
-        rows: IntArray,
-        shown: Callable[[int], object] | None = None,
-        *,
-        omittable: bool = False,
-    ) -> None:
-        self._problems.add(self._table, fault, where, rows, shown, omittable=omittable)
-
 
 _TRUTH = {
     **dict.fromkeys(("true", "True", "TRUE", "1", "1.0"), 1),
@@ -225,9 +219,11 @@ def _looked_up(
     known = [_meaning(entry, called) for entry in column.dictionary.to_pylist()]
     meaning = np.array([0 if m is None else m for m in known] or [0], dtype=np.int64)
     missing = _missing(column)
-    at = column.indices.fill_null(0).to_numpy(zero_copy_only=False)
-    odd = np.array([m is None for m in known] or [False])[at]
-    return meaning[at], missing, odd & ~missing
+    codes = column.indices.fill_null(0) if column.null_count else column.indices
+    at = codes.to_numpy(zero_copy_only=False)
+    if None not in known:
+        return meaning[at], missing, np.zeros(len(at), dtype=np.bool_)
+    return meaning[at], missing, np.array([m is None for m in known])[at] & ~missing
 
 
 def _meaning(entry: Any, called: Mapping[str, int] | None) -> int | None:
