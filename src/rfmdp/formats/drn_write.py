@@ -120,7 +120,7 @@ def _valuations(model: FactoredMDP) -> list[str]:
     if not model.variables:
         return [""] * model.states
     columns = [
-        [f"{v.name}={'true' if x else 'false'}" if v.boolean else f"{v.name}={x}" for x in values]
-        for v, values in zip(model.variables, model.valuations.T.tolist(), strict=True)
+        [f"{name}={str(x).lower()}" for x in values]
+        for name, values in model.state_columns().items()
     ]
     return ["\n//[" + "\t& ".join(values) + "]" for values in zip(*columns, strict=True)]

@@ -113,7 +113,10 @@ def from_columns(
     >>> model.states, model.marginals.upper.tolist()
     (2, [0.6, 0.9])
     """
-    low, high = (_Entries.of(n, [m.T]) for n, m in _columns(lower, upper).items())
+    low, high = (
+        _Entries.of("lower", [_transposed(lower)]),
+        _Entries.of("upper", [_transposed(upper)]),
+    )
     _, rows, states = high.shape
     if low.shape != high.shape or (state_ptr is None and rows % states):
         raise ModelError(
@@ -243,12 +246,8 @@ def _boxes(where: str, low: _Entries, high: _Entries) -> FlatBoxes:
     return FlatBoxes.centred(starts(size), low.at(high.key), high.value)
 
 
-def _columns(lower: Any, upper: Any) -> dict[str, Any]:
-    """Return two matrices by name, sparse ones as they are."""
-    return {
-        name: matrix if hasattr(matrix, "tocoo") else np.asarray(matrix, dtype=np.float64)
-        for name, matrix in (("lower", lower), ("upper", upper))
-    }
+def _transposed(matrix: Any) -> Any:
+    return (matrix if hasattr(matrix, "tocoo") else np.asarray(matrix, dtype=np.float64)).T
 
 
 def _rewards(given: Any, known: _Entries, *, exact: bool) -> FloatArray | None:

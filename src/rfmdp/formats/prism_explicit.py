@@ -19,7 +19,7 @@ import numpy as np
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.formats.explicit import FileRows, variable_of
-from rfmdp.formats.prism_rewards import TransitionIndex, read_rewards
+from rfmdp.formats.prism_rewards import read_rewards
 from rfmdp.formats.text import BLANKS, Text, Words
 from rfmdp.kernels.text import BOOLEAN, INTEGER
 from rfmdp.memory import require_memory
@@ -99,13 +99,15 @@ def read_prism_explicit(
     labels = _read_labels(files.labels, states) if files.labels else {}
     initial = np.flatnonzero(labels.pop("init")) if "init" in labels else np.array([0])
     variables, valuations = _read_states(files.states, states)
-    index = TransitionIndex.of(rows, states, table.choices is not None)
+    rewards = read_rewards(
+        files.state_rewards, files.transition_rewards, rows, states, table.choices is not None
+    )
     return rows.model(
         states,
         deadlock,
         initial=initial,
         labels=labels,
-        rewards=read_rewards(files.state_rewards, files.transition_rewards, index),
+        rewards=rewards,
         variables=variables,
         valuations=valuations,
     )

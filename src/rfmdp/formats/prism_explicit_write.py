@@ -113,12 +113,8 @@ def _labels(model: FactoredMDP) -> Iterator[str]:
 
 def _states(model: FactoredMDP) -> Iterator[str]:
     yield "(" + ",".join(v.name for v in model.variables) + ")"
-    columns = [
-        ["true" if x else "false" for x in values] if v.boolean else [str(x) for x in values]
-        for v, values in zip(model.variables, model.valuations.T.tolist(), strict=True)
-    ]
-    for s, values in enumerate(zip(*columns, strict=True)):
-        yield f"{s}:(" + ",".join(values) + ")"
+    for s, values in enumerate(zip(*model.state_columns().values(), strict=True)):
+        yield f"{s}:(" + ",".join(str(x).lower() for x in values) + ")"
 
 
 def _reward_head(name: str, what: str) -> Iterator[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,39 +17,25 @@ from rfmdp.types import FloatArray, IntArray
 NAME = re.compile(r'#\s*Reward structure\s+"([^"]*)"')
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TransitionIndex:
-    """Where the transitions of a model are found by source, choice and target."""
-
-    rows: FileRows
-    states: int
-    first_row: IntArray  # (S + 1,)
-    order: IntArray  # (K,) transitions by (row, target)
-    sorted_keys: IntArray  # (K,) row * S + target
-    choices: bool
-
-    @staticmethod
-    def of(rows: FileRows, states: int, choices: bool) -> TransitionIndex:
-        """Index the transitions of some rows."""
-        key = owners(rows.successor_ptr) * states + rows.successors
-        order = np.argsort(key, kind="stable")
-        first_row = np.searchsorted(rows.row_states, np.arange(states + 1))
-        return TransitionIndex(rows, states, first_row, order, key[order], choices)
-
-
 def read_rewards(
-    state_files: Sequence[Path], transition_files: Sequence[Path], index: TransitionIndex
+    state_files: Sequence[Path],
+    transition_files: Sequence[Path],
+    rows: FileRows,
+    states: int,
+    choices: bool,
 ) -> dict[str, Rewards]:
-    """Return the structures; files belong together by name, or by place if one has none."""
-    states, row_count = index.states, len(index.rows.row_states)
+    """Return the structures; files belong together by name, or by place if one has none.
+
+    `choices`: whether transitions are named by source, choice and target, as in an mdp.
+    """
     found: list[tuple[str | None, FloatArray, FloatArray]] = []
     for path in state_files:
         name, words, first, width = _open(path)
-        found.append((name, _state_rewards(words, first, width, states), np.zeros(row_count)))
+        found.append((name, _state_rewards(words, first, width, states), np.zeros(len(rows.sizes))))
     alone = len(found)
     for place, path in enumerate(transition_files):
         name, words, first, width = _open(path)
-        row = _transition_rewards(words, first, width, index)
+        row = _transition_rewards(words, first, width, rows, states, choices)
         named = [i for i in range(alone) if found[i][0] == name and name is not None]
         by_place = place < alone and (name is None or found[place][0] is None)
         if named or by_place:
@@ -87,30 +72,30 @@ def _state_rewards(words: Words, first: IntArray, width: IntArray, states: int) 
 
 
 def _transition_rewards(
-    words: Words, first: IntArray, width: IntArray, index: TransitionIndex
+    words: Words, first: IntArray, width: IntArray, rows: FileRows, states: int, choices: bool
 ) -> FloatArray:
     """Return the rewards of rows; those of a row's transitions must be equal."""
-    rows, states = index.rows, index.states
-    columns = 4 if index.choices else 3
-    form = "`source choice target reward`" if index.choices else "`source target reward`"
+    columns = 4 if choices else 3
+    form = "`source choice target reward`" if choices else "`source target reward`"
     head = words[first]
     head.require(width == columns, lambda i: f"A line must be {form}, found {width[i]} entries.")
     source = head.integers("source state", states)
-    choice = (
-        words[first + 1].integers("choice", 1 << 31) if index.choices else np.zeros_like(source)
-    )
-    row = index.first_row[source] + choice
-    missing = "The state has no choice {}." if index.choices else "There is no such transition."
-    head.require(row < index.first_row[source + 1], lambda i: missing.format(choice[i]))
-    key = row * states + words[first + columns - 2].integers("target state", states)
-    low, high = (np.searchsorted(index.sorted_keys, key, side) for side in ("left", "right"))
+    choice = words[first + 1].integers("choice", 1 << 31) if choices else np.zeros_like(source)
+    first_row = np.searchsorted(rows.row_states, np.arange(states + 1))
+    row = first_row[source] + choice
+    missing = "The state has no choice {}." if choices else "There is no such transition."
+    head.require(row < first_row[source + 1], lambda i: missing.format(choice[i]))
+    wanted = row * states + words[first + columns - 2].integers("target state", states)
+    key = owners(rows.successor_ptr) * states + rows.successors
+    order = np.argsort(key, kind="stable")
+    low, high = (np.searchsorted(key[order], wanted, side) for side in ("left", "right"))
     head.require(low < high, lambda i: "The model has no such transition.")
     value = words[first + columns - 1].numbers("reward")
     # one transition may stand in several lines of a dtmc: all of them get the reward
     ptr = starts(high - low)
     owner = owners(ptr)
     per_transition = np.zeros(len(rows.successors))
-    per_transition[index.order[low[owner] + np.arange(ptr[-1]) - ptr[owner]]] = value[owner]
+    per_transition[order[low[owner] + np.arange(ptr[-1]) - ptr[owner]]] = value[owner]
     first_entry = rows.successor_ptr[:-1]
     least = np.minimum.reduceat(per_transition, first_entry)
     mixed = least != np.maximum.reduceat(per_transition, first_entry)

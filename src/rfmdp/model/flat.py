@@ -44,12 +44,12 @@ class FlatBoxes:
     @staticmethod
     def join(parts: Sequence[FlatBoxes]) -> FlatBoxes:
         """Return all boxes of some parts, in order."""
-        sizes = np.concatenate([p.sizes for p in parts]) if parts else np.empty(0, np.int64)
-        columns = [
-            np.concatenate([getattr(p, name) for p in parts]) if parts else np.empty(0)
-            for name in ("lower", "upper", "nominal")
-        ]
-        return FlatBoxes(starts(sizes), *columns)
+
+        def joined(name: str) -> FloatArray:
+            return np.concatenate([np.empty(0), *(getattr(part, name) for part in parts)])
+
+        sizes = joined("sizes").astype(np.int64)
+        return FlatBoxes(starts(sizes), *map(joined, ("lower", "upper", "nominal")))
 
     def take(self, which: IntArray | BoolArray) -> FlatBoxes:
         """Return some of the boxes."""
