@@ -83,7 +83,11 @@ class PreparedExact:
 
     @cached_property
     def _pairs(self) -> BoolArray:
-        return _two_boxes(self._model)
+        """Rows of two marginals, both boxes or points (R,): they have an own kernel."""
+        model = self._model
+        other = model.marginals.kind[model.row_marginals] > Kind.BOX
+        two: BoolArray = np.diff(model.marginal_ptr) == 2
+        return two & ~segment_any(other, model.marginal_ptr)
 
     def backup(
         self, value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray
@@ -113,39 +117,22 @@ class PreparedExact:
         above: FloatArray,
     ) -> IntArray:
         """Solve the wanted rows; returns the nodes of each as `kernels.exact.solve_tensor`."""
-        pairs = self._pairs[rows]
-        nodes = np.empty(len(rows), dtype=np.int64)
-        for chosen, two_boxes in ((pairs, True), (~pairs, False)):
-            if not chosen.any():  # a kernel that is not needed is not compiled
-                continue
-            if chosen.all():
-                self._fill(two_boxes, value, rows, answers, below, above, nodes)
-            else:
-                where = answers[0][:-1][chosen] if len(answers[0]) else answers[0]
-                mine = np.empty(np.count_nonzero(chosen), dtype=np.int64)
-                self._fill(two_boxes, value, rows[chosen], (where, answers[1]), below, above, mine)
-                nodes[chosen] = mine
-        for i in np.flatnonzero((nodes < 0) & self._unlisted[rows]):
-            self._cut(value, int(i), rows, answers, below, above, nodes)
-        return nodes
-
-    def _fill(
-        self,
-        two_boxes: bool,
-        value: FloatArray,
-        rows: IntArray,
-        answers: Answers,
-        below: FloatArray,
-        above: FloatArray,
-        nodes: IntArray,
-    ) -> None:
-        """Run the kernel of rows of two boxes, or that of all others."""
         from rfmdp.kernels.exact import exact_rows
         from rfmdp.kernels.pair import pair_rows
 
-        kernel, settings = pair_rows if two_boxes else exact_rows, self._settings
-        limits = settings.tolerance, settings.node_limit
-        self._packed.run(kernel, value, rows, *limits, answers, (below, above), nodes)
+        limits = self._settings.tolerance, self._settings.node_limit
+        (where, answer), bounds, pairs = answers, (below, above), self._pairs[rows]
+        nodes = np.empty(len(rows), dtype=np.int64)
+        for kernel, chosen in ((pair_rows, pairs), (exact_rows, ~pairs)):
+            mine = np.flatnonzero(chosen)
+            if len(mine):  # a kernel that is not needed is not compiled
+                own, visited = where[mine] if len(where) else where, nodes[mine]
+                wanted = *limits, (own, answer), bounds, visited
+                self._packed.run(kernel, value, rows[mine], *wanted)
+                nodes[mine] = visited
+        for i in np.flatnonzero((nodes < 0) & self._unlisted[rows]):
+            self._cut(value, int(i), rows, answers, below, above, nodes)
+        return nodes
 
     def _cut(
         self,
@@ -175,10 +162,3 @@ class PreparedExact:
         where, answer = answers
         if len(where):
             answer[where[i] : where[i] + size] = found.points
-
-
-def _two_boxes(model: FactoredMDP) -> BoolArray:
-    """Return (R,): rows of two marginals, both boxes or points; they have an own kernel."""
-    other = model.marginals.kind[model.row_marginals] > Kind.BOX
-    pairs: BoolArray = np.diff(model.marginal_ptr) == 2
-    return pairs & ~segment_any(other, model.marginal_ptr)

@@ -6,6 +6,7 @@ one type means one compilation.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -113,60 +114,46 @@ def pack_rows(model: FactoredMDP, weight: IntArray | None = None) -> Layout:
     Without weights the axes stay as stored. Ties keep their order. Rows whose marginals agree in
     size and weight share one table that says where the reordered entries are stored.
     """
-    ids = model.row_marginals
-    kind = np.zeros(model.rows, dtype=np.int32)
+    ids, sizes = model.row_marginals, model.marginals.sizes
+    ordered, kind = ids.copy(), np.zeros(model.rows, dtype=np.int32)
     tables, permutations = [np.empty(0, dtype=np.int32)], [np.empty(0, dtype=np.int64)]
-    if weight is None or not len(ids):
-        return _layout(model, ids, kind, tables, permutations)
-    ordered = ids.copy()
-    sizes = model.marginals.sizes
-    _, types = np.unique(np.stack([sizes, weight]), axis=1, return_inverse=True)
-    types = types.reshape(-1)
-    arity = np.diff(model.marginal_ptr)
+    moved = _reordered(model, weight) if weight is not None and len(ids) else ()
+    for axes, rows, places in moved:
+        shape = sizes[ids[places[0]]]
+        table = np.arange(np.prod(shape)).reshape(shape).transpose(axes).ravel()
+        kind[rows] = len(tables)
+        tables.append(table.astype(np.int32))
+        permutations.append(axes)
+        ordered[places] = ids[places[:, axes]]
+    arrays = (
+        *(model.successor_ptr, model.successors, model.marginal_ptr, ordered, kind),
+        *(starts([len(table) for table in tables]), np.concatenate(tables)),
+    )
+    return Layout(tuple(frozen(array) for array in arrays), tuple(permutations))
+
+
+def _reordered(
+    model: FactoredMDP, weight: IntArray
+) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
+    """Yield the axes (n,) of rows (N,) that get another order, and places (N, n) of marginals.
+
+    The marginals of rows that come together agree in size and weight.
+    """
+    _, types = np.unique(np.stack([model.marginals.sizes, weight]), axis=1, return_inverse=True)
+    types, arity = types.reshape(-1), np.diff(model.marginal_ptr)
     for n in np.unique(arity[arity > 1]):
         rows = np.flatnonzero(arity == n)
         places = model.marginal_ptr[rows][:, None] + np.arange(n)
-        for members in _classes(types[ids[places]]):
-            sample = ids[places[members[0]]]
-            axes = np.argsort(weight[sample], kind="stable")
-            if np.array_equal(axes, np.arange(n)):
-                continue
-            shape = sizes[sample]
-            table = np.arange(np.prod(shape)).reshape(shape).transpose(axes).ravel()
-            tables.append(table.astype(np.int32))
-            permutations.append(axes)
-            kind[rows[members]] = len(tables) - 1
-            ordered[places[members]] = ids[places[members][:, axes]]
-    return _layout(model, ordered, kind, tables, permutations)
-
-
-def _classes(types: IntArray) -> list[IntArray]:
-    """Group equal lines of a (N, n) array of small integers; returns the members per group."""
-    code = np.zeros(len(types), dtype=np.int64)
-    for column in types.T:
-        # renumber after each column, so that the code never outgrows the number of lines
-        code = renumbered(code * (int(types.max()) + 1) + column)
-    order = stable_order(code)
-    return np.split(order, np.flatnonzero(np.diff(code[order])) + 1)
-
-
-def _layout(
-    model: FactoredMDP,
-    marginals: AnyArray,
-    kind: AnyArray,
-    tables: list[AnyArray],
-    permutations: list[IntArray],
-) -> Layout:
-    arrays = (
-        model.successor_ptr,
-        model.successors,
-        model.marginal_ptr,
-        marginals,
-        kind,
-        starts([len(table) for table in tables]),
-        np.concatenate(tables),
-    )
-    return Layout(tuple(frozen(array) for array in arrays), tuple(permutations))
+        own = types[model.row_marginals[places]]
+        code = np.zeros(len(rows), dtype=np.int64)
+        for column in own.T:
+            # renumber after each column, so that the code never outgrows the number of rows
+            code = renumbered(code * (int(own.max()) + 1) + column)
+        order = stable_order(code)
+        for members in np.split(order, np.flatnonzero(np.diff(code[order])) + 1):
+            axes = np.argsort(weight[model.row_marginals[places[members[0]]]], kind="stable")
+            if np.any(axes != np.arange(n)):
+                yield axes, rows[members], places[members]
 
 
 def scratch(model: FactoredMDP) -> Work:

@@ -88,18 +88,9 @@ class FactoredMDP:
     # names that properties may use beside variables: constants and formulas of the source text
 
     def __post_init__(self) -> None:
-        for name in (
-            "row_ptr",
-            "marginal_ptr",
-            "row_marginals",
-            "successor_ptr",
-            "successors",
-            "initial",
-            "row_actions",
-            "valuations",
-            "row_factors",
-        ):
-            object.__setattr__(self, name, frozen(getattr(self, name)))
+        for name in self.__slots__:
+            if isinstance(getattr(self, name), np.ndarray):
+                object.__setattr__(self, name, frozen(getattr(self, name)))
 
     def __repr__(self) -> str:
         return f"FactoredMDP({', '.join(model_sizes(self))})"

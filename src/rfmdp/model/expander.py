@@ -182,25 +182,17 @@ def enabled_rows(action: Action, states: States) -> IntArray:
 
 def booleans(values: ArrayLike, states: States, where: str) -> BoolArray:
     """Check what a predicate gave: (N,) booleans or one for all."""
-    array = np.asarray(values)
-    if array.dtype != np.bool_ or array.shape not in ((), (len(states),)):
-        raise ModelError(_wrong(where, "booleans", array, states))
-    return np.broadcast_to(array, (len(states),))
+    return np.broadcast_to(_checked(values, states, where, "b", "booleans"), (len(states),))
 
 
 def integers(values: ArrayLike, states: States, where: str) -> AnyArray:
     """Check what a function of states gave: (N,) integers or one for all."""
-    array = np.asarray(values)
-    if array.dtype.kind not in "iub" or array.shape not in ((), (len(states),)):
-        raise ModelError(_wrong(where, "integers", array, states))
-    return array.astype(np.int64, copy=False)
+    return _checked(values, states, where, "iub", "integers").astype(np.int64, copy=False)
 
 
 def numbers(values: ArrayLike, states: States, where: str) -> FloatArray:
     """Check what a function of states gave: (N,) numbers or one for all; NaN is refused."""
-    array = np.asarray(values)
-    if array.dtype.kind not in "iubf" or array.shape not in ((), (len(states),)):
-        raise ModelError(_wrong(where, "numbers", array, states))
+    array = _checked(values, states, where, "iubf", "numbers")
     found = np.broadcast_to(array.astype(np.float64), (len(states),))
     if np.isnan(found).any():
         row = int(np.flatnonzero(np.isnan(found))[0])
@@ -208,11 +200,15 @@ def numbers(values: ArrayLike, states: States, where: str) -> FloatArray:
     return found
 
 
-def _wrong(where: str, wanted: str, array: AnyArray, states: States) -> str:
-    return (
-        f"{where}: must give {wanted}, one per state ({len(states)}) or one for "
-        f"all, got {array.dtype} of shape {array.shape}."
-    )
+def _checked(values: ArrayLike, states: States, where: str, kinds: str, wanted: str) -> AnyArray:
+    """Return an array (N,), or one entry for all, of one of NumPy's kinds."""
+    array = np.asarray(values)
+    if array.dtype.kind not in kinds or array.shape not in ((), (len(states),)):
+        raise ModelError(
+            f"{where}: must give {wanted}, one per state ({len(states)}) or one for "
+            f"all, got {array.dtype} of shape {array.shape}."
+        )
+    return array
 
 
 def _identify(plan: _Plan, states: States) -> IntArray:

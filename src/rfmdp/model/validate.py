@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from weakref import WeakSet
 
 import numpy as np
@@ -100,39 +101,27 @@ def _per_item(
     return issues
 
 
-def _row(model: FactoredMDP) -> Callable[[int], str]:
-    """Return the namer of rows; it must not stumble over what else is wrong."""
-
-    def name(row: int) -> str:
-        state = owner(model.row_ptr, row)
-        action = "no action"
-        if len(model.row_actions) == model.rows:
-            index = int(model.row_actions[row])
-            known = 0 <= index < len(model.actions)
-            action = f"action {(model.actions[index] or '(unlabelled)') if known else index}"
-        return f"Row {row} (s{_state(model)(state)[1:]}, {action})"
-
-    return name
+def _row(model: FactoredMDP, row: int) -> str:
+    """Return the name of a row; it must not stumble over what else is wrong."""
+    state = owner(model.row_ptr, row)
+    action = "no action"
+    if len(model.row_actions) == model.rows:
+        index = int(model.row_actions[row])
+        known = 0 <= index < len(model.actions)
+        action = f"action {(model.actions[index] or '(unlabelled)') if known else index}"
+    return f"Row {row} (s{_state(model, state)[1:]}, {action})"
 
 
-def _state(model: FactoredMDP) -> Callable[[int], str]:
-    """Return the namer of states."""
+def _state(model: FactoredMDP, state: int) -> str:
+    """Return the name of a state, likewise."""
     fits = model.valuations.shape == (model.states, len(model.variables)) and model.variables
-
-    def name(state: int) -> str:
-        return f"State {state} {model.state_name(state)}" if fits else f"State {state}"
-
-    return name
+    return f"State {state} {model.state_name(state)}" if fits else f"State {state}"
 
 
-def _marginal(model: FactoredMDP) -> Callable[[int], str]:
-    """Return the namer of marginals."""
+def _marginal(model: FactoredMDP, j: int) -> str:
+    """Return the name of a marginal, likewise."""
     names = model.marginal_names
-
-    def name(j: int) -> str:
-        return f"Marginal {j} ({names[j]})" if j < len(names) else f"Marginal {j}"
-
-    return name
+    return f"Marginal {j} ({names[j]})" if j < len(names) else f"Marginal {j}"
 
 
 def _check_types(model: FactoredMDP) -> list[Issue]:
@@ -157,8 +146,9 @@ def _check_types(model: FactoredMDP) -> list[Issue]:
 
 def _check_sets(model: FactoredMDP, found: Sequence[tuple[int, str]]) -> list[Issue]:
     """Return what is wrong with the uncertainty sets, each by the name of its marginal."""
-    name = _marginal(model)
-    issues = [_error(name(j) if j >= 0 else "Marginals", text) for j, text in found[:NAMED]]
+    issues = [
+        _error(_marginal(model, j) if j >= 0 else "Marginals", text) for j, text in found[:NAMED]
+    ]
     if len(found) > NAMED:
         more = len(found) - NAMED
         issues.append(_error("And so on", f"{more} further sets that are none."))
@@ -200,25 +190,25 @@ def _check_states(model: FactoredMDP) -> list[Issue]:
     if model.states == 0:
         return [_error("States", "there must be at least one.")]
     empty = np.diff(model.row_ptr) == 0
-    return _per_item(empty, _state(model), lambda s: "must have at least one row, has none.")
+    named = partial(_state, model)
+    return _per_item(empty, named, lambda s: "must have at least one row, has none.")
 
 
 def _check_tensors(model: FactoredMDP) -> list[Issue]:
     """Marginals of rows exist, and tensors have the product of their sizes."""
-    ids, name = model.row_marginals, _row(model)
-    count = len(model.marginals)
+    ids, count = model.row_marginals, len(model.marginals)
     wrong = (ids < 0) | (ids >= count)
     if wrong.any():
         return _per_item(
             wrong,
-            lambda at: name(owner(model.marginal_ptr, at)),
+            lambda at: _row(model, owner(model.marginal_ptr, at)),
             lambda at: f"marginals must be within 0..{count - 1}, got {ids[at]}.",
         )
     expected = segment_product(model.marginals.sizes[ids], model.marginal_ptr)
     found = np.diff(model.successor_ptr)
     return _per_item(
         expected != found,
-        name,
+        partial(_row, model),
         lambda r: f"the tensor must have {_product(model, r)} successors, has {found[r]}.",
     )
 
@@ -241,12 +231,12 @@ def product_text(sizes: Sequence[int]) -> str:
 
 def _check_successors(model: FactoredMDP) -> list[Issue]:
     """Successors are states."""
-    values, name = model.successors, _row(model)
+    values = model.successors
     if len(values) == 0 or (values.min() >= 0 and values.max() < model.states):
         return []
     return _per_item(
         (values < 0) | (values >= model.states),
-        lambda at: name(owner(model.successor_ptr, at)),
+        lambda at: _row(model, owner(model.successor_ptr, at)),
         lambda at: f"successors must be within 0..{model.states - 1}, got {values[at]}.",
     )
 
@@ -322,7 +312,7 @@ def _check_variables(model: FactoredMDP) -> list[Issue]:
         column = model.valuations[:, i]
         issues += _per_item(
             (column < v.low) | (column > v.high),
-            _state(model),
+            partial(_state, model),
             lambda s, v=v: f"{v.name} must be within {v.low}..{v.high}.",  # type: ignore[misc]
         )
     return issues
@@ -367,9 +357,8 @@ def _check_unused(model: FactoredMDP) -> list[Issue]:
     used = np.zeros(len(model.marginals), dtype=np.bool_)
     ids = model.row_marginals
     used[ids[(ids >= 0) & (ids < len(used))]] = True
-    name = _marginal(model)
     return [
-        Issue(Severity.WARNING, name(int(j)), "is used by no row.")
+        Issue(Severity.WARNING, _marginal(model, int(j)), "is used by no row.")
         for j in np.flatnonzero(~used)[:NAMED]
     ]
 

@@ -13,9 +13,9 @@ import numpy as np
 from rfmdp.inner.exact import Exact
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Cumulative, Globally, Instantaneous, Next, Spec, Until
-from rfmdp.outer.problem import Problem, pose, where
+from rfmdp.outer.problem import Problem, pose
 from rfmdp.outer.solution import Policy, Solution
-from rfmdp.ragged import entries, segment_sum, starts
+from rfmdp.ragged import entries, segment, segment_sum, starts
 from rfmdp.solving import evaluate
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
@@ -37,8 +37,8 @@ class Decisions:
     def marginals(self, place: int) -> list[tuple[int, FloatArray]]:
         """Return (marginal, nature's distribution) for the row at a place of `rows`."""
         model, row = self.model, self.rows[place]
-        ids = model.row_marginals[model.marginal_ptr[row] : model.marginal_ptr[row + 1]]
-        own = self.nature[self.outcome_ptr[place] : self.outcome_ptr[place + 1]]
+        ids = model.row_marginals[segment(model.marginal_ptr, row)]
+        own = self.nature[segment(self.outcome_ptr, place)]
         parts = np.split(own, np.cumsum(model.marginals.sizes[ids])[:-1])
         return [(int(j), part) for j, part in zip(ids, parts, strict=False)]
 
@@ -114,7 +114,9 @@ def values_after(solution: Solution, steps: int) -> tuple[FloatArray, FloatArray
         everywhere = np.ones(solution.model.states, dtype=np.bool_)
         found = evaluate(solution.model, rest, later, states=everywhere)
     else:
-        end = _at_the_end(solution)
+        problem = pose(solution.model, solution.spec)
+        assert problem.start is not None  # a finite horizon is posed with one
+        end = 1.0 - problem.start if problem.flipped else problem.start
         return end, end
     nothing = np.full(solution.model.states, np.inf)
     lower = -nothing if found.lower is None else found.lower
@@ -136,15 +138,11 @@ def remaining(spec: Spec, steps: int) -> Spec | None:
             left = None if latest is None else latest - steps
             later = replace(spec.objective, latest=left, earliest=max(earliest - steps, 0))
             return replace(spec, objective=later)
-        case Cumulative(steps=count):
-            left = count - steps
-            return (
-                replace(spec, objective=replace(spec.objective, steps=left)) if left > 0 else None
-            )
-        case Instantaneous(step=count):
-            left = count - steps
-            return replace(spec, objective=replace(spec.objective, step=left)) if left > 0 else None
-        case Next():
+        case Cumulative(steps=count) if count > steps:
+            return replace(spec, objective=replace(spec.objective, steps=count - steps))
+        case Instantaneous(step=count) if count > steps:
+            return replace(spec, objective=replace(spec.objective, step=count - steps))
+        case Cumulative() | Instantaneous() | Next():
             return None
     return spec
 
@@ -165,19 +163,6 @@ def horizon(spec: Spec) -> int | None:
         case Next():
             return 1
     return None
-
-
-def _at_the_end(solution: Solution) -> FloatArray:
-    """Return the value (S,) of a finite horizon when no step is left."""
-    model, objective = solution.model, solution.spec.objective
-    match objective:
-        case Until() | Next():
-            return where(model, objective.target).astype(np.float64)
-        case Globally():
-            return where(model, objective.stay).astype(np.float64)
-        case Instantaneous():
-            return np.array(model.reward(objective.reward).state)
-    return np.zeros(model.states)
 
 
 def _finite(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
