@@ -239,9 +239,7 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 
 def _zero_note(flat: FactoredMDP) -> str:
     """Return a warning about what PRISM and Storm refuse."""
-    if is_known(flat):
-        return ""
     zeros = int(np.count_nonzero(flat.marginals.lower == 0.0))
-    if not zeros:
+    if is_known(flat) or not zeros:
         return ""
     return f"{zeros} intervals have the lower bound 0, which PRISM and Storm refuse."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from rfmdp.errors import ModelError
 from rfmdp.inner.packed_model import Answers, PackedModel, PreparedRows, prepared_products
@@ -25,17 +26,14 @@ class Alternating:
         Of the random members; the result does not depend on the number of threads.
     """
 
+    name: ClassVar[str] = "alternating"  # as on the command line
+
     starts: int = 4
     seed: int = 0
 
     def __post_init__(self) -> None:
         if self.starts < 1:
             raise ModelError(f"Alternating: starts must be >= 1, got {self.starts}.")
-
-    @property
-    def name(self) -> str:
-        """Short name, as on the command line."""
-        return "alternating"
 
     def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedRows:
         """Bind to a model; every set that has a linear minimiser fits."""

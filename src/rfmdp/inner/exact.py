@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -37,15 +38,12 @@ class Exact:
         Such rows are exact when their sides differ by at most this share of the span.
     """
 
+    name: ClassVar[str] = "exact"  # as on the command line
+
     tolerance: float = EXACT
     node_limit: int = 1_000_000
     cut_limit: int = 200
     cut_tolerance: float = EXACT_CURVED
-
-    @property
-    def name(self) -> str:
-        """Short name, as on the command line."""
-        return "exact"
 
     def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedExact:
         """Bind to a model; every set that has a linear minimiser fits."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,10 +23,7 @@ class IntervalArithmetic:
     box. Bounds that a PRISM text states are taken as they are, as PRISM does.
     """
 
-    @property
-    def name(self) -> str:
-        """Short name, as on the command line."""
-        return "interval"
+    name: ClassVar[str] = "interval"  # as on the command line
 
     def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedRows:
         """Bind to a model."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import Enum
+from typing import ClassVar
 
 import numpy as np
 
@@ -49,12 +50,9 @@ class RadiusSum:
         published baseline.
     """
 
-    composition: Composition = Composition.COUPLED
+    name: ClassVar[str] = "radius-sum"  # as on the command line
 
-    @property
-    def name(self) -> str:
-        """Short name, as on the command line."""
-        return "radius-sum"
+    composition: Composition = Composition.COUPLED
 
     def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedRows:
         """Bind to a model of Lp balls.

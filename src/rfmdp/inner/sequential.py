@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,12 +27,9 @@ class Orders(Enum):
 class Sequential:
     """Relaxation: nature may answer each factor after seeing the outcomes of earlier ones."""
 
-    orders: Orders = Orders.BOTH
+    name: ClassVar[str] = "sequential"  # as on the command line
 
-    @property
-    def name(self) -> str:
-        """Short name, as on the command line."""
-        return "sequential"
+    orders: Orders = Orders.BOTH
 
     def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedSequential:
         """Bind to a model; every set that has a linear minimiser fits."""

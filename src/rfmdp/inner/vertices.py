@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,13 +30,10 @@ class VertexEnumeration:
         Products of vertices that one row may have.
     """
 
+    name: ClassVar[str] = "vertices"  # as on the command line
+
     vertex_limit: int = 100_000
     product_limit: int = 100_000_000
-
-    @property
-    def name(self) -> str:
-        """Short name, as on the command line."""
-        return "vertices"
 
     def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedRows:
         """Bind to a model whose sets all have finitely many vertices, not too many."""

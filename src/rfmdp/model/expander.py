@@ -59,7 +59,6 @@ class _Plan:
     marginal: Int32Array  # (L,) identifier, or CERTAIN
     size: Int32Array  # (L,) outcomes to build: 1 where certain
     occurs: BoolArray  # (L, d) outcomes that `effect` is asked for
-    certain: BoolArray  # (L,)
 
 
 class Expander:
@@ -109,7 +108,7 @@ class Expander:
                 marginal[i] = self.identifiers.number(uset, name)
         factor = self.factors.setdefault(move.factor, len(self.factors))
         size = occurs.sum(axis=1).astype(np.int32)
-        return _Plan(move, factor, where, marginal, size, occurs, marginal == CERTAIN)
+        return _Plan(move, factor, where, marginal, size, occurs)
 
     def _block(self, number: int, states: States, rows: IntArray, codes: IntArray) -> RowBlock:
         """Build the rows of one action."""
@@ -125,8 +124,7 @@ class Expander:
     def _block_move(self, plan: _Plan, states: States, claims: dict[str, str]) -> BlockMove:
         """Ask a move for its effect, outcome by outcome, over all rows that have it."""
         chosen = _identify(plan, states)
-        occurs, certain = plan.occurs[chosen], plan.certain[chosen]
-        size = plan.size[chosen]
+        occurs, marginal, size = plan.occurs[chosen], plan.marginal[chosen], plan.size[chosen]
         change = np.empty((len(states), int(size.max())), dtype=np.int64)
         for outcome in range(occurs.shape[1]):
             rows = np.flatnonzero(occurs[:, outcome])
@@ -135,9 +133,9 @@ class Expander:
             part = select(states, rows)
             effect = plan.move.effect(part, frozen(chosen[rows]), outcome)
             where = f"{plan.where}, outcome {outcome}"
-            column = np.where(certain[rows], 0, outcome)
+            column = np.where(marginal[rows] == CERTAIN, 0, outcome)
             change[rows, column] = self._change(effect, part, where, claims)
-        return BlockMove(plan.factor, plan.marginal[chosen], size, change)
+        return BlockMove(plan.factor, marginal, size, change)
 
     def _change(
         self, values: Assignment, states: States, where: str, claims: dict[str, str]

@@ -10,7 +10,7 @@ import numpy as np
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.ragged import entries, starts
-from rfmdp.types import AnyArray, IntArray
+from rfmdp.types import IntArray
 
 
 def restrict(model: FactoredMDP, rows: IntArray) -> FactoredMDP:
@@ -18,7 +18,9 @@ def restrict(model: FactoredMDP, rows: IntArray) -> FactoredMDP:
     rows = np.asarray(rows, dtype=np.int64)
     inside = (rows >= model.row_ptr[:-1]) & (rows < model.row_ptr[1:])
     if rows.shape != (model.states,) or not inside.all():
-        where = "" if rows.shape != (model.states,) else _first(model, inside)
+        where = ""
+        if rows.shape == (model.states,):
+            where = f"; {model.state_name(int(np.argmin(inside)))} has another one's"
         raise ModelError(f"A policy must name one of its own rows for each state{where}.")
     return replace(
         model,
@@ -43,8 +45,3 @@ def row_arrays(model: FactoredMDP, rows: IntArray) -> dict[str, Any]:
         "row_actions": model.row_actions[rows],
         "row_factors": factors,
     }
-
-
-def _first(model: FactoredMDP, inside: AnyArray) -> str:
-    state = int(np.flatnonzero(~inside)[0])
-    return f"; {model.state_name(state)} has another one's"

@@ -19,7 +19,7 @@ from rfmdp.objective import MAX, Spec
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Bounds, Solution, written
 from rfmdp.policies.decisions import Decisions, decisions, horizon, reached, values_after
-from rfmdp.ragged import entries
+from rfmdp.ragged import entries, segment
 from rfmdp.sets.families import Singleton
 from rfmdp.sets.marginals import Marginals
 from rfmdp.solving import solve
@@ -161,9 +161,8 @@ def uncertain_marginals(solution: Solution) -> list[int]:
 
 def _with_known(marginals: Marginals, j: int) -> Marginals:
     """Return the sets with one replaced by its nominal member."""
-    first, last = marginals.outcome_ptr[j], marginals.outcome_ptr[j + 1]
-    sets = [marginals[i] for i in range(len(marginals))]
-    sets[j] = Singleton(marginals.nominal[first:last])
+    sets = list(marginals)
+    sets[j] = Singleton(marginals.nominal[segment(marginals.outcome_ptr, j)])
     return Marginals.from_sets(sets)
 
 

@@ -117,7 +117,12 @@ def _require_reached(model: FactoredMDP, rows: IntArray) -> None:
     reached[model.initial] = True
     frontier = np.asarray(model.initial, dtype=np.int64)
     while len(frontier):
-        _require_decided(model, rows, frontier)
+        missing = frontier[(rows[:, frontier] < 0).any(axis=0)]
+        if len(missing):
+            raise ModelError(
+                f"The policy has no decision in {model.state_name(int(missing[0]))}, which it "
+                f"reaches ({len(missing)} such states at this distance); give a line for it."
+            )
         chosen = np.unique(rows[:, frontier])
         after: BoolArray = np.zeros(model.states, dtype=np.bool_)
         after[model.successors[entries(model.successor_ptr, chosen)]] = True
@@ -125,12 +130,3 @@ def _require_reached(model: FactoredMDP, rows: IntArray) -> None:
         reached |= after
     unknown = rows < 0
     rows[unknown] = np.broadcast_to(model.row_ptr[:-1], rows.shape)[unknown]
-
-
-def _require_decided(model: FactoredMDP, rows: IntArray, states: IntArray) -> None:
-    missing = states[(rows[:, states] < 0).any(axis=0)]
-    if len(missing):
-        raise ModelError(
-            f"The policy has no decision in {model.state_name(int(missing[0]))}, which it reaches "
-            f"({len(missing)} such states at this distance); give a line for it."
-        )

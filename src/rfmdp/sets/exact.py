@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from rfmdp.ragged import entries, segment, segment_any, segment_sum, starts
+from rfmdp.ragged import entries, owner, segment, segment_any, segment_sum, starts
 from rfmdp.rounding import DOUBT, SUM_OFF, UNIT
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
@@ -136,8 +136,8 @@ def needed(upper: FloatArray, ptr: IntArray) -> BoolArray:
     # what the others lack is near + error + beyond; the last two are far below the first
     lack[place] = np.where(near != 0.0, near, np.where(error != 0.0, error, beyond))
     for i in np.flatnonzero((lost > 0.0) & (np.abs(near) <= 2.0 * lost)):
-        first, last = ends[np.searchsorted(ends, i, side="right") - 1 :][:2]
-        others = np.delete(upper[place[first:last]], i - first)
+        part = segment(ends, owner(ends, i))
+        others = np.delete(upper[place[part]], i - part.start)
         lack[place[i]] = math.fsum([1.0, *(-others).tolist()])
     return lack > 0.0
 

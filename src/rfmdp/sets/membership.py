@@ -106,7 +106,7 @@ def distance_to_hull(points: FloatArray, p: FloatArray) -> float:
     try:
         weights, _ = nnls(system, np.append(p, 1.0), maxiter=30 * (len(points) + len(p)))
     except RuntimeError:  # no convergence: nothing is proven
-        return float(np.min(np.max(np.abs(points - p), axis=1)))
+        weights = np.zeros(len(points))
     total = weights.sum()
     if total <= 0.0:
         return float(np.min(np.max(np.abs(points - p), axis=1)))

@@ -71,11 +71,11 @@ class SimulatedRewards:
         if self.ends is None:
             return Paid(mean * visits, mean, mean)
         low, high = self.ends
-        if np.any((mean < low) | (mean > high)):
-            outside = mean[(mean < low) | (mean > high)][0]
+        outside = mean[(mean < low) | (mean > high)]
+        if len(outside):
             raise ModelError(
-                f"Reward: must lie in [{low:g}, {high:g}], found {outside:g}; guarantees given so "
-                "far are void, widen the range."
+                f"Reward: must lie in [{low:g}, {high:g}], found {outside[0]:g}; guarantees given "
+                "so far are void, widen the range."
             )
         chance = np.minimum((mean - low) / (high - low), 1.0)
         times = np.random.default_rng([seed, trajectory]).binomial(visits, chance)

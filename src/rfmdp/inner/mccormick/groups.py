@@ -145,8 +145,7 @@ class RowGroups:
         return np.concatenate([lower, upper - lower]), 0, len(lower), float(self._free[j])
 
     def _group(self, rows: IntArray, places: IntArray) -> Group:
-        pointers = self._model.marginal_ptr
-        ids = self._ids[pointers[rows[0]] : pointers[rows[0] + 1]]
+        ids = self._ids[segment(self._model.marginal_ptr, rows[0])]
         known = self._known[ids]
         sizes = tuple(self._sizes[ids].tolist())
         key = (sizes, known.tobytes())

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import ClassVar
 
 import numpy as np
 
@@ -60,13 +61,10 @@ class McCormick:
         HiGHS (default) or Gurobi, which needs the extra `gurobi`.
     """
 
+    name: ClassVar[str] = "mccormick"  # as on the command line
+
     variant: Variant = Variant.MARGINALISED
     backend: Backend = Backend.HIGHS
-
-    @property
-    def name(self) -> str:
-        """Short name, as on the command line."""
-        return "mccormick"
 
     def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedMcCormick:
         """Bind to a model; every kind of set fits.

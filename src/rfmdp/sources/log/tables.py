@@ -64,7 +64,7 @@ def open_table(given: Any, number: int, variables: Sequence[str]) -> Iterator[Lo
     elif isinstance(given, Mapping) and not set(FIELDS[:2]) <= set(given):
         yield _stream(library, name, library.table(dict(given)))
     elif isinstance(given, Iterable) or hasattr(given, "iterate_episodes"):
-        yield EpisodeTable(library, f"episodes {number}", given, variables).table()
+        yield _episodes(library, f"episodes {number}", given, variables)
     else:
         raise UnsupportedError(
             f"Data must be files, tables of Arrow, pandas or polars, or episodes; found "
@@ -194,99 +194,90 @@ def _stream(library: ModuleType, name: str, given: Any) -> LogTable:
     return LogTable(name, list(reader.schema.names), read)
 
 
-class EpisodeTable:
-    """Episodes as Minari has them: one observation more than actions.
+def _episodes(library: ModuleType, name: str, given: Any, variables: Sequence[str]) -> LogTable:
+    """Return episodes as Minari has them, with one observation more than actions, as a table.
 
-    Observations are (T + 1,), (T + 1, variables), or a mapping or tuple of (T + 1,) arrays. They
-    must be discrete: values that were rounded into bins do not follow a Markov process.
+    It has a column per variable, its next value, and the roles. Observations are (T + 1,), (T + 1,
+    variables), or a mapping or tuple of (T + 1,) arrays. They must be discrete: values that were
+    rounded into bins do not follow a Markov process.
     """
 
-    def __init__(
-        self, library: ModuleType, name: str, given: Any, variables: Sequence[str]
-    ) -> None:
-        self._arrow, self._name, self._given = library, name, given
-        self._variables = list(variables)
+    def batch(parts: list[dict[str, AnyArray]], columns: list[str]) -> Any:
+        joined = {column: np.concatenate([part[column] for part in parts]) for column in columns}
+        return library.RecordBatch.from_pydict(joined)
 
-    def table(self) -> LogTable:
-        """Return them as a table with a column per variable, its next value, and the roles."""
-        after = [f"next_{x}" for x in self._variables]
-        roles = ["action", "episode", "t", "terminated", "truncated", "reward"]
-        return LogTable(self._name, [*self._variables, *after, *roles], self._read, numbered=True)
-
-    def _read(self, columns: list[str]) -> Iterator[Any]:
-        episodes = self._given
-        if hasattr(episodes, "iterate_episodes"):
-            episodes = episodes.iterate_episodes()
+    def read(columns: list[str]) -> Iterator[Any]:
+        listed = given.iterate_episodes() if hasattr(given, "iterate_episodes") else given
         parts: list[dict[str, AnyArray]] = []
         rows = 0
-        for number, episode in enumerate(episodes):
-            part = self._columns(number, episode)
-            parts.append(part)
-            rows += len(part["t"])
+        for number, episode in enumerate(listed):
+            parts.append(_transitions(f"{name}, episode {number}", number, episode, variables))
+            rows += len(parts[-1]["t"])
             if rows >= BATCH:
-                yield self._batch(parts, columns)
+                yield batch(parts, columns)
                 parts, rows = [], 0
         if parts:
-            yield self._batch(parts, columns)
+            yield batch(parts, columns)
 
-    def _batch(self, parts: list[dict[str, AnyArray]], columns: list[str]) -> Any:
-        joined = {name: np.concatenate([part[name] for part in parts]) for name in columns}
-        return self._arrow.RecordBatch.from_pydict(joined)
+    after = [f"next_{x}" for x in variables]
+    roles = ["action", "episode", "t", "terminated", "truncated", "reward"]
+    return LogTable(name, [*variables, *after, *roles], read, numbered=True)
 
-    def _columns(self, number: int, episode: Any) -> dict[str, AnyArray]:
-        """Return the transitions of an episode."""
-        where = f"{self._name}, episode {number}"
-        fields = {}
-        for name in FIELDS:
-            found = episode.get(name) if isinstance(episode, Mapping) else None
-            fields[name] = getattr(episode, name, None) if found is None else found
-        if fields["observations"] is None or fields["actions"] is None:
-            raise DataError(f"{where}: must have observations and actions.")
-        actions = np.asarray(fields["actions"])
-        steps = len(actions)
-        columns: dict[str, AnyArray] = {"action": actions.reshape(steps, -1)[:, 0]}
-        for x, values in zip(
-            self._variables, self._observed(where, fields["observations"]), strict=True
-        ):
-            if len(values) != steps + 1:
-                raise DataError(
-                    f"{where}: must have one observation more than its {steps} actions, has "
-                    f"{len(values)}."
-                )
-            columns[x], columns[f"next_{x}"] = values[:-1], values[1:]
-        for name, column in (("terminations", "terminated"), ("truncations", "truncated")):
-            ends = fields[name]
-            ended = np.zeros(steps, dtype=np.bool_) if ends is None else np.asarray(ends, np.bool_)
-            if len(ended) != steps or np.any(ended[:-1]):
-                raise DataError(f"{where}: {name} must be one per action, true for the last only.")
-            columns[column] = ended
-        rewards = fields["rewards"]
-        paid = np.full(steps, np.nan) if rewards is None else np.asarray(rewards, np.float64)
-        if paid.shape != (steps,):
-            raise DataError(
-                f"{where}: rewards must be one per action, {steps}; found {paid.shape}."
-            )
-        return columns | {"episode": np.full(steps, number), "t": np.arange(steps), "reward": paid}
 
-    def _observed(self, where: str, given: Any) -> list[AnyArray]:
-        """Return the values of every variable, (T + 1,) each."""
-        if isinstance(given, Mapping):
-            missing = [x for x in self._variables if x not in given]
-            if missing:
-                raise DataError(f"{where}: observations must have {missing[0]}.")
-            found = [np.asarray(given[x]) for x in self._variables]
-        elif isinstance(given, tuple):
-            found = [np.asarray(part) for part in given]
-        else:
-            values = np.asarray(given)
-            found = list(values.reshape(len(values), -1).T)
-        if len(found) != len(self._variables):
+def _transitions(
+    where: str, number: int, episode: Any, variables: Sequence[str]
+) -> dict[str, AnyArray]:
+    """Return the transitions of an episode by column."""
+    fields = {}
+    for name in FIELDS:
+        found = episode.get(name) if isinstance(episode, Mapping) else None
+        fields[name] = getattr(episode, name, None) if found is None else found
+    if fields["observations"] is None or fields["actions"] is None:
+        raise DataError(f"{where}: must have observations and actions.")
+    actions = np.asarray(fields["actions"])
+    steps = len(actions)
+    columns: dict[str, AnyArray] = {"action": actions.reshape(steps, -1)[:, 0]}
+    for x, values in zip(
+        variables, _observed(where, fields["observations"], variables), strict=True
+    ):
+        if len(values) != steps + 1:
             raise DataError(
-                f"{where}: observations must have {len(self._variables)} values "
-                f"({', '.join(self._variables)}), have {len(found)}."
+                f"{where}: must have one observation more than its {steps} actions, has "
+                f"{len(values)}."
             )
-        if any(values.dtype.kind not in "iub" for values in found):
-            raise DataError(
-                f"{where}: observations must be integers; bins of real numbers would not be Markov."
-            )
-        return found
+        columns[x], columns[f"next_{x}"] = values[:-1], values[1:]
+    for name, column in (("terminations", "terminated"), ("truncations", "truncated")):
+        ends = fields[name]
+        ended = np.zeros(steps, dtype=np.bool_) if ends is None else np.asarray(ends, np.bool_)
+        if len(ended) != steps or np.any(ended[:-1]):
+            raise DataError(f"{where}: {name} must be one per action, true for the last only.")
+        columns[column] = ended
+    rewards = fields["rewards"]
+    paid = np.full(steps, np.nan) if rewards is None else np.asarray(rewards, np.float64)
+    if paid.shape != (steps,):
+        raise DataError(f"{where}: rewards must be one per action, {steps}; found {paid.shape}.")
+    return columns | {"episode": np.full(steps, number), "t": np.arange(steps), "reward": paid}
+
+
+def _observed(where: str, given: Any, variables: Sequence[str]) -> list[AnyArray]:
+    """Return the values of every variable, (T + 1,) each."""
+    if isinstance(given, Mapping):
+        missing = [x for x in variables if x not in given]
+        if missing:
+            raise DataError(f"{where}: observations must have {missing[0]}.")
+        found = [np.asarray(given[x]) for x in variables]
+    elif isinstance(given, tuple):
+        found = [np.asarray(part) for part in given]
+    else:
+        values = np.asarray(given)
+        found = list(values.reshape(len(values), -1).T)
+    if len(found) != len(variables):
+        raise DataError(
+            f"{where}: observations must have {len(variables)} values "
+            f"({', '.join(variables)}), have {len(found)}."
+        )
+    if any(values.dtype.kind not in "iub" for values in found):
+        raise DataError(
+            f"{where}: observations must be integers; bins of real numbers would not be Markov."
+        )
+    return found
