@@ -77,11 +77,11 @@ def successor_pointers(
             f"Row {row}: marginals must be within 0..{len(marginals) - 1}, got {ids[wrong[0]]}."
         )
     size = segment_product(marginals.sizes[ids], pointers)
-    needed = float(np.sum(size, dtype=np.float64))  # the sum of integers could wrap
-    if needed > 2.0 * given or starts(size)[-1] != given:
-        shown = f"{needed:.3g}" if needed > 2.0 * given else starts(size)[-1]
+    ptr, needed = starts(size), float(np.sum(size, dtype=np.float64))  # integers could wrap
+    if needed > 2.0 * given or ptr[-1] != given:
+        shown = f"{needed:.3g}" if needed > 2.0 * given else ptr[-1]
         raise ModelError(f"successors: the tensors of all rows need {shown} entries, got {given}.")
-    return starts(size)
+    return ptr
 
 
 def integers(name: str, values: ArrayLike) -> IntArray:

@@ -135,7 +135,8 @@ def _graph(solution: Solution) -> Iterator[str]:
         bounds = solution.at(int(state))
         value = bounds.lower if solution.spec.agent.sign > 0 else bounds.upper
         name = f"{model.state_name(int(state))}\\n{model.choice_name(int(row))}, {value:.6g}"
-        yield f'  {state} [label="{_quoted(name)}"];\n'
+        quoted = name.replace('"', '\\"')
+        yield f'  {state} [label="{quoted}"];\n'
         worst, nominal = successor_distributions(model, found.marginals(place[int(row)]))
         after = model.successors[model.successor_ptr[row] : model.successor_ptr[row + 1]]
         for target in np.unique(after):
@@ -151,10 +152,6 @@ def _stationary(solution: Solution, what: str) -> Solution:
             f"The policy changes with time, which {what} cannot say; use .csv or .json."
         )
     return solution
-
-
-def _quoted(text: str) -> str:
-    return text.replace('"', '\\"')
 
 
 def _read_csv(path: Path, model: FactoredMDP) -> Table:

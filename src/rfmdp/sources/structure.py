@@ -181,10 +181,7 @@ def unknown_move(
     def effect(states: States, identifier: IntArray, outcome: int) -> Assignment:
         return effects[outcome](states) if effects else {variable: low + outcome}
 
-    sets = [_one(prior, outcomes) for _ in range(math.prod(sizes))]
+    # each is an object of its own: the same one would be the same unknown
+    known = unknown(outcomes) if prior is None else prior
+    sets = [Interval(known.lower, known.upper) for _ in range(math.prod(sizes))]
     return Move(variable, sets, effect, identify)
-
-
-def _one(prior: Interval | None, outcomes: int) -> Interval:
-    """Return a set of its own: the same object would be the same unknown."""
-    return unknown(outcomes) if prior is None else Interval(prior.lower, prior.upper)

@@ -126,7 +126,7 @@ def _rows(
                 sets[key] = len(points)
                 points.append(Singleton(np.array(p)))
                 name = "move" if known.shared else f"{known.actions[a]} in {s}"
-                names.append(_free(name, names))
+                names.append(name if name not in names else f"{name} ({len(names)})")
             rows.append(([sets[key]], targets, known.actions[a]))
         if not rows:
             rows = [([], [number[s]], "")]
@@ -145,11 +145,6 @@ def _rows(
         valuations=np.array([[*known.values(s)] for s in order], dtype=np.int32),
         marginal_names=tuple(names),
     )
-
-
-def _free(name: str, taken: Sequence[str]) -> str:
-    """Return a name, with a number if it is taken."""
-    return name if name not in taken else f"{name} ({len(taken)})"
 
 
 def _known(bare: Any, table: Any) -> KnownTable:
