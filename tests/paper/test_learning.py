@@ -319,13 +319,6 @@ def test_trajectories_of_the_code_end_where_the_value_is_decided():
     assert record.history[-1]["steps"] < 100 * 10
 
 
-def test_rollouts_are_not_cut_off_where_the_value_is_decided():
-    """On Aircraft one is sure of the goal before it is there; a rollout has to show it."""
-    task = LearningTask("aircraft", "rollout", 0, 500, 9.0, "code")
-    record = run_task(RunContext("/nowhere"), task)
-    assert record.rollouts[0]["successes"] > record.rollouts[0]["trajectories"] / 2
-
-
 def test_command_line(tmp_path, capsys):
     """`rfmdp reproduce learning` prints the summary and writes into the folder."""
     words = ["reproduce", "learning", "--domains", "stock_trading", "--methods", "tied"]

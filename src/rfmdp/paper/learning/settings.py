@@ -142,11 +142,9 @@ class EndsWhenDecided:
         return {**self.simulated.words, "trajectories end in": ends}
 
     def sampler(self, counted: FactoredMDP, stop: BoolArray | None = None) -> Sampler:
-        """Return a simulator that counts; with `stop` (S,), of rollouts, which end only there.
-
-        Where the value is decided, a rollout has not shown yet what it came for.
-        """
-        return self.simulated.sampler(counted, self.decided if stop is None else stop)
+        """Return a simulator that counts."""
+        ends = self.decided if stop is None else self.decided | stop
+        return self.simulated.sampler(counted, ends)
 
     def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:
         """Return the rewards of the model."""
