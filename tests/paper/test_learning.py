@@ -4,6 +4,7 @@ import csv
 import json
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ from rfmdp.paper.learning.runs import (
     run_task,
 )
 from rfmdp.paper.learning.settings import CODE, SETUPS, TEXT, EndsWhenDecided, PseudoCounts
-from rfmdp.paper.learning.text import count, method_order, summary
+from rfmdp.paper.learning.text import count, method_order, overview, summary
 from rfmdp.paper.published import published_learning
 
 WORDS = ["paper-mccormick", "paper-interval", "tied", "rollout"]
@@ -118,6 +119,23 @@ def test_a_report_is_about_all_records_of_the_folder(campaign, tmp_path):
         assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
     less = small(methods=WORDS[:1], seeds=[1])
     assert reproduce_learning(less, tmp_path, runner=make_runner(jobs=1)).curves == table.curves
+
+
+def test_the_page_shows_the_records_of_the_repository():
+    """What the documentation prints is what the records say, of today's models."""
+    root = Path(__file__).parents[2]
+    records = RecordFolder(root / "benchmarks/learning/records", LearningRecord).all()
+    assert all(record.model == model_digest(record.domain) for record in records)
+    table = LearningTable(curves_of(records))
+    page = (root / "docs/learning-results.md").read_text(encoding="utf-8")
+    for setting, ours in (("text", True), ("code", False)):  # the paper's code has its own methods
+        _, rows = overview(table, setting)
+        shown = [row for row in rows if ours or not row[0].startswith("ours")]
+        assert len(shown) >= 4
+        for row in shown:
+            assert f"| {' | '.join(row)} |" in page
+        for sentence in method_order(table, setting):
+            assert sentence in page
 
 
 def test_more_trajectories_go_on(campaign, tmp_path):
