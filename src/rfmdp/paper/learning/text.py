@@ -40,8 +40,9 @@ NOTES = (
     "flat learning, 0.64 (code: 65, 100 and 237 thousand, printed 60, 100 and 300). The printed "
     "guarantee 0.50 is not: exact learning passes it after half of the printed trajectories with "
     "either setting, and no difference that is known moves the end of flat learning there.",
-    "On SysAdmin the code's settings give what was printed, too: 13, 49 and 750 thousand "
-    "trajectories for exact learning, interval arithmetic and L1 (printed 13, 45 and 750). "
+    "On SysAdmin the code's settings give what was printed, too: flat learning ends at 35.30 "
+    "(printed 35.34), and 13, 49 and 750 thousand trajectories of exact learning, interval "
+    "arithmetic and L1 reach that (printed 13, 45 and 750). "
     "With those of the text 18, 56 and 649 thousand, and flat learning ends at 34.6 (35.34). "
     "On Frozen Lake, where trajectories of the text are twice as long, they are a quarter of "
     "the printed ones with the settings of the text and two thirds to three quarters with "
