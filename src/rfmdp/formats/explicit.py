@@ -20,7 +20,7 @@ from rfmdp.model.flat import FlatBoxes, flat_model, joint_outcomes
 from rfmdp.model.flatten import flatten, flatten_note, is_known
 from rfmdp.model.frontier import Deadlock
 from rfmdp.ragged import segment_sum, starts
-from rfmdp.sets.families import admit_none
+from rfmdp.rounding import SUM_TOLERANCE
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 from rfmdp.writing import replacing
 
@@ -77,7 +77,7 @@ class FileRows:
         """Raise a FileError at the first row whose probabilities do not fit together."""
         low = segment_sum(self.lower, self.successor_ptr)
         high = segment_sum(self.upper, self.successor_ptr)
-        bad = np.flatnonzero(admit_none(low, high))
+        bad = np.flatnonzero((low > 1.0 + SUM_TOLERANCE) | (high < 1.0 - SUM_TOLERANCE))
         if not bad.size:
             return
         row = int(bad[0])

@@ -79,11 +79,10 @@ class MarginalRegistry:
         lower = _joined([entry.lower for entry in entries])
         upper = _joined([entry.upper for entry in entries])
         centre = box_centres(pointers, lower, upper)
-        names = _distinct(entries)
-        packed = Marginals.from_boxes(pointers, lower, upper, centre, names)
+        packed = Marginals.from_boxes(pointers, lower, upper, centre)
         if not (np.array_equal(packed.lower, lower) and np.array_equal(packed.upper, upper)):
             packed = replace(packed, stated=np.stack([lower, upper]))
-        return packed, names, [name for entry in entries for name in entry.outcomes]
+        return packed, _distinct(entries), [name for entry in entries for name in entry.outcomes]
 
 
 def command_distribution(

@@ -25,6 +25,7 @@ the stored numbers (`sets.supports`). `docs/soundness.md` says this with example
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -32,10 +33,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
-from rfmdp.ragged import segment_sum
+from rfmdp.ragged import segment, segment_sum
 from rfmdp.rounding import SUM_TOLERANCE
 from rfmdp.sets.exact import excess, normalised
 from rfmdp.types import BoolArray, FloatArray, IntArray, frozen
+
+Problem: TypeAlias = tuple[int, str]  # a set (-1: all of them), and what must hold and was found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,13 +76,23 @@ class Interval:
     def __post_init__(self) -> None:
         lower = _vector("Interval", "lower", self.lower)
         upper = _vector("Interval", "upper", self.upper)
-        check_box(lower, upper)
+        if lower.shape != upper.shape:
+            raise ModelError(
+                f"Interval: lower and upper must have the same size, got {lower.size} and "
+                f"{upper.size}."
+            )
         ends = np.array([0, len(lower)])
         if self.nominal is None:
-            centre = box_centres(ends, lower, upper)
+            with np.errstate(invalid="ignore"):  # of bounds that are refused below
+                centre = box_centres(ends, lower, upper)
         else:
             centre = _distribution("Interval", self.nominal)
-            check_nominal(centre, lower, upper)
+        if centre.shape != lower.shape:
+            raise ModelError(
+                f"Interval: nominal must have {lower.size} outcomes as the bounds, got "
+                f"{centre.size}."
+            )
+        check_boxes(ends, lower, upper, centre, "Interval")
         lower, upper, centre = (frozen(a) for a in settled_boxes(ends, lower, upper, centre))
         object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "upper", upper)
@@ -240,56 +253,78 @@ def are_bounds(lower: FloatArray, upper: FloatArray) -> BoolArray:
     return ordered
 
 
-def admit_none(least: FloatArray, most: FloatArray) -> BoolArray:
-    """Return which sums of lower and upper bounds (M,) leave no room for a distribution."""
-    beyond: BoolArray = (least > 1.0 + SUM_TOLERANCE) | (most < 1.0 - SUM_TOLERANCE)
-    return beyond
-
-
-def check_box(lower: FloatArray, upper: FloatArray, where: str = "Interval") -> None:
-    """Raise `ModelError` unless {lower <= p <= upper, sum p = 1} is a non-empty box."""
-    if lower.shape != upper.shape:
-        raise ModelError(
-            f"{where}: lower and upper must have the same size, got {lower.size} and {upper.size}."
-        )
-    for name, values in (("lower", lower), ("upper", upper)):
-        bad = np.flatnonzero(~((values >= 0.0) & (values <= 1.0)))
-        if bad.size:
-            raise ModelError(
-                f"{where}: {name} bounds must lie in [0, 1], "
-                f"outcome {bad[0]} has {values[bad[0]]!s}."
-            )
-    bad = np.flatnonzero(lower > upper)
-    if bad.size:
-        raise ModelError(
-            f"{where}: lower must be <= upper, outcome {bad[0]} has "
-            f"[{lower[bad[0]]!s}, {upper[bad[0]]!s}]."
-        )
-    if lower.sum() > 1.0 + SUM_TOLERANCE:
-        raise ModelError(f"{where}: lower bounds sum to {lower.sum():.6g}, must be <= 1.")
-    if upper.sum() < 1.0 - SUM_TOLERANCE:
-        raise ModelError(f"{where}: upper bounds sum to {upper.sum():.6g}, must be >= 1.")
-
-
-def check_nominal(
-    nominal: FloatArray, lower: FloatArray, upper: FloatArray, where: str = "Interval"
+def check_boxes(
+    ptr: IntArray, lower: FloatArray, upper: FloatArray, nominal: FloatArray, name: str = ""
 ) -> None:
-    """Raise `ModelError` unless a nominal distribution respects the bounds of its box."""
-    if nominal.shape != lower.shape:
-        raise ModelError(
-            f"{where}: nominal must have {lower.size} outcomes as the bounds, got {nominal.size}."
-        )
-    inside = (lower - SUM_TOLERANCE <= nominal) & (nominal <= upper + SUM_TOLERANCE)
-    bad = np.flatnonzero(~inside)
-    if bad.size:
-        raise ModelError(
-            f"{where}: nominal must lie within the bounds, outcome {bad[0]} has "
-            f"{nominal[bad[0]]!s}, not in [{lower[bad[0]]!s}, {upper[bad[0]]!s}]."
-        )
-    if not abs(float(nominal.sum()) - 1.0) <= SUM_TOLERANCE:
-        raise ModelError(
-            f"{where}: nominal probabilities must sum to 1, they sum to {nominal.sum():.9g}."
-        )
+    """Raise `ModelError` for the first box (O,) that is empty or has a bad nominal member.
+
+    name : of the box, if there is one only
+    """
+    below, above, off = (segment_sum(a, ptr) - 1.0 for a in (lower, upper, nominal))
+    wrong_sums = below > SUM_TOLERANCE, above < -SUM_TOLERANCE, np.abs(off) > SUM_TOLERANCE
+    found = list(box_problems(ptr, lower, upper, nominal, wrong_sums))
+    if found:
+        box, message = min(found, key=lambda problem: problem[0])
+        raise ModelError(f"{name or f'Marginal {box}'}: {message}")
+
+
+def box_problems(
+    ptr: IntArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    nominal: FloatArray,
+    wrong_sums: tuple[BoolArray, BoolArray, BoolArray],
+) -> Iterator[Problem]:
+    """Yield what is wrong with boxes (O,) and their nominal members.
+
+    wrong_sums : (M,) each; lower bounds that sum to more than one, upper bounds that sum to less,
+        and nominal probabilities that do not sum to one
+    """
+    named = {"lower bounds": lower, "upper bounds": upper, "nominal probabilities": nominal}
+    outside = [problem for item in named.items() for problem in range_problems(ptr, *item)]
+    yield from outside
+    if outside:
+        return
+    yield from first_outcomes(
+        ptr,
+        lower > upper,
+        lambda at, i: f"lower must be <= upper, outcome {i} has [{lower[at]}, {upper[at]}].",
+    )
+    limits = ("at most 1", "at least 1", "1")
+    for (name, values), wrong, limit in zip(named.items(), wrong_sums, limits, strict=True):
+        for j in np.flatnonzero(wrong).tolist():
+            total = math.fsum(values[segment(ptr, j)].tolist())
+            yield j, f"{name} must sum to {limit}, they sum to {total!r}."
+    yield from first_outcomes(
+        ptr,
+        (nominal < lower - SUM_TOLERANCE) | (nominal > upper + SUM_TOLERANCE),
+        lambda at, i: (
+            f"nominal must lie within the bounds, outcome {i} has {nominal[at]}, not in "
+            f"[{lower[at]}, {upper[at]}]."
+        ),
+    )
+
+
+def range_problems(ptr: IntArray, name: str, values: FloatArray) -> Iterator[Problem]:
+    """Yield the sets with values (O,) that are no probabilities."""
+    return first_outcomes(
+        ptr,
+        ~((values >= 0.0) & (values <= 1.0)),
+        lambda at, i: f"{name} must lie in [0, 1], outcome {i} has {values[at]}.",
+    )
+
+
+def first_outcomes(
+    ptr: IntArray, wrong: BoolArray, message: Callable[[int, int], str]
+) -> Iterator[Problem]:
+    """Yield a problem of the first wrong outcome (O,) of every set that has one.
+
+    message : from the place of the outcome among all, and among its own
+    """
+    places = np.flatnonzero(wrong)
+    sets, first = np.unique(np.searchsorted(ptr, places, side="right") - 1, return_index=True)
+    for j, at in zip(sets.tolist(), places[first].tolist(), strict=True):
+        yield j, message(at, at - int(ptr[j]))
 
 
 def settled_boxes(

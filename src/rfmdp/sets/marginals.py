@@ -8,7 +8,7 @@ solvers that need only bounds (interval arithmetic, McCormick) accept every kind
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from rfmdp.errors import ModelError
 from rfmdp.ragged import segment, starts
-from rfmdp.rounding import NORMAL, SUM_TOLERANCE
+from rfmdp.rounding import NORMAL
 from rfmdp.sets.bounds import bounds, tighten
 from rfmdp.sets.families import (
     Interval,
@@ -26,10 +26,7 @@ from rfmdp.sets.families import (
     Singleton,
     SubsetSet,
     UncertaintySet,
-    admit_none,
-    are_bounds,
-    check_box,
-    check_nominal,
+    check_boxes,
     settled_boxes,
 )
 from rfmdp.types import FloatArray, Int8Array, IntArray, frozen
@@ -154,24 +151,17 @@ class Marginals:
         )
 
     @staticmethod
-    def from_points(
-        outcome_ptr: IntArray, probability: FloatArray, names: Sequence[str] = ()
-    ) -> Marginals:
+    def from_points(outcome_ptr: IntArray, probability: FloatArray) -> Marginals:
         """Pack known distributions (O,); they are checked by `from_boxes`' rules."""
-        return Marginals.from_boxes(outcome_ptr, probability, probability, probability, names)
+        return Marginals.from_boxes(outcome_ptr, probability, probability, probability)
 
     @staticmethod
     def from_boxes(
-        outcome_ptr: IntArray,
-        lower: FloatArray,
-        upper: FloatArray,
-        nominal: FloatArray,
-        names: Sequence[str] = (),
+        outcome_ptr: IntArray, lower: FloatArray, upper: FloatArray, nominal: FloatArray
     ) -> Marginals:
         """Pack boxes given in bulk (O,), with a nominal member each.
 
-        A box whose bounds coincide becomes a singleton. `names` of the marginals, if given,
-        are used in error messages.
+        A box whose bounds coincide becomes a singleton.
 
         Raises
         ------
@@ -181,7 +171,8 @@ class Marginals:
         """
         outcome_ptr = np.asarray(outcome_ptr, dtype=np.int64)
         lower, upper, nominal = (np.asarray(a, dtype=np.float64) for a in (lower, upper, nominal))
-        check_boxes(outcome_ptr, lower, upper, nominal, names)
+        _check_layout(outcome_ptr, {"lower": lower, "upper": upper, "nominal": nominal})
+        check_boxes(outcome_ptr, lower, upper, nominal)
         count = len(outcome_ptr) - 1
         lower, upper, nominal = settled_boxes(outcome_ptr, lower, upper, nominal)
         lower, upper = tighten(outcome_ptr, lower, upper)
@@ -226,50 +217,19 @@ def _kind(uset: UncertaintySet, lower: FloatArray, upper: FloatArray) -> Kind:
     return Kind.SINGLETON if still else kind
 
 
-def check_boxes(
-    outcome_ptr: IntArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    nominal: FloatArray,
-    names: Sequence[str] = (),
-) -> None:
-    """Check all boxes at once; on a fault name the first marginal that has one."""
-    _check_layout(outcome_ptr, {"lower": lower, "upper": upper, "nominal": nominal}, names)
-    if len(outcome_ptr) == 1:
-        return
-    begin = outcome_ptr[:-1]
-    inside = (lower - SUM_TOLERANCE <= nominal) & (nominal <= upper + SUM_TOLERANCE)
-    sums = [np.add.reduceat(a, begin) for a in (lower, upper, nominal)]
-    fault = (
-        ~np.logical_and.reduceat(are_bounds(lower, upper) & inside, begin)
-        | admit_none(sums[0], sums[1])
-        | (np.abs(sums[2] - 1.0) > SUM_TOLERANCE)
-    )
-    for j in np.flatnonzero(fault):
-        part, where = segment(outcome_ptr, j), _name(int(j), names)
-        check_box(lower[part], upper[part], where)
-        check_nominal(nominal[part], lower[part], upper[part], where)
-
-
-def _check_layout(
-    outcome_ptr: IntArray, entries: dict[str, FloatArray], names: Sequence[str]
-) -> None:
+def _check_layout(outcome_ptr: IntArray, entries: dict[str, FloatArray]) -> None:
     """Raise `ModelError` unless the pointers cut every array into non-empty marginals."""
     if outcome_ptr.ndim != 1 or len(outcome_ptr) == 0 or outcome_ptr[0] != 0:
         raise ModelError("Marginals: outcome_ptr must be a vector that starts with 0.")
     empty = np.flatnonzero(np.diff(outcome_ptr) < 1)
     if empty.size:
-        raise ModelError(f"{_name(int(empty[0]), names)}: must have at least one outcome.")
+        raise ModelError(f"Marginal {empty[0]}: must have at least one outcome.")
     for name, values in entries.items():
         if values.shape != (outcome_ptr[-1],):
             raise ModelError(
                 f"Marginals: {name} must have {outcome_ptr[-1]} entries, one per outcome, "
                 f"got shape {values.shape}."
             )
-
-
-def _name(j: int, names: Sequence[str]) -> str:
-    return f"Marginal '{names[j]}'" if names else f"Marginal {j}"
 
 
 def _join(parts: list[FloatArray]) -> FloatArray:

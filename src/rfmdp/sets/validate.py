@@ -6,20 +6,24 @@ arrays themselves. A number that no constructor would let through gives bounds t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from rfmdp.ragged import entries, owner, owners, segment
+from rfmdp.ragged import entries, segment
 from rfmdp.rounding import SUM_OFF, SUM_TOLERANCE
 from rfmdp.sets.bounds import bounds, kl_bounds, tighten
 from rfmdp.sets.exact import excess
-from rfmdp.sets.families import subset_fault
+from rfmdp.sets.families import (
+    Problem,
+    box_problems,
+    first_outcomes,
+    range_problems,
+    subset_fault,
+)
 from rfmdp.sets.marginals import Kind, Marginals
-from rfmdp.types import BoolArray, FloatArray, IntArray
-
-Problem = tuple[int, str]  # marginal (-1: all of them), and what must hold and was found
+from rfmdp.types import FloatArray
 
 TYPES = {
     "outcome_ptr": np.int64,
@@ -107,54 +111,21 @@ def _layout(sets: Marginals) -> Iterator[Problem]:
 def _numbers(sets: Marginals) -> Iterator[Problem]:
     """Yield what is wrong with bounds and nominal members."""
     ptr, lower, upper, centre = sets.outcome_ptr, sets.lower, sets.upper, sets.nominal
-    named = {"lower bounds": lower, "upper bounds": upper, "nominal probabilities": centre}
     if sets.stated is not None:
-        named |= {"stated lower bounds": sets.stated[0], "stated upper bounds": sets.stated[1]}
-    whole = True
-    for name, values in named.items():
-        outside = ~((values >= 0.0) & (values <= 1.0))
-        whole = whole and not outside.any()
-        yield from _first(ptr, outside, _outside(name, values))
-    if not whole:
-        return
-    yield from _first(
-        ptr,
-        lower > upper,
-        lambda at, i: f"lower must be <= upper, outcome {i} has [{lower[at]}, {upper[at]}].",
-    )
-    inside = (lower - SUM_TOLERANCE <= centre) & (centre <= upper + SUM_TOLERANCE)
-    yield from _first(
-        ptr,
-        ~inside,
-        lambda at, i: (
-            f"nominal must lie within the bounds, outcome {i} has {centre[at]}, not in "
-            f"[{lower[at]}, {upper[at]}]."
-        ),
-    )
-    single = np.repeat(sets.kind == Kind.SINGLETON, np.diff(ptr))
-    yield from _first(
+        yield from range_problems(ptr, "stated lower bounds", sets.stated[0])
+        yield from range_problems(ptr, "stated upper bounds", sets.stated[1])
+    below, above, off = (excess(values, ptr) for values in (lower, upper, centre))
+    # no bound rests on the nominal member of a box or of a table of subsets
+    free = np.isin(sets.kind, [Kind.BOX, Kind.POLYTOPE, Kind.SUBSETS]) & np.isnan(sets.exponent)
+    off_one = np.abs(off) > np.where(free, SUM_TOLERANCE, SUM_OFF)
+    wrong_sums = below > SUM_OFF, above < -SUM_OFF, off_one
+    yield from box_problems(ptr, lower, upper, centre, wrong_sums)
+    single = np.repeat(sets.kind == Kind.SINGLETON, sets.sizes)
+    yield from first_outcomes(
         ptr,
         single & ((lower != centre) | (upper != centre)),
         lambda at, i: f"a known distribution must be its own bounds, outcome {i} has others.",
     )
-    below, above, off = (excess(values, ptr) for values in (lower, upper, centre))
-    # no bound rests on the nominal member of a box or of a table of subsets
-    free = np.isin(sets.kind, [Kind.BOX, Kind.POLYTOPE, Kind.SUBSETS]) & np.isnan(sets.exponent)
-    for sums, wrong, what in (
-        (below, below > SUM_OFF, "lower bounds must sum to at most 1"),
-        (above, above < -SUM_OFF, "upper bounds must sum to at least 1"),
-        (
-            off,
-            np.abs(off) > np.where(free, SUM_TOLERANCE, SUM_OFF),
-            "nominal probabilities must sum to 1",
-        ),
-    ):
-        for j in np.flatnonzero(wrong):
-            yield int(j), f"{what}, they sum to 1 {sums[j]:+.3g}."
-
-
-def _outside(name: str, values: FloatArray) -> Callable[[int, int], str]:
-    return lambda at, i: f"{name} must lie in [0, 1], outcome {i} has {values[at]}."
 
 
 def _balls(sets: Marginals) -> Iterator[Problem]:
@@ -216,19 +187,3 @@ def _table(part: FloatArray, size: int, lower: FloatArray, upper: FloatArray) ->
     if np.any(lower != part[single]) or np.any(upper != 1.0 - part[len(part) - 1 - single]):
         return "bounds must be those of the lower probabilities."
     return ""
-
-
-def _first(
-    ptr: IntArray, wrong: BoolArray, message: Callable[[int, int], str]
-) -> Iterator[Problem]:
-    """Yield a problem of the first wrong outcome of every marginal that has one.
-
-    message : from the place of the outcome among all, and among its own
-    """
-    if not wrong.any():
-        return
-    places = np.flatnonzero(wrong)
-    _, first = np.unique(owners(ptr)[places], return_index=True)
-    for at in places[first].tolist():
-        j = owner(ptr, at)
-        yield j, message(at, at - int(ptr[j]))
