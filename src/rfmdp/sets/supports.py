@@ -86,11 +86,12 @@ def supports(marginals: Marginals) -> Supports:
 
     simplex = _whole_simplex(marginals)
     summed = (kind == Kind.BOX) | ((kind == Kind.L1) & ~simplex)
+    free = possible & ~required
     parts = [
-        _one_support(ptr, possible, np.flatnonzero(~flexible)),
-        _any_outcome(ptr, chosen(simplex)),
-        _any_unseen(ptr, required, chosen((kind == Kind.KL) & ~simplex)),
-        _by_sums(marginals, possible, required, chosen(summed)),
+        _any_one(ptr, free, possible, np.flatnonzero(~flexible), True),
+        _any_one(ptr, free, required, chosen(simplex), False),
+        _any_one(ptr, free, required, chosen((kind == Kind.KL) & ~simplex), True),
+        *_by_sums(marginals, free, required, chosen(summed)),
     ]
     parts += [_smooth_ball(marginals, required, int(j)) for j in chosen(kind == Kind.LP)]
     parts += [_polytope(marginals, int(j)) for j in chosen(kind == Kind.POLYTOPE)]
@@ -134,39 +135,53 @@ def _whole_simplex(marginals: Marginals) -> BoolArray:
     return whole
 
 
-def _one_support(ptr: IntArray, possible: BoolArray, which: IntArray) -> _Part:
-    """Return the one support of each of the given marginals: all that is possible."""
+def _any_one(
+    ptr: IntArray, free: BoolArray, required: BoolArray, which: IntArray, none: bool
+) -> _Part:
+    """Return the supports of sets that need any one of their free outcomes, or even none.
+
+    The free ones are taken one at a time; all required ones are in every support.
+    """
     place = entries(ptr, which)
-    place = place[possible[place]]
+    place = place[free[place]]
     owner = owners(ptr)[place]
-    counts = np.bincount(owner, minlength=len(ptr) - 1)[which]
-    return _Part(which, np.ones(len(which), dtype=np.bool_), counts, place - ptr[owner])
+    bare = which if none else which[:0]
+    return _with_required(
+        ptr,
+        required,
+        np.concatenate([bare, owner]),
+        np.repeat([True, not none], [len(bare), len(owner)]),
+        np.arange(len(owner)) + len(bare),
+        place,
+    )
 
 
-def _any_outcome(ptr: IntArray, which: IntArray) -> _Part:
-    """Return the supports of whole simplices: every single outcome."""
-    place = entries(ptr, which)
-    owner = owners(ptr)[place]
-    ones = np.ones(len(place), dtype=np.int64)
-    return _Part(owner, ones > 0, ones, place - ptr[owner])
+def _with_required(
+    ptr: IntArray,
+    required: BoolArray,
+    owner: IntArray,
+    minimal: BoolArray,
+    support: IntArray,
+    place: IntArray,
+) -> _Part:
+    """Return supports with the required outcomes of their sets and some others.
 
-
-def _any_unseen(ptr: IntArray, seen: BoolArray, which: IntArray) -> _Part:
-    """Return the supports of KL balls: what was seen, and that with any other outcome."""
-    parts = [_nothing()]
-    for j in which.tolist():
-        known = seen[segment(ptr, j)]
-        unseen = np.flatnonzero(~known)
-        lines = np.repeat(known[None, :], 1 + len(unseen), axis=0)
-        lines[np.arange(len(unseen)) + 1, unseen] = True
-        parts.append(_of_lines(j, lines, 1))
-    return _concatenate(parts)
+    owner, minimal : (B,) of every support
+    support, place : of every other outcome, the number of its support and where it is among all
+    """
+    every = entries(ptr, owner)
+    home = np.repeat(np.arange(len(owner)), np.diff(ptr)[owner])[required[every]]
+    support = np.concatenate([support, home])
+    place = np.concatenate([place, every[required[every]]])
+    order = np.argsort(support * ptr[-1] + place, kind="stable")  # mostly in order already
+    counts = np.bincount(support, minlength=len(owner))
+    return _Part(owner, minimal, counts, (place - ptr[owner[support]])[order])
 
 
 def _by_sums(
-    marginals: Marginals, possible: BoolArray, required: BoolArray, which: IntArray
-) -> _Part:
-    """Return the supports of boxes and L1 balls, which are questions of sums.
+    marginals: Marginals, free: BoolArray, required: BoolArray, which: IntArray
+) -> Iterator[_Part]:
+    """Yield the supports of boxes and L1 balls, which are questions of sums.
 
     A box needs upper bounds of one in all; an L1 ball may lose twice its weights up to the radius.
     """
@@ -177,16 +192,15 @@ def _by_sums(
     exponent = np.minimum(exponent, np.frexp(np.where(ball, marginals.radius, 1.0))[1][which])
     # sets whose numbers have equally many digits are enumerated together
     length = (53 - exponent + BITS - 1) // BITS
-    free = possible & ~required
     large = np.add.reduceat(free, marginals.outcome_ptr[:-1], dtype=np.int64)[which] > FREE_LIMIT
-    plain = [_few_or_one(marginals, numbers, free, required, int(j)) for j in which[large]]
-    done = np.flatnonzero(large)[[part is not None for part in plain]]
-    which, length = np.delete(which, done), np.delete(length, done)
-    parts = [_nothing(), *(part for part in plain if part is not None)]
-    for digit_count in np.unique(length):
+    for i in np.flatnonzero(large):
+        part = _few_or_one(marginals, numbers, free, required, int(which[i]))
+        if part is not None:
+            yield part
+            length[i] = 0
+    for digit_count in np.unique(length[length > 0]):
         group = which[length == digit_count]
-        parts.append(_enumerate(marginals, numbers, free, required, group))
-    return _concatenate(parts)
+        yield from _enumerate(marginals, numbers, free, required, group)
 
 
 def _few_or_one(
@@ -205,15 +219,13 @@ def _few_or_one(
     none = wanted <= 0 and bool(must.any())
     if not none and Fraction(float(weights[may].min())) < wanted:
         return None
-    lines = np.repeat(must[None, :], len(may), axis=0)
-    lines[np.arange(len(may)), may] = True
-    return _of_lines(j, np.vstack([must, lines]) if none else lines, 1 if none else len(may))
+    return _any_one(marginals.outcome_ptr, free, required, np.array([j]), none)
 
 
 def _enumerate(
     marginals: Marginals, numbers: FloatArray, free: BoolArray, required: BoolArray, which: IntArray
-) -> _Part:
-    """Return the supports of some boxes and L1 balls, see `_by_sums`."""
+) -> Iterator[_Part]:
+    """Yield the supports of some boxes and L1 balls, see `_by_sums`."""
     ptr = marginals.outcome_ptr
     owner, place, ends = _descending(numbers, free, ptr, which)
     large = np.flatnonzero(np.diff(ends) > FREE_LIMIT)
@@ -228,7 +240,7 @@ def _enumerate(
     bare = ~segment_any(required, ptr)[which]
     masks = np.empty(min(SUPPORT_LIMIT, 1024 + 64 * len(which)), dtype=np.int64)
     scratch = np.empty((3, 64), dtype=np.int64)
-    parts, done = [_nothing()], 0
+    done = 0
     while done < len(which):
         found = np.zeros((len(which) - done, 2), dtype=np.int64)
         first = ends[done]
@@ -242,13 +254,11 @@ def _enumerate(
         total = np.diff(found[:count, 1], prepend=0)
         part = np.repeat(np.arange(count), total)
         minimal = np.arange(len(part)) < found[part, 0]
-        parts.append(
-            _of_masks(
-                marginals, required, which[done + part], minimal, masks, place, ends[done + part]
-            )
-        )
+        chosen = masks[: len(part), None] >> np.arange(int(np.diff(ends).max())) & 1
+        support, bit = np.nonzero(chosen)
+        outcome = place[ends[done + part[support]] + bit]
+        yield _with_required(ptr, required, which[done + part], minimal, support, outcome)
         done += count
-    return _concatenate(parts)
 
 
 def _descending(
@@ -375,38 +385,6 @@ def _of_lines(j: int, lines: BoolArray, minimal: int) -> _Part:
     return _Part(np.full(len(lines), j), first, lines.sum(axis=1), np.nonzero(lines)[1])
 
 
-def _of_masks(
-    marginals: Marginals,
-    required: BoolArray,
-    owner: IntArray,
-    minimal: BoolArray,
-    masks: IntArray,
-    outcomes: IntArray,
-    first: IntArray,
-) -> _Part:
-    """Return supports given by masks of free outcomes: bit i is outcomes[first + i]."""
-    ptr = marginals.outcome_ptr
-    masks = masks[: len(owner)]
-    bits = (masks[:, None] >> np.arange(int(masks.max()).bit_length())) & 1 == 1
-    support, bit = np.nonzero(bits)
-    fixed = entries(ptr, owner)
-    home = np.repeat(np.arange(len(owner)), np.diff(ptr)[owner])[required[fixed]]
-    support = np.concatenate([support, home])
-    place = np.concatenate([outcomes[first[support[: len(bit)]] + bit], fixed[required[fixed]]])
-    order = np.lexsort((place, support))
-    counts = np.bincount(support, minlength=len(owner))
-    return _Part(owner, minimal, counts, (place - ptr[owner[support]])[order])
-
-
-def _nothing() -> _Part:
-    empty = np.empty(0, dtype=np.int64)
-    return _Part(empty, np.empty(0, dtype=np.bool_), empty, empty)
-
-
-def _concatenate(parts: list[_Part]) -> _Part:
-    return _Part(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
-
-
 def _too_many(j: int) -> str:
     return (
         f"Marginal {j}: nature can choose among more than {SUPPORT_LIMIT} supports. "
@@ -417,7 +395,7 @@ def _too_many(j: int) -> str:
 
 def _assemble(possible: BoolArray, flexible: BoolArray, parts: list[_Part]) -> Supports:
     """Sort the supports of all parts by marginal."""
-    owner, minimal, counts, members = _concatenate(parts)
+    owner, minimal, counts, members = map(np.concatenate, zip(*parts, strict=True))
     order = np.argsort(owner, kind="stable")
     support_ptr = starts(np.bincount(owner, minlength=len(flexible)))
     few = np.bincount(owner[minimal], minlength=len(flexible))
