@@ -14,7 +14,7 @@ from rfmdp.inner.protocol import Side
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
 from rfmdp.ragged import segment_sum
-from rfmdp.sets.vertices import count_vertices
+from rfmdp.sets.vertices import vertex_count
 from rfmdp.types import FloatArray, IntArray
 
 
@@ -60,10 +60,9 @@ class VertexEnumeration:
 
 def _require_vertices(model: FactoredMDP, which: IntArray, limit: int) -> None:
     """Raise `UnsupportedError` if a marginal has no finite list of at most `limit` vertices."""
-    sets = model.marginals
     for j in which:
         try:
-            count = count_vertices(sets[int(j)])
+            count = vertex_count(model.marginals, int(j))
         except UnsupportedError as error:
             raise UnsupportedError(
                 f"VertexEnumeration: {model.marginal_name(int(j))}: {error}"

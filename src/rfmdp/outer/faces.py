@@ -17,7 +17,7 @@ from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.ragged import entries, owners, starts
 from rfmdp.rounding import expectation_margin
-from rfmdp.sets.vertices import count_vertices, vertices
+from rfmdp.sets.vertices import vertex_count, vertices_bulk
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 BUDGET = 1 << 22  # entries of all listed products together
@@ -138,9 +138,10 @@ def _products(
 
 def _vertices(model: FactoredMDP, marginal: int, left: int) -> FloatArray | None:
     """Return the vertices (V, X) of a marginal; None if it has none, or too many."""
-    uset = model.marginals[marginal]
+    size = int(model.marginals.sizes[marginal])
     try:
-        few = count_vertices(uset) * int(model.marginals.sizes[marginal]) <= left
-        return vertices(uset) if few else None
+        if vertex_count(model.marginals, marginal) * size > left:
+            return None
+        return vertices_bulk(model.marginals, np.array([marginal]))[1].reshape(-1, size)
     except UnsupportedError:
         return None

@@ -7,15 +7,13 @@ geometry of boxes and L1 balls). Vertices of polytopes are those that were given
 from __future__ import annotations
 
 import math
-from functools import singledispatch
 
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.ragged import starts
-from rfmdp.sets.bounds import bounds
+from rfmdp.ragged import segment, starts
 from rfmdp.sets.boxes import Boxes, box_points, count_points, int_boxes, receiver_boxes
-from rfmdp.sets.families import Interval, LpBall, Polytope, Singleton
+from rfmdp.sets.families import Interval, LpBall, Polytope, Singleton, UncertaintySet
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import FloatArray, IntArray
 
@@ -23,8 +21,7 @@ VERTEX_LIMIT = 5_000_000
 CHUNK = 1 << 18
 
 
-@singledispatch
-def vertices(uset: object) -> FloatArray:
+def vertices(uset: UncertaintySet) -> FloatArray:
     """Return points (V, X) whose hull is the set, each once, with exact supports.
 
     They are the extreme points, merged where rounding cannot tell them apart; of a polytope, all
@@ -42,14 +39,11 @@ def vertices(uset: object) -> FloatArray:
     >>> vertices(L1Ball([0.5, 0.5], 0.5)).tolist()
     [[0.75, 0.25], [0.25, 0.75]]
     """
-    raise UnsupportedError(
-        f"{type(uset).__name__} has no vertices(); register one or use an inner solver "
-        "that needs only bounds()."
-    )
+    _, flat = vertices_bulk(_packed(uset), np.array([0]))
+    return flat.reshape(-1, uset.size)
 
 
-@singledispatch
-def count_vertices(uset: object) -> int:
+def count_vertices(uset: UncertaintySet) -> int:
     """Return how many vertices a set has at most; boxes and L1 balls build none of them.
 
     They are counted before those are merged that rounding cannot tell apart.
@@ -60,38 +54,30 @@ def count_vertices(uset: object) -> int:
     >>> count_vertices(Interval([0.0] * 10, [0.25] * 10))
     210
     """
-    return len(vertices(uset))
+    return vertex_count(_packed(uset), 0)
 
 
-@vertices.register
-def _(uset: Singleton) -> FloatArray:
-    return uset.nominal[None, :].copy()
+def vertex_count(marginals: Marginals, j: int) -> int:
+    """Return `count_vertices` of one of many sets."""
+    kind, part = Kind(marginals.kind[j]), segment(marginals.outcome_ptr, j)
+    chosen = marginals, np.array([j]), kind, int(part.stop - part.start)
+    if kind in (Kind.KL, Kind.SUBSETS):
+        raise _without_vertices(marginals[j])
+    if kind in (Kind.SINGLETON, Kind.POLYTOPE):
+        return len(_same_kind(*chosen)[1])
+    return sum(count_points(boxes) for _, boxes in _boxes(*chosen))
 
 
-@vertices.register
-def _(uset: Polytope) -> FloatArray:
-    return uset.vertices.copy()
+def _packed(uset: UncertaintySet) -> Marginals:
+    if not isinstance(uset, Singleton | Interval | LpBall | Polytope):
+        raise _without_vertices(uset)
+    return Marginals.from_sets([uset])
 
 
-@vertices.register(Interval)
-@vertices.register(LpBall)
-def _(uset: Interval | LpBall) -> FloatArray:
-    return _points(_boxes(uset))[1]
-
-
-@count_vertices.register(Interval)
-@count_vertices.register(LpBall)
-def _(uset: Interval | LpBall) -> int:
-    return sum(count_points(boxes) for _, boxes in _boxes(uset))
-
-
-def _boxes(uset: Interval | LpBall) -> list[tuple[IntArray, Boxes]]:
-    """Return the boxes that have the vertices of a set."""
-    if isinstance(uset, LpBall) and uset.exponent == 1.0:
-        return receiver_boxes(uset.nominal[None, :], np.array([uset.radius]))
-    _require_finitely_many(uset, "LpBall")
-    lower, upper = bounds(uset)
-    return int_boxes(lower[None, :], upper[None, :])
+def _without_vertices(uset: object) -> UnsupportedError:
+    return UnsupportedError(
+        f"{type(uset).__name__} has no vertices(); use an inner solver that needs only bounds()."
+    )
 
 
 def vertices_bulk(marginals: Marginals, which: IntArray) -> tuple[IntArray, FloatArray]:
@@ -139,21 +125,38 @@ def _same_kind(
     marginals: Marginals, which: IntArray, kind: Kind, size: int
 ) -> tuple[IntArray, FloatArray]:
     """Return (position in `which`, points) for marginals of one kind and size."""
-    entries = marginals.outcome_ptr[which][:, None] + np.arange(size)
     if kind is Kind.SINGLETON:
-        return np.arange(len(which)), marginals.nominal[entries]
-    if kind is Kind.BOX:
-        return _points(int_boxes(marginals.lower[entries], marginals.upper[entries]))
-    if kind is Kind.L1:
-        return _points(receiver_boxes(marginals.nominal[entries], marginals.radius[which]))
+        return np.arange(len(which)), marginals.nominal[_table(marginals, which, size)]
     if kind in (Kind.KL, Kind.SUBSETS):  # not listed: solvers use their minimisers instead
         return np.empty(0, dtype=np.int64), np.empty((0, size))
-    if kind is Kind.LP:
-        uset = marginals[int(which[0])]
-        _require_finitely_many(uset, f"Marginal {which[0]}, an LpBall")
-    points = [vertices(marginals[int(j)]) for j in which]
+    if kind is not Kind.POLYTOPE:
+        return _points(_boxes(marginals, which, kind, size))
+    listed = [marginals.corners[segment(marginals.corner_ptr, j)] for j in which]
+    points = [np.unique(corners.reshape(-1, size), axis=0) for corners in listed]
     item = np.repeat(np.arange(len(which)), [len(part) for part in points])
     return item, np.concatenate(points)
+
+
+def _boxes(
+    marginals: Marginals, which: IntArray, kind: Kind, size: int
+) -> list[tuple[IntArray, Boxes]]:
+    """Return the boxes that have the vertices of boxes or balls of one kind and size."""
+    if kind is Kind.LP:
+        raise UnsupportedError(
+            f"Marginal {which[0]}, an LpBall with exponent {marginals.exponent[which[0]]:g} has no "
+            "finite vertices; use an inner solver that needs only the minimiser or bounds, or an "
+            "L1 or L-infinity ball."
+        )
+    at = _table(marginals, which, size)
+    if kind is Kind.L1:
+        return receiver_boxes(marginals.nominal[at], marginals.radius[which])
+    return int_boxes(marginals.lower[at], marginals.upper[at])
+
+
+def _table(marginals: Marginals, which: IntArray, size: int) -> IntArray:
+    """Return the places of the outcomes (N, X) of marginals of one size."""
+    places: IntArray = marginals.outcome_ptr[which][:, None] + np.arange(size)
+    return places
 
 
 def _points(groups: list[tuple[IntArray, Boxes]]) -> tuple[IntArray, FloatArray]:
@@ -187,12 +190,3 @@ def _check_limit(boxes: Boxes) -> None:
                 f"A set with {boxes.lower.shape[1]} outcomes has {count} vertices, at most "
                 f"{VERTEX_LIMIT} are built; use an inner solver that needs no vertices."
             )
-
-
-def _require_finitely_many(uset: object, where: str) -> None:
-    """Raise `UnsupportedError` for an Lp ball with 1 < p < inf."""
-    if isinstance(uset, LpBall) and 1.0 < uset.exponent < math.inf:
-        raise UnsupportedError(
-            f"{where} with exponent {uset.exponent:g} has no finite vertices; use an inner solver "
-            "that needs only the minimiser or bounds, or an L1 or L-infinity ball."
-        )
