@@ -18,6 +18,7 @@ by sum y = 0, y >= -nominal and Hoelder's inequality; mu is what the clipped ent
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,15 +73,20 @@ def _rise(others: FloatArray, radius: float, p: float) -> float:
         fall = np.minimum(others, level)
         return p_norm(np.append(fall, fall.sum()), p)
 
-    low, high = 0.0, float(others.max())
-    if cost(high) <= radius:
+    if cost(float(others.max())) <= radius:
         return float(others.sum())
+    _, level = _bisect(lambda level: cost(level) <= radius, 0.0, float(others.max()))
+    return float(np.minimum(others, level).sum())
+
+
+def _bisect(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
+    """Return (low, high), as close as floats can be, with holds(low) and not holds(high)."""
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
         if middle in (low, high):
             break
-        low, high = (middle, high) if cost(middle) <= radius else (low, middle)
-    return float(np.minimum(others, high).sum())
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low, high
 
 
 def minimise_lp_ball(uset: LpBall, values: FloatArray) -> tuple[float, FloatArray]:
@@ -95,9 +101,17 @@ def minimise_lp_ball(uset: LpBall, values: FloatArray) -> tuple[float, FloatArra
     if p_norm(toward_best, uset.exponent) <= uset.radius:
         p = np.maximum(nominal + toward_best, 0.0)
         return float(p @ values), p
-    move = _search(_Problem(scaled, nominal, uset.radius, uset.exponent))
-    p = np.maximum(nominal + move.y, 0.0)
-    return base * float(nominal.sum()) + span * move.bound, p
+    problem = _Problem(scaled, nominal, uset.radius, uset.exponent)
+    low = math.log(uset.radius / len(nominal))
+    step = 1.0
+    while problem.within_radius(low + step) and step < 1e9:
+        step *= 2.0
+    ends = _bisect(problem.within_radius, low, low + step)
+    (inside, bound), (outside, other_bound) = map(problem.balanced, ends)
+    shrink = min(1.0, uset.radius / p_norm(outside, uset.exponent))
+    y = min(inside, shrink * outside, key=lambda move: float(move @ scaled))
+    value = base * float(nominal.sum()) + span * max(bound, other_bound)
+    return value, np.maximum(nominal + y, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,55 +142,15 @@ class _Problem:
         price = self.radius * p_norm(weight, p / (p - 1.0))
         return float((self.values - mu) @ self.nominal) - price
 
+    def balanced(self, log_scale: float) -> tuple[FloatArray, float]:
+        """Return a move that sums to zero, mixed of two that almost do, and the better bound."""
+        low, high = _bisect(lambda nu: self.moves(nu, log_scale).sum() <= 0.0, 0.0, 1.0)
+        below, above = self.moves(low, log_scale), self.moves(high, log_scale)
+        lack, excess = -float(below.sum()), float(above.sum())
+        share = lack / (lack + excess) if lack + excess > 0.0 else 0.0
+        bound = max(self.dual(low, log_scale), self.dual(high, log_scale))
+        return (1.0 - share) * below + share * above, bound
 
-@dataclass(frozen=True, slots=True)
-class _Move:
-    """A feasible change of the nominal, its length, and the bound found with it."""
-
-    y: FloatArray  # (X,)
-    length: float
-    bound: float
-
-
-def _search(problem: _Problem) -> _Move:
-    """Bisect the scale until the move is as long as the radius; keep the best bound."""
-    low = math.log(problem.radius / len(problem.nominal))
-    inside = _balanced(problem, low)
-    bound, step = inside.bound, 1.0
-    while (trial := _balanced(problem, low + step)).length <= problem.radius and step < 1e9:
-        inside, bound, step = trial, max(bound, trial.bound), 2.0 * step
-    high = low + step
-    outside = trial
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        if middle in (low, high):
-            break
-        trial = _balanced(problem, middle)
-        bound = max(bound, trial.bound)
-        if trial.length <= problem.radius:
-            low, inside = middle, trial
-        else:
-            high, outside = middle, trial
-    shrink = problem.radius / outside.length if outside.length > problem.radius else 1.0
-    candidates = [inside.y, shrink * outside.y]
-    y = min(candidates, key=lambda move: float(move @ problem.values))
-    return _Move(y, problem.radius, bound)
-
-
-def _balanced(problem: _Problem, log_scale: float) -> _Move:
-    """Bisect nu until the move sums to zero, and mix the last two so that it does."""
-    low, high = 0.0, 1.0
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        if middle in (low, high):
-            break
-        if problem.moves(middle, log_scale).sum() <= 0.0:
-            low = middle
-        else:
-            high = middle
-    below, above = problem.moves(low, log_scale), problem.moves(high, log_scale)
-    lack, excess = -float(below.sum()), float(above.sum())
-    share = lack / (lack + excess) if lack + excess > 0.0 else 0.0
-    y = (1.0 - share) * below + share * above
-    bound = max(problem.dual(low, log_scale), problem.dual(high, log_scale))
-    return _Move(y, p_norm(y, problem.exponent), bound)
+    def within_radius(self, log_scale: float) -> bool:
+        """Return whether the move is no longer than the radius."""
+        return p_norm(self.balanced(log_scale)[0], self.exponent) <= self.radius
