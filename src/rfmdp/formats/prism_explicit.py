@@ -25,13 +25,14 @@ from rfmdp.kernels.text import BOOLEAN, INTEGER
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Variable
 from rfmdp.model.frontier import Deadlock
-from rfmdp.ragged import starts
+from rfmdp.ragged import segment_any
 from rfmdp.sets.families import are_bounds
-from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
+from rfmdp.types import BoolArray, Int32Array, IntArray
 
 LABEL = re.compile(r'\s*(\d+)="([^"]+)"')
 DTMC_LINE = "`source target probability [action]`"
 MDP_LINE = "`source choice target probability [action]`"
+NAMELESS = "one without a name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +95,11 @@ def read_prism_explicit(
     """
     if not isinstance(files, PrismFiles):
         files = PrismFiles.by_stem(files)
-    states, table = _read_transitions(files.transitions)
-    rows = table.rows()
+    states, mdp, rows = _read_transitions(files.transitions)
     labels = _read_labels(files.labels, states) if files.labels else {}
     initial = np.flatnonzero(labels.pop("init")) if "init" in labels else np.array([0])
     variables, valuations = _read_states(files.states, states)
-    rewards = read_rewards(
-        files.state_rewards, files.transition_rewards, rows, states, table.choices is not None
-    )
+    rewards = read_rewards(files.state_rewards, files.transition_rewards, rows, states, mdp)
     return rows.model(
         states,
         deadlock,
@@ -113,84 +111,8 @@ def read_prism_explicit(
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Table:
-    """The lines of a `.tra` file."""
-
-    text: Text
-    line: IntArray
-    sources: IntArray
-    choices: IntArray | None
-    targets: IntArray
-    lower: FloatArray
-    upper: FloatArray
-    action_ids: IntArray
-    actions: tuple[str, ...]
-
-    def rows(self) -> FileRows:
-        """Return the lines grouped to rows; they may come in any order."""
-        choices = np.zeros_like(self.sources) if self.choices is None else self.choices
-        order = _order(self.sources, choices)
-        source, choice, line = self.sources[order], choices[order], self.line[order]
-        action = self.action_ids[order]
-        fresh = np.ones(len(source), dtype=np.bool_)
-        fresh[1:] = (source[1:] != source[:-1]) | (choice[1:] != choice[:-1])
-        first = np.flatnonzero(fresh)
-        self._check_choices(source[first], choice[first], line[first])
-        sizes = np.diff(np.append(first, len(source)))
-        actions, row_actions = self.actions, action[first]
-        mixed = action != np.repeat(row_actions, sizes)
-        if self.choices is not None and mixed.any():
-            at = int(np.argmax(mixed))
-            other = self._named(int(np.repeat(row_actions, sizes)[at]))
-            self.text.fail(
-                int(line[at]),
-                f"All transitions of a choice must have one action; state {source[at]}, choice "
-                f"{choice[at]} also has {other}.",
-            )
-        if mixed.any():
-            # a dtmc may name every transition; its row then has no name
-            actions = actions if "" in actions else (*actions, "")
-            row_actions = np.where(
-                np.add.reduceat(mixed, first) > 0, actions.index(""), row_actions
-            )
-        return FileRows(
-            self.text,
-            source[first],
-            line[first],
-            row_actions,
-            actions,
-            starts(sizes),
-            self.targets[order],
-            self.lower[order],
-            self.upper[order],
-        )
-
-    def _named(self, action: int) -> str:
-        return repr(self.actions[action]) if self.actions[action] else "one without a name"
-
-    def _check_choices(self, state: IntArray, choice: IntArray, line: IntArray) -> None:
-        expected = np.arange(len(state)) - np.searchsorted(state, state)
-        bad = np.flatnonzero(choice != expected)
-        if bad.size:
-            at = int(bad[0])
-            self.text.fail(
-                int(line[at]),
-                f"The choices of a state must be numbered 0, 1, 2, ...; state {state[at]} has a "
-                f"choice {choice[at]} but no choice {expected[at]}.",
-            )
-
-
-def _order(sources: IntArray, choices: IntArray) -> IntArray | slice:
-    """Return what sorts transitions by state and choice; most files are sorted already."""
-    step = np.diff(sources)
-    if np.all((step > 0) | ((step == 0) & (np.diff(choices) >= 0))):
-        return slice(None)
-    return np.lexsort((choices, sources))
-
-
-def _read_transitions(path: Path) -> tuple[int, _Table]:
-    """Return the number of states and the transitions."""
+def _read_transitions(path: Path) -> tuple[int, bool, FileRows]:
+    """Return the number of states, whether they have choices (an mdp), and the rows."""
     text = Text.read(path)
     words = text.words(comment="#")
     first, width = words.lines()
@@ -204,34 +126,50 @@ def _read_transitions(path: Path) -> tuple[int, _Table]:
     if width[0] < 2:
         words.fail(0, "The header must be `states transitions` or `states choices transitions`.")
     header = words[: width[0]].integers("number in the header")
-    if header.min() < 0 or header[0] == 0:
+    states, mdp = int(header[0]), len(header) == 3
+    if header.min() < 0 or states == 0:
         words.fail(0, "The header must have at least one state and no negative number.")
-    if header[0] >= 1 << 31:
-        words.fail(0, f"A model must have fewer than 2^31 states, found {header[0]}.")
-    require_memory(64.0 * header[0], f"{path}: a model of {header[0]} states")
-    choices = width[0] == 3
-    table = _table(words, first[1:], width[1:], int(header[0]), bool(choices))
-    if len(table.line) != header[-1]:
+    if states >= 1 << 31:
+        words.fail(0, f"A model must have fewer than 2^31 states, found {states}.")
+    require_memory(64.0 * states, f"{path}: a model of {states} states")
+    rows = _rows(words, first[1:], width[1:], states, mdp)
+    if len(first) - 1 != header[-1]:
         words.fail(
             0,
-            f"The header promises {header[-1]} transitions, but {len(table.line)} lines follow; "
+            f"The header promises {header[-1]} transitions, but {len(first) - 1} lines follow; "
             "the file may be truncated, else correct the header.",
         )
-    return int(header[0]), table
+    return states, mdp, rows
 
 
-def _table(words: Words, first: IntArray, width: IntArray, states: int, choices: bool) -> _Table:
-    """Read the lines after the header."""
-    base = 4 if choices else 3
+def _rows(words: Words, first: IntArray, width: IntArray, states: int, mdp: bool) -> FileRows:
+    """Return the lines after the header grouped to rows; they may come in any order."""
+    base = 4 if mdp else 3
     words[first].require(
         (width == base) | (width == base + 1),
         lambda i: (
-            f"A transition of a{'n mdp' if choices else ' dtmc'} must be "
-            f"{MDP_LINE if choices else DTMC_LINE}, found {width[i]} entries."
+            f"A transition of a{'n mdp' if mdp else ' dtmc'} must be "
+            f"{MDP_LINE if mdp else DTMC_LINE}, found {width[i]} entries."
         ),
     )
-    sources = words[first].integers("source state", states)
-    numbers = words[first + 1].integers("choice", 1 << 31) if choices else None
+    source = words[first].integers("source state", states)
+    choice = words[first + 1].integers("choice", 1 << 31) if mdp else np.zeros_like(source)
+    step = np.diff(source)
+    if np.any((step < 0) | ((step == 0) & (np.diff(choice) < 0))):
+        order = np.lexsort((choice, source))
+        first, width, source, choice = first[order], width[order], source[order], choice[order]
+    lines = words[first]
+    fresh = (np.diff(source, prepend=-1) != 0) | (np.diff(choice, prepend=-1) != 0)
+    begin = np.flatnonzero(fresh)
+    state = source[begin]
+    expected = np.arange(len(begin)) - np.searchsorted(state, state)
+    lines[begin].require(
+        choice[begin] == expected,
+        lambda i: (
+            f"The choices of a state must be numbered 0, 1, 2, ...; state {state[i]} has a choice "
+            f"{choice[begin[i]]} but no choice {expected[i]}."
+        ),
+    )
     targets = words[first + base - 2].integers("target state", states)
     entries = words[first + base - 1]
     lower, upper = entries.values("probability")
@@ -242,14 +180,34 @@ def _table(words: Words, first: IntArray, width: IntArray, states: int, choices:
             "are not supported."
         ),
     )
-    named = width == base + 1
-    ids, names = words[first[named] + base].distinct()
+    ptr = np.append(begin, len(first))
+    names, action = _actions(words[first[width == base + 1] + base], width == base + 1)
+    of_row = np.repeat(action[begin], np.diff(ptr))
+    if mdp:
+        lines.require(
+            action == of_row,
+            lambda i: (
+                f"All transitions of a choice must have one action; state {source[i]}, choice "
+                f"{choice[i]} also has {repr(names[of_row[i]]) if names[of_row[i]] else NAMELESS}."
+            ),
+        )
+    row_actions = action[begin]
+    several = segment_any(action != of_row, ptr)
+    if several.any():  # a dtmc may name every transition; its row then has no name
+        names = names if "" in names else (*names, "")
+        row_actions = np.where(several, names.index(""), row_actions)
+    return FileRows(
+        words.text, state, lines.line[begin], row_actions, names, ptr, targets, lower, upper
+    )
+
+
+def _actions(words: Words, named: BoolArray) -> tuple[tuple[str, ...], IntArray]:
+    """Return all names of actions, and the action of every line; `words` of those with a name."""
+    ids, names = words.distinct()
     bare = [] if named.all() else [""]
-    action_ids = np.zeros(len(first), dtype=np.int64)
-    action_ids[named] = ids + len(bare)
-    actions = (*bare, *names) or ("",)
-    line = words.line[first]
-    return _Table(words.text, line, sources, numbers, targets, lower, upper, action_ids, actions)
+    action = np.zeros(len(named), dtype=np.int64)
+    action[named] = ids + len(bare)
+    return (*bare, *names) or ("",), action
 
 
 def _read_labels(path: Path, states: int) -> dict[str, BoolArray]:
