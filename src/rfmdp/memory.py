@@ -61,13 +61,10 @@ def _limits() -> Iterator[int]:
 
 def _physical() -> Iterator[int]:
     """Yield the free memory of the machine, page cache included."""
-    try:
-        for line in MEMINFO.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                yield int(line.split()[1]) * 1024
-                return
-    except (OSError, ValueError, IndexError):
-        pass
+    free = _table(MEMINFO).get("MemAvailable:")
+    if free is not None:
+        yield free * 1024
+        return
     try:
         yield os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError):
@@ -76,11 +73,7 @@ def _physical() -> Iterator[int]:
 
 def _group_limits() -> Iterator[int]:
     """Yield what the limits of this process' control group and those above it leave."""
-    try:
-        lines = OWN_GROUP.read_text().splitlines()
-    except OSError:
-        return
-    for line in lines:
+    for line in _text(OWN_GROUP).splitlines():
         _, kinds, group = line.split(":", 2)
         if kinds == "":
             base, most, used, cache = GROUPS, "memory.max", "memory.current", "inactive_file"
@@ -93,9 +86,10 @@ def _group_limits() -> Iterator[int]:
         for folder in (place, *place.parents):
             if folder != base and base not in folder.parents:
                 break
-            limit, taken = _number(folder / most), _number(folder / used)
-            if limit is not None and taken is not None:
-                yield limit - taken + _stat(folder / "memory.stat", cache)
+            limit, taken = _text(folder / most).strip(), _text(folder / used).strip()
+            if limit.isdigit() and taken.isdigit():  # no limit is "max"
+                # the file cache can be given back
+                yield int(limit) - int(taken) + _table(folder / "memory.stat").get(cache, 0)
 
 
 def _process_limits() -> Iterator[int]:
@@ -104,35 +98,23 @@ def _process_limits() -> Iterator[int]:
         import resource
     except ImportError:
         return
-    for kind, used in ((resource.RLIMIT_AS, 0), (resource.RLIMIT_DATA, 5)):
+    pages = _text(STATM).split()  # in use: all in column 0, data in column 5
+    for kind, column in ((resource.RLIMIT_AS, 0), (resource.RLIMIT_DATA, 5)):
         soft, _ = resource.getrlimit(kind)
         if soft != resource.RLIM_INFINITY:
-            yield soft - _pages(used)
+            used = int(pages[column]) if pages else 0
+            yield soft - used * os.sysconf("SC_PAGE_SIZE")
 
 
-def _number(path: Path) -> int | None:
-    """Return the number in a file; None if there is none ("max")."""
+def _text(path: Path) -> str:
+    """Return the text of a file; nothing if it cannot be read."""
     try:
-        return int(path.read_text())
-    except (OSError, ValueError):
-        return None
+        return path.read_text()
+    except OSError:
+        return ""
 
 
-def _stat(path: Path, name: str) -> int:
-    """Return an entry of a control group's statistics; the cache can be given back."""
-    try:
-        for line in path.read_text().splitlines():
-            key, _, value = line.partition(" ")
-            if key == name:
-                return int(value)
-    except (OSError, ValueError):
-        pass
-    return 0
-
-
-def _pages(column: int) -> int:
-    """Return bytes in use from a column of /proc/self/statm: 0 all, 5 data."""
-    try:
-        return int(STATM.read_text().split()[column]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0
+def _table(path: Path) -> dict[str, int]:
+    """Return the lines `name number ...` of a file."""
+    lines = (line.split() for line in _text(path).splitlines())
+    return {words[0]: int(words[1]) for words in lines if len(words) > 1 and words[1].isdigit()}

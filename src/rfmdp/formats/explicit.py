@@ -163,16 +163,11 @@ class FileRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FlatModel:
-    """A flat model with what writers need of it.
-
-    outcome : (K,) of every transition; an index into the outcomes of all marginals, and one behind
-        them for a certain move
-    """
+    """A flat model, the type it is written as, and what flattening changed."""
 
     model: FactoredMDP
     type: ExplicitType
     note: str
-    outcome: IntArray
 
     @staticmethod
     def of(model: FactoredMDP, type: ExplicitType | None) -> FlatModel:
@@ -184,7 +179,7 @@ class FlatModel:
         if type is None:
             type = ExplicitType.DTMC if single else ExplicitType.MDP
         note = " ".join(filter(None, [flatten_note(model), _zero_note(flat)]))
-        return FlatModel(flat, type, note, joint_outcomes(flat))
+        return FlatModel(flat, type, note)
 
     @property
     def known(self) -> bool:
@@ -192,7 +187,10 @@ class FlatModel:
         return is_known(self.model)
 
     def probabilities(self, separator: str) -> list[str]:
-        """Return the texts of all outcomes; intervals are written `[l<separator>u]`."""
+        """Return the texts of all outcomes and of a certain move, see `joint_outcomes`.
+
+        Intervals are written `[l<separator>u]`.
+        """
         sets = self.model.marginals
         if self.known:
             return [number(x) for x in [*sets.nominal.tolist(), 1.0]]
@@ -201,11 +199,11 @@ class FlatModel:
 
     def transitions(self) -> Iterator[tuple[list[int], list[int], list[int]]]:
         """Return rows, successors and outcomes, some transitions at a time."""
-        model = self.model
+        model, outcome = self.model, joint_outcomes(self.model)
         for begin in range(0, model.transitions, LINES):
             at = np.arange(begin, min(begin + LINES, model.transitions))
             rows = np.searchsorted(model.successor_ptr, at, side="right") - 1
-            yield rows.tolist(), model.successors[at].tolist(), self.outcome[at].tolist()
+            yield rows.tolist(), model.successors[at].tolist(), outcome[at].tolist()
 
     def actions(self, unlabelled: str, before: str = "") -> list[str]:
         """Return the text of every action; names that the formats cannot hold are refused."""

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.model.flat import FlatBoxes, flat_model, joint_outcomes
+from rfmdp.model.flat import FlatBoxes, flat_model, transition_bounds
 from rfmdp.model.flatten import flatten
 from rfmdp.ragged import find, owners, segment_sum, starts
 from rfmdp.types import FloatArray, IntArray
@@ -173,10 +173,8 @@ def to_matrices(model: FactoredMDP) -> Matrices:
             f"{flat.state_name(int(odd[0] // number))} has {flat.actions[odd[0] % number]!r} "
             f"{times[odd[0]]} times; write another format."
         )
-    at, outcome = owners(flat.successor_ptr), joint_outcomes(flat)
-    sides = []
-    for bound in (flat.marginals.lower, flat.marginals.upper):
-        value = np.append(bound, 1.0)[outcome]
+    at, sides = owners(flat.successor_ptr), []
+    for value in transition_bounds(flat):
         matrices = []
         for a in range(number):
             own = flat.row_actions[at] == a

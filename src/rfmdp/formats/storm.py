@@ -12,7 +12,7 @@ import numpy as np
 from rfmdp.errors import UnsupportedError
 from rfmdp.formats.explicit import variable_of
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
-from rfmdp.model.flat import FlatBoxes, flat_model, joint_outcomes
+from rfmdp.model.flat import FlatBoxes, flat_model, transition_bounds
 from rfmdp.model.flatten import flatten, is_known
 from rfmdp.ragged import owners, starts
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
@@ -138,14 +138,8 @@ def _values(values: FloatArray, kind: type) -> list[Any]:
 
 def _matrix(stormpy: ModuleType, flat: FactoredMDP, kind: type) -> Any:
     """Return the transition matrix, with a row group per state."""
-    sets = flat.marginals
-    outcome = joint_outcomes(flat)
-    if kind is float:
-        values: list[Any] = np.append(sets.nominal, 1.0)[outcome].tolist()
-    else:
-        pairs = zip([*sets.lower.tolist(), 1.0], [*sets.upper.tolist(), 1.0], strict=True)
-        intervals = [kind(low, high) for low, high in pairs]
-        values = [intervals[i] for i in outcome.tolist()]
+    lower, upper = (bound.tolist() for bound in transition_bounds(flat))
+    values = lower if kind is float else [kind(*ends) for ends in zip(lower, upper, strict=True)]
     builder = stormpy.datastructures.SparseMatrixBuilder[kind](
         rows=flat.rows,
         columns=flat.states,

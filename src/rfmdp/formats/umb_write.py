@@ -13,6 +13,7 @@ import rfmdp
 from rfmdp.formats.explicit import ExplicitType, FlatModel, Written
 from rfmdp.formats.umb import identifier_of, umbi
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.flat import transition_bounds
 from rfmdp.model.flatten import is_known
 from rfmdp.types import AnyArray, BoolArray
 from rfmdp.writing import replacing
@@ -107,17 +108,15 @@ def _type(library: Any, word: str, bits: int | None = None) -> Any:
 
 def _transitions(flat: FlatModel) -> dict[str, AnyArray]:
     """Return the arrays of states, choices and branches."""
-    model, sets = flat.model, flat.model.marginals
-    if flat.known:
-        numbers = np.append(sets.nominal, 1.0)
-    else:
-        numbers = np.stack([np.append(sets.lower, 1.0), np.append(sets.upper, 1.0)], axis=1)
+    model = flat.model
+    lower, upper = transition_bounds(model)
+    numbers = lower if flat.known else np.stack([lower, upper], axis=1)
     return {
         "state-is-initial.bin": _bits(model.label("init")),
         "state-to-choices.bin": model.row_ptr.astype("<u8"),
         "choice-to-branches.bin": model.successor_ptr.astype("<u8"),
         "branch-to-target.bin": model.successors.astype("<u8"),
-        "branch-to-probability.bin": numbers[flat.outcome].astype("<f8"),
+        "branch-to-probability.bin": numbers.astype("<f8"),
         "actions/choices/values.bin": model.row_actions.astype("<u4"),
     }
 

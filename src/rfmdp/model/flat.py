@@ -130,3 +130,9 @@ def joint_outcomes(flat: FactoredMDP) -> IntArray:
     first = np.full(flat.rows, len(flat.marginals.nominal), dtype=np.int64)
     first[np.diff(flat.marginal_ptr) == 1] = flat.marginals.outcome_ptr[flat.row_marginals]
     return np.arange(flat.transitions) + np.repeat(first - flat.successor_ptr[:-1], sizes)
+
+
+def transition_bounds(flat: FactoredMDP) -> tuple[FloatArray, FloatArray]:
+    """Return lower and upper bounds of the probability of every transition of a flat model."""
+    outcome, sets = joint_outcomes(flat), flat.marginals
+    return np.append(sets.lower, 1.0)[outcome], np.append(sets.upper, 1.0)[outcome]

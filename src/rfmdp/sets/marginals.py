@@ -8,7 +8,7 @@ solvers that need only bounds (interval arithmetic, McCormick) accept every kind
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -124,28 +124,18 @@ class Marginals:
         for j, uset in enumerate(sets):
             if not isinstance(uset, UncertaintySet):
                 raise ModelError(f"Marginal {j}: must be an uncertainty set, got {uset!r}.")
-        ends = [bounds(uset) for uset in sets]
-        kinds = [_kind(s, *end) for s, end in zip(sets, ends, strict=True)]
-        # a single member is stored alike in all three arrays
-        centres = [
-            low if kind is Kind.SINGLETON else s.nominal
-            for s, kind, (low, _) in zip(sets, kinds, ends, strict=True)
-        ]
-        corners = [_listed(s, kind) for s, kind in zip(sets, kinds, strict=True)]
-        balls = [
-            s if isinstance(s, LpBall | KLBall) and np.array_equal(s.nominal, centre) else None
-            for s, centre in zip(sets, centres, strict=True)  # a box of one point has moved
-        ]
-        radii = [s.radius if s else math.nan for s in balls]
-        exponents = [s.exponent if isinstance(s, LpBall) else math.nan for s in balls]
+        empty: list[tuple[()]] = [()] * 7
+        kind, nominal, lower, upper, radius, exponent, corners = (
+            zip(*map(_columns, sets), strict=True) if sets else empty
+        )
         return Marginals(
             outcome_ptr=starts([s.size for s in sets]),
-            kind=np.array(kinds, dtype=np.int8),
-            nominal=_join(centres),
-            lower=_join([low for low, _ in ends]),
-            upper=_join([high for _, high in ends]),
-            radius=np.array(radii, dtype=np.float64),
-            exponent=np.array(exponents, dtype=np.float64),
+            kind=np.array(kind, dtype=np.int8),
+            nominal=_join(nominal),
+            lower=_join(lower),
+            upper=_join(upper),
+            radius=np.array(radius, dtype=np.float64),
+            exponent=np.array(exponent, dtype=np.float64),
             corner_ptr=starts([len(c) for c in corners]),
             corners=_join(corners),
         )
@@ -192,11 +182,24 @@ class Marginals:
         )
 
 
-def _listed(uset: UncertaintySet, kind: Kind) -> FloatArray:
-    """Return what a set keeps in `corners`."""
+def _columns(
+    uset: UncertaintySet,
+) -> tuple[Kind, FloatArray, FloatArray, FloatArray, float, float, FloatArray]:
+    """Return what is stored of a set: kind, nominal, lower, upper, radius, exponent, corners."""
+    lower, upper = bounds(uset)
+    kind = _kind(uset, lower, upper)
+    # a single member is stored alike in all three arrays
+    nominal = lower if kind is Kind.SINGLETON else uset.nominal
+    radius = exponent = math.nan
+    # the box of one point that an L-infinity ball is may have moved
+    if isinstance(uset, LpBall | KLBall) and np.array_equal(uset.nominal, nominal):
+        radius, exponent = uset.radius, getattr(uset, "exponent", math.nan)
+    corners = np.empty(0)
     if isinstance(uset, Polytope):
-        return uset.vertices.ravel()
-    return uset.lower if kind is Kind.SUBSETS and isinstance(uset, SubsetSet) else np.empty(0)
+        corners = uset.vertices.ravel()
+    elif isinstance(uset, SubsetSet) and kind is Kind.SUBSETS:
+        corners = uset.lower
+    return kind, nominal, lower, upper, radius, exponent, corners
 
 
 def _kind(uset: UncertaintySet, lower: FloatArray, upper: FloatArray) -> Kind:
@@ -232,5 +235,5 @@ def _check_layout(outcome_ptr: IntArray, entries: dict[str, FloatArray]) -> None
             )
 
 
-def _join(parts: list[FloatArray]) -> FloatArray:
+def _join(parts: Sequence[FloatArray]) -> FloatArray:
     return np.concatenate(parts) if parts else np.empty(0)

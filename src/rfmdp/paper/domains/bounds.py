@@ -64,9 +64,7 @@ def published_bounds(name: str, model: FactoredMDP, radius: float) -> FactoredMD
     if rule.fall_back and 0.0 < radius < WIDE:
         branches = _fall_back(model)
         upper = np.where(branches, _slower(nominal) + radius, upper)
-    boxes = Marginals.from_boxes(
-        model.marginals.outcome_ptr, lower, upper, nominal, model.marginal_names
-    )
+    boxes = Marginals.from_boxes(model.marginals.outcome_ptr, lower, upper, nominal)
     return model.with_marginals(boxes)
 
 
