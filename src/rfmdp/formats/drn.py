@@ -270,17 +270,14 @@ class _Body:
         """Return the reward structures."""
         states = self._reward_columns(self.is_state, self.head.states)
         given = self._reward_columns(self.is_action, int(self.is_action.sum()))
-        count = max(len(states), len(given))
+        count = max(len(self.head.rewards), len(states), len(given))
         names = [*self.head.rewards, *(f"rew{i}" for i in range(len(self.head.rewards), count))]
+        of_states = np.zeros((count, self.head.states))
+        of_states[: len(states)] = states
         named = self.is_action[self.starts_row]
-        result = {}
-        for i, name in enumerate(names):
-            rows = np.zeros(len(named))
-            if i < len(given):
-                rows[named] = given[i]
-            none = np.zeros(self.head.states)
-            result[name] = Rewards(states[i] if i < len(states) else none, rows)
-        return result
+        of_rows = np.zeros((count, len(named)))
+        of_rows[: len(given), named] = given
+        return {name: Rewards(of_states[i], of_rows[i]) for i, name in enumerate(names)}
 
     def _reward_columns(self, lines: BoolArray, count: int) -> FloatArray:
         """Return the rewards `[a, b]` of states or actions, one row per structure."""

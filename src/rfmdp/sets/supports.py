@@ -227,7 +227,10 @@ def _enumerate(
 ) -> Iterator[_Part]:
     """Yield the supports of some boxes and L1 balls, see `_by_sums`."""
     ptr = marginals.outcome_ptr
-    owner, place, ends = _descending(numbers, free, ptr, which)
+    every, home = entries(ptr, which), np.repeat(np.arange(len(which)), np.diff(ptr)[which])
+    may = np.flatnonzero(free[every])
+    may = may[np.lexsort((every[may], -numbers[every[may]], home[may]))]  # by descending weight
+    place, ends = every[may], starts(np.bincount(home[may], minlength=len(which)))
     large = np.flatnonzero(np.diff(ends) > FREE_LIMIT)
     if len(large):
         raise UnsupportedError(
@@ -236,63 +239,34 @@ def _enumerate(
             f"{FREE_LIMIT}. Give them positive lower bounds (--p-min when learning), ask for a "
             "number of steps (F<=k), or split the marginal."
         )
-    weight, threshold = _thresholds(marginals, numbers, free, required, which, place, owner)
+    # a box asks for one less its required bounds, a ball for its free weights less the radius
+    ball = marginals.kind[which] == Kind.L1
+    limit = np.where(ball, marginals.radius[which], 1.0)
+    weight, threshold = np.split(
+        digits(np.concatenate([numbers[every], limit]), BITS), [len(every)]
+    )
+    threshold[ball] *= -1
+    sign = np.where(ball[home], free[every].astype(np.int64), -required[every].astype(np.int64))
+    np.add.at(threshold, home, sign[:, None] * weight)
+    weight = weight[may]
     bare = ~segment_any(required, ptr)[which]
-    masks = np.empty(min(SUPPORT_LIMIT, 1024 + 64 * len(which)), dtype=np.int64)
-    scratch = np.empty((3, 64), dtype=np.int64)
+    masks, scratch = np.empty(SUPPORT_LIMIT, dtype=np.int64), np.empty((3, 64), dtype=np.int64)
     done = 0
     while done < len(which):
         found = np.zeros((len(which) - done, 2), dtype=np.int64)
         first = ends[done]
         arrays = (ends[done:] - first, bare[done:], weight[first:], threshold[done:])
         count = enumerate_supports(*arrays, scratch, masks, found)
-        if count == 0 and len(masks) == SUPPORT_LIMIT:
-            raise UnsupportedError(_too_many(int(which[done])))
         if count == 0:
-            masks = np.empty(SUPPORT_LIMIT, dtype=np.int64)
-            continue
+            raise UnsupportedError(_too_many(int(which[done])))
         total = np.diff(found[:count, 1], prepend=0)
         part = np.repeat(np.arange(count), total)
         minimal = np.arange(len(part)) < found[part, 0]
-        chosen = masks[: len(part), None] >> np.arange(int(np.diff(ends).max())) & 1
-        support, bit = np.nonzero(chosen)
+        own = masks[: len(part)]
+        support, bit = np.nonzero(own[:, None] >> np.arange(int(own.max()).bit_length()) & 1)
         outcome = place[ends[done + part[support]] + bit]
         yield _with_required(ptr, required, which[done + part], minimal, support, outcome)
         done += count
-
-
-def _descending(
-    numbers: FloatArray, free: BoolArray, ptr: IntArray, which: IntArray
-) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the free outcomes of some sets by descending weight: set, place, pointers."""
-    place = entries(ptr, which)
-    owner = np.repeat(np.arange(len(which)), np.diff(ptr)[which])
-    owner, place = owner[free[place]], place[free[place]]
-    order = np.lexsort((place, -numbers[place], owner))
-    return owner, place[order], starts(np.bincount(owner, minlength=len(which)))
-
-
-def _thresholds(
-    marginals: Marginals,
-    numbers: FloatArray,
-    free: BoolArray,
-    required: BoolArray,
-    which: IntArray,
-    place: IntArray,
-    owner: IntArray,
-) -> tuple[IntArray, IntArray]:
-    """Return the weights (places, L) and what they must sum to in every set (N, L), in digits."""
-    ball = marginals.kind[which] == Kind.L1
-    rest = entries(marginals.outcome_ptr, which)
-    rest = rest[required[rest]]
-    home = np.searchsorted(which, owners(marginals.outcome_ptr)[rest])
-    radius = np.where(ball, marginals.radius[which], 0.0)
-    everything = digits(np.concatenate([numbers[place], numbers[rest], radius, [1.0]]), BITS)
-    weight, fixed, reach, one = np.split(everything, np.cumsum([len(place), len(rest), len(which)]))
-    threshold = np.where(ball[:, None], -reach, one)
-    np.add.at(threshold, owner, np.where(ball[owner][:, None], weight, 0))
-    np.add.at(threshold, home, np.where(ball[home][:, None], 0, -fixed))
-    return weight, threshold
 
 
 def _smooth_required(marginals: Marginals, j: int) -> list[bool]:
