@@ -305,7 +305,9 @@ class _Body:
 
 def _read_valuations(text: Text, head: _Header) -> tuple[tuple[Variable, ...], Int32Array | None]:
     """Return the variables in comments, if there is one comment per state, else none."""
-    comments = re.findall(rb"^\s*//\[(.*)\]\s*$", bytes(text.data[head.end :]), re.MULTILINE)
+    body = bytes(text.data[head.end :])
+    # most files have none, and looking for the pattern in every line takes long
+    comments = re.findall(rb"^\s*//\[(.*)\]\s*$", body, re.MULTILINE) if b"//[" in body else []
     if len(comments) != head.states:
         return (), None
     states = [
