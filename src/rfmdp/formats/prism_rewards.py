@@ -11,7 +11,7 @@ import numpy as np
 from rfmdp.formats.explicit import FileRows
 from rfmdp.formats.text import Text, Words
 from rfmdp.model.arrays import Rewards
-from rfmdp.ragged import owners, starts
+from rfmdp.ragged import find, owners
 from rfmdp.types import FloatArray, IntArray
 
 NAME = re.compile(r'#\s*Reward structure\s+"([^"]*)"')
@@ -87,15 +87,11 @@ def _transition_rewards(
     head.require(row < first_row[source + 1], lambda i: missing.format(choice[i]))
     wanted = row * states + words[first + columns - 2].integers("target state", states)
     key = owners(rows.successor_ptr) * states + rows.successors
-    order = np.argsort(key, kind="stable")
-    low, high = (np.searchsorted(key[order], wanted, side) for side in ("left", "right"))
-    head.require(low < high, lambda i: "The model has no such transition.")
+    head.require(np.isin(wanted, key), lambda i: "The model has no such transition.")
     value = words[first + columns - 1].numbers("reward")
-    # one transition may stand in several lines of a dtmc: all of them get the reward
-    ptr = starts(high - low)
-    owner = owners(ptr)
-    per_transition = np.zeros(len(rows.successors))
-    per_transition[order[low[owner] + np.arange(ptr[-1]) - ptr[owner]]] = value[owner]
+    listed, last = np.unique(wanted[::-1], return_index=True)
+    # -1, not listed: the 0 at the end
+    per_transition = np.append(value[::-1][last], 0.0)[find(listed, key)]
     first_entry = rows.successor_ptr[:-1]
     least = np.minimum.reduceat(per_transition, first_entry)
     mixed = least != np.maximum.reduceat(per_transition, first_entry)

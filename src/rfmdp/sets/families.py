@@ -83,7 +83,7 @@ class Interval:
             )
         ends = np.array([0, len(lower)])
         if self.nominal is None:
-            with np.errstate(invalid="ignore"):  # of bounds that are refused below
+            with np.errstate(all="ignore"):  # of bounds that are refused below
                 centre = box_centres(ends, lower, upper)
         else:
             centre = _distribution("Interval", self.nominal)

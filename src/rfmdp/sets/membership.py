@@ -49,30 +49,27 @@ def _holds(uset: object, p: FloatArray, tolerance: float) -> bool:
     raise UnsupportedError(f"{type(uset).__name__} has no contains(); register one.")
 
 
-register = _holds.register  # for new families: (uset, p, tolerance) -> bool
-
-
-@register
+@_holds.register
 def _(uset: Singleton, p: FloatArray, tolerance: float) -> bool:
     return bool(np.all(np.abs(p - uset.nominal) <= tolerance))
 
 
-@register
+@_holds.register
 def _(uset: Interval, p: FloatArray, tolerance: float) -> bool:
     return bool(np.all((uset.lower - tolerance <= p) & (p <= uset.upper + tolerance)))
 
 
-@register
+@_holds.register
 def _(uset: LpBall, p: FloatArray, tolerance: float) -> bool:
     return p_norm(p - uset.nominal, uset.exponent) <= uset.radius + tolerance
 
 
-@register
+@_holds.register
 def _(uset: Polytope, p: FloatArray, tolerance: float) -> bool:
     return distance_to_hull(uset.vertices, p) <= tolerance
 
 
-@register
+@_holds.register
 def _(uset: KLBall, p: FloatArray, tolerance: float) -> bool:
     seen = uset.nominal > 0.0
     if np.any(p[seen] <= 0.0):
@@ -81,7 +78,7 @@ def _(uset: KLBall, p: FloatArray, tolerance: float) -> bool:
     return distance <= uset.radius + tolerance
 
 
-@register
+@_holds.register
 def _(uset: SubsetSet, p: FloatArray, tolerance: float) -> bool:
     bits = (np.arange(2**uset.size)[:, None] >> np.arange(uset.size)) & 1
     return bool(np.all(bits @ p >= uset.lower - tolerance))

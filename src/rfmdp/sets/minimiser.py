@@ -59,26 +59,23 @@ def _minimise(uset: object, values: FloatArray) -> tuple[float, FloatArray]:
     raise UnsupportedError(f"{type(uset).__name__} has no minimise(); register one.")
 
 
-register = _minimise.register  # for new families: (uset, values) -> (value, p)
-
-
-@register
+@_minimise.register
 def _(uset: Singleton, values: FloatArray) -> tuple[float, FloatArray]:
     return float(uset.nominal @ values), uset.nominal
 
 
-@register
+@_minimise.register
 def _(uset: Interval, values: FloatArray) -> tuple[float, FloatArray]:
     return _greedy_box(uset.lower, uset.upper, values)
 
 
-@register
+@_minimise.register
 def _(uset: Polytope, values: FloatArray) -> tuple[float, FloatArray]:
     p = uset.vertices[int(np.argmin(uset.vertices @ values))]
     return float(p @ values), p
 
 
-@register
+@_minimise.register
 def _(uset: LpBall, values: FloatArray) -> tuple[float, FloatArray]:
     if uset.exponent == 1.0:
         return _greedy_l1(uset.nominal, uset.radius, values)
@@ -114,7 +111,7 @@ def _greedy_l1(nominal: FloatArray, radius: float, values: FloatArray) -> tuple[
     return float(p @ values), p
 
 
-@register
+@_minimise.register
 def _(uset: KLBall, values: FloatArray) -> tuple[float, FloatArray]:
     from rfmdp.kernels.curved import kl_minimum
 
@@ -123,7 +120,7 @@ def _(uset: KLBall, values: FloatArray) -> tuple[float, FloatArray]:
     return float(value), witness
 
 
-@register
+@_minimise.register
 def _(uset: SubsetSet, values: FloatArray) -> tuple[float, FloatArray]:
     from rfmdp.kernels.curved import choquet_minimum
 
