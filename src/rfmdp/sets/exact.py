@@ -73,23 +73,16 @@ def _excess_parts(values: FloatArray, ptr: IntArray) -> tuple[FloatArray, FloatA
     return total, rest, 2.0 * lost  # `lost` is a sum of few rounded terms: twice it is beyond
 
 
-def _without_excess(
-    values: FloatArray, other: FloatArray, ptr: IntArray
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return (near, error, beyond, lost) whose sum is values - excess of `other`, up to `lost`."""
-    total, rest, lost = (np.repeat(a, np.diff(ptr)) for a in _excess_parts(other, ptr))
-    near, error = two_sum(values, -total)
-    error, beyond = two_sum(error, -rest)
-    return *two_sum(near, error), beyond, lost
-
-
 def without_excess(values: FloatArray, other: FloatArray, ptr: IntArray, side: float) -> FloatArray:
     """Return values[i] - (sum of its segment of `other`, minus one), rounded to a side (+1 up).
 
     With the other bounds of a box this is what its entry i must have at least, or at most. The
     result is on its side of the exact number, and mostly the nearest float there.
     """
-    near, error, beyond, lost = _without_excess(values, other, ptr)
+    total, rest, lost = (np.repeat(a, np.diff(ptr)) for a in _excess_parts(other, ptr))
+    near, error = two_sum(values, -total)
+    error, beyond = two_sum(error, -rest)
+    near, error = two_sum(near, error)
     outward = np.nextafter(near, side * np.inf)
     rough = (beyond != 0.0) | (lost > 0.0)
     if rough.any():
@@ -132,12 +125,11 @@ def needed(upper: FloatArray, ptr: IntArray) -> BoolArray:
     lack = upper - np.repeat(segment_sum(upper, ptr) - 1.0, np.diff(ptr))
     close = np.flatnonzero(segment_any(np.abs(lack) <= DOUBT, ptr))
     place, ends = entries(ptr, close), starts(np.diff(ptr)[close])
-    near, error, beyond, lost = _without_excess(upper[place], upper[place], ends)
-    # what the others lack is near + error + beyond; the last two are far below the first
-    lack[place] = np.where(near != 0.0, near, np.where(error != 0.0, error, beyond))
-    for i in np.flatnonzero((lost > 0.0) & (np.abs(near) <= 2.0 * lost)):
+    own = upper[place]
+    most, lack[place] = (without_excess(own, own, ends, side) for side in (1.0, -1.0))
+    for i in np.flatnonzero((most > 0.0) & (lack[place] <= 0.0)):  # rounding leaves a doubt
         part = segment(ends, owner(ends, i))
-        others = np.delete(upper[place[part]], i - part.start)
+        others = np.delete(own[part], i - part.start)
         lack[place[i]] = math.fsum([1.0, *(-others).tolist()])
     return lack > 0.0
 
