@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.formats.explicit import ExplicitType, FileRows, variable_of
+from rfmdp.formats.explicit import ExplicitType, FileRows, state_variables
 from rfmdp.formats.text import BLANKS, Text, Words
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.frontier import Deadlock
@@ -331,7 +331,4 @@ def _read_valuations(text: Text, head: _Header) -> tuple[tuple[Variable, ...], I
         valuations = numbers.astype(np.int64)
     except OverflowError:
         return (), None
-    if np.any(np.abs(valuations) >= 1 << 31):
-        return (), None
-    columns = zip(names, valuations.T, boolean.tolist(), strict=True)
-    return tuple(variable_of(*column) for column in columns), valuations.astype(np.int32)
+    return state_variables(zip(names, valuations.T, boolean.tolist(), strict=True))

@@ -21,7 +21,7 @@ from rfmdp.model.flatten import flatten, flatten_note, is_known
 from rfmdp.model.frontier import Deadlock
 from rfmdp.ragged import segment_sum, starts
 from rfmdp.rounding import SUM_TOLERANCE
-from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
+from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
 from rfmdp.writing import replacing
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -216,10 +216,23 @@ class FlatModel:
         return [before + name if name else unlabelled for name in self.model.actions]
 
 
-def variable_of(name: str, values: AnyArray, boolean: bool) -> Variable:
-    """Return a variable with the range of its values."""
-    low, high = (0, 1) if boolean else (int(values.min()), int(values.max()))
-    return Variable(name, low, high, boolean)
+def state_variables(
+    columns: Iterable[tuple[str, IntArray, bool]],
+) -> tuple[tuple[Variable, ...], Int32Array | None]:
+    """Return variables with the ranges that occur, and the valuations of states.
+
+    None if there are no variables, or if a value needs more than 32 bits.
+
+    columns : name, values (S,) and whether they are booleans
+    """
+    variables, valuations = [], []
+    for name, values, boolean in columns:
+        low, high = (0, 1) if boolean else (int(values.min()), int(values.max()))
+        if low <= -(1 << 31) or high >= 1 << 31:
+            return (), None
+        variables.append(Variable(name, low, high, boolean))
+        valuations.append(values.astype(np.int32))
+    return tuple(variables), np.stack(valuations, axis=1) if valuations else None
 
 
 def number(x: float) -> str:

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.formats.explicit import FileRows, variable_of
+from rfmdp.formats.explicit import FileRows, state_variables
 from rfmdp.formats.prism_rewards import read_rewards
 from rfmdp.formats.text import BLANKS, Text, Words
 from rfmdp.kernels.text import BOOLEAN, INTEGER
@@ -262,15 +262,12 @@ def _read_states(path: Path | None, states: int) -> tuple[tuple[Variable, ...], 
     if len(state) != states or times.max(initial=1) > 1:
         wrong = int(np.argmax(times != 1))
         words.fail(0, f"Each of the {states} states must be listed once; see state {wrong}.")
-    columns = [_column(words[first[1:] + 1 + v], name) for v, name in enumerate(names)]
-    valuations = np.empty((states, len(names)), dtype=np.int32)
-    for v, (_, values) in enumerate(columns):
-        valuations[state, v] = values
-    return tuple(variable for variable, _ in columns), valuations
+    lines = first[1:][np.argsort(state)]
+    return state_variables(_column(words[lines + 1 + v], name) for v, name in enumerate(names))
 
 
-def _column(words: Words, name: str) -> tuple[Variable, IntArray]:
-    """Return a variable and its values; the first one says whether it is boolean."""
+def _column(words: Words, name: str) -> tuple[str, IntArray, bool]:
+    """Return a variable's name and values; the first one says whether it is boolean."""
     value, kind = words.integers_and_kinds()
     boolean = bool(kind[0] == BOOLEAN)
     what = "true or false" if boolean else "an integer of 32 bits"
@@ -278,4 +275,4 @@ def _column(words: Words, name: str) -> tuple[Variable, IntArray]:
         (kind == (BOOLEAN if boolean else INTEGER)) & (np.abs(value) < 1 << 31),
         lambda i: f"The value of {name} must be {what}, found {words.word(i)!r}.",
     )
-    return variable_of(name, value, boolean), value
+    return name, value, boolean

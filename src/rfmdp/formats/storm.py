@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.formats.explicit import variable_of
+from rfmdp.formats.explicit import state_variables
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.flat import FlatBoxes, flat_model, transition_bounds
 from rfmdp.model.flatten import flatten, is_known
@@ -213,11 +213,13 @@ def _valuations(model: Any) -> tuple[tuple[Variable, ...], Int32Array | None]:
         return (), None
     given = model.state_valuations
     found = sorted(given.get_all_variables(), key=lambda variable: str(variable.name))
-    variables, columns = [], []
-    for v in found:
-        if not (v.has_boolean_type() or v.has_integer_type()):
-            return (), None
-        column = np.array([int(given.get_value(s, v)) for s in range(model.nr_states)])
-        variables.append(variable_of(v.name, column, bool(v.has_boolean_type())))
-        columns.append(column.astype(np.int32))
-    return tuple(variables), np.stack(columns, axis=1) if columns else None
+    if not all(v.has_boolean_type() or v.has_integer_type() for v in found):
+        return (), None
+    return state_variables(
+        (
+            str(v.name),
+            np.array([int(given.get_value(s, v)) for s in range(model.nr_states)]),
+            bool(v.has_boolean_type()),
+        )
+        for v in found
+    )
