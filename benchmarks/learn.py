@@ -23,7 +23,7 @@ from rfmdp.learning.loop import learn
 from rfmdp.learning.methods import METHODS, find_method
 from rfmdp.learning.schedule import Geometric, StopWhen
 from rfmdp.paper.domains import domain, domain_spec
-from rfmdp.paper.learning.settings import SETUPS
+from rfmdp.paper.learning.settings import SETUPS, TEXT
 from rfmdp.solving import solve
 from rfmdp.sources.simulator import Behaviour, Simulator, Trajectories
 
@@ -49,20 +49,18 @@ def simulation(name):
 def one(name, method, trajectories, schedule, seed):
     """Learn with one method; returns a record."""
     model, spec = domain(name, instance="learning"), domain_spec(name)
-    flat = name in ("sysadmin", "drone") and method == "paper-flat"
-    crowded = flat and name == "sysadmin"
-    chosen = Geometric() if crowded or schedule == "geometric" else find_method(method).schedule
-    asked = {"schedule": chosen, "local": SETUPS[name].local_states, "length": SETUPS[name].length}
-    asked.update({"seed": seed, "p_min": 1e-8 if flat else None})
-    learn(model, spec, find_method(method), stop=StopWhen(1), **asked)  # compile
+    asked = {**TEXT.keywords(name, find_method(method)), "seed": seed}
+    if schedule == "geometric":
+        asked["schedule"] = Geometric()
+    learn(model, spec, stop=StopWhen(1), **asked)  # compile
     started, wall = time.process_time(), time.perf_counter()
-    run = learn(model, spec, find_method(method), stop=StopWhen(trajectories), **asked)
+    run = learn(model, spec, stop=StopWhen(trajectories), **asked)
     seconds, wall = time.process_time() - started, time.perf_counter() - wall
     last = run.history[-1]
     return {
         "domain": name,
         "method": method,
-        "schedule": type(chosen).__name__.lower(),
+        "schedule": run.settings["schedule"].partition("(")[0].lower(),
         "trajectories": last.trajectories,
         "replans": last.replans,
         "guarantee": last.guarantee,

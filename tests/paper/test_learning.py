@@ -26,7 +26,7 @@ from rfmdp.paper.learning.runs import (
     model_digest,
     run_task,
 )
-from rfmdp.paper.learning.settings import CODE, SETUPS, TEXT, EndsWhenDecided, PseudoCounts
+from rfmdp.paper.learning.settings import CODE, SETUPS, TEXT, PseudoCounts, decided
 from rfmdp.paper.learning.text import count, method_order, overview, summary
 from rfmdp.paper.published import published_learning
 
@@ -69,7 +69,8 @@ def test_the_plan_has_all_cells_first_seeds_first():
     assert [(x.domain, x.method) for x in plan.left_out] == [("frozen_lake", "rollout")]
     assert len(plan.tasks) == 2 * (len(SETUPS) * len(METHODS) - 1)
     assert [task.seed for task in plan.tasks] == sorted(task.seed for task in plan.tasks)
-    assert {m.column for m in METHODS if m.column} == {"flat", "l1", "interval", "mccormick"}
+    columns = {method.column for method in METHODS.values()}
+    assert columns == {"", "flat", "l1", "interval", "mccormick"}
     assert len({task.key for task in plan.tasks}) == len(plan.tasks)
 
 
@@ -126,15 +127,15 @@ def test_the_page_shows_the_records_of_the_repository():
     root = Path(__file__).parents[2]
     records = RecordFolder(root / "benchmarks/learning/records", LearningRecord).all()
     assert all(record.model == model_digest(record.domain) for record in records)
-    table = LearningTable(curves_of(records))
+    tables = LearningTable(curves_of(records)).by_setting
     page = (root / "docs/learning-results.md").read_text(encoding="utf-8")
     for setting, ours in (("text", True), ("code", False)):  # the paper's code has its own methods
-        _, rows = overview(table, setting)
+        _, rows = overview(tables[setting])
         shown = [row for row in rows if ours or not row[0].startswith("ours")]
         assert len(shown) >= 4
         for row in shown:
             assert f"| {' | '.join(row)} |" in page
-        for sentence in method_order(table, setting):
+        for sentence in method_order(tables[setting]):
             assert sentence in page
 
 
@@ -167,7 +168,7 @@ def test_no_evaluation_is_lost_when_a_run_is_killed(campaign, tmp_path):
     first = list(seen)
     again = run_task(RunContext(str(tmp_path), lambda _, now: seen.append(now.trajectories)), task)
     assert min(seen[len(first) :]) >= first[2]
-    own = table.of(task.domain, task.method, "text").records[0]
+    own = table.of(task.domain, task.method).records[0]
     assert untimed(again) == untimed(own)
 
 
@@ -178,7 +179,7 @@ def test_a_run_file_that_cannot_be_gone_on_with_is_replaced(campaign, tmp_path):
     context = RunContext(str(tmp_path))
     run_task(context, replace(task, seed=5, trajectories=100))
     context.file(replace(task, seed=5)).rename(context.file(task))  # of another seed
-    own = untimed(table.of(task.domain, task.method, "text").records[0])
+    own = untimed(table.of(task.domain, task.method).records[0])
     assert untimed(run_task(context, task)) == own
     context.file(task).write_bytes(b"nothing")
     assert untimed(run_task(context, task)) == own
@@ -189,7 +190,7 @@ def test_other_machines_need_no_folder(campaign, tmp_path):
     _, plan, table = campaign
     task = plan.tasks[1]
     record = run_task(RunContext(str(tmp_path / "elsewhere")), task)
-    assert untimed(record) == untimed(table.of(task.domain, task.method, "text").records[0])
+    assert untimed(record) == untimed(table.of(task.domain, task.method).records[0])
     assert not (tmp_path / "elsewhere").exists()
 
 
@@ -224,21 +225,21 @@ def made(values, seconds=1.0, method="paper-mccormick", name="stock_trading", se
         for i, value in enumerate(values)
     ]
     return LearningRecord(
-        name, method, "text", seed, 10**6, 1.0, "all trajectories run", 1e-4, 10, 5, history, [],
-        {}, [], model_digest(name),
+        domain=name, method=method, setting="text", seed=seed, trajectories=10**6, timeout=1.0,
+        stopped="all trajectories run", beta=1e-4, length=10, history=history,
+        model=model_digest(name),
     )  # fmt: skip
 
 
 def test_curves_are_means_over_the_runs_that_go_so_far():
     """Where a run has proven nothing there is no mean; shorter runs leave the mean to others."""
     (curve,) = curves_of([made([None, 2.0, 4.0]), made([1.0, 4.0, 4.5, 5.0], 3.0, seed=1)])
-    where, mean, spread, runs = curve.points("guarantee")
+    where, mean, spread = curve.points("guarantee")
     assert where.tolist() == [100, 200, 300, 400]
     np.testing.assert_array_equal(mean, [np.nan, 3.0, 4.25, 5.0])
     np.testing.assert_array_equal(spread[1:], [1.0, 0.25, 0.0])
-    assert runs.tolist() == [2, 2, 2, 1]
     reached = curve.reached(3.9)
-    assert (reached.trajectories, reached.seconds, reached.seeds) == (300, 4.0, 2)
+    assert (reached.trajectories, reached.seconds) == (300, 4.0)
     assert curve.reached(6.0) is None
     assert curve.last() == 5.0
 
@@ -256,7 +257,7 @@ def test_the_order_of_methods_is_told_as_it_is():
     curves = curves_of([
         made([4.0]), made([3.0, 4.0], method="paper-interval"), made([4.0], method="paper-l1"),
     ])  # fmt: skip
-    (text,) = method_order(LearningTable(curves), "text")
+    (text,) = method_order(LearningTable(curves))
     assert "exact (McCormick) 100, interval arithmetic 200, L1, radii added up 100" in text
     assert "L1, radii added up does not need more than interval arithmetic" in text
     assert "Exact over interval: 0.50" in text
@@ -266,10 +267,10 @@ def test_the_order_of_methods_is_told_as_it_is():
 def test_both_certificates_are_shown_separately(campaign):
     """A method with rollouts has a line for the model and one for them; all trajectories count."""
     folder, _, table = campaign
-    curve = table.of("stock_trading", "rollout", "text")
+    curve = table.of("stock_trading", "rollout")
     for record in curve.records:
         assert sum(c["trajectories"] for c in record.rollouts) < record.done == 500
-    where, mean, _, _ = curve.points("rollout")
+    where, mean, _ = curve.points("rollout")
     assert np.isfinite(mean).any()
     assert set(where) >= {100.0, 410.0}  # an epoch doubles 205
     lines = (folder / "learning.md").read_text().splitlines()
@@ -285,7 +286,7 @@ def test_files_tell_the_same(campaign):
         rows = list(csv.DictReader(file))
     assert len(rows) == sum(len(r.history) for c in table.curves for r in c.records)
     page, text = ((folder / name).read_text() for name in ("learning.html", "learning.md"))
-    tied = table.of("stock_trading", "tied", "text")
+    tied = table.of("stock_trading", "tied")
     for words in (count(70_000), f"{tied.last():.4f}", "interval arithmetic", "printed guarantee"):
         assert words in page
         assert words in text
@@ -299,10 +300,11 @@ def test_settings_differ_in_what_text_and_code_differ():
     flat, exact, tied = (KNOWN[w] for w in ("paper-flat", "paper-mccormick", "tied"))
     assert TEXT.method("aircraft", flat) == flat
     assert TEXT.keywords("aircraft", flat) | {"local": 0} == {
-        "beta": 1e-4, "length": 15, "local": 0, "p_min": None
+        "method": flat, "beta": 1e-4, "length": 15, "local": 0, "p_min": None
     }  # fmt: skip
     assert CODE.keywords("aircraft", exact) | {"local": 0} == {
-        "beta": 1e-3, "length": 11, "local": 0, "p_min": 1e-8
+        "method": CODE.method("aircraft", exact), "beta": 1e-3, "length": 11, "local": 0,
+        "p_min": 1e-8,
     }  # fmt: skip
     assert CODE.method("aircraft", exact).exploration.other == 0.1
     assert CODE.method("aircraft", flat).confidence == PseudoCounts(2)
@@ -326,10 +328,13 @@ def test_pseudo_counts_are_samples_that_were_never_drawn():
 def test_trajectories_of_the_code_end_where_the_value_is_decided():
     """On Stock Trading that is where nothing can be earned any more: at the end, or before."""
     model = domain("stock_trading", instance="learning")
-    source = EndsWhenDecided.of(model, domain_spec("stock_trading"))
-    assert np.all(source.decided[model.labels["end"]])
-    assert source.decided.sum() < model.states
-    assert source.words["trajectories end in"].startswith(f"{source.decided.sum()} states")
+    spec = domain_spec("stock_trading")
+    ends = decided(model, spec)
+    assert np.all(ends[model.labels["end"]])
+    assert ends.sum() < model.states
+    words = CODE.source(model, spec).words
+    assert words["trajectories end in"].startswith(f"{ends.sum()} states")
+    assert "trajectories end in" not in TEXT.source(model, spec).words
     record = run_task(
         RunContext("/nowhere"), LearningTask("stock_trading", "tied", 0, 100, 9.0, "code")
     )

@@ -16,7 +16,6 @@ from rfmdp.paper.learning.campaign import report_learning
 from rfmdp.paper.published import EXPLAINED, RADII, Published, published_table
 from rfmdp.paper.solving.campaign import report_solving, reproduce_solving, solving_plan
 from rfmdp.paper.solving.runs import SolvingRecord, SolvingTask
-from rfmdp.paper.solving.table import METHODS
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +48,7 @@ def test_agreement_is_by_the_printed_digits():
 def test_every_method_lies_on_its_side(campaign):
     """Exact equals vertices; relaxations are above, the printed programme is loosest."""
     _, _, table = campaign
-    value = {m.word: table.of("chain", 0.025, m.word).record.value for m in METHODS}
+    value = {record.method: record.value for record in table.records if record.radius == 0.025}
     assert value["exact"] == pytest.approx(331.34029034, rel=1e-8)
     assert value["vertices"] == pytest.approx(value["exact"], rel=1e-8)
     assert value["mccormick"] == pytest.approx(value["exact"], rel=1e-7)
@@ -61,9 +60,9 @@ def test_every_method_lies_on_its_side(campaign):
 def test_differences_are_explained(campaign):
     """No printed value of Chain differs without a reason."""
     _, _, table = campaign
-    wrong = [line for line in table.compared if not line.agrees]
+    wrong = [record for record in table.records if record.agrees is False]
     assert len(wrong) == 4
-    assert all(line.explanation for line in wrong)
+    assert all(record.explanation for record in wrong)
 
 
 def test_finished_runs_are_not_repeated(campaign):
@@ -81,7 +80,7 @@ def test_a_report_is_about_all_records_of_the_folder(campaign, tmp_path):
     folder, plan, _ = campaign
     table = reproduce_solving(plan, folder)
     shutil.copytree(folder / "records", tmp_path / "records")
-    assert report_solving(tmp_path).lines == table.lines
+    assert report_solving(tmp_path).records == table.records
     assert (tmp_path / "solving.csv").read_bytes() == (folder / "solving.csv").read_bytes()
     assert report_learning(tmp_path).curves == ()
     assert not list(tmp_path.glob("learning*"))
@@ -92,9 +91,11 @@ def test_side_by_side_gives_the_same_values(campaign, tmp_path):
     _, _, table = campaign
     plan = solving_plan(domains=["chain"], radii=[0.025], methods=["exact", "interval", "vertices"])
     beside = reproduce_solving(plan, tmp_path, runner=make_runner(jobs=2))
-    for line in beside.lines:
-        own = table.of("chain", 0.025, line.method.word).record
-        assert (line.record.lower, line.record.upper) == (own.lower, own.upper)
+    own = {record.method: record for record in table.records if record.radius == 0.025}
+    assert len(beside.records) == 3
+    for record in beside.records:
+        twin = own[record.method]
+        assert (record.lower, record.upper) == (twin.lower, twin.upper)
 
 
 def test_a_run_that_hit_its_limit_is_repeated_with_a_longer_one(campaign):

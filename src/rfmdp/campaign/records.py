@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
@@ -60,11 +60,7 @@ class RecordFolder(Generic[RecordT]):
 
     def write(self, task: RecordedTask, record: RecordT) -> None:
         """Write a record, completely or not at all; infinities become null."""
-        fields: dict[str, Any] = asdict(record)  # type: ignore[call-overload]
-        plain = {
-            name: None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in fields.items()
-        }
+        plain = without_infinities(asdict(record))  # type: ignore[call-overload]
         with replacing(self._file(task)) as part:
             part.write_text(json.dumps(plain, indent=1) + "\n", encoding="utf-8")
 
@@ -99,6 +95,14 @@ class RecordFolder(Generic[RecordT]):
 
     def _file(self, task: RecordedTask) -> Path:
         return self._folder / f"{task.key}.json"
+
+
+def without_infinities(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields as JSON has them: numbers that are not finite are None."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in fields.items()
+    }
 
 
 def make_folder(path: str | os.PathLike[str]) -> Path:

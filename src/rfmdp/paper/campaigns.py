@@ -1,10 +1,11 @@
-"""What the two campaigns of the paper share: a plan, and the digest of a domain's model."""
+"""What the two campaigns of the paper share: their methods, a plan, and the digest of a model."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Generic, TypeVar
 
@@ -12,6 +13,26 @@ from rfmdp.language.load import read_text
 from rfmdp.paper.domains import domain_constants, domain_path
 
 TaskT = TypeVar("TaskT")
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignMethod:
+    """A method of a campaign.
+
+    word : its name in `rfmdp.inner` or `rfmdp.learning.methods`
+    column : the published column that it is compared with; empty for ours
+    left_out : domains that are not run unless asked for by name, with the reason
+    """
+
+    word: str
+    title: str
+    column: str = ""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def heading(self) -> str:
+        """The title as the first word of a sentence."""
+        return self.title[0].upper() + self.title[1:]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from pathlib import Path
 from typing import NamedTuple
 
 from rfmdp import __version__
+from rfmdp.writing import replacing
 
 STYLE = """
 :root { --ink: #1c2430; --soft: #647084; --line: #dfe4ea; }
@@ -127,6 +131,38 @@ def _cells(texts: Sequence[str], begins: Sequence[bool], tag: str) -> str:
         f"<{tag}{marks[begin]}>{escape(text)}</{tag.partition(' ')[0]}>"
         for text, begin in zip(texts, begins, strict=True)
     )
+
+
+def write_files(
+    folder: Path,
+    name: str,
+    document: Document,
+    lines: Iterable[Iterable[object]],
+    figures: Mapping[str, tuple[bytes, bytes]],
+) -> None:
+    """Write all files of a campaign.
+
+    Parameters
+    ----------
+    document
+        For NAME.md and NAME.html.
+    lines
+        Of NAME.csv, with the heads; None is an empty cell.
+    figures
+        SVG and PNG by the names of their files.
+    """
+    data = io.StringIO()
+    csv.writer(data, lineterminator="\n").writerows(lines)
+    contents = {
+        f"{name}.csv": data.getvalue().encode(),
+        f"{name}.md": document.markdown().encode(),
+        f"{name}.html": document.html().encode(),
+    }
+    for title, (svg, png) in figures.items():
+        contents |= {f"{title}.svg": svg, f"{title}.png": png}
+    for file, content in contents.items():
+        with replacing(folder / file) as part:
+            part.write_bytes(content)
 
 
 def shown(value: float | None, digits: int = 6) -> str:

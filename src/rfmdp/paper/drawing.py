@@ -8,14 +8,22 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 
-def new_figure(rows: int, columns: int, width: float, height: float) -> tuple[Any, Any]:
-    """Return a figure and its axes (rows, columns); width and height are those of a panel."""
+def new_figure(panels: int, columns: int, width: float, height: float, rows: int = 1) -> Any:
+    """Return a figure, and the axes of its panels (panels, rows), one above the other in each.
+
+    Width and height are those of one of the axes.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    drawn = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    lines = -(-panels // columns)
+    drawn = Figure(figsize=(width * columns, height * rows * lines), layout="constrained")
     FigureCanvasAgg(drawn)
-    return drawn, drawn.subplots(rows, columns, squeeze=False)
+    axes = drawn.subplots(rows * lines, columns, squeeze=False)
+    by_panel = axes.reshape(lines, rows, columns).swapaxes(1, 2).reshape(-1, rows)
+    for axis in by_panel[panels:].ravel():
+        axis.set_axis_off()
+    return drawn, by_panel[:panels]
 
 
 def plain_panel(axis: Any, title: str, label: str) -> None:
@@ -26,12 +34,13 @@ def plain_panel(axis: Any, title: str, label: str) -> None:
     axis.grid(color="#dddddd", linewidth=0.6)
 
 
-def legend(axis: Any, handles: Mapping[str, Any], order: Iterable[str]) -> None:
-    """Turn a panel into the legend of those titles that have a handle."""
-    axis.set_axis_off()
+def legend(panel: Any, handles: Mapping[str, Any], order: Iterable[str]) -> None:
+    """Turn the axes of a panel into the legend of those titles that have a handle."""
+    for axis in panel:
+        axis.set_axis_off()
     known = [title for title in order if title in handles]
     if known:
-        axis.legend(
+        panel[0].legend(
             [handles[title] for title in known],
             known,
             loc="center left",

@@ -71,8 +71,8 @@ def published_table() -> dict[tuple[str, float, str], Published]:
 
 
 @dataclass(frozen=True, slots=True)
-class PublishedCount:
-    """What a guarantee cost: trajectories and seconds."""
+class LearningCost:
+    """What a guarantee cost."""
 
     trajectories: int
     seconds: float
@@ -83,7 +83,7 @@ class PublishedLearning:
     """A printed row of the learning table: the guarantee of flat learning, and what it cost."""
 
     guarantee: str
-    counts: dict[str, PublishedCount]  # by column
+    counts: dict[str, LearningCost]  # by column
 
     @property
     def target(self) -> float:
@@ -99,7 +99,7 @@ def published_learning() -> dict[str, PublishedLearning]:
             row["domain"]: PublishedLearning(
                 row["guarantee"],
                 {
-                    column: PublishedCount(
+                    column: LearningCost(
                         int(float(row[f"{column}_trajectories"])), float(row[f"{column}_seconds"])
                     )
                     for column in LEARNING_COLUMNS

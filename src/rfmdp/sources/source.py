@@ -107,10 +107,18 @@ class Simulated:
     known
         The same model with sets in place of probabilities: what the learner may know. By default
         the model says it itself; see `rfmdp.sources.structure`.
+    ends : (S,)
+        Where trajectories end, besides where the learner stops them.
     """
 
-    def __init__(self, model: FactoredMDP, known: FactoredMDP | None = None) -> None:
-        self._truth = model
+    def __init__(
+        self,
+        model: FactoredMDP,
+        known: FactoredMDP | None = None,
+        *,
+        ends: BoolArray | None = None,
+    ) -> None:
+        self._truth, self._ends = model, ends
         self._counted: tuple[FactoredMDP, FactoredMDP] | None = None  # the last one, with numbers
         self.structure = Structure.of(model if known is None else known)
         if known is not None and structure_of(known) != structure_of(model):
@@ -126,16 +134,22 @@ class Simulated:
 
     @property
     def words(self) -> dict[str, str]:
-        """Simulation, of this structure with these probabilities."""
+        """Simulation, of this structure with these probabilities, and where it ends."""
         marginals = self._truth.marginals
-        return {
+        words = {
             "source": "simulation",
             "structure": structure_of(self._truth),
             "probabilities": digest_of(marginals.outcome_ptr, marginals.nominal),
         }
+        if self._ends is not None:
+            ends = f"{int(self._ends.sum())} states {digest_of(self._ends)[:16]}"
+            words["trajectories end in"] = ends
+        return words
 
     def sampler(self, counted: FactoredMDP, stop: BoolArray | None = None) -> Sampler:
         """Return a simulator that counts."""
+        if self._ends is not None:
+            stop = self._ends if stop is None else self._ends | stop
         return Simulator(self.truth(counted), stop)
 
     def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:

@@ -133,9 +133,8 @@ def learning(
         plan, output, _print_learned, ProgressPrinter(), make_runner(jobs, scheduler)
     )
     print("\n".join(summary(table)))
-    for name in table.settings:
-        texts = [*method_order(table, name), *full_cost(table, name)]
-        print("\n".join(f"- {text}" for text in texts))
+    for part in table.by_setting.values():
+        print("\n".join(f"- {text}" for text in (*method_order(part), *full_cost(part))))
     for left in plan.left_out:
         print(f"Left out: {left}.")
     print(f"\nWritten: {output}/learning.html, .md, .csv, and learning-*.svg, .png")
@@ -161,7 +160,7 @@ def report(output: Output = "reproduced") -> None:
             "`rfmdp reproduce solving` or `learning` first, or name another folder (-o)."
         )
     table, curves = report_solving(output), report_learning(output)
-    told = [*(solved(table) if table.lines else ()), *(learned(curves) if curves.curves else ())]
+    told = [*(solved(table) if table.records else ()), *(learned(curves) if curves.curves else ())]
     print("\n".join(told or ["No record is one of today's models."]))
 
 

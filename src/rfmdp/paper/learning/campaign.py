@@ -21,6 +21,7 @@ from rfmdp.objective import MAX
 from rfmdp.paper.campaigns import CampaignPlan, LeftOut
 from rfmdp.paper.domains.table import DOMAINS, find
 from rfmdp.paper.learning.curves import METHODS, LearningTable, curves_of, find_method
+from rfmdp.paper.learning.report import write_table
 from rfmdp.paper.learning.runs import (
     LearningRecord,
     LearningTask,
@@ -68,7 +69,7 @@ def learning_plan(
         Seconds per run.
     """
     names = [_learned(name) for name in domains] or list(SETUPS)
-    words = [find_method(word).word for word in methods] or [m.word for m in METHODS]
+    words = [find_method(word).word for word in methods] or list(METHODS)
     out = [
         LeftOut(name, word, reason)
         for word in words
@@ -147,12 +148,10 @@ def report_learning(folder: str | PathLike[str], left_out: Sequence[LeftOut] = (
     Files: `learning.csv`, `learning.md`, `learning.html`, and a figure per setting,
     `learning-text.svg` and `.png`. Records of models that have changed since are passed over.
     """
-    from rfmdp.paper.learning.report import write_files
-
     records = RecordFolder(Path(folder) / "records", LearningRecord).all()
     records.sort(key=lambda record: (record.setting, record.seed))
     curves = curves_of([r for r in records if r.model == model_digest(r.domain)])
     table = LearningTable(curves, tuple(left_out))
     if table.curves:
-        write_files(table, Path(folder))
+        write_table(table, Path(folder))
     return table

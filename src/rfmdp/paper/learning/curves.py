@@ -3,69 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from rfmdp.learning import methods
 from rfmdp.objective import MAX
-from rfmdp.paper.campaigns import LeftOut
+from rfmdp.paper.campaigns import CampaignMethod, LeftOut
 from rfmdp.paper.domains.table import DOMAINS
 from rfmdp.paper.learning.runs import LearningRecord
 from rfmdp.paper.learning.settings import SETTINGS, SETUPS
-from rfmdp.paper.published import PublishedCount, published_learning
+from rfmdp.paper.published import LearningCost, published_learning
 from rfmdp.types import FloatArray
 
 GUARANTEE, ROLLOUT = "guarantee", "rollout"
+METHODS = {
+    method.word: method
+    for method in (
+        CampaignMethod("paper-mccormick", "exact (McCormick)", "mccormick"),
+        CampaignMethod("paper-interval", "interval arithmetic", "interval"),
+        CampaignMethod("anytime", "ours: anytime sets, shared effects"),
+        CampaignMethod("gap-directed", "ours: anytime, sampling where it helps most"),
+        CampaignMethod("tied", "ours: equal probabilities tied"),
+        CampaignMethod("rollout", "ours: half of beta for rollouts"),
+        CampaignMethod("paper-l1", "L1, radii added up", "l1"),
+        CampaignMethod("paper-flat", "flat", "flat"),
+    )
+}
+FLAT, EXACT = "paper-flat", "paper-mccormick"
 
 
-@dataclass(frozen=True, slots=True)
-class LearningMethod:
-    """A curve of the campaign.
-
-    word : its name in `rfmdp.learning.methods`
-    column : the published column that it is compared with; empty for ours
-    """
-
-    word: str
-    title: str
-    column: str = ""
-
-
-METHODS = (
-    LearningMethod("paper-mccormick", "exact (McCormick)", "mccormick"),
-    LearningMethod("paper-interval", "interval arithmetic", "interval"),
-    LearningMethod("anytime", "ours: anytime sets, shared effects"),
-    LearningMethod("gap-directed", "ours: anytime, sampling where it helps most"),
-    LearningMethod("tied", "ours: equal probabilities tied"),
-    LearningMethod("rollout", "ours: half of beta for rollouts"),
-    LearningMethod("paper-l1", "L1, radii added up", "l1"),
-    LearningMethod("paper-flat", "flat", "flat"),
-)
-BY_WORD = {method.word: method for method in METHODS}
-FLAT, EXACT = BY_WORD["paper-flat"], BY_WORD["paper-mccormick"]
-
-
-def find_method(word: str) -> LearningMethod:
+def find_method(word: str) -> CampaignMethod:
     """Return a method by its word; any of `rfmdp learn --method list` can be run."""
-    if word in BY_WORD:
-        return BY_WORD[word]
-    return LearningMethod(methods.find_method(word).name, word)
-
-
-def in_order(words: set[str]) -> list[LearningMethod]:
-    """Return methods in the order of the campaign, others behind them."""
-    order = dict.fromkeys([*BY_WORD, *methods.METHODS])
-    return [find_method(word) for word in order if word in words]
-
-
-@dataclass(frozen=True, slots=True)
-class Reached:
-    """The first evaluation at which a mean guarantee was good enough."""
-
-    trajectories: int
-    seconds: float  # of one core, mean over seeds
-    seeds: int
+    return METHODS.get(word) or CampaignMethod(methods.find_method(word).name, word)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +43,7 @@ class Curve:
     """The runs of a method on a domain with several seeds."""
 
     domain: str
-    method: LearningMethod
+    method: CampaignMethod
     setting: str
     records: tuple[LearningRecord, ...]
 
@@ -93,12 +63,27 @@ class Curve:
         return max(record.done for record in self.records)
 
     @property
-    def printed(self) -> PublishedCount | None:
+    def target(self) -> float:
+        """The printed guarantee of flat learning."""
+        return published_learning()[self.domain].target
+
+    @property
+    def printed(self) -> LearningCost | None:
         """What was printed for this method."""
         return published_learning()[self.domain].counts.get(self.method.column)
 
-    def points(self, column: str) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return trajectories, mean, standard deviation and number of runs, all (P,).
+    @property
+    def printed_best(self) -> int:
+        """The printed trajectories of the McCormick column."""
+        return published_learning()[self.domain].counts["mccormick"].trajectories
+
+    @property
+    def processor(self) -> list[float]:
+        """Processor seconds of every run."""
+        return [record.history[-1]["processor"] or 0.0 for record in self.records]
+
+    def points(self, column: str) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return trajectories, mean and standard deviation over runs, all (P,).
 
         Runs count as far as they go. Where one has no value yet, there is no mean.
         """
@@ -109,31 +94,28 @@ class Curve:
                 number = np.nan if value is None else float(value)
                 found.setdefault(int(point["trajectories"]), []).append(number)
         where = sorted(found)
-        means = [float(np.mean(found[x])) for x in where]
-        spreads = [float(np.std(found[x])) for x in where]
-        counts = [len(found[x]) for x in where]
-        return (
-            np.array(where, dtype=np.float64),
-            np.array(means),
-            np.array(spreads),
-            np.array(counts),
-        )
+        mean, spread = (np.array([f(found[x]) for x in where]) for f in (np.mean, np.std))
+        return np.array(where, dtype=np.float64), mean, spread
 
     def last(self, column: str = GUARANTEE) -> float | None:
         """Return the mean at the last evaluation of the longest run; None if nothing is proven."""
-        _, mean, _, _ = self.points(column)
+        _, mean, _ = self.points(column)
         return float(mean[-1]) if len(mean) and np.isfinite(mean[-1]) else None
 
-    def reached(self, target: float, column: str = GUARANTEE) -> Reached | None:
-        """Return when the mean guarantee first was at least (costs: at most) a target."""
-        where, mean, _, counts = self.points(column)
-        _, spent, _, _ = self.points("processor")
+    def reached(self, target: float, column: str = GUARANTEE) -> LearningCost | None:
+        """Return what it cost until the mean guarantee was at least (costs: at most) a target.
+
+        Trajectories are those of the first such evaluation; seconds are those of one core, the
+        mean over seeds.
+        """
+        where, mean, _ = self.points(column)
         with np.errstate(invalid="ignore"):
             good = mean >= target if self.maximises else mean <= target
         if not good.any():
             return None
         first = int(np.argmax(good))
-        return Reached(int(where[first]), float(spent[first]), int(counts[first]))
+        _, spent, _ = self.points("processor")
+        return LearningCost(int(where[first]), float(spent[first]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,16 +125,11 @@ class LearningTable:
     curves: tuple[Curve, ...]
     left_out: tuple[LeftOut, ...] = ()
 
-    def of(self, domain: str, method: str, setting: str) -> Curve | None:
-        """Return one curve."""
-        key = (domain, method, setting)
-        found = (c for c in self.curves if (c.domain, c.method.word, c.setting) == key)
-        return next(found, None)
-
-    def in_domain(self, domain: str, setting: str) -> list[Curve]:
-        """Return the curves of a domain, in the order of their methods."""
-        found = (self.of(domain, method.word, setting) for method in self.methods(setting))
-        return [curve for curve in found if curve is not None]
+    @property
+    def by_setting(self) -> dict[str, LearningTable]:
+        """The tables of the settings that have curves, in order."""
+        parts = {name: [c for c in self.curves if c.setting == name] for name in SETTINGS}
+        return {name: replace(self, curves=tuple(own)) for name, own in parts.items() if own}
 
     @property
     def domains(self) -> list[str]:
@@ -161,21 +138,34 @@ class LearningTable:
         return [name for name in SETUPS if name in have]
 
     @property
-    def settings(self) -> list[str]:
-        """The settings that have curves, in order."""
-        have = {curve.setting for curve in self.curves}
-        return [name for name in SETTINGS if name in have]
+    def methods(self) -> list[CampaignMethod]:
+        """The methods that have curves: those of the campaign in order, others behind them."""
+        have = {curve.method.word for curve in self.curves}
+        order = dict.fromkeys([*METHODS, *methods.METHODS])
+        return [find_method(word) for word in order if word in have]
 
-    def methods(self, setting: str) -> list[LearningMethod]:
-        """Return the methods that have curves in a setting, in order."""
-        return in_order({c.method.word for c in self.curves if c.setting == setting})
+    # of a table of one setting:
 
-    def flat_guarantee(self, domain: str, setting: str) -> float | None:
+    def of(self, domain: str, word: str) -> Curve | None:
+        """Return the curve of a method on a domain."""
+        found = (c for c in self.curves if (c.domain, c.method.word) == (domain, word))
+        return next(found, None)
+
+    def of_methods(self, domain: str, words: Sequence[str]) -> list[Curve]:
+        """Return the curves of methods on a domain, as far as there are any, in this order."""
+        found = (self.of(domain, word) for word in words)
+        return [curve for curve in found if curve is not None]
+
+    def in_domain(self, domain: str) -> list[Curve]:
+        """Return the curves of a domain, in the order of their methods."""
+        return self.of_methods(domain, [method.word for method in self.methods])
+
+    def flat_guarantee(self, domain: str) -> float | None:
         """Return the guarantee with which our own flat learning ends; None if it has none.
 
         A probability or reward of at least 0 is none.
         """
-        flat = self.of(domain, FLAT.word, setting)
+        flat = self.of(domain, FLAT)
         return None if flat is None else flat.last() or None
 
 

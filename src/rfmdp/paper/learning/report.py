@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rfmdp.objective import MAX
-from rfmdp.paper.document import ColumnGroup, Document
+from rfmdp.paper.document import ColumnGroup, Document, write_files
 from rfmdp.paper.domains.table import DOMAINS
 from rfmdp.paper.learning.curves import LearningTable
+from rfmdp.paper.learning.figure import figure
 from rfmdp.paper.learning.settings import SETTINGS
 from rfmdp.paper.learning.text import (
     NOTES,
@@ -22,7 +21,6 @@ from rfmdp.paper.learning.text import (
     shorter_runs,
     summary,
 )
-from rfmdp.writing import replacing
 
 KEY = ("domain", "method", "setting", "seed")
 POINT = (
@@ -31,34 +29,21 @@ POINT = (
 )  # fmt: skip
 
 
-def write_files(table: LearningTable, folder: Path) -> None:
+def write_table(table: LearningTable, folder: Path) -> None:
     """Write all files of a table into a folder."""
-    from rfmdp.paper.learning.figure import figure
-
-    figures = {setting: figure(table, setting) for setting in table.settings}
+    figures = {setting: figure(part) for setting, part in table.by_setting.items()}
     found = document(table, {setting: svg for setting, (svg, _) in figures.items()})
-    contents = {
-        "learning.csv": csv_text(table).encode(),
-        "learning.md": found.markdown().encode(),
-        "learning.html": found.html().encode(),
-    }
-    for setting, (svg, png) in figures.items():
-        contents |= {f"learning-{setting}.svg": svg, f"learning-{setting}.png": png}
-    for name, content in contents.items():
-        with replacing(folder / name) as part:
-            part.write_bytes(content)
+    named = {f"learning-{setting}": drawn for setting, drawn in figures.items()}
+    write_files(folder, "learning", found, _lines(table), named)
 
 
-def csv_text(table: LearningTable) -> str:
-    """Return one line per evaluation of every run."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*KEY, *POINT])
+def _lines(table: LearningTable) -> Iterator[list[object]]:
+    """Give the heads, and one line per evaluation of every run."""
+    yield [*KEY, *POINT]
     for curve in table.curves:
         for record in curve.records:
             key = [getattr(record, name) for name in KEY]
-            writer.writerows([*key, *(point[name] for name in POINT)] for point in record.history)
-    return out.getvalue()
+            yield from ([*key, *(point[name] for name in POINT)] for point in record.history)
 
 
 def document(table: LearningTable, figures: Mapping[str, bytes]) -> Document:
@@ -71,9 +56,11 @@ def document(table: LearningTable, figures: Mapping[str, bytes]) -> Document:
     """
     found = Document("The published learning curves, learned again")
     found.bullets(summary(table))
-    for setting, svg in figures.items():
+    for setting, part in table.by_setting.items():
         found.heading(f"The experiments {SETTINGS[setting].title}")
-        _setting(found, table, setting, svg)
+        label = "Guarantee, performance and runtime against trajectories"
+        found.picture(figures[setting], f"learning-{setting}.png", label)
+        _add_tables(found, part)
     found.heading("What is known about the differences")
     found.bullets(NOTES)
     for title, texts in (
@@ -86,10 +73,8 @@ def document(table: LearningTable, figures: Mapping[str, bytes]) -> Document:
     return found
 
 
-def _setting(found: Document, table: LearningTable, setting: str, svg: bytes) -> None:
-    """Add the figure and all tables of a setting."""
-    label = "Guarantee, performance and runtime against trajectories"
-    found.picture(svg, f"learning-{setting}.png", label)
+def _add_tables(found: Document, table: LearningTable) -> None:
+    """Add all tables of a setting."""
     found.paragraph(
         "Dashed: guarantees; solid: the policy on the hidden truth; dotted: rollout certificates, "
         "which are separate guarantees; bands: one standard deviation over seeds; red: the "
@@ -101,18 +86,16 @@ def _setting(found: Document, table: LearningTable, setting: str, svg: bytes) ->
     found.paragraph(
         "Trajectories and seconds to the printed guarantee; in brackets the printed ones."
     )
-    heads, cells = overview(table, setting)
+    heads, cells = overview(table)
     found.table([ColumnGroup("", heads)], cells)
     for name in table.domains:
-        _domain(found, table, name, setting)
-    found.bullets([*method_order(table, setting), *full_cost(table, setting)])
+        _add_domain(found, table, name)
+    found.bullets([*method_order(table), *full_cost(table)])
 
 
-def _domain(found: Document, table: LearningTable, name: str, setting: str) -> None:
-    """Add the section of one domain, if it has curves."""
-    curves = table.in_domain(name, setting)
-    if not curves:
-        return
+def _add_domain(found: Document, table: LearningTable, name: str) -> None:
+    """Add the section of one domain."""
+    curves, flat = table.in_domain(name), table.flat_guarantee(name)
     domain, first = DOMAINS[name], curves[0].records[0]
     goal = "maximise" if domain.agent is MAX else "minimise"
     version = domain.versions["learning"]
@@ -121,6 +104,4 @@ def _domain(found: Document, table: LearningTable, name: str, setting: str) -> N
         f"{domain.about} {domain.prop}, {goal}; {version.states:,} states, optimum "
         f"{version.optimum:g}, trajectories of {first.length} steps, beta {first.beta:g}."
     )
-    found.table(
-        groups(table, name, setting), [line for curve in curves for line in lines(table, curve)]
-    )
+    found.table(groups(table, name), [line for curve in curves for line in lines(curve, flat)])

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rfmdp import __version__
+from rfmdp.campaign.records import without_infinities
 from rfmdp.errors import FileError, ModelError, RfmdpError
 from rfmdp.learning.loop import learn
 from rfmdp.learning.methods import find_method
 from rfmdp.learning.run import Progress, Run
 from rfmdp.learning.schedule import LogSpaced, StopWhen
-from rfmdp.model.arrays import FactoredMDP
 from rfmdp.paper import campaigns
 from rfmdp.paper.domains import domain
 from rfmdp.paper.domains.table import LEARNING, find
-from rfmdp.paper.learning.settings import Setting, find_setting
+from rfmdp.paper.learning.settings import find_setting
 from rfmdp.sources.source import Source
 
 GRID = LogSpaced(per_decade=16)  # trajectories after which all runs are evaluated
@@ -43,7 +42,7 @@ class LearningTask:
         return f"{self.domain}_{self.method}_{self.setting}_{self.seed}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LearningRecord:
     """What a run gave. `history` holds the fields of `Point`; what is not finite is None there."""
 
@@ -56,11 +55,11 @@ class LearningRecord:
     stopped: str
     beta: float
     length: int
-    identifiers: int
-    history: list[dict[str, Any]]
-    rollouts: list[dict[str, Any]]
-    settings: dict[str, str]
-    assumptions: list[str]
+    identifiers: int = 0
+    history: list[dict[str, Any]] = field(default_factory=list)
+    rollouts: list[dict[str, Any]] = field(default_factory=list)
+    settings: dict[str, str] = field(default_factory=dict)
+    assumptions: list[str] = field(default_factory=list)
     model: str  # digest of the domain's text and constants
     validity: str = ""
     version: str = __version__
@@ -100,46 +99,42 @@ def run_task(context: RunContext, task: LearningTask) -> LearningRecord:
 
     A process that does not see the folder of run files, on another machine say, starts anew.
     """
-    setting, known = find_setting(task.setting), find_method(task.method)
-    asked = setting.keywords(task.domain, known)
-    common = {
-        "domain": task.domain, "method": task.method, "setting": task.setting, "seed": task.seed,
-        "trajectories": task.trajectories, "timeout": task.timeout, "beta": asked["beta"],
-        "length": asked["length"], "model": model_digest(task.domain),
-    }  # fmt: skip
+    asked = find_setting(task.setting).keywords(task.domain, find_method(task.method))
     try:
-        _warm_up(task.domain, task.method, setting)
-        run = _run(context, task, setting)
+        _warm_up(task.domain, task.method, task.setting)
+        found = _fields(_run(context, task, asked), task)
     except RfmdpError as error:
-        message = str(error).partition("\n")[0]
-        return LearningRecord(
-            **common, stopped=REFUSED, identifiers=0, history=[], rollouts=[], settings={},
-            assumptions=[], message=message,
-        )  # fmt: skip
-    return LearningRecord(**common, **_fields(run, task))
+        found = {"stopped": REFUSED, "message": str(error).partition("\n")[0]}
+    return LearningRecord(
+        domain=task.domain,
+        method=task.method,
+        setting=task.setting,
+        seed=task.seed,
+        trajectories=task.trajectories,
+        timeout=task.timeout,
+        beta=asked["beta"],
+        length=asked["length"],
+        model=model_digest(task.domain),
+        **found,
+    )
 
 
-def _run(context: RunContext, task: LearningTask, setting: Setting) -> Run:
+def _run(context: RunContext, task: LearningTask, asked: dict[str, Any]) -> Run:
     """Learn, and save at every evaluation if the folder for that is there."""
-    known, file = find_method(task.method), context.file(task)
-
-    def go(output: Path | None, resume: Path | None) -> Run:
-        return learn(
-            _source(task.domain, setting), find(task.domain).spec,
-            setting.method(task.domain, known), seed=task.seed, points=GRID,
-            stop=StopWhen(task.trajectories, seconds=task.timeout), output=output, resume=resume,
-            progress=None if context.progress is None else partial(context.progress, task),
-            **setting.keywords(task.domain, known),
-        )  # fmt: skip
-
+    file = context.file(task)
+    go = partial(
+        learn, _source(task.domain, task.setting), find(task.domain).spec, seed=task.seed,
+        points=GRID, stop=StopWhen(task.trajectories, seconds=task.timeout),
+        progress=None if context.progress is None else partial(context.progress, task), **asked,
+    )  # fmt: skip
     if not file.parent.is_dir():
-        return go(None, None)
+        return go()
     if file.exists():
         try:
-            return go(file, file)
+            return go(output=file, resume=file)
         except (FileError, ModelError):  # damaged, or of a version that learns otherwise
             file.unlink()
-    return go(file, None)
+    return go(output=file)
 
 
 def _fields(run: Run, task: LearningTask) -> dict[str, Any]:
@@ -149,8 +144,8 @@ def _fields(run: Run, task: LearningTask) -> dict[str, Any]:
     return {
         "stopped": run.stopped,
         "identifiers": len(run.ledger.delta),
-        "history": [_plain(asdict(point)) for point in due],
-        "rollouts": [_plain(certificate.summary()) for certificate in run.rollouts],
+        "history": [without_infinities(asdict(point)) for point in due],
+        "rollouts": [without_infinities(certificate.summary()) for certificate in run.rollouts],
         "settings": run.settings,
         "assumptions": list(run.assumptions),
         "validity": run.validity,
@@ -168,28 +163,17 @@ def is_due(trajectories: int) -> bool:
     return any(GRID.next(number - 1) == number for number in numbers)
 
 
-def _plain(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return fields as JSON has them: what is not finite is None."""
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in fields.items()
-    }
-
-
 @lru_cache(maxsize=1)
-def _source(name: str, setting: Setting) -> FactoredMDP | Source:
+def _source(name: str, setting: str) -> Source:
     """Return where the samples of a domain come from; the last one is kept."""
-    return setting.source(domain(name, instance=LEARNING), find(name).spec)
+    return find_setting(setting).source(domain(name, instance=LEARNING), find(name).spec)
 
 
 @cache
-def _warm_up(name: str, word: str, setting: Setting) -> None:
+def _warm_up(name: str, method: str, setting: str) -> None:
     """Load compiled code before anything is timed."""
-    known = find_method(word)
-    method, asked = setting.method(name, known), setting.keywords(name, known)
-    learn(
-        _source(name, setting), find(name).spec, method, stop=StopWhen(100, seconds=30.0), **asked
-    )
+    asked = find_setting(setting).keywords(name, find_method(method))
+    learn(_source(name, setting), find(name).spec, stop=StopWhen(100, seconds=30.0), **asked)
 
 
 def model_digest(name: str) -> str:

@@ -30,10 +30,7 @@ from rfmdp.objective import Spec
 from rfmdp.paper.domains.table import find
 from rfmdp.sets.marginals import Marginals
 from rfmdp.solving import solve
-from rfmdp.sources.paid import Payer, Payments
-from rfmdp.sources.recorded import digest_of
-from rfmdp.sources.source import Sampler, Simulated, Source
-from rfmdp.sources.structure import Structure
+from rfmdp.sources.source import Simulated, Source
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -114,48 +111,11 @@ class Sixfold(Doubling):
         return np.maximum(6 * totals, 1)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class EndsWhenDecided:
-    """A model as its own simulator; trajectories end where its value is 0, 1 or infinite."""
-
-    simulated: Simulated
-    decided: BoolArray  # (S,)
-
-    assumptions = ()
-
-    @staticmethod
-    def of(model: FactoredMDP, spec: Spec) -> EndsWhenDecided:
-        """Return the source of a model; its optimal value decides."""
-        value = solve(model, spec).value
-        decided = (value == 0.0) | (value == 1.0) | np.isinf(value)
-        return EndsWhenDecided(Simulated(model), decided)
-
-    @property
-    def structure(self) -> Structure:
-        """That of the model."""
-        return self.simulated.structure
-
-    @property
-    def words(self) -> dict[str, str]:
-        """Those of the simulation, and where trajectories end."""
-        ends = f"{int(self.decided.sum())} states {digest_of(self.decided)[:16]}"
-        return {**self.simulated.words, "trajectories end in": ends}
-
-    def sampler(self, counted: FactoredMDP, stop: BoolArray | None = None) -> Sampler:
-        """Return a simulator that counts."""
-        ends = self.decided if stop is None else self.decided | stop
-        return self.simulated.sampler(counted, ends)
-
-    def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:
-        """Return the rewards of the model."""
-        return self.simulated.payer(reward, ends)
-
-    def expect(self, paid: Payments) -> None:
-        """Do nothing: a simulation shows no rewards."""
-
-    def truth(self, counted: FactoredMDP) -> FactoredMDP:
-        """Return the learning model with the probabilities of the model."""
-        return self.simulated.truth(counted)
+def decided(model: FactoredMDP, spec: Spec) -> BoolArray:
+    """Return the states (S,) of which the optimal value is 0, 1 or infinite."""
+    value = solve(model, spec).value
+    ends: BoolArray = (value == 0.0) | (value == 1.0) | np.isinf(value)
+    return ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,22 +139,23 @@ class Setting:
         return replace(method, schedule=Geometric()) if crowded else method
 
     def keywords(self, domain: str, method: Method) -> dict[str, Any]:
-        """Return what `learn` is asked for beside the method, as keywords."""
-        setup = SETUPS[domain]
-        boxes = isinstance(self.method(domain, method).confidence, ClopperPearson | PseudoCounts)
+        """Return what `learn` is asked for, with a method."""
+        setup, chosen = SETUPS[domain], self.method(domain, method)
+        boxes = isinstance(chosen.confidence, ClopperPearson | PseudoCounts)
         # boxes of more than 62 outcomes that nature may empty are beyond the analysis of graphs
         vast = method.granularity is Granularity.FLAT and domain in ("sysadmin", "drone")
         floored = vast or (self is CODE and boxes)
         return {
+            "method": chosen,
             "beta": self.beta,
             "length": setup.length_in_code if self is CODE else setup.length,
             "local": setup.local_states,
             "p_min": FLOOR if floored else None,
         }
 
-    def source(self, model: FactoredMDP, spec: Spec) -> FactoredMDP | Source:
+    def source(self, model: FactoredMDP, spec: Spec) -> Source:
         """Return where samples come from."""
-        return EndsWhenDecided.of(model, spec) if self is CODE else model
+        return Simulated(model, ends=decided(model, spec) if self is CODE else None)
 
 
 TEXT = Setting("text", "as the paper's text has it", 1e-4)

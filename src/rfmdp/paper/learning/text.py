@@ -8,17 +8,9 @@ from itertools import pairwise
 from rfmdp.model.report import counted
 from rfmdp.paper.document import ColumnGroup, seconds, shown
 from rfmdp.paper.domains.table import DOMAINS
-from rfmdp.paper.learning.curves import (
-    EXACT,
-    FLAT,
-    GUARANTEE,
-    ROLLOUT,
-    Curve,
-    LearningTable,
-    Reached,
-)
+from rfmdp.paper.learning.curves import EXACT, FLAT, GUARANTEE, ROLLOUT, Curve, LearningTable
 from rfmdp.paper.learning.settings import SEEDS, SETTINGS, TRAJECTORIES
-from rfmdp.paper.published import published_learning
+from rfmdp.paper.published import LearningCost, published_learning
 
 CLOSE = 1.5  # ratio of trajectories that counts as the published number
 PAPER_ORDER = ("paper-mccormick", "paper-interval", "paper-l1", "paper-flat")
@@ -81,56 +73,35 @@ def certificates(curve: Curve) -> list[tuple[str, str]]:
     return found
 
 
-def _ratio(curve: Curve, reached: Reached | None) -> str:
-    """Return our trajectories over the printed ones, in words; a dash if there is no such number.
-
-    Ours, which were not printed, are compared with the paper's best column.
-    """
-    if reached is None:
-        return "–"
-    printed = curve.printed.trajectories if curve.printed else printed_best(curve.domain)
-    return f"{TIMES}{reached.trajectories / printed:.2g}"
-
-
-def printed_best(domain: str) -> int:
-    """Return the printed trajectories of the McCormick column."""
-    return published_learning()[domain].counts["mccormick"].trajectories
-
-
-def overview(table: LearningTable, setting: str) -> tuple[tuple[str, ...], list[list[str]]]:
-    """Return heads and lines of the published table: what the printed guarantees cost.
+def overview(table: LearningTable) -> tuple[tuple[str, ...], list[list[str]]]:
+    """Return heads and lines of the published table of a setting: what printed guarantees cost.
 
     A line is a method, a column a domain; cells are ours, and in brackets what was printed.
     """
-    names, rows = _learned(table, setting), []
-    for method in table.methods(setting):
-        curves = [table.of(name, method.word, setting) for name in names]
+    rows = []
+    for method in table.methods:
+        curves = [table.of(name, method.word) for name in table.domains]
         found = [certificates(curve) for curve in curves if curve is not None]
         for column, title in max(found, key=len):
             rows.append([title, *("" if c is None else _overview_cell(c, column) for c in curves)])
-    heads = (f"{DOMAINS[name].title}, {published_learning()[name].guarantee}" for name in names)
+    printed = published_learning()
+    heads = (f"{DOMAINS[name].title}, {printed[name].guarantee}" for name in table.domains)
     return ("method", *heads), rows
 
 
-def _learned(table: LearningTable, setting: str) -> list[str]:
-    """Return the domains that have curves in a setting."""
-    have = {curve.domain for curve in table.curves if curve.setting == setting}
-    return [name for name in table.domains if name in have]
-
-
 def _overview_cell(curve: Curve, column: str) -> str:
-    reached = curve.reached(published_learning()[curve.domain].target, column)
-    ours = f"not after {count(curve.done)}"
-    if reached is not None:
-        ours = f"{count(reached.trajectories)} in {seconds(reached.seconds)} s"
-    if curve.printed is None:
-        return ours
-    return f"{ours} ({count(curve.printed.trajectories)} in {seconds(curve.printed.seconds)} s)"
+    reached = curve.reached(curve.target, column)
+    ours = f"not after {count(curve.done)}" if reached is None else _cost(reached)
+    return ours if curve.printed is None else f"{ours} ({_cost(curve.printed)})"
 
 
-def groups(table: LearningTable, domain: str, setting: str) -> list[ColumnGroup]:
+def _cost(cost: LearningCost) -> str:
+    return f"{count(cost.trajectories)} in {seconds(cost.seconds)} s"
+
+
+def groups(table: LearningTable, domain: str) -> list[ColumnGroup]:
     """Return the columns of `lines`."""
-    flat, value = table.of(domain, FLAT.word, setting), table.flat_guarantee(domain, setting)
+    flat, value = table.of(domain, FLAT), table.flat_guarantee(domain)
     own = "to the end of our flat learning, which has none yet"
     if flat is not None and value is not None:
         own = f"to {value:.4g}, our flat learning after {count(flat.done)}"
@@ -144,50 +115,55 @@ def groups(table: LearningTable, domain: str, setting: str) -> list[ColumnGroup]
     ]
 
 
-def lines(table: LearningTable, curve: Curve) -> Iterator[list[str]]:
-    """Give the lines of a curve in the table of its domain: one per guarantee."""
+def lines(curve: Curve, flat: float | None) -> Iterator[list[str]]:
+    """Give the lines of a curve in the table of its domain: one per guarantee.
+
+    Parameters
+    ----------
+    flat
+        The guarantee with which our own flat learning ends.
+    """
     for column, title in certificates(curve):
-        yield [title, *_cells(table, curve, column)]
+        printed = curve.printed if column == GUARANTEE else None
+        trajectories, ratio, spent = _cost_cells(curve, curve.target, column)
+        yield [
+            *(title, str(curve.seeds), count(curve.done), shown(curve.last(column), 4)),
+            *(count(printed.trajectories) if printed else "", trajectories, ratio),
+            *(seconds(printed.seconds) if printed else "", spent),
+            *_cost_cells(curve, flat, column),
+        ]
 
 
-def _cells(table: LearningTable, curve: Curve, column: str) -> list[str]:
-    printed = curve.printed if column == GUARANTEE else None
-    reached = curve.reached(published_learning()[curve.domain].target, column)
-    flat = table.flat_guarantee(curve.domain, curve.setting)
-    own = None if flat is None else curve.reached(flat, column)
-    trajectories, spent = _cost(reached)
-    own_trajectories, own_spent = _cost(own)
-    return [
-        *(str(curve.seeds), count(curve.done), shown(curve.last(column), 4)),
-        count(printed.trajectories) if printed else "",
-        *(trajectories, _ratio(curve, reached)),
-        *(seconds(printed.seconds) if printed else "", spent),
-        *(own_trajectories, _ratio(curve, own), own_spent),
-    ]
+def _cost_cells(curve: Curve, target: float | None, column: str) -> tuple[str, str, str]:
+    """Return trajectories to a guarantee, their ratio to the printed ones, and seconds.
 
-
-def _cost(reached: Reached | None) -> tuple[str, str]:
+    Ours, which were not printed, are compared with the paper's best column.
+    """
+    reached = None if target is None else curve.reached(target, column)
     if reached is None:
-        return "–", "–"
-    return count(reached.trajectories), seconds(reached.seconds)
+        return "–", "–", "–"
+    printed = curve.printed.trajectories if curve.printed else curve.printed_best
+    ratio = f"{TIMES}{reached.trajectories / printed:.2g}"
+    return count(reached.trajectories), ratio, seconds(reached.seconds)
 
 
 def summary(table: LearningTable) -> Iterator[str]:
     """Give the results of a campaign in a few sentences."""
     records = [record for curve in table.curves for record in curve.records]
-    spent = sum(record.history[-1]["processor"] or 0.0 for record in records)
+    spent = sum(sum(curve.processor) for curve in table.curves)
     yield (
         f"{counted(len(records), 'run')}, {sum(record.done for record in records):,} "
         f"trajectories, {seconds(spent)} processor seconds."
     )
-    for setting in table.settings:
-        where = "" if len(table.settings) == 1 else f" ({SETTINGS[setting].title})"
-        yield from (f"{text}{where}." for text in _claims(table, setting))
+    parts = table.by_setting
+    for setting, part in parts.items():
+        where = "" if len(parts) == 1 else f" ({SETTINGS[setting].title})"
+        yield from (f"{text}{where}." for text in _claims(part))
 
 
-def _claims(table: LearningTable, setting: str) -> Iterator[str]:
+def _claims(table: LearningTable) -> Iterator[str]:
     """Give what holds of the paper's claims, and of ours, without a full stop."""
-    exact = [c for d in table.domains if (c := table.of(d, EXACT.word, setting)) is not None]
+    exact = [curve for curve in table.curves if curve.method.word == EXACT]
     if exact:
         close = [curve.domain for curve in exact if _within(curve, CLOSE)]
         yield (
@@ -195,14 +171,14 @@ def _claims(table: LearningTable, setting: str) -> Iterator[str]:
             f"the printed trajectories in {len(close)} of {len(exact)} domains"
             f"{_named({curve.domain for curve in exact} - set(close))}"
         )
-    for method in table.methods(setting):
+    for method in table.methods:
         if method.column:
             continue
-        own = [c for c in table.curves if c.method is method and c.setting == setting]
+        own = [curve for curve in table.curves if curve.method.word == method.word]
         better = [c.domain for c in own if _within(c, 1.0)]
         tenth = [c.domain for c in own if _within(c, 0.1)]
         yield (
-            f"{method.title[0].upper()}{method.title[1:]}: no more trajectories than printed for "
+            f"{method.heading}: no more trajectories than printed for "
             f"McCormick in {len(better)} of {len(own)} domains, at most a tenth in {len(tenth)}"
             f"{_named({c.domain for c in own} - set(better))}"
         )
@@ -210,8 +186,8 @@ def _claims(table: LearningTable, setting: str) -> Iterator[str]:
 
 def _within(curve: Curve, factor: float) -> bool:
     """Return whether a curve reaches the printed guarantee within a factor of what was printed."""
-    reached = curve.reached(published_learning()[curve.domain].target)
-    return reached is not None and reached.trajectories <= factor * printed_best(curve.domain)
+    reached = curve.reached(curve.target)
+    return reached is not None and reached.trajectories <= factor * curve.printed_best
 
 
 def _named(domains: set[str]) -> str:
@@ -219,10 +195,10 @@ def _named(domains: set[str]) -> str:
     return f" (not in {', '.join(names)})" if names else ""
 
 
-def method_order(table: LearningTable, setting: str) -> Iterator[str]:
+def method_order(table: LearningTable) -> Iterator[str]:
     """Give one sentence per domain: the order of the paper's methods, and where it fails."""
     for name in table.domains:
-        target, found = _costs(table, name, setting)
+        target, found = _costs(table, name)
         if len(found) < 2:
             continue
         words = ", ".join(f"{title} {count(n)}" for title, n in found)
@@ -232,39 +208,40 @@ def method_order(table: LearningTable, setting: str) -> Iterator[str]:
             if b <= a
         ]
         half = ""
-        exact, interval = (table.of(name, word, setting) for word in PAPER_ORDER[:2])
-        if exact is not None and interval is not None and len(found) > 1:
+        if len(table.of_methods(name, PAPER_ORDER[:2])) == 2:
             half = f" Exact over interval: {found[0][1] / found[1][1]:.2f}."
         verdict = f"; {'; '.join(wrong)}" if wrong else ", the order of the paper"
         yield f"{DOMAINS[name].title}, trajectories to {target:.4g}: {words}{verdict}.{half}"
 
 
-def _costs(table: LearningTable, domain: str, setting: str) -> tuple[float, list[tuple[str, int]]]:
+def _costs(table: LearningTable, domain: str) -> tuple[float, list[tuple[str, int]]]:
     """Return the guarantee that most of the paper's methods reach, and their trajectories to it.
 
     That is the printed one, or the end of our own flat learning where that is less.
     """
-    curves = [c for w in PAPER_ORDER if (c := table.of(domain, w, setting)) is not None]
-    targets = [published_learning()[domain].target, table.flat_guarantee(domain, setting)]
+    curves = table.of_methods(domain, PAPER_ORDER)
     found = [
         (t, [(c.method.title, r.trajectories) for c in curves if (r := c.reached(t))])
-        for t in targets
+        for t in (published_learning()[domain].target, table.flat_guarantee(domain))
         if t is not None
     ]
     return max(found, key=lambda pair: len(pair[1]))
 
 
-def full_cost(table: LearningTable, setting: str) -> Iterator[str]:
+def full_cost(table: LearningTable) -> Iterator[str]:
     """Give the estimated cost of the whole campaign of the paper's methods, from these runs."""
     total, missing = 0.0, []
-    for name in _learned(table, setting):
+    for name in table.domains:
         for word in PAPER_ORDER:
-            curve = table.of(name, word, setting)
-            full = [] if curve is None else [r for r in curve.records if r.done >= TRAJECTORIES]
+            curve = table.of(name, word)
+            full = [] if curve is None else [
+                spent for spent, record in zip(curve.processor, curve.records, strict=True)
+                if record.done >= TRAJECTORIES
+            ]  # fmt: skip
             if not full:
                 missing.append(f"{word} on {DOMAINS[name].title}")
                 continue
-            total += SEEDS * sum(r.history[-1]["processor"] or 0.0 for r in full) / len(full)
+            total += SEEDS * sum(full) / len(full)
     if total:
         yield (
             f"{SEEDS} seeds of all cells of the paper with {TRAJECTORIES:,} trajectories: "

@@ -17,14 +17,20 @@ from rfmdp.campaign.runner import Runner, make_runner
 from rfmdp.errors import ModelError
 from rfmdp.paper.campaigns import CampaignPlan, LeftOut
 from rfmdp.paper.domains.table import DOMAINS, find
-from rfmdp.paper.published import RADII, published_table
-from rfmdp.paper.solving.runs import SolvingRecord, SolvingTask, model_digest, run_task
-from rfmdp.paper.solving.table import METHODS, SolvingTable, TableLine, find_method
+from rfmdp.paper.published import RADII
+from rfmdp.paper.solving.report import SolvingTable, write_table
+from rfmdp.paper.solving.runs import (
+    METHODS,
+    SolvingRecord,
+    SolvingTask,
+    find_method,
+    model_digest,
+    run_task,
+)
 
 TIMEOUT = 900.0  # seconds per run
 QUICK_RADIUS = 0.025
 QUICK_METHODS = ("exact", "interval")
-ORDER = {name: place for place, name in enumerate(DOMAINS)}
 QUICK_LPS = ("chain",)  # where --quick also runs LPs and vertices: seconds
 
 
@@ -49,7 +55,7 @@ def solving_plan(
         Seconds per run.
     """
     names = [find(name).name for name in domains] or list(DOMAINS)
-    words = [find_method(word).word for word in methods] or [m.word for m in METHODS]
+    words = [find_method(word).word for word in methods] or list(METHODS)
     chosen = list(radii) or ([QUICK_RADIUS] if quick else list(RADII))
     if not all(0.0 < radius < 1.0 for radius in chosen):
         raise ModelError(f"Radii must lie between 0 and 1, got {chosen}.")
@@ -69,7 +75,7 @@ def _reason(name: str, word: str, quick: bool) -> str:
     """Return why a method is not run on a domain unless asked for; empty if it is."""
     if quick and word not in QUICK_METHODS and name not in QUICK_LPS:
         return "not part of --quick"
-    return find_method(word).left_out.get(name, "")
+    return METHODS[word].left_out.get(name, "")
 
 
 def reproduce_solving(
@@ -95,19 +101,11 @@ def report_solving(folder: str | PathLike[str], left_out: Sequence[LeftOut] = ()
     Files: `solving.csv`, `solving.md`, `solving.html`, `solving.svg` and `solving.png`. Records of
     models that have changed since are passed over.
     """
-    from rfmdp.paper.solving.report import write_files
-
-    records = RecordFolder(Path(folder) / "records", SolvingRecord).all()
-    lines = [_line(r) for r in records if r.model == model_digest(r.domain)]
-    lines.sort(key=lambda x: (ORDER[x.record.domain], METHODS.index(x.method), x.record.radius))
-    table = SolvingTable(tuple(lines), tuple(left_out))
-    if table.lines:
-        write_files(table, Path(folder))
+    every = RecordFolder(Path(folder) / "records", SolvingRecord).all()
+    records = [r for r in every if r.model == model_digest(r.domain)]
+    domains, methods = list(DOMAINS), list(METHODS)
+    records.sort(key=lambda r: (domains.index(r.domain), methods.index(r.method), r.radius))
+    table = SolvingTable(tuple(records), tuple(left_out))
+    if table.records:
+        write_table(table, Path(folder))
     return table
-
-
-def _line(record: SolvingRecord) -> TableLine:
-    """Return a record beside what was printed for it."""
-    method = find_method(record.method)
-    printed = published_table().get((record.domain, record.radius, method.column))
-    return TableLine(record, method, printed)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rfmdp.objective import MAX
 from rfmdp.paper.domains.table import DOMAINS
 from rfmdp.paper.drawing import legend, logarithmic, new_figure, plain_panel, svg_and_png
-from rfmdp.paper.solving.table import SolvingTable
+
+if TYPE_CHECKING:
+    from rfmdp.paper.solving.report import SolvingTable
 
 COLUMNS = 4
 SPREAD = 3.0  # ratio of values from which an axis is logarithmic
@@ -25,16 +27,12 @@ PRINTED = {"color": "#444444", "marker": "_", "linestyle": "none", "markersize":
 def figure(table: SolvingTable) -> tuple[bytes, bytes]:
     """Return the figure as SVG and as PNG."""
     names = table.domains
-    panels = len(names) + 1  # the last one is the legend
-    columns = min(COLUMNS, panels)
-    drawn, grid = new_figure(-(-panels // columns), columns, 3.5, 2.9)
-    axes = grid.ravel()
+    count = len(names) + 1  # the last one is the legend
+    drawn, panels = new_figure(count, min(COLUMNS, count), 3.5, 2.9)
     handles: dict[str, Any] = {}
-    for axis, name in zip(axes, names, strict=False):
+    for (axis,), name in zip(panels, names, strict=False):
         _panel(axis, table, name, handles)
-    for axis in axes[len(names) :]:
-        axis.set_axis_off()
-    legend(axes[len(names)], handles, [*(m.title for m in table.methods), "printed in the paper"])
+    legend(panels[-1], handles, [*(m.title for m in table.methods), "printed in the paper"])
     return svg_and_png(drawn)
 
 
@@ -43,15 +41,15 @@ def _panel(axis: Any, table: SolvingTable, name: str, handles: dict[str, Any]) -
     domain, every = DOMAINS[name], []
     printed: dict[tuple[float, str], float] = {}
     for method in table.methods:
-        lines = [x for x in table.lines if x.record.domain == name and x.method is method]
-        points = [(x.record.radius, x.record.value) for x in lines if x.record.value is not None]
+        own = [r for r in table.records if r.domain == name and r.method == method.word]
+        points = [(r.radius, r.value) for r in own if r.value is not None]
         if points:
             style = {"markersize": 5, **STYLES[method.word]}
             (handles[method.title],) = axis.plot(*zip(*points, strict=True), **style)
             every += [value for _, value in points]
-        for x in lines:
-            if x.printed is not None and x.method.column != "mccormick":
-                printed[x.record.radius, x.printed.value] = float(x.printed.value)
+        for record in own:
+            if record.printed is not None and method.column != "mccormick":
+                printed[record.radius, record.printed.value] = float(record.printed.value)
     marks = [(radius, value) for (radius, _), value in printed.items()]
     if marks:
         (handles["printed in the paper"],) = axis.plot(*zip(*marks, strict=True), **PRINTED)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from rfmdp.model.report import counted
 from rfmdp.objective import MAX
-from rfmdp.paper.document import ColumnGroup, Document, seconds, shown
+from rfmdp.paper.campaigns import CampaignMethod, LeftOut
+from rfmdp.paper.document import ColumnGroup, Document, seconds, shown, write_files
 from rfmdp.paper.domains.table import DOMAINS
-from rfmdp.paper.solving.table import SolvingTable, TableLine
-from rfmdp.writing import replacing
+from rfmdp.paper.solving.figure import figure
+from rfmdp.paper.solving.runs import METHODS, SolvingRecord
 
 FIELDS = (
     "domain", "radius", "method", "published_value", "value", "lower", "upper", "relative_width",
@@ -23,43 +23,47 @@ FIELDS = (
 HEADS = ("radius", "method", "paper", "certified", "bounds", "agrees", "paper s", "our s")
 
 
-def write_files(table: SolvingTable, folder: Path) -> None:
+@dataclass(frozen=True, slots=True)
+class SolvingTable:
+    """All records of a campaign by domain, method and radius, and what was left out."""
+
+    records: tuple[SolvingRecord, ...]
+    left_out: tuple[LeftOut, ...]
+
+    @property
+    def domains(self) -> list[str]:
+        """The domains that have records, in order."""
+        return list(dict.fromkeys(record.domain for record in self.records))
+
+    @property
+    def methods(self) -> list[CampaignMethod]:
+        """The methods that have records, in order."""
+        have = {record.method for record in self.records}
+        return [method for word, method in METHODS.items() if word in have]
+
+    @property
+    def fine(self) -> bool:
+        """Whether all runs are finished and no value differs without a reason."""
+        finished = all(record.finished for record in self.records)
+        return finished and not any(r.agrees is False and not r.explanation for r in self.records)
+
+
+def write_table(table: SolvingTable, folder: Path) -> None:
     """Write all files of a table into a folder."""
-    from rfmdp.paper.solving.figure import figure
-
-    svg, png = figure(table)
-    found = document(table, svg)
-    for ending, content in {
-        "csv": csv_text(table).encode(),
-        "md": found.markdown().encode(),
-        "html": found.html().encode(),
-        "svg": svg,
-        "png": png,
-    }.items():
-        with replacing(folder / f"solving.{ending}") as part:
-            part.write_bytes(content)
+    drawn = figure(table)
+    lines = [FIELDS, *map(_cells, table.records)]
+    write_files(folder, "solving", document(table, drawn[0]), lines, {"solving": drawn})
 
 
-def csv_text(table: SolvingTable) -> str:
-    """Return one line per run with all there is to know about it."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(FIELDS)
-    writer.writerows(_cells(line) for line in table.lines)
-    return out.getvalue()
-
-
-def _cells(line: TableLine) -> list[object]:
-    record, printed = line.record, line.printed
+def _cells(record: SolvingRecord) -> list[object]:
+    """Return all there is to know about a run."""
+    printed = record.printed
     known = {
         "published_value": None if printed is None else printed.value,
         "published_seconds": None if printed is None else printed.seconds,
-        "agrees": line.agrees,
-        "explanation": line.explanation or record.message,
-        "relative_width": record.relative_width,
+        "explanation": record.explanation or record.message,
     }
-    found = [known[name] if name in known else getattr(record, name) for name in FIELDS]
-    return ["" if cell is None else cell for cell in found]
+    return [known[name] if name in known else getattr(record, name) for name in FIELDS]
 
 
 def document(table: SolvingTable, svg: bytes) -> Document:
@@ -80,7 +84,9 @@ def document(table: SolvingTable, svg: bytes) -> Document:
             f"{domain.about} {domain.prop}, {goal}; {domain.published.states:,} states, "
             f"{domain.published.transitions:,} transitions."
         )
-        found.table([ColumnGroup("", HEADS)], _lines(table, name))
+        own = [record for record in table.records if record.domain == name]
+        own.sort(key=lambda record: record.radius)
+        found.table([ColumnGroup("", HEADS)], map(_line, own))
     found.heading("Differences")
     found.bullets(differences(table))
     if table.left_out:
@@ -89,75 +95,62 @@ def document(table: SolvingTable, svg: bytes) -> Document:
     return found
 
 
-def _lines(table: SolvingTable, name: str) -> Iterator[list[str]]:
-    """Give the table of a domain: a line per radius and method."""
-    found = (table.of(name, radius, m.word) for radius in table.radii for m in table.methods)
-    for line in found:
-        if line is None:
-            continue
-        record, printed = line.record, line.printed
-        yield [
-            f"{record.radius:g}",
-            line.method.title,
-            "" if printed is None else printed.value,
-            shown(record.value),
-            f"[{shown(record.lower)}, {shown(record.upper)}]",
-            {True: "yes", False: "no, see below", None: ""}[line.agrees],
-            "" if printed is None else seconds(printed.seconds),
-            seconds(record.seconds_solve),
-        ]
+def _line(record: SolvingRecord) -> list[str]:
+    """Return the line of a run in the table of its domain."""
+    printed = record.printed
+    return [
+        f"{record.radius:g}",
+        record.title,
+        "" if printed is None else printed.value,
+        shown(record.value),
+        f"[{shown(record.lower)}, {shown(record.upper)}]",
+        {True: "yes", False: "no, see below", None: ""}[record.agrees],
+        "" if printed is None else seconds(printed.seconds),
+        seconds(record.seconds_solve),
+    ]
 
 
 def summary(table: SolvingTable) -> Iterator[str]:
     """Give the results of a campaign in a few sentences."""
-    compared = table.compared
-    agree = [line for line in compared if line.agrees]
-    explained = [line for line in compared if line.explanation]
+    compared = [record for record in table.records if record.agrees is not None]
+    agree = [record for record in compared if record.agrees]
+    explained = [record for record in compared if record.explanation]
     yield (
         f"{len(agree)} of {len(compared)} printed values agree to the last digit; "
         f"{len(explained)} differ for a known reason; "
         f"{len(compared) - len(agree) - len(explained)} differ without one."
     )
-    widths = [
-        line.record.relative_width
-        for line in table.lines
-        if line.method.word == "exact" and line.record.relative_width is not None
-    ]
-    if widths:
-        yield f"Widest certified interval of the exact method: {max(widths):.1e} of its value."
+    widths = [r.relative_width for r in table.records if r.method == "exact"]
+    if known := [width for width in widths if width is not None]:
+        yield f"Widest certified interval of the exact method: {max(known):.1e} of its value."
     for method in table.methods:
         own = [
-            line
-            for line in table.lines
-            if line.method is method and line.printed is not None and line.record.finished
+            (record.seconds_solve, record.printed.seconds)
+            for record in table.records
+            if record.method == method.word and record.printed is not None and record.finished
         ]
-        ours = sum(line.record.seconds_solve for line in own)
-        theirs = sum(line.printed.seconds for line in own if line.printed is not None)
-        if own and ours > 0.0:
+        ours, theirs = (sum(times) for times in zip(*own, strict=True)) if own else (0.0, 0.0)
+        if ours > 0.0:
             yield (
-                f"{method.title[0].upper()}{method.title[1:]}: {counted(len(own), 'run')} in "
-                f"{seconds(ours)} s; published on 40 cores: {seconds(theirs)} s "
-                f"(x{theirs / ours:.0f})."
+                f"{method.heading}: {counted(len(own), 'run')} in {seconds(ours)} s; "
+                f"published on 40 cores: {seconds(theirs)} s (x{theirs / ours:.0f})."
             )
 
 
 def differences(table: SolvingTable) -> Iterator[str]:
     """Give one sentence per value that differs from the printed one."""
     found = False
-    for line in table.lines:
-        record = line.record
-        if line.agrees is False and line.printed is not None:
+    for record in table.records:
+        where = f"{DOMAINS[record.domain].title}, radius {record.radius:g}, {record.title}"
+        if record.agrees is False and record.printed is not None:
             found = True
-            reason = line.explanation or "No reason is known."
             yield (
-                f"{DOMAINS[record.domain].title}, radius {record.radius:g}, {line.method.title}: "
-                f"printed {line.printed.value}, certified {shown(record.value)}. {reason}"
+                f"{where}: printed {record.printed.value}, certified {shown(record.value)}. "
+                f"{record.explanation or 'No reason is known.'}"
             )
         elif not record.finished:
             found = True
-            yield (
-                f"{DOMAINS[record.domain].title}, radius {record.radius:g}, {line.method.title}: "
-                f"not finished ({record.message or record.status.lower().replace('_', ' ')})."
-            )
+            reason = record.message or record.status.lower().replace("_", " ")
+            yield f"{where}: not finished ({reason})."
     if not found:
         yield "None."

@@ -6,24 +6,48 @@ import time
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
+from typing import Any
 
 import numpy as np
 
-from rfmdp import __version__
-from rfmdp.errors import RfmdpError
-from rfmdp.inner import METHODS
+from rfmdp import __version__, inner
+from rfmdp.errors import ModelError, RfmdpError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Solution, Status
 from rfmdp.paper import campaigns
+from rfmdp.paper.campaigns import CampaignMethod
 from rfmdp.paper.domains import domain, published_bounds
 from rfmdp.paper.domains.table import PUBLISHED, find
-from rfmdp.paper.published import RADII
+from rfmdp.paper.published import EXPLAINED, RADII, Published, published_table
 from rfmdp.solving import solve
 from rfmdp.types import FloatArray
 
 FINISHED = ("CERTIFIED", "GAP_OPEN")
 PRECISION = 1e-6  # of all runs
+SLOW_LPS = {
+    "drone": "1.6 million LPs per sweep: about 15 minutes a sweep",
+    "frozen_lake": "204,310 LPs per sweep, 13 and more sweeps: about 20 minutes a run",
+    "sysadmin": "174,603 LPs with up to 2,000 variables: 10 to 20 minutes a run",
+}
+METHODS = {
+    method.word: method
+    for method in (
+        CampaignMethod("exact", "exact", "exact"),
+        CampaignMethod("interval", "interval arithmetic", "interval"),
+        CampaignMethod("vertices", "vertex enumeration", "exact"),
+        CampaignMethod("mccormick", "McCormick, marginalised", "mccormick", SLOW_LPS),
+        CampaignMethod("mccormick:simplex", "McCormick, sum p = 1", "mccormick", SLOW_LPS),
+        CampaignMethod("mccormick:printed", "McCormick, as printed", "mccormick", SLOW_LPS),
+    )
+}
+
+
+def find_method(word: str) -> CampaignMethod:
+    """Return a method by its word."""
+    if word not in METHODS:
+        raise ModelError(f"There is no method '{word}'; there are: {', '.join(METHODS)}.")
+    return METHODS[word]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,22 +65,22 @@ class SolvingTask:
         return f"{self.domain}_{self.radius:g}_{self.method.replace(':', '-')}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SolvingRecord:
-    """What a run gave; a side that nobody proved is None."""
+    """What a run gave, to be set beside what was printed; a side that nobody proved is None."""
 
     domain: str
     radius: float
     method: str
     status: str
-    value: float | None  # the guarantee
-    lower: float | None
-    upper: float | None
+    value: float | None = None  # the guarantee
+    lower: float | None = None
+    upper: float | None = None
     seconds_build: float
     seconds_solve: float
     seconds_processor: float
-    robust_sweeps: int
-    cheap_sweeps: int
+    robust_sweeps: int = 0
+    cheap_sweeps: int = 0
     states: int
     rows: int
     transitions: int
@@ -65,6 +89,11 @@ class SolvingRecord:
     model: str  # digest of the domain's text, constants and bounds
     version: str = __version__
     message: str = ""
+
+    @property
+    def title(self) -> str:
+        """Name of the method, for people."""
+        return find_method(self.method).title
 
     @property
     def finished(self) -> bool:
@@ -78,6 +107,25 @@ class SolvingRecord:
             return None
         return (self.upper - self.lower) / max(abs(self.upper), 1e-12)
 
+    @property
+    def printed(self) -> Published | None:
+        """What was printed in the method's column."""
+        return published_table().get((self.domain, self.radius, find_method(self.method).column))
+
+    @property
+    def agrees(self) -> bool | None:
+        """Whether the value is the printed one to its digits; None where nothing is compared."""
+        comparable = self.method == find_method(self.method).column
+        if self.printed is None or self.value is None or not comparable:
+            return None
+        return self.printed.agrees(self.value)
+
+    @property
+    def explanation(self) -> str:
+        """Why the printed value differs; empty if it agrees or nobody knows."""
+        known = EXPLAINED.get((self.domain, self.radius, find_method(self.method).column), "")
+        return known if self.agrees is False else ""
+
     def settles(self, task: SolvingTask) -> bool:
         """Return whether a task need not be repeated."""
         if self.model != model_digest(task.domain) or self.precision > PRECISION:
@@ -90,40 +138,43 @@ def run_task(_: None, task: SolvingTask) -> SolvingRecord:
     _warm_up(task.method)
     nominal, built = _nominal(task.domain)
     model = published_bounds(task.domain, nominal, task.radius)
-    spec = find(task.domain).spec
     limits = Limits(precision=PRECISION, seconds=task.timeout)
+    method = inner.METHODS[task.method]
     started, processor = time.perf_counter(), time.process_time()
-    message, solution = "", None
     try:
-        solution = solve(model, spec, inner=METHODS[task.method], limits=limits)
+        found = _fields(solve(model, find(task.domain).spec, inner=method, limits=limits))
     except RfmdpError as error:
-        message = str(error).partition("\n")[0]
-    seconds = time.perf_counter() - started
-    if solution is not None and solution.status is Status.INTERRUPTED:
-        raise KeyboardInterrupt
-    lower, upper = (None, None) if solution is None else bounds(solution)
-    stats = None if solution is None else solution.stats
+        found = {"status": "REFUSED", "message": str(error).partition("\n")[0]}
     return SolvingRecord(
         domain=task.domain,
         radius=task.radius,
         method=task.method,
-        status="REFUSED" if solution is None else solution.status.name,
-        value=lower if spec.agent.sign > 0 else upper,
-        lower=lower,
-        upper=upper,
         seconds_build=built,
-        seconds_solve=seconds,
+        seconds_solve=time.perf_counter() - started,
         seconds_processor=time.process_time() - processor,
-        robust_sweeps=0 if stats is None else stats.robust_sweeps,
-        cheap_sweeps=0 if stats is None else stats.cheap_sweeps,
         states=model.states,
         rows=model.rows,
         transitions=model.transitions,
         precision=PRECISION,
         timeout=task.timeout,
         model=model_digest(task.domain),
-        message=message,
+        **found,
     )
+
+
+def _fields(solution: Solution) -> dict[str, Any]:
+    """Return what a record keeps of a solution."""
+    if solution.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    lower, upper = bounds(solution)
+    return {
+        "status": solution.status.name,
+        "value": lower if solution.spec.agent.sign > 0 else upper,
+        "lower": lower,
+        "upper": upper,
+        "robust_sweeps": solution.stats.robust_sweeps,
+        "cheap_sweeps": solution.stats.cheap_sweeps,
+    }
 
 
 @lru_cache(maxsize=1)
@@ -137,7 +188,7 @@ def _nominal(name: str) -> tuple[FactoredMDP, float]:
 def _warm_up(method: str) -> None:
     """Load compiled code before anything is timed."""
     model = domain("chain", radius=RADII[0])
-    solve(model, find("chain").spec, inner=METHODS[method], limits=Limits(sweeps=2))
+    solve(model, find("chain").spec, inner=inner.METHODS[method], limits=Limits(sweeps=2))
 
 
 def bounds(solution: Solution) -> tuple[float | None, float | None]:
