@@ -15,7 +15,7 @@ from rfmdp.report.words import shared_digits
 AnswerRecord = dict[str, Any]
 
 
-def record(
+def answer_record(
     answer: Answer, model: FactoredMDP, method: str, build: float, solve: float
 ) -> AnswerRecord:
     """Return the fields that `--json` prints; unproven sides are null.
@@ -23,13 +23,11 @@ def record(
     The method is the one that ran: where all are the same it is the exact one. The value of an
     undecided property is the likely one, or null. Infinity, no number of JSON, is "Infinity".
     """
-    value: Any = answer.likely if answer.value is None else answer.value
-    value = list(value) if isinstance(value, tuple) else value
     return {
         "property": answer.text,
         "method": method if method.startswith(answer.method) else answer.method,
         "status": answer.status.name.lower(),
-        "value": _json(value),
+        "value": _json(answer.likely if answer.value is None else answer.value),
         "lower": _json(answer.lower),
         "upper": _json(answer.upper),
         "precision": answer.precision,
@@ -43,7 +41,7 @@ def record(
     }
 
 
-def lines(answer: Answer, method: str, seconds: float) -> Iterator[str]:
+def answer_lines(answer: Answer, method: str, seconds: float) -> Iterator[str]:
     """Give the table of one answer, its listing, and the line `Result: VALUE`."""
     ends = [shown(x) if x is not None else "not proven" for x in (answer.lower, answer.upper)]
     same = "" if method.startswith(answer.method) else f" (here the same as {answer.method})"
@@ -59,8 +57,8 @@ def lines(answer: Answer, method: str, seconds: float) -> Iterator[str]:
         del table["bounds"]
     for name, value in table.items():
         yield f"{name:<10}{value}"
-    yield from listing(answer)
-    yield f"Result: {result(answer)}"
+    yield from _listing(answer)
+    yield f"Result: {_result(answer)}"
 
 
 def phases(answer: Answer) -> Iterator[str]:
@@ -75,16 +73,19 @@ def phases(answer: Answer) -> Iterator[str]:
     yield f"sweeps    {robust:,} robust, {cheap:,} with fixed choices"
 
 
-def listing(answer: Answer) -> Iterator[str]:
+def _listing(answer: Answer) -> Iterator[str]:
     """Give the states and values that a filter lists, as PRISM writes them."""
     model = answer.model
     for state, value in answer.listing:
-        values = "" if model is None or not model.variables else ",".join(_valuation(model, state))
-        place = f"{state}:({values})"
+        words: list[str] = []
+        if model is not None and model.variables:
+            values = zip(model.variables, model.valuations[state], strict=True)
+            words = [shown(bool(x)) if variable.boolean else str(x) for variable, x in values]
+        place = f"{state}:({','.join(words)})"
         yield place if isinstance(value, bool) else f"{place}={shown(value)}"
 
 
-def result(answer: Answer) -> str:
+def _result(answer: Answer) -> str:
     """Return what stands after `Result:`: the digits that are proven, or the guaranteed side.
 
     A likely answer says that it is no more than that, and so does a number that is not certified.
@@ -127,13 +128,9 @@ def shown(value: Value) -> str:
     return repr(value)
 
 
-def _valuation(model: FactoredMDP, state: int) -> Iterator[str]:
-    for variable, value in zip(model.variables, model.valuations[state], strict=True):
-        yield shown(bool(value)) if variable.boolean else str(int(value))
-
-
-def _json(value: Any) -> Any:
-    if isinstance(value, list):
+def _json(value: Value | None) -> Any:
+    if isinstance(value, tuple):
         return [_json(part) for part in value]
-    odd = isinstance(value, float) and not math.isfinite(value)
-    return shown(value) if odd else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return shown(value)
+    return value

@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rfmdp.answers.answer import Answer, check
 from rfmdp.answers.property import Property
-from rfmdp.cli.answer_text import AnswerRecord, lines, phases, record
+from rfmdp.cli.answer_text import AnswerRecord, answer_lines, answer_record, phases
 from rfmdp.cli.arguments import Experiment, inner_method
 from rfmdp.cli.interrupts import stop_if_interrupted
 from rfmdp.cli.models import Uncertainty, build_with_sets
@@ -20,7 +20,6 @@ from rfmdp.cli.output import (
     NOT_CERTIFIED,
     USER_ERROR,
     complain,
-    hiding_progress,
     showing_progress,
     spoken_warnings,
 )
@@ -28,7 +27,7 @@ from rfmdp.cli.properties import misfits, open_constants
 from rfmdp.errors import ModelError, NotCertifiedError, RfmdpError
 from rfmdp.formats.files import save
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.frontier import Deadlock, Progress
+from rfmdp.model.frontier import Deadlock
 from rfmdp.model.report import model_sizes
 from rfmdp.opening import Blueprint
 from rfmdp.outer.settings import Limits
@@ -65,119 +64,101 @@ def replies_of_run(request: Request, run: Experiment) -> list[Reply]:
         which["radius"] = run.radius
     found = [
         reply._replace(answer=None, record=None if reply.record is None else which | reply.record)
-        for reply in replies(request, run, time.monotonic(), watch=hiding_progress)
+        for reply in replies(request, run, time.monotonic(), quiet=True)
     ]
     return [Reply(("", str(run))), *found]
 
 
-def replies(
-    request: Request,
-    run: Experiment,
-    started: float,
-    watch: Callable[[str], Any] = showing_progress,
-) -> Iterator[Reply]:
+def replies(request: Request, run: Experiment, started: float, *, quiet: bool) -> Iterator[Reply]:
     """Build the model and give a reply to every property; an error is a reply too.
 
     Parameters
     ----------
     started
         When the time began that building and an answer have together, by `time.monotonic`.
+    quiet
+        Show no progress.
     """
-    begun = time.monotonic()
+    begun, deadline = time.monotonic(), started + request.limits.seconds
     wrong = misfits(request.blueprint, request.asked, run.constants)
     if wrong and len(wrong) == len(request.asked):  # nothing to build the model for
-        for prop, error in zip(request.asked, wrong, strict=True):
-            yield _failed(prop, error, USER_ERROR)
+        yield from map(_failed, request.asked, wrong)
         return
     try:
-        with spoken_warnings(), watch("building") as show:
+        with spoken_warnings(), showing_progress("building", quiet=quiet) as show:
+
+            def in_time(states: int, transitions: int) -> None:
+                _seconds_left(deadline)
+                show.building(states, transitions)
+
             model = build_with_sets(
                 request.blueprint,
-                run,
-                request.uncertainty,
+                run.constants,
+                replace(request.uncertainty, radius=run.radius),
                 also_known=open_constants(request.asked),
                 deadlock=request.deadlock,
-                progress=_in_time(show.building, started + request.limits.seconds),
+                progress=in_time,
             )
-        now = time.monotonic()
-        seconds, left = now - begun, request.limits.seconds - (now - started)
-        yield Reply((_sizes(model, seconds),))
-        _require_time(left > 0.0)
+        built = time.monotonic() - begun
+        yield Reply((f"model     {', '.join(model_sizes(model))}, built in {built:.3f} s",))
+        left = _seconds_left(deadline)
     except NotCertifiedError as late:
-        for prop in request.asked:
-            yield _failed(prop, late, NOT_CERTIFIED)
+        yield from (_failed(prop, late)._replace(code=NOT_CERTIFIED) for prop in request.asked)
         return
     for prop in request.asked:
-        with spoken_warnings(), watch("solving") as show:
-            reply = _answered(
-                request._replace(
-                    limits=replace(request.limits, seconds=left, progress=show.solving)
-                ),
-                model, prop, run.constants, seconds,
-            )  # fmt: skip
+        with spoken_warnings(), showing_progress("solving", quiet=quiet) as show:
+            limits = replace(request.limits, seconds=left, progress=show.solving)
+            reply = _answered(request._replace(limits=limits), model, prop, run.constants, built)
         yield reply
         stop_if_interrupted()
 
 
+def _seconds_left(deadline: float) -> float:
+    left = deadline - time.monotonic()
+    if left <= 0.0:
+        raise NotCertifiedError(
+            "The time was over when the model was built, nothing is proven; try a larger --timeout."
+        )
+    return left
+
+
 def _answered(
-    request: Request, model: FactoredMDP, prop: Property, given: dict[str, str], build: float
+    request: Request, model: FactoredMDP, prop: Property, given: dict[str, str], built: float
 ) -> Reply:
-    started = time.monotonic()
-    inner = inner_method(request.inner)
+    started, inner = time.monotonic(), inner_method(request.inner)
     try:
         answer = check(model, prop, inner=inner, limits=request.limits, constants=given)
     except RfmdpError as error:
-        return _failed(prop, error, USER_ERROR)
+        return _failed(prop, error)
     gone = time.monotonic() - started
-    *table, result = lines(answer, request.inner, gone)
+    *table, result = answer_lines(answer, request.inner, gone)
     more = phases(answer) if request.verbose and answer.solutions else ()
     return Reply(
         ("", *table, *more, result),
-        record(answer, model, request.inner, build, gone),
+        answer_record(answer, model, request.inner, built, gone),
         CERTIFIED if answer.certified else NOT_CERTIFIED,
         answer=answer,
     )
 
 
-def _failed(prop: Property, error: RfmdpError, code: int) -> Reply:
+def _failed(prop: Property, error: RfmdpError) -> Reply:
     text = str(error)
     found = {"property": prop.text, "error": text.partition("\n")[0]}
-    return Reply(("", f"property  {prop.text}", "status    error"), found, code, text)
-
-
-def _in_time(progress: Progress, deadline: float) -> Progress:
-    """Return progress that also ends the building when the time is over."""
-
-    def told(states: int, transitions: int) -> None:
-        _require_time(time.monotonic() < deadline)
-        progress(states, transitions)
-
-    return told
-
-
-def _require_time(there_is: bool) -> None:
-    if not there_is:
-        raise NotCertifiedError(
-            "The time was over when the model was built, nothing is proven; try a larger --timeout."
-        )
-
-
-def _sizes(model: FactoredMDP, seconds: float) -> str:
-    return f"model     {', '.join(model_sizes(model))}, built in {seconds:.3f} s"
+    return Reply(("", f"property  {prop.text}", "status    error"), found, USER_ERROR, text)
 
 
 def write_files(reply: Reply, policy: str | None, solution: str | None) -> Reply:
     """Write the files of an answer; if that fails, the answer is still to be printed."""
-    if reply.answer is None:
+    if reply.answer is None or (policy is None and solution is None):
         return reply
+    found = reply.answer.solution
     try:
-        if policy is not None or solution is not None:
-            if reply.answer.solution is None:
-                raise ModelError(f"'{reply.answer.text}' has no policy: it has neither P nor R.")
-            if policy is not None:
-                _write_actions(reply.answer.solution, policy)
-            if solution is not None:
-                save(reply.answer.solution, solution)
+        if found is None:
+            raise ModelError(f"'{reply.answer.text}' has no policy: it has neither P nor R.")
+        if policy is not None:
+            _write_actions(found, policy)
+        if solution is not None:
+            save(found, solution)
     except RfmdpError as error:
         return reply._replace(code=USER_ERROR, complaint=str(error))
     return reply
@@ -187,15 +168,14 @@ def _write_actions(solution: Solution, path: str) -> None:
     """Write a policy as CSV: the variables of the state, the step if it matters, the action."""
     model, policy = solution.model, solution.policy
     names = [v.name for v in model.variables] or ["state"]
-    steps = [] if policy.stationary else ["step"]
+    states = model.valuations.tolist() if model.variables else [[s] for s in range(model.states)]
+    timed = not policy.stationary
     with replacing(path) as part, part.open("x", encoding="utf-8", newline="") as file:
         table = csv.writer(file)
-        table.writerow([*names, *steps, "action"])
+        table.writerow([*names, *(["step"] if timed else []), "action"])
         for step in range(len(policy.rows)):
-            when = [step] if steps else []
-            for state, action in enumerate(policy.actions(model, step)):
-                values = model.valuations[state].tolist() if model.variables else [state]
-                table.writerow([*values, *when, action])
+            for values, action in zip(states, policy.actions(model, step), strict=True):
+                table.writerow([*values, *([step] if timed else []), action])
 
 
 class Printer:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from rfmdp.errors import FileError, ModelError
 
@@ -19,15 +19,21 @@ if TYPE_CHECKING:
 
 MOST_RUNS = 10_000
 STANDARD_INPUT = "-"
+T = TypeVar("T")
+
+
+def one_of(option: str, word: str, known: Mapping[str, T]) -> T:
+    """Return what the word of an option names."""
+    if word not in known:
+        raise ModelError(f"{option} must be one of {', '.join(known)}; got '{word}'.")
+    return known[word]
 
 
 def inner_method(word: str) -> Inner:
     """Return the inner solver that a word names."""
     from rfmdp.inner import METHODS
 
-    if word not in METHODS:
-        raise ModelError(f"--inner must be one of {', '.join(METHODS)}; got '{word}'.")
-    return METHODS[word]
+    return one_of("--inner", word, METHODS)
 
 
 def constants(texts: Iterable[str]) -> dict[str, str]:
@@ -56,9 +62,9 @@ class Experiment(NamedTuple):
     radius: float | None
 
     def __str__(self) -> str:
-        radius = [] if self.radius is None else [f"radius {self.radius!r}"]
-        values = [", ".join(f"{name}={value}" for name, value in self.constants.items())]
-        return "; ".join([f"constants {v}" for v in values if v] + radius)
+        values = ", ".join(f"{name}={value}" for name, value in self.constants.items())
+        radius = "" if self.radius is None else f"radius {self.radius!r}"
+        return "; ".join(filter(None, [values and f"constants {values}", radius]))
 
 
 def experiments(texts: Iterable[str], radius: str | None = None) -> list[Experiment]:
@@ -173,10 +179,11 @@ def number(option: str, text: str) -> float:
     return value
 
 
-def check_positive(option: str, value: float | None) -> None:
+def check_positive(**options: float | None) -> None:
     """Raise if the number of an option is given and not above zero."""
-    if value is not None and not value > 0:
-        raise ModelError(f"{option} must be > 0, got {value}.")
+    for name, value in options.items():
+        if value is not None and not value > 0:
+            raise ModelError(f"--{name.replace('_', '-')} must be > 0, got {value}.")
 
 
 def finite_number(text: str) -> float | None:

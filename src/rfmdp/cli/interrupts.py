@@ -50,8 +50,3 @@ def stop_if_interrupted() -> None:
     """Raise KeyboardInterrupt if Ctrl-C was pressed, even where it was caught before."""
     if _noted.is_set():
         raise KeyboardInterrupt
-
-
-def was_interrupted() -> bool:
-    """Return whether Ctrl-C was pressed."""
-    return _noted.is_set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from rfmdp.cli.output import ProgressLines
@@ -129,7 +130,8 @@ def read_data(
     if selection is not None:
         said = replace(said, selection=selection)  # type: ignore[arg-type]
     said = replace(said, columns={**said.columns, **dict(map(_column, columns))})
-    return read_log(model, *files, manifest=said, bad=Bad(bad), progress=_Reading())
+    progress = partial(_print_progress, ProgressLines())
+    return read_log(model, *files, manifest=said, bad=Bad(bad), progress=progress)
 
 
 def _column(text: str) -> tuple[str, str | None]:
@@ -139,13 +141,6 @@ def _column(text: str) -> tuple[str, str | None]:
     return name, column or None
 
 
-class _Reading:
-    """Prints how many rows of data are read."""
-
-    def __init__(self) -> None:
-        self._lines = ProgressLines()
-
-    def __call__(self, rows: int, seconds: float) -> None:
-        rate = rows / max(seconds, 1e-9)
-        text = f"reading data: {rows} rows, {rate:.3g} rows/s"
-        self._lines.show(text, seconds, passing=True)
+def _print_progress(lines: ProgressLines, rows: int, seconds: float) -> None:
+    text = f"reading data: {rows} rows, {rows / max(seconds, 1e-9):.3g} rows/s"
+    lines.show(text, seconds, passing=True)

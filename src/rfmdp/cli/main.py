@@ -19,7 +19,7 @@ import typer
 from typer.core import TyperGroup
 
 from rfmdp import __version__
-from rfmdp.cli.interrupts import INTERRUPTED, noted, was_interrupted
+from rfmdp.cli.interrupts import INTERRUPTED, noted, stop_if_interrupted
 from rfmdp.cli.output import CERTIFIED, USER_ERROR, complain
 from rfmdp.errors import RfmdpError
 
@@ -104,7 +104,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     group = typer.main.get_command(app)
     code = group.main(args=arguments, prog_name="rfmdp", standalone_mode=False)
     sys.stdout.flush()
-    if code == INTERRUPTED or was_interrupted():  # typer turns Ctrl-C into this
+    stop_if_interrupted()
+    if code == INTERRUPTED:  # typer turns Ctrl-C into this
         raise KeyboardInterrupt
     return code if isinstance(code, int) else CERTIFIED
 

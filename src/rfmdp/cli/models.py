@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from rfmdp.answers.property import Property
-from rfmdp.cli.arguments import STANDARD_INPUT, Experiment, constants, finite_number
+from rfmdp.cli.arguments import STANDARD_INPUT, constants, finite_number
 from rfmdp.cli.output import showing_progress, spoken_warnings
-from rfmdp.cli.properties import one_property, require_fit
+from rfmdp.cli.properties import misfits, one_property
 from rfmdp.errors import ModelError, PrismWarning
 from rfmdp.language.parse import parse_model
 from rfmdp.language.radius import with_uncertainty
@@ -24,19 +24,20 @@ NORMS = {"l1": 1.0, "l2": 2.0, "linf": math.inf}
 
 @dataclass(frozen=True, slots=True)
 class Uncertainty:
-    """What the user wants to be uncertain, apart from a radius around everything."""
+    """What the user wants to be uncertain."""
 
+    radius: float | None = None  # of boxes around all probabilities
     norm: str | None = None  # l1:R, linf:R, lp2:R
     parts: tuple[str, ...] = ()  # MODULE=R or ACTION=R
     floor: float = 0.0
     nominal: bool = False
 
     @property
-    def plain(self) -> bool:
-        """Whether nothing is said beyond a radius."""
-        return self.norm is None and not self.parts and not self.floor and not self.nominal
+    def just_radius(self) -> bool:
+        """Whether a radius is wanted, and nothing else."""
+        return self == Uncertainty(self.radius) and self.radius is not None
 
-    def apply(self, model: FactoredMDP, radius: float | None) -> FactoredMDP:
+    def apply(self, model: FactoredMDP) -> FactoredMDP:
         """Return the model with the sets that were asked for.
 
         Raises
@@ -45,7 +46,7 @@ class Uncertainty:
             For words that do not fit the model; for a radius on a model that has sets already.
         """
         model = model.nominal() if self.nominal else model
-        if radius is None and self.norm is None and not self.parts:
+        if self.radius is None and self.norm is None and not self.parts:
             if self.floor:
                 raise ModelError("--floor must go with --radius, --set linf:R or --radius-of.")
             return model
@@ -55,23 +56,23 @@ class Uncertainty:
                 "--radius must be around a nominal model, this one has sets of its own; add "
                 "--nominal to drop them first."
             )
-        exponent, size = self._norm(radius)
+        exponent, size = self._norm()
         modules, actions = self._parts(model)
         return with_uncertainty(
             model, size, exponent=exponent, by_module=modules, by_action=actions, floor=self.floor
         )
 
-    def warn_if_all(self, radius: float | None) -> None:
+    def warn_if_all(self) -> None:
         """Warn of balls so large that nature may take any distribution of the same support."""
-        exponent, size = self._norm(radius)
+        exponent, size = self._norm()
         _warn_if_all("--radius" if self.norm is None else "--set", size, exponent)
         for text in self.parts:
             _warn_if_all("--radius-of", finite_number(text.rpartition("=")[2]) or 0.0, exponent)
 
-    def _norm(self, radius: float | None) -> tuple[float, float]:
+    def _norm(self) -> tuple[float, float]:
         if self.norm is None:
-            return math.inf, radius or 0.0
-        if radius is not None:
+            return math.inf, self.radius or 0.0
+        if self.radius is not None:
             raise ModelError("--radius and --set must not be given both; --radius R is linf:R.")
         word, _, text = self.norm.partition(":")
         exponent = NORMS.get(word)
@@ -115,22 +116,38 @@ def read_blueprint(model: str) -> Blueprint:
 
 def build_with_sets(
     blueprint: Blueprint,
-    experiment: Experiment,
+    given: Mapping[str, str],
     uncertainty: Uncertainty,
     *,
     also_known: Collection[str] = (),
     deadlock: Deadlock = Deadlock.LOOP,
     progress: Progress | None = None,
 ) -> FactoredMDP:
-    """Return the model of an experiment; a domain knows what a plain radius means for it."""
-    given, radius = experiment
-    uncertainty.warn_if_all(radius)
-    if radius is not None and uncertainty.plain and blueprint.is_domain:
-        if not radius >= 0.0:
-            raise ModelError(f"A radius must be >= 0, got {radius!r}.")
-        given, radius = {**given, "radius": repr(radius)}, None
+    """Return a model with sets; a domain knows what a plain radius means for it."""
+    uncertainty.warn_if_all()
+    if uncertainty.just_radius and blueprint.is_domain:
+        if not (uncertainty.radius or 0.0) >= 0.0:
+            raise ModelError(f"A radius must be >= 0, got {uncertainty.radius!r}.")
+        given, uncertainty = {**given, "radius": repr(uncertainty.radius)}, Uncertainty()
     model = blueprint.build(given, also_known=also_known, deadlock=deadlock, progress=progress)
-    return uncertainty.apply(model, radius)
+    return uncertainty.apply(model)
+
+
+def property_and_blueprint(
+    model: str, props: str | None, prop: Sequence[str], given: Mapping[str, str]
+) -> tuple[Property, Blueprint]:
+    """Return the one property that a command is about, and its model, which is not built yet.
+
+    Raises
+    ------
+    PrismError
+        If the property does not fit the model's text.
+    """
+    asked = one_property(model, props, prop, given)
+    blueprint = read_blueprint(model)
+    for error in misfits(blueprint, [asked], given):
+        raise error
+    return asked, blueprint
 
 
 def property_and_model(
@@ -138,22 +155,16 @@ def property_and_model(
     props: str | None,
     prop: Sequence[str],
     const: Sequence[str],
-    radius: float | None,
     uncertainty: Uncertainty,
 ) -> tuple[Property, FactoredMDP]:
     """Return the one property that a command is about, and its model, built."""
     given = constants(const)
-    asked = one_property(model, props, prop, given)
-    blueprint = read_blueprint(model)
-    require_fit(blueprint, asked, given)
+    asked, blueprint = property_and_blueprint(model, props, prop, given)
     with spoken_warnings(), showing_progress("building") as show:
         built = build_with_sets(
-            blueprint,
-            Experiment(given, radius),
-            uncertainty,
-            also_known=set(asked.constants),
-            progress=show.building,
-        )
+            blueprint, given, uncertainty,
+            also_known=set(asked.constants), progress=show.building,
+        )  # fmt: skip
     return asked, built
 
 

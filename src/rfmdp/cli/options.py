@@ -6,13 +6,12 @@ from typing import Annotated
 
 import typer
 
-Model = Annotated[
-    str,
-    typer.Argument(
-        help="PRISM file (- for standard input), .tra, .drn, .umb, .rfmdp, or a name of "
-        "`rfmdp domains`."
-    ),
-]
+MODEL = typer.Argument(
+    help="PRISM file (- for standard input), .tra, .drn, .umb, .rfmdp, or a name of "
+    "`rfmdp domains`."
+)
+Model = Annotated[str, MODEL]
+Result = Annotated[str, typer.Argument(help="File that `rfmdp solve -o` or `learn -o` wrote.")]
 Props = Annotated[str | None, typer.Argument(help="File of properties in PRISM's language.")]
 Prop = Annotated[
     list[str], typer.Option(help="Property: TEXT, or NAME or NUMBER in PROPS; repeatable.")
@@ -30,6 +29,7 @@ Nominal = Annotated[
     bool,
     typer.Option("--nominal", help="Drop the sets of the model: take its nominal probabilities."),
 ]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Jobs = Annotated[int | None, typer.Option(help="Processes; default: all cores.")]
 Scheduler = Annotated[
     str | None,

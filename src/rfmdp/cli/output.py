@@ -37,13 +37,17 @@ def spoken_warnings() -> Iterator[None]:
 
 
 class ShownProgress:
-    """Shows how far a long step has come: a bar at a terminal, elsewhere a line now and then."""
+    """Shows how far a long step has come: a bar at a terminal, elsewhere a line now and then.
 
-    def __init__(self, what: str) -> None:
+    A quiet one shows nothing: several runs may go side by side.
+    """
+
+    def __init__(self, what: str, quiet: bool) -> None:
+        self._quiet = quiet
         self._what, self._started, self._shown = what, time.monotonic(), 0.0
         self._bar: Any = None
         self._lock = Lock()
-        self._terminal = sys.stderr.isatty()
+        self._terminal = sys.stderr.isatty() and not quiet
         self._timer = Timer(PATIENCE, self._show, [""])  # for steps that report nothing
         self._timer.daemon = True
         if self._terminal:
@@ -76,7 +80,7 @@ class ShownProgress:
     def _show(self, text: str) -> None:
         now = time.monotonic()
         patience, pause = (PATIENCE, REFRESH) if self._terminal else (PLAIN, PLAIN)
-        if now - self._started < patience or now - self._shown < pause:
+        if self._quiet or now - self._started < patience or now - self._shown < pause:
             return
         with self._lock:
             self._shown = now
@@ -89,9 +93,9 @@ class ShownProgress:
 
 
 @contextmanager
-def showing_progress(what: str) -> Iterator[ShownProgress]:
+def showing_progress(what: str, *, quiet: bool = False) -> Iterator[ShownProgress]:
     """Show progress while something runs."""
-    shown = ShownProgress(what)
+    shown = ShownProgress(what, quiet)
     try:
         with _heard_compiler(shown):
             yield shown
@@ -120,22 +124,6 @@ def _heard_compiler(shown: ShownProgress) -> Iterator[None]:
         yield
 
 
-class HiddenProgress:
-    """Shows nothing, where several runs go side by side."""
-
-    def building(self, states: int, transitions: int) -> None:
-        """Take no note."""
-
-    def solving(self, phase: str, sweeps: int, width: float) -> None:
-        """Take no note."""
-
-
-@contextmanager
-def hiding_progress(what: str) -> Iterator[HiddenProgress]:
-    """Show no progress while something runs."""
-    yield HiddenProgress()
-
-
 def _bar(what: str) -> Any:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -157,13 +145,21 @@ class ProgressLines:
     """Prints lines on standard error: at a terminal all of them, elsewhere one now and then."""
 
     def __init__(self, first: float = PLAIN) -> None:
-        self._next = first
+        self._first, self._next, self._last = first, first, 0.0
+
+    def due(self, seconds: float) -> bool:
+        """Return whether it is time for another line, so many seconds after a run's start."""
+        if seconds < self._last:  # another run
+            self._next = self._first
+        self._last = seconds
+        if seconds < self._next:
+            return False
+        self._next = seconds + PLAIN
+        return True
 
     def show(self, text: str, seconds: float, *, passing: bool) -> None:
         """Print a line; the next one takes the place of one that is passing, at a terminal."""
         terminal = sys.stderr.isatty()
-        if not terminal and seconds < self._next:
-            return
-        self._next = seconds + PLAIN
-        end = "\r" if terminal and passing else "\n"
-        print(f"{text:<79}" if passing else text, end=end, file=sys.stderr)
+        if self.due(seconds) or terminal:
+            end = "\r" if terminal and passing else "\n"
+            print(f"{text:<79}" if passing else text, end=end, file=sys.stderr)

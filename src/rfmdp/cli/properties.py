@@ -86,12 +86,6 @@ def misfits(
     return found
 
 
-def require_fit(blueprint: Blueprint, asked: Property, given: Mapping[str, str]) -> None:
-    """Raise the error of a property that does not fit a model's text, before it is built."""
-    for error in misfits(blueprint, [asked], given):
-        raise error
-
-
 def _load(file: str) -> list[Property]:
     if file == STANDARD_INPUT:
         return parse_properties(sys.stdin.read(), filename="<standard input>")
@@ -117,14 +111,16 @@ def _named(text: str, listed: list[Property], file: str | None) -> list[Property
     if not listed:
         return found
     shared = listed[0].file
-    joined = [
+    return [
         replace(
-            one.file,
-            properties=(*one.file.properties, *shared.properties),
-            constants=(*one.file.constants, *shared.constants),
-            formulas=(*one.file.formulas, *shared.formulas),
-            labels=(*one.file.labels, *shared.labels),
+            one,
+            file=replace(
+                one.file,
+                properties=(*one.file.properties, *shared.properties),
+                constants=(*one.file.constants, *shared.constants),
+                formulas=(*one.file.formulas, *shared.formulas),
+                labels=(*one.file.labels, *shared.labels),
+            ),
         )
         for one in found
     ]
-    return [replace(one, file=file_) for one, file_ in zip(found, joined, strict=True)]

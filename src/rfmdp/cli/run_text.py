@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from functools import partial
 from typing import Any
 
+from rfmdp.campaign.seeds import SeedProgress
 from rfmdp.cli.answer_text import shown
 from rfmdp.cli.output import PATIENCE, ProgressLines
-from rfmdp.learning.coverage import Coverage, coverage
+from rfmdp.learning.coverage import coverage
 from rfmdp.learning.run import Progress, Run
 from rfmdp.policies.collect import IdentifierGain, collect_next
-from rfmdp.sources.checks import Check
+from rfmdp.sources.source import Records
 
 
 def run_lines(run: Run, seed: int) -> Iterator[str]:
@@ -60,60 +62,48 @@ def _plain(value: float) -> float | str | None:
     return value if math.isfinite(value) else shown(value)
 
 
-class RunProgress:
-    """Prints how the run of a seed goes on."""
-
-    def __init__(self, trajectories: int) -> None:
-        self._trajectories, self._lines = trajectories, ProgressLines(PATIENCE)
-
-    def __call__(self, seed: int, now: Progress) -> None:
-        """Print a line."""
-        point = now.point
-        if point is None:
-            text = f"seed {seed}: {now.phase}, {now.trajectories} trajectories, {now.seconds:.0f} s"
-            self._lines.show(text, now.seconds, passing=True)
-            return
-        rate = point.steps / max(point.seconds, 1e-9)
-        left = point.seconds * (self._trajectories / max(point.trajectories, 1) - 1.0)
-        text = (
-            f"seed {seed}: {point.trajectories} trajectories, guarantee "
-            f"{point.guarantee:.5g}, true value {point.performance:.5g}, {rate:.3g} steps/s, "
-            f"at most {left:.0f} s left"
-        )
-        self._lines.show(text, now.seconds, passing=False)
+def run_progress(trajectories: int) -> SeedProgress:
+    """Return what prints how the run of a seed goes on, with so many trajectories at most."""
+    return partial(_print_progress, ProgressLines(PATIENCE), trajectories)
 
 
-@dataclass(frozen=True, slots=True)
-class AboutData:
-    """What data cover, what they say about the assumptions, and what to collect next."""
-
-    steps: int
-    checks: tuple[Check, ...]
-    coverage: Coverage
-    collect: list[IdentifierGain]
-
-    def lines(self) -> Iterator[str]:
-        """Yield it for people."""
-        yield f"Checks of the assumptions by {self.steps} transitions:"
-        yield from (f"  - {check}" for check in self.checks)
-        yield str(self.coverage)
-        helpful = [found for found in self.collect if found.gain > 0.0]
-        if helpful:
-            yield "Collect these next: the guarantee would improve by so much if one were known."
-            yield f"{'gain':>10} {'samples':>10}  identifier"
-            yield from (str(found) for found in helpful)
-
-    def record(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        return {
-            "steps": self.steps,
-            "checks": [asdict(check) | {"alarm": check.alarm} for check in self.checks],
-            "coverage": [asdict(c) for c in self.coverage.identifiers],
-            "collect_next": [asdict(found) for found in self.collect],
-        }
+def _print_progress(lines: ProgressLines, trajectories: int, seed: int, now: Progress) -> None:
+    point = now.point
+    if point is None:
+        text = f"seed {seed}: {now.phase}, {now.trajectories} trajectories, {now.seconds:.0f} s"
+        lines.show(text, now.seconds, passing=True)
+        return
+    rate = point.steps / max(point.seconds, 1e-9)
+    left = point.seconds * (trajectories / max(point.trajectories, 1) - 1.0)
+    text = (
+        f"seed {seed}: {point.trajectories} trajectories, guarantee {point.guarantee:.5g}, true "
+        f"value {point.performance:.5g}, {rate:.3g} steps/s, at most {left:.0f} s left"
+    )
+    lines.show(text, now.seconds, passing=False)
 
 
-def about_data(source: Any, run: Run) -> AboutData:
-    """Return what is to be said about data that a run was learned from."""
-    gains = [] if run.alarms else collect_next(run)
-    return AboutData(source.steps, source.check(run.model), coverage(run), gains)
+def data_lines(data: Records, run: Run) -> Iterator[str]:
+    """Give what data cover, what they say about the assumptions, and what to collect next."""
+    yield f"Checks of the assumptions by {data.steps} transitions:"
+    yield from (f"  - {check}" for check in data.check(run.model))
+    yield str(coverage(run))
+    helpful = [found for found in _gains(run) if found.gain > 0.0]
+    if helpful:
+        yield "Collect these next: the guarantee would improve by so much if one were known."
+        yield f"{'gain':>10} {'samples':>10}  identifier"
+        yield from (str(found) for found in helpful)
+
+
+def data_record(data: Records, run: Run) -> dict[str, Any]:
+    """Return what `data_lines` says as plain data."""
+    checks = data.check(run.model)
+    return {
+        "steps": data.steps,
+        "checks": [asdict(check) | {"alarm": check.alarm} for check in checks],
+        "coverage": [asdict(c) for c in coverage(run).identifiers],
+        "collect_next": [asdict(found) for found in _gains(run)],
+    }
+
+
+def _gains(run: Run) -> list[IdentifierGain]:
+    return [] if run.alarms else collect_next(run)

@@ -27,7 +27,7 @@ def command(
     A factored model is flattened for explicit formats; a note says what that changed.
     """
     import rfmdp
-    from rfmdp.cli.arguments import Experiment, constants
+    from rfmdp.cli.arguments import constants
     from rfmdp.cli.models import Uncertainty, build_with_sets, read_blueprint
     from rfmdp.cli.output import complain, showing_progress, spoken_warnings
     from rfmdp.writing import check_writable
@@ -36,12 +36,10 @@ def command(
     if place.suffix not in ENDINGS:
         raise rfmdp.ModelError(f"{target}: must end in one of {', '.join(ENDINGS)}.")
     check_writable(place)
-    uncertainty = Uncertainty(set_, tuple(radius_of), floor, nominal)
-    experiment = Experiment(constants(const), radius)
+    uncertainty = Uncertainty(radius, set_, tuple(radius_of), floor, nominal)
+    given, blueprint = constants(const), read_blueprint(model)
     with spoken_warnings(), showing_progress("building") as show:
-        found = build_with_sets(
-            read_blueprint(model), experiment, uncertainty, progress=show.building
-        )
+        found = build_with_sets(blueprint, given, uncertainty, progress=show.building)
     if place.suffix == ".rfmdp":
         rfmdp.save(found, place)
         print(place)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rfmdp.cli.options import Const, Floor, Model, OtherSet, Prop, Props, Radius, RadiusOf
+from rfmdp.cli.options import Const, Floor, Json, Model, OtherSet, Prop, Props, Radius, RadiusOf
 
 
 def command(
@@ -24,7 +24,7 @@ def command(
     radius_of: RadiusOf = [],  # noqa: B006
     floor: Floor = 0.0,
     precision: Annotated[float, typer.Option(help="Wanted relative width of the bounds.")] = 1e-6,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Evaluate a policy: proven bounds of its value with the worst, best and nominal nature.
 
@@ -35,8 +35,8 @@ def command(
     from rfmdp.cli.output import CERTIFIED, NOT_CERTIFIED, showing_progress
     from rfmdp.policies.files import open_policy
 
-    uncertainty = Uncertainty(set_, tuple(radius_of), floor)
-    asked, subject = property_and_model(model, props, prop, const, radius, uncertainty)
+    uncertainty = Uncertainty(radius, set_, tuple(radius_of), floor)
+    asked, subject = property_and_model(model, props, prop, const, uncertainty)
     chosen, spec = open_policy(policy, subject), asked.spec(subject)
     limits = rfmdp.Limits(precision)
     worst = spec.agent.opposite

@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+from rfmdp.cli.options import Json, Result
+
 
 def command(
-    result: Annotated[str, typer.Argument(help="File that `rfmdp solve -o` or `learn -o` wrote.")],
+    result: Result,
     state: Annotated[
         str | None,
         typer.Option(help="Values of all variables, x=1,y=2, or a number; default: the initial."),
@@ -19,7 +21,7 @@ def command(
         bool,
         typer.Option("--gains", help="Also: what the guarantee gains if one marginal were known."),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Explain a decision: the value of every action, nature's answer, and what happens next.
 

@@ -8,14 +8,13 @@ import textwrap
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rfmdp.cli.options import Const, Jobs, Prop, Props, Scheduler
+from rfmdp.cli.options import MODEL, Const, Jobs, Prop, Props, Scheduler
 
 if TYPE_CHECKING:
-    from rfmdp.cli.run_text import AboutData
     from rfmdp.learning.run import Run
     from rfmdp.model.arrays import FactoredMDP
     from rfmdp.sources.source import Source
@@ -25,13 +24,7 @@ LEAST = 0.01  # seconds that are left for learning, whatever reading took
 
 
 def command(
-    model: Annotated[
-        str | None,
-        typer.Argument(
-            help="PRISM file (- for standard input), .tra, .drn, .umb, .rfmdp, or a name of "
-            "`rfmdp domains`."
-        ),
-    ] = None,
+    model: Annotated[str | None, MODEL] = None,
     props: Props = None,
     prop: Prop = [],  # noqa: B006
     const: Const = [],  # noqa: B006
@@ -165,10 +158,9 @@ def command(
     from rfmdp.campaign.seeds import learn_seeds
     from rfmdp.cli import learn_words as words
     from rfmdp.cli.arguments import check_positive, constants, inner_method
-    from rfmdp.cli.models import read_blueprint
+    from rfmdp.cli.models import property_and_blueprint
     from rfmdp.cli.output import NOT_CERTIFIED, complain, spoken_warnings
-    from rfmdp.cli.properties import one_property, require_fit
-    from rfmdp.cli.run_text import RunProgress, about_data
+    from rfmdp.cli.run_text import run_progress
     from rfmdp.learning.methods import find_method
     from rfmdp.learning.schedule import LogSpaced
     from rfmdp.paper.learning.settings import setup_of
@@ -185,20 +177,16 @@ def command(
         "rewards": words.part("--rewards", rewards),
         "ties": [words.tie(text) for text in tie],
     }
-    for option, value in (
-        ("--trajectories", trajectories), ("--length", length), ("--timeout", timeout),
-        ("--seeds", seeds), ("--jobs", jobs), ("--per-decade", per_decade), ("--beta", beta),
-        ("--gap", gap),
-    ):  # fmt: skip
-        check_positive(option, value)
+    check_positive(
+        trajectories=trajectories, length=length, timeout=timeout, seeds=seeds, jobs=jobs,
+        per_decade=per_decade, beta=beta, gap=gap,
+    )  # fmt: skip
     _check_numbers(beta, p_min, target)
     _check_together(data, env, seeds > 1 or scheduler is not None, resume, output)
     _check_files(output, plot)
 
     given = constants(const)
-    asked = one_property(model, props, prop, given)
-    blueprint = read_blueprint(model)
-    require_fit(blueprint, asked, given)
+    asked, blueprint = property_and_blueprint(model, props, prop, given)
     setup = setup_of(blueprint)
     if setup is not None and not given:
         given = {"instance": "learning"}
@@ -217,7 +205,7 @@ def command(
             range(seed, seed + seeds),
             make_runner(jobs, scheduler),
             file=output,
-            progress=RunProgress(getattr(source, "trajectories", trajectories)),
+            progress=run_progress(getattr(source, "trajectories", trajectories)),
             **settings,
             beta=beta,
             stop=rfmdp.StopWhen(
@@ -235,7 +223,7 @@ def command(
             complain("the same words with --resume go on at the last evaluation.", kind="note")
         raise
     for number, run in enumerate(runs, start=seed):
-        _print_run(run, number, about_data(source, run) if data else None, as_json)
+        _print_run(run, number, source if data else None, as_json)
     if plot is not None:
         save_learning_curve({method: runs}, plot)
     if any(run.alarms for run in runs):
@@ -278,15 +266,16 @@ def _check_files(output: str | None, plot: str | None) -> None:
         raise ModelError(f"--plot must end in one of {', '.join(FORMATS)}; got '{plot}'.")
 
 
-def _print_run(run: Run, seed: int, about: AboutData | None, as_json: bool) -> None:
-    """Print a run; `about` says what the data were."""
-    from rfmdp.cli.run_text import run_lines, run_record
+def _print_run(run: Run, seed: int, data: Any, as_json: bool) -> None:
+    """Print a run, and what is to be said about recorded data, if it was learned from any."""
+    from rfmdp.cli.run_text import data_lines, data_record, run_lines, run_record
 
     if as_json:
-        extra = {} if about is None else {"data": about.record()}
+        extra = {} if data is None else {"data": data_record(data, run)}
         print(json.dumps(run_record(run, seed) | extra))
     else:
-        print("\n".join([*run_lines(run, seed), *(about.lines() if about else ())]))
+        about = () if data is None else data_lines(data, run)
+        print("\n".join([*run_lines(run, seed), *about]))
 
 
 def _name(system: str, given: dict[str, str]) -> str:

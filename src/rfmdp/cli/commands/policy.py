@@ -6,9 +6,11 @@ from typing import Annotated
 
 import typer
 
+from rfmdp.cli.options import Result
+
 
 def command(
-    result: Annotated[str, typer.Argument(help="File that `rfmdp solve -o` or `learn -o` wrote.")],
+    result: Result,
     output: Annotated[
         str,
         typer.Option(

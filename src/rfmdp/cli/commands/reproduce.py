@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rfmdp.cli.options import Jobs, Scheduler
-from rfmdp.cli.output import CERTIFIED, NOT_CERTIFIED, PLAIN
+from rfmdp.cli.output import CERTIFIED, NOT_CERTIFIED, ProgressLines
 
 if TYPE_CHECKING:
     from rfmdp.learning.run import Progress
@@ -60,8 +61,7 @@ def solving(
     from rfmdp.paper.solving.campaign import reproduce_solving, solving_plan
     from rfmdp.paper.solving.report import differences, summary
 
-    check_positive("--timeout", timeout)
-    check_positive("--jobs", jobs)
+    check_positive(timeout=timeout, jobs=jobs)
     plan = solving_plan(
         domains=_words(domains),
         radii=[number("--radii", word) for word in _words(radii)],
@@ -116,10 +116,7 @@ def learning(
     from rfmdp.paper.learning.campaign import learning_plan, reproduce_learning
     from rfmdp.paper.learning.text import full_cost, method_order, summary
 
-    for option, value in (
-        ("--trajectories", trajectories), ("--timeout", timeout), ("--jobs", jobs),
-    ):  # fmt: skip
-        check_positive(option, value)
+    check_positive(trajectories=trajectories, timeout=timeout, jobs=jobs)
     plan = learning_plan(
         domains=_words(domains),
         methods=_words(methods),
@@ -129,9 +126,8 @@ def learning(
         quick=quick,
         timeout=timeout,
     )
-    table = reproduce_learning(
-        plan, output, _print_learned, ProgressPrinter(), make_runner(jobs, scheduler)
-    )
+    progress = partial(_print_progress, ProgressLines())
+    table = reproduce_learning(plan, output, _print_learned, progress, make_runner(jobs, scheduler))
     print("\n".join(summary(table)))
     for part in table.by_setting.values():
         print("\n".join(f"- {text}" for text in (*method_order(part), *full_cost(part))))
@@ -191,19 +187,9 @@ def _print_learned(task: LearningTask, record: LearningRecord, number: int, task
     )
 
 
-class ProgressPrinter:
-    """Prints now and then, on standard error, how a run of learning goes."""
-
-    def __init__(self) -> None:
-        self._last = 0.0
-
-    def __call__(self, task: LearningTask, now: Progress) -> None:
-        """Print a line."""
-        if now.seconds < self._last:  # another run
-            self._last = 0.0
-        if now.seconds - self._last < PLAIN:
-            return
-        self._last = now.seconds
+def _print_progress(lines: ProgressLines, task: LearningTask, now: Progress) -> None:
+    """Say now and then how a run of learning goes."""
+    if lines.due(now.seconds):
         print(
             f"{_named(task)}: {now.phase}, {now.trajectories} of {task.trajectories} "
             f"trajectories, {now.seconds:.0f} s",

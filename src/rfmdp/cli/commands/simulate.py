@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rfmdp.cli.options import Const, Floor, Model, OtherSet, Prop, Props, Radius, RadiusOf
+from rfmdp.cli.options import Const, Floor, Json, Model, OtherSet, Prop, Props, Radius, RadiusOf
 
 if TYPE_CHECKING:
     from rfmdp.answers.property import Property
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from rfmdp.model.arrays import FactoredMDP
     from rfmdp.objective import Spec
     from rfmdp.outer.solution import Policy
-    from rfmdp.policies.natures import NatureChoice
 
 
 def command(
@@ -43,7 +42,7 @@ def command(
     length: Annotated[int, typer.Option(help="Steps of a trajectory, at most.")] = 100,
     seed: Annotated[int, typer.Option(help="Fixes all randomness.")] = 0,
     threads: Annotated[int | None, typer.Option(help="Threads; default: all cores.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Json = False,
     record: Annotated[
         str | None,
         typer.Option(help="File for all transitions, for `learn --data`: .rfmdp, .parquet, .csv."),
@@ -55,7 +54,7 @@ def command(
     trajectories of this length give, and the steps per second.
     """
     import rfmdp
-    from rfmdp.cli.arguments import check_positive
+    from rfmdp.cli.arguments import check_positive, one_of
     from rfmdp.cli.models import Uncertainty, property_and_model
     from rfmdp.cli.output import showing_progress
     from rfmdp.learning.simulation import scene_of, simulate
@@ -64,16 +63,13 @@ def command(
     from rfmdp.sources.log.write import check_ending
     from rfmdp.writing import check_writable
 
-    for option, value in (
-        ("--trajectories", trajectories), ("--length", length), ("--threads", threads),
-    ):  # fmt: skip
-        check_positive(option, value)
+    check_positive(trajectories=trajectories, length=length, threads=threads)
     check_writable(record)
     if record is not None and not record.endswith(".rfmdp"):
         check_ending(record)
-    choice = _nature(nature)
-    uncertainty = Uncertainty(set_, tuple(radius_of), floor)
-    asked, subject = property_and_model(model, props, prop, const, radius, uncertainty)
+    choice = one_of("--nature", nature, {choice.value: choice for choice in NatureChoice})
+    uncertainty = Uncertainty(radius, set_, tuple(radius_of), floor)
+    asked, subject = property_and_model(model, props, prop, const, uncertainty)
     spec = asked.spec(subject)
     chosen = _policy(policy, subject, spec)
     if choice is NatureChoice.NOMINAL and not trace:
@@ -129,17 +125,6 @@ def _say_what_is_missing(asked: Property, ended: float, weight: float, steps: in
             "would have followed is not counted. Try a larger --length.",
             kind="note",
         )
-
-
-def _nature(word: str) -> NatureChoice:
-    """Return the nature that a word names."""
-    from rfmdp.errors import ModelError
-    from rfmdp.policies.natures import NatureChoice
-
-    known = [choice.value for choice in NatureChoice]
-    if word not in known:
-        raise ModelError(f"--nature must be one of {', '.join(known)}, got {word!r}.")
-    return NatureChoice(word)
 
 
 def _policy(word: str, model: FactoredMDP, spec: Spec) -> Policy | None:

@@ -93,7 +93,6 @@ def command(
     from rfmdp.cli.arguments import check_positive, experiments, inner_method
     from rfmdp.cli.compile_ahead import compiling_ahead
     from rfmdp.cli.models import Uncertainty, read_blueprint
-    from rfmdp.cli.output import hiding_progress, showing_progress
     from rfmdp.cli.properties import properties_about
     from rfmdp.errors import ModelError
     from rfmdp.model.frontier import Deadlock
@@ -102,8 +101,7 @@ def command(
 
     runs = experiments(const, radius)
     inner_method(inner)  # a wrong word is known before the model is built
-    check_positive("--timeout", timeout)
-    check_positive("--jobs", jobs)
+    check_positive(timeout=timeout, jobs=jobs)
     limits = Limits(
         precision,
         Measure.ABSOLUTE if absolute else Measure.RELATIVE,
@@ -124,7 +122,7 @@ def command(
     request = Request(
         read_blueprint(model),
         asked,
-        Uncertainty(set_, tuple(radius_of), floor, nominal),
+        Uncertainty(None, set_, tuple(radius_of), floor, nominal),
         inner,
         limits,
         Deadlock.ERROR if no_fix_deadlocks else Deadlock.LOOP,
@@ -135,7 +133,6 @@ def command(
         if len(runs) > 1 or scheduler is not None:
             make_runner(jobs, scheduler).run(replies_of_run, request, runs, printer.in_order)
         else:
-            watch = hiding_progress if quiet else showing_progress
-            for reply in replies(request, runs[0], started, watch):
+            for reply in replies(request, runs[0], started, quiet=quiet):
                 printer.show(write_files(reply, export_policy, None if records else output))
     raise typer.Exit(printer.code)

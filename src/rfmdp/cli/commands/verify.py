@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
 
 import typer
 
+from rfmdp.cli.options import Result
 
-def command(
-    result: Annotated[
-        str, typer.Argument(help="File that `rfmdp solve -o` or `rfmdp learn -o` wrote.")
-    ],
-) -> None:
+
+def command(result: Result) -> None:
     """Prove bounds and policy of a saved result again, or the statement of a learning run.
 
     Exit code 0: all is proven again, 1: something does not hold, or the file cannot be checked,
