@@ -102,9 +102,9 @@ def ours(name: str, radius: float, method: str) -> dict:
 
 def storm_formula(name: str) -> str:
     """Return the property in Storm's words: nature's direction is given apart."""
-    from rfmdp.paper.domains import domain_property
+    from rfmdp.paper.domains import DOMAINS
 
-    text = domain_property(name)
+    text = DOMAINS[name].prop
     text = re.sub(r"^filter\(max, (.*), true\)$", r"\1", text)
     return text.replace("maxmin", "max").replace("minmax", "min")
 
@@ -165,10 +165,10 @@ def storm_nominal(name: str, radius: float) -> dict:
 
 def closed_text(name: str) -> str:
     """Return the PRISM text of a published model with its constants filled in."""
-    from rfmdp.paper.domains import PUBLISHED, domain_constants, domain_path
+    from rfmdp.paper.domains import DOMAINS
 
-    text = domain_path(name).read_text()
-    for key, value in domain_constants(name, PUBLISHED).items():
+    text = DOMAINS[name].path.read_text()
+    for key, value in DOMAINS[name].constants().items():
         text = re.sub(rf"^(const \w+ {key});", rf"\1 = {str(value).lower()};", text, flags=re.M)
     return text
 

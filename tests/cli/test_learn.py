@@ -1,11 +1,15 @@
 """`rfmdp learn` by argv."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
 
+from rfmdp.cli.learn_words import MAKERS
 from rfmdp.cli.main import run
+from rfmdp.cli.options import PARTS
+from rfmdp.cli.output import ProgressLines
 from rfmdp.formats.files import load
 from rfmdp.learning import evaluation
 from rfmdp.outer.solution import Status
@@ -83,6 +87,13 @@ def test_wrong_words_are_one_line(folder, capsys, words, complaint):
     assert complaint in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("option", PARTS)
+def test_words_of_parts(option):
+    """The help lists the words that there are."""
+    words = {re.split(r"[\[:]", word)[0] for word in PARTS[option].split(", ")}
+    assert words == set(MAKERS[option])
+
+
 @pytest.mark.parametrize("prop", ['Pmax=? [ F "top" ]', 'Pmin=? [ F "top" ]'])
 def test_help_from_nature_is_no_guarantee(folder, capsys, prop):
     """What is unknown must work against the agent, or the statement would be false."""
@@ -155,3 +166,11 @@ def test_progress_away_from_a_terminal(folder, capsys, monkeypatch):
     lines = capsys.readouterr().err.splitlines()
     assert lines
     assert all(line.startswith("seed 0: ") and "\r" not in line for line in lines)
+
+
+def test_the_progress_of_later_seeds_was_not_shown(capsys):
+    """Seconds begin anew with every run of a process, and so do the lines."""
+    lines = ProgressLines(1.0)
+    for seconds in (0.5, 2.0, 100.0, 0.1, 2.0, 3.0):
+        lines.show(f"after {seconds} s", seconds, passing=False)
+    assert capsys.readouterr().err.splitlines() == ["after 2.0 s", "after 100.0 s", "after 2.0 s"]

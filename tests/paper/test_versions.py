@@ -5,14 +5,7 @@ import pytest
 
 from rfmdp.answers.property import parse_property
 from rfmdp.errors import ModelError, PrismError
-from rfmdp.paper.domains import (
-    DOMAINS,
-    domain,
-    domain_constants,
-    domain_property,
-    domain_spec,
-    published_bounds,
-)
+from rfmdp.paper.domains import DOMAINS, domain, domain_spec, published_bounds
 from rfmdp.solving import solve
 
 SMALL = {
@@ -49,7 +42,7 @@ def test_small_drone_with_all_moves_held_back():
 def test_property_text_and_specification_agree(name):
     """The text is the specification of the table; Herman's text also takes the worst start."""
     model = domain(name, **SMALL.get(name, {})).with_radius(0.02)
-    by_text = solve(model, parse_property(domain_property(name))).at_initial()
+    by_text = solve(model, parse_property(DOMAINS[name].prop)).at_initial()
     by_table = solve(model, domain_spec(name)).at_initial()
     assert (by_text.lower, by_text.upper) == (by_table.lower, by_table.upper)
 
@@ -94,7 +87,7 @@ def test_smaller_rings():
         (lambda: domain("chain", radius="much"), ModelError, "radius must be a number"),
         (lambda: domain("chain", Q=3), PrismError, "'Q'"),
         (lambda: domain("chain", name=3), PrismError, "'name'"),
-        (lambda: domain_constants("lake"), ModelError, "frozen_lake"),
+        (lambda: domain_spec("lake"), ModelError, "frozen_lake"),
     ],
 )
 def test_mistakes_are_named(wrong, error, words):

@@ -81,11 +81,10 @@ def learn_seeds(
         if file is not None and not here:
             save(run, file)
 
-    if here:
-        runner.run(learn_here, shared, tasks, finish)
-    else:
-        sent = [task._replace(file=None, saved=_bytes(task.file, resume)) for task in tasks]
-        runner.run(learn_elsewhere, shared, sent, finish)
+    sent = tasks if here else [
+        task._replace(file=None, saved=_bytes(task.file, resume)) for task in tasks
+    ]  # fmt: skip
+    runner.run(learn_seed, shared, sent, finish)
     return [runs[number] for number in range(len(tasks))]
 
 
@@ -99,29 +98,23 @@ def seed_file(file: str | os.PathLike[str], seed: int, seeds: Sequence[int]) -> 
     return str(path if len(seeds) == 1 else path.with_name(f"{path.stem}-{seed}{path.suffix}"))
 
 
-def learn_here(shared: LearnCall, task: SeedTask) -> Run:
-    """Learn with one seed, in a process that sees the run file."""
-    progress = None if shared.progress is None else partial(shared.progress, task.seed)
-    saved = shared.resume and task.file is not None and Path(task.file).exists()
+def learn_seed(shared: LearnCall, task: SeedTask) -> Run:
+    """Learn with one seed; a saved run goes on, also on a machine that does not see its file."""
+    if task.saved is not None:
+        with TemporaryDirectory() as folder:
+            place = Path(folder) / "run.rfmdp"
+            place.write_bytes(task.saved)
+            return learn_seed(shared, task._replace(file=str(place), saved=None))
+    resumed = shared.resume and task.file is not None and Path(task.file).exists()
     return learn(
         shared.source,
         shared.spec,
         seed=task.seed,
         output=task.file,
-        resume=task.file if saved else None,
-        progress=progress,
+        resume=task.file if resumed else None,
+        progress=None if shared.progress is None else partial(shared.progress, task.seed),
         **shared.settings,
     )
-
-
-def learn_elsewhere(shared: LearnCall, task: SeedTask) -> Run:
-    """Learn with one seed on a machine that sees no files; a saved run goes on."""
-    if task.saved is None:
-        return learn_here(shared, task)
-    with TemporaryDirectory() as folder:
-        place = Path(folder) / "run.rfmdp"
-        place.write_bytes(task.saved)
-        return learn_here(shared, task._replace(file=str(place)))
 
 
 def _check_files(files: Sequence[str], resume: bool) -> None:

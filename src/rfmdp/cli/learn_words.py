@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from rfmdp.cli.options import PARTS
 from rfmdp.cli.output import ProgressLines
 from rfmdp.errors import ModelError
 from rfmdp.formats.files import SAVED, load
@@ -37,7 +38,7 @@ from rfmdp.sources.log.source import Bad, read_log
 from rfmdp.sources.recorded import KIND, Recorded
 from rfmdp.sources.source import Source
 
-PARTS: Mapping[str, Mapping[str, Any]] = {  # by option and word: a maker, or the part itself
+MAKERS: Mapping[str, Mapping[str, Any]] = {  # by option and word: a maker, or the part itself
     "--confidence": {
         "mixture": Mixture,
         "kt": KrichevskyTrofimov,
@@ -69,12 +70,6 @@ PARTS: Mapping[str, Mapping[str, Any]] = {  # by option and word: a maker, or th
         "random": lambda low, high: MixtureReward(RewardRange(low, high)),
     },
 }
-NUMBERS = {  # words of options that may have numbers behind them
-    "--explore": "optimistic[:OTHER], uniform, greedy[:OTHER], gap",
-    "--schedule": "doubling[:SHARE], geometric[:FACTOR]",
-    "--support": "declared, domain, pmin:P, sparse[:P]",
-    "--rewards": "known, fixed:LOW:HIGH, random:LOW:HIGH",
-}
 
 
 def part(option: str, text: str | None) -> Any:
@@ -87,13 +82,12 @@ def part(option: str, text: str | None) -> Any:
         return None
     word, *numbers = text.split(":")
     try:
-        made = PARTS[option][word]
+        made = MAKERS[option][word]
         return made(*(float(n) for n in numbers)) if callable(made) else made
     except (KeyError, ValueError, TypeError) as error:
         if isinstance(error, ModelError):
             raise ModelError(f"{option} {text}: {error}") from None
-        usage = NUMBERS.get(option, ", ".join(PARTS[option]))
-        raise ModelError(f"{option} must be one of {usage}; got '{text}'.") from None
+        raise ModelError(f"{option} must be one of {PARTS[option]}; got '{text}'.") from None
 
 
 def tie(text: str) -> list[int | str]:

@@ -6,6 +6,16 @@ from typing import Annotated
 
 import typer
 
+PARTS = {  # words of the options of `learn` for parts of a method; `learn_words` has the parts
+    "--confidence": (
+        "mixture, kt, grid, kl, subsets, by-size, clopper-pearson, hoeffding, weissman"
+    ),
+    "--explore": "optimistic[:OTHER], gap, greedy[:OTHER], uniform",
+    "--schedule": "doubling[:SHARE], geometric[:FACTOR]",
+    "--granularity": "tied, effect, local, flat",
+    "--support": "declared, domain, pmin:P, sparse[:P]",
+    "--rewards": "known, fixed:LOW:HIGH, random:LOW:HIGH",
+}
 MODEL = typer.Argument(
     help="PRISM file (- for standard input), .tra, .drn, .umb, .rfmdp, or a name of "
     "`rfmdp domains`."

@@ -43,9 +43,9 @@ def properties_about(model: str, file: str | None, wanted: Sequence[str]) -> lis
     if asked or file is not None:
         return asked
     if model != STANDARD_INPUT and is_domain(model):
-        from rfmdp.paper.domains import domain_property
+        from rfmdp.paper.domains.table import find
 
-        return parse_properties(domain_property(model))
+        return parse_properties(find(model).prop)
     if model != STANDARD_INPUT and not Path(model).exists():
         raise FileError(f"{model}: there is no such file.")
     raise ModelError(

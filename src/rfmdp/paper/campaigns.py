@@ -10,7 +10,7 @@ from functools import cache
 from typing import Generic, TypeVar
 
 from rfmdp.language.load import read_text
-from rfmdp.paper.domains import domain_constants, domain_path
+from rfmdp.paper.domains.table import find
 
 TaskT = TypeVar("TaskT")
 
@@ -58,5 +58,6 @@ class CampaignPlan(Generic[TaskT]):
 @cache
 def model_digest(name: str, instance: str, *more: str) -> str:
     """Return a digest of a domain's text, its constants in an instance, and more texts."""
-    parts = [read_text(domain_path(name)), json.dumps(domain_constants(name, instance)), *more]
+    found = find(name)
+    parts = [read_text(found.path), json.dumps(found.constants(instance)), *more]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from rfmdp.paper.domains import Domain
+    from rfmdp.paper.domains.table import Domain
 
 WIDTH = 80
 
@@ -23,20 +23,19 @@ def command(
 ) -> None:
     """List the domains that MODEL may name; describe one."""
     from rfmdp.errors import ModelError
-    from rfmdp.paper.domains import DOMAINS, domain_path
-    from rfmdp.paper.domains.table import find
+    from rfmdp.paper.domains.table import DOMAINS, find
 
     chosen = list(DOMAINS.values()) if name is None else [find(name)]
     if text:
         if name is None:
             raise ModelError("--text needs the name of a domain: rfmdp domains NAME --text.")
-        print(domain_path(name).read_text(encoding="utf-8"), end="")
+        print(chosen[0].path.read_text(encoding="utf-8"), end="")
     elif as_json:
         print("\n".join(json.dumps(record) for record in _records(chosen)))
     elif name is None:
         print("\n".join(_listing(chosen)))
     else:
-        print("\n".join([*_description(chosen[0]), "", f"file       {domain_path(name)}"]))
+        print("\n".join([*_description(chosen[0]), "", f"file       {chosen[0].path}"]))
 
 
 def _records(domains: list[Domain]) -> Iterator[dict[str, object]]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rfmdp.cli.options import MODEL, Const, Jobs, Prop, Props, Scheduler
+from rfmdp.cli.options import MODEL, PARTS, Const, Jobs, Prop, Props, Scheduler
 
 if TYPE_CHECKING:
     from rfmdp.learning.run import Run
@@ -56,33 +56,23 @@ def command(
     seeds: Annotated[int, typer.Option(help="Number of seeds.")] = 1,
     jobs: Jobs = None,
     scheduler: Scheduler = None,
-    confidence: Annotated[
-        str | None,
-        typer.Option(
-            help="mixture, kt, grid, kl, subsets, by-size, clopper-pearson, hoeffding, weissman."
-        ),
-    ] = None,
+    confidence: Annotated[str | None, typer.Option(help=f"{PARTS['--confidence']}.")] = None,
     explore: Annotated[
-        str | None,
-        typer.Option(
-            help="optimistic[:OTHER], gap, greedy[:OTHER], uniform; OTHER: chance of any action."
-        ),
+        str | None, typer.Option(help=f"{PARTS['--explore']}; OTHER: chance of any action.")
     ] = None,
     schedule: Annotated[
-        str | None, typer.Option(help="When to plan again: doubling[:SHARE], geometric[:FACTOR].")
+        str | None, typer.Option(help=f"When to plan again: {PARTS['--schedule']}.")
     ] = None,
     granularity: Annotated[
-        str | None, typer.Option(help="What is counted together: tied, effect, local, flat.")
+        str | None, typer.Option(help=f"What is counted together: {PARTS['--granularity']}.")
     ] = None,
     tie: Annotated[
         list[str], typer.Option(help="NAME=NAME: marginals that are the same; repeatable.")
     ] = [],  # noqa: B006
     support: Annotated[
-        str | None, typer.Option(help="Possible outcomes: declared, domain, pmin:P, sparse[:P].")
+        str | None, typer.Option(help=f"Possible outcomes: {PARTS['--support']}.")
     ] = None,
-    rewards: Annotated[
-        str | None, typer.Option(help="Rewards: known, fixed:LOW:HIGH, random:LOW:HIGH.")
-    ] = None,
+    rewards: Annotated[str | None, typer.Option(help=f"Rewards: {PARTS['--rewards']}.")] = None,
     p_min: Annotated[
         float | None, typer.Option(help="Assumed least probability of declared outcomes.")
     ] = None,

@@ -11,24 +11,13 @@
 
 from __future__ import annotations
 
-from importlib.resources import as_file, files
-from pathlib import Path
-
 from rfmdp.errors import ModelError
 from rfmdp.language.load import load_prism
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.frontier import Progress
 from rfmdp.objective import Spec
 from rfmdp.paper.domains.bounds import published_bounds
-from rfmdp.paper.domains.table import (
-    DOMAINS,
-    LEARNING,
-    PUBLISHED,
-    TEXTBOOK,
-    Constants,
-    Domain,
-    find,
-)
+from rfmdp.paper.domains.table import DOMAINS, PUBLISHED, Constants, find
 
 
 def domain(
@@ -70,32 +59,12 @@ def open_domain(name: str, given: Constants, progress: Progress | None = None) -
     values = dict(given)
     instance, size = str(values.pop("instance", PUBLISHED)), _number(values.pop("radius", 0.0))
     found = find(name)
-    with as_file(files(__package__) / found.file) as path:
-        model = load_prism(path, domain_constants(name, instance) | values, progress=progress)
+    model = load_prism(found.path, found.constants(instance) | values, progress=progress)
     if not size:
         return model
     if instance == PUBLISHED:
         return published_bounds(found.name, model, size)
     return model.with_radius(size)
-
-
-def domain_constants(name: str, instance: str = PUBLISHED) -> dict[str, bool | int | float | str]:
-    """Return the values of all constants of a domain's file in an instance."""
-    found = find(name)
-    if instance not in found.versions:
-        known = ", ".join(found.versions)
-        raise ModelError(f"Domain {found.name} has no instance {instance!r}; it has: {known}.")
-    return dict(found.versions[instance].constants)
-
-
-def domain_path(name: str) -> Path:
-    """Return where the PRISM file of a domain is installed."""
-    return Path(str(files(__package__) / find(name).file))
-
-
-def domain_property(name: str) -> str:
-    """Return the property of a domain in PRISM's notation."""
-    return find(name).prop
 
 
 def domain_spec(name: str) -> Spec:
@@ -110,18 +79,4 @@ def _number(radius: float | str) -> float:
         raise ModelError(f"A radius must be a number >= 0, got {radius!r}.") from None
 
 
-__all__ = [
-    "DOMAINS",
-    "LEARNING",
-    "PUBLISHED",
-    "TEXTBOOK",
-    "Constants",
-    "Domain",
-    "domain",
-    "domain_constants",
-    "domain_path",
-    "domain_property",
-    "domain_spec",
-    "open_domain",
-    "published_bounds",
-]
+__all__ = ["DOMAINS", "domain", "domain_spec", "open_domain", "published_bounds"]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from rfmdp.errors import ModelError
 from rfmdp.objective import MAX, MIN, Direction, Objective, ReachReward, Spec, Until
@@ -31,7 +32,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """A benchmark domain; `file` is in this folder."""
+    """A benchmark domain."""
 
     name: str
     title: str
@@ -45,9 +46,9 @@ class Domain:
     differences: str = ""  # of the published model from the textbook version
 
     @property
-    def file(self) -> str:
-        """Name of the PRISM file."""
-        return f"{self.name}.prism"
+    def path(self) -> Path:
+        """Where its PRISM file is installed: in this folder."""
+        return Path(__file__).with_name(f"{self.name}.prism")
 
     @property
     def versions(self) -> dict[str, Version]:
@@ -59,6 +60,13 @@ class Domain:
             name: replace(version, constants={**self.textbook.constants, **version.constants})
             for name, version in found.items()
         }
+
+    def constants(self, instance: str = PUBLISHED) -> dict[str, bool | int | float | str]:
+        """Return the values of all constants of the file in an instance."""
+        if instance not in self.versions:
+            known = ", ".join(self.versions)
+            raise ModelError(f"Domain {self.name} has no instance {instance!r}; it has: {known}.")
+        return dict(self.versions[instance].constants)
 
     @property
     def spec(self) -> Spec:

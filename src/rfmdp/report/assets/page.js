@@ -415,13 +415,7 @@ function scaleOf(values) {
   const least = sorted[0], span = sorted[last] - least;
   const ranked = last >= 4 && at(0.75) - at(0.25) < 0.1 * span;
   const below = (x) => { let low = 0, high = last; while (low < high) { const m = (low + high) >> 1; if (sorted[m] < x) low = m + 1; else high = m; } return low; };
-  // a bound with six digits that is still one: rounded down (side -1) or up (side 1)
-const bound = (x, side) => {
-  const near = Number(x.toPrecision(6));
-  if (!Number.isFinite(x) || side * (near - x) >= 0) return digits(x);
-  return digits(near + side * 10 ** (Math.floor(Math.log10(Math.abs(x))) - 5));
-};
-const share = (x) => (!(span > 0) ? 1 : ranked ? below(x) / last : Math.min(Math.max((x - least) / span, 0), 1));
+  const share = (x) => (!(span > 0) ? 1 : ranked ? below(x) / last : Math.min(Math.max((x - least) / span, 0), 1));
   return { share, ranked, ticks: (span > 0 ? [0, 0.25, 0.5, 0.75, 1] : [0]).map((t) => (ranked ? at(t) : least + t * span)) };
 }
 
