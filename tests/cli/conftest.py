@@ -19,6 +19,11 @@ PROPS = """const int k;
 """
 
 
+def results(text):
+    """Return what stands behind `Result:` in an output."""
+    return [line.removeprefix("Result: ") for line in text.splitlines() if "Result: " in line]
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """Make a folder with models and properties the working directory."""

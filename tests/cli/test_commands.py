@@ -89,26 +89,6 @@ def test_convert_and_solve_again(target, folder, capsys):
     assert float(result.removeprefix("Result: ")) == pytest.approx(0.2, abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("argv", "message"),
-    [
-        (["convert", "m.prism", "m.xls", "--const", "N=3"], "must end in one of .drn, .tra"),
-        (["convert", "m.prism", "m.drn"], "found none for N"),
-        (["convert", "interval.prism", "no/m.drn"], "cannot be written"),
-        (["convert", "interval.prism", "no/m.rfmdp"], "cannot be written"),
-        (["solve", "no.drn", "--prop", "x=1"], "no.drn"),
-        (["solve", "no.rfmdp", "--prop", "x=1"], "no.rfmdp"),
-        (["verify", "no.rfmdp"], "rfmdp: error: "),
-    ],
-)
-def test_errors(argv, message, folder, capsys):
-    """One line, exit code 1."""
-    assert run(argv) == 1
-    error = capsys.readouterr().err
-    assert message in error
-    assert len(error.splitlines()) == 1
-
-
 def test_verify_says_what_was_checked(folder, capsys):
     """One line per check, a result line; a saved result is no model."""
     words = ["solve", "interval.prism", "--prop", 'Pmaxmin=? [ F "goal" ]', "-o", "r.rfmdp"]

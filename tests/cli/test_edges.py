@@ -11,14 +11,12 @@ from processes import LIMIT, process, wait_for_line
 from rfmdp.cli import answers
 from rfmdp.cli.main import run
 
+from .conftest import results
+
 RENAMED = """mdp
 module a x:[0..2]; [go] x=0 -> 0.5:(x'=1)+0.5:(x'=2); endmodule
 module b = a [x=y, go=went] endmodule
 """
-
-
-def results(text):
-    return [line.removeprefix("Result: ") for line in text.splitlines() if "Result: " in line]
 
 
 @pytest.mark.parametrize("name", ["name", "deadlock", "progress", "self"])

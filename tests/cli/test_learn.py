@@ -50,43 +50,6 @@ def test_resume_goes_on(folder, capsys):
     assert first.guarantee == second.guarantee
 
 
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (["--method", "magic"], "no learning method"),
-        (["--resume"], "-o FILE"),
-        (["--seeds", "0"], "--seeds"),
-        (["--inner", "magic"], "--inner"),
-        (
-            ["--schedule", "weekly"],
-            "--schedule must be one of doubling[:SHARE], geometric[:FACTOR]",
-        ),
-        (["--explore", "gap:x"], "--explore"),
-        (["--support", "pmin"], "--support"),
-        (["--support", "pmin:2"], "p_min must lie in (0, 1)"),
-        (["--rewards", "random:1"], "--rewards"),
-        (["--rewards", "fixed:0:1"], "objective must be"),
-        (["--granularity", "coarse"], "--granularity"),
-        (["--confidence", "sure"], "--confidence"),
-        (["--tie", "m"], "--tie"),
-        (["--tie", "nobody=0"], "no marginal 'nobody'"),
-        (["--per-decade", "0"], "--per-decade must be > 0"),
-        (["--length", "0"], "--length must be > 0"),
-        (["--jobs", "-1"], "--jobs must be > 0"),
-        (["--timeout", "0"], "--timeout must be > 0"),
-        (["--beta", "1"], "--beta must be a probability below 1"),
-        (["--p-min", "3"], "--p-min must be a probability below 1"),
-        (["--plot", "curve.txt"], "--plot must end in one of .png"),
-        (["--plot", "no/curve.png"], "cannot be written"),
-        (["-o", "no/run.rfmdp"], "cannot be written"),
-    ],
-)
-def test_wrong_words_are_one_line(folder, capsys, words, complaint):
-    """User errors end with code 1 and say what to try."""
-    assert run(["learn", "m.prism", *REACH, "--const", "N=3", *words]) == 1
-    assert complaint in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("option", PARTS)
 def test_words_of_parts(option):
     """The help lists the words that there are."""

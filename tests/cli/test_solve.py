@@ -14,14 +14,12 @@ from rfmdp.cli.main import run
 from rfmdp.language.ast import Type
 from rfmdp.outer.solution import Status
 
+from .conftest import results
+
 FIELDS = [
     "property", "method", "status", "value", "lower", "upper", "precision", "states", "rows",
     "transitions", "marginals", "seconds_build", "seconds_solve", "version",
 ]  # fmt: skip
-
-
-def results(text):
-    return [line.removeprefix("Result: ") for line in text.splitlines() if "Result: " in line]
 
 
 def test_a_property_file(folder, capsys):
@@ -218,59 +216,6 @@ def test_warnings_of_the_model_go_to_standard_error(folder, capsys):
     captured = capsys.readouterr()
     assert "deadlock" in captured.err
     assert len(captured.out.splitlines()) == 1
-
-
-ERRORS = [
-    (["solve", "none.prism", "--prop", "x=1"], "none.prism: the file cannot be read"),
-    (["solve", "nothing", "--prop", "x=1"], "nothing: there is no such file"),
-    (["solve", "bad.prism", "--prop", "x=1"], "bad.prism:4:"),
-    (["solve", "m.prism"], "A property is needed"),
-    (["solve", "m.prism", "none.props"], "none.props: the file cannot be read"),
-    (["solve", "m.prism", "Pmax=? [ F x=1 ]"], "--prop"),
-    (["solve", "m.prism", "--prop", "x=1"], "found none for N; give N=..."),
-    (["solve", "m.prism", "--const", "N=3", "--prop", "Pmax=? [ F y=1 ]"], "unknown name 'y'"),
-    (["solve", "m.prism", "--const", "N=3", "--prop", 'Pmax=? [ F "y" ]'], "unknown label"),
-    (["solve", "m.prism", "--const", "N=3", "--prop", "Pmax=? [ F x=1"], "--prop:1:"),
-    (["solve", "m.prism", "--const", "N=3", "--prop", "P=? [ F x=1 ]"], "must say min or max"),
-    (["solve", "m.prism", "--const", "N=3", "--prop", "2"], "--prop: a number must be in 1..0"),
-    (["solve", "m.prism", "--const", "N", "--prop", "x=1"], "--const must be NAME=VALUE"),
-    (["solve", "m.prism", "--const", "N=3:1", "--prop", "x=1"], "a range must be"),
-    (["solve", "m.prism", "--const", "N=3,N=4", "--prop", "x=1"], "one value, got 3 and 4"),
-    (["solve", "no.prism"], "no.prism: there is no such file"),
-    (["solve", "m.prism", "--const", "N=3", "--prop", "x=1", "-o", "no/r.json"], "no folder no"),
-    (["solve", "m.prism", "--const", "N=3", "--prop", "x=1", "-o", "."], "it is a folder"),
-    (["solve", "m.prism", "--const", "N=a", "--prop", "x=1"], "must be a number"),
-    (["solve", "m.prism", "--const", "N=3,M=1", "--prop", "x=1"], "no such constant"),
-    (["solve", "m.prism", "--inner", "magic", "--prop", "x=1"], "--inner must be one of exact"),
-    (["solve", "m.prism", "--precision", "0", "--prop", "x=1"], "precision must be > 0"),
-    (["solve", "m.prism", "--timeout", "-1", "--prop", "x=1"], "--timeout must be > 0"),
-    (["solve", "m.prism", "--set", "l0:1", "--const", "N=3", "--prop", "x=1"], "--set must be"),
-    (["solve", "m.prism", "--radius-of", "y=1", "--const", "N=3", "--prop", "x=1"],
-     "must be a module or action of the model; it has: m, up"),
-    (["solve", "m.prism", "--radius", "-1", "--const", "N=3", "--prop", "x=1"], ">= 0"),
-    (["solve", "m.prism", "--floor", "0.1", "--const", "N=3", "--prop", "x=1"], "--floor must go"),
-    (["solve", "interval.prism", "--radius", "0.1", "--prop", "x=1"], "add --nominal"),
-    (["solve", "m.prism", "m.props", "--const", "N=3,k=1", "--export-policy", "p"], "found 3"),
-    (["solve", "m.prism", "--const", "N=3", "--prop", "x=1", "--export-policy", "p"],
-     "neither P nor R"),
-    (["solve", "m.prism", "--const", "N=3", "--prop", "Pmax=? [ F x=1 ]", "--export-policy",
-      "no/p.csv"], "cannot be written"),
-    (["solve", "m.prism", "--radius", "wide"], "--radius"),
-    (["solve", "m.prism", "--wrong"], "--wrong"),
-    (["solve"], "Missing argument"),
-    (["nonsense"], "No such command 'nonsense'"),
-    ([], "a command is needed"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("argv", "message"), ERRORS)
-def test_errors_are_one_line(argv, message, folder, capsys):
-    """Exit code 1 and one line on standard error that says what is wrong."""
-    assert run(argv) == 1
-    error = capsys.readouterr().err
-    assert message in error
-    assert len(error.splitlines()) == 1
-    assert error.startswith("rfmdp: error: ")
 
 
 def test_argv_calls_the_api(folder, monkeypatch, capsys):
