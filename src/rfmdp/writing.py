@@ -1,11 +1,14 @@
-"""Files that are complete or untouched, whatever interrupts."""
+"""Files that are complete or untouched, whatever interrupts, and Ctrl-C."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import signal
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 from uuid import uuid4
 
 from rfmdp.errors import FileError
@@ -45,6 +48,23 @@ def leave_now(code: int) -> None:
         with suppress(OSError):
             part.unlink()
     os._exit(code)
+
+
+@contextmanager
+def handling_interrupts(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Let a handler hear Ctrl-C, if this process does.
+
+    Signals go to the main thread; a job in the background hears none.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        yield
+        return
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def check_writable(*paths: str | os.PathLike[str] | None) -> None:

@@ -22,7 +22,7 @@ from typing import Any
 
 from rfmdp.campaign.runner import Done, Work, packed_result, unpacked_result
 from rfmdp.errors import SolverError
-from rfmdp.writing import leave_now
+from rfmdp.writing import handling_interrupts, leave_now
 
 POLL = 0.1  # seconds between two looks at the note of Ctrl-C
 GRACE = 1.0  # seconds for children to leave by themselves
@@ -149,15 +149,8 @@ def _follow_parent() -> None:
 def _noted_interrupts() -> Iterator[threading.Event]:
     """Take a note of Ctrl-C instead of raising; whoever waits looks at it."""
     noted = threading.Event()
-    main = threading.current_thread() is threading.main_thread()
-    if not main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        yield noted  # signals go to the main thread; a job in the background hears none
-        return
-    before = signal.signal(signal.SIGINT, lambda *_: noted.set())
-    try:
+    with handling_interrupts(lambda *_: noted.set()):
         yield noted
-    finally:
-        signal.signal(signal.SIGINT, before)
     if noted.is_set():
         raise KeyboardInterrupt
 

@@ -7,12 +7,11 @@ leaves a few seconds later all the same.
 
 from __future__ import annotations
 
-import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rfmdp.writing import leave_now
+from rfmdp.writing import handling_interrupts, leave_now
 
 INTERRUPTED = 130  # exit code
 GRACE = 5.0  # seconds for what is under way to end
@@ -24,10 +23,6 @@ _noted = threading.Event()
 def noted() -> Iterator[None]:
     """Take a note of Ctrl-C besides raising KeyboardInterrupt."""
     _noted.clear()
-    main = threading.current_thread() is threading.main_thread()
-    if not main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        yield  # signals go to the main thread; a job in the background hears none
-        return
     late = threading.Timer(GRACE, leave_now, [INTERRUPTED])
     late.daemon = True
 
@@ -38,12 +33,11 @@ def noted() -> Iterator[None]:
         late.start()
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGINT, note)
     try:
-        yield
+        with handling_interrupts(note):
+            yield
     finally:
         late.cancel()
-        signal.signal(signal.SIGINT, before)
 
 
 def stop_if_interrupted() -> None:

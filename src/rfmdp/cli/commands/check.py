@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from rfmdp.cli.arguments import constants
 from rfmdp.cli.options import Const, Model, Prop, Props
+from rfmdp.cli.output import CERTIFIED, USER_ERROR, complain, showing_progress, spoken_warnings
+from rfmdp.errors import RfmdpError
 
 if TYPE_CHECKING:
     from rfmdp.model.arrays import FactoredMDP
@@ -25,9 +28,7 @@ def command(
     Prints sizes, problems and warnings; exit code 1 if something is wrong.
     """
     import rfmdp
-    from rfmdp.cli.arguments import constants
     from rfmdp.cli.models import read_blueprint
-    from rfmdp.cli.output import CERTIFIED, USER_ERROR, complain, showing_progress, spoken_warnings
     from rfmdp.cli.properties import chosen_properties, open_constants
 
     given, asked, started = constants(const), chosen_properties(props, prop), time.perf_counter()
@@ -42,7 +43,7 @@ def command(
     for one in asked:
         try:
             kind = one.bind(built, given).type.value
-        except rfmdp.RfmdpError as error:
+        except RfmdpError as error:
             complain(str(error))
             kind, failed = "error", True
         print(f"property    {kind:<8}{one.text}")

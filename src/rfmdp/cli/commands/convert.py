@@ -7,7 +7,11 @@ from typing import Annotated
 
 import typer
 
+from rfmdp.cli.arguments import constants
 from rfmdp.cli.options import Const, Floor, Model, Nominal, OtherSet, Radius, RadiusOf
+from rfmdp.cli.output import complain, showing_progress, spoken_warnings
+from rfmdp.errors import ModelError
+from rfmdp.writing import check_writable
 
 ENDINGS = (".drn", ".tra", ".umb", ".rfmdp")
 
@@ -27,14 +31,11 @@ def command(
     A factored model is flattened for explicit formats; a note says what that changed.
     """
     import rfmdp
-    from rfmdp.cli.arguments import constants
     from rfmdp.cli.models import Uncertainty, build_with_sets, read_blueprint
-    from rfmdp.cli.output import complain, showing_progress, spoken_warnings
-    from rfmdp.writing import check_writable
 
     place = Path(target)
     if place.suffix not in ENDINGS:
-        raise rfmdp.ModelError(f"{target}: must end in one of {', '.join(ENDINGS)}.")
+        raise ModelError(f"{target}: must end in one of {', '.join(ENDINGS)}.")
     check_writable(place)
     uncertainty = Uncertainty(radius, set_, tuple(radius_of), floor, nominal)
     given, blueprint = constants(const), read_blueprint(model)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rfmdp.errors import ModelError
+
 if TYPE_CHECKING:
     from rfmdp.paper.domains.table import Domain
 
@@ -22,7 +24,6 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="One object per version.")] = False,
 ) -> None:
     """List the domains that MODEL may name; describe one."""
-    from rfmdp.errors import ModelError
     from rfmdp.paper.domains.table import DOMAINS, find
 
     chosen = list(DOMAINS.values()) if name is None else [find(name)]

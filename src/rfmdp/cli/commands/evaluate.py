@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from rfmdp.cli.options import Const, Floor, Json, Model, OtherSet, Prop, Props, Radius, RadiusOf
+from rfmdp.cli.output import CERTIFIED, NOT_CERTIFIED, showing_progress
 
 
 def command(
@@ -32,7 +33,6 @@ def command(
     """
     import rfmdp
     from rfmdp.cli.models import Uncertainty, property_and_model
-    from rfmdp.cli.output import CERTIFIED, NOT_CERTIFIED, showing_progress
     from rfmdp.policies.files import open_policy
 
     uncertainty = Uncertainty(radius, set_, tuple(radius_of), floor)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
+from rfmdp.cli.arguments import solution_in, state_number
 from rfmdp.cli.options import Json, Result
+from rfmdp.cli.output import showing_progress
 
 
 def command(
@@ -28,11 +31,7 @@ def command(
     With --gains, the model is solved again with one marginal known at a time: which uncertainty
     costs most.
     """
-    from dataclasses import asdict
-
     import rfmdp
-    from rfmdp.cli.arguments import solution_in, state_number
-    from rfmdp.cli.output import showing_progress
 
     solution = solution_in(result)
     found = rfmdp.explain(solution, state_number(solution.model, state), step=step)

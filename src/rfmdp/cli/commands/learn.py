@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rfmdp.campaign.runner import make_runner
+from rfmdp.cli.arguments import check_positive, constants, inner_method
 from rfmdp.cli.options import MODEL, PARTS, Const, Jobs, Prop, Props, Scheduler
+from rfmdp.cli.output import NOT_CERTIFIED, complain, spoken_warnings
+from rfmdp.errors import ModelError
+from rfmdp.writing import check_writable
 
 if TYPE_CHECKING:
     from rfmdp.learning.run import Run
@@ -144,17 +149,14 @@ def command(
     if model is None:
         raise typer.BadParameter("Missing argument 'MODEL'.")
     import rfmdp
-    from rfmdp.campaign.runner import make_runner
     from rfmdp.campaign.seeds import learn_seeds
     from rfmdp.cli import learn_words as words
-    from rfmdp.cli.arguments import check_positive, constants, inner_method
     from rfmdp.cli.models import property_and_blueprint
-    from rfmdp.cli.output import NOT_CERTIFIED, complain, spoken_warnings
     from rfmdp.cli.run_text import run_progress
     from rfmdp.learning.methods import find_method
     from rfmdp.learning.schedule import LogSpaced
     from rfmdp.paper.learning.settings import setup_of
-    from rfmdp.report.learning_plot import save_learning_curve
+    from rfmdp.report.learning_plot import FORMATS, save_learning_curve
 
     settings = {
         "method": find_method(method),
@@ -173,7 +175,9 @@ def command(
     )  # fmt: skip
     _check_numbers(beta, p_min, target)
     _check_together(data, env, seeds > 1 or scheduler is not None, resume, output)
-    _check_files(output, plot)
+    check_writable(output, plot)
+    if plot is not None and Path(plot).suffix not in FORMATS:
+        raise ModelError(f"--plot must end in one of {', '.join(FORMATS)}; got '{plot}'.")
 
     given = constants(const)
     asked, blueprint = property_and_blueprint(model, props, prop, given)
@@ -222,8 +226,6 @@ def command(
 
 def _check_numbers(beta: float, p_min: float | None, target: float | None) -> None:
     """Refuse numbers out of range."""
-    from rfmdp.errors import ModelError
-
     for option, chance in (("--beta", beta), ("--p-min", p_min)):
         if chance is not None and not 0.0 <= chance < 1.0:
             raise ModelError(f"{option} must be a probability below 1, got {chance}.")
@@ -235,25 +237,12 @@ def _check_together(
     data: list[str], env: str | None, many: bool, resume: bool, output: str | None
 ) -> None:
     """Refuse options that do not go together; `many` are several seeds, or a cluster."""
-    from rfmdp.errors import ModelError
-
     if resume and output is None:
         raise ModelError("--resume needs the run file: give it with -o FILE.")
     if data and many:
         raise ModelError("--data is read once; leave out --seeds and --scheduler.")
     if env and (data or many):
         raise ModelError("--env is one source; leave out --data, --seeds and --scheduler.")
-
-
-def _check_files(output: str | None, plot: str | None) -> None:
-    """Refuse files that cannot be written, before any work."""
-    from rfmdp.errors import ModelError
-    from rfmdp.report.learning_plot import FORMATS
-    from rfmdp.writing import check_writable
-
-    check_writable(output, plot)
-    if plot is not None and Path(plot).suffix not in FORMATS:
-        raise ModelError(f"--plot must end in one of {', '.join(FORMATS)}; got '{plot}'.")
 
 
 def _print_run(run: Run, seed: int, data: Any, as_json: bool) -> None:

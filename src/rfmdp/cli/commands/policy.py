@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
+from rfmdp.cli.arguments import solution_in
 from rfmdp.cli.options import Result
+from rfmdp.writing import check_writable
 
 
 def command(
@@ -25,8 +27,6 @@ def command(
     the same variables. Graphviz gets the chain that policy and nature make.
     """
     import rfmdp
-    from rfmdp.cli.arguments import solution_in
-    from rfmdp.writing import check_writable
 
     check_writable(output)
     rfmdp.write_policy(solution_in(result), output)

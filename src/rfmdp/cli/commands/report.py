@@ -10,7 +10,9 @@ from typing import Annotated
 
 import typer
 
+from rfmdp.cli.arguments import require_result
 from rfmdp.errors import FileError
+from rfmdp.writing import check_writable
 
 
 def command(
@@ -28,7 +30,6 @@ def command(
 ) -> None:
     """Write one page with results: bounds, tables, curves and an explorer of every policy."""
     from rfmdp.report.page import write_report
-    from rfmdp.writing import check_writable
 
     if output.suffix not in (".html", ".htm"):
         raise FileError(f"{output}: a page must be an .html file; name it so and print it as PDF.")
@@ -40,7 +41,6 @@ def command(
 
 def _read(path: str) -> object:
     """Return a saved result, or the records of a `.json` file."""
-    from rfmdp.cli.arguments import require_result
     from rfmdp.formats.files import load
 
     if not path.endswith(".json"):
@@ -48,7 +48,6 @@ def _read(path: str) -> object:
         return load(path)
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
-        records = [json.loads(line) for line in lines if line.strip()]
+        return [json.loads(line) for line in lines if line.strip()]
     except (OSError, ValueError) as error:
         raise FileError(f"{path}: must have one JSON record per line ({error}).") from error
-    return records

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import sys
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rfmdp.campaign.runner import make_runner
+from rfmdp.cli.arguments import check_positive, number
 from rfmdp.cli.options import Jobs, Scheduler
 from rfmdp.cli.output import CERTIFIED, NOT_CERTIFIED, ProgressLines
+from rfmdp.errors import FileError, ModelError
 
 if TYPE_CHECKING:
     from rfmdp.learning.run import Progress
@@ -56,8 +60,6 @@ def solving(
     folder it goes on where it was. Runs go side by side, one core each; with `--jobs 1` one after
     the other, with all cores. Exit code 2 if a printed value differs without explanation.
     """
-    from rfmdp.campaign.runner import make_runner
-    from rfmdp.cli.arguments import check_positive, number
     from rfmdp.paper.solving.campaign import reproduce_solving, solving_plan
     from rfmdp.paper.solving.report import differences, summary
 
@@ -111,8 +113,6 @@ def learning(
     evaluation: started again on the same folder, also after a kill, the campaign goes on there.
     Runs go side by side, one core each.
     """
-    from rfmdp.campaign.runner import make_runner
-    from rfmdp.cli.arguments import check_positive
     from rfmdp.paper.learning.campaign import learning_plan, reproduce_learning
     from rfmdp.paper.learning.text import full_cost, method_order, summary
 
@@ -142,9 +142,6 @@ def report(output: Output = "reproduced") -> None:
 
     They tell about all runs of the folder, of all commands that wrote there. Nothing is run.
     """
-    from pathlib import Path
-
-    from rfmdp.errors import FileError
     from rfmdp.paper.learning.campaign import report_learning
     from rfmdp.paper.learning.text import summary as learned
     from rfmdp.paper.solving.campaign import report_solving
@@ -208,8 +205,6 @@ def _shown(value: float | None) -> str:
 
 def _seeds(text: str) -> list[int]:
     """Return the seeds of `3` (the first three) or `0,4,5`."""
-    from rfmdp.errors import ModelError
-
     words = _words(text)
     if not words or not all(word.isdecimal() for word in words) or text.strip() == "0":
         raise ModelError(f"--seeds must be a number, or seeds with commas, got '{text}'.")

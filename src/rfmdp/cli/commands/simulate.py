@@ -5,11 +5,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rfmdp import __version__
+from rfmdp.cli.arguments import check_positive, one_of
 from rfmdp.cli.options import Const, Floor, Json, Model, OtherSet, Prop, Props, Radius, RadiusOf
+from rfmdp.cli.output import complain, showing_progress
+from rfmdp.errors import ModelError
+from rfmdp.writing import check_writable
 
 if TYPE_CHECKING:
     from rfmdp.answers.property import Property
@@ -53,15 +59,11 @@ def command(
     Prints the mean of what the property measures with a 95 % confidence interval of what
     trajectories of this length give, and the steps per second.
     """
-    import rfmdp
-    from rfmdp.cli.arguments import check_positive, one_of
     from rfmdp.cli.models import Uncertainty, property_and_model
-    from rfmdp.cli.output import showing_progress
     from rfmdp.learning.simulation import scene_of, simulate
     from rfmdp.policies.natures import NatureChoice, resolved
     from rfmdp.policies.natures import trace as trajectory
     from rfmdp.sources.log.write import check_ending
-    from rfmdp.writing import check_writable
 
     check_positive(trajectories=trajectories, length=length, threads=threads)
     check_writable(record)
@@ -75,7 +77,7 @@ def command(
     if choice is NatureChoice.NOMINAL and not trace:
         world, scene = subject, scene_of(subject, chosen, spec)
     elif chosen is None:
-        raise rfmdp.ModelError("--nature and --trace are for a policy; name one with --policy.")
+        raise ModelError("--nature and --trace are for a policy; name one with --policy.")
     else:
         with showing_progress("finding nature's choice"):
             fixed = resolved(subject, chosen, spec, choice, seed)
@@ -108,8 +110,6 @@ def _say_what_is_missing(asked: Property, ended: float, weight: float, steps: in
 
     `weight` is what a reward after the last step would have counted.
     """
-    from rfmdp.cli.output import complain
-
     bound = getattr(asked.parsed.expression, "bound", None)
     if bound is not None:
         from rfmdp.language.write import write_expression
@@ -129,8 +129,6 @@ def _say_what_is_missing(asked: Property, ended: float, weight: float, steps: in
 
 def _policy(word: str, model: FactoredMDP, spec: Spec) -> Policy | None:
     """Return the policy that a word or file names; None is uniform."""
-    from pathlib import Path
-
     import rfmdp
     from rfmdp.policies.files import open_policy
 
@@ -139,7 +137,7 @@ def _policy(word: str, model: FactoredMDP, spec: Spec) -> Policy | None:
     if word == "optimal":
         return rfmdp.solve(model.nominal(), spec).policy
     if "." not in word and not Path(word).exists():
-        raise rfmdp.ModelError(f"--policy must be uniform, optimal or a file, got '{word}'.")
+        raise ModelError(f"--policy must be uniform, optimal or a file, got '{word}'.")
     return open_policy(word, model)
 
 
@@ -157,8 +155,6 @@ def _write(path: str, scene: Scene, found: Simulation, seed: int) -> None:
 
 def _report(found: Simulation, seed: int) -> dict[str, Any]:
     """Return the numbers."""
-    from rfmdp import __version__
-
     return {
         "mean": found.estimate,
         "lower": found.lower,

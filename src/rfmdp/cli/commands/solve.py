@@ -8,6 +8,9 @@ from typing import Annotated
 
 import typer
 
+from rfmdp.campaign.runner import make_runner
+from rfmdp.cli.arguments import check_positive, experiments, inner_method
+from rfmdp.cli.compile_ahead import compiling_ahead
 from rfmdp.cli.options import (
     Floor,
     Jobs,
@@ -19,6 +22,8 @@ from rfmdp.cli.options import (
     RadiusOf,
     Scheduler,
 )
+from rfmdp.errors import ModelError
+from rfmdp.writing import check_writable
 
 METHODS = (
     "exact, vertices, interval, mccormick, mccormick:simplex, mccormick:printed, sequential, "
@@ -88,16 +93,11 @@ def command(
     2: finished, but not certified. A domain has a property of its own.
     """
     started = time.monotonic()
-    from rfmdp.campaign.runner import make_runner
     from rfmdp.cli.answers import Printer, Request, replies, replies_of_run, write_files
-    from rfmdp.cli.arguments import check_positive, experiments, inner_method
-    from rfmdp.cli.compile_ahead import compiling_ahead
     from rfmdp.cli.models import Uncertainty, read_blueprint
     from rfmdp.cli.properties import properties_about
-    from rfmdp.errors import ModelError
     from rfmdp.model.frontier import Deadlock
     from rfmdp.outer.settings import Limits, Measure
-    from rfmdp.writing import check_writable
 
     runs = experiments(const, radius)
     inner_method(inner)  # a wrong word is known before the model is built

@@ -6,7 +6,9 @@ import os
 
 import typer
 
+from rfmdp.cli.arguments import require_result
 from rfmdp.cli.options import Result
+from rfmdp.cli.output import CERTIFIED, NOT_CERTIFIED, USER_ERROR, showing_progress
 
 
 def command(result: Result) -> None:
@@ -17,8 +19,6 @@ def command(result: Result) -> None:
     """
     # before NumPy is there: the products are many and small, threads only wait for each other
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from rfmdp.cli.arguments import require_result
-    from rfmdp.cli.output import CERTIFIED, NOT_CERTIFIED, USER_ERROR, showing_progress
     from rfmdp.verification.solution import verify
 
     require_result(result)
