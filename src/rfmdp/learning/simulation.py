@@ -72,6 +72,40 @@ class Scene:
         """Return the scene with a model behind the one behind it, by its states and rows."""
         return replace(self, behind=model, states=states[self.states], rows=rows[self.rows])
 
+    def simulate(
+        self,
+        length: int,
+        trajectories: int,
+        seed: int,
+        *,
+        confidence: float = 0.95,
+        threads: int | None = None,
+    ) -> Simulation:
+        """Return an estimate of what is looked at; see `simulate`."""
+        measured, world, behaviour = self.measured, self.model, self.behaviour
+        steps = length if measured.steps is None else measured.steps
+        paid = None
+        if measured.target is None and measured.last is None:
+            paid = row_rewards(world, measured.reward)
+        simulator = Simulator(world, measured.stop)
+        # kernels are loaded before the clock runs
+        simulator.run(Trajectories(behaviour, min(steps, 1), 1, seed))
+        started = time.perf_counter()
+        batch = simulator.run(
+            Trajectories(behaviour, steps, trajectories, seed),
+            reward=paid, discount=measured.discount, threads=threads,
+        )  # fmt: skip
+        seconds = time.perf_counter() - started
+        if measured.last is not None:
+            batch.returns = measured.last[batch.final]
+        estimate, lower, upper, interval = _interval(batch, measured, 1.0 - confidence)
+        ended = 0.0 if measured.stop is None else float(np.mean(measured.stop[batch.final]))
+        return Simulation(
+            estimate, lower, upper, confidence, interval, trajectories, steps, batch.steps,
+            ended if measured.steps is None else 1.0, batch.returns, self.states[batch.final],
+            seconds,
+        )  # fmt: skip
+
     def record(self, length: int, trajectories: int, seed: int) -> Transitions:
         """Return all transitions of the trajectories of a simulation, as those of `behind`."""
         stop = self.measured.stop
@@ -135,28 +169,7 @@ def simulate(
             f"found {length}, {trajectories} and {confidence:g}."
         )
     scene = scene_of(model, policy, as_spec(spec, model))
-    measured = scene.measured
-    steps = length if measured.steps is None else measured.steps
-    paid = None
-    if measured.target is None and measured.last is None:
-        paid = row_rewards(scene.model, measured.reward)
-    simulator = Simulator(scene.model, measured.stop)
-    # kernels are loaded before the clock runs
-    simulator.run(Trajectories(scene.behaviour, min(steps, 1), 1, seed))
-    started = time.perf_counter()
-    batch = simulator.run(
-        Trajectories(scene.behaviour, steps, trajectories, seed),
-        reward=paid, discount=measured.discount, threads=threads,
-    )  # fmt: skip
-    seconds = time.perf_counter() - started
-    if measured.last is not None:
-        batch.returns = measured.last[batch.final]
-    estimate, lower, upper, interval = _interval(batch, measured, 1.0 - confidence)
-    ended = 0.0 if measured.stop is None else float(np.mean(measured.stop[batch.final]))
-    return Simulation(
-        estimate, lower, upper, confidence, interval, trajectories, steps, batch.steps,
-        ended if measured.steps is None else 1.0, batch.returns, scene.states[batch.final], seconds,
-    )  # fmt: skip
+    return scene.simulate(length, trajectories, seed, confidence=confidence, threads=threads)
 
 
 def scene_of(model: FactoredMDP, policy: Policy | Behaviour | None, spec: Spec) -> Scene:

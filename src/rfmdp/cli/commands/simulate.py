@@ -60,7 +60,7 @@ def command(
     trajectories of this length give, and the steps per second.
     """
     from rfmdp.cli.models import Uncertainty, property_and_model
-    from rfmdp.learning.simulation import scene_of, simulate
+    from rfmdp.learning.simulation import scene_of
     from rfmdp.policies.natures import NatureChoice, resolved
     from rfmdp.policies.natures import trace as trajectory
     from rfmdp.sources.log.write import check_ending
@@ -75,40 +75,35 @@ def command(
     spec = asked.spec(subject)
     chosen = _policy(policy, subject, spec)
     if choice is NatureChoice.NOMINAL and not trace:
-        world, scene = subject, scene_of(subject, chosen, spec)
+        scene = scene_of(subject, chosen, spec)
     elif chosen is None:
         raise ModelError("--nature and --trace are for a policy; name one with --policy.")
     else:
         with showing_progress("finding nature's choice"):
             fixed = resolved(subject, chosen, spec, choice, seed)
-        world, spec, chosen = fixed.chain, fixed.spec, None  # there is one row per state now
-        scene = scene_of(world, None, spec).made_from(subject, fixed.states, fixed.rows)
-    measured = scene.measured
-    steps = length if measured.steps is None else measured.steps
+        scene = scene_of(fixed.chain, None, fixed.spec)
+        scene = scene.made_from(subject, fixed.states, fixed.rows)
     with showing_progress("simulating"):
-        found = simulate(
-            world, chosen, spec, length=length, trajectories=trajectories, seed=seed,
-            threads=threads or os.cpu_count() or 1,
-        )  # fmt: skip
+        found = scene.simulate(length, trajectories, seed, threads=threads or os.cpu_count() or 1)
     if trace and not as_json:
-        print("\n".join(trajectory(scene.model, steps, measured.stop, seed)) + "\n")
+        print("\n".join(trajectory(scene.model, found.length, scene.measured.stop, seed)) + "\n")
     report = {
         "property": asked.text,
         "policy": policy,
         "nature": nature,
         **_report(found, seed),
     }
-    _say_what_is_missing(asked, report["ended"], measured.discount**steps, steps)
+    _say_what_is_missing(asked, found, scene.measured.discount)
     if record is not None:
         _write(record, scene, found, seed)
         report["record"] = record
     print(json.dumps(report) if as_json else "\n".join(_lines(report)))
 
 
-def _say_what_is_missing(asked: Property, ended: float, weight: float, steps: int) -> None:
+def _say_what_is_missing(asked: Property, found: Simulation, discount: float) -> None:
     """Say that a threshold is not decided, and that trajectories were cut off.
 
-    `weight` is what a reward after the last step would have counted.
+    Where rewards after the last step would count next to nothing, nothing is cut off.
     """
     bound = getattr(asked.parsed.expression, "bound", None)
     if bound is not None:
@@ -119,10 +114,11 @@ def _say_what_is_missing(asked: Property, ended: float, weight: float, steps: in
             "estimates the value of one policy; `solve` decides thresholds.",
             kind="note",
         )
-    if ended < 1.0 and weight > 1e-6:
+    if found.ended < 1.0 and discount**found.length > 1e-6:
         complain(
-            f"{100 * (1 - ended):.4g} % of the trajectories were cut off after {steps} steps; what "
-            "would have followed is not counted. Try a larger --length.",
+            f"{100 * (1 - found.ended):.4g} % of the trajectories were cut off after "
+            f"{found.length} steps; what would have followed is not counted. "
+            "Try a larger --length.",
             kind="note",
         )
 
