@@ -91,7 +91,7 @@ function drawChart(place, chart) {
   function draw() {
     const lines = chart.lines.filter((line) => !hidden.has(line.name));
     const ends = lines.flatMap((line) => line.band.flatMap((b, i) => b.map((y) => [line.points[i][0], y])));
-    const points = lines.flatMap((line) => line.points).concat(ends).filter((p) => Number.isFinite(p[1]));
+    const points = lines.flatMap((line) => line.points).concat(ends);
     const root = svg("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": chart.title });
     if (points.length) axes(root, points, lines);
     frame.replaceChildren(root);
@@ -118,11 +118,9 @@ function drawChart(place, chart) {
         const edge = (side) => line.band.map((b, i) => `${X(line.points[i][0]).toFixed(1)} ${Y(b[side]).toFixed(1)}`);
         root.append(svg("path", { class: "band", d: `M${[...edge(1), ...edge(0).reverse()].join("L")}Z`, style: `fill:${colour(line.name)}` }));
       }
-      const path = line.points.filter((p) => Number.isFinite(p[1]))
-        .map((p, i) => `${i ? "L" : "M"}${X(p[0]).toFixed(1)} ${Y(p[1]).toFixed(1)}`).join("");
+      const path = line.points.map((p, i) => `${i ? "L" : "M"}${X(p[0]).toFixed(1)} ${Y(p[1]).toFixed(1)}`).join("");
       root.append(svg("path", { d: path, style: `stroke:${colour(line.name)}`, "stroke-dasharray": line.dashed ? "6 4" : names.indexOf(line.name) > 5 ? "2 3" : "none" }));
       for (const p of line.points) {
-        if (!Number.isFinite(p[1])) continue;
         const dot = svg("circle", { cx: X(p[0]), cy: Y(p[1]), r: 4, style: `fill:${colour(line.name)}`, tabindex: 0 });
         dot.addEventListener("pointerenter", (event) => {
           tip.textContent = `${line.name}${line.note ? `, ${line.note}` : ""}: ${digits(p[1])} at ${digits(p[0])}`;
@@ -192,9 +190,7 @@ class Explorer {
     for (let a = 0; a < this.width; a += 1) {
       for (let b = a + 1; b < this.width; b += 1) {
         const others = new Set();
-        for (let i = 0; i < count; i += stride) {
-          others.add(this.valuation(i).filter((_, v) => v !== a && v !== b).join());
-        }
+        for (let i = 0; i < count; i += stride) others.add(this.offMap(i, [a, b]));
         if (others.size < fewest) [best, fewest] = [[a, b], others.size];
       }
     }
@@ -203,25 +199,19 @@ class Explorer {
 
   // the first map: that of the current state, or of the state with the most others on its map
   richest() {
-    const [a, b] = this.axes, counts = new Map();
-    const key = (i) => this.valuation(i).filter((_, v) => v !== a && v !== b).join();
-    for (let i = 0; i < this.data.state.length; i += 1) counts.set(key(i), (counts.get(key(i)) || 0) + 1);
-    if (counts.get(key(this.now)) > 3) return [...this.valuation(this.now)];
+    const keys = this.maps();
+    const counts = new Map();
+    for (const key of keys) counts.set(key, (counts.get(key) || 0) + 1);
+    if (counts.get(keys[this.now]) > 3) return [...this.valuation(this.now)];
     const most = Math.max(...counts.values());
-    for (let i = 0; i < this.data.state.length; i += 1) if (counts.get(key(i)) === most) return [...this.valuation(i)];
-    return [...this.valuation(this.now)];
+    return [...this.valuation(keys.findIndex((key) => counts.get(key) === most))];
   }
 
-  // how many states are on the map of a state
-  onMap(i) {
-    const [a, b] = this.axes, mine = this.valuation(i);
-    let count = 0;
-    for (let j = 0; j < this.data.state.length; j += 1) {
-      const other = this.valuation(j);
-      count += mine.every((value, v) => v === a || v === b || other[v] === value);
-    }
-    return count;
-  }
+  // what tells the map of a state from others: its variables that are not on the axes
+  offMap(i, axes) { return this.valuation(i).filter((_, v) => !axes.includes(v)).join(); }
+
+  // that of every state
+  maps() { return Array.from(this.data.state, (_, i) => this.offMap(i, this.axes)); }
 
   go(i) {
     if (i < 0 || i === this.now) return;
@@ -231,7 +221,8 @@ class Explorer {
 
   at(i) {
     this.now = i;
-    if (this.onMap(i) > 3) this.others = [...this.valuation(i)]; // else a map of next to nothing
+    const keys = this.maps();
+    if (keys.filter((key) => key === keys[i]).length > 3) this.others = [...this.valuation(i)]; // else a map of next to nothing
     this.show();
   }
 
