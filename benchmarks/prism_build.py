@@ -9,27 +9,23 @@ during a single build, less what it held before.
 
 import argparse
 import json
-import re
 import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from importlib.resources import files
 from pathlib import Path
+
+from solve import closed_text
 
 BUILDERS = ("rfmdp", "storm")
 
 
 def drone_text(size: int) -> str:
     """Return the Drone domain as one self-contained text of a given size."""
-    values = {"n": size, "maxY": size, "p": 0.3, "slipLow": 3, "slipHigh": min(6, size)}
-    values |= {"targetX": size - 1, "targetZ": size - 1, "as_published": "true"}
-    text = (files("rfmdp.paper") / "domains" / "drone.prism").read_text()
-    for name, value in values.items():
-        text = re.sub(rf"(const \w+ {name})( *=[^;]*)?;", rf"\1 = {value};", text)
-    return text
+    far = size - 1
+    return closed_text("drone", n=size, maxY=size, slipHigh=min(6, size), targetX=far, targetZ=far)
 
 
 def builder(name: str) -> Callable[[Path], tuple[int, int]]:

@@ -163,12 +163,12 @@ def storm_nominal(name: str, radius: float) -> dict:
     return storm_record(result, storm.initial_states, build, clock)
 
 
-def closed_text(name: str) -> str:
-    """Return the PRISM text of a published model with its constants filled in."""
+def closed_text(name: str, **other: int) -> str:
+    """Return the PRISM text of a published model with its constants, or others, filled in."""
     from rfmdp.paper.domains import DOMAINS
 
     text = DOMAINS[name].path.read_text()
-    for key, value in DOMAINS[name].constants().items():
+    for key, value in (DOMAINS[name].constants() | other).items():
         text = re.sub(rf"^(const \w+ {key});", rf"\1 = {str(value).lower()};", text, flags=re.M)
     return text
 
