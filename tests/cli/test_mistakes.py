@@ -132,6 +132,7 @@ MISTAKES = [  # words, what the one line must say
     (prop("S=? [ x=1 ]"), ["--prop:1:1", "'S'", "not supported"]),
     # sets and settings of solve
     (top("solve m.prism --radius -0.1"), ["radius", ">= 0", "-0.1"]),
+    (["solve", "chain", "--radius", "-0.1"], ["radius", ">= 0", "-0.1"]),
     (top("solve m.prism --radius wide"), ["--radius", "a number", "'wide'"]),
     (top("solve m.prism --radius 0.1 --set l1:0.1"), ["--radius and --set"]),
     (top("solve m.prism --set l3"), ["--set must be l1:R", "'l3'"]),

@@ -85,6 +85,7 @@ def test_smaller_rings():
         (lambda: domain("nowhere"), ModelError, "there are: aircraft"),
         (lambda: domain("chain", instance="learning"), ModelError, "published, textbook"),
         (lambda: domain("chain", radius="much"), ModelError, "radius must be a number"),
+        (lambda: domain("chain", radius=-0.1), ModelError, "radius must be a number >= 0"),
         (lambda: domain("chain", Q=3), PrismError, "'Q'"),
         (lambda: domain("chain", name=3), PrismError, "'name'"),
         (lambda: domain_spec("lake"), ModelError, "frozen_lake"),

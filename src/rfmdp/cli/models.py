@@ -126,8 +126,6 @@ def build_with_sets(
     """Return a model with sets; a domain knows what a plain radius means for it."""
     uncertainty.warn_if_all()
     if uncertainty.just_radius and blueprint.is_domain:
-        if not (uncertainty.radius or 0.0) >= 0.0:
-            raise ModelError(f"A radius must be >= 0, got {uncertainty.radius!r}.")
         given, uncertainty = {**given, "radius": repr(uncertainty.radius)}, Uncertainty()
     model = blueprint.build(given, also_known=also_known, deadlock=deadlock, progress=progress)
     return uncertainty.apply(model)

@@ -11,6 +11,8 @@
 
 from __future__ import annotations
 
+import math
+
 from rfmdp.errors import ModelError
 from rfmdp.language.load import load_prism
 from rfmdp.model.arrays import FactoredMDP
@@ -74,9 +76,12 @@ def domain_spec(name: str) -> Spec:
 
 def _number(radius: float | str) -> float:
     try:
-        return float(radius)
+        number = float(radius)
     except ValueError:
-        raise ModelError(f"A radius must be a number >= 0, got {radius!r}.") from None
+        number = math.nan
+    if not number >= 0.0:
+        raise ModelError(f"A radius must be a number >= 0, got {radius!r}.")
+    return number
 
 
 __all__ = ["DOMAINS", "domain", "domain_spec", "open_domain", "published_bounds"]
