@@ -44,7 +44,6 @@ def true_value(model: FactoredMDP, spec: Spec) -> FloatArray:
     problem = pose(model, spec)
     moves = row_vertices(model)
     if problem.form is Form.STEPS:
-        assert problem.start is not None
         value = _steps(problem, moves, problem.start)
     else:
         value = _best(problem, moves, _chain_values(problem, moves))

@@ -88,7 +88,7 @@ def test_end_components_equal_enumeration(seed):
     inside, allowed = rng.random(model.states) < 0.9, rng.random(model.rows) < 0.9
     found = end_components(Graph(model).with_support(support).with_rows(allowed), inside)
     expected = naive_end_components(explicit(model, allowed, support), inside)
-    ours = [set(np.flatnonzero(found.component == c).tolist()) for c in range(found.count)]
+    ours = [set(np.flatnonzero(found.label == c).tolist()) for c in range(found.count)]
     assert sorted(map(sorted, ours)) == sorted(sorted(chosen) for chosen, _ in expected)
     rows = sorted(itertools.chain(*(rows for _, rows in expected)))
     assert np.flatnonzero(found.rows).tolist() == rows
@@ -117,4 +117,4 @@ def test_end_components_shrink_in_one_round():
     ring = FactoredMDP.from_arrays(np.arange(size + 2), rows, successors, [Singleton([0.5, 0.5])])
     found = end_components(Graph(ring))
     assert found.count == 1
-    assert np.flatnonzero(found.component == 0).tolist() == [size]
+    assert np.flatnonzero(found.label == 0).tolist() == [size]

@@ -45,7 +45,7 @@ def certain_states(model: FactoredMDP, spec: Spec) -> tuple[BoolArray, BoolArray
     [True, True]
     """
     problem = pose(model, spec)
-    if problem.form is not Form.STEPS or problem.start is None or problem.reward.any():
+    if problem.form is not Form.STEPS or problem.reward.any():
         return None
     sets = []
     for value in (0.0, 1.0):

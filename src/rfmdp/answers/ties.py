@@ -77,7 +77,6 @@ def _steps(problem: Problem, where: BoolArray) -> ExactValues:
     """Step back exactly."""
     none = np.zeros(problem.model.states, dtype=np.bool_)
     part = Part(problem.model, reachable(problem.model, where, none), problem.nature)
-    assert problem.start is not None  # a STEPS problem is posed with one
     value = {s: read(problem.start[s]) for s in part.states}
     value = _stepped(problem, part, value, problem.steps)
     return ExactValues(value, below=True, above=True)

@@ -59,8 +59,7 @@ class LearnedModel:
         if self.payments is not None:
             return self.payments.least
         problem = pose(*self.worst)
-        paid = problem.reward if problem.start is None else (*problem.reward, *problem.start)
-        return float(np.min(paid, initial=0.0))
+        return float(np.min([*problem.reward, *problem.start], initial=0.0))
 
     def pessimistic(self, sets: Marginals) -> tuple[FactoredMDP, Spec]:
         """Return the learned model with all that is not known against the agent."""

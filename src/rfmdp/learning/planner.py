@@ -25,8 +25,8 @@ from rfmdp.objective import MIN, Direction, Spec
 from rfmdp.outer.chain import Chain, Nodes
 from rfmdp.outer.components import components
 from rfmdp.outer.graph import Graph
-from rfmdp.outer.operator import rows_of
 from rfmdp.outer.problem import Form, Problem, pose
+from rfmdp.ragged import entries
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import FloatArray, IntArray
 
@@ -55,7 +55,7 @@ class Planner:
         self._levels = [parts.level(i) for i in range(len(parts.level_ptr) - 1)]
         if self.cyclic and self._levels:
             self._levels = [np.concatenate(self._levels)]
-        self._rows = [rows_of(structure.row_ptr, states) for states in self._levels]
+        self._rows = [entries(structure.row_ptr, states) for states in self._levels]
         self._sweeps = min(SWEEPS, max(FEWEST, EFFORT // structure.rows)) if self.cyclic else 1
         self.choice = structure.row_ptr[:-1].copy()
         self.settled = True  # whether the last plan ended because little changed
@@ -235,7 +235,6 @@ class Planner:
     def _backward(self, nature: Direction) -> tuple[FloatArray, IntArray]:
         """Plan a finite horizon."""
         problem, model = self.problem, self.model
-        assert problem.start is not None
         value, count = problem.start.copy(), max(len(problem.steps), 1)
         states, rows = np.arange(model.states), np.arange(model.rows)
         rules = np.tile(model.row_ptr[:-1], (count, 1))

@@ -17,7 +17,7 @@ import numpy as np
 from rfmdp.kernels import sweep as kernels
 from rfmdp.outer.certify import Certifier, Plan
 from rfmdp.outer.chain import DIRECT, Chain, Nodes
-from rfmdp.outer.lingering import no_groups
+from rfmdp.outer.components import no_groups
 from rfmdp.outer.operator import Operator
 from rfmdp.outer.policy_iteration import PolicyIteration
 from rfmdp.outer.problem import Form
@@ -50,8 +50,7 @@ class Approach:
         unit = replace(problem, reward=np.ones(c.model.rows))
         apart = replace(
             region, problem=unit, known=region.known / max(most, 1e-300),
-            allowed=region.finite_rows, group_ptr=np.zeros(1, dtype=np.int64),
-            members=np.empty(0, dtype=np.int64),
+            allowed=region.finite_rows, groups=no_groups(c.model),
         )  # fmt: skip
         counting = Operator(unit, c.operator.inner, c.task.stats)
         steps = PolicyIteration(replace(c.task, operator=counting), apart)
@@ -68,7 +67,7 @@ class Approach:
         """Return whether a value is a bound; the guarantee, whether one of the policy at hand."""
         c = self.c
         policy = self.choice if self.side == c.guarantee else None
-        alone = no_groups(c.problem)
+        alone = no_groups(c.model)
         plan = Plan(self.side, self.choice, self._nodes, np.empty(0), policy, alone)
         return not c.failing(value, plan).any()
 

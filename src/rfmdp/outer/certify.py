@@ -32,15 +32,9 @@ from rfmdp.inner.protocol import Side, successor_starts
 from rfmdp.kernels import sweep as kernels
 from rfmdp.objective import MAX, MIN
 from rfmdp.outer.chain import DIRECT, Chain, Nodes
+from rfmdp.outer.components import Groups, no_groups
 from rfmdp.outer.image import Image
-from rfmdp.outer.lingering import (
-    Groups,
-    end_groups,
-    join,
-    no_groups,
-    row_choices,
-    vertex_choices,
-)  # fmt: skip
+from rfmdp.outer.lingering import end_groups, join, row_choices, vertex_choices
 from rfmdp.outer.problem import Form
 from rfmdp.outer.region import Region
 from rfmdp.outer.task import Task
@@ -113,17 +107,17 @@ class Certifier:
         fixed = policy if side == self.guarantee else None
         respond = self.operator.inner.respond
         if side == self.strict_side:
-            rows, groups = policy, no_groups(self.problem)
-            if fixed is not None and len(self.region.members):
+            rows, groups = policy, no_groups(self.model)
+            if fixed is not None and self.region.groups.count:
                 rows, groups = choice, self.region.groups
-            nodes = groups.nodes(self.states)
+            nodes = Nodes.joined(self.states, groups.label)
             return Plan(side, rows, nodes, respond(value, rows[nodes.states]), fixed, groups)
         groups = self._groups(value, policy)
         rows = choice.copy()
         vertex = np.full(self.model.rows, -1, dtype=np.int64)
         if groups.count and not self._exits(value, policy, groups, rows, vertex):
             return None
-        nodes = groups.nodes(self.states)
+        nodes = Nodes.joined(self.states, groups.label)
         answers = respond(value, rows[nodes.states])
         self._leave(answers, rows[nodes.states], vertex)
         return Plan(side, rows, nodes, answers, fixed, groups)
@@ -136,7 +130,7 @@ class Certifier:
         rows = image.open_rows if lingers else policy[self.states]
         rows = rows[(problem.reward[rows] == 0.0) & region.finite_rows[rows]]
         if not flexible[rows].any():
-            return region.groups if lingers else no_groups(problem)
+            return region.groups if lingers else no_groups(self.model)
         rigid, bends = rows[~flexible[rows]], rows[flexible[rows]]
         parts = [row_choices(region.graph, rigid)]
         if image.nature_lingers:
@@ -175,9 +169,7 @@ class Certifier:
         else:
             rows[members] = policy[members]
             best[members] = q[policy[members]]
-        order = members[np.argsort(groups.label[members], kind="stable")]
-        pointers = np.concatenate([[0], np.cumsum(np.bincount(groups.label[members]))])
-        kernels.share_group(pointers, order, q, sign, rows, best)
+        kernels.share_group(*groups.members, q, sign, rows, best)
         return bool(np.isfinite(best[members]).all())
 
     def _leave(self, answers: FloatArray, rows: IntArray, vertex: IntArray) -> None:

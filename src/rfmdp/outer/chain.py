@@ -33,6 +33,20 @@ class Nodes:
         none = np.empty(0, dtype=np.int64)
         return cls(states, none, none)
 
+    @classmethod
+    def joined(cls, states: IntArray, label: IntArray) -> Nodes:
+        """Return some states of which one moves for all of its group; label (S,), -1: alone."""
+        grouped = states[label[states] >= 0]
+        if not len(grouped):
+            return cls.alone(states)
+        first = np.empty(int(label[grouped].max()) + 1, dtype=np.int64)
+        first[label[grouped][::-1]] = grouped[::-1]  # the last one written is the first
+        lead = first[label[grouped]]
+        led = lead != grouped
+        moves = label[states] < 0
+        moves[np.flatnonzero(~moves)[~led]] = True
+        return cls(states[moves], grouped[led], lead[led])
+
 
 class Chain:
     """x = reward + discount P x on the states of some nodes, of which each takes one row.

@@ -5,7 +5,7 @@
 >>> found = components(Graph(chain))
 >>> found.component.tolist(), found.trivial.tolist(), found.level(1).tolist()
 ([1, 0, 0], [False, True], [0])
->>> end_components(Graph(chain)).component.tolist()
+>>> end_components(Graph(chain)).label.tolist()
 [-1, 0, 0]
 """
 
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfmdp.kernels import graph as kernels
+from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN
 from rfmdp.outer.graph import Graph
 from rfmdp.ragged import entries, owners, starts
@@ -55,12 +56,28 @@ class Components:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EndComponents:
-    """Maximal end components: where the agent can stay for ever."""
+class Groups:
+    """Disjoint sets of states, and the rows that can stay in the set of their state."""
 
-    component: IntArray  # (S,) -1 outside of all
-    rows: BoolArray  # (R,) rows that stay within the component of their state
-    count: int
+    label: IntArray  # (S,) number of the group, -1 outside of all
+    rows: BoolArray  # (R,)
+
+    @property
+    def count(self) -> int:
+        """Number of groups."""
+        return int(self.label.max(initial=-1)) + 1
+
+    @property
+    def members(self) -> tuple[IntArray, IntArray]:
+        """The states of all groups, one group after the other: pointers (G + 1,) and states."""
+        states = np.flatnonzero(self.label >= 0)
+        states = states[np.argsort(self.label[states], kind="stable")]
+        return starts(np.bincount(self.label[states])), states
+
+
+def no_groups(model: FactoredMDP) -> Groups:
+    """Return no group at all."""
+    return Groups(np.full(model.states, -1, dtype=np.int64), np.zeros(model.rows, dtype=np.bool_))
 
 
 def components(graph: Graph, states: BoolArray | None = None) -> Components:
@@ -90,12 +107,12 @@ def components(graph: Graph, states: BoolArray | None = None) -> Components:
     )
 
 
-def end_components(graph: Graph, states: BoolArray | None = None) -> EndComponents:
-    """Return the maximal end components among `states` (all if None), for a fixed nature.
+def end_components(graph: Graph, states: BoolArray | None = None) -> Groups:
+    """Return the maximal end components among `states` (all if None): where the agent can stay.
 
-    Without `Graph.with_support`, nature counts as one that takes every possible move. Rounds of
-    Tarjan's algorithm: rows that may leave their component go, then all states that cannot avoid
-    states without rows; components that lost nothing are done.
+    Nature counts as one that takes every possible move. Rounds of Tarjan's algorithm: rows that
+    may leave their component go, then all states that cannot avoid states without rows;
+    components that lost nothing are done.
     """
     state = graph.edges.row_state
     still = _inside(graph, states)
@@ -124,7 +141,7 @@ def end_components(graph: Graph, states: BoolArray | None = None) -> EndComponen
             rows &= ~still[state] | shrunk.rows_must_stay(still)
             rows &= still[state] | (final >= 0)[state]
     rows &= (final >= 0)[state]
-    return EndComponents(final, rows, found)
+    return Groups(final, rows)
 
 
 def _inside(graph: Graph, states: BoolArray | None) -> BoolArray:

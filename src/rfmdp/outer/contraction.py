@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from rfmdp.outer.components import components
+from rfmdp.kernels.sweep import choose
+from rfmdp.outer.components import components, no_groups
 from rfmdp.outer.graph import Graph
 from rfmdp.outer.operator import Operator
 from rfmdp.outer.policy_iteration import Iterate, PolicyIteration
@@ -44,11 +45,10 @@ def solve_discounted(task: Task, warm: FloatArray | None = None) -> Found:
 def _all_open(problem: Problem) -> Region:
     """Return the region of a problem in which nothing is settled by the graph."""
     model, graph = problem.model, Graph(problem.model)
-    everywhere, none = np.ones(model.states, dtype=np.bool_), np.zeros(model.rows, dtype=np.bool_)
+    everywhere, rows = np.ones(model.states, dtype=np.bool_), np.ones(model.rows, dtype=np.bool_)
     return Region(
-        problem, graph, np.zeros(model.states), everywhere, ~everywhere, ~none, ~none,
-        components(graph, everywhere), np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int64),
-        none, model.row_ptr[:-1].copy(),
+        problem, graph, np.zeros(model.states), everywhere, ~everywhere, rows, rows,
+        components(graph, everywhere), no_groups(model), model.row_ptr[:-1].copy(),
     )  # fmt: skip
 
 
@@ -61,13 +61,14 @@ def contraction_bounds(operator: Operator, guess: Iterate) -> tuple[FloatArray, 
     states, rows = np.arange(operator.model.states), np.arange(operator.model.rows)
     operator.backup(guess.value, rows)
     value, sign = guess.value, operator.sign
-    guarantee = operator.below if sign > 0.0 else operator.above
+    guarantee = operator.side(-sign)
     if np.isfinite(guarantee).all():
-        guess.choice = operator.choose(guarantee, states, guess.choice)
+        guess.choice, ignored = guess.choice.copy(), value.copy()
+        choose(guarantee, operator.model.row_ptr, states, sign, 0.0, guess.choice, ignored)
     slack = 8.0 * UNIT * float(np.max(np.abs(value), initial=0.0))
     bounds = []
-    for side, q in ((-1.0, operator.below), (1.0, operator.above)):
-        image = operator.best(q, states)
+    for side in (-1.0, 1.0):
+        image = operator.best(operator.side(side), states)
         off = max(float(np.max(side * (image - value), initial=0.0)), 0.0) + slack
         bounds.append(value + side * off / (1.0 - operator.problem.discount) * (1.0 + 1e-12))
     return bounds[0], bounds[1]

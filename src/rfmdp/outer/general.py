@@ -17,12 +17,12 @@ from rfmdp.objective import MAX
 from rfmdp.outer.approach import approach
 from rfmdp.outer.certify import Certifier
 from rfmdp.outer.horizon import half_width
-from rfmdp.outer.operator import rows_of
 from rfmdp.outer.policy_iteration import Iterate, PolicyIteration
 from rfmdp.outer.region import Region
 from rfmdp.outer.settings import STOPS, LimitReached, status_of
 from rfmdp.outer.solution import Status
 from rfmdp.outer.task import Found, Task
+from rfmdp.ragged import entries
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 ATTEMPTS = 8
@@ -64,7 +64,7 @@ def _acyclic(
     try:
         for level in range(len(parts.level_ptr) - 1):
             states = parts.level(level)
-            rows = rows_of(model.row_ptr, states)
+            rows = entries(model.row_ptr, states)
             operator.backup(guess.value, rows)
             q = operator.middle(rows)
             total += half_width(operator, rows, q)
@@ -94,9 +94,9 @@ def _sharpen(
             value, choice = np.where(region.open, 0.0, start), found.choice.copy()
             for level in range(len(parts.level_ptr) - 1):
                 states = parts.level(level)
-                rows = rows_of(model.row_ptr, states)
+                rows = entries(model.row_ptr, states)
                 operator.backup(value, rows)
-                q[rows] = (operator.below if side < 0.0 else operator.above)[rows]
+                q[rows] = operator.side(side)[rows]
                 operator.forbid(q, rows)
                 choose(q, model.row_ptr, states, operator.sign, 0.0, choice, value)
                 task.clock.check()

@@ -117,7 +117,7 @@ class Backward:
             before, step = (value, zero), problem.steps[done]
             self._prepare(policy, done)
             operator.backup(value, self.rows)
-            q = operator.forbid(operator.above if side > 0.0 else operator.below, self.rows)
+            q = operator.forbid(operator.side(side), self.rows)
             value = self._take(q, step, done)
             if graph is not None:
                 zero = self._zero(graph, zero, step)
@@ -189,7 +189,6 @@ class Backward:
 def solve_steps(task: Task, policy: IntArray | None = None) -> Found:
     """Solve a finite horizon: once for both sides, or side by side if that is too coarse."""
     problem, start = task.problem, task.problem.start
-    assert start is not None  # a STEPS problem is posed with one
     backward, status, complete = Backward(task), Status.CERTIFIED, False
     packed = pack_all(problem) if policy is None else None
     try:

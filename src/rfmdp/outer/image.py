@@ -8,8 +8,8 @@ import numpy as np
 
 from rfmdp.kernels import sweep as kernels
 from rfmdp.objective import MAX, MIN
+from rfmdp.outer.components import Groups
 from rfmdp.outer.faces import Faces
-from rfmdp.outer.lingering import Groups
 from rfmdp.outer.operator import Operator
 from rfmdp.outer.problem import Form
 from rfmdp.outer.region import Region
@@ -62,7 +62,7 @@ class Image:
 
     def _settled(self, value: FloatArray, rows: IntArray, side: float) -> FloatArray:
         """Return the side of rows that were backed up, infinite ones as the graph knows them."""
-        q = (self.operator.above if side > 0.0 else self.operator.below).copy()
+        q = self.operator.side(side).copy()
         if self._avoid is not None:
             self._dodge(q, value, rows, side)
         q[rows[~self.region.finite_rows[rows]]] = np.inf

@@ -14,8 +14,7 @@ import numpy as np
 
 from rfmdp.inner.protocol import successor_starts
 from rfmdp.kernels.graph import rows_within
-from rfmdp.outer.chain import Nodes
-from rfmdp.outer.components import strong_components
+from rfmdp.outer.components import Groups, strong_components
 from rfmdp.outer.faces import Faces
 from rfmdp.outer.graph import Graph
 from rfmdp.outer.problem import Problem
@@ -26,46 +25,12 @@ GUESSED = 1e-12  # nature's answer to a value takes more; a guess, what rests on
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Groups:
-    """Disjoint sets of states, and the rows that can stay in the set of their state."""
-
-    label: IntArray  # (S,) number of the group, -1 outside of all
-    rows: BoolArray  # (R,)
-
-    @property
-    def count(self) -> int:
-        """Number of groups."""
-        return int(self.label.max(initial=-1)) + 1
-
-    def nodes(self, states: IntArray) -> Nodes:
-        """Return some states as nodes of a chain: of every group one moves, for all of them."""
-        label = self.label[states]
-        count = int(label.max(initial=-1)) + 1
-        if not count:
-            return Nodes.alone(states)
-        grouped = states[label >= 0]
-        first = np.empty(count, dtype=np.int64)
-        first[self.label[grouped][::-1]] = grouped[::-1]  # the last one written is the first
-        lead = first[self.label[grouped]]
-        led = lead != grouped
-        alone = label < 0
-        alone[np.flatnonzero(~alone)[~led]] = True
-        return Nodes(states[alone], grouped[led], lead[led])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Choices:
     """Explicit choices: the row of each, and the states that it moves to."""
 
     row: IntArray  # (C,)
     pointer: IntArray  # (C + 1,)
     successor: Int32Array
-
-
-def no_groups(problem: Problem) -> Groups:
-    """Return no group at all."""
-    model = problem.model
-    return Groups(np.full(model.states, -1, dtype=np.int64), np.zeros(model.rows, dtype=np.bool_))
 
 
 def row_choices(graph: Graph, rows: IntArray, probability: FloatArray | None = None) -> Choices:

@@ -135,7 +135,6 @@ def _ahead(solution: Solution, problem: Problem, step: int) -> FloatArray:
     """Return the value with step + 1 steps gone, by steps back from the end."""
     left = replace(problem, steps=problem.steps[: len(problem.steps) - 1 - step])
     if problem.form is Form.STEPS:
-        assert problem.start is not None
         start = problem.start
     else:
         start = _tail(replace(problem, steps=()), solution)

@@ -8,6 +8,7 @@ from rfmdp.inner.protocol import PreparedInner, Side
 from rfmdp.kernels.sweep import choose, contenders
 from rfmdp.outer.problem import Problem
 from rfmdp.outer.solution import Stats
+from rfmdp.ragged import entries
 from rfmdp.rounding import TINY, UNIT, reward_margin
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
@@ -43,7 +44,7 @@ class Operator:
         In every listed state the best one of these rows is told as well as by a backup of all.
         """
         if self.inner.proves != Side.BOTH or self.model.rows == self.model.states:
-            rows = self.rows_of(states)  # nothing to compare by, or with
+            rows = entries(self.model.row_ptr, states)  # nothing to compare by, or with
             self.backup(value, rows[among[rows]])
             return
         before, change = self._moved, self._move(value)
@@ -83,6 +84,10 @@ class Operator:
             slack = reward_margin(reward, q)
             side[rows] = reward + q + np.where(np.isfinite(q), sense * slack, 0.0)
 
+    def side(self, side: float) -> FloatArray:
+        """Return the bounds of a side: +1 above, -1 below."""
+        return self.above if side > 0.0 else self.below
+
     def middle(self, rows: IntArray) -> FloatArray:
         """Return the number to compute with: the middle, or the proven side; (R,) array."""
         if self.inner.proves == Side.BOTH:
@@ -90,7 +95,7 @@ class Operator:
             with np.errstate(invalid="ignore"):  # a row of which nothing is proven has no middle
                 q[rows] = 0.5 * self.below[rows] + 0.5 * self.above[rows]
         else:
-            q = (self.below if self.inner.proves == Side.BELOW else self.above).copy()
+            q = self.side(-1.0 if self.inner.proves == Side.BELOW else 1.0).copy()
         return self.forbid(q, rows)
 
     def forbid(self, q: FloatArray, rows: IntArray) -> FloatArray:
@@ -99,32 +104,8 @@ class Operator:
         q[barred] = -self.sign * np.inf
         return q
 
-    def best(self, side: FloatArray, states: IntArray) -> FloatArray:
-        """Return the agent's best of a side per listed state."""
-        value = np.empty(self.model.states)
-        self._choose(side, states, self.model.row_ptr[:-1].copy(), value)
+    def best(self, q: FloatArray, states: IntArray) -> FloatArray:
+        """Return the agent's best of some numbers (R,) per listed state."""
+        value, ignored = np.empty(self.model.states), self.model.row_ptr[:-1].copy()
+        choose(q, self.model.row_ptr, states, self.sign, 0.0, ignored, value)
         return value[states]
-
-    def choose(self, side: FloatArray, states: IntArray, choice: IntArray) -> IntArray:
-        """Return `choice` (S,) with the best rows of a side in the listed states; ties keep."""
-        rule = choice.copy()
-        self._choose(side, states, rule, np.empty(self.model.states))
-        return rule
-
-    def _choose(
-        self, side: FloatArray, states: IntArray, choice: IntArray, value: FloatArray
-    ) -> None:
-        choose(side, self.model.row_ptr, states, self.sign, 0.0, choice, value)
-
-    def rows_of(self, states: IntArray) -> IntArray:
-        """Return all rows of the listed states."""
-        return rows_of(self.model.row_ptr, states)
-
-
-def rows_of(row_ptr: IntArray, states: IntArray) -> IntArray:
-    """Return all rows of the listed states, in their order."""
-    counts = row_ptr[states + 1] - row_ptr[states]
-    ends = np.cumsum(counts)
-    within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts)
-    rows: IntArray = np.repeat(row_ptr[states], counts) + within
-    return rows

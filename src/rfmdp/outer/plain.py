@@ -183,8 +183,7 @@ def _nodes(
 
     Groups are one node each, but not in the states that are `left` to others.
     """
-    parts, label = region.components, region.groups.label
-    label[left] = -1
+    parts, label = region.components, np.where(left, -1, region.groups.label)
     states = parts.states[entries(parts.component_ptr, numbers)]
     component_ptr = starts(np.diff(parts.component_ptr)[numbers])
     first = np.arange(len(states))

@@ -17,11 +17,11 @@ from rfmdp.inner.protocol import PreparedInner
 from rfmdp.kernels import sweep as kernels
 from rfmdp.objective import MIN
 from rfmdp.outer.chain import DIRECT, Chain, Nodes
-from rfmdp.outer.operator import rows_of
 from rfmdp.outer.problem import Problem
 from rfmdp.outer.region import Region
 from rfmdp.outer.settings import LimitReached
 from rfmdp.outer.task import Task
+from rfmdp.ragged import entries
 from rfmdp.types import FloatArray, IntArray
 
 LARGE = 8  # times a level's states that are more than all: it is worth to look at all values
@@ -58,6 +58,7 @@ class PolicyIteration:
         self.operator, self.clock = task.operator, task.clock
         self.operator.allowed = region.allowed
         self._infinite = np.flatnonzero(np.isinf(region.known))
+        self._members = region.groups.members
         self._levels = self._split_levels()
         self._place = np.full(self.problem.model.states, -1, dtype=np.int64)
 
@@ -99,7 +100,7 @@ class PolicyIteration:
 
     def _split_levels(self) -> list[Level]:
         """Return the levels in the order to solve them; acyclic neighbours are not merged."""
-        parts, groups = self.region.components, self.region.groups
+        parts, label = self.region.components, self.region.groups.label
         out: list[Level] = []
         trivial_state = np.repeat(parts.trivial, np.diff(parts.component_ptr))
         for level in range(len(parts.level_ptr) - 1):
@@ -107,8 +108,8 @@ class PolicyIteration:
             for cyclic in (False, True):
                 states = parts.states[first:last][trivial_state[first:last] != cyclic]
                 if len(states):
-                    rows = rows_of(self.problem.model.row_ptr, states)
-                    out.append(Level(states, rows, groups.nodes(states), cyclic))
+                    rows = entries(self.problem.model.row_ptr, states)
+                    out.append(Level(states, rows, Nodes.joined(states, label), cyclic))
         return out
 
     def _cycle(self, guess: Iterate, level: Level, residual: float) -> float:
@@ -176,11 +177,8 @@ class PolicyIteration:
         kernels.choose(
             q, self.problem.model.row_ptr, states, sign, slack, guess.choice, guess.value
         )
-        region = self.region
-        if len(region.members):
-            kernels.share_group(
-                region.group_ptr, region.members, q, sign, guess.choice, guess.value
-            )
+        if len(self._members[1]):
+            kernels.share_group(*self._members, q, sign, guess.choice, guess.value)
 
     def _evaluate(
         self, guess: Iterate, level: Level, answers: FloatArray, sweeps: int, target: float = 0.0

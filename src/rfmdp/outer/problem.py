@@ -7,10 +7,8 @@ one minus the probability of leaving, with both directions turned: `flipped` say
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
-from functools import singledispatch
-from typing import Any
 
 import numpy as np
 
@@ -24,6 +22,7 @@ from rfmdp.objective import (
     Globally,
     Instantaneous,
     Next,
+    Objective,
     Reach,
     ReachReward,
     Spec,
@@ -63,18 +62,16 @@ class Problem:
     target: BoolArray  # (S,) value 1, or where reward stops
     stay: BoolArray  # (S,) outside stay and target the value is 0
     reward: FloatArray  # (R,) paid by taking the row
-    discount: float = 1.0
-    start: FloatArray | None = None  # (S,) value after the last step, for STEPS
+    start: FloatArray  # (S,) value after the last step, for STEPS
     steps: tuple[Step, ...] = ()  # last step first; for REACH: the steps before the until
+    discount: float = 1.0
     flipped: bool = False  # the answer is one minus the value
 
     @property
     def probability(self) -> bool:
         """Whether values are probabilities."""
-        if self.form is Form.REACH:
-            return True
-        if self.form is not Form.STEPS or self.start is None or self.reward.any():
-            return False
+        if self.form is not Form.STEPS or self.reward.any():
+            return self.form is Form.REACH
         return bool(np.all((self.start >= 0.0) & (self.start <= 1.0)))
 
     @property
@@ -88,7 +85,11 @@ def pose(model: FactoredMDP, spec: Spec) -> Problem:
     named = (getattr(spec.objective, name, 0) for name in ("latest", "earliest", "steps", "step"))
     steps = max(count or 0 for count in named)
     require_memory(8.0 * steps * (model.states + 1), f"A policy with a rule per step ({steps})")
-    return _pose(spec.objective, model, spec)
+    none, zero = np.zeros(model.states, dtype=np.bool_), np.zeros(model.states)
+    blank = Problem(
+        model, Form.STEPS, spec.agent, spec.nature, none, ~none, np.zeros(model.rows), zero
+    )
+    return _pose(spec.objective, blank)
 
 
 def where(model: FactoredMDP, states: StateSet) -> BoolArray:
@@ -105,97 +106,47 @@ def where(model: FactoredMDP, states: StateSet) -> BoolArray:
     return states.holds(model)
 
 
-@singledispatch
-def _pose(objective: Any, model: FactoredMDP, spec: Spec) -> Problem:
-    raise ModelError(f"Not an objective: {objective!r}.")
+def _pose(objective: Objective, blank: Problem) -> Problem:
+    """Return the problem of an objective, given one of no steps, targets and rewards."""
+    model, everywhere = blank.model, blank.stay
+    free = Step(blank.target, blank.start)  # nothing is fixed
+    match objective:
+        case Reach(target):
+            return _until(blank, everywhere, where(model, target), None, 0)
+        case Until(stay, target, latest, earliest):
+            return _until(blank, where(model, stay), where(model, target), latest, earliest)
+        case Globally(stay, latest, earliest):
+            agent, nature = blank.agent.opposite, blank.nature.opposite
+            turned = replace(blank, agent=agent, nature=nature, flipped=True)
+            return _until(turned, everywhere, ~where(model, stay), latest, earliest)
+        case Next(target):
+            return replace(blank, start=where(model, target).astype(np.float64), steps=(free,))
+        case ReachReward(target, name):
+            goal, paid = where(model, target), _costs(model, name, "reward to a target")
+            return replace(blank, form=Form.TO_TARGET, target=goal, reward=paid)
+        case Total(name):
+            return replace(blank, form=Form.TOTAL, reward=_costs(model, name, "total reward"))
+        case Discounted(discount, name):
+            paid = row_rewards(model, name)
+            return replace(blank, form=Form.DISCOUNTED, reward=paid, discount=discount)
+        case Cumulative(steps, name, discount):
+            paid = row_rewards(model, name)
+            return replace(blank, reward=paid, discount=discount, steps=(free,) * steps)
+        case Instantaneous(step, name):
+            state = np.array(model.reward(name).state, dtype=np.float64)
+            return replace(blank, start=state, steps=(free,) * step)
 
 
-@_pose.register
-def _(objective: Reach, model: FactoredMDP, spec: Spec) -> Problem:
-    return _pose(Until(np.ones(model.states, dtype=np.bool_), objective.target), model, spec)
-
-
-@_pose.register
-def _(objective: Until, model: FactoredMDP, spec: Spec) -> Problem:
-    stay, target = where(model, objective.stay), where(model, objective.target)
-    if objective.latest is None and objective.earliest == 0:
-        return Problem(
-            model, Form.REACH, spec.agent, spec.nature, target, stay, np.zeros(model.rows)
-        )
+def _until(
+    blank: Problem, stay: BoolArray, target: BoolArray, latest: int | None, earliest: int
+) -> Problem:
+    """Return the problem to reach a target through `stay` within earliest..latest steps."""
+    before = (Step(~stay, blank.start),) * earliest
+    if latest is None:
+        return replace(blank, form=Form.REACH, target=target, stay=stay, steps=before)
     goal = target.astype(np.float64)
-    before = Step(~stay, np.zeros(model.states))
-    if objective.latest is None:  # an unbounded until after `earliest` steps in `stay`
-        return Problem(
-            model, Form.REACH, spec.agent, spec.nature, target, stay, np.zeros(model.rows),
-            steps=(before,) * objective.earliest,
-        )  # fmt: skip
-    inside = Step(target | ~stay, goal)
-    steps = (inside,) * (objective.latest - objective.earliest) + (before,) * objective.earliest
-    return _backward(model, spec, goal, steps)
-
-
-@_pose.register
-def _(objective: Globally, model: FactoredMDP, spec: Spec) -> Problem:
-    bad = ~where(model, objective.stay)
-    turned = Spec(
-        Until(np.ones(model.states, dtype=np.bool_), bad, objective.latest, objective.earliest),
-        spec.agent.opposite,
-        spec.nature.opposite,
-    )
-    problem = pose(model, turned)
-    return Problem(
-        problem.model, problem.form, problem.agent, problem.nature, problem.target, problem.stay,
-        problem.reward, problem.discount, problem.start, problem.steps, flipped=True,
-    )  # fmt: skip
-
-
-@_pose.register
-def _(objective: Next, model: FactoredMDP, spec: Spec) -> Problem:
-    goal = where(model, objective.target).astype(np.float64)
-    nothing = Step(np.zeros(model.states, dtype=np.bool_), np.zeros(model.states))
-    return _backward(model, spec, goal, (nothing,))
-
-
-@_pose.register
-def _(objective: ReachReward, model: FactoredMDP, spec: Spec) -> Problem:
-    target = where(model, objective.target)
-    reward = row_rewards(model, objective.reward)
-    _require_nonnegative(model, reward, "reward to a target")
-    stay = np.ones(model.states, dtype=np.bool_)
-    return Problem(model, Form.TO_TARGET, spec.agent, spec.nature, target, stay, reward)
-
-
-@_pose.register
-def _(objective: Total, model: FactoredMDP, spec: Spec) -> Problem:
-    reward = row_rewards(model, objective.reward)
-    _require_nonnegative(model, reward, "total reward")
-    none = np.zeros(model.states, dtype=np.bool_)
-    return Problem(model, Form.TOTAL, spec.agent, spec.nature, none, ~none, reward)
-
-
-@_pose.register
-def _(objective: Discounted, model: FactoredMDP, spec: Spec) -> Problem:
-    reward = row_rewards(model, objective.reward)
-    none = np.zeros(model.states, dtype=np.bool_)
-    return Problem(
-        model, Form.DISCOUNTED, spec.agent, spec.nature, none, ~none, reward, objective.discount
-    )
-
-
-@_pose.register
-def _(objective: Cumulative, model: FactoredMDP, spec: Spec) -> Problem:
-    nothing = Step(np.zeros(model.states, dtype=np.bool_), np.zeros(model.states))
-    reward = row_rewards(model, objective.reward)
-    start = np.zeros(model.states)
-    steps = (nothing,) * objective.steps
-    return _backward(model, spec, start, steps, reward, objective.discount)
-
-
-@_pose.register
-def _(objective: Instantaneous, model: FactoredMDP, spec: Spec) -> Problem:
-    nothing = Step(np.zeros(model.states, dtype=np.bool_), np.zeros(model.states))
-    start = np.array(model.reward(objective.reward).state, dtype=np.float64)
-    return _backward(model, spec, start, (nothing,) * objective.step)
+    inside = (Step(target | ~stay, goal),) * (latest - earliest)
+    return replace(blank, start=goal, steps=inside + before)
 
 
 def row_rewards(model: FactoredMDP, name: str | None) -> FloatArray:
@@ -205,25 +156,13 @@ def row_rewards(model: FactoredMDP, name: str | None) -> FloatArray:
     return total
 
 
-def _backward(
-    model: FactoredMDP,
-    spec: Spec,
-    start: FloatArray,
-    steps: tuple[Step, ...],
-    reward: FloatArray | None = None,
-    discount: float = 1.0,
-) -> Problem:
-    none = np.zeros(model.states, dtype=np.bool_)
-    paid = np.zeros(model.rows) if reward is None else reward
-    return Problem(
-        model, Form.STEPS, spec.agent, spec.nature, none, ~none, paid, discount, start, steps
-    )
-
-
-def _require_nonnegative(model: FactoredMDP, reward: FloatArray, what: str) -> None:
+def _costs(model: FactoredMDP, name: str | None, what: str) -> FloatArray:
+    """Return what every row pays; raise ModelError if that is negative somewhere."""
+    reward = row_rewards(model, name)
     if reward.size and reward.min() < 0.0:
         row = int(reward.argmin())
         raise ModelError(
             f"The {what} is defined for rewards >= 0 only; {model.row_name(row)} pays "
             f"{reward[row]:g}. Use a finite horizon (Cumulative) or Discounted."
         )
+    return reward

@@ -12,13 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rfmdp.objective import MAX, MIN, Direction
-from rfmdp.outer.components import Components, components, end_components
+from rfmdp.outer.components import Components, Groups, components, end_components, no_groups
 from rfmdp.outer.graph import Graph
-from rfmdp.outer.lingering import Groups
-from rfmdp.outer.operator import rows_of
 from rfmdp.outer.problem import Form, Problem
 from rfmdp.outer.settings import Clock
-from rfmdp.ragged import owners, starts
+from rfmdp.ragged import entries, renumbered
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 
@@ -34,31 +32,18 @@ class Region:
     finite_rows: BoolArray  # (R,) rows that are not certainly infinite
     allowed: BoolArray  # (R,) of these, rows that leave their group: what the agent iterates on
     components: Components  # of the open states over allowed rows
-    group_ptr: IntArray  # (G + 1,) states that share one value
-    members: IntArray
-    inner_rows: BoolArray  # (R,) rows that never leave their group
+    groups: Groups  # states that share one value, and rows that never leave their group
     choice: IntArray  # (S,) a policy, final where nothing is open
-
-    @property
-    def groups(self) -> Groups:
-        """The groups in the form that certificates use."""
-        label = np.full(len(self.open), -1, dtype=np.int64)
-        sizes = np.diff(self.group_ptr)
-        label[self.members] = np.repeat(np.arange(len(sizes)), sizes)
-        return Groups(label, self.inner_rows)
 
     def part(self, numbers: IntArray, known: FloatArray) -> Region:
         """Return the region in which only some components are open, with values (S,) elsewhere."""
-        parts = self.components.part(numbers)
+        parts, label = self.components.part(numbers), np.full_like(self.groups.label, -1)
         open_ = np.zeros_like(self.open)
         open_[parts.states] = True
-        kept = open_[self.members]
-        sizes = np.diff(self.group_ptr)
-        counts = np.bincount(owners(self.group_ptr)[kept], minlength=len(sizes))
-        return replace(
-            self, known=known, open=open_, components=parts, members=self.members[kept],
-            group_ptr=starts(counts[counts > 0]),
-        )  # fmt: skip
+        grouped = open_ & (self.groups.label >= 0)
+        label[grouped] = renumbered(self.groups.label[grouped])
+        groups = Groups(label, self.groups.rows)
+        return replace(self, known=known, open=open_, components=parts, groups=groups)
 
     @property
     def cyclic(self) -> bool:
@@ -68,7 +53,7 @@ class Region:
     @property
     def open_rows(self) -> IntArray:
         """All rows of the open states."""
-        return rows_of(self.problem.model.row_ptr, np.flatnonzero(self.open))
+        return entries(self.problem.model.row_ptr, np.flatnonzero(self.open))
 
     def trivial_bounds(self) -> tuple[FloatArray, FloatArray]:
         """Return what holds without any computation."""
@@ -91,13 +76,12 @@ class Region:
     def finish_policy(self, choice: IntArray) -> IntArray:
         """Complete a policy of the open states: settled states, and the way through groups."""
         choice = np.where(self.open, choice, self.choice)
-        if len(self.members):
-            exits = np.zeros(len(self.open), dtype=np.bool_)
-            exits[self.graph.edges.row_state[choice[self.members]]] = True
-            others = np.zeros_like(exits)
-            others[self.members] = True
-            inside, ally = self.graph.with_rows(self.inner_rows), _ally(self.problem)
-            inside.positive(exits, others & ~exits, agent=MAX, nature=ally, choice=choice)
+        grouped = self.groups.label >= 0
+        if grouped.any():
+            exits = np.zeros_like(grouped)
+            exits[self.graph.edges.row_state[choice[grouped]]] = True
+            inside, ally = self.graph.with_rows(self.groups.rows), _ally(self.problem)
+            inside.positive(exits, grouped & ~exits, agent=MAX, nature=ally, choice=choice)
         return choice
 
 
@@ -137,13 +121,12 @@ def analyse(problem: Problem, clock: Clock | None = None) -> Region:
         open_ = ~infinite & ~zero
         allowed = _staying_rows(graph, ~infinite, problem)
     look()
-    group_ptr, members, inner_rows = _groups(graph, problem, open_, allowed)
+    groups = _groups(graph, problem, open_, allowed)
     look()
     parts = components(graph.with_rows(allowed), open_)
     return Region(
-        problem, graph, known, open_, sure, allowed, allowed & ~inner_rows, parts, group_ptr,
-        members, inner_rows, choice,
-    )  # fmt: skip
+        problem, graph, known, open_, sure, allowed, allowed & ~groups.rows, parts, groups, choice
+    )
 
 
 def _nothing() -> None:
@@ -176,30 +159,21 @@ def _staying_rows(graph: Graph, finite: BoolArray, problem: Problem) -> BoolArra
     return graph.rows_can_stay(finite)
 
 
-def _groups(
-    graph: Graph, problem: Problem, open_: BoolArray, allowed: BoolArray
-) -> tuple[IntArray, IntArray, BoolArray]:
+def _groups(graph: Graph, problem: Problem, open_: BoolArray, allowed: BoolArray) -> Groups:
     """Return end components of free rows, in which the agent may wander at no cost.
 
     Staying pays nothing and loses nothing, so all states of one have the same value, and an
     inductive bound must be constant on it. Only where the fixed point is not unique because of it:
     a maximiser who reaches or collects, a minimiser who could dodge the target.
     """
-    nothing = np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int64)
     loops = problem.agent is (MIN if problem.form is Form.TO_TARGET else MAX)
-    loops = loops and not (
-        graph.chain and not graph.flexible.any()
-    )  # a chain ends where it is open
+    ends = graph.chain and not graph.flexible.any()  # a chain leaves where it is open
     free = allowed & (problem.reward == 0.0)
-    if not loops or not open_.any() or not free.any():
-        return *nothing, np.zeros(len(allowed), dtype=np.bool_)
+    if not loops or ends or not open_.any() or not free.any():
+        return no_groups(problem.model)
     if problem.nature is not problem.agent:
         free &= ~graph.flexible  # nature could cut the way through
-    ends = end_components(graph.with_rows(free), open_)
-    members = np.flatnonzero(ends.component >= 0)
-    members = members[np.argsort(ends.component[members], kind="stable")]
-    sizes = np.bincount(ends.component[members], minlength=ends.count)
-    return np.concatenate([[0], np.cumsum(sizes)]), members, ends.rows
+    return end_components(graph.with_rows(free), open_)
 
 
 def _ally(problem: Problem) -> Direction:

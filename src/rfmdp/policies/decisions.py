@@ -115,7 +115,6 @@ def values_after(solution: Solution, steps: int) -> tuple[FloatArray, FloatArray
         found = evaluate(solution.model, rest, later, states=everywhere)
     else:
         problem = pose(solution.model, solution.spec)
-        assert problem.start is not None  # a finite horizon is posed with one
         end = 1.0 - problem.start if problem.flipped else problem.start
         return end, end
     nothing = np.full(solution.model.states, np.inf)

@@ -93,7 +93,6 @@ def resolved(
 def _answers_by_step(model: FactoredMDP, spec: Spec, found: Unrolled) -> Nature:
     """Return nature's answers in every layer of a finite horizon, by steps back from its end."""
     problem = pose(model, spec)
-    assert problem.start is not None  # a finite horizon is posed with one
     inner, value = Exact().prepare(model, problem.nature), problem.start
     below, above = np.empty((2, model.rows))
     answers = []
