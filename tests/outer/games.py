@@ -70,7 +70,7 @@ class Game:
         return [frozenset(np.flatnonzero(p > 0).tolist()) for p in self.moves[r]]
 
 
-def explicit(model: FactoredMDP, allowed=None, support=None, members=None) -> Game:
+def explicit(model: FactoredMDP, allowed=None, members=None) -> Game:
     """Return the game over all products of `members` of the sets: one per attainable support."""
     members = members or support_members
     moves = {}
@@ -84,8 +84,6 @@ def explicit(model: FactoredMDP, allowed=None, support=None, members=None) -> Ga
             joint = np.ones(1)
             for p in product:
                 joint = np.outer(joint, p).ravel()
-            if support is not None:
-                joint = support[part] / support[part].sum()
             dense = np.zeros(model.states)
             np.add.at(dense, target, joint)
             moves[r].append(dense)

@@ -60,8 +60,8 @@ def test_rows_equal_definitions(seed):
     """The predicates of rows are what the explicit supports say."""
     model = random_model(seed)
     graph, game = Graph(model), explicit(model)
-    target, stay = random_sets(model, seed)
-    hit, inside = states(target), states(stay)
+    target, _ = random_sets(model, seed)
+    hit = states(target)
     choices = [game.supports(r) for r in range(model.rows)]
     expected = {
         "rows_possible": [any(b & hit for b in row) for row in choices],
@@ -71,8 +71,6 @@ def test_rows_equal_definitions(seed):
     }
     for name, rows in expected.items():
         assert getattr(graph, name)(target).tolist() == rows, name
-    both = [any(b <= inside and b & hit for b in row) for row in choices]
-    assert graph.rows_can_stay_and_hit(stay, target).tolist() == both
     bends = [len(set(row)) > 1 for row in choices]
     assert all(graph.flexible[r] for r in range(model.rows) if bends[r])
 
@@ -126,22 +124,17 @@ def test_infinite_reward_equals_naive_game(seed):
 
 
 @given(SEEDS)
-def test_policy_and_support(seed):
-    """A fixed policy or nature gives the answers of the game with these choices only."""
+def test_fewer_rows(seed):
+    """A policy, or some rows of the agent, give the answers of the game with these only."""
     model = random_model(seed, 5)
     rng = np.random.default_rng(seed)
     policy = np.array([rng.integers(a, b) for a, b in itertools.pairwise(model.row_ptr)])
     chosen = np.zeros(model.rows, dtype=bool)
     chosen[policy] = True
-    support = rng.random(model.transitions) < 0.6
-    support[model.successor_ptr[:-1]] = True
     masks = rng.random(model.rows) < 0.7  # may leave states without rows
     graph, sets = Graph(model), random_sets(model, seed)
     check_reach(graph.with_rows(policy), explicit(model, chosen), *sets)
     check_reach(graph.with_rows(masks), explicit(model, masks), *sets)
-    check_reach(graph.with_support(support), explicit(model, support=support), *sets)
-    both = graph.with_support(support).with_rows(masks)
-    check_reach(both, explicit(model, masks, support), *sets)
 
 
 def test_removable_edge():
@@ -205,8 +198,6 @@ def test_wrong_shapes_are_named():
         graph.positive(np.zeros(2, dtype=bool), agent=MAX, nature=MAX)
     with pytest.raises(ModelError, match="policy"):
         graph.with_rows(np.array([0, 0]))
-    with pytest.raises(ModelError, match="support"):
-        graph.with_support(np.array([True, True]))
 
 
 def test_inputs_stay_unchanged():

@@ -35,11 +35,10 @@ import numpy as np
 from rfmdp.errors import ModelError
 from rfmdp.kernels import graph as kernels
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.objective import Direction
+from rfmdp.objective import MAX, MIN, Direction
+from rfmdp.ragged import segment_any, starts
 from rfmdp.sets.supports import supports
 from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray, frozen
-
-MAX, MIN = Direction.MAX, Direction.MIN
 
 
 class Edges:
@@ -47,13 +46,8 @@ class Edges:
 
     def __init__(self, model: FactoredMDP, present: BoolArray) -> None:
         self.row_state: Int32Array = frozen(model.row_states.astype(np.int32))
-        self.forward: tuple[AnyArray, ...] = (
-            model.row_ptr,
-            self.row_state,
-            model.successor_ptr,
-            model.successors,
-            frozen(present),
-        )
+        moves = model.successor_ptr, model.successors, frozen(present)
+        self.forward: tuple[AnyArray, ...] = model.row_ptr, self.row_state, *moves
 
     @cached_property
     def backward(self) -> tuple[IntArray, Int32Array]:
@@ -72,8 +66,8 @@ class Edges:
 class Graph:
     """A model prepared for qualitative analysis; predecessor lists are built when first needed.
 
-    `with_rows` fixes or restricts the agent, `with_support` fixes nature; both return a new graph
-    on which all questions can be asked. A state without rows left stays where it is.
+    `with_rows` fixes or restricts the agent: a new graph on which all questions can be asked. A
+    state without rows left stays where it is.
     """
 
     def __init__(self, model: FactoredMDP) -> None:
@@ -92,19 +86,6 @@ class Graph:
         """
         other = copy(self)
         other.rows = self.rows & _rows_array(self.model, rows)
-        return other
-
-    def with_support(self, support: BoolArray) -> Graph:
-        """Return the graph of a fixed nature that gives probability to `support` (K,) only."""
-        support = np.array(support, dtype=np.bool_)
-        if support.shape != (self.model.transitions,):
-            raise ModelError(
-                f"A support needs {self.model.transitions} entries, got shape {support.shape}."
-            )
-        other = copy(self)
-        other.edges = Edges(self.model, support)
-        rigid = frozen(np.zeros(self.model.rows, dtype=np.bool_))
-        other._nature = (rigid, *self._nature[1:])
         return other
 
     @property
@@ -133,12 +114,11 @@ class Graph:
 
     def rows_can_stay(self, stay: BoolArray) -> BoolArray:
         """Return the rows (R,) in which nature can keep all probability within `stay`."""
-        inside = self._states(stay)
-        return self._rows_fit(inside, inside, self._nature[4])
-
-    def rows_can_stay_and_hit(self, stay: BoolArray, target: BoolArray) -> BoolArray:
-        """Return the rows (R,) in which nature can stay in `stay` and move to `target` at once."""
-        return self._rows_fit(self._states(stay), self._states(target), self._nature[3][1:])
+        inside, out = self._states(stay), np.empty(self.model.rows, dtype=np.bool_)
+        codes, cursor, _, _ = self._work()
+        ends = self._nature[4]  # of the minimal supports: larger ones stay no better
+        kernels.rows_fit(self.edges.forward, self._nature, codes, cursor, inside, inside, ends, out)
+        return out
 
     def positive(
         self,
@@ -320,20 +300,14 @@ class Graph:
         """Return how many rows of a state must fire: one (MAX), all (MIN); 0 outside of `grow`."""
         if agent is MAX:
             return grow.astype(np.int32)
-        total = np.concatenate([[0], np.cumsum(rows)])[self.model.row_ptr]
-        return np.where(grow, np.diff(total), 0).astype(np.int32)
+        count = np.diff(starts(rows)[self.model.row_ptr])
+        return np.where(grow, count, 0).astype(np.int32)
 
     def _status(self, rows: BoolArray, fire: BoolArray) -> AnyArray:
         status = np.full(len(rows), kernels.CLOSED, dtype=np.int8)
         status[rows] = kernels.WAITING
         status[rows & fire] = kernels.FIRED
         return status
-
-    def _rows_fit(self, inside: BoolArray, hit: BoolArray, ends: AnyArray) -> BoolArray:
-        out = np.empty(self.model.rows, dtype=np.bool_)
-        codes, cursor, _, _ = self._work()
-        kernels.rows_fit(self.edges.forward, self._nature, codes, cursor, inside, hit, ends, out)
-        return out
 
     def _work(self) -> tuple[AnyArray, ...]:
         """Return memory for the kernels: codes, cursor, queue, pending."""
@@ -370,9 +344,8 @@ _ANALYSED = WeakKeyDictionary()  # for the next question to a model; holds its a
 def _edges_and_nature(model: FactoredMDP) -> tuple[Edges, tuple[AnyArray, ...]]:
     """Return the transitions that can occur and nature's choices, both for the kernels."""
     found = supports(model.marginals)
-    bends = np.concatenate([[0], np.cumsum(found.flexible[model.row_marginals])])
     nature = (
-        np.diff(bends[model.marginal_ptr]) > 0,
+        segment_any(found.flexible[model.row_marginals], model.marginal_ptr),
         model.marginal_ptr,
         model.row_marginals,
         found.support_ptr,
@@ -403,22 +376,13 @@ def _rows_array(model: FactoredMDP, rows: BoolArray | IntArray) -> BoolArray:
 
 def _present(model: FactoredMDP, possible: BoolArray) -> BoolArray:
     """Return which transitions nature can take (K,), empty if all."""
-    if possible[_used(model)].all():
+    used = np.zeros(len(model.marginals), dtype=np.bool_)
+    used[model.row_marginals] = True
+    if possible[np.repeat(used, model.marginals.sizes)].all():
         return np.empty(0, dtype=np.bool_)
     present = np.empty(model.transitions, dtype=np.bool_)
     kernels.mark_present(
-        model.marginal_ptr,
-        model.row_marginals,
-        model.marginals.outcome_ptr,
-        frozen(possible),
-        model.successor_ptr,
-        present,
-    )
+        model.marginal_ptr, model.row_marginals, model.marginals.outcome_ptr, frozen(possible),
+        model.successor_ptr, present,
+    )  # fmt: skip
     return present
-
-
-def _used(model: FactoredMDP) -> BoolArray:
-    """Return the outcomes (O,) of marginals that occur in some row."""
-    used = np.zeros(len(model.marginals), dtype=np.bool_)
-    used[model.row_marginals] = True
-    return np.repeat(used, model.marginals.sizes)
