@@ -34,10 +34,11 @@ from rfmdp.objective import MAX, MIN
 from rfmdp.outer.chain import DIRECT, Chain, Nodes
 from rfmdp.outer.components import Groups, no_groups
 from rfmdp.outer.image import Image
-from rfmdp.outer.lingering import end_groups, join, row_choices, vertex_choices
+from rfmdp.outer.lingering import lingering_groups
 from rfmdp.outer.problem import Form
 from rfmdp.outer.region import Region
 from rfmdp.outer.task import Task
+from rfmdp.ragged import segment
 from rfmdp.rounding import UNIT
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
@@ -103,56 +104,45 @@ class Certifier:
 
     def plan(self, value: FloatArray, choice: IntArray, side: float) -> Plan | None:
         """Return how to widen the value on a side."""
-        policy = self.region.finish_policy(choice)
+        policy, region = self.region.finish_policy(choice), self.region
         fixed = policy if side == self.guarantee else None
-        respond = self.operator.inner.respond
-        if side == self.strict_side:
-            rows, groups = policy, no_groups(self.model)
-            if fixed is not None and self.region.groups.count:
-                rows, groups = choice, self.region.groups
-            nodes = Nodes.joined(self.states, groups.label)
-            return Plan(side, rows, nodes, respond(value, rows[nodes.states]), fixed, groups)
-        groups = self._groups(value, policy)
-        rows = choice.copy()
-        vertex = np.full(self.model.rows, -1, dtype=np.int64)
-        if groups.count and not self._exits(value, policy, groups, rows, vertex):
-            return None
-        nodes = Nodes.joined(self.states, groups.label)
-        answers = respond(value, rows[nodes.states])
-        self._leave(answers, rows[nodes.states], vertex)
-        return Plan(side, rows, nodes, answers, fixed, groups)
-
-    def _groups(self, value: FloatArray, policy: IntArray) -> Groups:
-        """Return where those who linger can stay, the others fixed."""
-        problem, region, image = self.problem, self.region, self.image
-        lingers = problem.agent is image.lingerer
-        flexible = region.graph.flexible
-        rows = image.open_rows if lingers else policy[self.states]
-        rows = rows[(problem.reward[rows] == 0.0) & region.finite_rows[rows]]
-        if not flexible[rows].any():
-            return region.groups if lingers else no_groups(self.model)
-        rigid, bends = rows[~flexible[rows]], rows[flexible[rows]]
-        parts = [row_choices(region.graph, rigid)]
-        if image.nature_lingers:
-            wanted = np.zeros(self.model.rows, dtype=np.bool_)
-            wanted[bends] = True
-            parts.append(vertex_choices(image.faces, wanted))
+        if side != self.strict_side:
+            rows, groups = choice, lingering_groups(self.image, value, policy)
+        elif fixed is not None and region.groups.count:
+            rows, groups = choice, region.groups
         else:
-            parts.append(
-                row_choices(region.graph, bends, self.operator.inner.respond(value, bends))
-            )
-        return end_groups(problem, join(parts), region.open)
+            rows, groups = policy, no_groups(self.model)
+        nodes = Nodes.joined(self.states, groups.label)
+        plan = Plan(side, rows, nodes, np.empty(0), fixed, groups)
+        return self._answered(value, plan, policy)
+
+    def _answered(self, value: FloatArray, plan: Plan, policy: IntArray) -> Plan | None:
+        """Return a plan with nature's answers to a value, None if there is no way out of a group.
+
+        Where a loose bound is looked for, all states of a group follow the best way out of it.
+        """
+        rows, vertex = plan.rows.copy(), np.full(self.model.rows, -1, dtype=np.int64)
+        loose = plan.side != self.strict_side
+        if loose and plan.groups.count and not self._exits(value, policy, plan, rows, vertex):
+            return None
+        mine = rows[plan.nodes.states]
+        answers, begin = (
+            self.operator.inner.respond(value, mine),
+            successor_starts(self.model, mine),
+        )
+        for i in np.flatnonzero(vertex[mine] >= 0):
+            answers[segment(begin, i)] = self.image.faces.distribution(int(vertex[mine[i]]))
+        return replace(plan, rows=rows, answers=answers)
 
     def _exits(
-        self, value: FloatArray, policy: IntArray, groups: Groups, rows: IntArray, vertex: IntArray
+        self, value: FloatArray, policy: IntArray, plan: Plan, rows: IntArray, vertex: IntArray
     ) -> bool:
         """Let all states of a group follow the best way out of it, in place; False if none is.
 
         `vertex[r]` becomes nature's vertex where nature has to decide to leave.
         """
-        image, region = self.image, self.region
-        lingerer = image.lingerer
-        sign = lingerer.sign
+        image, region, groups = self.image, self.region, plan.groups
+        sign = image.lingerer.sign
         members = np.flatnonzero(groups.label >= 0)
         leaving = region.finite_rows & ~groups.rows
         self.operator.contend(value, members, leaving)
@@ -163,7 +153,7 @@ class Certifier:
             listed = image.faces.rows[stays]
             q[listed], vertex[listed] = leave[stays], found[stays]
         best = np.zeros(self.model.states)
-        if self.problem.agent is lingerer:
+        if self.problem.agent is image.lingerer:
             rows[members] = self.model.row_ptr[members]
             kernels.choose(q, self.model.row_ptr, members, sign, 0.0, rows, best)
         else:
@@ -171,12 +161,6 @@ class Certifier:
             best[members] = q[policy[members]]
         kernels.share_group(*groups.members, q, sign, rows, best)
         return bool(np.isfinite(best[members]).all())
-
-    def _leave(self, answers: FloatArray, rows: IntArray, vertex: IntArray) -> None:
-        """Put the vertices that leave into nature's answers, in place."""
-        begin = successor_starts(self.model, rows)
-        for i in np.flatnonzero(vertex[rows] >= 0):
-            answers[begin[i] : begin[i + 1]] = self.image.faces.distribution(int(vertex[rows[i]]))
 
     def _first_steps(self, value: FloatArray, plan: Plan) -> tuple[FloatArray, FloatArray | None]:
         """Return what a step has to count in every row to make up for the residual, and the sums.
@@ -187,7 +171,7 @@ class Certifier:
         states, limits = self.states, self.clock.limits
         size = np.abs(value)
         size += max(1e-12 * float(np.max(size[states], initial=0.0)), 1e-290)
-        weight = size[self.image.row_states]
+        weight = size[self.region.graph.edges.row_state]
         steps = self._steps(plan, weight)
         if steps is None:
             return weight, None
@@ -203,7 +187,7 @@ class Certifier:
             return eps * weight, eps * steps
         size *= fair
         size[states] += 2.0 * gap
-        weight = size[self.image.row_states]
+        weight = size[self.region.graph.edges.row_state]
         return weight, self._steps(plan, weight)
 
     def failing(self, candidate: FloatArray, plan: Plan) -> BoolArray:
@@ -270,21 +254,13 @@ class Certifier:
         self, steps: FloatArray, plan: Plan, candidate: FloatArray, weight: FloatArray
     ) -> FloatArray:
         """Let the steps follow rows and answers that are best at the failing candidate."""
-        rows, loose = plan.rows.copy(), plan.side != self.strict_side
-        vertex = np.full(self.model.rows, -1, dtype=np.int64)
+        rows, sign = plan.rows.copy(), self.operator.sign
         if plan.policy is None:
-            ignored = candidate.copy()
             q = self.operator.middle(self.image.open_rows)
-            q[plan.groups.rows] = -self.operator.sign * np.inf
-            kernels.choose(
-                q, self.model.row_ptr, self.states, self.operator.sign, 0.0, rows, ignored
-            )
+            q[plan.groups.rows] = -sign * np.inf
+            ignored = candidate.copy()
+            kernels.choose(q, self.model.row_ptr, self.states, sign, 0.0, rows, ignored)
         fixed = rows if plan.policy is None else plan.policy
-        grouped = loose and plan.groups.count > 0
-        if grouped and not self._exits(candidate, fixed, plan.groups, rows, vertex):
-            return steps
-        states = plan.nodes.states
-        answers = self.operator.inner.respond(candidate, rows[states])
-        self._leave(answers, rows[states], vertex)
-        longer = self._steps(replace(plan, rows=rows, answers=answers), weight)
+        other = self._answered(candidate, replace(plan, rows=rows), fixed)
+        longer = None if other is None else self._steps(other, weight)
         return steps if longer is None else np.maximum(steps, longer)

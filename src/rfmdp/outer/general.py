@@ -23,7 +23,7 @@ from rfmdp.outer.settings import STOPS, LimitReached, status_of
 from rfmdp.outer.solution import Status
 from rfmdp.outer.task import Found, Task
 from rfmdp.ragged import entries
-from rfmdp.types import BoolArray, FloatArray, IntArray
+from rfmdp.types import FloatArray, IntArray
 
 ATTEMPTS = 8
 FLOOR = 2.0**-44  # of the relative residual that is asked for
@@ -114,33 +114,6 @@ def _half_gap(region: Region, below: tuple[FloatArray, FloatArray]) -> float:
     return float(np.max(np.maximum(high - value, value - low), initial=0.0))
 
 
-class Best:
-    """The best bounds so far, and the policy that attains the one of the guarantee."""
-
-    def __init__(self, region: Region, interest: BoolArray, choice: IntArray) -> None:
-        self.lower, self.upper = region.trivial_bounds()
-        self.choice = choice
-        self._guarantee = -region.problem.agent.sign
-        self._interest = interest
-
-    def take(self, bound: FloatArray, side: float, choice: IntArray) -> None:
-        """Make a side better by another bound of it; the guarantee stays that of one policy."""
-        if side == self._guarantee:
-            now = self.upper if side > 0.0 else self.lower
-            size = np.minimum(bound, 1e100) - np.minimum(now, 1e100)  # infinite ones count much
-            if side * float(size[self._interest].sum()) > 0.0:
-                return
-            self.choice = choice.copy()
-        elif side > 0.0:
-            bound = np.minimum(self.upper, bound)
-        else:
-            bound = np.maximum(self.lower, bound)
-        if side > 0.0:
-            self.upper = bound
-        else:
-            self.lower = bound
-
-
 def _cyclic(solver: PolicyIteration, certifier: Certifier, guess: Iterate) -> Found:
     """Improve and certify in turn, until the bounds are close or a limit is reached.
 
@@ -148,61 +121,75 @@ def _cyclic(solver: PolicyIteration, certifier: Certifier, guess: Iterate) -> Fo
     on a wrong fixed point; then the value is approached from the strict side.
     """
     task, region, clock = certifier.task, certifier.region, certifier.clock
-    best = Best(region, task.interest, guess.choice.copy())
-    status, plain = Status.CERTIFIED, True
+    found = Found(*region.trivial_bounds(), guess.value, guess.choice.copy())
     residual = reached = 1e-2 * task.limits.precision
-    clock.reserve = RESERVE
+    clock.reserve, plain = RESERVE, True
     try:
         for _ in range(ATTEMPTS):
             if plain:
                 reached = solver.improve(guess, residual)
-            elif not _approach(certifier, solver, guess, best, 1e2 * residual):
+            elif not _approach(certifier, solver, guess, found, 1e2 * residual):
                 break
-            proven = _certify(certifier, guess, best)
-            if task.closed(best.lower, best.upper, guess.value):
+            proven = _certify(certifier, guess, found)
+            if task.closed(found.lower, found.upper, guess.value):
                 break
             plain = plain and proven and residual > FLOOR
             residual = max(1e-2 * min(residual, reached), FLOOR)
         clock.reserve = 0.0
     except STOPS as stop:
-        status = status_of(stop)
-        if status is not Status.INTERRUPTED:
-            _last_proof(certifier, guess, best)
-    value = np.where(region.open, guess.value, region.known)
-    return Found(best.lower, best.upper, value, best.choice, status)
+        found.status = status_of(stop)
+        if found.status is not Status.INTERRUPTED:
+            clock.last_chance()
+            with suppress(LimitReached):  # the guarantee first
+                _certify(certifier, guess, found, (certifier.guarantee, -certifier.guarantee))
+    found.value = np.where(region.open, guess.value, region.known)
+    return found
 
 
 def _approach(
-    certifier: Certifier, solver: PolicyIteration, guess: Iterate, best: Best, eta: float
+    certifier: Certifier, solver: PolicyIteration, guess: Iterate, found: Found, eta: float
 ) -> bool:
     """Take a bound found from the strict side and go on from there; False if there is no way."""
     side = certifier.strict_side
-    found = approach(certifier, (1e3 * eta, eta)) if certifier.proves(side) else None
-    if found is None:
+    better = approach(certifier, (1e3 * eta, eta)) if certifier.proves(side) else None
+    if better is None:
         return False
-    guess.value, guess.choice = found
-    best.take(certifier.settle(guess.value), side, guess.choice)
-    _certify(certifier, guess, best, (-side,))
+    guess.value, guess.choice = better
+    _take(certifier, found, certifier.settle(guess.value), side, guess.choice)
+    _certify(certifier, guess, found, (-side,))
     solver.improve(guess, FLOOR)
     return True
 
 
 def _certify(
-    certifier: Certifier, guess: Iterate, best: Best, sides: tuple[float, ...] = (-1.0, 1.0)
+    certifier: Certifier, guess: Iterate, found: Found, sides: tuple[float, ...] = (-1.0, 1.0)
 ) -> bool:
     """Make the bounds better by what can be proven around the guess; tell whether all can."""
     proven = True
     for side in sides:
         with certifier.operator.stats.phase("certify"):
-            found = certifier.bound(guess.value, guess.choice, side)
-        if found is not None:
-            best.take(found, side, guess.choice)
-        proven = proven and (found is not None or not certifier.proves(side))
+            bound = certifier.bound(guess.value, guess.choice, side)
+        if bound is not None:
+            _take(certifier, found, bound, side, guess.choice)
+        proven = proven and (bound is not None or not certifier.proves(side))
     return proven
 
 
-def _last_proof(certifier: Certifier, guess: Iterate, best: Best) -> None:
-    """Prove what can be proven in the time that is left, the guarantee first."""
-    certifier.clock.last_chance()
-    with suppress(LimitReached):
-        _certify(certifier, guess, best, (certifier.guarantee, -certifier.guarantee))
+def _take(
+    certifier: Certifier, found: Found, bound: FloatArray, side: float, choice: IntArray
+) -> None:
+    """Make a side better by another bound of it; the guarantee stays that of one policy."""
+    if side == certifier.guarantee:
+        now = found.upper if side > 0.0 else found.lower
+        size = np.minimum(bound, 1e100) - np.minimum(now, 1e100)  # infinite ones count much
+        if side * float(size[certifier.task.interest].sum()) > 0.0:
+            return
+        found.choice = choice.copy()
+    elif side > 0.0:
+        bound = np.minimum(found.upper, bound)
+    else:
+        bound = np.maximum(found.lower, bound)
+    if side > 0.0:
+        found.upper = bound
+    else:
+        found.lower = bound

@@ -35,11 +35,6 @@ class Image:
         self._avoid = self._meeting_infinity()
 
     @cached_property
-    def row_states(self) -> IntArray:
-        """The state of every row."""
-        return self.model.row_states
-
-    @cached_property
     def faces(self) -> Faces:
         """Vertices of all rows without reward in which nature has a choice of supports."""
         rows = self.open_rows
@@ -120,10 +115,10 @@ class Image:
         kernels.row_span(free, self.model.successor_ptr, self.model.successors, value, low, high)
         q[free] = np.clip(q[free], low, high)  # a mean lies between the extremes
         rigid = free[groups.rows[free] & ~self.region.graph.flexible[free]]
-        q[rigid] = value[self.row_states[rigid]]  # these never leave
+        q[rigid] = value[self.region.graph.edges.row_state[rigid]]  # these never leave
         stays, leave, _ = self.leaving(value, side, groups)
         listed = self.faces.rows
-        here = value[self.row_states[listed]]
+        here = value[self.region.graph.edges.row_state[listed]]
         if self.nature_lingers:
             settled = np.maximum(here, leave) if side > 0.0 else np.minimum(here, leave)
         else:
@@ -138,15 +133,11 @@ class Image:
         The latter as (side of its value, vertex or -1).
         """
         faces = self.faces
-        own = groups.label[self.row_states[faces.rows]]
+        own = groups.label[self.region.graph.edges.row_state[faces.rows]]
         inside = faces.staying(groups.label, own) & groups.rows[faces.rows][faces.owner]
         inside &= own[faces.owner] >= 0
-        mean, margin = faces.expectations(self._finite(value))
+        mean, margin = faces.expectations(value)
         leave, vertex = faces.best(mean + side * margin, ~inside, side)
         stays = np.zeros(len(faces), dtype=np.bool_)
         stays[faces.owner[inside]] = True
         return stays, leave, vertex
-
-    def _finite(self, value: FloatArray) -> FloatArray:
-        """Return values with infinite states at their barrier, which the guess holds already."""
-        return value

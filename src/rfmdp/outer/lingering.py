@@ -8,24 +8,24 @@ agent together with a support of nature.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from rfmdp.inner.protocol import successor_starts
 from rfmdp.kernels.graph import rows_within
-from rfmdp.outer.components import Groups, strong_components
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.outer.components import Groups, no_groups, strong_components
 from rfmdp.outer.faces import Faces
 from rfmdp.outer.graph import Graph
-from rfmdp.outer.problem import Problem
+from rfmdp.outer.image import Image
 from rfmdp.ragged import entries, segment_all, starts
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray, frozen
 
 GUESSED = 1e-12  # nature's answer to a value takes more; a guess, what rests on it is checked
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Choices:
+class Choices(NamedTuple):
     """Explicit choices: the row of each, and the states that it moves to."""
 
     row: IntArray  # (C,)
@@ -33,26 +33,42 @@ class Choices:
     successor: Int32Array
 
 
-def row_choices(graph: Graph, rows: IntArray, probability: FloatArray | None = None) -> Choices:
-    """Return one choice per row: all that it can move to, or that of a given distribution."""
+def lingering_groups(image: Image, value: FloatArray, policy: IntArray) -> Groups:
+    """Return where those who linger can stay; who does not follows a policy, or answers a value."""
+    problem, region, graph = image.problem, image.region, image.region.graph
+    lingers = problem.agent is image.lingerer
+    rows = image.open_rows if lingers else policy[image.states]
+    rows = rows[(problem.reward[rows] == 0.0) & region.finite_rows[rows]]
+    bends = graph.flexible[rows]
+    if not bends.any():
+        return region.groups if lingers else no_groups(problem.model)
+    if image.nature_lingers:
+        bent = _vertex_choices(image.faces, rows[bends])
+    else:
+        answers = image.operator.inner.respond(value, rows[bends])
+        bent = _select(_row_choices(graph, rows[bends]), answers > GUESSED)
+    rigid, present = _row_choices(graph, rows[~bends]), graph.edges.forward[-1]
+    if len(present):
+        rigid = _select(rigid, present[entries(problem.model.successor_ptr, rows[~bends])])
+    return _end_components(problem.model, _join(rigid, bent), region.open)
+
+
+def _row_choices(graph: Graph, rows: IntArray) -> Choices:
+    """Return one choice per row, with all its successors."""
     model = graph.model
-    place = entries(model.successor_ptr, rows)
-    begin, present = successor_starts(model, rows), graph.edges.forward[-1]
-    whole = Choices(rows, begin, model.successors[place])
-    if probability is not None:
-        return _select(whole, probability > GUESSED)
-    return _select(whole, present[place]) if len(present) else whole
+    successors = model.successors[entries(model.successor_ptr, rows)]
+    return Choices(rows, successor_starts(model, rows), successors)
 
 
-def vertex_choices(faces: Faces, rows: BoolArray) -> Choices:
-    """Return one choice per vertex of the listed rows that are wanted (R,)."""
-    wanted = rows[faces.rows][faces.owner]
-    sizes = np.diff(faces.entry_ptr)
-    keep = np.repeat(wanted, sizes)
-    taken = faces.taken[keep]
-    rows_of = faces.rows[faces.owner[wanted]]
-    whole = Choices(rows_of, starts(sizes[wanted]), faces.successor[keep].astype(np.int32))
-    return _select(whole, taken)
+def _vertex_choices(faces: Faces, rows: IntArray) -> Choices:
+    """Return one choice per vertex of some rows, of those that are listed."""
+    vertices = np.flatnonzero(np.isin(faces.rows, rows)[faces.owner])
+    places = entries(faces.entry_ptr, vertices)
+    pointer = starts(np.diff(faces.entry_ptr)[vertices])
+    successors = faces.successor[places].astype(np.int32)
+    return _select(
+        Choices(faces.rows[faces.owner[vertices]], pointer, successors), faces.taken[places]
+    )
 
 
 def _select(choices: Choices, keep: BoolArray) -> Choices:
@@ -60,7 +76,7 @@ def _select(choices: Choices, keep: BoolArray) -> Choices:
     return Choices(choices.row, starts(keep)[choices.pointer], choices.successor[keep])
 
 
-def join(parts: list[Choices]) -> Choices:
+def _join(*parts: Choices) -> Choices:
     """Return the choices of all parts, sorted by row."""
     row = np.concatenate([p.row for p in parts])
     sizes = np.concatenate([np.diff(p.pointer) for p in parts])
@@ -69,9 +85,8 @@ def join(parts: list[Choices]) -> Choices:
     return Choices(row[order], starts(sizes[order]), successor[entries(starts(sizes), order)])
 
 
-def end_groups(problem: Problem, choices: Choices, inside: BoolArray) -> Groups:
+def _end_components(model: FactoredMDP, choices: Choices, inside: BoolArray) -> Groups:
     """Return the maximal end components of explicit choices (sorted by row) among some states."""
-    model = problem.model
     state = model.row_states[choices.row].astype(np.int32)
     ends = starts(np.bincount(state, minlength=model.states))
     everything = np.empty(0, dtype=np.bool_)
