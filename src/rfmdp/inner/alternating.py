@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rfmdp.errors import ModelError
-from rfmdp.inner.packed_model import Answers, PackedModel, PreparedRows, prepared_products
-from rfmdp.inner.packing import branching_weight, corners_of, pack_rows
-from rfmdp.inner.protocol import restriction_side
+from rfmdp.inner.packed_model import Answers, PackedModel, prepared_products
+from rfmdp.inner.packing import branching_weight, pack_rows
+from rfmdp.inner.protocol import PreparedRows, restriction_side
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
 from rfmdp.types import FloatArray, IntArray
@@ -37,8 +37,7 @@ class Alternating:
 
     def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedRows:
         """Bind to a model; every set that has a linear minimiser fits."""
-        layout = pack_rows(model, branching_weight(model))
-        packed = PackedModel(model, nature, layout, corners_of(model))
+        packed = PackedModel(model, nature, pack_rows(model, branching_weight(model)))
 
         def solve(value: FloatArray, rows: IntArray, answers: Answers, *bounds: FloatArray) -> None:
             from rfmdp.kernels.alternating import alternating_rows

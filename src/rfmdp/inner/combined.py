@@ -19,7 +19,9 @@ from rfmdp.inner.protocol import (
     Inner,
     InnerStats,
     PreparedInner,
+    PreparedRows,
     Side,
+    better_of,
     leave_open,
     relaxation_side,
 )
@@ -41,43 +43,18 @@ class Sandwich:
         """Short name, as on the command line."""
         return f"{self.relaxation.name}+{self.restriction.name}"
 
-    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedSandwich:
+    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedRows:
         """Bind both; raise `UnsupportedError` if together they do not prove both sides."""
-        parts = (self.relaxation.prepare(model, nature), self.restriction.prepare(model, nature))
-        if parts[0].proves | parts[1].proves != Side.BOTH:
+        relaxation = self.relaxation.prepare(model, nature)
+        restriction = self.restriction.prepare(model, nature)
+        if relaxation.proves | restriction.proves != Side.BOTH:
             raise UnsupportedError(
                 f"Sandwich: {self.relaxation.name} and {self.restriction.name} prove the same "
                 "side; join a relaxation (such as McCormick) with a restriction (Alternating)."
             )
-        return PreparedSandwich(*parts)
-
-
-class PreparedSandwich:
-    """`Sandwich` bound to a model and a direction."""
-
-    proves = Side.BOTH
-
-    def __init__(self, relaxation: PreparedInner, restriction: PreparedInner) -> None:
-        self._relaxation, self._restriction = relaxation, restriction
-
-    @property
-    def stats(self) -> InnerStats:
-        """What the relaxation did; the restriction solves the same rows."""
-        return self._relaxation.stats
-
-    def backup(
-        self, value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray
-    ) -> None:
-        """Fill both sides, each with the better of the two proofs."""
-        low, high = np.empty_like(below), np.empty_like(above)
-        self._relaxation.backup(value, rows, below, above)
-        self._restriction.backup(value, rows, low, high)
-        below[rows] = np.maximum(below[rows], low[rows])
-        above[rows] = np.minimum(above[rows], high[rows])
-
-    def respond(self, value: FloatArray, rows: IntArray) -> FloatArray:
-        """Return the restriction's answer, which is a member of the product set."""
-        return self._restriction.respond(value, rows)
+        backup = better_of([relaxation.backup, restriction.backup])
+        # the answer is a member of the product set; both solve the same rows
+        return PreparedRows(Side.BOTH, backup, restriction.respond, relaxation.stats)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +98,6 @@ class PreparedScreened:
         if not closed.all():
             self._relaxation.backup(value, rows[~closed], below, above)
         done = self._relaxation.stats
-        self.stats.rows += len(rows)
         self.stats.branched += int(np.count_nonzero(~closed))
         self.stats.nodes, self.stats.open_rows = done.nodes, done.open_rows
 
@@ -155,29 +131,17 @@ class OneSided:
         """That of the solver."""
         return self.inner.name
 
-    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedOneSided:
+    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedRows:
         """Bind the solver; raise `UnsupportedError` if it does not prove that side."""
-        prepared = self.inner.prepare(model, nature)
-        if not prepared.proves & relaxation_side(nature):
+        prepared, side = self.inner.prepare(model, nature), relaxation_side(nature)
+        if not prepared.proves & side:
             raise UnsupportedError(
                 f"{self.inner.name}: a guarantee needs bounds that hold whatever nature does; use "
                 "Exact or a relaxation."
             )
-        return PreparedOneSided(prepared, nature)
 
+        def backup(value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray) -> None:
+            prepared.backup(value, rows, below, above)
+            leave_open(side, rows, below, above)
 
-class PreparedOneSided:
-    """`OneSided` bound to a model and a direction."""
-
-    def __init__(self, inner: PreparedInner, nature: Direction) -> None:
-        self.proves: Side = relaxation_side(nature)
-        self.stats = inner.stats
-        self.respond = inner.respond
-        self._inner = inner
-
-    def backup(
-        self, value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray
-    ) -> None:
-        """Fill the one side of `rows` and an infinity on the other."""
-        self._inner.backup(value, rows, below, above)
-        leave_open(self.proves, rows, below, above)
+        return PreparedRows(side, backup, prepared.respond, prepared.stats)

@@ -93,7 +93,6 @@ class PreparedExact:
         """Fill both sides of the wanted rows."""
         nodes = self._solve(value, rows, NO_ANSWERS, below, above)
         stats = self.stats
-        stats.rows += len(nodes)
         stats.branched += int(np.count_nonzero(nodes))
         stats.nodes += int(np.where(nodes < 0, -1 - nodes, nodes).sum())
         stats.open_rows += int(np.count_nonzero(nodes < 0))

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from rfmdp.inner.packed_model import PackedModel, PreparedRows
-from rfmdp.inner.packing import corners_of, interval_scratch, pack_rows
-from rfmdp.inner.protocol import relaxation_side, successor_starts
+from rfmdp.inner.packed_model import PackedModel
+from rfmdp.inner.packing import interval_scratch
+from rfmdp.inner.protocol import PreparedRows, relaxation_side, successor_starts
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
 from rfmdp.types import FloatArray, IntArray
@@ -30,9 +30,9 @@ class IntervalArithmetic:
         from rfmdp.kernels.interval import interval_answers, interval_rows
 
         model = model.with_marginals(model.marginals.as_stated())
-        packed = PackedModel(model, nature, pack_rows(model), corners_of(model), interval_scratch)
+        packed = PackedModel(model, nature, memory=interval_scratch)
 
-        def fill(value: FloatArray, rows: IntArray, *bounds: FloatArray) -> None:
+        def backup(value: FloatArray, rows: IntArray, *bounds: FloatArray) -> None:
             packed.run(interval_rows, value, rows, bounds)
 
         def respond(value: FloatArray, rows: IntArray) -> FloatArray:
@@ -41,4 +41,4 @@ class IntervalArithmetic:
             packed.run(interval_answers, value, rows, begin, joint)
             return joint
 
-        return PreparedRows(relaxation_side(nature), fill, respond)
+        return PreparedRows(relaxation_side(nature), backup, respond)

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rfmdp.inner.packing import Corners, Layout, Work, pack_sets, scratch
-from rfmdp.inner.protocol import InnerStats, Side, successor_starts
+from rfmdp.inner.packing import Corners, Layout, Work, corners_of, pack_rows, pack_sets, scratch
+from rfmdp.inner.protocol import PreparedRows, Side, successor_starts
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MIN, Direction
 from rfmdp.ragged import segment, segment_any, segment_sum, starts
@@ -19,14 +19,13 @@ from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray, frozen
 Answers: TypeAlias = tuple[IntArray, FloatArray]  # where, answer: see kernels.rows
 Solve: TypeAlias = Callable[[FloatArray, IntArray, Answers, FloatArray, FloatArray], object]
 # fills bounds of rows and, if wanted, the marginals that attain them
-Fill: TypeAlias = Callable[[FloatArray, IntArray, FloatArray, FloatArray], None]
-Respond: TypeAlias = Callable[[FloatArray, IntArray], FloatArray]
 NO_ANSWERS: Answers = (np.empty(0, dtype=np.int64), np.empty(0))
 
 
 class PackedModel:
     """What every compiled inner solver holds: the same arrays, made once.
 
+    Axes stay as stored, and only polytopes have their vertices listed, unless told otherwise.
     Not for use by several threads at a time: they would share the scratch memory.
     """
 
@@ -34,17 +33,16 @@ class PackedModel:
         self,
         model: FactoredMDP,
         nature: Direction,
-        layout: Layout,
-        corners: Corners,
+        layout: Layout | None = None,
+        corners: Corners | None = None,
         memory: Callable[[FactoredMDP], Work] = scratch,
     ) -> None:
         self.model = model
         self.sign = 1.0 if nature is MIN else -1.0
-        self.layout = layout
-        self.rows = layout.rows
+        self.rows, self._axes = layout or pack_rows(model)
+        self.sets = pack_sets(model.marginals, corners or corners_of(model))
         self._memory = memory
         self._scratch: dict[int, Work] = {}  # per slot, made when first needed
-        self.sets = pack_sets(model.marginals, corners)
 
     def run(
         self, kernel: Callable[..., None], value: FloatArray, rows: IntArray, *arguments: Any
@@ -89,7 +87,7 @@ class PackedModel:
             row = rows[members[0]]
             stored = self.model.row_marginals[segment(self.model.marginal_ptr, row)]
             begin = starts(sizes[stored])
-            axes = self.layout.axes[kind]
+            axes = self._axes[kind]
             # entry i of the solver's order belongs to place[i] of the stored one
             place = np.concatenate([np.arange(begin[a], begin[a + 1]) for a in axes])
             target = where[members][:, None] + place
@@ -134,32 +132,13 @@ class PackedModel:
         return segment_sum(sizes.astype(float), self.model.marginal_ptr).astype(np.int64)
 
 
-class PreparedRows:
-    """A method that is two functions over rows, bound to a model and a direction.
-
-    fill : fills the proven sides of rows, and infinities elsewhere
-    respond : as in `PreparedInner`
-    """
-
-    def __init__(self, proves: Side, fill: Fill, respond: Respond) -> None:
-        self.proves, self.stats = proves, InnerStats()
-        self.respond, self._fill = respond, fill
-
-    def backup(
-        self, value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray
-    ) -> None:
-        """Fill the proven sides of the wanted rows, and infinities elsewhere."""
-        self._fill(value, rows, below, above)
-        self.stats.rows += len(rows)
-
-
 def prepared_products(packed: PackedModel, proves: Side, solve: Solve) -> PreparedRows:
     """Return a method whose kernel finds marginals, and answers by their product."""
 
-    def fill(value: FloatArray, rows: IntArray, *bounds: FloatArray) -> None:
+    def backup(value: FloatArray, rows: IntArray, *bounds: FloatArray) -> None:
         solve(value, rows, NO_ANSWERS, *bounds)
 
-    return PreparedRows(proves, fill, partial(packed.respond, solve))
+    return PreparedRows(proves, backup, partial(packed.respond, solve))
 
 
 def _plain(array: AnyArray, kind: type) -> AnyArray:

@@ -7,8 +7,7 @@ one type means one compilation.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -100,8 +99,7 @@ def branching_weight(model: FactoredMDP) -> IntArray:
     return np.minimum(weight, MANY).astype(np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(NamedTuple):
     """Rows with the axes of every successor tensor in a solver's order."""
 
     rows: Rows

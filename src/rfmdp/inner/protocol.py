@@ -16,9 +16,10 @@ opt being nature's direction, rounding included. A side that a solver cannot pro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from enum import Flag
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -58,8 +59,7 @@ def leave_open(side: Side, rows: IntArray, below: FloatArray, above: FloatArray)
 class InnerStats:
     """What an inner solver did so far."""
 
-    rows: int = 0  # inner problems solved
-    branched: int = 0  # of these, not certified by the first bounds
+    branched: int = 0  # inner problems that the first bounds did not certify
     nodes: int = 0  # nodes of trees, or LPs solved
     open_rows: int = 0  # stopped at a limit with a gap left
 
@@ -83,6 +83,34 @@ class PreparedInner(Protocol):
         relaxation or its restriction) and attains, to rounding, the value of `backup`.
         """
         ...
+
+
+Backup: TypeAlias = Callable[[FloatArray, IntArray, FloatArray, FloatArray], None]
+Respond: TypeAlias = Callable[[FloatArray, IntArray], FloatArray]
+
+
+@dataclass(slots=True, eq=False)
+class PreparedRows:
+    """A `PreparedInner` that is two functions."""
+
+    proves: Side
+    backup: Backup
+    respond: Respond
+    stats: InnerStats = field(default_factory=InnerStats)
+
+
+def better_of(backups: Sequence[Backup]) -> Backup:
+    """Return the backup that takes, on each side, the best of what several ones prove."""
+
+    def backup(value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray) -> None:
+        backups[0](value, rows, below, above)
+        for other in backups[1:]:
+            low, high = np.empty_like(below), np.empty_like(above)
+            other(value, rows, low, high)
+            below[rows] = np.maximum(below[rows], low[rows])
+            above[rows] = np.minimum(above[rows], high[rows])
+
+    return backup
 
 
 class Inner(Protocol):

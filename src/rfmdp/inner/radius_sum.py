@@ -21,9 +21,9 @@ from typing import ClassVar
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.inner.packed_model import NO_ANSWERS, PackedModel, PreparedRows
-from rfmdp.inner.packing import ball_scratch, corners_of, pack_rows
-from rfmdp.inner.protocol import relaxation_side, successor_starts
+from rfmdp.inner.packed_model import NO_ANSWERS, PackedModel
+from rfmdp.inner.packing import ball_scratch
+from rfmdp.inner.protocol import PreparedRows, relaxation_side, successor_starts
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
 from rfmdp.ragged import owner, owners, segment
@@ -73,12 +73,9 @@ class RadiusSum:
             Kind.LP,
         )
         balls = kind.astype(np.int64), radius, exponent
-        packed = PackedModel(
-            *(model, nature, pack_rows(model), corners_of(model)),
-            lambda model: ball_scratch(model, kind),
-        )
+        packed = PackedModel(model, nature, memory=lambda model: ball_scratch(model, kind))
 
-        def fill(value: FloatArray, rows: IntArray, *bounds: FloatArray) -> None:
+        def backup(value: FloatArray, rows: IntArray, *bounds: FloatArray) -> None:
             packed.run(radius_sum_rows, value, rows, balls, nominals, NO_ANSWERS, bounds)
 
         def respond(value: FloatArray, rows: IntArray) -> FloatArray:
@@ -87,7 +84,7 @@ class RadiusSum:
             packed.run(radius_sum_rows, value, rows, balls, nominals, answers, ignored)
             return answers[1]
 
-        return PreparedRows(relaxation_side(nature), fill, respond)
+        return PreparedRows(relaxation_side(nature), backup, respond)
 
 
 def _row_balls(model: FactoredMDP, composition: Composition) -> tuple[FloatArray, FloatArray]:

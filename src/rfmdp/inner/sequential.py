@@ -9,8 +9,15 @@ from typing import ClassVar
 import numpy as np
 
 from rfmdp.inner.packed_model import PackedModel
-from rfmdp.inner.packing import branching_weight, corners_of, pack_rows
-from rfmdp.inner.protocol import InnerStats, Side, relaxation_side, successor_starts
+from rfmdp.inner.packing import branching_weight, pack_rows
+from rfmdp.inner.protocol import (
+    Backup,
+    PreparedRows,
+    Side,
+    better_of,
+    relaxation_side,
+    successor_starts,
+)
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
 from rfmdp.types import FloatArray, IntArray
@@ -31,59 +38,46 @@ class Sequential:
 
     orders: Orders = Orders.BOTH
 
-    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedSequential:
+    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedRows:
         """Bind to a model; every set that has a linear minimiser fits."""
         weight = branching_weight(model)
         weights = [weight, -weight] if self.orders is Orders.BOTH else [weight]
-        corners = corners_of(model)
-        orders = [PackedModel(model, nature, pack_rows(model, w), corners) for w in weights]
-        return PreparedSequential(orders, nature)
+        packed = [PackedModel(model, nature, pack_rows(model, w)) for w in weights]
+        backups = [_backup(order) for order in packed]
+        proves = relaxation_side(nature)
+
+        def best_order(value: FloatArray, rows: IntArray) -> IntArray:
+            """Return which of the orders proves most in every row; the first if they agree."""
+            if len(packed) == 1:
+                return np.zeros(len(rows), dtype=np.int64)
+            proven = []
+            for backup in backups:
+                low, high = np.empty(model.rows), np.empty(model.rows)
+                backup(value, rows, low, high)
+                proven.append(low[rows] if Side.BELOW in proves else -high[rows])
+            best: IntArray = np.argmax(proven, axis=0)
+            return best
+
+        def respond(value: FloatArray, rows: IntArray) -> FloatArray:
+            from rfmdp.kernels.sequential import sequential_answers
+
+            begin = successor_starts(model, rows)
+            out = np.empty(begin[-1])
+            best = best_order(value, rows)
+            for number, order in enumerate(packed):
+                mine = np.flatnonzero(best == number)
+                order.run(sequential_answers, value, rows[mine], begin[mine], out)
+            return out
+
+        return PreparedRows(proves, better_of(backups), respond)
 
 
-class PreparedSequential:
-    """`Sequential` bound to a model and a direction."""
+def _backup(packed: PackedModel) -> Backup:
+    """Return the backup of one order: the relaxation's side, infinities on the other."""
 
-    def __init__(self, orders: list[PackedModel], nature: Direction) -> None:
-        self.proves: Side = relaxation_side(nature)
-        self.stats = InnerStats()
-        self._orders = orders
-
-    def backup(
-        self, value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray
-    ) -> None:
-        """Fill the relaxation's side of the wanted rows; the other side is infinite."""
+    def backup(value: FloatArray, rows: IntArray, *bounds: FloatArray) -> None:
         from rfmdp.kernels.sequential import sequential_rows
 
-        self._orders[0].run(sequential_rows, value, rows, (below, above))
-        for packed in self._orders[1:]:
-            low, high = np.empty_like(below), np.empty_like(above)
-            packed.run(sequential_rows, value, rows, (low, high))
-            below[rows] = np.maximum(below[rows], low[rows])
-            above[rows] = np.minimum(above[rows], high[rows])
-        self.stats.rows += len(rows)
+        packed.run(sequential_rows, value, rows, bounds)
 
-    def respond(self, value: FloatArray, rows: IntArray) -> FloatArray:
-        """Return nature's answer in the order with the better bound, row by row."""
-        from rfmdp.kernels.sequential import sequential_answers
-
-        begin = successor_starts(self._orders[0].model, rows)
-        out = np.empty(begin[-1])
-        best = self._best_order(value, rows)
-        for number, packed in enumerate(self._orders):
-            mine = np.flatnonzero(best == number)
-            packed.run(sequential_answers, value, rows[mine], begin[mine], out)
-        return out
-
-    def _best_order(self, value: FloatArray, rows: IntArray) -> IntArray:
-        """Return which of the orders proves most in every row; the first if they agree."""
-        from rfmdp.kernels.sequential import sequential_rows
-
-        if len(self._orders) == 1:
-            return np.zeros(len(rows), dtype=np.int64)
-        proven = []
-        for packed in self._orders:
-            low, high = np.empty(packed.model.rows), np.empty(packed.model.rows)
-            packed.run(sequential_rows, value, rows, (low, high))
-            proven.append(low[rows] if Side.BELOW in self.proves else -high[rows])
-        best: IntArray = np.argmax(proven, axis=0)
-        return best
+    return backup

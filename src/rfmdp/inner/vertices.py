@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.inner.packed_model import Answers, PackedModel, PreparedRows, prepared_products
-from rfmdp.inner.packing import corners_of, pack_rows
-from rfmdp.inner.protocol import Side
+from rfmdp.inner.packed_model import Answers, PackedModel, prepared_products
+from rfmdp.inner.packing import corners_of
+from rfmdp.inner.protocol import PreparedRows, Side
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
 from rfmdp.ragged import segment_sum
@@ -48,7 +48,7 @@ class VertexEnumeration:
                 f"VertexEnumeration: row {model.row_name(row)} has {np.exp(products[row]):.3g} "
                 f"products of vertices, more than the limit of {self.product_limit}; use Exact."
             )
-        packed = PackedModel(model, nature, pack_rows(model), corners)
+        packed = PackedModel(model, nature, corners=corners)
 
         def solve(value: FloatArray, rows: IntArray, answers: Answers, *bounds: FloatArray) -> None:
             from rfmdp.kernels.vertices import vertex_rows

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from rfmdp.inner.packed_model import PackedModel
-from rfmdp.inner.packing import Sets, corners_of, pack_rows, pack_sets
+from rfmdp.inner.packing import Sets, pack_sets
 from rfmdp.inner.protocol import successor_starts
 from rfmdp.kernels.explore import stale_rows
 from rfmdp.kernels.layout import FREE, LOWER, PLACE
@@ -48,7 +48,7 @@ class Planner:
     def __init__(self, structure: FactoredMDP, spec: Spec) -> None:
         self.problem: Problem = pose(structure, spec)
         self.model = structure
-        self._packed = PackedModel(structure, MIN, pack_rows(structure), corners_of(structure))
+        self._packed = PackedModel(structure, MIN)
         self._below, self._above = np.empty(structure.rows), np.empty(structure.rows)
         parts = components(Graph(structure), ~self.problem.terminal)
         self.cyclic = not bool(np.all(parts.trivial))

@@ -126,10 +126,8 @@ class Certifier:
         if loose and plan.groups.count and not self._exits(value, policy, plan, rows, vertex):
             return None
         mine = rows[plan.nodes.states]
-        answers, begin = (
-            self.operator.inner.respond(value, mine),
-            successor_starts(self.model, mine),
-        )
+        answers = self.operator.inner.respond(value, mine)
+        begin = successor_starts(self.model, mine)
         for i in np.flatnonzero(vertex[mine] >= 0):
             answers[segment(begin, i)] = self.image.faces.distribution(int(vertex[mine[i]]))
         return replace(plan, rows=rows, answers=answers)

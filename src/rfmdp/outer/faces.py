@@ -15,7 +15,7 @@ import numpy as np
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.ragged import entries, owners, starts
+from rfmdp.ragged import entries, owners, segment, segment_all, starts
 from rfmdp.rounding import expectation_margin
 from rfmdp.sets.vertices import vertex_count, vertices_bulk
 from rfmdp.types import BoolArray, FloatArray, IntArray
@@ -30,20 +30,20 @@ class Products(NamedTuple):
     taken: BoolArray  # (N, K)
 
 
+NOTHING = Products(np.empty((0, 0)), np.empty((0, 0), dtype=np.bool_))
+
+
 class Faces:
     """All vertex products of the rows that fit the budget; the others are not in `rows`."""
 
     def __init__(self, model: FactoredMDP, rows: IntArray) -> None:
-        self.model = model
         blocks: dict[tuple[int, ...], Products] = {}
         corners: dict[int, FloatArray | None] = {}
         parts: list[Products] = []
         kept: list[int] = []
         left = BUDGET
         for row in rows:
-            ids = tuple(
-                model.row_marginals[model.marginal_ptr[row] : model.marginal_ptr[row + 1]].tolist()
-            )
+            ids = tuple(model.row_marginals[segment(model.marginal_ptr, row)].tolist())
             if ids not in blocks:
                 blocks[ids] = _products(model, ids, left, corners)
             left -= blocks[ids].probability.size
@@ -52,18 +52,13 @@ class Faces:
             if blocks[ids].probability.size:
                 kept.append(int(row))
                 parts.append(blocks[ids])
-        self._fill(np.array(kept, dtype=np.int64), parts)
-
-    def _fill(self, rows: IntArray, parts: list[Products]) -> None:
-        model = self.model
-        self.rows = rows  # (N,) ascending if given so
+        self.rows = np.array(kept, dtype=np.int64)  # (N,) ascending if given so
         self.vertex_ptr = starts([len(p.taken) for p in parts])  # (N + 1,) vertices of every row
         self.owner = owners(self.vertex_ptr)  # (V,) row of every vertex
-        chosen = rows[self.owner]
+        chosen = self.rows[self.owner]
         self.entry_ptr = starts(np.diff(model.successor_ptr)[chosen])  # (V + 1,)
         self.successor = model.successors[entries(model.successor_ptr, chosen)].astype(np.int64)
-        nothing = Products(np.empty(0), np.empty(0, dtype=np.bool_))
-        listed = [*parts, nothing]
+        listed = [*parts, NOTHING]
         self.probability = np.concatenate([p.probability.ravel() for p in listed])
         # of the factors and not of their product, which may be too small for a float
         self.taken = np.concatenate([p.taken.ravel() for p in listed])
@@ -73,23 +68,19 @@ class Faces:
 
     def staying(self, label: IntArray, own: IntArray) -> BoolArray:
         """Return the vertices (V,) that move only to states whose label is that of their row."""
-        if not len(self.rows):
-            return np.empty(0, dtype=np.bool_)
         wanted = np.repeat(own[self.owner], np.diff(self.entry_ptr))
-        fits = ~self.taken | (label[self.successor] == wanted)
-        inside: BoolArray = np.logical_and.reduceat(fits, self.entry_ptr[:-1])
-        return inside
+        return segment_all(~self.taken | (label[self.successor] == wanted), self.entry_ptr)
 
     def expectations(self, value: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the expected value of every vertex and a bound of its rounding, (V,) each."""
         if not len(self.rows):
             return np.empty(0), np.empty(0)
-        starts = self.entry_ptr[:-1]
+        first = self.entry_ptr[:-1]
         given = np.where(self.taken, value[self.successor], np.nan)
-        high, low = np.fmax.reduceat(given, starts), np.fmin.reduceat(given, starts)
+        high, low = np.fmax.reduceat(given, first), np.fmin.reduceat(given, first)
         sizes = np.diff(self.entry_ptr)
         change = np.where(self.taken, given - np.repeat(low, sizes), 0.0)
-        mean = low + np.add.reduceat(self.probability * change, starts)
+        mean = low + np.add.reduceat(self.probability * change, first)
         return np.clip(mean, low, high), expectation_margin(sizes, low, high)
 
     def best(self, q: FloatArray, chosen: BoolArray, sign: float) -> tuple[FloatArray, IntArray]:
@@ -97,10 +88,9 @@ class Faces:
 
         A row without chosen vertices has -sign * inf and vertex -1.
         """
-        worst = -sign * np.inf
-        given = np.where(chosen, q, worst)
         if not len(self.rows):
             return np.empty(0), np.empty(0, dtype=np.int64)
+        given = np.where(chosen, q, -sign * np.inf)
         reduce = np.maximum if sign > 0.0 else np.minimum
         found: FloatArray = reduce.reduceat(given, self.vertex_ptr[:-1])
         hit = chosen & (given == found[self.owner])
@@ -110,7 +100,7 @@ class Faces:
 
     def distribution(self, vertex: int) -> FloatArray:
         """Return the joint distribution of a vertex over the successors of its row."""
-        return self.probability[self.entry_ptr[vertex] : self.entry_ptr[vertex + 1]]
+        return self.probability[segment(self.entry_ptr, vertex)]
 
 
 def _products(
@@ -125,7 +115,7 @@ def _products(
             corners[j] = _vertices(model, j, left)
     points = [found for j in ids if (found := corners[j]) is not None]
     if len(points) < len(ids) or math.prod(p.size for p in points) > left:
-        return Products(np.empty((0, 0)), np.empty((0, 0), dtype=np.bool_))
+        return NOTHING
     joint: FloatArray = np.ones((1, 1))
     taken: BoolArray = np.ones((1, 1), dtype=np.bool_)
     for factor in points:

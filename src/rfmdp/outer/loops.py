@@ -29,6 +29,7 @@ from rfmdp.outer.problem import Form
 from rfmdp.outer.region import Region
 from rfmdp.outer.settings import STOPS, Clock, status_of
 from rfmdp.outer.task import Found, Task
+from rfmdp.ragged import segment
 from rfmdp.sets.rational import vertices
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
@@ -104,7 +105,7 @@ class Loops:
         if not self.region.finite_rows[row]:
             return Worth(math.inf, False)
         model = self.problem.model
-        moves = model.successors[model.successor_ptr[row] : model.successor_ptr[row + 1]]
+        moves = model.successors[segment(model.successor_ptr, row)]
         away = moves != state
         there = bound[moves[away]]
         far = np.isinf(there)
@@ -132,8 +133,8 @@ class Loops:
     def _products(self, row: int) -> list[AnyArray]:
         """Return the products (K,) of vertices of a row, in integers."""
         model = self.problem.model
-        ids = model.row_marginals[model.marginal_ptr[row] : model.marginal_ptr[row + 1]].tolist()
-        sets = [self._listed(j) for j in ids]
+        ids = model.row_marginals[segment(model.marginal_ptr, row)]
+        sets = [self._listed(j) for j in ids.tolist()]
         if math.prod(len(corners) * len(corners[0]) for corners in sets) > PRODUCTS:
             raise UnsupportedError("The row has too many products of vertices.")
         found: list[AnyArray] = [np.ones(1, dtype=object)]

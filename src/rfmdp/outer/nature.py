@@ -24,7 +24,7 @@ from rfmdp.outer.region import analyse
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Solution
 from rfmdp.outer.task import Task, prepare
-from rfmdp.ragged import entries
+from rfmdp.ragged import entries, owners, segment, starts
 from rfmdp.rounding import UNIT
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sets.supports import outcome_flags
@@ -56,23 +56,21 @@ class Nature:
     def _answers(self, state: int) -> Iterator[MarginalAnswer]:
         model, place = self.model, int(self.begin[state])
         row = self.rows[state]
-        pointers = model.marginals.outcome_ptr
-        for j in model.row_marginals[model.marginal_ptr[row] : model.marginal_ptr[row + 1]]:
-            first, last = int(pointers[j]), int(pointers[j + 1])
-            part = self.probabilities[place : place + last - first]
-            names = model.outcome_names[first:last] or tuple(map(str, range(last - first)))
-            yield MarginalAnswer(model.marginal_name(int(j)), tuple(names), tuple(part.tolist()))
-            place += last - first
+        for j in model.row_marginals[segment(model.marginal_ptr, row)].tolist():
+            size = int(model.marginals.sizes[j])
+            part = self.probabilities[place : place + size]
+            outcomes = model.outcome_names[segment(model.marginals.outcome_ptr, j)]
+            names = outcomes or tuple(map(str, range(size)))
+            yield MarginalAnswer(model.marginal_name(j), tuple(names), tuple(part.tolist()))
+            place += size
 
     def chain(self) -> FactoredMDP:
         """Return the Markov chain of rule and answers: one row per state, no uncertainty."""
         fixed = restrict(self.model, self.rows)
         sizes = self.model.marginals.sizes[fixed.row_marginals]
-        points = Marginals.from_points(
-            np.concatenate([[0], np.cumsum(sizes)]), _exact_sums(self.probabilities, sizes)
-        )
-        own = np.arange(len(fixed.row_marginals), dtype=np.int32)
-        kept = fixed.row_marginals
+        ends, kept = starts(sizes), fixed.row_marginals
+        points = Marginals.from_points(ends, _exact_sums(self.probabilities, ends))
+        own = np.arange(len(kept), dtype=np.int32)
         effects = entries(self.model.marginals.outcome_ptr, kept) if fixed.outcome_names else ()
         outcomes = tuple(self.model.outcome_names[int(e)] for e in effects)
         return replace(
@@ -107,10 +105,8 @@ def worst_case(solution: Solution, step: int = 0) -> Nature:
     else:
         value = _own_side(solution)
     answers = prepared.marginals(_finite(value), rows)
-    sizes = model.marginals.sizes[model.row_marginals]
-    ends = np.concatenate([[0], np.cumsum(sizes)])
-    widths = ends[model.marginal_ptr[rows + 1]] - ends[model.marginal_ptr[rows]]
-    begin = np.concatenate([[0], np.cumsum(widths)])
+    ends = starts(model.marginals.sizes[model.row_marginals])[model.marginal_ptr]
+    begin = starts(np.diff(ends)[rows])
     if problem.form in (Form.REACH, Form.TO_TARGET, Form.TOTAL) and step >= len(problem.steps):
         _arrive(problem, rows, begin, answers)
     _empty_rounded(model, rows, answers)
@@ -197,7 +193,7 @@ def _put(
 ) -> None:
     """Write the marginals of a vertex into the answers."""
     r = faces.rows[row]
-    ids = model.row_marginals[model.marginal_ptr[r] : model.marginal_ptr[r + 1]]
+    ids = model.row_marginals[segment(model.marginal_ptr, r)]
     sizes = model.marginals.sizes[ids].tolist()
     joint = faces.distribution(vertex).reshape(sizes)
     for axis, size in enumerate(sizes):
@@ -213,11 +209,10 @@ def _finite(value: FloatArray) -> FloatArray:
     return np.where(finite, value, 1e6 * (1.0 + most))
 
 
-def _exact_sums(probability: FloatArray, sizes: IntArray) -> FloatArray:
+def _exact_sums(probability: FloatArray, ptr: IntArray) -> FloatArray:
     """Return probabilities whose float sums are one to the last bits, as models demand."""
-    if not len(sizes):
+    if not len(probability):
         return probability
-    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     clipped: FloatArray = np.clip(probability, 0.0, 1.0)
-    exact: FloatArray = clipped / np.repeat(np.add.reduceat(clipped, starts), sizes)
+    exact: FloatArray = clipped / np.add.reduceat(clipped, ptr[:-1])[owners(ptr)]
     return exact

@@ -130,7 +130,6 @@ class PreparedMcCormick:
         witness: tuple[IntArray, FloatArray] | None,
     ) -> None:
         """Bound the rows of a group; fill their witnesses, (starts, array), if wanted."""
-        self.stats.rows += len(group.rows)
         if len(group.uncertain) < 2:
             self._greedy(value, group, bound, witness)
             return
