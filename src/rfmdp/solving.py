@@ -17,7 +17,7 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.restrict import restrict
 from rfmdp.model.validate import require_valid
 from rfmdp.objective import MAX, Direction, Spec, StateSet
-from rfmdp.outer.contraction import solve_discounted
+from rfmdp.outer.discounted import solve_discounted
 from rfmdp.outer.horizon import solve_prefix, solve_steps
 from rfmdp.outer.problem import Form, Problem, pose, where
 from rfmdp.outer.settings import LimitReached, Limits
@@ -355,4 +355,4 @@ def tabulate(
     return table
 
 
-__all__ = ["Comparison", "Side", "compare", "evaluate", "solve", "tabulate"]
+__all__ = ["Comparison", "compare", "evaluate", "solve", "tabulate"]

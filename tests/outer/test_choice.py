@@ -86,4 +86,4 @@ def test_an_emptiable_row_leaves_the_others_to_the_walk():
     paid = pose(model, Spec(ReachReward("goal", "cost"), MIN, MIN))
     region = analyse(paid)
     assert not general_components(region).any()  # who stays pays
-    assert analyse(problem).sure.all()
+    assert np.all(analyse(problem).known == 1.0)

@@ -17,10 +17,10 @@ import numpy as np
 from rfmdp.inner.combined import OneSided
 from rfmdp.inner.protocol import Inner
 from rfmdp.kernels.sweep import choose
+from rfmdp.learning.discounting import Discounting, fits
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.restrict import restrict
 from rfmdp.objective import MAX, MIN, Spec
-from rfmdp.outer.discounting import Discounting, fits
 from rfmdp.outer.graph import Graph
 from rfmdp.outer.operator import Operator
 from rfmdp.outer.problem import Form, Problem, pose, where

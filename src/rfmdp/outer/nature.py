@@ -162,7 +162,7 @@ def _arrive(problem: Problem, rows: IntArray, begin: IntArray, answers: FloatArr
     region, label = analyse(problem), np.full(problem.model.states, -1, dtype=np.int64)
     ends = problem.target.copy()
     if problem.form is Form.REACH and problem.nature is MAX:
-        label[region.sure | problem.target] = 0
+        label[~region.open & (region.known == 1.0)] = 0
     if problem.form is Form.TO_TARGET and problem.nature is MIN:
         label[~region.open & (region.known == 0.0)] = 0
     if problem.nature is problem.agent:

@@ -28,7 +28,6 @@ class Region:
     graph: Graph
     known: FloatArray  # (S,) value of states that are not open; inf allowed
     open: BoolArray  # (S,)
-    sure: BoolArray  # (S,) open no more, because the graph proves the value one
     finite_rows: BoolArray  # (R,) rows that are not certainly infinite
     allowed: BoolArray  # (R,) of these, rows that leave their group: what the agent iterates on
     components: Components  # of the open states over allowed rows
@@ -92,7 +91,6 @@ def analyse(problem: Problem, clock: Clock | None = None) -> Region:
     look()
     known = np.zeros(problem.model.states)
     allowed = np.ones(problem.model.rows, dtype=np.bool_)
-    sure = np.zeros(problem.model.states, dtype=np.bool_)
     choice = problem.model.row_ptr[:-1].copy()
     to_win, to_dodge = (choice, None) if agent is MAX else (None, choice)
     if problem.form is Form.REACH:
@@ -125,7 +123,7 @@ def analyse(problem: Problem, clock: Clock | None = None) -> Region:
     look()
     parts = components(graph.with_rows(allowed), open_)
     return Region(
-        problem, graph, known, open_, sure, allowed, allowed & ~groups.rows, parts, groups, choice
+        problem, graph, known, open_, allowed, allowed & ~groups.rows, parts, groups, choice
     )
 
 

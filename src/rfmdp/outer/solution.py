@@ -92,11 +92,6 @@ class Stats:
             gone = time.perf_counter() - started - inner
             self.seconds[name] = self.seconds.get(name, 0.0) + gone
 
-    @property
-    def certified_without_branching(self) -> float:
-        """Share of inner problems solved without branching."""
-        return 1.0 - self.rows_branched / self.rows if self.rows else 1.0
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Policy:
@@ -124,11 +119,6 @@ class Policy:
         """Return the name of the chosen action of every state."""
         rows = self.rows[min(step, len(self.rows) - 1)]
         return [model.actions[model.row_actions[row]] for row in rows]
-
-    def named(self, model: FactoredMDP, step: int = 0) -> Iterator[tuple[str, str]]:
-        """Yield (state by its variables, action) for every state."""
-        for state, action in enumerate(self.actions(model, step)):
-            yield model.state_name(state), action
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,18 +1,32 @@
-"""Reachability, reward to a target and total reward: graph, components, loops."""
+"""Reachability, reward to a target and total reward: graph, components, loops.
+
+Components are walked through bottom first, with proven bounds from one to the next. Those of plain
+rows are settled in compiled code (`plain_walk`), the others by `general`, many at once: components
+are put into phases, plain and general in turn, each of which needs only those before it.
+"""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
 from rfmdp.inner.protocol import Side
-from rfmdp.outer.general import solve_general
+from rfmdp.kernels.graph import component_phases
+from rfmdp.objective import MAX
+from rfmdp.outer.general import ATTEMPTS, FLOOR, solve_general
 from rfmdp.outer.loops import settle_loops
-from rfmdp.outer.plain import general_components
+from rfmdp.outer.plain import general_components, pack
+from rfmdp.outer.plain_walk import NodeBounds, PlainWalk
 from rfmdp.outer.region import Region, analyse
+from rfmdp.outer.settings import STOPS, Measure, status_of
 from rfmdp.outer.solution import Status
 from rfmdp.outer.task import Found, Task
-from rfmdp.outer.walk import walk
-from rfmdp.types import BoolArray, FloatArray
+from rfmdp.ragged import segment_any
+from rfmdp.types import BoolArray, FloatArray, IntArray
+
+PHASES = 12  # at most; all components beyond are general ones
 
 
 def solve_unbounded(task: Task, warm: FloatArray | None = None) -> Found:
@@ -24,7 +38,7 @@ def solve_unbounded(task: Task, warm: FloatArray | None = None) -> Found:
         general = general_components(region)
     task.stats.components = len(region.components.trivial)
     task.stats.levels = len(region.components.level_ptr) - 1
-    found = walk(task, region, general, warm) if _worth_a_walk(task, region, general) else None
+    found = _walk(task, region, general, warm) if _worth_a_walk(task, region, general) else None
     if found is None:
         task.clock.check_overdue()
         found = solve_general(task, region, (region.known, region.known), warm)
@@ -43,3 +57,146 @@ def _worth_a_walk(task: Task, region: Region, general: BoolArray) -> bool:
         return False
     # without cycles, levels are swept at once: a few plain components are not worth a walk
     return region.cyclic or 2 * int(np.count_nonzero(general)) <= len(general)
+
+
+def _walk(task: Task, region: Region, general: BoolArray, warm: FloatArray | None) -> Found | None:
+    """Walk through the components, again with less width each until the bounds are close.
+
+    Returns None if there is no such way: some component needs infinity as a bound, or more than
+    the inner solver proves.
+    """
+    rounds, status = Walk(task, region, general, warm), Status.CERTIFIED
+    width = max(rounds.share * task.limits.precision, FLOOR)
+    try:
+        for _ in range(ATTEMPTS):
+            status = rounds.run(width)
+            if status is Status.GAP_OPEN:
+                return None
+            task.stats.robust_sweeps += 1
+            excess = task.excess(rounds.low, rounds.high)
+            if status is not Status.CERTIFIED or excess <= 1.0 or width <= FLOOR:
+                break
+            width = max(width / max(3.0 * min(excess, 1e6), 4.0), FLOOR)
+        task.clock.tick("solve", width)
+    except STOPS as stop:
+        status = status_of(stop)
+    return Found(rounds.low, rounds.high, rounds.middle, rounds.policy, status)
+
+
+class Walk:
+    """Bounds made better round by round; `low`, `high` (S,) are proven, `policy` keeps them."""
+
+    def __init__(
+        self, task: Task, region: Region, general: BoolArray, warm: FloatArray | None
+    ) -> None:
+        self.task, self.region = task, region
+        self.numbers, self.blocks = _in_phases(region, general)
+        later = np.zeros(len(general), dtype=np.bool_)
+        for first, last, hard in self.blocks:
+            later[self.numbers[first:last]] = hard
+        self.packed = pack(region, self.numbers, later)
+        slow = later & ~region.components.trivial
+        slow[self.numbers] |= ~self.packed.single
+        levels = segment_any(slow, region.components.level_ptr)  # widths add up over these
+        self.share = 0.5 / max(int(np.count_nonzero(levels)), 2)
+        self.low, self.high = region.trivial_bounds()
+        self.middle, self.policy = self.low, region.choice
+        self._proven, self._warm = False, warm is not None
+        self._value = np.zeros(int(self.packed.nodes[0][-1]))
+        if warm is not None:
+            open_ = region.open
+            self._value[self.packed.node[open_]] = np.nan_to_num(warm[open_], posinf=0.0)
+
+    def run(self, width: float) -> Status:
+        """Settle all components to about a relative width each.
+
+        Returns CERTIFIED if that was done, GAP_OPEN if it cannot be (values that leave the floats
+        are finite, and infinity is no bound of them), or the limit that was reached in between.
+        What an interrupted run has proven is kept only if nothing was proven before.
+        """
+        plain = PlainWalk(self.packed, self.task.problem, self._value)
+        rows, status = np.full(len(self.region.open), -1, dtype=np.int64), Status.CERTIFIED
+        try:
+            for _, last, hard in self.blocks:
+                while status is Status.CERTIFIED and plain.component < last:
+                    if not hard and plain.run(last, width, self.task.clock):
+                        break
+                    if not hard and self.task.proves != Side.BOTH:
+                        return Status.GAP_OPEN
+                    end = last if hard else plain.component + 1  # one that sweeps cannot settle
+                    status = self._general(plain.bounds, plain.component, end, width, rows)
+                    plain.go_to(end)
+        except STOPS:
+            self._keep(plain.bounds, rows, plain.component)
+            raise
+        finite = np.isfinite(plain.bounds.lower) & np.isfinite(plain.bounds.upper)
+        if status is Status.CERTIFIED and not finite.all():
+            status = Status.GAP_OPEN
+        if status is not Status.GAP_OPEN:
+            self._keep(plain.bounds, rows, plain.component)
+        return status
+
+    def _keep(self, bounds: NodeBounds, rows: IntArray, settled: int) -> None:
+        """Take the bounds of the components that are settled; the guarantee is that of one run."""
+        packed, region = self.packed, self.region
+        if settled < len(packed.single) and self._proven:
+            return
+        self._proven = True
+        node = packed.node
+        done = region.open & (node < packed.nodes[0][settled]) & np.isfinite(bounds.lower[node])
+        lower = np.where(done, bounds.lower[node], self.low)
+        upper = np.where(done, bounds.upper[node], self.high)
+        if region.problem.agent is MAX:
+            upper = np.minimum(upper, self.high)
+        else:
+            lower = np.maximum(lower, self.low)
+        self.low, self.high = lower, upper
+        self.middle = np.where(done, bounds.value[node], np.where(region.open, lower, region.known))
+        own = done & (rows < 0)
+        self.policy = np.where(rows >= 0, rows, region.choice)
+        self.policy[own] = packed.origin[bounds.choice[node[own]]]
+
+    def _general(
+        self, bounds: NodeBounds, first: int, last: int, width: float, rows: IntArray
+    ) -> Status:
+        """Settle the components first..last together; their policy goes to `rows`."""
+        region, node, task = self.region, self.packed.node, self.task
+        value, lower, upper = bounds.value, bounds.lower, bounds.upper
+        settled = region.open & (node < self.packed.nodes[0][first])
+        known = np.where(settled, value[node], region.known)
+        below = np.where(settled, lower[node], known), np.where(settled, upper[node], known)
+        part = region.part(np.sort(self.numbers[first:last]), known)
+        limits = replace(task.limits, precision=max(width, FLOOR), measure=Measure.RELATIVE)
+        interest = part.open
+        if last == len(self.numbers):  # the end: only what is asked for has to be that precise
+            limits = replace(task.limits, precision=max(0.5 * width / self.share, FLOOR))
+            asked = part.open & task.interest
+            interest = asked if asked.any() else part.open
+        warm = value[node] if self._warm or self._proven else None
+        found = solve_general(replace(task, limits=limits, interest=interest), part, below, warm)
+        states = part.components.states
+        nodes = node[states]
+        lower[nodes], upper[nodes] = np.inf, -np.inf
+        np.minimum.at(lower, nodes, np.maximum(found.lower[states], 0.0))
+        np.maximum.at(upper, nodes, found.upper[states])
+        value[nodes] = 0.5 * (lower[nodes] + upper[nodes])
+        rows[states] = found.choice[states]
+        if found.status is not Status.CERTIFIED:
+            return found.status
+        proven = np.isfinite(lower[nodes]).all() and np.isfinite(upper[nodes]).all()
+        return Status.CERTIFIED if proven else Status.GAP_OPEN
+
+
+def _in_phases(region: Region, general: BoolArray) -> tuple[IntArray, list[tuple[int, int, bool]]]:
+    """Return the order of the components, and its blocks as (first, last, whether general)."""
+    count, parts, graph = len(general), region.components, region.graph
+    phase = general.astype(np.int64)
+    if general.any():
+        component_phases(
+            graph.edges.forward, region.finite_rows, parts.component, parts.states, general, phase
+        )
+        np.minimum(phase, PHASES + 1 - PHASES % 2, out=phase)  # an odd one: general
+    numbers = np.argsort(phase, kind="stable")
+    ends = [0, *(np.flatnonzero(np.diff(phase[numbers])) + 1).tolist(), count]
+    blocks = [(a, b, bool(phase[numbers[a]] % 2)) for a, b in pairwise(ends) if a < b]
+    return numbers, blocks
