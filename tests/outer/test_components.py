@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.outer.components import components, end_components
-from rfmdp.outer.graph import Graph
+from rfmdp.outer.graph.components import components, end_components
+from rfmdp.outer.graph.graph import Graph
 from rfmdp.sets.families import Singleton
 
 from .games import explicit, random_model

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN
-from rfmdp.outer.graph import Graph
+from rfmdp.outer.graph.graph import Graph
 from rfmdp.sets.families import Interval, Polytope, Singleton
 
 from .games import (

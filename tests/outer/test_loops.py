@@ -8,9 +8,9 @@ import pytest
 
 from outer.test_scales import Problems
 from rfmdp.objective import MAX, MIN
-from rfmdp.outer.loops import Loops, Worth, _rounded
+from rfmdp.outer.graph.region import analyse
 from rfmdp.outer.problem import pose
-from rfmdp.outer.region import analyse
+from rfmdp.outer.proofs.loops import Loops, Worth, _rounded
 from rfmdp.outer.settings import Clock, Limits
 
 WRONG = 4.0  # units in the last place that bounds may be apart

@@ -9,9 +9,9 @@ from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.restrict import restrict
 from rfmdp.objective import MAX, MIN, Cumulative, Reach, ReachReward, Spec, Total, Until
 from rfmdp.outer import plain
+from rfmdp.outer.graph.region import analyse
 from rfmdp.outer.plain_walk import PlainWalk
 from rfmdp.outer.problem import Problem, pose
-from rfmdp.outer.region import analyse
 from rfmdp.outer.settings import Clock, Limits
 from rfmdp.outer.solution import Status
 from rfmdp.sets.bounds import bounds

@@ -17,8 +17,8 @@ from rfmdp.language.path_formula import NextFormula, NowFormula, UntilFormula, n
 from rfmdp.language.property_ast import Quantified
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX
-from rfmdp.outer.components import components
-from rfmdp.outer.graph import Graph
+from rfmdp.outer.graph.components import components
+from rfmdp.outer.graph.graph import Graph
 from rfmdp.types import BoolArray
 
 

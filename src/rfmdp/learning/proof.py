@@ -21,7 +21,7 @@ from rfmdp.learning.discounting import Discounting, fits
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.restrict import restrict
 from rfmdp.objective import MAX, MIN, Spec
-from rfmdp.outer.graph import Graph
+from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.operator import Operator
 from rfmdp.outer.problem import Form, Problem, pose, where
 from rfmdp.outer.settings import Limits

@@ -18,7 +18,7 @@ from rfmdp.learning.intervals import clopper_pearson
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.unroll import unroll
 from rfmdp.objective import MAX, Globally, Spec, Total, Until
-from rfmdp.outer.graph import Graph
+from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.problem import row_rewards
 from rfmdp.outer.solution import Policy
 from rfmdp.solving import as_spec

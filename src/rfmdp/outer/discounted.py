@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from rfmdp.kernels.sweep import choose
-from rfmdp.outer.components import components, no_groups
-from rfmdp.outer.graph import Graph
+from rfmdp.outer.graph.components import components, no_groups
+from rfmdp.outer.graph.graph import Graph
+from rfmdp.outer.graph.region import Region
 from rfmdp.outer.operator import Operator
 from rfmdp.outer.policy_iteration import Iterate, PolicyIteration
 from rfmdp.outer.problem import Problem
-from rfmdp.outer.region import Region
 from rfmdp.outer.settings import STOPS, status_of
 from rfmdp.outer.solution import Status
 from rfmdp.outer.task import Found, Task

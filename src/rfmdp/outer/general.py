@@ -14,11 +14,11 @@ import numpy as np
 from rfmdp.inner.protocol import Side
 from rfmdp.kernels.sweep import choose
 from rfmdp.objective import MAX
-from rfmdp.outer.approach import approach
-from rfmdp.outer.certify import Certifier
+from rfmdp.outer.graph.region import Region
 from rfmdp.outer.horizon import half_width
 from rfmdp.outer.policy_iteration import Iterate, PolicyIteration
-from rfmdp.outer.region import Region
+from rfmdp.outer.proofs.approach import approach
+from rfmdp.outer.proofs.certify import Certifier
 from rfmdp.outer.settings import STOPS, LimitReached, status_of
 from rfmdp.outer.solution import Status
 from rfmdp.outer.task import Found, Task

@@ -19,7 +19,7 @@ from rfmdp.inner.protocol import Side
 from rfmdp.kernels import sweep as kernels
 from rfmdp.kernels.packed import steps_back
 from rfmdp.objective import MAX
-from rfmdp.outer.graph import Graph
+from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.operator import Operator
 from rfmdp.outer.plain import box_memory, pack_all
 from rfmdp.outer.problem import Step

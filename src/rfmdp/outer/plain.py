@@ -1,7 +1,7 @@
 """Rows in which nature has no choice, or that of one box, packed as sparse arrays.
 
 Rows of several uncertain marginals need an inner solver; a component without them is solved in
-compiled code (`walk`, `kernels.walk`) that carries proven bounds from component to component,
+compiled code (`plain_walk`, `kernels.walk`) that carries proven bounds from component to component,
 with the free end components of `region` as one node each.
 
 Why loose checks are enough there. Where a play could go on for ever at no reward, in an end
@@ -27,8 +27,8 @@ import numpy as np
 
 from rfmdp.kernels import packed as packing
 from rfmdp.objective import MIN
+from rfmdp.outer.graph.region import Region
 from rfmdp.outer.problem import Problem
-from rfmdp.outer.region import Region
 from rfmdp.ragged import entries, owners, segment_any, segment_sum, starts
 from rfmdp.rounding import TINY
 from rfmdp.sets.marginals import Kind

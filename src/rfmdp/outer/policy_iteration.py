@@ -17,8 +17,8 @@ from rfmdp.inner.protocol import PreparedInner
 from rfmdp.kernels import sweep as kernels
 from rfmdp.objective import MIN
 from rfmdp.outer.chain import DIRECT, Chain, Nodes
+from rfmdp.outer.graph.region import Region
 from rfmdp.outer.problem import Problem
-from rfmdp.outer.region import Region
 from rfmdp.outer.settings import LimitReached
 from rfmdp.outer.task import Task
 from rfmdp.ragged import entries

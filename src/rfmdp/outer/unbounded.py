@@ -16,10 +16,10 @@ from rfmdp.inner.protocol import Side
 from rfmdp.kernels.graph import component_phases
 from rfmdp.objective import MAX
 from rfmdp.outer.general import ATTEMPTS, FLOOR, solve_general
-from rfmdp.outer.loops import settle_loops
+from rfmdp.outer.graph.region import Region, analyse
 from rfmdp.outer.plain import general_components, pack
 from rfmdp.outer.plain_walk import NodeBounds, PlainWalk
-from rfmdp.outer.region import Region, analyse
+from rfmdp.outer.proofs.loops import settle_loops
 from rfmdp.outer.settings import STOPS, Measure, status_of
 from rfmdp.outer.solution import Status
 from rfmdp.outer.task import Found, Task

@@ -8,11 +8,11 @@ import numpy as np
 
 from rfmdp.kernels import sweep as kernels
 from rfmdp.objective import MAX, MIN
-from rfmdp.outer.components import Groups
-from rfmdp.outer.faces import Faces
+from rfmdp.outer.graph.components import Groups
+from rfmdp.outer.graph.region import Region
 from rfmdp.outer.operator import Operator
 from rfmdp.outer.problem import Form
-from rfmdp.outer.region import Region
+from rfmdp.outer.proofs.faces import Faces
 from rfmdp.rounding import reward_margin
 from rfmdp.types import BoolArray, FloatArray, IntArray
 

@@ -32,11 +32,11 @@ from rfmdp.inner.protocol import Side, successor_starts
 from rfmdp.kernels import sweep as kernels
 from rfmdp.objective import MAX, MIN
 from rfmdp.outer.chain import DIRECT, Chain, Nodes
-from rfmdp.outer.components import Groups, no_groups
-from rfmdp.outer.image import Image
-from rfmdp.outer.lingering import lingering_groups
+from rfmdp.outer.graph.components import Groups, no_groups
+from rfmdp.outer.graph.region import Region
 from rfmdp.outer.problem import Form
-from rfmdp.outer.region import Region
+from rfmdp.outer.proofs.image import Image
+from rfmdp.outer.proofs.lingering import lingering_groups
 from rfmdp.outer.task import Task
 from rfmdp.ragged import segment
 from rfmdp.rounding import UNIT

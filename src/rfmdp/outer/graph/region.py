@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rfmdp.objective import MAX, MIN, Direction
-from rfmdp.outer.components import Components, Groups, components, end_components, no_groups
-from rfmdp.outer.graph import Graph
+from rfmdp.outer.graph.components import Components, Groups, components, end_components, no_groups
+from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.problem import Form, Problem
 from rfmdp.outer.settings import Clock
 from rfmdp.ragged import entries, renumbered

@@ -15,12 +15,12 @@ from dataclasses import replace
 import numpy as np
 
 from rfmdp.kernels import sweep as kernels
-from rfmdp.outer.certify import Certifier, Plan
 from rfmdp.outer.chain import DIRECT, Chain, Nodes
-from rfmdp.outer.components import no_groups
+from rfmdp.outer.graph.components import no_groups
 from rfmdp.outer.operator import Operator
 from rfmdp.outer.policy_iteration import PolicyIteration
 from rfmdp.outer.problem import Form
+from rfmdp.outer.proofs.certify import Certifier, Plan
 from rfmdp.outer.settings import largest
 from rfmdp.types import FloatArray, IntArray
 

@@ -18,7 +18,7 @@ import numpy as np
 from rfmdp.kernels import graph as kernels
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN
-from rfmdp.outer.graph import Graph
+from rfmdp.outer.graph.graph import Graph
 from rfmdp.ragged import entries, owners, starts
 from rfmdp.types import AnyArray, BoolArray, IntArray
 

@@ -25,8 +25,8 @@ import numpy as np
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.objective import MAX, Direction
+from rfmdp.outer.graph.region import Region
 from rfmdp.outer.problem import Form
-from rfmdp.outer.region import Region
 from rfmdp.outer.settings import STOPS, Clock, status_of
 from rfmdp.outer.task import Found, Task
 from rfmdp.ragged import segment

@@ -15,10 +15,10 @@ import numpy as np
 from rfmdp.inner.protocol import successor_starts
 from rfmdp.kernels.graph import rows_within
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.outer.components import Groups, no_groups, strong_components
-from rfmdp.outer.faces import Faces
-from rfmdp.outer.graph import Graph
-from rfmdp.outer.image import Image
+from rfmdp.outer.graph.components import Groups, no_groups, strong_components
+from rfmdp.outer.graph.graph import Graph
+from rfmdp.outer.proofs.faces import Faces
+from rfmdp.outer.proofs.image import Image
 from rfmdp.ragged import entries, segment_all, starts
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray, frozen
 
