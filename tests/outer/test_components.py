@@ -43,8 +43,8 @@ def test_components_equal_mutual_reachability(seed):
     for s, t in itertools.product(np.flatnonzero(inside), repeat=2):
         assert (found.component[s] == found.component[t]) == both[s, t]
     level = np.full(model.states, -1)
-    for number in range(len(found.level_ptr) - 1):
-        level[found.level(number)] = number
+    for number, states in enumerate(found.levels()):
+        level[states] = number
     for s in np.flatnonzero(inside):
         others = [
             level[t] + 1

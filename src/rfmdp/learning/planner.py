@@ -52,7 +52,7 @@ class Planner:
         self._below, self._above = np.empty(structure.rows), np.empty(structure.rows)
         parts = components(Graph(structure), ~self.problem.terminal)
         self.cyclic = not bool(np.all(parts.trivial))
-        self._levels = [parts.level(i) for i in range(len(parts.level_ptr) - 1)]
+        self._levels = parts.levels()
         if self.cyclic and self._levels:
             self._levels = [np.concatenate(self._levels)]
         self._rows = [entries(structure.row_ptr, states) for states in self._levels]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from rfmdp.kernels.sweep import choose
 from rfmdp.outer.graph.components import components, no_groups
 from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.graph.region import Region
@@ -60,11 +59,10 @@ def contraction_bounds(operator: Operator, guess: Iterate) -> tuple[FloatArray, 
     """
     states, rows = np.arange(operator.model.states), np.arange(operator.model.rows)
     operator.backup(guess.value, rows)
-    value, sign = guess.value, operator.sign
-    guarantee = operator.side(-sign)
+    value, guarantee = guess.value, operator.side(-operator.sign)
     if np.isfinite(guarantee).all():
         guess.choice, ignored = guess.choice.copy(), value.copy()
-        choose(guarantee, operator.model.row_ptr, states, sign, 0.0, guess.choice, ignored)
+        operator.choose(guarantee, states, guess.choice, ignored)
     slack = 8.0 * UNIT * float(np.max(np.abs(value), initial=0.0))
     bounds = []
     for side in (-1.0, 1.0):

@@ -12,7 +12,6 @@ from contextlib import suppress
 import numpy as np
 
 from rfmdp.inner.protocol import Side
-from rfmdp.kernels.sweep import choose
 from rfmdp.objective import MAX
 from rfmdp.outer.graph.region import Region
 from rfmdp.outer.horizon import half_width
@@ -57,18 +56,17 @@ def _acyclic(
     task: Task, region: Region, below: tuple[FloatArray, FloatArray], guess: Iterate
 ) -> Found:
     """One sweep over the levels; errors add up level by level (see `horizon`)."""
-    operator, model, parts = task.operator, task.problem.model, region.components
+    operator, model = task.operator, task.problem.model
     lower, upper = region.trivial_bounds()
     value = np.where(region.open, 0.0, region.known)
     status, total = Status.CERTIFIED, _half_gap(region, below)
     try:
-        for level in range(len(parts.level_ptr) - 1):
-            states = parts.level(level)
+        for states in region.components.levels():
             rows = entries(model.row_ptr, states)
             operator.backup(guess.value, rows)
             q = operator.middle(rows)
             total += half_width(operator, rows, q)
-            choose(q, model.row_ptr, states, operator.sign, 0.0, guess.choice, guess.value)
+            operator.choose(q, states, guess.choice, guess.value)
             value[states] = guess.value[states]
             lower[states], upper[states] = value[states] - total, value[states] + total
             task.clock.check()
@@ -87,18 +85,17 @@ def _sharpen(
     The error of a row then counts as often as it is met: one of wide span that is hardly ever
     reached no longer makes all bounds above it wide.
     """
-    operator, model, parts = task.operator, task.problem.model, region.components
+    operator, model = task.operator, task.problem.model
     q = np.empty(model.rows)
     with suppress(LimitReached):
         for side, start in zip((-1.0, 1.0), below, strict=True):
             value, choice = np.where(region.open, 0.0, start), found.choice.copy()
-            for level in range(len(parts.level_ptr) - 1):
-                states = parts.level(level)
+            for states in region.components.levels():
                 rows = entries(model.row_ptr, states)
                 operator.backup(value, rows)
                 q[rows] = operator.side(side)[rows]
                 operator.forbid(q, rows)
-                choose(q, model.row_ptr, states, operator.sign, 0.0, choice, value)
+                operator.choose(q, states, choice, value)
                 task.clock.check()
             task.stats.robust_sweeps += 1
             if side == -operator.sign:  # the guarantee is that of one policy

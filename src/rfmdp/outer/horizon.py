@@ -16,7 +16,6 @@ from typing import TypeAlias
 import numpy as np
 
 from rfmdp.inner.protocol import Side
-from rfmdp.kernels import sweep as kernels
 from rfmdp.kernels.packed import steps_back
 from rfmdp.objective import MAX
 from rfmdp.outer.graph.graph import Graph
@@ -151,8 +150,7 @@ class Backward:
         """Return the value before a step, and note the rows chosen."""
         value = np.empty(self.problem.model.states)
         rule = self.rules[len(self.problem.steps) - 1 - done]
-        arrays = (q, self.problem.model.row_ptr, self.states, self.operator.sign, 0.0)
-        kernels.choose(*arrays, rule, value)
+        self.operator.choose(q, self.states, rule, value)
         self.operator.stats.robust_sweeps += 1
         return np.where(step.fixed, step.given, value)
 

@@ -104,8 +104,19 @@ class Operator:
         q[barred] = -self.sign * np.inf
         return q
 
+    def choose(
+        self,
+        q: FloatArray,
+        states: IntArray,
+        choice: IntArray,
+        value: FloatArray,
+        slack: float = 0.0,
+    ) -> None:
+        """Fill choice and value (S,) of the listed states with the best rows, see `kernels`."""
+        choose(q, self.model.row_ptr, states, self.sign, slack, choice, value)
+
     def best(self, q: FloatArray, states: IntArray) -> FloatArray:
         """Return the agent's best of some numbers (R,) per listed state."""
         value, ignored = np.empty(self.model.states), self.model.row_ptr[:-1].copy()
-        choose(q, self.model.row_ptr, states, self.sign, 0.0, ignored, value)
+        self.choose(q, states, ignored, value)
         return value[states]

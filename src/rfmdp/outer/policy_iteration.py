@@ -13,12 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfmdp.inner.interval import IntervalArithmetic
-from rfmdp.inner.protocol import PreparedInner
-from rfmdp.kernels import sweep as kernels
+from rfmdp.kernels.sweep import share_group
 from rfmdp.objective import MIN
 from rfmdp.outer.chain import DIRECT, Chain, Nodes
 from rfmdp.outer.graph.region import Region
-from rfmdp.outer.problem import Problem
 from rfmdp.outer.settings import LimitReached
 from rfmdp.outer.task import Task
 from rfmdp.ragged import entries
@@ -78,7 +76,8 @@ class PolicyIteration:
 
     def _follow_nominal(self, guess: Iterate) -> None:
         """Evaluate the first policy under nominal nature, roughly."""
-        nature = nominal_nature(self.problem)
+        problem = self.problem
+        nature = IntervalArithmetic().prepare(problem.model.nominal(), problem.nature)
         for level in self._levels:
             self._raise_barrier(guess)
             answers = nature.respond(guess.value, guess.choice[level.nodes.states])
@@ -102,11 +101,10 @@ class PolicyIteration:
         """Return the levels in the order to solve them; acyclic neighbours are not merged."""
         parts, label = self.region.components, self.region.groups.label
         out: list[Level] = []
-        trivial_state = np.repeat(parts.trivial, np.diff(parts.component_ptr))
-        for level in range(len(parts.level_ptr) - 1):
-            first, last = parts.component_ptr[parts.level_ptr[level : level + 2]]
+        for level in parts.levels():
+            trivial = parts.trivial[parts.component[level]]
             for cyclic in (False, True):
-                states = parts.states[first:last][trivial_state[first:last] != cyclic]
+                states = level[trivial != cyclic]
                 if len(states):
                     rows = entries(self.problem.model.row_ptr, states)
                     out.append(Level(states, rows, Nodes.joined(states, label), cyclic))
@@ -168,17 +166,11 @@ class PolicyIteration:
         q = operator.middle(rows)
         old = guess.value[states]
         scale = float(np.max(np.abs(old), initial=1e-300))
-        self._choose(q, guess, states, 1e-13 * scale)
+        operator.choose(q, states, guess.choice, guess.value, 1e-13 * scale)
+        if len(self._members[1]):
+            share_group(*self._members, q, operator.sign, guess.choice, guess.value)
         operator.stats.robust_sweeps += 1
         return float(np.max(np.abs(guess.value[states] - old), initial=0.0))
-
-    def _choose(self, q: FloatArray, guess: Iterate, states: IntArray, slack: float) -> None:
-        sign = self.operator.sign
-        kernels.choose(
-            q, self.problem.model.row_ptr, states, sign, slack, guess.choice, guess.value
-        )
-        if len(self._members[1]):
-            kernels.share_group(*self._members, q, sign, guess.choice, guess.value)
 
     def _evaluate(
         self, guess: Iterate, level: Level, answers: FloatArray, sweeps: int, target: float = 0.0
@@ -202,8 +194,3 @@ class PolicyIteration:
             barrier = BARRIER * (1.0 + float(finite.max()))
             if not 0.5 * barrier <= guess.value[self._infinite[0]] <= 2.0 * barrier:
                 guess.value[self._infinite] = barrier  # seldom, for it moves all that can go there
-
-
-def nominal_nature(problem: Problem) -> PreparedInner:
-    """Return an inner solver that answers with the nominal distributions."""
-    return IntervalArithmetic().prepare(problem.model.nominal(), problem.nature)

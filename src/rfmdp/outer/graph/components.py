@@ -3,7 +3,7 @@
 >>> from rfmdp.model.arrays import FactoredMDP
 >>> chain = FactoredMDP.from_rows([[([], [1])], [([], [2])], [([], [1])]], [])
 >>> found = components(Graph(chain))
->>> found.component.tolist(), found.trivial.tolist(), found.level(1).tolist()
+>>> found.component.tolist(), found.trivial.tolist(), found.levels()[1].tolist()
 ([1, 0, 0], [False, True], [0])
 >>> end_components(Graph(chain)).label.tolist()
 [-1, 0, 0]
@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -38,10 +39,10 @@ class Components:
     level_ptr: IntArray  # (L + 1,)
     trivial: BoolArray  # (C,) a single state that cannot move to itself
 
-    def level(self, number: int) -> IntArray:
-        """Return the states of a level."""
-        first, last = self.component_ptr[self.level_ptr[number : number + 2]]
-        return self.states[first:last]
+    def levels(self) -> list[IntArray]:
+        """Return the states of every level, bottom first."""
+        ends = self.component_ptr[self.level_ptr].tolist()
+        return [self.states[first:last] for first, last in pairwise(ends)]
 
     def part(self, numbers: IntArray) -> Components:
         """Return only some of the components, ascending numbers given."""

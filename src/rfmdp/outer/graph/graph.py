@@ -142,7 +142,7 @@ class Graph:
         status = self._status(self.rows, np.zeros_like(self.rows))
         mode = kernels.ANY if nature is MAX else kernels.CERTAIN
         agent = MAX if self.chain else agent
-        grow = self._everywhere(stay) & ~reached
+        grow = ~reached if stay is None else self._states(stay) & ~reached
         self._attract(reached, grow, status, agent, mode, ~reached, choice)
         return reached
 
@@ -322,10 +322,6 @@ class Graph:
             np.empty(model.states, dtype=np.int32),
             np.empty(model.rows, dtype=np.int32),
         )
-
-    def _everywhere(self, states: BoolArray | None) -> BoolArray:
-        """Return a set of states; `None` is all of them."""
-        return self._states(np.ones(self.model.states, np.bool_) if states is None else states)
 
     def _states(self, states: BoolArray) -> BoolArray:
         """Return a set of states as a new array that kernels may change."""

@@ -15,7 +15,7 @@ from rfmdp.objective import MAX, MIN, Direction
 from rfmdp.outer.graph.components import Components, Groups, components, end_components, no_groups
 from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.problem import Form, Problem
-from rfmdp.outer.settings import Clock
+from rfmdp.outer.settings import Clock, Limits
 from rfmdp.ragged import entries, renumbered
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
@@ -86,7 +86,7 @@ class Region:
 
 def analyse(problem: Problem, clock: Clock | None = None) -> Region:
     """Classify the states of an unbounded problem; a clock may end it by `LimitReached`."""
-    look = clock.check_overdue if clock is not None else _nothing
+    look = (clock or Clock(Limits())).check_overdue
     graph, agent, nature = Graph(problem.model), problem.agent, problem.nature
     look()
     known = np.zeros(problem.model.states)
@@ -125,10 +125,6 @@ def analyse(problem: Problem, clock: Clock | None = None) -> Region:
     return Region(
         problem, graph, known, open_, allowed, allowed & ~groups.rows, parts, groups, choice
     )
-
-
-def _nothing() -> None:
-    """Do nothing: no clock is looked at."""
 
 
 def _free_of_cost(graph: Graph, problem: Problem, choice: IntArray) -> BoolArray:

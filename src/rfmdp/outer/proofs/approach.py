@@ -14,7 +14,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from rfmdp.kernels import sweep as kernels
 from rfmdp.outer.chain import DIRECT, Chain, Nodes
 from rfmdp.outer.graph.components import no_groups
 from rfmdp.outer.operator import Operator
@@ -103,7 +102,7 @@ class Approach:
         c, states = self.c, self.states
         q = c.image.rows(self.value, c.image.open_rows, self.side)
         best, choice = self.value.copy(), self.choice.copy()
-        kernels.choose(q, c.model.row_ptr, states, c.operator.sign, 0.0, choice, best)
+        c.operator.choose(q, states, choice, best)
         better = states[self.side * (factor * best[states] - self.value[states]) < 0.0]
         self.value[better], self.choice[better] = factor * best[better], choice[better]
         return self.value[states]

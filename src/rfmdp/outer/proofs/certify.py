@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rfmdp.inner.protocol import Side, successor_starts
-from rfmdp.kernels import sweep as kernels
+from rfmdp.kernels.sweep import share_group
 from rfmdp.objective import MAX, MIN
 from rfmdp.outer.chain import DIRECT, Chain, Nodes
 from rfmdp.outer.graph.components import Groups, no_groups
@@ -153,11 +153,11 @@ class Certifier:
         best = np.zeros(self.model.states)
         if self.problem.agent is image.lingerer:
             rows[members] = self.model.row_ptr[members]
-            kernels.choose(q, self.model.row_ptr, members, sign, 0.0, rows, best)
+            self.operator.choose(q, members, rows, best)
         else:
             rows[members] = policy[members]
             best[members] = q[policy[members]]
-        kernels.share_group(*groups.members, q, sign, rows, best)
+        share_group(*groups.members, q, sign, rows, best)
         return bool(np.isfinite(best[members]).all())
 
     def _first_steps(self, value: FloatArray, plan: Plan) -> tuple[FloatArray, FloatArray | None]:
@@ -252,12 +252,11 @@ class Certifier:
         self, steps: FloatArray, plan: Plan, candidate: FloatArray, weight: FloatArray
     ) -> FloatArray:
         """Let the steps follow rows and answers that are best at the failing candidate."""
-        rows, sign = plan.rows.copy(), self.operator.sign
+        rows, operator = plan.rows.copy(), self.operator
         if plan.policy is None:
-            q = self.operator.middle(self.image.open_rows)
-            q[plan.groups.rows] = -sign * np.inf
-            ignored = candidate.copy()
-            kernels.choose(q, self.model.row_ptr, self.states, sign, 0.0, rows, ignored)
+            q = operator.middle(self.image.open_rows)
+            q[plan.groups.rows] = -operator.sign * np.inf
+            operator.choose(q, self.states, rows, candidate.copy())
         fixed = rows if plan.policy is None else plan.policy
         other = self._answered(candidate, replace(plan, rows=rows), fixed)
         longer = None if other is None else self._steps(other, weight)
