@@ -46,8 +46,8 @@ def _all_open(problem: Problem) -> Region:
     model, graph = problem.model, Graph(problem.model)
     everywhere, rows = np.ones(model.states, dtype=np.bool_), np.ones(model.rows, dtype=np.bool_)
     return Region(
-        problem, graph, np.zeros(model.states), everywhere, rows, rows,
-        components(graph, everywhere), no_groups(model), model.row_ptr[:-1].copy(),
+        problem, graph, np.zeros(model.states), everywhere, rows, components(graph, everywhere),
+        no_groups(model), model.row_ptr[:-1].copy(),
     )  # fmt: skip
 
 

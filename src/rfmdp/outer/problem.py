@@ -16,6 +16,8 @@ from rfmdp.errors import ModelError
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import (
+    MAX,
+    MIN,
     Cumulative,
     Direction,
     Discounted,
@@ -73,6 +75,11 @@ class Problem:
         if self.form is not Form.STEPS or self.reward.any():
             return self.form is Form.REACH
         return bool(np.all((self.start >= 0.0) & (self.start <= 1.0)))
+
+    @property
+    def lingerer(self) -> Direction:
+        """Who could seem to gain by staying for ever at no reward, see `proofs.certify`."""
+        return MIN if self.form is Form.TO_TARGET else MAX
 
     @property
     def terminal(self) -> BoolArray:

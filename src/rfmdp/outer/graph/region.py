@@ -16,7 +16,7 @@ from rfmdp.outer.graph.components import Components, Groups, components, end_com
 from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.problem import Form, Problem
 from rfmdp.outer.settings import Clock, Limits
-from rfmdp.ragged import entries, renumbered
+from rfmdp.ragged import renumbered
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 
@@ -29,8 +29,7 @@ class Region:
     known: FloatArray  # (S,) value of states that are not open; inf allowed
     open: BoolArray  # (S,)
     finite_rows: BoolArray  # (R,) rows that are not certainly infinite
-    allowed: BoolArray  # (R,) of these, rows that leave their group: what the agent iterates on
-    components: Components  # of the open states over allowed rows
+    components: Components  # of the open states over these rows
     groups: Groups  # states that share one value, and rows that never leave their group
     choice: IntArray  # (S,) a policy, final where nothing is open
 
@@ -45,14 +44,14 @@ class Region:
         return replace(self, known=known, open=open_, components=parts, groups=groups)
 
     @property
+    def allowed(self) -> BoolArray:
+        """The rows (R,) that are finite and leave their group: what the agent iterates on."""
+        return self.finite_rows & ~self.groups.rows
+
+    @property
     def cyclic(self) -> bool:
         """Whether some open state can come back to itself."""
         return not bool(self.components.trivial.all())
-
-    @property
-    def open_rows(self) -> IntArray:
-        """All rows of the open states."""
-        return entries(self.problem.model.row_ptr, np.flatnonzero(self.open))
 
     def trivial_bounds(self) -> tuple[FloatArray, FloatArray]:
         """Return what holds without any computation."""
@@ -90,7 +89,7 @@ def analyse(problem: Problem, clock: Clock | None = None) -> Region:
     graph, agent, nature = Graph(problem.model), problem.agent, problem.nature
     look()
     known = np.zeros(problem.model.states)
-    allowed = np.ones(problem.model.rows, dtype=np.bool_)
+    finite_rows = np.ones(problem.model.rows, dtype=np.bool_)
     choice = problem.model.row_ptr[:-1].copy()
     to_win, to_dodge = (choice, None) if agent is MAX else (None, choice)
     if problem.form is Form.REACH:
@@ -109,7 +108,7 @@ def analyse(problem: Problem, clock: Clock | None = None) -> Region:
         look()
         zero = _free_of_cost(graph, problem, choice)
         open_ = finite & ~zero
-        allowed = _staying_rows(graph, finite, problem)
+        finite_rows = _staying_rows(graph, finite, problem)
     else:
         paying = problem.reward > 0.0
         infinite = graph.recurrent_positive(paying, agent=agent, nature=nature, choice=to_win)
@@ -117,14 +116,12 @@ def analyse(problem: Problem, clock: Clock | None = None) -> Region:
         zero = graph.zero_total(paying, agent=agent, nature=nature, choice=to_dodge)
         known[infinite] = np.inf
         open_ = ~infinite & ~zero
-        allowed = _staying_rows(graph, ~infinite, problem)
+        finite_rows = _staying_rows(graph, ~infinite, problem)
     look()
-    groups = _groups(graph, problem, open_, allowed)
+    groups = _groups(graph, problem, open_, finite_rows)
     look()
-    parts = components(graph.with_rows(allowed), open_)
-    return Region(
-        problem, graph, known, open_, allowed, allowed & ~groups.rows, parts, groups, choice
-    )
+    parts = components(graph.with_rows(finite_rows), open_)
+    return Region(problem, graph, known, open_, finite_rows, parts, groups, choice)
 
 
 def _free_of_cost(graph: Graph, problem: Problem, choice: IntArray) -> BoolArray:
@@ -153,17 +150,16 @@ def _staying_rows(graph: Graph, finite: BoolArray, problem: Problem) -> BoolArra
     return graph.rows_can_stay(finite)
 
 
-def _groups(graph: Graph, problem: Problem, open_: BoolArray, allowed: BoolArray) -> Groups:
+def _groups(graph: Graph, problem: Problem, open_: BoolArray, finite_rows: BoolArray) -> Groups:
     """Return end components of free rows, in which the agent may wander at no cost.
 
     Staying pays nothing and loses nothing, so all states of one have the same value, and an
     inductive bound must be constant on it. Only where the fixed point is not unique because of it:
     a maximiser who reaches or collects, a minimiser who could dodge the target.
     """
-    loops = problem.agent is (MIN if problem.form is Form.TO_TARGET else MAX)
     ends = graph.chain and not graph.flexible.any()  # a chain leaves where it is open
-    free = allowed & (problem.reward == 0.0)
-    if not loops or ends or not open_.any() or not free.any():
+    free = finite_rows & (problem.reward == 0.0)
+    if problem.agent is not problem.lingerer or ends or not open_.any() or not free.any():
         return no_groups(problem.model)
     if problem.nature is not problem.agent:
         free &= ~graph.flexible  # nature could cut the way through
@@ -172,4 +168,4 @@ def _groups(graph: Graph, problem: Problem, open_: BoolArray, allowed: BoolArray
 
 def _ally(problem: Problem) -> Direction:
     """Return MAX if nature helps the plays to end, MIN if it hinders them."""
-    return MIN if problem.nature is (MAX if problem.form is Form.TO_TARGET else MIN) else MAX
+    return MAX if problem.nature is problem.lingerer else MIN

@@ -47,10 +47,8 @@ class Approach:
         most = float(np.max(problem.reward[rows], initial=0.0))
         most = max(most, 1e-3 * largest(region.known))
         unit = replace(problem, reward=np.ones(c.model.rows))
-        apart = replace(
-            region, problem=unit, known=region.known / max(most, 1e-300),
-            allowed=region.finite_rows, groups=no_groups(c.model),
-        )  # fmt: skip
+        known, alone = region.known / max(most, 1e-300), no_groups(c.model)
+        apart = replace(region, problem=unit, known=known, groups=alone)
         counting = Operator(unit, c.operator.inner, c.task.stats)
         steps = PolicyIteration(replace(c.task, operator=counting), apart)
         guess = steps.start(None)
@@ -100,7 +98,7 @@ class Approach:
         open states.
         """
         c, states = self.c, self.states
-        q = c.image.rows(self.value, c.image.open_rows, self.side)
+        q = c.image.rows(self.value, self.side)
         best, choice = self.value.copy(), self.choice.copy()
         c.operator.choose(q, states, choice, best)
         better = states[self.side * (factor * best[states] - self.value[states]) < 0.0]

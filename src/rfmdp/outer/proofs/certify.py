@@ -68,7 +68,7 @@ class Certifier:
         self.model = problem.model
         self.image = Image(region, task.operator)
         self.states = self.image.states
-        self.strict_side = 1.0 if problem.form is Form.TO_TARGET else -1.0
+        self.strict_side = -problem.lingerer.sign
         self.guarantee = -problem.agent.sign
 
     def proves(self, side: float) -> bool:
@@ -140,7 +140,7 @@ class Certifier:
         `vertex[r]` becomes nature's vertex where nature has to decide to leave.
         """
         image, region, groups = self.image, self.region, plan.groups
-        sign = image.lingerer.sign
+        sign = self.problem.lingerer.sign
         members = np.flatnonzero(groups.label >= 0)
         leaving = region.finite_rows & ~groups.rows
         self.operator.contend(value, members, leaving)
@@ -151,7 +151,7 @@ class Certifier:
             listed = image.faces.rows[stays]
             q[listed], vertex[listed] = leave[stays], found[stays]
         best = np.zeros(self.model.states)
-        if self.problem.agent is image.lingerer:
+        if self.problem.agent is self.problem.lingerer:
             rows[members] = self.model.row_ptr[members]
             self.operator.choose(q, members, rows, best)
         else:
@@ -169,7 +169,7 @@ class Certifier:
         states, limits = self.states, self.clock.limits
         size = np.abs(value)
         size += max(1e-12 * float(np.max(size[states], initial=0.0)), 1e-290)
-        weight = size[self.region.graph.edges.row_state]
+        weight = size[self.image.row_state]
         steps = self._steps(plan, weight)
         if steps is None:
             return weight, None
@@ -185,7 +185,7 @@ class Certifier:
             return eps * weight, eps * steps
         size *= fair
         size[states] += 2.0 * gap
-        weight = size[self.region.graph.edges.row_state]
+        weight = size[self.image.row_state]
         return weight, self._steps(plan, weight)
 
     def failing(self, candidate: FloatArray, plan: Plan) -> BoolArray:

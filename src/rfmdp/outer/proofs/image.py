@@ -7,12 +7,12 @@ from functools import cached_property
 import numpy as np
 
 from rfmdp.kernels import sweep as kernels
-from rfmdp.objective import MAX, MIN
+from rfmdp.objective import MAX
 from rfmdp.outer.graph.components import Groups
 from rfmdp.outer.graph.region import Region
 from rfmdp.outer.operator import Operator
-from rfmdp.outer.problem import Form
 from rfmdp.outer.proofs.faces import Faces
+from rfmdp.ragged import entries
 from rfmdp.rounding import reward_margin
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
@@ -28,11 +28,12 @@ class Image:
     def __init__(self, region: Region, operator: Operator) -> None:
         self.problem = problem = region.problem
         self.region, self.operator, self.model = region, operator, problem.model
+        self.row_state = region.graph.edges.row_state
         self.states = np.flatnonzero(region.open)
-        self.open_rows = region.open_rows
-        self.lingerer = MIN if problem.form is Form.TO_TARGET else MAX
-        self.nature_lingers = problem.nature is self.lingerer
-        self._avoid = self._meeting_infinity()
+        self.open_rows = entries(self.model.row_ptr, self.states)
+        self.nature_lingers = problem.nature is problem.lingerer
+        self._infinite = np.isinf(region.known)
+        self._dodging = self._meeting_infinity()
 
     @cached_property
     def faces(self) -> Faces:
@@ -43,44 +44,39 @@ class Image:
 
     def _meeting_infinity(self) -> Faces | None:
         """Return the faces of rows where a minimising nature has to dodge infinite states."""
-        infinite = np.isinf(self.region.known)
-        if self.problem.nature is MAX or not infinite.any():
+        if self.problem.nature is MAX or not self._infinite.any():
             return None
         rows = self.open_rows[self.region.finite_rows[self.open_rows]]
-        meets = self.region.graph.rows_possible(infinite)[rows]
+        meets = self.region.graph.rows_possible(self._infinite)[rows]
         return Faces(self.model, rows[meets]) if meets.any() else None
 
-    def rows(self, value: FloatArray, rows: IntArray, side: float) -> FloatArray:
-        """Return the proven side of the listed rows, (R,) with garbage elsewhere."""
-        self.operator.backup(value, rows)
-        return self._settled(value, rows, side)
+    def rows(self, value: FloatArray, side: float) -> FloatArray:
+        """Return the proven side of all open rows, (R,) with garbage elsewhere."""
+        self.operator.backup(value, self.open_rows)
+        return self._settled(value, self.open_rows, side)
 
     def _settled(self, value: FloatArray, rows: IntArray, side: float) -> FloatArray:
         """Return the side of rows that were backed up, infinite ones as the graph knows them."""
         q = self.operator.side(side).copy()
-        if self._avoid is not None:
-            self._dodge(q, value, rows, side)
+        if self._dodging is not None:
+            self._dodge(self._dodging, q, value, rows, side)
         q[rows[~self.region.finite_rows[rows]]] = np.inf
         return q
 
-    def _dodge(self, q: FloatArray, value: FloatArray, rows: IntArray, side: float) -> None:
+    def _dodge(
+        self, faces: Faces, q: FloatArray, value: FloatArray, rows: IntArray, side: float
+    ) -> None:
         """Replace rows in which nature avoids infinite states by their best vertex that does."""
-        assert self._avoid is not None
-        faces, model = self._avoid, self.model
-        infinite = np.isinf(self.region.known)
         if side > 0.0:  # rows beyond the budget stay unproven
-            q[rows[self.region.graph.rows_possible(infinite)[rows]]] = np.inf
-        stays = faces.staying(infinite.astype(np.int64), np.zeros(len(faces), dtype=np.int64))
-        finite = np.where(np.isinf(self.region.known), 0.0, value)
-        mean, margin = faces.expectations(finite)
+            q[rows[self.region.graph.rows_possible(self._infinite)[rows]]] = np.inf
+        stays = faces.staying(self._infinite.astype(np.int64), np.zeros_like(faces.rows))
+        mean, margin = faces.expectations(np.where(self._infinite, 0.0, value))
         best, _ = faces.best(mean + side * margin, stays, -1.0)
-        reward = self.problem.reward[faces.rows]
-        listed = np.zeros(model.rows, dtype=np.bool_)
-        listed[rows] = True
-        fine = np.isfinite(best) & listed[faces.rows]
-        found = reward[fine] + best[fine]
-        slack = np.where(reward[fine] != 0.0, reward_margin(reward[fine], best[fine]), 0.0)
-        q[faces.rows[fine]] = found + side * slack
+        fine = np.isfinite(best) & np.isin(faces.rows, rows)
+        listed, best = faces.rows[fine], best[fine]
+        reward = self.problem.reward[listed]
+        slack = np.where(reward != 0.0, reward_margin(reward, best), 0.0)
+        q[listed] = reward + best + side * slack
 
     def of(
         self, value: FloatArray, side: float, policy: IntArray | None, groups: Groups
@@ -98,7 +94,7 @@ class Image:
     def _back_up(self, value: FloatArray, rows: IntArray, groups: Groups) -> None:
         """Back up rows, but those that `_stay` settles, and those that others outdo anyway."""
         flexible, finite = self.region.graph.flexible, self.region.finite_rows
-        if self._avoid is not None:  # what outdoes others may have to dodge
+        if self._dodging is not None:  # what outdoes others may have to dodge
             self.operator.backup(value, rows)
             return
         wanted = np.zeros(self.model.rows, dtype=np.bool_)
@@ -115,10 +111,10 @@ class Image:
         kernels.row_span(free, self.model.successor_ptr, self.model.successors, value, low, high)
         q[free] = np.clip(q[free], low, high)  # a mean lies between the extremes
         rigid = free[groups.rows[free] & ~self.region.graph.flexible[free]]
-        q[rigid] = value[self.region.graph.edges.row_state[rigid]]  # these never leave
+        q[rigid] = value[self.row_state[rigid]]  # these never leave
         stays, leave, _ = self.leaving(value, side, groups)
         listed = self.faces.rows
-        here = value[self.region.graph.edges.row_state[listed]]
+        here = value[self.row_state[listed]]
         if self.nature_lingers:
             settled = np.maximum(here, leave) if side > 0.0 else np.minimum(here, leave)
         else:
@@ -133,7 +129,7 @@ class Image:
         The latter as (side of its value, vertex or -1).
         """
         faces = self.faces
-        own = groups.label[self.region.graph.edges.row_state[faces.rows]]
+        own = groups.label[self.row_state[faces.rows]]
         inside = faces.staying(groups.label, own) & groups.rows[faces.rows][faces.owner]
         inside &= own[faces.owner] >= 0
         mean, margin = faces.expectations(value)

@@ -36,7 +36,7 @@ class Choices(NamedTuple):
 def lingering_groups(image: Image, value: FloatArray, policy: IntArray) -> Groups:
     """Return where those who linger can stay; who does not follows a policy, or answers a value."""
     problem, region, graph = image.problem, image.region, image.region.graph
-    lingers = problem.agent is image.lingerer
+    lingers = problem.agent is problem.lingerer
     rows = image.open_rows if lingers else policy[image.states]
     rows = rows[(problem.reward[rows] == 0.0) & region.finite_rows[rows]]
     bends = graph.flexible[rows]
