@@ -9,8 +9,15 @@ from hypothesis import given
 
 from examples import half
 from kernels import twins
-from rfmdp.inner.packed_model import NO_ANSWERS, PackedModel
-from rfmdp.inner.packing import branching_weight, corners_of, interval_scratch, pack_rows, scratch
+from rfmdp.inner.packing import (
+    NO_ANSWERS,
+    PackedModel,
+    branching_weight,
+    corners_of,
+    interval_scratch,
+    pack_rows,
+    scratch,
+)
 from rfmdp.kernels import alternating, exact, pair, sequential, vertices
 from rfmdp.kernels import interval as kernels_interval
 from rfmdp.objective import MIN

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rfmdp.errors import ModelError
-from rfmdp.inner.packed_model import Answers, PackedModel, prepared_products
-from rfmdp.inner.packing import branching_weight, pack_rows
+from rfmdp.inner.packing import Answers, PackedModel, branching_weight, pack_rows, prepared_products
 from rfmdp.inner.protocol import PreparedRows, restriction_side
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction

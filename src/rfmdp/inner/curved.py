@@ -20,8 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rfmdp.inner.packed_model import PackedModel
-from rfmdp.inner.packing import Sets, Work
+from rfmdp.inner.packing import PackedModel, Sets, Work
 from rfmdp.kernels.layout import CORNERS, CORNERS_END, KIND, LOWER, PLACE, SIZE
 from rfmdp.ragged import segment, starts
 from rfmdp.rounding import CUT_INSIDE, UNIT, cut_outwards

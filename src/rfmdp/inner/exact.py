@@ -8,8 +8,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from rfmdp.inner.packed_model import NO_ANSWERS, Answers, PackedModel
-from rfmdp.inner.packing import CURVED, branching_weight, corners_of, pack_rows
+from rfmdp.inner.packing import (
+    CURVED,
+    NO_ANSWERS,
+    Answers,
+    PackedModel,
+    branching_weight,
+    corners_of,
+    pack_rows,
+)
 from rfmdp.inner.protocol import InnerStats, Side
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction

@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
-from rfmdp.inner.packed_model import PackedModel
-from rfmdp.inner.packing import interval_scratch
-from rfmdp.inner.protocol import PreparedRows, relaxation_side, successor_starts
+from rfmdp.inner.packing import PackedModel, interval_scratch
+from rfmdp.inner.protocol import PreparedRows, relaxation_side
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
 from rfmdp.types import FloatArray, IntArray
@@ -36,9 +33,6 @@ class IntervalArithmetic:
             packed.run(interval_rows, value, rows, bounds)
 
         def respond(value: FloatArray, rows: IntArray) -> FloatArray:
-            begin = successor_starts(model, rows)
-            joint = np.empty(begin[-1])
-            packed.run(interval_answers, value, rows, begin, joint)
-            return joint
+            return packed.joint(interval_answers, value, rows)
 
         return PreparedRows(relaxation_side(nature), backup, respond)

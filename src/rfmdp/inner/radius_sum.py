@@ -21,8 +21,7 @@ from typing import ClassVar
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.inner.packed_model import NO_ANSWERS, PackedModel
-from rfmdp.inner.packing import ball_scratch
+from rfmdp.inner.packing import NO_ANSWERS, PackedModel, ball_scratch
 from rfmdp.inner.protocol import PreparedRows, relaxation_side, successor_starts
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction

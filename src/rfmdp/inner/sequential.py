@@ -8,8 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rfmdp.inner.packed_model import PackedModel
-from rfmdp.inner.packing import branching_weight, pack_rows
+from rfmdp.inner.packing import PackedModel, branching_weight, pack_rows
 from rfmdp.inner.protocol import (
     Backup,
     PreparedRows,

@@ -8,8 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.inner.packed_model import Answers, PackedModel, prepared_products
-from rfmdp.inner.packing import corners_of
+from rfmdp.inner.packing import Answers, PackedModel, corners_of, prepared_products
 from rfmdp.inner.protocol import PreparedRows, Side
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction

@@ -13,9 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rfmdp.inner.packed_model import PackedModel
-from rfmdp.inner.packing import Sets, pack_sets
-from rfmdp.inner.protocol import successor_starts
+from rfmdp.inner.packing import PackedModel, Sets, pack_sets
 from rfmdp.kernels.explore import stale_rows
 from rfmdp.kernels.layout import FREE, LOWER, PLACE
 from rfmdp.kernels.sweep import choose
@@ -135,10 +133,8 @@ class Planner:
         from rfmdp.kernels.sequential import sequential_answers
 
         model, problem = self.model, self.problem
-        begin = successor_starts(model, rows)
-        answers = np.empty(begin[-1])
         self._packed.sign = 1.0 if nature is MIN else -1.0
-        self._packed.run(sequential_answers, value, rows, begin, answers)
+        answers = self._packed.joint(sequential_answers, value, rows)
         chain = Chain(
             model, Nodes.alone(states), self.choice, answers, value, problem.reward,
             problem.discount,

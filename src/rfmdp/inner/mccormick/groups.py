@@ -77,7 +77,6 @@ class Shape:
         self._sizes = np.array(sizes, dtype=np.int64)
         self._variant = variant
         self._loaded: bytes | None = None
-        self._primal: FloatArray | None = None
 
     def load(self, ids: IntArray, marginals: Marginals) -> None:
         """Make the programme that of these marginals; nothing to do if it already is."""
@@ -90,12 +89,6 @@ class Shape:
         )
         self.session.load()
         self._loaded = key
-
-    def primals(self, count: int) -> FloatArray:
-        """Return memory for the solutions of `count` rows."""
-        if self._primal is None:
-            self._primal = np.empty((self.batch, self.lp.columns))
-        return self._primal[:count]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,7 +115,6 @@ class RowGroups:
         self._known = self._free <= KNOWN
         self._sizes = marginals.sizes
         self._ids = model.row_marginals.astype(np.int64)
-        self._ones: dict[int, FloatArray] = {}
         self._class = _classes(model)
         self._tables: dict[tuple[tuple[int, ...], bytes], IntArray] = {}
 
@@ -152,10 +144,9 @@ class RowGroups:
         if key not in self._tables:
             self._tables[key] = _contraction(sizes, known.tolist())
         table = self._tables[key]
-        slack, uncertain = 0.0, ids
-        weight = self._ones.setdefault(len(table), np.ones(len(table)))
+        slack, uncertain, weight = 0.0, ids, np.ones(len(table))
         if known.any():
-            marginals, weight = self._model.marginals, weight.copy()
+            marginals = self._model.marginals
             kernels.known_weights(ids, known, marginals.outcome_ptr, marginals.lower, weight)
             slack, uncertain = float(self._free[ids[known]].sum()), ids[~known]
         return Group(

@@ -139,8 +139,9 @@ class PreparedMcCormick:
         shape.load(group.uncertain, self._model.marginals)
         for start in range(0, len(group.rows), shape.batch):
             part = slice(start, start + shape.batch)
-            primal = None if witness is None else shape.primals(len(group.rows[part]))
-            self._batch(value, shape, group, group.rows[part], bound, primal)
+            rows = group.rows[part]
+            primal = None if witness is None else np.empty((len(rows), shape.lp.columns))
+            self._batch(value, shape, group, rows, bound, primal)
             if witness is not None:
                 mine = witness[0][part], witness[1]
                 kernels.joint(primal, group.tensors, shape.box, shape.places, mine)
