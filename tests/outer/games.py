@@ -11,7 +11,7 @@ from rfmdp.objective import MAX, MIN, Direction
 from rfmdp.sets.families import Interval, L1Ball, Polytope, Singleton
 from rfmdp.sets.vertices import vertices
 
-PAIRS = [(a, n) for a in (MAX, MIN) for n in (MAX, MIN)]
+from .random_specs import PAIRS
 
 
 def random_box(rng: np.random.Generator, size: int) -> Interval:

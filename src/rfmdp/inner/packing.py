@@ -15,7 +15,7 @@ import numpy as np
 from rfmdp.inner.protocol import PreparedRows, Side, successor_starts
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.objective import MIN, Direction
+from rfmdp.objective import Direction
 from rfmdp.ragged import (
     owners,
     renumbered,
@@ -66,7 +66,7 @@ class PackedModel:
         memory: Callable[[FactoredMDP], Work] | None = None,
     ) -> None:
         self.model = model
-        self.sign = 1.0 if nature is MIN else -1.0
+        self.sign = -nature.sign
         self.rows, self._axes = layout or pack_rows(model)
         self.sets = pack_sets(model.marginals, corners or corners_of(model))
         self._memory = memory or scratch

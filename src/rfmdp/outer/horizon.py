@@ -78,8 +78,8 @@ class Backward:
 
     def run_plain(self, start: FloatArray, rows: tuple[AnyArray, ...]) -> Sides:
         """Return both bounds after all steps, by packed rows (see `plain.pack_all`)."""
-        problem, model, sign = self.problem, self.problem.model, self.operator.sign
-        nature = 1.0 if problem.nature is MAX else -1.0
+        problem, model = self.problem, self.problem.model
+        sign, nature = problem.agent.sign, problem.nature.sign
         count, chain = len(problem.steps), model.rows == model.states
         if chain:
             self.rules = np.broadcast_to(model.row_ptr[:-1], (count, model.states))

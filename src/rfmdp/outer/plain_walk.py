@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from rfmdp.kernels import walk as kernels
-from rfmdp.objective import MAX
 from rfmdp.outer.plain import ONE, ZERO, Packed
 from rfmdp.outer.problem import Form, Problem
 from rfmdp.outer.settings import Clock
@@ -41,8 +40,7 @@ class PlainWalk:
 
     def __init__(self, packed: Packed, problem: Problem, value: FloatArray) -> None:
         self.packed = packed
-        self._sign = problem.agent.sign
-        self._nature = 1.0 if problem.nature is MAX else -1.0
+        self._sign, self._nature = problem.agent.sign, problem.nature.sign
         size, top = len(value), 1.0 if problem.form is Form.REACH else np.inf
         choice = packed.nodes[1][:-1]
         self.bounds = NodeBounds(

@@ -22,7 +22,7 @@ from rfmdp.outer.task import Task
 from rfmdp.ragged import entries
 from rfmdp.types import FloatArray, IntArray
 
-LARGE = 8  # times a level's states that are more than all: it is worth to look at all values
+LARGE = 8  # levels of more than one in so many states are worth a look at how all values moved
 STALLED = 8  # sweeps without a smaller residual before another way is tried
 PATIENCE = 3000  # robust sweeps of one cyclic level per attempt
 CHEAP = 40  # sweeps of one chain at most: early policies are not worth more

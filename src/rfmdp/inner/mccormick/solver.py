@@ -38,7 +38,7 @@ from rfmdp.inner.protocol import (
 )
 from rfmdp.kernels import mccormick as kernels
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.objective import MIN, Direction
+from rfmdp.objective import Direction
 from rfmdp.types import FloatArray, IntArray
 
 
@@ -98,7 +98,7 @@ class PreparedMcCormick:
         self.proves: Side = relaxation_side(nature)
         self.stats = InnerStats()
         self._model = model
-        self._sign = 1.0 if nature is MIN else -1.0
+        self._sign = -nature.sign
         self._variant = variant
         self._opener = opener
         self._shapes: dict[tuple[int, ...], Shape] = {}

@@ -59,7 +59,10 @@ class Region:
         return np.where(self.open, 0.0, self.known), np.where(self.open, top, self.known)
 
     def with_first_policy(self) -> Region:
-        """Return the region with open rows that come closer to what is known, or allowed ones."""
+        """Return the region with a first policy of the open states.
+
+        It takes rows that come closer to what is known, and allowed ones where there are none.
+        """
         graph, choice = self.graph, self.choice.copy()
         owner = graph.edges.row_state
         rows = np.flatnonzero(self.allowed & self.open[owner])[::-1]

@@ -96,7 +96,7 @@ class Certifier:
         return None
 
     def on_side(self, value: FloatArray, side: float) -> FloatArray:
-        """Return a value with the bounds of a side where something lower is settled."""
+        """Return the value, with the bounds of a side in states that are settled already."""
         below = self._below[1 if side > 0.0 else 0]
         if below is self.region.known:
             return value
@@ -161,7 +161,7 @@ class Certifier:
         return bool(np.isfinite(best[members]).all())
 
     def _first_steps(self, value: FloatArray, plan: Plan) -> tuple[FloatArray, FloatArray | None]:
-        """Return what a step has to count in every row to make up for the residual, and the sums.
+        """Return weights (R,) that make up for the residual, and their sums along the chain (S,).
 
         The largest relative residual everywhere; or, if that adds up to too much, a little
         everywhere and the rest where the residual is.

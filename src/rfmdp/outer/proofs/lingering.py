@@ -34,7 +34,10 @@ class Choices(NamedTuple):
 
 
 def lingering_groups(image: Image, value: FloatArray, policy: IntArray) -> Groups:
-    """Return where those who linger can stay; who does not follows a policy, or answers a value."""
+    """Return the groups in which the lingerer can stay, the other player fixed.
+
+    An agent who does not linger follows the policy (S,), nature gives its answers to the value.
+    """
     problem, region, graph = image.problem, image.region, image.region.graph
     lingers = problem.agent is problem.lingerer
     rows = image.open_rows if lingers else policy[image.states]

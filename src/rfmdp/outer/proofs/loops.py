@@ -73,10 +73,10 @@ class Loops:
         self.problem, self.region, self.clock = region.problem, region, clock
         self._corners: dict[int, Corners] = {}
 
-    def improve(self, state: int, lower: FloatArray, upper: FloatArray, choice: IntArray) -> bool:
+    def improve(self, state: int, lower: FloatArray, upper: FloatArray, choice: IntArray) -> None:
         """Make the bounds (S,) of a state better, in place; its choice follows the guarantee.
 
-        Returns False for rows with too many vertices, or none.
+        Nothing happens if a row has too many vertices, or none.
         """
         self.clock.check()
         try:
@@ -84,13 +84,12 @@ class Loops:
                 self._bound(state, bound, side) for side, bound in ((-1.0, lower), (1.0, upper))
             ]
         except UnsupportedError:
-            return False
+            return
         for (found, row), side, bound in zip(best, (-1.0, 1.0), (lower, upper), strict=True):
             if side * found < side * bound[state]:
                 bound[state] = found
                 if side == -self.problem.agent.sign:
                     choice[state] = row
-        return True
 
     def _bound(self, state: int, bound: FloatArray, side: float) -> tuple[float, int]:
         """Return the value of a state, rounded to a side, and the best row."""
