@@ -11,7 +11,6 @@ by one compiled loop, which passes over states whose successors keep their bound
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
 
@@ -29,8 +28,6 @@ from rfmdp.rounding import UNIT
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
 BUDGET = 20_000_000  # entries between two looks at the clock
-
-Sides: TypeAlias = tuple[FloatArray, FloatArray]  # lower and upper
 
 
 class Backward:
@@ -76,7 +73,9 @@ class Backward:
             self.reached = (after, error, done)
             self._tick(done, error)
 
-    def run_plain(self, start: FloatArray, rows: tuple[AnyArray, ...]) -> Sides:
+    def run_plain(
+        self, start: FloatArray, rows: tuple[AnyArray, ...]
+    ) -> tuple[FloatArray, FloatArray]:
         """Return both bounds after all steps, by packed rows (see `plain.pack_all`)."""
         problem, model = self.problem, self.problem.model
         sign, nature = problem.agent.sign, problem.nature.sign

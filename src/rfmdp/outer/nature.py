@@ -24,6 +24,7 @@ from rfmdp.outer.proofs.faces import Faces
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Solution
 from rfmdp.outer.task import Task, prepare
+from rfmdp.outer.unbounded import solve_unbounded
 from rfmdp.ragged import entries, owners, segment, starts
 from rfmdp.rounding import UNIT
 from rfmdp.sets.marginals import Marginals
@@ -100,14 +101,12 @@ def worst_case(solution: Solution, step: int = 0) -> Nature:
         raise ModelError(f"step must be within 0..{len(rules) - 1}, got {step}.")
     rows = rules[step]
     prepared = Exact().prepare(model, nature)
-    if problem.steps and step < len(problem.steps):
-        value = _ahead(solution, problem, step)
-    else:
-        value = _own_side(solution)
+    stepping = step < len(problem.steps)
+    value = _ahead(solution, problem, step) if stepping else _own_side(solution)
     answers = prepared.marginals(_finite(value), rows)
     ends = starts(model.marginals.sizes[model.row_marginals])[model.marginal_ptr]
     begin = starts(np.diff(ends)[rows])
-    if problem.form in (Form.REACH, Form.TO_TARGET, Form.TOTAL) and step >= len(problem.steps):
+    if problem.form in (Form.REACH, Form.TO_TARGET, Form.TOTAL) and not stepping:
         _arrive(problem, rows, begin, answers)
     _empty_rounded(model, rows, answers)
     return Nature(model, rows, begin, answers)
@@ -133,20 +132,14 @@ def _ahead(solution: Solution, problem: Problem, step: int) -> FloatArray:
     if problem.form is Form.STEPS:
         start = problem.start
     else:
-        start = _tail(replace(problem, steps=()), solution)
+        unbounded = replace(problem, steps=())
+        found = solve_unbounded(_exactly(unbounded, Limits(solution.precision)))
+        start = np.clip(found.lower if problem.nature is MAX else found.upper, 0.0, 1.0)
     if left.steps:
         backward = Backward(_exactly(left, Limits()))
         backward.run(start, solution.policy.rows[step + 1 : len(problem.steps)])
         start = backward.value
     return 1.0 - start if problem.flipped else start
-
-
-def _tail(problem: Problem, solution: Solution) -> FloatArray:
-    """Return the value of the unbounded until after its first steps."""
-    from rfmdp.outer.unbounded import solve_unbounded
-
-    found = solve_unbounded(_exactly(problem, Limits(solution.precision)))
-    return np.clip(found.lower if problem.nature is MAX else found.upper, 0.0, 1.0)
 
 
 def _exactly(problem: Problem, limits: Limits) -> Task:
