@@ -14,11 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.inner.exact import Exact, PreparedExact
+from rfmdp.inner.exact import Exact
 from rfmdp.inner.protocol import (
     Inner,
     InnerStats,
-    PreparedInner,
     PreparedRows,
     Side,
     better_of,
@@ -68,56 +67,40 @@ class Screened:
         """Short name with that of the relaxation."""
         return f"screened {self.relaxation.name}"
 
-    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedScreened:
+    def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedRows:
         """Bind both; raise `UnsupportedError` if the other one is no relaxation."""
         relaxation = self.relaxation.prepare(model, nature)
         if relaxation.proves != relaxation_side(nature):
             raise UnsupportedError(
                 f"Screened: the inner solver must be a relaxation, {self.relaxation.name} is not."
             )
-        screen = Exact(node_limit=0, cut_limit=0).prepare(model, nature)
-        return PreparedScreened(model, screen, relaxation)
+        screen, stats = Exact(node_limit=0, cut_limit=0).prepare(model, nature), InnerStats()
 
+        def screened(
+            value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray
+        ) -> BoolArray:
+            """Fill both sides by the screen; return which rows it solved."""
+            screen.backup(value, rows, below, above)
+            return np.asarray(above[rows] - below[rows] <= CLOSED * np.ptp(value))
 
-class PreparedScreened:
-    """`Screened` bound to a model and a direction."""
+        def backup(value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray) -> None:
+            left = rows[~screened(value, rows, below, above)]
+            leave_open(relaxation.proves, rows, below, above)
+            if len(left):
+                relaxation.backup(value, left, below, above)
+            stats.branched += len(left)
+            stats.nodes, stats.open_rows = relaxation.stats.nodes, relaxation.stats.open_rows
 
-    def __init__(
-        self, model: FactoredMDP, screen: PreparedExact, relaxation: PreparedInner
-    ) -> None:
-        self.proves: Side = relaxation.proves
-        self._model, self._screen, self._relaxation = model, screen, relaxation
-        self.stats = InnerStats()
+        def respond(value: FloatArray, rows: IntArray) -> FloatArray:
+            closed = screened(value, rows, np.empty(model.rows), np.empty(model.rows))
+            lengths = np.diff(model.successor_ptr)[rows]
+            out = np.empty(int(lengths.sum()))
+            for solver, chosen in ((screen, closed), (relaxation, ~closed)):
+                if chosen.any():
+                    out[np.repeat(chosen, lengths)] = solver.respond(value, rows[chosen])
+            return out
 
-    def backup(
-        self, value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray
-    ) -> None:
-        """Fill the proven side of `rows` and an infinity on the other."""
-        closed = self._closed(value, rows, below, above)
-        leave_open(self.proves, rows, below, above)
-        if not closed.all():
-            self._relaxation.backup(value, rows[~closed], below, above)
-        done = self._relaxation.stats
-        self.stats.branched += int(np.count_nonzero(~closed))
-        self.stats.nodes, self.stats.open_rows = done.nodes, done.open_rows
-
-    def respond(self, value: FloatArray, rows: IntArray) -> FloatArray:
-        """Return witnesses of closed rows, and answers of the relaxation for the others."""
-        sides = np.empty((2, self._model.rows))
-        closed = self._closed(value, rows, sides[0], sides[1])
-        lengths = np.diff(self._model.successor_ptr)[rows]
-        out = np.empty(int(lengths.sum()))
-        for solver, chosen in ((self._screen, closed), (self._relaxation, ~closed)):
-            if chosen.any():
-                out[np.repeat(chosen, lengths)] = solver.respond(value, rows[chosen])
-        return out
-
-    def _closed(
-        self, value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray
-    ) -> BoolArray:
-        """Fill both sides by the screen; say which rows it solved."""
-        self._screen.backup(value, rows, below, above)
-        return np.asarray(above[rows] - below[rows] <= CLOSED * np.ptp(value))
+        return PreparedRows(relaxation.proves, backup, respond, stats)
 
 
 @dataclass(frozen=True, slots=True)
