@@ -75,10 +75,9 @@ def read_model(name: str | PathLike[str]) -> Blueprint:
     """
     path = Path(name)
     if str(name).startswith(GYM):
-        from rfmdp.sources.gym.spaces import make_env
         from rfmdp.sources.gym.table import gym_model
 
-        return Blueprint(str(name), made=gym_model(make_env(str(name)[len(GYM) :])))
+        return Blueprint(str(name), made=gym_model(str(name)[len(GYM) :]))
     if is_domain(name):
         return Blueprint(str(name))
     if path.suffix in (SAVED, *EXPLICIT):

@@ -19,8 +19,8 @@ from rfmdp.learning.identifiers import identify
 from rfmdp.learning.methods import ANYTIME, GAP_DIRECTED, ROLLOUT
 from rfmdp.learning.rewards import DeterministicReward, MixtureReward, RewardRange
 from rfmdp.learning.schedule import StopWhen
-from rfmdp.sources.gym.spaces import actions_of, entries_of, read, read_many
-from rfmdp.sources.gym.table import known_observe
+from rfmdp.sources.gym.spaces import actions_of, entries_of, read
+from rfmdp.sources.gym.table import known_table
 from rfmdp.sources.recorded import record
 from rfmdp.sources.simulator import Trajectories
 from rfmdp.sources.tally import Tally, count_transitions
@@ -257,6 +257,24 @@ def test_copies_certify_a_frozen_policy():
     assert run.counts.sum() == run.history[-1].steps
 
 
+@pytest.mark.parametrize("copies", [1, 3])
+def test_an_unknown_support_was_learned_from_copies_only(copies):
+    """The learning model has rows more than the structure: plans have them, episodes do not."""
+    env = Steps(spaces.Discrete(4))
+    if copies > 1:
+        env = gymnasium.vector.SyncVectorEnv([lambda: Steps(spaces.Discrete(4))] * copies)
+    source = rf.GymSource(env, counter({"x": (0, 3)}, ["x"]))
+    words = {"stop": StopWhen(trajectories=250), "length": 10, "support": rf.DomainSupport()}
+    run = rf.learn(source, 'Pmaxmin=? [ F<=9 "goal" ]', **words)
+    assert 0.5 < run.guarantee < rf.check(coin_counter(), 'Pmax=? [ F<=9 "goal" ]').value
+
+
+def coin_counter():
+    """Return `Steps` as it is."""
+    model = counter({"x": (0, 3)}, ["x"])
+    return model.with_marginals(rf.Marginals.from_sets([rf.Singleton([0.5, 0.5])]))
+
+
 def test_truncation_counts_the_step_and_ends_nothing():
     """Steps of truncated episodes are counted; no end of an episode is claimed."""
     model = counter({"x": (0, 3)}, ["x"])
@@ -344,19 +362,15 @@ def test_wrong_structures_are_refused_with_what_is_wanted():
 
 
 def test_spaces_are_read_in_order():
-    """Names, ranges, single elements and batches."""
+    """Names, ranges and elements."""
     space = spaces.Dict({
         "m": spaces.MultiDiscrete([3, 2], start=[1, 0]), "b": spaces.MultiBinary(2),
         "t": spaces.Tuple((spaces.Discrete(2), spaces.Discrete(5, start=-2))),
     })  # fmt: skip
     assert [e.name for e in entries_of(space)] == ["b_0", "b_1", "m_0", "m_1", "t_0", "t_1"]
     assert [(e.low, e.high) for e in entries_of(space)][2:] == [(1, 3), (0, 1), (0, 1), (-2, 2)]
-    space.seed(3)
-    elements = [space.sample() for _ in range(4)]
-    batched = gymnasium.vector.utils.concatenate(
-        space, elements, gymnasium.vector.utils.create_empty_array(space, 4)
-    )
-    assert_array_equal(read_many(space, batched, 4), [read(space, e) for e in elements])
+    element = {"t": (1, -2), "m": np.array([3, 0]), "b": np.array([0, 1], dtype=np.int8)}
+    assert read(space, element) == [0, 1, 3, 0, 1, -2]
     found = [a.tolist() for a in actions_of(spaces.MultiDiscrete([2, 2]))]
     assert found == [[0, 0], [0, 1], [1, 0], [1, 1]]
 
@@ -378,7 +392,7 @@ NESTED = st.recursive(
 
 @given(NESTED, st.integers(0, 100))
 def test_elements_and_batches_are_read_alike(space, seed):
-    """Every entry lies in its range; a batch is its elements, line by line."""
+    """Every entry lies in its range; a batch of a vectorised environment is its elements."""
     space.seed(seed)
     elements = [space.sample() for _ in range(3)]
     entries = entries_of(space)
@@ -388,7 +402,8 @@ def test_elements_and_batches_are_read_alike(space, seed):
         assert all(e.low <= x <= e.high for e, x in zip(entries, line, strict=True))
     empty = gymnasium.vector.utils.create_empty_array(space, 3)
     batch = gymnasium.vector.utils.concatenate(space, elements, empty)
-    assert_array_equal(read_many(space, batch, 3), lines)
+    copies = gymnasium.vector.utils.batch_space(space, 3)
+    assert [read(space, one) for one in gymnasium.vector.utils.iterate(copies, batch)] == lines
 
 
 @pytest.mark.parametrize(
@@ -402,7 +417,7 @@ def test_tables_become_exact_models(name, options):
     """Every row has the distribution, and pays the mean reward, of the table."""
     env = gymnasium.make(name, **options)
     model, table = rf.gym_model(env), env.unwrapped.P
-    observe = known_observe(env, [v.name for v in model.variables])
+    observe = known_table(env).values
     rf.validate(model).require_valid()
     flat = model.nominal()
     reward = next(iter(model.rewards.values())).row

@@ -18,8 +18,8 @@ Every step is one observed transition: the state before it, the action, and the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from rfmdp.outer.problem import row_rewards
 from rfmdp.outer.solution import Policy
 from rfmdp.ragged import owners, segment_all
 from rfmdp.sources.gym.spaces import actions_of, entries_of, make_env, read, require_gymnasium
+from rfmdp.sources.gym.table import REWARD, known_table
 from rfmdp.sources.hidden import counted_truth
 from rfmdp.sources.index import Index, choices
 from rfmdp.sources.paid import ObservedRewards, Paid, Payer, Payments
@@ -38,11 +39,10 @@ from rfmdp.sources.structure import Structure
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 START = "start"  # the variable of structures whose episodes start in random states
-REWARD = "reward"  # the reward structure that an environment's own rewards are compared with
 RESET = "resets of the environment are independent of what happened before"
 MARKOV = "the observation of the environment is its state: what follows depends on nothing else"
 
-Observe = Callable[[Any], Sequence[int]]
+Observe: TypeAlias = Callable[[Any], Iterable[int]]
 
 
 class GymSource:
@@ -83,10 +83,8 @@ class GymSource:
         actions: Sequence[str] | None = None,
         truth: FactoredMDP | None = None,
     ) -> None:
-        from rfmdp.sources.gym.table import known_observe
-
         gymnasium = require_gymnasium()
-        self.env = make_env(env) if isinstance(env, str) else env
+        self.env = make_env(env)
         self.vector = isinstance(self.env, gymnasium.vector.VectorEnv)
         prefix = "single_" if self.vector else ""
         self.space = getattr(self.env, f"{prefix}observation_space")
@@ -94,10 +92,7 @@ class GymSource:
         self.structure, self._truth = Structure.of(model), truth
         self.starts = bool(model.variables) and model.variables[-1].name == START
         own = [v.name for v in model.variables[: len(model.variables) - self.starts]]
-        self.observe = observe or known_observe(self.env, own)
-        self.index = Index(model)
-        if self.observe is None:
-            self._check_variables(own)
+        self._observe, self._index = observe or self._observer(own), Index(model)
         self.actions = self._row_actions(model, actions)
         self.ends = absorbing(model).tolist()
         self._starts, self._learns = frozenset(model.initial.tolist()), False
@@ -129,10 +124,6 @@ class GymSource:
 
     def sampler(self, counted: FactoredMDP, stop: BoolArray | None = None) -> Sampler:
         """Return what runs episodes and counts."""
-        if self.vector:
-            from rfmdp.sources.gym.vector import VectorWalker
-
-            return VectorWalker(self, counted, stop)
         from rfmdp.sources.gym.walk import Walker
 
         return Walker(self, counted, stop)
@@ -165,14 +156,6 @@ class GymSource:
 
         return act
 
-    def values(self, observation: Any) -> list[int]:
-        """Return the values of all variables for an observation."""
-        if self.observe is not None:
-            own = [int(value) for value in self.observe(observation)]
-        else:
-            own = read(self.space, observation)
-        return [*own, 0] if self.starts else own
-
     def state(self, observation: Any) -> int:
         """Return the state that an observation shows.
 
@@ -181,26 +164,21 @@ class GymSource:
         ModelError
             If the structure has no such state: guarantees from this source are void.
         """
-        values = self.values(observation)
+        values = [*map(int, self._observe(observation)), *([0] if self.starts else [])]
         names = [v.name for v in self.structure.model.variables]
         if len(values) != len(names):
             raise ModelError(
                 f"Environment: an observation must give the variables {', '.join(names)}, found "
                 f"{len(values)} values in {observation!r}."
             )
-        state = int(self.index.states(np.array([values]))[0])
+        state = int(self._index.states(np.array([values]))[0])
         if state < 0:
-            self.refuse(values)
+            shown = ", ".join(f"{name}={x}" for name, x in zip(names, values, strict=True))
+            raise ModelError(
+                f"Environment: every observed state must be reachable in the structure, found "
+                f"({shown}). Guarantees are void: declare the outcome that leads there."
+            )
         return state
-
-    def refuse(self, values: Sequence[int]) -> None:
-        """Raise ModelError: the structure has no state with observed values."""
-        variables = self.structure.model.variables
-        shown = ", ".join(f"{v.name}={x}" for v, x in zip(variables, values, strict=True))
-        raise ModelError(
-            f"Environment: every observed state must be reachable in the structure, found "
-            f"({shown}). Guarantees are void: declare the outcome that leads there."
-        )
 
     def check_end(self, state: int) -> None:
         """Raise ModelError unless the structure ends where an episode ended."""
@@ -243,19 +221,21 @@ class GymSource:
                 "(`rewards=MixtureReward(RewardRange(low, high))`)."
             )
 
-    def _check_variables(self, own: list[str]) -> None:
-        """Refuse a structure with other variables than the observation."""
+    def _observer(self, own: list[str]) -> Observe:
+        """Return what reads variables of these names from observations; refuse other ones."""
+        known = known_table(self.env)
+        names = [] if known is None else [v.name for v in known.variables]
+        if known is not None and names == own:
+            return lambda observation: known.values(int(observation))
         wanted = entries_of(self.space)
         if len(own) != len(wanted):
-            from rfmdp.sources.gym.table import known_names
-
-            known = known_names(self.env)
-            ready = f"call them {', '.join(known)}, or " if len(known) == len(own) else ""
+            ready = f"call them {', '.join(names)}, or " if len(names) == len(own) else ""
             raise ModelError(
                 f"Environment: the structure must have a variable per entry of the observation "
                 f"({', '.join(e.name for e in wanted)}), found "
                 f"{', '.join(own)}; {ready}give `observe` to translate."
             )
+        return lambda observation: read(self.space, observation)
 
     def _row_actions(self, model: FactoredMDP, names: Sequence[str] | None) -> list[Any]:
         """Return the environment's action of every row; None where a reset is meant."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import Variable
-from rfmdp.types import AnyArray, IntArray
+from rfmdp.types import AnyArray
 
 MOST = 100_000  # actions of a space
 
@@ -25,8 +25,8 @@ def require_gymnasium() -> Any:
     return gymnasium
 
 
-def make_env(text: str) -> Any:
-    """Return a registered environment by a text like `FrozenLake-v1(map_name='8x8')`.
+def make_env(env: Any) -> Any:
+    """Return an environment: as it is given, or by a text like `FrozenLake-v1(map_name='8x8')`.
 
     Raises
     ------
@@ -34,7 +34,9 @@ def make_env(text: str) -> Any:
         If there is no such environment, or it does not take the options.
     """
     gymnasium = require_gymnasium()
-    name, parenthesis, rest = text.partition("(")
+    if not isinstance(env, str):
+        return env
+    name, parenthesis, rest = env.partition("(")
     try:
         call = ast.parse(f"f({rest}" if parenthesis else "f()", mode="eval").body
         assert isinstance(call, ast.Call)
@@ -45,12 +47,12 @@ def make_env(text: str) -> Any:
     except (SyntaxError, ValueError, TypeError, KeyError, gymnasium.error.Error) as error:
         reason = " ".join(str(error).split())
         raise ModelError(
-            f"Environment: {text!r} must be the name of a registered one, with options like "
+            f"Environment: {env!r} must be the name of a registered one, with options like "
             f"FrozenLake-v1(map_name='8x8'): {reason}"
         ) from error
 
 
-def entries_of(space: Any, name: str = "x") -> tuple[Variable, ...]:
+def entries_of(space: Any) -> tuple[Variable, ...]:
     """Return the integers that an element of a discrete space consists of, in their order.
 
     Entries of a Dict have the names of its keys, others are numbered.
@@ -67,7 +69,7 @@ def entries_of(space: Any, name: str = "x") -> tuple[Variable, ...]:
     >>> [(e.name, e.low, e.high) for e in entries_of(space)]
     [('floor', 1, 4), ('lit_0', 0, 1), ('lit_1', 0, 1)]
     """
-    return tuple(_entries(space, name))
+    return tuple(_entries(space, "x"))
 
 
 def _entries(space: Any, name: str) -> Iterator[Variable]:
@@ -106,18 +108,6 @@ def read(space: Any, element: Any) -> list[int]:
     if isinstance(space, spaces.Dict):
         return [v for key, part in space.spaces.items() for v in read(part, element[key])]
     return [int(value) for value in np.asarray(element).reshape(-1)]
-
-
-def read_many(space: Any, elements: Any, count: int) -> IntArray:
-    """Return the integers (N, entries) of a batch of elements, as vectorised environments do."""
-    spaces = require_gymnasium().spaces
-    if isinstance(space, spaces.Tuple):
-        parts = [read_many(p, own, count) for p, own in zip(space.spaces, elements, strict=True)]
-        return np.concatenate(parts, axis=1)
-    if isinstance(space, spaces.Dict):
-        parts = [read_many(p, elements[key], count) for key, p in space.spaces.items()]
-        return np.concatenate(parts, axis=1)
-    return np.asarray(elements, dtype=np.int64).reshape(count, -1)
 
 
 def actions_of(space: Any) -> list[Any]:

@@ -53,7 +53,7 @@ def gym_structure(
     >>> lake.states, lake.rows
     (16, 61)
     """
-    env = make_env(env) if isinstance(env, str) else env
+    env = make_env(env)
     variables = {e.name: (e.low, e.high) for e in entries_of(env.observation_space)}
     names = list(actions or [f"a{i}" for i in range(len(actions_of(env.action_space)))])
     everything = list(variables)
@@ -142,7 +142,7 @@ def template(env: Any) -> str:
     >>> "unknown_move(variables, v, parents=parents[v])" in template("FrozenLake-v1")
     True
     """
-    env = make_env(env) if isinstance(env, str) else env
+    env = make_env(env)
     entries = entries_of(env.observation_space)
     names = [e.name for e in entries]
     return TEMPLATE.format(

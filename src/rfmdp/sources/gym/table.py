@@ -7,7 +7,7 @@ right of it). Other tables have one marginal per state and action.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,21 +16,20 @@ import numpy as np
 from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.sets.families import Singleton
-from rfmdp.sources.gym.source import REWARD
 from rfmdp.sources.gym.spaces import make_env
-from rfmdp.types import BoolArray, IntArray
+from rfmdp.types import BoolArray
 
+REWARD = "reward"  # the reward structure that an environment's own rewards are compared with
 EXPECTED = "expected reward"  # of environments whose reward depends on the successor
-
-Entries = Sequence[tuple[float, int, float, bool]]  # probability, successor, reward, terminated
 
 
 @dataclass(frozen=True, slots=True)
 class KnownTable:
-    """What is known of an environment beside the numbers of its table."""
+    """What is known of an environment that shows its transitions."""
 
+    transitions: Any  # by state and action: lists of (probability, successor, reward, terminated)
     variables: tuple[Variable, ...]
-    values: Callable[[int], Sequence[int]]
+    values: Callable[[int], Iterable[int]]  # of the variables, by state
     actions: tuple[str, ...]
     shared: bool  # whether rows with the same list of probabilities have the same unknown
 
@@ -61,29 +60,27 @@ def gym_model(env: Any) -> FactoredMDP:
     >>> round(rf.check(lake, 'Pmax=? [ F "goal" ]').value, 4)
     0.8235
     """
-    env = make_env(env) if isinstance(env, str) else env
-    bare = env.unwrapped
-    table = getattr(bare, "P", None)
-    if table is None:
+    env = make_env(env)
+    known, bare = known_table(env), env.unwrapped
+    if known is None:
         raise UnsupportedError(
             f"gym_model: {type(bare).__name__} must have a table P of its transitions; learn from "
             "it instead (`GymSource`)."
         )
-    known = _known(bare, table)
-    start = np.asarray(bare.initial_state_distrib, dtype=np.float64)
-    ends, order = _explored(table, np.flatnonzero(start).tolist())
-    model = _rows(table, known, ends, order, np.flatnonzero(start))
+    initial = np.flatnonzero(bare.initial_state_distrib).tolist()
+    ends, order = _explored(known.transitions, initial)
+    model = _rows(known, ends, order, initial)
     return replace(model, labels={**model.labels, **_labels(bare, order)})
 
 
-def _explored(table: Any, initial: list[int]) -> tuple[set[int], list[int]]:
+def _explored(transitions: Any, initial: list[int]) -> tuple[set[int], list[int]]:
     """Return the states in which episodes terminate, and all that are reached, ascending."""
     ends: set[int] = set()
     entered: set[int] = set(initial)
     open_ = list(initial)
     while open_:
         s = open_.pop()
-        for entries in table[s].values():
+        for entries in transitions[s].values():
             for p, successor, _, over in entries:
                 if p <= 0.0 or (over and successor == s):
                     continue
@@ -101,9 +98,7 @@ def _explored(table: Any, initial: list[int]) -> tuple[set[int], list[int]]:
     return ends, sorted(ends | entered)
 
 
-def _rows(
-    table: Any, known: KnownTable, ends: set[int], order: list[int], start: IntArray
-) -> FactoredMDP:
+def _rows(known: KnownTable, ends: set[int], order: list[int], initial: list[int]) -> FactoredMDP:
     """Return the model of the reached states, in their order."""
     number = {s: i for i, s in enumerate(order)}
     sets: dict[Any, int] = {}
@@ -114,7 +109,7 @@ def _rows(
     varies = False
     for s in order:
         rows: list[Any] = []
-        for a, entries in [] if s in ends else table[s].items():
+        for a, entries in [] if s in ends else known.transitions[s].items():
             p, targets = [e[0] for e in entries], [number[e[1]] for e in entries]
             varies |= len({e[2] for e in entries if e[0] > 0.0}) > 1
             paid.append(float(sum(e[0] * e[2] for e in entries)))
@@ -135,7 +130,7 @@ def _rows(
     over = np.array([s in ends for s in order], dtype=np.bool_)
     rewards = Rewards(np.zeros(len(states)), np.array(paid))
     model = FactoredMDP.from_rows(
-        states, points, initial=[number[int(s)] for s in start],
+        states, points, initial=[number[s] for s in initial],
         labels={"terminal": over, "deadlock": over},
         rewards={EXPECTED if varies else REWARD: rewards},
     )  # fmt: skip
@@ -147,28 +142,30 @@ def _rows(
     )
 
 
-def _known(bare: Any, table: Any) -> KnownTable:
-    """Return variables and names of actions of the environments that are known."""
-    kind = type(bare).__name__
+def known_table(env: Any) -> KnownTable | None:
+    """Return what is known of an environment; None if it does not show its transitions."""
+    bare = getattr(env, "envs", [env])[0].unwrapped  # of a vectorised one the first copy
+    table, kind = getattr(bare, "P", None), type(bare).__name__
+    if table is None:
+        return None
     if kind == "FrozenLakeEnv":
-        return _grid(bare.nrow, bare.ncol, ("left", "down", "right", "up"))
+        return _grid(table, bare.nrow, bare.ncol, ("left", "down", "right", "up"))
     if kind == "CliffWalkingEnv":
         rows, columns = bare.shape
-        return _grid(rows, columns, ("up", "right", "down", "left"))
+        return _grid(table, rows, columns, ("up", "right", "down", "left"))
     if kind == "TaxiEnv":
         sizes = {"row": 4, "column": 4, "passenger": 4, "destination": 3}
         variables = tuple(Variable(name, 0, high) for name, high in sizes.items())
         actions = ("south", "north", "east", "west", "pickup", "dropoff")
-        return KnownTable(variables, bare.decode, actions, True)
-    most = max(table)
+        return KnownTable(table, variables, bare.decode, actions, True)
     count = max(len(by_action) for by_action in table.values())
     names = tuple(f"a{i}" for i in range(count))
-    return KnownTable((Variable("x", 0, most),), lambda s: [s], names, False)
+    return KnownTable(table, (Variable("x", 0, max(table)),), lambda s: [s], names, False)
 
 
-def _grid(rows: int, columns: int, actions: tuple[str, ...]) -> KnownTable:
+def _grid(table: Any, rows: int, columns: int, actions: tuple[str, ...]) -> KnownTable:
     variables = (Variable("row", 0, rows - 1), Variable("column", 0, columns - 1))
-    return KnownTable(variables, lambda s: divmod(s, columns), actions, True)
+    return KnownTable(table, variables, lambda s: divmod(s, columns), actions, True)
 
 
 def _labels(bare: Any, order: list[int]) -> dict[str, BoolArray]:
@@ -177,24 +174,3 @@ def _labels(bare: Any, order: list[int]) -> dict[str, BoolArray]:
         return {}
     letters = bare.desc.ravel()[order]
     return {"goal": letters == b"G", "hole": letters == b"H"}
-
-
-def known_observe(env: Any, names: Sequence[str]) -> Callable[[Any], Sequence[int]] | None:
-    """Return what reads variables of these names from observations of an environment like these."""
-    known = _known_of(env)
-    if known is None or [v.name for v in known.variables] != list(names):
-        return None
-    return lambda observation: [int(value) for value in known.values(int(observation))]
-
-
-def known_names(env: Any) -> list[str]:
-    """Return the variables that `known_observe` can read from an environment; none if unknown."""
-    known = _known_of(env)
-    return [] if known is None else [v.name for v in known.variables]
-
-
-def _known_of(env: Any) -> KnownTable | None:
-    """Return what is known of an environment that shows its transitions."""
-    bare = getattr(env, "envs", [env])[0].unwrapped  # of a vectorised one the first copy
-    table = getattr(bare, "P", None)
-    return None if table is None else _known(bare, table)

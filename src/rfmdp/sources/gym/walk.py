@@ -1,43 +1,51 @@
-"""Episodes of one Gymnasium environment, and what they count for.
+"""Episodes of a Gymnasium environment, one by one or in copies side by side, and their counts.
 
 A step is a call of the environment, two looks into lists (the row of a state, and its action) and
 one into a dictionary (the state of an observation). Transitions are counted in compiled code: many
 at a time, and earlier if an identifier may have reached the limit at which the learner plans anew.
+
+Of a vectorised environment every copy runs one episode in a round. What a copy does after the end
+of its episode is ignored, so short episodes are not preferred. Then all copies begin anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import cache
 from itertools import chain, islice, repeat
 from random import Random
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.sources.gym.spaces import read, require_gymnasium
-from rfmdp.sources.simulator import Behaviour, DrawnTrajectories, Trajectories
+from rfmdp.ragged import owners
+from rfmdp.sources.gym.spaces import read, require_gymnasium, stacked
+from rfmdp.sources.simulator import DrawnTrajectories, Trajectories
 from rfmdp.sources.tally import Tally, count_transitions
-from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
+from rfmdp.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from rfmdp.sources.gym.source import GymSource
 
 FLUSH = 1 << 16  # transitions that are counted together
 CLOSE = 1000  # samples of an identifier before its limit
-NEVER = np.iinfo(np.int64).max
 CUT = (
     "Rollout certificates: the environment must not cut episodes off before their length, found "
     "`truncated`; give a smaller length, or learn without them."
 )
 
 
+Lines: TypeAlias = list[list[int]]  # the row of every state, for every step
+
+
 class PendingTransitions:
     """Transitions that were observed and not counted yet."""
 
     def __init__(self, source: GymSource, counted: FactoredMDP) -> None:
-        self.source, self._counted = source, counted
+        self._source, self._counted = source, counted
         self.rows: list[int] = []
         self.successors: list[int] = []
         self.paid: list[float] = []
@@ -54,68 +62,54 @@ class PendingTransitions:
             rows = np.array(self.rows, dtype=np.int64)
             successors = np.array(self.successors)
             count_transitions(self._counted, rows, successors, tally)
-            if self.source.pays:
+            if self._source.pays:
                 paid = np.array(self.paid, dtype=np.float64)
                 own = ~np.isnan(paid)
-                self.source.pay(rows[own], successors[own], paid[own])
+                self._source.pay(rows[own], successors[own], paid[own])
             for part in (self.rows, self.successors, self.paid):
                 part.clear()
 
 
 class LimitWatch:
-    """Says when an identifier may have reached its limit; only then transitions are counted.
+    """Says when an identifier has reached its limit; transitions are counted when one may have.
 
-    `rare` are the rows of identifiers that are close to their limits. No other identifier can
-    reach its limit before there are `patience` transitions.
+    `_rare` are the rows of identifiers that are close to their limits. No other identifier can
+    reach its limit before there are `_patience` transitions.
     """
 
     def __init__(self, counted: FactoredMDP, limit: IntArray, tally: Tally) -> None:
         self._limit, self._tally = limit, tally
         self._often = max(1, int(np.max(np.diff(counted.marginal_ptr), initial=1)))
         self._close = limit - tally.totals < CLOSE
-        slots = np.flatnonzero(self._close[counted.row_marginals])
-        rows = np.searchsorted(counted.marginal_ptr, slots, side="right") - 1
-        self.rare = frozenset(rows.tolist())
-        self.patience = FLUSH
-        self.renew()
+        near = owners(counted.marginal_ptr)[self._close[counted.row_marginals]]
+        self._rare, self._looked = frozenset(near.tolist()), 0
+        self._renew()
 
-    def renew(self) -> None:
+    def reached(self, seen: PendingTransitions) -> bool:
+        """Return whether an identifier has reached its limit with what was seen."""
+        new = seen.rows[self._looked :]
+        self._looked = len(seen.rows)
+        if self._looked < self._patience and self._rare.isdisjoint(new):
+            return False
+        seen.count(self._tally)
+        self._looked = 0
+        self._renew()
+        return bool(np.any(self._tally.totals >= self._limit))
+
+    def _renew(self) -> None:
         """Look at the totals as they are now."""
         left = (self._limit - self._tally.totals)[~self._close]
         least = int(np.min(left, initial=FLUSH * self._often))
-        self.patience = max(1, min(FLUSH, -(-least // self._often)))
+        self._patience = max(1, min(FLUSH, -(-least // self._often)))
 
 
-Steps: TypeAlias = Callable[[int], Iterator[Any]]
-# the rows of a behaviour by state, step after step, for a number of steps
+class Round(NamedTuple):
+    """What episodes gave that ran side by side, one entry for each."""
 
-
-def listed_rows(behaviour: Behaviour, numbers: AnyArray) -> Steps:
-    """Return a behaviour as lists, read faster than arrays: one per step, the last repeats.
-
-    `numbers` are the rows of the model as objects (R,): few of them stay in the caches.
-    """
-    lines: list[list[int]] = numbers[behaviour.rows].tolist()
-    return lambda length: islice(chain(lines, repeat(lines[-1])), length)
-
-
-class RandomRows:
-    """A behaviour that draws its rows; `steps` is used like `listed_rows`."""
-
-    def __init__(self, behaviour: Behaviour, row_ptr: list[int], random: Random) -> None:
-        self._behaviour, self._row_ptr, self._random = behaviour, row_ptr, random
-        self._step = 0
-
-    def steps(self, length: int) -> Iterator[Any]:
-        """Return this, which draws when it is asked for the row of a state."""
-        self._step = 0
-        return repeat(self, length)
-
-    def __getitem__(self, state: int) -> int:
-        rules = self._behaviour.rows
-        row = int(rules[min(self._step, len(rules) - 1), state])
-        self._step += 1
-        return pick_row(row, self._row_ptr, state, self._behaviour.other, self._random)
+    steps: list[int]
+    last: list[int]  # states
+    returns: list[float]
+    cut: bool  # whether one of them was cut off before its length
 
 
 class Walker:
@@ -128,30 +122,26 @@ class Walker:
         model = source.structure.model
         self._row_ptr = model.row_ptr.tolist()
         self._start = int(model.row_ptr[model.initial[0]]) if source.starts else -1
-        self._numbers = np.arange(model.rows).astype(object)
+        # the rows as objects, which lists share: few of them stay in the caches; -1 is the last
+        self._numbers = np.append(np.arange(counted.rows), -1).astype(object)
         # of every row; None ends an episode: there is no action, or the state is one to stop in
         self._actions = list(source.actions)
         if stop is not None:
             over = np.repeat(stop[: model.states], np.diff(model.row_ptr))
             self._actions = [None if o else a for a, o in zip(self._actions, over, strict=True)]
         self._seen = PendingTransitions(source, counted)
-        self._states: dict[Any, int] = {}  # by what stands for an observation
-        self._key = _key_of(source.space)
+        self._find = state_finder(source)
+        self._rounds = self._side_by_side if source.vector else self._one_by_one
 
     def run_until(self, wanted: Trajectories, limit: IntArray, tally: Tally) -> tuple[int, int]:
         """Run episodes until an identifier's total reaches its limit; add to the tally."""
-        rules, steps, seen = self._steps(wanted), 0, self._seen
-        watch = LimitWatch(self._counted, limit, tally)
-        for number in range(wanted.count):
-            before = len(seen.rows)
-            steps += self._episode(rules, wanted.length, self._seed(wanted, number))[0]
-            if len(seen.rows) >= watch.patience or not watch.rare.isdisjoint(seen.rows[before:]):
-                seen.count(tally)
-                if np.any(tally.totals >= limit):
-                    return number + 1, steps
-                watch.renew()
+        done, steps, watch = 0, 0, LimitWatch(self._counted, limit, tally)
+        for found in self._rounds(wanted, None, 1.0):
+            done, steps = done + len(found.steps), steps + sum(found.steps)
+            if watch.reached(self._seen):
+                return done, steps
         self._seen.count(tally)
-        return wanted.count, steps
+        return done, steps
 
     def run(
         self,
@@ -161,74 +151,159 @@ class Walker:
         discount: float = 1.0,
     ) -> DrawnTrajectories:
         """Run episodes of a frozen behaviour; return what they gave."""
-        tally, rules = Tally.empty(self._counted), self._steps(wanted)
-        returns, final = np.zeros(wanted.count), np.empty(wanted.count, dtype=np.int64)
-        steps = 0
-        for number in range(wanted.count):
-            done, last, cut = self._episode(rules, wanted.length, self._seed(wanted, number))
-            if cut:
+        tally, steps = Tally.empty(self._counted), 0
+        returns: list[float] = []
+        final: list[int] = []
+        for found in self._rounds(wanted, reward, discount):
+            if found.cut:
                 raise UnsupportedError(CUT)
-            if reward is not None:
-                weights = discount ** np.arange(done)
-                returns[number] = float(reward[self._seen.rows[-done:]] @ weights) if done else 0.0
-            steps, final[number] = steps + done, last
+            returns += found.returns
+            final += found.last
+            steps += sum(found.steps)
             if len(self._seen.rows) > FLUSH:
                 self._seen.count(tally)
         self._seen.count(tally)
-        return DrawnTrajectories(tally.counts, returns, final, steps)
+        last = np.array(final, dtype=np.int64)
+        return DrawnTrajectories(tally.counts, np.array(returns, dtype=np.float64), last, steps)
 
-    def _seed(self, wanted: Trajectories, number: int) -> dict[str, Any]:
-        """Return what `reset` is given: a seed at the beginning of a batch."""
-        if number:
-            return {}
+    def _one_by_one(
+        self, wanted: Trajectories, reward: FloatArray | None, discount: float
+    ) -> Iterator[Round]:
+        """Run the episodes of one environment; only the first reset has a seed."""
+        source, seen, find, actions = self._source, self._seen, self._find, self._actions
+        env, pays, note_paid = source.env, source.pays, seen.paid.append
+        note_row, note_successor = seen.rows.append, seen.successors.append
+        other, lines = wanted.behaviour.other, self._lines(wanted)
+        strays = other > 0.0 or bool(np.any(wanted.behaviour.rows < 0))
+        random, words = Random(f"{wanted.seed} {wanted.first}"), self._seed(wanted)
+        for _ in range(wanted.count):
+            observation, _ = env.reset(**words)
+            words, cut, state = {}, False, find(observation)
+            self._begin(state)
+            begin = len(seen.rows)
+            for rows in islice(chain(lines, repeat(lines[-1])), wanted.length):
+                row = rows[state]
+                if strays:
+                    row = pick_row(row, self._row_ptr, state, other, random)
+                action = actions[row]
+                if action is None:
+                    break
+                observation, paid, terminated, truncated, _ = env.step(action)
+                state = find(observation)
+                note_row(row)
+                note_successor(state)
+                if pays:
+                    note_paid(paid)
+                if terminated or truncated:
+                    if terminated:
+                        source.check_end(state)
+                    cut = not terminated and len(seen.rows) - begin < wanted.length
+                    break
+            steps, earned = len(seen.rows) - begin, 0.0
+            if reward is not None and steps:
+                earned = float(reward[seen.rows[begin:]] @ discount ** np.arange(steps))
+            yield Round([steps], [state], [earned], cut)
+
+    def _side_by_side(
+        self, wanted: Trajectories, reward: FloatArray | None, discount: float
+    ) -> Iterator[Round]:
+        """Run rounds of all copies of a vectorised environment; every reset has seeds."""
+        lines, copies = self._lines(wanted), self._source.env.num_envs
+        for done in range(0, wanted.count, copies):
+            count = min(copies, wanted.count - done)
+            part = replace(wanted, count=count, first=wanted.first + done)
+            yield self._round(part, lines, reward, discount)
+
+    def _round(
+        self, wanted: Trajectories, lines: Lines, reward: FloatArray | None, discount: float
+    ) -> Round:
+        """Run an episode in each of the first copies."""
+        source, env, other = self._source, self._source.env, wanted.behaviour.other
+        mode = getattr(env.metadata.get("autoreset_mode"), "name", "NEXT_STEP")
+        random = Random(f"{wanted.seed} {wanted.first}")
+        copies, own = range(env.num_envs), range(wanted.count)
+        observations, _ = env.reset(seed=[seed_of(wanted.seed, wanted.first + i) for i in copies])
+        first = self._split(observations)
+        state = [self._find(first[i]) for i in own]
+        for s in state:
+            self._begin(s)
+        alive = self._going(own, state)
+        steps, earned, cut = [0 for _ in own], [0.0 for _ in own], False
+        for t, rows in enumerate(islice(chain(lines, repeat(lines[-1])), wanted.length)):
+            if not alive:
+                break
+            taken = {i: rows[state[i]] for i in alive}
+            for i, row in taken.items():
+                if row < 0 or other > 0.0:
+                    taken[i] = pick_row(row, self._row_ptr, state[i], other, random)
+            idle = taken[alive[0]]  # what the copies do whose episodes are over
+            actions = [self._actions[taken.get(i, idle)] for i in copies]
+            observations, paid, terminated, truncated, info = env.step(
+                stacked(source.action_space, actions)
+            )
+            ended, after = terminated | truncated, self._split(observations)
+            for i, row in taken.items():
+                # a reset in the same step hides the last observation
+                hidden = ended[i] and mode == "SAME_STEP"
+                state[i] = self._find(info["final_obs"][i] if hidden else after[i])
+                self._seen.note(row, state[i], float(paid[i]))
+                if terminated[i]:
+                    source.check_end(state[i])
+                elif truncated[i]:
+                    cut |= t + 1 < wanted.length
+                if reward is not None:
+                    earned[i] += discount**t * float(reward[row])
+                steps[i] += 1
+            alive = self._going([i for i in alive if not ended[i]], state)
+            if mode == "DISABLED" and ended.any() and alive:
+                env.reset(options={"reset_mask": ended})
+        return Round(steps, state, earned, cut)
+
+    def _lines(self, wanted: Trajectories) -> Lines:
+        """Return the row of every state, for every step of a behaviour; the last line repeats."""
+        lines: Lines = self._numbers[wanted.behaviour.rows].tolist()
+        return lines
+
+    def _begin(self, state: int) -> None:
+        """Check where an episode begins; a random start is a transition, too."""
+        self._source.check_start(state)
+        if self._start >= 0:
+            self._seen.note(self._start, state, np.nan)
+
+    def _going(self, copies: Iterable[int], state: list[int]) -> list[int]:
+        """Return the copies in whose states something is done."""
+        return [i for i in copies if self._actions[self._row_ptr[state[i]]] is not None]
+
+    def _split(self, observations: Any) -> list[Any]:
+        """Return the observations of all copies."""
+        from gymnasium.vector.utils import iterate
+
+        return list(iterate(self._source.env.observation_space, observations))
+
+    def _seed(self, wanted: Trajectories) -> dict[str, Any]:
+        """Return what `reset` is given before the first of some episodes."""
         if getattr(self._source.env.unwrapped, "numbered", False):
             return {"seed": wanted.seed, "options": {"trajectory": wanted.first}}
         return {"seed": seed_of(wanted.seed, wanted.first)}
 
-    def _steps(self, wanted: Trajectories) -> Steps:
-        """Return a behaviour made ready."""
-        behaviour = wanted.behaviour
-        if behaviour.other == 0.0 and np.all(behaviour.rows >= 0):
-            return listed_rows(behaviour, self._numbers)
-        return RandomRows(behaviour, self._row_ptr, Random(f"{wanted.seed} {wanted.first}")).steps
 
-    def _episode(self, rules: Steps, length: int, seed: dict[str, Any]) -> tuple[int, int, bool]:
-        """Run one episode and note its transitions; returns (steps, last state, cut off early)."""
-        source, seen, states, keyed = self._source, self._seen, self._states, self._key
-        step, actions, pays, paid = source.env.step, self._actions, source.pays, seen.paid
-        taken, after, cut = seen.rows.append, seen.successors.append, False
-        observation, _ = source.env.reset(**seed)
-        state = self._locate(observation)
-        source.check_start(state)
-        if self._start >= 0:
-            seen.note(self._start, state, np.nan)
-        begin = len(seen.rows)
-        for rows in rules(length):
-            row = rows[state]
-            action = actions[row]
-            if action is None:
-                break
-            observation, reward, terminated, truncated, _ = step(action)
-            state = states.get(observation if keyed is None else keyed(observation), -1)
-            if state < 0:
-                state = self._locate(observation)
-            taken(row)
-            after(state)
-            if pays:
-                paid.append(reward)
-            if terminated or truncated:
-                if terminated:
-                    source.check_end(state)
-                cut = not terminated and len(seen.rows) - begin < length
-                break
-        return len(seen.rows) - begin, state, cut
+def state_finder(source: GymSource) -> Callable[[Any], int]:
+    """Return what finds the states that observations show, and remembers them."""
+    spaces = require_gymnasium().spaces
+    if isinstance(source.space, spaces.Discrete):
+        return cache(source.state)
+    nested = isinstance(source.space, spaces.Tuple | spaces.Dict)
+    known: dict[Any, int] = {}
 
-    def _locate(self, observation: Any) -> int:
-        """Return the state of an observation, and remember it."""
-        key = observation if self._key is None else self._key(observation)
-        if key not in self._states:
-            self._states[key] = self._source.state(observation)
-        return self._states[key]
+    def find(observation: Any) -> int:
+        key = (
+            tuple(read(source.space, observation)) if nested else np.asarray(observation).tobytes()
+        )
+        if key not in known:
+            known[key] = source.state(observation)
+        return known[key]
+
+    return find
 
 
 def pick_row(row: int, row_ptr: list[int], state: int, other: float, random: Random) -> int:
@@ -240,16 +315,6 @@ def pick_row(row: int, row_ptr: list[int], state: int, other: float, random: Ran
         pick = first + random.randrange(choices - 1)
         return pick if pick < row else pick + 1
     return row
-
-
-def _key_of(space: Any) -> Callable[[Any], Any] | None:
-    """Return what makes an observation a key of a dictionary; None: it is one."""
-    spaces = require_gymnasium().spaces
-    if isinstance(space, spaces.Discrete):
-        return None
-    if isinstance(space, spaces.Tuple | spaces.Dict):
-        return lambda observation: tuple(read(space, observation))
-    return lambda observation: np.asarray(observation).tobytes()
 
 
 def seed_of(seed: int, number: int) -> int:
