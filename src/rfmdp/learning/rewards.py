@@ -181,7 +181,7 @@ class UnknownRewards:
         fresh = visits[: len(self.visits)] - self.visits
         self.visits += fresh
         at = np.intersect1d(np.flatnonzero(fresh), self._open, assume_unique=True)
-        paid = payer.paid(at, fresh[at], seed, trajectory)
+        paid = payer(at, fresh[at], seed, trajectory)
         self.family.range.scale(paid.least)
         self.family.range.scale(paid.most)
         if isinstance(self.family, MixtureReward):

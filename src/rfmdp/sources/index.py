@@ -1,4 +1,4 @@
-"""Finds states by values of variables, and rows by states and actions; many at once."""
+"""Finds states by values of variables, rows by states and actions, and pairs; many at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.codes import Codec
-from rfmdp.ragged import find
+from rfmdp.ragged import find, owners
 from rfmdp.types import AnyArray, IntArray
 
 DENSE = 1 << 25  # entries of a table; larger ones are searched
@@ -31,6 +31,26 @@ class KeyNumbers:
             return np.asarray(self._table[wanted])
         at = find(self._keys, wanted)
         return np.where(at < 0, -1, self._order[at])
+
+
+class SuccessorPairs:
+    """The different (row, successor) pairs of a model, numbered."""
+
+    def __init__(self, model: FactoredMDP) -> None:
+        self._states = model.states
+        row = owners(model.successor_ptr)
+        keys = np.sort(row * model.states + model.successors)  # np.unique takes ten times as long
+        self._keys = keys[np.append(True, keys[1:] != keys[:-1])]
+        self.rows: IntArray = self._keys // model.states
+        self.successors: IntArray = self._keys % model.states
+        self._numbers = KeyNumbers(self._keys, model.rows * model.states)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def find(self, rows: AnyArray, successors: AnyArray) -> AnyArray:
+        """Return the numbers of pairs, -1 where the row does not lead to the successor."""
+        return self._numbers.find(rows * np.int64(self._states) + successors)
 
 
 class Index:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.ragged import starts
 from rfmdp.types import BoolArray, FloatArray, IntArray
+
+SINGLE = 1e-6  # tables may hold numbers of single precision
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,8 +34,24 @@ class Paid:
         np.minimum.at(self.least, at, paid)
         np.maximum.at(self.most, at, paid)
 
+    def take(self, at: IntArray) -> Paid:
+        """Return and forget what some of them paid."""
+        found = Paid(self.sums[at], self.least[at], self.most[at])
+        self.sums[at], self.least[at], self.most[at] = 0.0, np.inf, -np.inf
+        return found
 
-SINGLE = 1e-6  # tables may hold numbers of single precision
+    def joined(self, begin: IntArray) -> Paid:
+        """Return what parts paid, each from one place to the next; none is empty."""
+        return Paid(
+            np.add.reduceat(self.sums, begin),
+            np.minimum.reduceat(self.least, begin),
+            np.maximum.reduceat(self.most, begin),
+        )
+
+    def differs(self, declared: FloatArray) -> bool:
+        """Return whether something paid other than declared (N,)."""
+        wrong = unlike(self.least, declared) | unlike(self.most, declared)
+        return bool(np.any((self.least <= self.most) & wrong))
 
 
 def unlike(paid: FloatArray, declared: FloatArray) -> BoolArray:
@@ -45,32 +62,23 @@ def unlike(paid: FloatArray, declared: FloatArray) -> BoolArray:
 Payments: TypeAlias = Callable[[IntArray, IntArray], FloatArray]
 # what transitions pay, (N,), by rows (N,) and successors (N,)
 
-
-class Payer(Protocol):
-    """Says what rows paid since it was last asked."""
-
-    def paid(self, rows: IntArray, visits: IntArray, seed: int, trajectory: int) -> Paid:
-        """Return what the new visits (N,) of some rows (N,) paid; `trajectory` is the last one."""
-        ...
+Payer: TypeAlias = Callable[[IntArray, IntArray, int, int], Paid]
+# what the new visits of some rows paid, by rows (N,), visits (N,), the seed and the number of the
+# last trajectory
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SimulatedRewards:
-    """Rewards of a hidden model: always the same, or one end of a range, with the right mean.
+def simulated_rewards(truth: FloatArray, ends: tuple[float, float] | None) -> Payer:
+    """Return rewards of a hidden model (R,): always the same, or one of two ends with that mean.
 
     The sum of a batch of visits is drawn at once from a binomial distribution that depends on the
     seed and the number of the batch's last trajectory only.
     """
 
-    truth: FloatArray  # (R,)
-    ends: tuple[float, float] | None = None  # of random rewards
-
-    def paid(self, rows: IntArray, visits: IntArray, seed: int, trajectory: int) -> Paid:
-        """Draw what visits paid."""
-        mean = self.truth[rows]
-        if self.ends is None:
+    def pay(rows: IntArray, visits: IntArray, seed: int, trajectory: int) -> Paid:
+        mean = truth[rows]
+        if ends is None:
             return Paid(mean * visits, mean, mean)
-        low, high = self.ends
+        low, high = ends
         outside = mean[(mean < low) | (mean > high)]
         if len(outside):
             raise ModelError(
@@ -83,36 +91,4 @@ class SimulatedRewards:
         least = np.where(times < visits, low, high)
         return Paid(sums, least, np.where(times > 0, high, low))
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ObservedRewards:
-    """What rows paid since they were last asked for."""
-
-    seen: Paid  # (R,)
-
-    def paid(self, rows: IntArray, visits: IntArray, seed: int, trajectory: int) -> Paid:
-        """Return and forget what some rows paid."""
-        seen = self.seen
-        found = Paid(seen.sums[rows], seen.least[rows], seen.most[rows])
-        seen.sums[rows], seen.least[rows], seen.most[rows] = 0.0, np.inf, -np.inf
-        return found
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RecordedRewards:
-    """What all transitions paid, by pairs (P,) of a row and its successor."""
-
-    rows: IntArray  # ascending
-    seen: Paid  # (P,)
-
-    def differ(self, declared: FloatArray) -> bool:
-        """Return whether some pair paid other than declared (P,)."""
-        least, most = self.seen.least, self.seen.most
-        return bool(np.any((least <= most) & (unlike(least, declared) | unlike(most, declared))))
-
-    def paid(self, rows: IntArray, visits: IntArray, seed: int, trajectory: int) -> Paid:
-        """Return what the visits of some rows paid."""
-        begin = starts(np.bincount(self.rows))[:-1]  # every row has a successor
-        sums = np.add.reduceat(self.seen.sums, begin)
-        least = np.minimum.reduceat(self.seen.least, begin)
-        return Paid(sums[rows], least[rows], np.maximum.reduceat(self.seen.most, begin)[rows])
+    return pay

@@ -19,7 +19,7 @@ from rfmdp.outer.problem import row_rewards
 from rfmdp.sets.marginals import Kind
 from rfmdp.sources.checks import Check
 from rfmdp.sources.hidden import counted_truth
-from rfmdp.sources.paid import Payer, Payments, SimulatedRewards
+from rfmdp.sources.paid import Payer, Payments, simulated_rewards
 from rfmdp.sources.recorded import digest_of, structure_of
 from rfmdp.sources.simulator import DrawnTrajectories, Simulator, Trajectories
 from rfmdp.sources.structure import Structure
@@ -154,7 +154,7 @@ class Simulated:
 
     def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:
         """Return the rewards of the truth."""
-        return SimulatedRewards(row_rewards(self._truth, reward), ends)
+        return simulated_rewards(row_rewards(self._truth, reward), ends)
 
     def expect(self, paid: Payments) -> None:
         """Do nothing: a simulation shows no rewards."""

@@ -32,7 +32,7 @@ from rfmdp.sources.gym.spaces import actions_of, entries_of, make_env, read, req
 from rfmdp.sources.gym.table import REWARD, known_table
 from rfmdp.sources.hidden import counted_truth
 from rfmdp.sources.index import Index, choices
-from rfmdp.sources.paid import ObservedRewards, Paid, Payer, Payments
+from rfmdp.sources.paid import Paid, Payer, Payments
 from rfmdp.sources.recorded import structure_of
 from rfmdp.sources.source import Sampler
 from rfmdp.sources.structure import Structure
@@ -96,7 +96,7 @@ class GymSource:
         self.actions = self._row_actions(model, actions)
         self.ends = absorbing(model).tolist()
         self._starts, self._learns = frozenset(model.initial.tolist()), False
-        self.payments = ObservedRewards(Paid.nothing(model.rows))
+        self._paid = Paid.nothing(model.rows)  # since it was last asked for
         self.declared: Payments | None = None
         self._endless = np.zeros(model.states)  # what states pay that nothing leaves
         if REWARD in model.rewards:
@@ -131,7 +131,7 @@ class GymSource:
     def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:
         """Return the rewards that the environment paid; they are learned, so none is compared."""
         self.declared, self._learns = None, True
-        return self.payments
+        return lambda rows, visits, seed, trajectory: self._paid.take(rows)
 
     def expect(self, paid: Payments) -> None:
         """Compare what the environment pays with what transitions must pay."""
@@ -209,7 +209,7 @@ class GymSource:
     def pay(self, rows: IntArray, successors: IntArray, paid: FloatArray) -> None:
         """Take note of what transitions paid; compare it with what was declared."""
         if self.declared is None:
-            self.payments.seen.add(rows, paid)
+            self._paid.add(rows, paid)
             return
         declared = self.declared(rows, successors)
         differs = np.abs(declared - paid) > 1e-9 * np.maximum(1.0, np.abs(declared))

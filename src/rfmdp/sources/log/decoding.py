@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from rfmdp.errors import DataError
-from rfmdp.model.arrays import FactoredMDP, Variable
-from rfmdp.ragged import owners
-from rfmdp.sources.index import Index, KeyNumbers
+from rfmdp.model.arrays import Variable
+from rfmdp.sources.index import Index
 from rfmdp.sources.log.manifest import Manifest, Places
 from rfmdp.sources.log.problems import Problems
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
@@ -293,23 +292,3 @@ def _read_values(
                     f"{known[name].high}, found {value}."
                 )
     return {name: {str(k): int(v) for k, v in called.items()} for name, called in given.items()}
-
-
-class SuccessorPairs:
-    """The different (row, successor) pairs of a model, numbered."""
-
-    def __init__(self, model: FactoredMDP) -> None:
-        self._states = model.states
-        row = owners(model.successor_ptr)
-        keys = np.sort(row * model.states + model.successors)  # np.unique takes ten times as long
-        self._keys = keys[np.append(True, keys[1:] != keys[:-1])]
-        self.rows: IntArray = self._keys // model.states
-        self.successors: IntArray = self._keys % model.states
-        self._numbers = KeyNumbers(self._keys, model.rows * model.states)
-
-    def __len__(self) -> int:
-        return len(self._keys)
-
-    def find(self, rows: AnyArray, successors: AnyArray) -> AnyArray:
-        """Return the numbers of pairs, -1 where the row does not lead to the successor."""
-        return self._numbers.find(rows * np.int64(self._states) + successors)

@@ -22,8 +22,7 @@ class SeenEpisodes:
 
     def __init__(self) -> None:
         self.names: dict[str, int] = {}  # numbers of those that have names
-        self._known: list[IntArray] = []  # ascending
-        self._others: set[int] = set()  # those that came later than a larger one
+        self._known = [np.empty(0, dtype=np.int64)]  # ascending
         self._largest = -math.inf
         self._last: int | None = None
 
@@ -33,19 +32,21 @@ class SeenEpisodes:
         `goes_on`: they are the first of their table. The first one of all may then be the last one
         of the table before, which goes on.
         """
-        again = np.zeros(len(new), dtype=np.bool_)
         if not len(new):
-            return again
+            return np.zeros(0, dtype=np.bool_)
         last, self._last = self._last, int(new[-1])
-        ahead = bool(new[0] > self._largest)
+        ahead = bool(new[0] > self._largest and np.all(new[1:] > new[:-1]))
         self._largest = max(self._largest, int(new.max()))
-        if ahead and np.all(new[1:] > new[:-1]):
+        if ahead:
             self._known.append(new)
-            return again
-        again = find(np.concatenate([*self._known, np.empty(0, np.int64)]), new) >= 0
-        for i, episode in enumerate(new.tolist()):
-            again[i] |= episode in self._others
-            self._others.add(episode)
+            return np.zeros(len(new), dtype=np.bool_)
+        known = np.concatenate(self._known)
+        different, first = np.unique(new, return_index=True)
+        fresh = find(known, different) < 0
+        again = np.ones(len(new), dtype=np.bool_)
+        again[first[fresh]] = False
+        added = different[fresh]
+        self._known = [np.insert(known, np.searchsorted(known, added), added)]
         again[0] &= not (goes_on and new[0] == last)
         return again
 

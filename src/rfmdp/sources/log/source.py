@@ -16,24 +16,25 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from rfmdp.errors import DataError
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.ragged import starts
 from rfmdp.sources.checks import LEVEL, Check, checks
-from rfmdp.sources.index import Index
-from rfmdp.sources.log.decoding import Decoder, LogRows, SuccessorPairs
+from rfmdp.sources.index import Index, SuccessorPairs
+from rfmdp.sources.log.decoding import Decoder, LogRows
 from rfmdp.sources.log.manifest import Manifest, Places, Selection
 from rfmdp.sources.log.problems import Problems
 from rfmdp.sources.log.sequence import EpisodeFollower, SeenEpisodes
 from rfmdp.sources.log.tables import LogTable, open_table
-from rfmdp.sources.paid import Paid, Payer, Payments, RecordedRewards, unlike
+from rfmdp.sources.paid import Paid, Payer, Payments, unlike
 from rfmdp.sources.recorded import ALL, structure_of
 from rfmdp.sources.structure import Structure
 from rfmdp.sources.tally import Tally, count_transitions, tally_pairs
-from rfmdp.types import AnyArray, FloatArray, IntArray
+from rfmdp.types import FloatArray, IntArray
 
 BINS = 4  # parts of the data, by their order, that are counted apart
 OFTEN = 0.5  # seconds between two reports of progress
@@ -58,7 +59,7 @@ class Log:
     pairs: SuccessorPairs
     bins: IntArray  # (bins, pairs) transitions, early ones first
     contexts: IntArray  # (1 + actions, pairs) transitions after no known action, and each of them
-    rewards: RecordedRewards  # what transitions paid, if a column says so
+    paid: Paid  # (pairs,) what transitions paid, if a column says so
     episodes: int
     unfinished: int  # rows at the end of an episode without a next state
     omitted: int  # rows that could not be read
@@ -127,8 +128,9 @@ class Log:
         if not ordered:
             return tally_pairs(counted, self.pairs.rows, self.pairs.successors, self.bins.sum(0))
         tally = Tally.empty(counted, visits=True)
-        for _, found in self._again():
-            count_transitions(counted, found.rows, found.successors, tally)
+        for _, pairs, _ in self._again():
+            rows, successors = self.pairs.rows[pairs], self.pairs.successors[pairs]
+            count_transitions(counted, rows, successors, tally)
         return tally
 
     def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:
@@ -144,7 +146,8 @@ class Log:
                 "Data: to learn rewards, say which column has them (columns={'reward': ...}, or "
                 "--column reward=NAME)."
             )
-        return self.rewards
+        by_row = self.paid.joined(starts(np.bincount(self.pairs.rows))[:-1])
+        return lambda rows, visits, seed, trajectory: by_row.take(rows)
 
     def expect(self, paid: Payments) -> None:
         """Compare the column of rewards, if there is one, with what transitions must pay.
@@ -154,13 +157,15 @@ class Log:
         DataError
             If they differ; the data are read again to name the rows.
         """
-        if not self.rewards.differ(paid(self.pairs.rows, self.pairs.successors)):
+        declared = paid(self.pairs.rows, self.pairs.successors)
+        if not self.paid.differs(declared):
             return
         problems = Problems()
-        for table, found in self._again():
-            must, was = paid(found.rows, found.successors), found.reward
+        for table, pairs, found in self._again():
+            must, was = declared[pairs], found.reward
+            assert was is not None  # else nothing was paid that could differ
 
-            def shown(i: int, must: FloatArray = must, was: Any = was) -> str:
+            def shown(i: int, must: FloatArray = must, was: FloatArray = was) -> str:
                 return f"{was[i]:g} instead of {must[i]:g}"
 
             problems.add(table, PAYS, unlike(was, must), found.number, shown)
@@ -168,12 +173,12 @@ class Log:
             "Correct them, declare what is paid, or learn rewards from them (--rewards)."
         )
 
-    def _again(self) -> Iterator[tuple[str, LoggedTransitions]]:
-        """Read the data once more: the table's name, and some of its transitions at a time."""
+    def _again(self) -> Iterator[tuple[str, IntArray, LogRows]]:
+        """Read the data once more: a table's name and some of its transitions, with their pairs."""
         reader = _Reader(self.model, self.manifest, Problems())
         for table in self.tables:
-            for found in reader.transitions(table):
-                yield table.name, found
+            for pairs, found in reader.transitions(table):
+                yield table.name, pairs, found
 
     def check(self, counted: FactoredMDP) -> tuple[Check, ...]:
         """Return what the data say about the assumptions of a learning model."""
@@ -228,22 +233,23 @@ def read_log(
         for table in open_table(given, number, [v.name for v in model.variables])
     ]
     _refuse_twice(opened)
-    counter = BinnedCounts(len(reader.pairs))
-    contexts = CountsByActionBefore(len(model.actions), len(reader.pairs))
-    rewards = RecordedRewards(reader.pairs.rows, Paid.nothing(len(reader.pairs)))
+    size, contexts = len(reader.pairs), len(model.actions) + 1
+    counter, paid = BinnedCounts(size), Paid.nothing(size)
+    after = np.zeros((contexts if contexts * size <= LARGE else 0, size), dtype=np.int64)
     digests: dict[str, str] = {}
     total, started, told = 0, time.monotonic(), 0.0
     for table in opened:
         digest = hashlib.sha256()
         before = counter.total
-        for found in reader.transitions(table):
-            counter.add(found.pairs)
-            contexts.add(found)
+        for pairs, found in reader.transitions(table):
+            counter.add(pairs)
+            if len(after):
+                np.add.at(after.reshape(-1), (found.earlier + 1) * size + pairs, 1)
             if found.reward is not None:
-                rewards.seen.add(found.pairs, found.reward)
+                paid.add(pairs, found.reward)
             if problems.count > MANY:
                 _raise(problems, bad)
-            digest.update(np.ascontiguousarray(found.pairs, dtype=np.int32).tobytes())
+            digest.update(np.ascontiguousarray(pairs, dtype=np.int32).tobytes())
             if progress is not None and (now := time.monotonic() - started) - told >= OFTEN:
                 told = now
                 progress(total + reader.read, now)
@@ -254,7 +260,7 @@ def read_log(
     _raise(problems, bad)
     all_of_it = hashlib.sha256("".join(digests).encode()).hexdigest()
     return Log(
-        model, asked, reader.pairs, counter.bins, contexts.counts, rewards, reader.episodes,
+        model, asked, reader.pairs, counter.bins, after, paid, reader.episodes,
         reader.unfinished, reader.omitted, problems, all_of_it, level, tuple(opened),
     )  # fmt: skip
 
@@ -282,31 +288,6 @@ class BinnedCounts:
             begin = end
 
 
-class CountsByActionBefore:
-    """Counts of pairs by the action before; none at all if they would take too much memory."""
-
-    def __init__(self, actions: int, pairs: int) -> None:
-        size = actions + 1 if (actions + 1) * pairs <= LARGE else 0
-        self.counts = np.zeros((size, pairs), dtype=np.int64)
-
-    def add(self, found: LoggedTransitions) -> None:
-        """Count further transitions."""
-        size, pairs = self.counts.shape
-        if size:
-            np.add.at(self.counts.reshape(-1), (found.earlier + 1) * pairs + found.pairs, 1)
-
-
-class LoggedTransitions(NamedTuple):
-    """Transitions of a model, (N,) each."""
-
-    rows: AnyArray
-    successors: AnyArray
-    pairs: AnyArray  # numbers of (row, successor)
-    earlier: AnyArray  # action before, -1 where none is known
-    reward: Any  # what they paid; None if no column says so
-    number: AnyArray  # rows of the table
-
-
 class _Reader:
     """Turns tables into transitions of a model."""
 
@@ -316,8 +297,11 @@ class _Reader:
         self.episodes = self.unfinished = self.omitted = self.read = 0
         self._seen = SeenEpisodes()
 
-    def transitions(self, table: LogTable) -> Iterator[LoggedTransitions]:
-        """Yield the transitions of a table, some at a time; note what is wrong with it."""
+    def transitions(self, table: LogTable) -> Iterator[tuple[IntArray, LogRows]]:
+        """Yield the transitions of a table, some at a time; note what is wrong with it.
+
+        They are numbers of pairs of a row and its successor, (N,), and where these stand.
+        """
         places = Places.find(table.name, table.columns, self._model, self._manifest)
         seen = SeenEpisodes() if table.numbered else self._seen
         decoder = Decoder(
@@ -333,8 +317,8 @@ class _Reader:
         self.episodes += follower.episodes
         self.unfinished += follower.unfinished
 
-    def _of_model(self, table: str, steps: LogRows) -> LoggedTransitions:
-        """Return the transitions that the model allows; note the others."""
+    def _of_model(self, table: str, steps: LogRows) -> tuple[IntArray, LogRows]:
+        """Return the transitions that the model allows, with their pairs; note the others."""
         model, note = self._model, self._problems.add
         fine = (steps.state >= 0) & (steps.action >= 0) & (steps.after >= 0)
         if not fine.all():
@@ -360,10 +344,8 @@ class _Reader:
                 return f"{model.row_name(int(own[i]))} to {model.state_name(int(after[i]))}"
 
             note(table, SUPPORT, outside, steps.number, move)
-            steps, rows, found = steps.take(~outside), rows[~outside], found[~outside]
-        return LoggedTransitions(
-            rows, steps.after, found, steps.earlier, steps.reward, steps.number
-        )
+            steps, found = steps.take(~outside), found[~outside]
+        return found, steps
 
 
 PAYS = "pay another reward than was declared"
