@@ -105,6 +105,24 @@ def test_nothing_is_left_after_the_last_step():
     assert remaining(unbounded, 7) is unbounded
 
 
+@pytest.mark.parametrize("objective", OBJECTIVES, ids=repr)
+def test_before_the_first_step_values_were_those_after_the_step_of_next(objective):
+    """When no step is gone, bounds are those of the solution: of `X goal` not yet the goal's."""
+    solution = solve(walk(), Spec(objective, MAX, MIN))
+    lower, upper = values_after(solution, 0)
+    assert np.all(lower <= solution.upper)
+    assert np.all(solution.lower <= upper)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 7])
+def test_the_last_rule_repeats_after_the_first_steps(steps):
+    """What counts from some step on has no end: values are there after any number of steps."""
+    solution = solve(walk(), Spec(Until("live", "goal", earliest=2), MAX, MIN))
+    lower, upper = values_after(solution, steps)
+    assert np.all(lower <= upper)
+    assert lower[3] == 1.0
+
+
 def test_values_at_the_end_of_a_horizon():
     """After all steps the goal counts one, and nothing else."""
     solution = solve(walk(), Spec(Until("live", "goal", latest=2)))

@@ -32,8 +32,8 @@ def test_chains_have_the_values_of_their_natures(objective):
     best = evaluate(model, policy, spec, nature=MAX).at_initial()
     value = {}
     for nature in NatureChoice:
-        found = resolved(model, policy, spec, nature)
-        value[nature] = solve(found.chain, found.spec).at_initial()
+        found, asked = resolved(model, policy, spec, nature)
+        value[nature] = solve(found.model, asked).at_initial()
     assert _meet(value[NatureChoice.WORST], worst)
     assert _meet(value[NatureChoice.BEST], best)
     for nature in NatureChoice:
@@ -55,9 +55,9 @@ def test_natures_attain_the_bounds_of_any_policy(seed):
             spec = Spec(objective, agent, nature)
             for policy in (Policy(rows[None]), solve(model, spec).policy):
                 proven = evaluate(model, policy, spec)
-                found = resolved(model, policy, spec, NatureChoice.WORST)
-                chain = solve(found.chain, found.spec, states=np.ones(found.chain.states, bool))
-                for place, state in zip(found.chain.initial, model.initial, strict=True):
+                found, asked = resolved(model, policy, spec, NatureChoice.WORST)
+                chain = solve(found.model, asked, states=np.ones(found.model.states, bool))
+                for place, state in zip(found.model.initial, model.initial, strict=True):
                     got, wanted = chain.at(int(place)), proven.at(int(state))
                     if np.isfinite(wanted.upper):  # else any answers are given
                         assert _meet(got, wanted), (name, agent, got, wanted)
@@ -68,7 +68,7 @@ def test_random_members_are_members():
     model, policy = walk(), solve(walk(), SPEC).policy
     seen = set()
     for seed in range(20):
-        chain = resolved(model, policy, SPEC, NatureChoice.RANDOM, seed).chain
+        chain = resolved(model, policy, SPEC, NatureChoice.RANDOM, seed)[0].model
         for uset, point in zip(model.marginals, chain.marginals, strict=True):
             assert contains(uset, point.nominal, 1e-12)
             seen.add(tuple(point.nominal.tolist()))
@@ -79,9 +79,9 @@ def test_nature_answers_every_step_anew():
     """The worst chain of a horizon is below that of any one answer for all steps."""
     model, spec = walk(), Spec(Until("live", "goal", latest=3), MAX, MIN)
     stationary = Policy(model.row_ptr[:-1][None])
-    found = resolved(model, stationary, spec, NatureChoice.WORST)
-    assert found.chain.states > model.states
-    assert solve(found.chain, found.spec).at_initial().upper == pytest.approx(
+    found, asked = resolved(model, stationary, spec, NatureChoice.WORST)
+    assert found.model.states > model.states
+    assert solve(found.model, asked).at_initial().upper == pytest.approx(
         evaluate(model, stationary, spec).at_initial().lower, abs=1e-9
     )
     assert np.array_equal(model.row_states[found.rows], found.states)
@@ -90,7 +90,7 @@ def test_nature_answers_every_step_anew():
 def test_a_trace_is_a_trajectory():
     """Every line is a state, and the next one is a successor; it ends where it must stop."""
     model, policy = walk(), solve(walk(), SPEC).policy
-    chain = resolved(model, policy, SPEC, NatureChoice.WORST).chain
+    chain = resolved(model, policy, SPEC, NatureChoice.WORST)[0].model
     stop = model.label("end")
     for seed in range(5):
         lines = list(trace(chain, 50, stop, seed))

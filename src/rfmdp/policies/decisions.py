@@ -7,6 +7,7 @@ with the proven lower bounds and once with the upper ones: so it is bounded from
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +42,17 @@ class Decisions:
         own = self.nature[segment(self.outcome_ptr, place)]
         parts = np.split(own, np.cumsum(model.marginals.sizes[ids])[:-1])
         return [(int(j), part) for j, part in zip(ids, parts, strict=False)]
+
+    def successors(self, place: int) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Return where the row at a place leads, with nominal and nature's probabilities."""
+        sets, joint = self.model.marginals, np.ones((2, 1))
+        for j, answer in self.marginals(place):
+            own = np.stack([sets.nominal[segment(sets.outcome_ptr, j)], answer])
+            joint = (joint[:, :, None] * own[:, None, :]).reshape(2, -1)
+        after = self.model.successors[segment(self.model.successor_ptr, self.rows[place])]
+        states, meets = np.unique(after.astype(np.int64), return_inverse=True)
+        nominal, worst = (np.bincount(meets, p) for p in joint)
+        return states, nominal, worst
 
 
 def decisions(solution: Solution, states: IntArray, step: int = 0) -> Decisions:
@@ -110,7 +122,8 @@ def values_after(solution: Solution, steps: int) -> tuple[FloatArray, FloatArray
     if later is solution.spec:
         found = solution
     elif isinstance(later, Spec):
-        rest = Policy(solution.policy.rows[steps:])
+        rules = solution.policy.rows
+        rest = Policy(rules[min(steps, len(rules) - 1) :])  # the last one repeats
         everywhere = np.ones(solution.model.states, dtype=np.bool_)
         found = evaluate(solution.model, rest, later, states=everywhere)
     else:
@@ -128,22 +141,20 @@ def remaining(spec: Spec, steps: int) -> Spec | None:
     >>> remaining(Spec(Until("safe", "goal", latest=5)), 2).objective.latest
     3
     """
+    most = horizon(spec)
+    left = None if most is None else most - steps
+    if left is not None and left <= 0:
+        return None
     match spec.objective:
-        case Until(latest=latest, earliest=earliest) | Globally(latest=latest, earliest=earliest):
-            if latest is None and not earliest:
-                return spec
-            if latest is not None and latest <= steps:
-                return None
-            left = None if latest is None else latest - steps
-            later = replace(spec.objective, latest=left, earliest=max(earliest - steps, 0))
-            return replace(spec, objective=later)
-        case Cumulative(steps=count) if count > steps:
-            return replace(spec, objective=replace(spec.objective, steps=count - steps))
-        case Instantaneous(step=count) if count > steps:
-            return replace(spec, objective=replace(spec.objective, step=count - steps))
-        case Cumulative() | Instantaneous() | Next():
-            return None
-    return spec
+        case Until(earliest=earliest) | Globally(earliest=earliest) if left or earliest:
+            rest: dict[str, Any] = {"latest": left, "earliest": max(earliest - steps, 0)}
+        case Cumulative():
+            rest = {"steps": left}
+        case Instantaneous():
+            rest = {"step": left}
+        case _:
+            return spec
+    return replace(spec, objective=replace(spec.objective, **rest))
 
 
 def _decided(problem: Problem, step: int) -> BoolArray:

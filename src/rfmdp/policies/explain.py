@@ -204,29 +204,13 @@ def _name(model: FactoredMDP, j: int) -> str:
 def _successors(
     found: Decisions, place: int, lower: FloatArray, upper: FloatArray
 ) -> Iterator[NextState]:
-    """Yield the likeliest successors of a row, those that meet in one state added up."""
-    model, row = found.model, int(found.rows[place])
-    worst, nominal = successor_distributions(model, found.marginals(place))
-    after = model.successors[model.successor_ptr[row] : model.successor_ptr[row + 1]]
-    states, meets = np.unique(after, return_inverse=True)
-    p, q = (np.bincount(meets, x) for x in (nominal, worst))
-    for k in np.argsort(-q, kind="stable")[:NEXT]:
+    """Yield the likeliest successors of a row."""
+    states, nominal, worst = found.successors(place)
+    for k in np.argsort(-worst, kind="stable")[:NEXT]:
         state = int(states[k])
         value = Bounds(float(lower[state]), float(upper[state]))
-        yield NextState(model.state_name(state), float(p[k]), float(q[k]), value)
-
-
-def successor_distributions(
-    model: FactoredMDP, answers: Sequence[tuple[int, FloatArray]]
-) -> tuple[FloatArray, FloatArray]:
-    """Return nature's and the nominal distribution over the successors of a row."""
-    worst, nominal = np.ones(1), np.ones(1)
-    for j, answer in answers:
-        first = model.marginals.outcome_ptr[j]
-        own = model.marginals.nominal[first : first + len(answer)]
-        worst = np.multiply.outer(worst, answer).ravel()
-        nominal = np.multiply.outer(nominal, own).ravel()
-    return worst, nominal
+        name = found.model.state_name(state)
+        yield NextState(name, float(nominal[k]), float(worst[k]), value)
 
 
 def _lines(found: Explanation) -> Iterator[str]:

@@ -18,13 +18,7 @@ from rfmdp.errors import FileError, ModelError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.policies.decisions import decisions, reached
-from rfmdp.policies.explain import successor_distributions
-from rfmdp.policies.table import (
-    ACTION,
-    Table,
-    decision_table,
-    policy_from_table,
-)
+from rfmdp.policies.table import ACTION, Table, decision_table, policy_from_table
 from rfmdp.writing import replacing
 
 DRAWN = 2_000  # states of a graph that somebody may still look at
@@ -137,10 +131,7 @@ def _graph(solution: Solution) -> Iterator[str]:
         name = f"{model.state_name(int(state))}\\n{model.choice_name(int(row))}, {value:.6g}"
         quoted = name.replace('"', '\\"')
         yield f'  {state} [label="{quoted}"];\n'
-        worst, nominal = successor_distributions(model, found.marginals(place[int(row)]))
-        after = model.successors[model.successor_ptr[row] : model.successor_ptr[row + 1]]
-        for target in np.unique(after):
-            p, q = (float(x[after == target].sum()) for x in (nominal, worst))
+        for target, p, q in zip(*found.successors(place[int(row)]), strict=True):
             label = f"{p:.4g}" if abs(p - q) < 1e-12 else f"{p:.4g}, worst {q:.4g}"
             yield f'  {state} -> {target} [label="{label}"];\n'
     yield "}\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 import numpy as np
@@ -17,12 +17,12 @@ from rfmdp.outer.nature import Nature
 from rfmdp.outer.problem import pose
 from rfmdp.outer.solution import Policy
 from rfmdp.policies.decisions import horizon
-from rfmdp.ragged import starts
+from rfmdp.ragged import segment, starts
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sets.minimiser import minimise
 from rfmdp.solving import evaluate
 from rfmdp.sources.measure import unrolled_spec
-from rfmdp.types import BoolArray, FloatArray, IntArray
+from rfmdp.types import BoolArray
 
 
 class NatureChoice(Enum):
@@ -34,20 +34,12 @@ class NatureChoice(Enum):
     RANDOM = "random"  # somewhere in every set, the same in all rows that share it
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Resolved:
-    """A chain in which agent and nature are fixed, with the specification for it."""
-
-    chain: FactoredMDP  # one row per state, no uncertainty
-    spec: Spec
-    states: IntArray  # (S',) the state of the model behind every state of the chain
-    rows: IntArray  # (S',) likewise the row
-
-
 def resolved(
     model: FactoredMDP, policy: Policy, spec: Spec, nature: NatureChoice, seed: int = 0
-) -> Resolved:
-    """Return the chain of a policy with nature's choice fixed.
+) -> tuple[Unrolled, Spec]:
+    """Return the chain of a policy with nature's choice fixed, and the specification for it.
+
+    The chain has one row per state and no uncertainty.
 
     Where the policy or the specification counts steps, nature's choice depends on them as well:
     the chain then has a state per number of steps gone and state.
@@ -87,7 +79,7 @@ def resolved(
         else:
             rows = Policy(np.arange(chain.rows)[None])
             chain = evaluate(chain, rows, asked, nature=pull).nature().chain()
-    return Resolved(chain, asked, found.states, found.rows)
+    return replace(found, model=chain), asked
 
 
 def _answers_by_step(model: FactoredMDP, spec: Spec, found: Unrolled) -> Nature:
@@ -138,7 +130,7 @@ def trace(chain: FactoredMDP, length: int, stop: BoolArray | None, seed: int) ->
     stop : (S,)
         Where it ends early.
     """
-    random = np.random.default_rng(seed)
+    random, sets = np.random.default_rng(seed), chain.marginals
     state = int(chain.initial[0])
     for step in range(length):
         if stop is not None and stop[state]:
@@ -146,8 +138,9 @@ def trace(chain: FactoredMDP, length: int, stop: BoolArray | None, seed: int) ->
             return
         row = int(chain.row_ptr[state])
         place, words, chance = 0, [], 1.0
-        for j in chain.row_marginals[chain.marginal_ptr[row] : chain.marginal_ptr[row + 1]]:
-            p = _point(chain, int(j))
+        for j in chain.row_marginals[segment(chain.marginal_ptr, row)]:
+            p = sets.nominal[segment(sets.outcome_ptr, j)]
+            p = p / p.sum()  # a sum that NumPy accepts
             outcome = int(random.choice(len(p), p=p))
             place, chance = place * len(p) + outcome, chance * float(p[outcome])
             words.append(_effect(chain, int(j), outcome))
@@ -158,14 +151,6 @@ def trace(chain: FactoredMDP, length: int, stop: BoolArray | None, seed: int) ->
         )
         state = int(chain.successors[chain.successor_ptr[row] + place])
     yield f"{length:4}  {chain.state_name(state)}"
-
-
-def _point(chain: FactoredMDP, j: int) -> FloatArray:
-    """Return the one distribution of a marginal, with a sum that NumPy accepts."""
-    ptr = chain.marginals.outcome_ptr
-    p = chain.marginals.nominal[ptr[j] : ptr[j + 1]]
-    summed: FloatArray = p / p.sum()
-    return summed
 
 
 def _effect(chain: FactoredMDP, j: int, outcome: int) -> str:

@@ -80,8 +80,8 @@ def command(
         raise ModelError("--nature and --trace are for a policy; name one with --policy.")
     else:
         with showing_progress("finding nature's choice"):
-            fixed = resolved(subject, chosen, spec, choice, seed)
-        scene = scene_of(fixed.chain, None, fixed.spec)
+            fixed, spec = resolved(subject, chosen, spec, choice, seed)
+        scene = scene_of(fixed.model, None, spec)  # there is one row per state now
         scene = scene.made_from(subject, fixed.states, fixed.rows)
     with showing_progress("simulating"):
         found = scene.simulate(length, trajectories, seed, threads=threads or os.cpu_count() or 1)
