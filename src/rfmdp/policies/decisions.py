@@ -51,7 +51,7 @@ class Decisions:
             joint = (joint[:, :, None] * own[:, None, :]).reshape(2, -1)
         after = self.model.successors[segment(self.model.successor_ptr, self.rows[place])]
         states, meets = np.unique(after.astype(np.int64), return_inverse=True)
-        nominal, worst = (np.bincount(meets, p) for p in joint)
+        nominal, worst = (np.bincount(meets, p).astype(np.float64) for p in joint)
         return states, nominal, worst
 
 
