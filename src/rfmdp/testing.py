@@ -25,8 +25,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from rfmdp.inner.protocol import Inner, PreparedInner, Side
-from rfmdp.model.arrays import FactoredMDP, Rewards, Row
+from rfmdp.model.arrays import FactoredMDP, Row
 from rfmdp.objective import MAX, MIN, Direction
+from rfmdp.ragged import starts
 from rfmdp.sets import (
     Interval,
     L1Ball,
@@ -39,6 +40,7 @@ from rfmdp.sets import (
     minimise,
     rational,
 )
+from rfmdp.threads import set_threads, threads
 from rfmdp.types import FloatArray, IntArray
 
 GRAIN = 20  # probabilities k / 20: ties, zeros, and sums that miss one by an ulp
@@ -211,46 +213,15 @@ def joined_model(problems: Sequence[RowProblem]) -> tuple[FactoredMDP, FloatArra
 
     State 0 owns the rows; every problem has the states it needs behind it, which stay put.
     """
-    starts = 1 + np.cumsum([0, *(len(p.values) for p in problems)])
-    first = np.cumsum([0, *(len(p.sets) for p in problems)])
+    behind = 1 + starts([len(p.values) for p in problems])
+    first = starts([len(p.sets) for p in problems])
     rows = [
         (range(a, a + len(p.sets)), p.successors + at, f"row{number}")
-        for number, (p, a, at) in enumerate(zip(problems, first, starts, strict=False))
+        for number, (p, a, at) in enumerate(zip(problems, first, behind, strict=False))
     ]
-    stay: list[list[Row]] = [[([], [state], "stay")] for state in range(1, int(starts[-1]))]
+    stay: list[list[Row]] = [[([], [state], "stay")] for state in range(1, int(behind[-1]))]
     model = FactoredMDP.from_rows([rows, *stay], [s for p in problems for s in p.sets])
     return model, np.concatenate([[0.0], *(p.values for p in problems)])
-
-
-@st.composite
-def small_models(
-    draw: Draw, sets: Callable[[int], st.SearchStrategy[UncertaintySet]] = boxes
-) -> FactoredMDP:
-    """Draw a model of up to six states, whose rows share four marginals.
-
-    It has the label "goal" (one state, which stays put) and the reward structure "cost".
-    """
-    states = draw(st.integers(2, 6))
-    sizes = draw(st.lists(st.integers(1, 3), min_size=4, max_size=4))
-    marginals = [draw(sets(size)) for size in sizes]
-    choices: list[list[tuple[list[int], list[int]]]] = []
-    for _ in range(states - 1):
-        rows = []
-        for _ in range(draw(st.integers(1, 3))):
-            used = draw(st.lists(st.integers(0, 3), max_size=3))
-            total = math.prod((sizes[j] for j in used), start=1)
-            targets = st.lists(st.integers(0, states - 1), min_size=total, max_size=total)
-            rows.append((used, draw(targets)))
-        choices.append(rows)
-    choices.append([([], [states - 1])])
-    numbers = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    paid = [numbers.integers(0, 3, n).astype(np.float64) for n in (states, sum(map(len, choices)))]
-    return FactoredMDP.from_rows(
-        choices,
-        marginals,
-        labels={"goal": np.arange(states) == states - 1},
-        rewards={"cost": Rewards(*paid)},
-    )
 
 
 def check_inner_solver(
@@ -275,123 +246,79 @@ def check_inner_solver(
         the span of a row's values.
     """
     model, values = joined_model(problems)
-    rows = np.arange(len(problems))
-    spans = np.array([p.span for p in problems])
+    rows, spans = np.arange(len(problems)), np.array([p.span for p in problems])
+    allowed = tolerance * (spans + 1e-6 * np.abs(values).max())
+
+    def bounds(solver: PreparedInner, values: FloatArray) -> FloatArray:
+        both = np.full((2, model.rows), np.nan)
+        solver.backup(values, rows, *both)
+        assert np.isnan(both[:, len(rows) :]).all(), "backup wrote to rows that were not wanted"
+        return both[:, : len(rows)]
+
     for nature in (MIN, MAX):
         solver = inner.prepare(model, nature)
-        below, above = _bounds(solver, values, rows, model.rows)
-        _check_sides(inner, solver, problems, nature, below, above)
-        _check_threads(inner, solver, values, rows, model.rows, (below, above))
-        allowed = tolerance * (spans + 1e-6 * np.abs(values).max())
-        mirror = _bounds(inner.prepare(model, _opposite(nature)), -values, rows, model.rows)
-        _check_close(
-            inner, "does not mirror nature", (-mirror[1], -mirror[0]), (below, above), allowed
-        )
-        moved = _bounds(solver, values + 1.0, rows, model.rows)
-        _check_close(
-            inner, "does not shift with the values", moved, (below + 1.0, above + 1.0), allowed
-        )
-        _check_answers(inner, solver, problems, values, (below, above), allowed)
-
-
-def _opposite(nature: Direction) -> Direction:
-    return MAX if nature is MIN else MIN
-
-
-def _bounds(
-    solver: PreparedInner, values: FloatArray, rows: IntArray, count: int
-) -> tuple[FloatArray, FloatArray]:
-    below, above = np.full(count, np.nan), np.full(count, np.nan)
-    solver.backup(values, rows, below, above)
-    others = np.setdiff1d(np.arange(count), rows)
-    assert np.isnan(below[others]).all(), "backup wrote to rows that were not wanted"
-    assert np.isnan(above[others]).all(), "backup wrote to rows that were not wanted"
-    return below[rows], above[rows]
+        found = bounds(solver, values)
+        for number, problem in enumerate(problems):
+            where = f"{inner.name}, nature {nature.name}, {problem}"
+            _check_sides(where, solver.proves, problem.bracket(nature), *found[:, number])
+        before = threads()
+        set_threads(1)
+        try:
+            alone = bounds(solver, values)
+        finally:
+            set_threads(before)
+        same = np.array_equal(alone, found)
+        assert same, f"{inner.name}: results depend on the number of threads"
+        mirror = -bounds(inner.prepare(model, nature.opposite), -values)[::-1]
+        moved = bounds(solver, values + 1.0)
+        for fault, a, b in (
+            ("does not mirror nature", mirror, found),
+            ("does not shift with the values", moved, found + 1.0),
+        ):
+            close = (a == b) | (np.abs(np.where(np.isfinite(a), a, 0.0) - b) <= allowed)
+            assert close.all(), f"{inner.name} {fault}: {a} and {b}"
+        sizes = [len(p.successors) for p in problems]
+        answers = np.split(solver.respond(values, rows), np.cumsum(sizes)[:-1])
+        for number, (problem, p) in enumerate(zip(problems, answers, strict=True)):
+            _check_answer(f"{inner.name}, {problem}", problem, p, found[:, number], allowed[number])
+        if hasattr(solver, "marginals"):
+            sizes = [uset.size for p in problems for uset in p.sets]
+            points = iter(np.split(solver.marginals(values, rows), np.cumsum(sizes)[:-1]))
+            for problem, p in zip(problems, answers, strict=True):
+                own = list(itertools.islice(points, len(problem.sets)))
+                _check_marginals(f"{inner.name}, {problem}", problem, own, p)
 
 
 def _check_sides(
-    inner: Inner,
-    solver: PreparedInner,
-    problems: Sequence[RowProblem],
-    nature: Direction,
-    below: FloatArray,
-    above: FloatArray,
+    where: str, proves: Side, bracket: tuple[Fraction, Fraction], below: float, above: float
 ) -> None:
-    for number, problem in enumerate(problems):
-        low, high = problem.bracket(nature)
-        where = f"{inner.name}, nature {nature.name}, {problem}"
-        if Side.BELOW in solver.proves:
-            assert Fraction(below[number]) <= high, f"{where}: below {below[number]!r} > {high}"
-        else:
-            assert below[number] == -math.inf, f"{where}: below must be -inf, it is not proven"
-        if Side.ABOVE in solver.proves:
-            assert Fraction(above[number]) >= low, f"{where}: above {above[number]!r} < {low}"
-        else:
-            assert above[number] == math.inf, f"{where}: above must be inf, it is not proven"
+    low, high = bracket
+    if Side.BELOW in proves:
+        assert Fraction(below) <= high, f"{where}: below {below!r} > {high}"
+    else:
+        assert below == -math.inf, f"{where}: below must be -inf, it is not proven"
+    if Side.ABOVE in proves:
+        assert Fraction(above) >= low, f"{where}: above {above!r} < {low}"
+    else:
+        assert above == math.inf, f"{where}: above must be inf, it is not proven"
 
 
-def _check_threads(
-    inner: Inner,
-    solver: PreparedInner,
-    values: FloatArray,
-    rows: IntArray,
-    count: int,
-    expected: tuple[FloatArray, FloatArray],
+def _check_answer(
+    where: str, problem: RowProblem, p: FloatArray, bounds: FloatArray, allowed: float
 ) -> None:
-    from rfmdp.threads import set_threads, threads
-
-    before = threads()
-    set_threads(1)
-    try:
-        alone = _bounds(solver, values, rows, count)
-    finally:
-        set_threads(before)
-    same = all(np.array_equal(a, b) for a, b in zip(alone, expected, strict=True))
-    assert same, f"{inner.name}: results depend on the number of threads"
+    assert np.all(p >= -1e-12), f"{where}: a negative probability in {p}"
+    assert abs(p.sum() - 1.0) <= 1e-8, f"{where}: the answer sums to {p.sum()}"
+    first = problem.tensor[0]
+    value, ends = first + p @ (problem.tensor - first), bounds[np.isfinite(bounds)]
+    assert ends.min() - allowed <= value <= ends.max() + allowed, (
+        f"{where}: the answer has the value {value}, the bounds are {ends}"
+    )
 
 
-def _check_close(
-    inner: Inner,
-    fault: str,
-    found: tuple[FloatArray, FloatArray],
-    expected: tuple[FloatArray, FloatArray],
-    allowed: FloatArray,
+def _check_marginals(
+    where: str, problem: RowProblem, points: list[FloatArray], p: FloatArray
 ) -> None:
-    for a, b in zip(found, expected, strict=True):
-        close = (a == b) | (np.abs(np.where(np.isfinite(a), a, 0.0) - b) <= allowed)
-        assert close.all(), f"{inner.name} {fault}: {a} and {b}"
-
-
-def _check_answers(
-    inner: Inner,
-    solver: PreparedInner,
-    problems: Sequence[RowProblem],
-    values: FloatArray,
-    bounds: tuple[FloatArray, FloatArray],
-    allowed: FloatArray,
-) -> None:
-    rows = np.arange(len(problems))
-    joint = solver.respond(values, rows)
-    marginals = solver.marginals(values, rows) if hasattr(solver, "marginals") else None
-    at = place = 0
-    for r, problem in enumerate(problems):
-        size = len(problem.successors)
-        p = joint[at : at + size]
-        at += size
-        where = f"{inner.name}, {problem}"
-        assert np.all(p >= -1e-12), f"{where}: a negative probability in {p}"
-        assert abs(p.sum() - 1.0) <= 1e-8, f"{where}: the answer sums to {p.sum()}"
-        first = problem.tensor[0]
-        value = first + p @ (problem.tensor - first)
-        ends = [x for x in (bounds[0][r], bounds[1][r]) if math.isfinite(x)]
-        assert min(ends) - allowed[r] <= value <= max(ends) + allowed[r], (
-            f"{where}: the answer has the value {value}, the bounds are {ends}"
-        )
-        if marginals is not None:
-            points = []
-            for uset in problem.sets:
-                points.append(marginals[place : place + uset.size])
-                place += uset.size
-                assert contains(uset, points[-1], 1e-9), f"{where}: {points[-1]} is no member"
-            product = np.array([math.prod(entries) for entries in itertools.product(*points)])
-            assert np.allclose(product, p, atol=1e-9), f"{where}: {p} is not the product"
+    for uset, point in zip(problem.sets, points, strict=True):
+        assert contains(uset, point, 1e-9), f"{where}: {point} is no member"
+    product = np.array([math.prod(entries) for entries in itertools.product(*points)])
+    assert np.allclose(product, p, atol=1e-9), f"{where}: {p} is not the product"
