@@ -28,7 +28,7 @@ from rfmdp.outer.settings import Limits
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.recorded import digest_of
 from rfmdp.sources.source import Episodes, Records, Source
-from rfmdp.sources.structure import NOTHING, informed
+from rfmdp.sources.structure import informed
 from rfmdp.types import FloatArray
 
 PRODUCT = "the marginals of a row are drawn independently of each other"
@@ -198,7 +198,7 @@ def _objective(model: FactoredMDP, spec: Spec) -> str:
 def _prior(sets: Marginals | None) -> str:
     """Return in words what is known before any data: of how many identifiers, and a digest."""
     if sets is None:
-        return NOTHING
+        return "nothing"
     return f"{int(informed(sets).sum())} identifiers, {_digest(sets.lower, sets.upper)}"
 
 

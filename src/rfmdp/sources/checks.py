@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -88,31 +89,32 @@ def checks(
         SHARING: _sharing(counted, shown, halves.sum(axis=0)),
         MARKOV: _alike(counted, shown, contexts[:, seen].astype(np.float64)),
     }
-    return tuple(_averaged(name, *parts, share) for name, parts in found.items())
+    return tuple(_averaged(counted, name, *parts, share) for name, parts in found.items())
+
+
+EValues: TypeAlias = tuple[FloatArray, IntArray, int]
+# logarithms of e-values (G,), the identifiers of each (G, 1 or 2), and how many could be tested
 
 
 def _averaged(
-    assumption: str, names: list[str], logs: FloatArray, tested: int, level: float
+    model: FactoredMDP, assumption: str, logs: FloatArray, ids: IntArray, tested: int, level: float
 ) -> Check:
     """Return the average over all that could be tested; e-values without samples are 1."""
     total = np.logaddexp.reduce(logs) if len(logs) else -math.inf
     unseen = tested - len(logs)
     if unseen > 0:
         total = np.logaddexp(total, math.log(unseen))
-    mean = float(total) - math.log(tested) if tested else 0.0
-    worst = int(np.argmax(logs)) if len(logs) else -1
-    return Check(
-        assumption, TESTS[assumption], tested, mean, level,
-        names[worst] if worst >= 0 else "", float(logs[worst]) if worst >= 0 else 0.0,
-    )  # fmt: skip
+    mean, worst, most = float(total) - math.log(tested) if tested else 0.0, "", 0.0
+    if len(logs):
+        at = int(np.argmax(logs))
+        worst = " and ".join(model.marginal_name(int(j)) for j in ids[at])
+        most = float(logs[at])
+    return Check(assumption, TESTS[assumption], tested, mean, level, worst, most)
 
 
-def _independence(
-    model: FactoredMDP, shown: ShownOutcomes, times: FloatArray
-) -> tuple[list[str], FloatArray, int]:
+def _independence(model: FactoredMDP, shown: ShownOutcomes, times: FloatArray) -> EValues:
     """Test every pair of identifiers that rows draw together, in the same places."""
-    names: list[str] = []
-    logs = [np.empty(0)]
+    together, logs = [np.empty((0, 2), dtype=np.int64)], [np.empty(0)]
     for back in range(len(shown.slots)):
         for ahead in range(back + 1, len(shown.slots)):
             own = np.flatnonzero(shown.slots[ahead] >= 0)  # then the later one exists, too
@@ -120,10 +122,8 @@ def _independence(
             outcomes = [shown.outcomes[i][own] for i in (ahead, back)]
             found, pairs = _dependence(model.marginals.sizes, ids, outcomes, times[own])
             logs.append(found)
-            names += [
-                f"{model.marginal_name(int(a))} and {model.marginal_name(int(b))}" for a, b in pairs
-            ]
-    return names, np.concatenate(logs), _drawn_together(model)
+            together.append(pairs)
+    return np.concatenate(logs), np.concatenate(together), _drawn_together(model)
 
 
 def _dependence(
@@ -157,9 +157,7 @@ def _drawn_together(model: FactoredMDP) -> int:
     return found
 
 
-def _sharing(
-    model: FactoredMDP, shown: ShownOutcomes, times: FloatArray
-) -> tuple[list[str], FloatArray, int]:
+def _sharing(model: FactoredMDP, shown: ShownOutcomes, times: FloatArray) -> EValues:
     """Test every identifier that stands in several places."""
     number, ids = len(model.marginals), model.row_marginals
     counts, ptr = shown.per_slot(model, times)
@@ -168,22 +166,20 @@ def _sharing(
     logs: FloatArray = mixed - _likelihoods(shown.counts(model, times), model.marginals.outcome_ptr)
     tested = np.flatnonzero(np.bincount(ids[seen], minlength=number) > 1)
     possible = int(np.count_nonzero(np.bincount(ids, minlength=number) > 1))
-    return [model.marginal_name(int(j)) for j in tested], logs[tested], possible
+    return logs[tested], tested[:, None], possible
 
 
-def _alike(
-    model: FactoredMDP, shown: ShownOutcomes, times: FloatArray
-) -> tuple[list[str], FloatArray, int]:
+def _alike(model: FactoredMDP, shown: ShownOutcomes, times: FloatArray) -> EValues:
     """Test every identifier that was seen in several parts of the data, times (parts, N)."""
     if not len(times):
-        return [], np.empty(0), 0
+        return np.empty(0), np.empty((0, 1), dtype=np.int64), 0
     ptr = model.marginals.outcome_ptr
     parts = [shown.counts(model, part) for part in times]
     total = np.sum(parts, axis=0)
     logs: FloatArray = np.sum([_mixtures(p, ptr) for p in parts], axis=0) - _likelihoods(total, ptr)
     several = np.sum([segment_sum(p, ptr) > 0.0 for p in parts], axis=0) > 1
     tested = np.flatnonzero(several)
-    return [model.marginal_name(int(j)) for j in tested], logs[tested], len(model.marginals)
+    return logs[tested], tested[:, None], len(model.marginals)
 
 
 def _mixtures(counts: FloatArray, ptr: IntArray) -> FloatArray:

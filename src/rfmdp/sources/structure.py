@@ -35,7 +35,6 @@ from rfmdp.sets.families import Interval, box_centres
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
-NOTHING = "nothing"
 MOST = 1_000_000  # unknowns of one move
 
 Domains: TypeAlias = Mapping[str, tuple[int, int]]

@@ -168,7 +168,7 @@ class Decoder:
         if _is_text(entries) or hasattr(entries, "dictionary"):
             entries = _encoded(entries)
             known = np.array([_number(entry) for entry in entries.dictionary.to_pylist()] or [0.0])
-            paid = known[entries.indices.fill_null(0).to_numpy(zero_copy_only=False)]
+            paid = known[_codes(entries)]
         elif str(entries.type).startswith(NUMBERS[:-1]):
             paid = entries.to_numpy(zero_copy_only=False).astype(np.float64)
         else:
@@ -215,11 +215,9 @@ def _looked_up(
     column: Any, called: Mapping[str, int] | None
 ) -> tuple[IntArray, BoolArray, BoolArray]:
     """Return the numbers behind the entries of a column that has a dictionary."""
-    known = [_meaning(entry, called) for entry in column.dictionary.to_pylist()]
-    meaning = np.array([0 if m is None else m for m in known] or [0], dtype=np.int64)
-    missing = _missing(column)
-    codes = column.indices.fill_null(0) if column.null_count else column.indices
-    at = codes.to_numpy(zero_copy_only=False)
+    known = [_meaning(entry, called) for entry in column.dictionary.to_pylist()] or [0]
+    meaning = np.array([0 if m is None else m for m in known], dtype=np.int64)
+    missing, at = _missing(column), _codes(column)
     if None not in known:
         return meaning[at], missing, np.zeros(len(at), dtype=np.bool_)
     return meaning[at], missing, np.array([m is None for m in known])[at] & ~missing
@@ -255,6 +253,12 @@ def _missing(column: Any) -> BoolArray:
     if column.null_count == 0:
         return np.zeros(len(column), dtype=np.bool_)
     return np.array(column.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def _codes(column: Any) -> IntArray:
+    """Return the places (N,) of entries in a column's dictionary, 0 where there is none."""
+    codes = column.indices.fill_null(0) if column.null_count else column.indices
+    return np.asarray(codes.to_numpy(zero_copy_only=False))
 
 
 def _encoded(column: Any) -> Any:
