@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.ragged import owners, segment_sum
+from rfmdp.ragged import entries, owners, segment_sum
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.tally import shown_outcomes
 from rfmdp.types import FloatArray, Int32Array, IntArray
@@ -23,16 +23,13 @@ def counted_truth(truth: FactoredMDP, counted: FactoredMDP) -> FactoredMDP:
         If a successor of the truth shows no outcome of the learning model.
     """
     identifiers, slots = np.unique(counted.row_marginals, return_index=True)
-    rows = owners(counted.marginal_ptr)[slots]
+    rows = np.unique(owners(counted.marginal_ptr)[slots])
     sizes, targets, mass = joint_successors(truth, rows, truth.marginals.nominal)
-    owner = np.repeat(np.arange(len(rows)), sizes)
-    shown = shown_outcomes(counted, rows[owner], targets)
+    shown = shown_outcomes(counted, np.repeat(rows, sizes), targets)
+    per_slot, slot_ptr = shown.per_slot(counted, mass)
     ptr = counted.marginals.outcome_ptr
     sums = np.zeros(len(counted.marginals.nominal))
-    for slot, outcome in zip(shown.slots, shown.outcomes, strict=True):
-        own = slot == slots[owner]
-        at = ptr[identifiers][owner[own]] + outcome[own]
-        sums += np.bincount(at, weights=mass[own], minlength=len(sums))
+    sums[entries(ptr, identifiers)] = per_slot[entries(slot_ptr, slots)]
     points = sums / np.repeat(segment_sum(sums, ptr), np.diff(ptr))
     return counted.with_marginals(Marginals.from_points(ptr, points))
 
