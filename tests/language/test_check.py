@@ -21,6 +21,7 @@ from rfmdp.language.evaluate import evaluate
 from rfmdp.language.parse import parse_expression, parse_model
 from rfmdp.language.source import SourceText
 from rfmdp.language.types import type_of
+from rfmdp.model.arrays import Variable
 
 TAIL = "module m x : [0..2]; [a] true -> (x'=0); endmodule"
 
@@ -192,7 +193,7 @@ def test_renaming():
     model = check(RENAMED)
     x, y = Name("x"), Name("y")
     assert [v.name for v in model.variables] == ["x", "y"]
-    assert [v.upper for v in model.variables] == [1, 2]
+    assert [v.high for v in model.variables] == [1, 2]
     (command,) = model.modules[1].commands
     assert command.action == "come"
     free = Binary("&", Binary("=", y, Literal(0)), Binary("=", x, Literal(0)))
@@ -216,18 +217,17 @@ def test_variables():
     """Globals come first, ranges and initial values are numbers, bools are 0 and 1."""
     text = "module m x : [-1..2]; b : bool init true; endmodule global g : [3..4] init 4;"
     model = check(text)
-    rows = [(v.name, v.lower, v.upper, v.is_bool, v.init, v.module) for v in model.variables]
-    assert rows == [
-        ("g", 3, 4, False, 4, None),
-        ("x", -1, 2, False, -1, 0),
-        ("b", 0, 1, True, 1, 0),
-    ]
+    assert model.variables == (
+        Variable("g", 3, 4),
+        Variable("x", -1, 2),
+        Variable("b", 0, 1, boolean=True),
+    )
+    assert model.init == (4, -1, 1)
 
 
 def test_initial_condition():
     """With init...endinit no variable has an initial value."""
     model = check("module m x : [0..2]; endmodule init x<2 endinit")
-    assert model.variables[0].init is None
     assert model.init == Binary("<", Name("x"), Literal(2))
 
 

@@ -87,7 +87,7 @@ def survive(seed):
     else:
         text = damaged(rng.choice(PROPERTIES), rng)
     checked = answer(lambda: check_model(parse_model(text)))
-    if checked is not None and math.prod(v.upper - v.lower + 1 for v in checked.variables) < 10_000:
+    if checked is not None and math.prod(v.high - v.low + 1 for v in checked.variables) < 10_000:
         ask(checked, rng)
     file = answer(lambda: parse_property_file(text))
     for prop in file.properties if file is not None else ():

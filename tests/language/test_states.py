@@ -14,18 +14,19 @@ from rfmdp.language import states
 from rfmdp.language.ast import ModelType
 from rfmdp.language.boxes import necessary
 from rfmdp.language.check import check_model
-from rfmdp.language.checked import CheckedModel, CheckedVariable
+from rfmdp.language.checked import CheckedModel
 from rfmdp.language.evaluate import evaluate
 from rfmdp.language.expressions import Expressions
 from rfmdp.language.load import parse_prism
 from rfmdp.language.parse import parse_expression, parse_model
 from rfmdp.language.source import PrismSourceError, SourceText
 from rfmdp.language.states import evaluate_states
+from rfmdp.model.arrays import Variable
 
 VARIABLES = [
-    CheckedVariable("x", -2, 3, False, 0, None),
-    CheckedVariable("y", 0, 2, False, 0, None),
-    CheckedVariable("b", 0, 1, True, 0, None),
+    Variable("x", -2, 3),
+    Variable("y", 0, 2),
+    Variable("b", 0, 1, True),
 ]
 STATES = np.array(list(product(range(-2, 4), range(3), range(2))))
 
@@ -34,7 +35,7 @@ def in_states(text, valuations=STATES, chosen=None):
     """Evaluate an expression in some states, as Python and by machine code: both find the same."""
     expr, found = parse_expression(text), []
     model = CheckedModel(
-        ModelType.MDP, tuple(VARIABLES), (), (), (), None, {}, {}, (), SourceText(text)
+        ModelType.MDP, tuple(VARIABLES), (), (), (), (), {}, {}, (), SourceText(text)
     )
     for compiled, few in ((False, math.inf), (True, 0)):
         with pytest.MonkeyPatch.context() as patch:

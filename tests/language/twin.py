@@ -15,7 +15,7 @@ class Twin:
     def __init__(self, checked):
         self.checked = checked
         self.names = [v.name for v in checked.variables]
-        self.bools = [v.is_bool for v in checked.variables]
+        self.bools = [v.boolean for v in checked.variables]
 
     def value(self, expr, state):
         env = {
@@ -25,9 +25,9 @@ class Twin:
         return evaluate(expr, env, self.checked.source)
 
     def initial(self):
-        if self.checked.init is None:
-            return [tuple(v.init for v in self.checked.variables)]
-        ranges = [range(v.lower, v.upper + 1) for v in self.checked.variables]
+        if isinstance(self.checked.init, tuple):
+            return [self.checked.init]
+        ranges = [range(v.low, v.high + 1) for v in self.checked.variables]
         return [s for s in product(*ranges) if self.value(self.checked.init, s)]
 
     def branches(self, command, state):

@@ -252,6 +252,11 @@ class Module(Node):
     variables: tuple[VariableDeclaration, ...]
     commands: tuple[Command, ...]
 
+    @property
+    def alphabet(self) -> tuple[str, ...]:
+        """Its actions in order of appearance, without the unlabelled one."""
+        return tuple(dict.fromkeys(c.action for c in self.commands if c.action is not None))
+
 
 @dataclass(frozen=True, slots=True)
 class Renaming(Node):

@@ -18,7 +18,7 @@ from rfmdp.language.checked import CheckedModel
 from rfmdp.language.distributions import RANDOM_FACTOR
 from rfmdp.language.initial import initial_valuations
 from rfmdp.language.states import State
-from rfmdp.model.arrays import FactoredMDP, Variable
+from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.frontier import Deadlock, Progress
 from rfmdp.model.packing import Packing
 from rfmdp.model.skeleton import Skeleton
@@ -71,8 +71,7 @@ def build_model(
     # the machine needs numba, which takes a while to import
     from rfmdp.language.explorer import Explorer
 
-    variables = (Variable(v.name, v.lower, v.upper, v.is_bool) for v in checked.variables)
-    explorer = Explorer(checked, Packing(variables))
+    explorer = Explorer(checked, Packing(checked.variables))
     try:
         skeleton = explorer.run(initial_valuations(checked), deadlock, progress)
     except PrismError:

@@ -24,7 +24,7 @@ from rfmdp.language.ast import (
     VariableDeclaration,
     rewrite,
 )
-from rfmdp.language.checked import CheckedModel, CheckedModule, CheckedVariable
+from rfmdp.language.checked import CheckedModel
 from rfmdp.language.constants import Given, check_given, constant_values, needed
 from rfmdp.language.evaluate import Value, evaluate, simplify
 from rfmdp.language.expand import (
@@ -37,6 +37,7 @@ from rfmdp.language.expand import (
 )
 from rfmdp.language.source import Position, SourceText
 from rfmdp.language.types import require, type_of
+from rfmdp.model.arrays import Variable
 
 BUILT_IN_LABELS = ("init", "deadlock")
 WITH_INTERVALS = {ModelType.DTMC: ModelType.IDTMC, ModelType.MDP: ModelType.IMDP}
@@ -64,7 +65,7 @@ def check_model(
     --------
     >>> from rfmdp.language.parse import parse_model
     >>> text = "const int N; module m x : [0..N]; [] x<N -> (x'=x+1); endmodule"
-    >>> check_model(parse_model(text), {"N": 3}).variables[0].upper
+    >>> check_model(parse_model(text), {"N": 3}).variables[0].high
     3
     """
     source, given = model.source, dict(constants or {})
@@ -197,19 +198,22 @@ def _check_module_names(model: ModelFile) -> None:
 def _assemble(
     model: ModelFile, modules: list[Module], resolver: Resolver, formulas: Mapping[str, Expr]
 ) -> CheckedModel:
-    owners = [(variable, None) for variable in model.globals] + [
-        (variable, index) for index, module in enumerate(modules) for variable in module.variables
-    ]
-    variables = tuple(_variable(v, owner, model, resolver) for v, owner in owners)
-    checked = tuple(_module(m, k, variables, resolver) for k, m in enumerate(modules))
+    declared = [(variable, "") for variable in model.globals]
+    declared += [(variable, module.name) for module in modules for variable in module.variables]
+    found = [_variable(variable, model, resolver) for variable, _ in declared]
+    owners = {variable.name: module for variable, module in declared}
+    checked = tuple(
+        replace(m, commands=tuple(_command(c, m.name, owners, resolver) for c in m.commands))
+        for m in modules
+    )
     actions = tuple(dict.fromkeys(action for module in checked for action in module.alphabet))
     labels = tuple(_label(label, resolver) for label in model.labels)
-    init = None
+    init: tuple[int, ...] | Expr = tuple(value for _, value in found)
     if model.init is not None:
         init = resolver.resolve(model.init, Type.BOOL, "the condition of 'init'")
     return CheckedModel(
         type=_model_type(model, modules),
-        variables=variables,
+        variables=tuple(variable for variable, _ in found),
         modules=checked,
         labels=labels,
         rewards=_rewards(model.rewards, actions, resolver),
@@ -233,8 +237,9 @@ def _model_type(model: ModelFile, modules: list[Module]) -> ModelType:
 
 
 def _variable(
-    variable: VariableDeclaration, owner: int | None, model: ModelFile, resolver: Resolver
-) -> CheckedVariable:
+    variable: VariableDeclaration, model: ModelFile, resolver: Resolver
+) -> tuple[Variable, int]:
+    """Return a variable with its range, and its initial value."""
     name, source = variable.name, resolver.source
     lower, upper = 0, 1
     if variable.lower is not None and variable.upper is not None:
@@ -244,7 +249,7 @@ def _variable(
         if lower > upper:
             reason = f"the range of '{name}' must not be empty, found [{lower}..{upper}]"
             raise source.error(variable.lower.position, reason)
-    init: int | None = None if model.init is not None else lower
+    init = lower
     if variable.init is not None:
         if model.init is not None:
             reason = (
@@ -256,31 +261,17 @@ def _variable(
         if not lower <= init <= upper:
             reason = f"the initial value of '{name}' must be in [{lower}..{upper}], found {init}"
             raise source.error(variable.init.position, reason)
-    is_bool = variable.is_bool
-    return CheckedVariable(name, lower, upper, is_bool, init, owner, position=variable.position)
-
-
-def _module(
-    module: Module, index: int, variables: tuple[CheckedVariable, ...], resolver: Resolver
-) -> CheckedModule:
-    by_name = {variable.name: variable for variable in variables}
-    commands = tuple(_command(c, module.name, index, by_name, resolver) for c in module.commands)
-    alphabet = tuple(dict.fromkeys(c.action for c in commands if c.action is not None))
-    return CheckedModule(module.name, commands, alphabet)
+    return Variable(name, lower, upper, variable.is_bool), init
 
 
 def _command(
-    command: Command,
-    module: str,
-    index: int,
-    variables: Mapping[str, CheckedVariable],
-    resolver: Resolver,
+    command: Command, module: str, owners: Mapping[str, str], resolver: Resolver
 ) -> Command:
     guard = resolver.resolve(command.guard, Type.BOOL, "a guard")
     for update in command.updates:
         seen: set[str] = set()
         for assignment in update.assignments:
-            _check_target(assignment, command, module, index, variables, resolver.source)
+            _check_target(assignment, command, module, owners, resolver.source)
             if assignment.variable in seen:
                 reason = f"'{assignment.variable}' must be assigned only once in an update"
                 raise resolver.source.error(assignment.position, reason)
@@ -293,21 +284,20 @@ def _check_target(
     assignment: Assignment,
     command: Command,
     module: str,
-    index: int,
-    variables: Mapping[str, CheckedVariable],
+    owners: Mapping[str, str],
     source: SourceText,
 ) -> None:
+    """Raise unless a command may assign a variable; `owners` are modules, "" of global ones."""
     name = assignment.variable
-    if name not in variables:
+    if name not in owners:
         raise source.error(assignment.position, f"unknown variable '{name}'; declare it")
-    owner = variables[name].module
-    if owner is None and command.action is not None:
+    if not owners[name] and command.action is not None:
         reason = (
             f"a command with an action must not assign a global variable, found '{name}'; "
             f"use [] instead of [{command.action}]"
         )
         raise source.error(assignment.position, reason)
-    if owner is not None and owner != index:
+    if owners[name] not in ("", module):
         reason = f"module '{module}' must assign its own variables only, found '{name}'"
         raise source.error(assignment.position, reason)
 

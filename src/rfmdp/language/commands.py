@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from rfmdp.kernels import addresses
 from rfmdp.language.ast import Assignment, Command, Expr, Literal, ProbabilityInterval
 from rfmdp.language.boxes import necessary
-from rfmdp.language.checked import CheckedModel, CheckedVariable
+from rfmdp.language.checked import CheckedModel
 from rfmdp.language.expressions import Expressions
 from rfmdp.language.program import Program
+from rfmdp.model.arrays import Variable
 from rfmdp.model.packing import Packing
 
 MOST_BUCKETS = 4096  # values of a variable by which commands are looked up
@@ -77,7 +78,7 @@ class CommandRecords:
         self.outcomes = sum(len(c.lower) for c in commands)
         self._checked, self._program, self._memory = checked, program, program.memory
         self._variables = {
-            v.name: self._memory.add(column, v.lower, v.upper, *packing.fields[k, 1:])
+            v.name: self._memory.add(column, v.low, v.high, *packing.fields[k, 1:])
             for k, (v, column) in enumerate(zip(checked.variables, program.variables, strict=True))
         }
         slots = self._labels()
@@ -161,23 +162,23 @@ class CommandRecords:
                 found = _by_value(variable, own)
                 average = sum(map(len, found)) / max(len(found), 1)
                 if found and average < fewest:
-                    chosen, buckets, low, fewest = cell, found, variable.lower, average
+                    chosen, buckets, low, fewest = cell, found, variable.low, average
             lists = [memory.add(len(bucket), *bucket) for bucket in buckets]
             modules.append(memory.add(chosen, low, *lists))
         memory.point(addresses.MODULES, modules)
 
 
-def _by_value(variable: CheckedVariable, own: Sequence[tuple[int, Box]]) -> list[list[int]]:
+def _by_value(variable: Variable, own: Sequence[tuple[int, Box]]) -> list[list[int]]:
     """Return the commands that every value of a variable leaves; nothing if it is no help."""
-    size = variable.upper - variable.lower + 1
+    size = variable.high - variable.low + 1
     if size > MOST_BUCKETS or not any(variable.name in box for _, box in own):
         return []
     found: list[list[int]] = [[] for _ in range(size)]
     for address, box in own:
         least, most = box.get(variable.name, (-math.inf, math.inf))
-        first, last = max(variable.lower, least), min(variable.upper, most)
+        first, last = max(variable.low, least), min(variable.high, most)
         for value in range(int(first), int(last) + 1):
-            found[value - variable.lower].append(address)
+            found[value - variable.low].append(address)
     return found
 
 

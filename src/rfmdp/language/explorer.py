@@ -209,7 +209,7 @@ class Explorer:
                 variable = next(v for v in self.checked.variables if v.name == assignment.variable)
                 reason = (
                     f"the new value of '{variable.name}' must be in "
-                    f"[{variable.lower}..{variable.upper}], found {int(found)}"
+                    f"[{variable.low}..{variable.high}], found {int(found)}"
                 )
                 return state.error(assignment.position, reason)
         except PrismSourceError as error:

@@ -12,10 +12,10 @@ from functools import reduce
 from typing import TypeAlias
 
 from rfmdp.language.ast import Binary, Call, Expr, Ite, Literal, Name, Type, Unary, fold
-from rfmdp.language.checked import CheckedVariable
 from rfmdp.language.evaluate import INT_LIMIT
 from rfmdp.language.source import SourceText
 from rfmdp.language.types import ROUNDING, node_type
+from rfmdp.model.arrays import Variable
 
 Range: TypeAlias = tuple[int, int]
 
@@ -39,20 +39,20 @@ class Expressions:
     Examples
     --------
     >>> from rfmdp.language.parse import parse_expression
-    >>> x = CheckedVariable("x", 0, 9, False, 0, None)
+    >>> x = Variable("x", 0, 9)
     >>> expressions = Expressions([x], SourceText(""))
     >>> number = expressions.add(parse_expression("2*x > 0 ? 2*x : 1"))
     >>> expressions.steps[number].bounds, len(expressions.steps)
     ((0, 18), 7)
     """
 
-    def __init__(self, variables: Sequence[CheckedVariable], source: SourceText) -> None:
+    def __init__(self, variables: Sequence[Variable], source: SourceText) -> None:
         self.variables = tuple(variables)
         self.source = source
         self.steps: list[Step] = []
         self.uses: list[int] = []
         self._numbers: dict[tuple[object, ...], int] = {}
-        self._types = {v.name: v.type for v in self.variables}
+        self._types = {v.name: Type.BOOL if v.boolean else Type.INT for v in self.variables}
         self._columns = {v.name: i for i, v in enumerate(self.variables)}
 
     def add(self, expr: Expr) -> int:
@@ -93,7 +93,7 @@ class Expressions:
         if isinstance(node, Name):
             column = self._columns[node.name]
             variable = self.variables[column]
-            return Step(node, (), type_, (variable.lower, variable.upper), column)
+            return Step(node, (), type_, (variable.low, variable.high), column)
         bounds = self._bounds(node, below) if type_ is Type.INT else INT_RANGE
         return Step(node, below, type_, bounds)
 

@@ -23,10 +23,9 @@ def initial_valuations(checked: CheckedModel) -> IntArray:
     PrismError
         If no state satisfies the condition, or there are too many to try.
     """
-    if checked.init is not None:
+    if isinstance(checked.init, Expr):
         return _satisfying(checked, checked.init)
-    values = [v.lower if v.init is None else v.init for v in checked.variables]
-    return np.array([values], dtype=np.int64).reshape(1, len(values))
+    return np.array(checked.init, dtype=np.int64).reshape(1, -1)
 
 
 def _satisfying(checked: CheckedModel, condition: Expr) -> IntArray:
@@ -59,7 +58,7 @@ def _box(checked: CheckedModel, condition: Expr) -> tuple[list[int], list[int]]:
     low, radix = [], []
     for variable in checked.variables:
         least, most = needs.get(variable.name, (-math.inf, math.inf))
-        first = int(max(variable.lower, least))
+        first = int(max(variable.low, least))
         low.append(first)
-        radix.append(max(0, int(min(variable.upper, most)) - first + 1))
+        radix.append(max(0, int(min(variable.high, most)) - first + 1))
     return low, radix

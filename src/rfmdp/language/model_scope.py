@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rfmdp.language.ast import Expr, Label, LabelDefinition, ModelType, RewardStructure
 from rfmdp.language.check import BUILT_IN_LABELS
-from rfmdp.language.checked import CheckedModel, CheckedVariable
+from rfmdp.language.checked import CheckedModel
 from rfmdp.language.source import SourceText
 from rfmdp.model.arrays import FactoredMDP
 
@@ -32,17 +32,15 @@ def scope(model: FactoredMDP | None, source: SourceText) -> CheckedModel:
     Errors show `source`.
     """
     if model is None:
-        return CheckedModel(ModelType.MDP, (), (), (), (), None, {}, {}, (), source)
+        return CheckedModel(ModelType.MDP, (), (), (), (), (), {}, {}, (), source)
     constants = {k: v for k, v in model.formulas.items() if not isinstance(v, Expr)}
     return CheckedModel(
         model_type(model),
-        tuple(
-            CheckedVariable(v.name, v.low, v.high, v.boolean, None, None) for v in model.variables
-        ),
+        model.variables,
         (),
         tuple(LabelDefinition(k, Label(k)) for k in model.labels if k not in BUILT_IN_LABELS),
         tuple(RewardStructure(name or None, ()) for name in model.rewards),
-        None,
+        (),
         constants,
         {k: v for k, v in model.formulas.items() if isinstance(v, Expr)},
         model.actions,

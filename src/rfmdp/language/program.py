@@ -72,10 +72,10 @@ class Program:
 
     Examples
     --------
-    >>> from rfmdp.language.checked import CheckedVariable
     >>> from rfmdp.language.parse import parse_expression
     >>> from rfmdp.language.source import SourceText
-    >>> x = CheckedVariable("x", 0, 9, False, 0, None)
+    >>> from rfmdp.model.arrays import Variable
+    >>> x = Variable("x", 0, 9)
     >>> expressions = Expressions([x], SourceText(""))
     >>> number = expressions.add(parse_expression("x<3"))
     >>> program = Program(expressions)

@@ -48,7 +48,7 @@ class State:
     def names(self) -> dict[str, Value]:
         """Return the value of every variable by name."""
         pairs = zip(self.model.variables, self.values, strict=True)
-        return {v.name: bool(x) if v.is_bool else int(x) for v, x in pairs}
+        return {v.name: bool(x) if v.boolean else int(x) for v, x in pairs}
 
     def value(self, expr: Expr) -> Value:
         """Return an expression in this state, or raise the error that names the state."""
