@@ -20,10 +20,10 @@ from rfmdp.errors import ModelError
 from rfmdp.kernels import addresses, expand, tables
 from rfmdp.kernels.decorator import was_compiled
 from rfmdp.language.annotate import CHAINS
+from rfmdp.language.ast import Assignment, Command, Literal
 from rfmdp.language.checked import CheckedModel
-from rfmdp.language.commands import CommandRecords, compiled
+from rfmdp.language.commands import CommandRecords, ends, has_intervals
 from rfmdp.language.distributions import MarginalRegistry, command_distribution, random_choice
-from rfmdp.language.expressions import Expressions
 from rfmdp.language.program import Program
 from rfmdp.language.source import PrismSourceError
 from rfmdp.language.states import State
@@ -60,12 +60,10 @@ class Explorer:
     def __init__(self, checked: CheckedModel, packing: Packing) -> None:
         self.checked, self.packing = checked, packing
         self.identifiers = MarginalRegistry()
-        self.expressions = Expressions(checked.variables, checked.source)
-        self.commands = compiled(checked, self.expressions)
-        program = Program(self.expressions)
-        self.records = CommandRecords(checked, self.commands, program, packing)
+        self.records = CommandRecords(checked, packing)
+        program = self.records.program
         self.memory = self._memory(program)
-        widest = max((len(c.lower) for c in self.commands), default=0)
+        widest = max((len(c.updates) for m in checked.modules for c in m.commands), default=0)
         self.floats = np.concatenate([program.floats(), np.zeros(2 * widest + 1)])
         self._code = program.code()
         self.machine = COMPILED if was_compiled(expand.explore) else AS_PYTHON
@@ -196,26 +194,25 @@ class Explorer:
 
     def _error(self, status: int, detail: int) -> Exception:
         """Return the mistake that the machine met in the state, found by plain evaluation."""
-        state, records = self.state(), self.records
+        state = self.state()
+        if status == addresses.TOO_LARGE:
+            name = self.packing.name(self._known[self.memory[addresses.EXPANDED]])
+            return ModelError(f"State {name}: a row with 2^31 or more successors is too large.")
+        node = self.records.node[detail]
         try:
-            if status == addresses.NO_GUARD:
-                state.value(self.commands[records.number[detail]].text.guard)
-            elif status == addresses.NO_PROBABILITY:
-                for end in records.probability[detail]:
-                    state.value(end)
-            elif status in (addresses.NO_ASSIGNMENT, addresses.OUT_OF_RANGE):
-                assignment = records.assignment[detail]
-                found = state.value(assignment.value)
-                variable = next(v for v in self.checked.variables if v.name == assignment.variable)
+            if isinstance(node, Assignment):
+                found = state.value(node.value)
+                variable = next(v for v in self.checked.variables if v.name == node.variable)
                 reason = (
                     f"the new value of '{variable.name}' must be in "
                     f"[{variable.low}..{variable.high}], found {int(found)}"
                 )
-                return state.error(assignment.position, reason)
+                return state.error(node.position, reason)
+            for expr in (node.guard,) if isinstance(node, Command) else ends(node):
+                state.value(expr)
         except PrismSourceError as error:
             return error
-        name = self.packing.name(self._known[self.memory[addresses.EXPANDED]])
-        return ModelError(f"State {name}: a row with 2^31 or more successors is too large.")
+        raise AssertionError(node)  # the machine and plain evaluation agree
 
 
 class _Keys:
@@ -240,12 +237,13 @@ class _Keys:
         claim that both are alike: it has marginals of its own.
         """
         explorer = self._explorer
-        memory, command = explorer.memory, explorer.commands[explorer.records.number[address]]
-        first, size = int(memory[addresses.VECTOR]), len(command.lower)
-        vector = explorer.floats[first : first + size * (1 + command.has_upper)].copy()
+        memory, command = explorer.memory, explorer.records.node[address]
+        assert isinstance(command, Command)
+        first, size = int(memory[addresses.VECTOR]), len(command.updates)
+        vector = explorer.floats[first : first + size * (1 + has_intervals(command))].copy()
         found = command_distribution(
-            command.text,
-            explorer.checked.modules[command.module].name,
+            command,
+            explorer.checked.modules[memory[address + addresses.MODULE]].name,
             vector[:size],
             vector[-size:],
             explorer.identifiers,
@@ -254,7 +252,7 @@ class _Keys:
         begin = self._support.size
         self._support.extend(len(found.updates))[:] = found.updates
         number = self._add(found.identifier, begin, self._support.size)
-        if all(explorer.expressions.constant(k) for k in (*command.lower, *command.upper)):
+        if all(isinstance(end, Literal) for update in command.updates for end in ends(update)):
             memory[address + addresses.CONSTANT] = number
         else:
             self._add_key(address, number, vector.view(np.int64))

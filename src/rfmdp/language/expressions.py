@@ -51,6 +51,7 @@ class Expressions:
         self.source = source
         self.steps: list[Step] = []
         self.uses: list[int] = []
+        self.number: dict[int, int] = {}  # of every expression that was added, by its id
         self._numbers: dict[tuple[object, ...], int] = {}
         self._types = {v.name: Type.BOOL if v.boolean else Type.INT for v in self.variables}
         self._columns = {v.name: i for i, v in enumerate(self.variables)}
@@ -59,11 +60,8 @@ class Expressions:
         """Enter a well-typed expression and return its number."""
         number = fold(expr, self._number)
         self.uses[number] += 1
+        self.number[id(expr)] = number
         return number
-
-    def constant(self, number: int) -> bool:
-        """Return whether an expression is a literal."""
-        return isinstance(self.steps[number].node, Literal)
 
     def _number(self, node: Expr, below: tuple[int, ...]) -> int:
         key: tuple[object, ...]
