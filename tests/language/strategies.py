@@ -6,6 +6,7 @@ from rfmdp.language import ast
 from rfmdp.language import property_ast as props
 from rfmdp.language.operators import BINARY
 from rfmdp.language.types import ARITY
+from rfmdp.objective import Direction
 
 NAMES = st.sampled_from(["a", "b", "x", "y_1", "_z", "log", "round", "Fin", "discount2", "imdp"])
 LITERALS = st.one_of(
@@ -77,7 +78,7 @@ TIMES = st.one_of(
 )
 OPTIMA = st.one_of(
     st.just((None, None)),
-    st.tuples(st.sampled_from(props.Optimum), st.none() | st.sampled_from(props.Optimum)),
+    st.tuples(st.sampled_from(Direction), st.none() | st.sampled_from(Direction)),
 )
 BOUNDS = st.none() | st.builds(props.Bound, st.sampled_from(["<", "<=", ">", ">="]), PLAIN)
 STRUCTURES = st.none() | NAMES | PLAIN.filter(lambda expr: not isinstance(expr, ast.Label))

@@ -14,17 +14,16 @@ from rfmdp.language.property_ast import (
     CumulativeReward,
     Filter,
     InstantaneousReward,
-    Optimum,
     Path,
     Probability,
     Reward,
     TimeBound,
     Unsupported,
 )
+from rfmdp.objective import MAX, MIN
 
 A, B, K = Name("a"), Name("b"), Name("k")
 FA = Path("F", None, A)
-MIN, MAX = Optimum.MIN, Optimum.MAX
 
 
 def read(text):

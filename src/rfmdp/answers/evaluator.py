@@ -8,7 +8,6 @@ proven bounds in every state.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,8 +19,9 @@ from rfmdp.answers.quantity import Quantity, combine
 from rfmdp.errors import NotCertifiedError, PrismWarning
 from rfmdp.inner.protocol import Inner
 from rfmdp.language import property_ast as tree
-from rfmdp.language.ast import Expr, Label, Literal, Type, fold, nodes, rewrite
+from rfmdp.language.ast import Expr, Label, Literal, Type, fold, nodes
 from rfmdp.language.check_properties import CheckedProperty
+from rfmdp.language.property_ast import OPERATORS
 from rfmdp.language.states import evaluate_states
 from rfmdp.language.types import type_of
 from rfmdp.language.write import write_expression
@@ -31,22 +31,13 @@ from rfmdp.outer.settings import Limits
 from rfmdp.types import BoolArray
 
 DEEPEST = 50  # operators P, R, E, A and filter inside each other
-OPERATORS = (tree.Probability, tree.Reward, tree.Quantified, tree.Filter)
 LISTS = ("print", "printall", "argmin", "argmax")
 
 
 def states_where(model: FactoredMDP, prop: Property) -> BoolArray:
     """Return where a state formula holds, (S,)."""
     bound = prop.bind(model)
-    evaluator = PropertyEvaluator(model, bound, None, Limits())
-    return evaluator.decided(evaluator.top)
-
-
-@dataclass(frozen=True, slots=True)
-class Slot(Expr):
-    """Stands for a P, R, E, A or filter that is evaluated on its own."""
-
-    number: int
+    return PropertyEvaluator(model, bound, None, Limits()).decided(bound.expression)
 
 
 class PropertyEvaluator:
@@ -59,19 +50,18 @@ class PropertyEvaluator:
         inner: Inner | None,
         limits: Limits,
     ) -> None:
-        self.model, self.type, self.names = model, prop.type, prop.scope
+        self.model, self.prop, self.names = model, prop, prop.scope
         self.source = prop.scope.source
         self.solver = OperatorSolver(model, inner, limits, self.source)
         self.listed: tuple[Quantity, BoolArray, str] | None = None
-        self._slots: list[Expr] = []
-        self._check_depth(prop.expression)
-        self.top = rewrite(prop.expression, self._cut)
+        self._check_depth()
 
     @property
     def about_one_number(self) -> bool:
         """Whether the property compares just one P or R with a number, outside of any filter."""
-        slots = [self._slots[n.number] for n in nodes(self.top) if isinstance(n, Slot)]
-        operator = slots[0] if len(slots) == 1 else None
+        outermost = nodes(self.prop.expression, leaves=OPERATORS)
+        found = [node for node in outermost if isinstance(node, OPERATORS)]
+        operator = found[0] if len(found) == 1 else None
         return isinstance(operator, tree.Probability | tree.Reward) and operator.bound is not None
 
     def answer(self) -> tuple[Quantity, Quantity]:
@@ -79,12 +69,11 @@ class PropertyEvaluator:
 
         They differ only over several initial states.
         """
-        initial = self.model.label("init")
-        top = self._slots[self.top.number] if isinstance(self.top, Slot) else None
+        initial, top = self.model.label("init"), self.prop.expression
         if isinstance(top, tree.Filter) and top.operator not in LISTS:
             return self._filter(top)
-        found = self.quantity(self.top, initial)
-        if self.type is Type.BOOL:
+        found = self.quantity(top, initial)
+        if self.prop.type is Type.BOOL:
             return apply_filter("forall", self.model, found, initial)
         name = "range" if np.count_nonzero(initial) > 1 else "state"
         return apply_filter(name, self.model, found, initial)
@@ -93,21 +82,20 @@ class PropertyEvaluator:
         """Return an expression in all states, as precisely as wanted in those of interest."""
 
         def visit(node: Expr, below: tuple[Quantity | None, ...]) -> Quantity | None:
-            match node:
-                case Slot(number):
-                    return self._slot(self._slots[number], interest)
-                case Label(name):
-                    return Quantity.exact(Type.BOOL, self.model.label(name))
+            if isinstance(node, OPERATORS):
+                return self._operator(node, interest)
+            if isinstance(node, Label):
+                return Quantity.exact(Type.BOOL, self.model.label(node.name))
             if all(part is None for part in below):
                 return None  # an expression over variables only: compiled as a whole, later
             parts = zip(node.children(), below, strict=True)
             return combine(node, [part or self._plain(child, interest) for child, part in parts])
 
-        return fold(expr, visit) or self._plain(expr, interest)
+        return fold(expr, visit, leaves=OPERATORS) or self._plain(expr, interest)
 
     def states(self, expr: Expr) -> NamedStates:
         """Return where a state formula holds, with its text; see `decided`."""
-        return NamedStates(self._text(expr), self.decided(expr))
+        return NamedStates(write_expression(expr), self.decided(expr))
 
     def decided(self, expr: Expr) -> BoolArray:
         """Return where a state formula holds, or raise if bounds leave that open somewhere.
@@ -121,7 +109,7 @@ class PropertyEvaluator:
         finally:
             self.solver = outer
         method = "exact" if outer.inner is None else outer.inner.name
-        if method != "exact" and any(isinstance(part, Slot) for part in nodes(expr)):
+        if method != "exact" and any(isinstance(part, OPERATORS) for part in nodes(expr)):
             warnings.warn(
                 "A formula inside another is decided by the exact method, not by "
                 f"{method}: the value can differ from one by {method} alone.",
@@ -130,16 +118,15 @@ class PropertyEvaluator:
             )
         open_ = np.flatnonzero(~found.known)
         if open_.size:
-            text = self._text(expr)
             state = self.model.state_name(int(open_[0]))
             raise NotCertifiedError(
-                f"A formula inside P or R must be decided in every state; the bounds of '{text}' "
-                f"leave {open_.size} open, the first is {state}. Try another threshold, a smaller "
-                "precision, or the exact method."
+                "A formula inside P or R must be decided in every state; the bounds of "
+                f"'{write_expression(expr)}' leave {open_.size} open, the first is {state}. Try "
+                "another threshold, a smaller precision, or the exact method."
             )
         return np.asarray(found.lower, dtype=np.bool_)
 
-    def _slot(self, node: Expr, interest: BoolArray) -> Quantity:
+    def _operator(self, node: Expr, interest: BoolArray) -> Quantity:
         if isinstance(node, tree.Probability):
             return self.solver.probability(node, self.states, interest)
         if isinstance(node, tree.Reward):
@@ -147,7 +134,7 @@ class PropertyEvaluator:
         if isinstance(node, tree.Quantified):
             holds = paths_hold(self.model, node, self.decided)
             return Quantity.exact(Type.BOOL, holds)
-        assert isinstance(node, tree.Filter)  # nothing else is cut
+        assert isinstance(node, tree.Filter)  # the last of `OPERATORS`
         least, most = self._filter(node)
         if least is not most:
             reason = "filter(range, ...) must stand alone: it has two values"
@@ -175,25 +162,11 @@ class PropertyEvaluator:
         everywhere[states] = values
         return Quantity.exact(kind, everywhere)
 
-    def _cut(self, node: Expr) -> Expr:
-        if not isinstance(node, OPERATORS):
-            return node
-        self._slots.append(node)
-        return Slot(len(self._slots) - 1, position=node.position)
-
-    def _text(self, expr: Expr) -> str:
-        return write_expression(rewrite(expr, self._paste))
-
-    def _paste(self, node: Expr) -> Expr:
-        if not isinstance(node, Slot):
-            return node
-        return rewrite(self._slots[node.number], self._paste)
-
-    def _check_depth(self, expr: Expr) -> None:
+    def _check_depth(self) -> None:
         def depth(node: Expr, below: tuple[int, ...]) -> int:
-            own = isinstance(node, OPERATORS)
-            return max(below, default=0) + own
+            return max(below, default=0) + isinstance(node, OPERATORS)
 
+        expr = self.prop.expression
         if fold(expr, depth) > DEEPEST:
             reason = f"P, R, E, A and filters must be nested at most {DEEPEST} deep"
             raise self.source.error(expr.position, reason)

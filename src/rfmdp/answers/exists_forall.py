@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from rfmdp.answers.specification import NextFormula, NowFormula, UntilFormula, normal
 from rfmdp.language.ast import Expr
-from rfmdp.language.path_formula import NextFormula, NowFormula, UntilFormula, normal
 from rfmdp.language.property_ast import Quantified
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX

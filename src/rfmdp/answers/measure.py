@@ -11,7 +11,15 @@ import numpy as np
 from rfmdp.answers.certain import with_certainties
 from rfmdp.answers.quantity import Quantity, compare
 from rfmdp.answers.rational import read
-from rfmdp.answers.specification import is_discounted, number, probability, reward
+from rfmdp.answers.specification import (
+    NowFormula,
+    directions,
+    is_discounted,
+    normal,
+    number,
+    probability,
+    reward,
+)
 from rfmdp.answers.ties import exact_values
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.protocol import Inner
@@ -19,7 +27,6 @@ from rfmdp.inner.radius_sum import RadiusSum
 from rfmdp.language import property_ast as tree
 from rfmdp.language.ast import Expr, Literal, ModelType, Type
 from rfmdp.language.model_scope import is_uncertain, model_type
-from rfmdp.language.path_formula import NowFormula, directions, normal
 from rfmdp.language.source import SourceText
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.arrays import Rewards as RewardArrays

@@ -6,9 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 
+from rfmdp.answers.specification import (
+    NowFormula,
+    directions,
+    is_discounted,
+    normal,
+    probability,
+    reward,
+)
+from rfmdp.errors import UnsupportedError
 from rfmdp.language import property_ast as tree
 from rfmdp.language.ast import Expr, nodes
-from rfmdp.language.check_properties import CheckedProperty, check_property
+from rfmdp.language.check_properties import CheckedProperty, check_property, with_numbers
 from rfmdp.language.constants import Given
 from rfmdp.language.load import read_text
 from rfmdp.language.model_scope import scope
@@ -60,19 +69,36 @@ class Property:
     def spec(self, model: FactoredMDP | None = None) -> Spec:
         """Return the specification of a single P or R; of one with a bound, what it bounds.
 
-        With a model, numbers of steps and discounts may use its constants.
+        Sets of states are resolved when the specification meets a model. Numbers of steps and
+        discounts are needed at once: they may use constants of the property's own text, and those
+        of `model`.
 
         Raises
         ------
         UnsupportedError
             If the property is more than that (a filter, a formula over several); use `check`.
         """
-        from rfmdp.answers.specification import spec_of
+        node, source = self.parsed.expression, self.file.source
+        require_supported(node, source)
+        if not isinstance(node, tree.Probability | tree.Reward):
+            raise _refuse(f"found '{self.text}'")
+        agent, nature = directions(node, None, source)
+        path = with_numbers(node.path, self.file, scope(model, source), self.constants)
+        if isinstance(node, tree.Probability):
+            form = normal(path)
+            if isinstance(form, NowFormula):
+                raise _refuse("found a state formula inside P")
+            objective, negated = probability(form, self._states)
+            if negated:
+                raise _refuse("found W, R or a negated U inside P")
+            return Spec(objective, agent, nature)
+        if isinstance(node.structure, Expr):
+            raise _refuse("found rewards by number")
+        if isinstance(path, tree.Path) and is_discounted(path):
+            raise _refuse("found a discounted reward to a target")
+        return Spec(reward(path, node.structure, self._states), agent, nature)
 
-        return spec_of(self, model)
-
-    def states(self, expr: Expr) -> FormulaStates:
-        """Return a part of the property as a set of states."""
+    def _states(self, expr: Expr) -> FormulaStates:
         return FormulaStates(expr, self)
 
 
@@ -91,8 +117,7 @@ class FormulaStates:
     @property
     def probabilistic(self) -> bool:
         """Whether probabilities decide where it holds: a P, R, E, A or filter is inside."""
-        operators = (tree.Probability, tree.Reward, tree.Quantified, tree.Filter)
-        return any(isinstance(node, operators) for node in nodes(self.expr))
+        return any(isinstance(node, tree.OPERATORS) for node in nodes(self.expr))
 
     def holds(self, model: FactoredMDP) -> BoolArray:
         """Return a (S,) array.
@@ -108,6 +133,14 @@ class FormulaStates:
 
         part = tree.PropertyDefinition(None, self.expr, position=self.expr.position)
         return states_where(model, Property(part, self.of.file, self.of.constants))
+
+
+def _refuse(what: str) -> UnsupportedError:
+    """Return (not raise) the error of a property that is no single specification."""
+    return UnsupportedError(
+        f"A specification is a single P or R over X, F, G, U or a reward; {what}. "
+        "Use `check(model, property)`."
+    )
 
 
 def parse_property(text: str, constants: Given | None = None) -> Property:

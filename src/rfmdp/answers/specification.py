@@ -1,32 +1,31 @@
-"""From P and R to specifications: what path formulas and reward formulas measure.
+"""What P and R measure: path formulas in normal form, directions of the players, objectives.
 
-`solve` takes a single P or R as the `Spec` that `spec_of` makes of it. `check` makes an objective
-of every P and R that it meets. Both bring a function that makes a set of states of a formula: one
-that waits for its model, or one that is decided already.
+Every path formula is X, or an until that may be negated (PRISM's rules):
+
+    F b = true U b        G a = !(true U !a)
+    a W b = !((a & !b) U (!a & !b))        a R b = !(!a U !b)
+
+with the same step bounds. The probability of a negated formula is one minus that of the formula,
+with both players pushing the other way.
+
+`solve` takes a single P or R as the `Spec` that `Property.spec` makes of it. `check` makes an
+objective of every P and R that it meets. Both bring a function that makes a set of states of a
+formula: one that waits for its model, or one that is decided already.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from rfmdp.answers.property import Property
-from rfmdp.errors import UnsupportedError
 from rfmdp.language import property_ast as tree
-from rfmdp.language.ast import Expr, Literal, Unary
-from rfmdp.language.check_properties import with_numbers
-from rfmdp.language.model_scope import scope
-from rfmdp.language.path_formula import (
-    TRUE,
-    NextFormula,
-    NowFormula,
-    UntilFormula,
-    directions,
-    normal,
-)
-from rfmdp.language.supported import require_supported
-from rfmdp.model.arrays import FactoredMDP
+from rfmdp.language.ast import Binary, Expr, Literal, ModelType, Unary
+from rfmdp.language.source import SourceText
 from rfmdp.objective import (
+    MAX,
+    MIN,
     Cumulative,
+    Direction,
     Discounted,
     Globally,
     Instantaneous,
@@ -34,40 +33,120 @@ from rfmdp.objective import (
     Objective,
     Reach,
     ReachReward,
-    Spec,
     StateSet,
     Total,
     Until,
 )
 
 Sets = Callable[[Expr], StateSet]
+TRUE = Literal(True)
 
 
-def spec_of(prop: Property, model: FactoredMDP | None = None) -> Spec:
-    """Return the specification of a property that is a single P or R.
+@dataclass(frozen=True, slots=True)
+class NextFormula:
+    """`X target`, or its negation."""
 
-    Sets of states are resolved when the specification meets a model. Numbers of steps and discounts
-    are needed at once: they may use constants of the property's own text, and those of `model`.
+    target: Expr
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class UntilFormula:
+    """`stay U[earliest,latest] target`, or its negation; `latest=None` is unbounded."""
+
+    stay: Expr
+    target: Expr
+    earliest: int
+    latest: int | None
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NowFormula:
+    """A state formula as a path formula: it speaks about the first state."""
+
+    holds: Expr
+
+
+def normal(path: Expr) -> NextFormula | UntilFormula | NowFormula:
+    """Return a checked path formula in normal form.
+
+    >>> from rfmdp.language.ast import Name
+    >>> normal(tree.Path("G", None, Name("safe"))).negated
+    True
     """
-    node, source = prop.parsed.expression, prop.file.source
-    require_supported(node, source)
-    if not isinstance(node, tree.Probability | tree.Reward):
-        raise _refuse(f"found '{prop.text}'")
-    agent, nature = directions(node, None, source)
-    path = with_numbers(node.path, prop.file, scope(model, source), prop.constants)
-    if isinstance(node, tree.Probability):
-        form = normal(path)
-        if isinstance(form, NowFormula):
-            raise _refuse("found a state formula inside P")
-        objective, negated = probability(form, prop.states)
-        if negated:
-            raise _refuse("found W, R or a negated U inside P")
-        return Spec(objective, agent, nature)
-    if isinstance(node.structure, Expr):
-        raise _refuse("found rewards by number")
-    if isinstance(path, tree.Path) and is_discounted(path):
-        raise _refuse("found a discounted reward to a target")
-    return Spec(reward(path, node.structure, prop.states), agent, nature)
+    whole, negated = path, False
+    while isinstance(path, Unary) and path.operator == "!":
+        path, negated = path.operand, not negated
+    if not isinstance(path, tree.Path):
+        return NowFormula(whole)
+    if path.operator == "X":
+        return NextFormula(path.right, negated)
+    earliest, latest = steps(path.time)
+    left, right = path.left or TRUE, path.right
+    stay: Expr
+    target: Expr
+    match path.operator:
+        case "G":
+            stay, target, negated = TRUE, _not(right), not negated
+        case "W":
+            first = Binary("&", left, _not(right), position=left.position)
+            both = Binary("&", _not(left), _not(right), position=left.position)
+            stay, target, negated = first, both, not negated
+        case "R":
+            stay, target, negated = _not(left), _not(right), not negated
+        case _:
+            stay, target = left, right
+    return UntilFormula(stay, target, earliest, latest, negated)
+
+
+def steps(time: tree.TimeBound | None) -> tuple[int, int | None]:
+    """Return the first and last step that count; None for no last one."""
+    if time is None:
+        return 0, None
+    earliest = 0 if time.lower is None else int(number(time.lower)) + time.lower_strict
+    latest = None if time.upper is None else int(number(time.upper)) - time.upper_strict
+    return earliest, latest
+
+
+def directions(
+    node: tree.Probability | tree.Reward, kind: ModelType | None, source: SourceText
+) -> tuple[Direction, Direction]:
+    """Return the directions of (agent, nature), by PRISM's rules.
+
+    A bound such as >= must hold whatever both do. Nature has the agent's direction unless the text
+    gives it one (`Pmaxmin`). Where nobody has a choice, the text need not say min or max.
+
+    Parameters
+    ----------
+    kind
+        What the model amounts to, None if that is not known.
+
+    Raises
+    ------
+    PrismError
+        If somebody has a choice and neither min nor max is asked for.
+    """
+    if node.agent is not None:
+        agent = node.agent
+    elif node.bound is not None:
+        agent = MIN if node.bound.operator.startswith(">") else MAX
+    elif kind in (None, ModelType.DTMC):
+        agent = MAX
+    else:
+        who = "agent" if kind is ModelType.MDP else "nature" if kind is ModelType.IDTMC else "both"
+        letter = "P" if isinstance(node, tree.Probability) else "R"
+        pair = f", or a pair such as {letter}maxmin=?" if kind is ModelType.IMDP else ""
+        reason = (
+            f"'{letter}=?' must say min or max on a model with choices (here: {who}); "
+            f"use {letter}min=? or {letter}max=?{pair}"
+        )
+        raise source.error(node.position, reason)
+    return agent, node.nature or agent
+
+
+def _not(expr: Expr) -> Expr:
+    return Unary("!", expr, position=expr.position)
 
 
 def probability(form: NextFormula | UntilFormula, states: Sets) -> tuple[Objective, bool]:
@@ -114,11 +193,3 @@ def _cumulated(steps: int | None, discount: float, name: str | None) -> Objectiv
     if steps is not None:
         return Cumulative(steps, name, discount)
     return Total(name) if discount == 1.0 else Discounted(discount, name)
-
-
-def _refuse(what: str) -> UnsupportedError:
-    """Return (not raise) the error of a property that is no single specification."""
-    return UnsupportedError(
-        f"A specification is a single P or R over X, F, G, U or a reward; {what}. "
-        "Use `check(model, property)`."
-    )

@@ -321,13 +321,17 @@ def type_of_value(value: bool | int | float) -> Type:
     return Type.INT if isinstance(value, int) else Type.DOUBLE
 
 
-def fold(expr: Expr, combine: Callable[[Expr, tuple[T, ...]], T]) -> T:
+def fold(
+    expr: Expr, combine: Callable[[Expr, tuple[T, ...]], T], leaves: tuple[type[Expr], ...] = ()
+) -> T:
     """Compute a value bottom-up without recursion, once per distinct node.
 
     Parameters
     ----------
     combine
         Gets a node and the values of its children, returns the value of the node.
+    leaves
+        Kinds of nodes that are taken as a whole, without their children.
 
     Examples
     --------
@@ -336,7 +340,7 @@ def fold(expr: Expr, combine: Callable[[Expr, tuple[T, ...]], T]) -> T:
     4
     """
     done: dict[int, T] = {}
-    for node, children in _bottom_up(expr):
+    for node, children in _bottom_up(expr, leaves):
         done[id(node)] = combine(node, tuple([done[id(child)] for child in children]))
     return done[id(expr)]
 
@@ -354,20 +358,26 @@ def rewrite(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     return done[id(expr)]
 
 
-def nodes(expr: Expr) -> list[Expr]:
+def nodes(expr: Expr, leaves: tuple[type[Expr], ...] = ()) -> list[Expr]:
     """Return every distinct node of an expression, children before parents, left to right."""
-    return [node for node, _ in _bottom_up(expr)]
+    return [node for node, _ in _bottom_up(expr, leaves)]
 
 
-def _bottom_up(expr: Expr) -> Iterator[tuple[Expr, tuple[Expr, ...]]]:
+def _bottom_up(
+    expr: Expr, leaves: tuple[type[Expr], ...] = ()
+) -> Iterator[tuple[Expr, tuple[Expr, ...]]]:
     """Yield every distinct node of an expression with its children, these first."""
+
+    def with_children(node: Expr) -> tuple[Expr, tuple[Expr, ...]]:
+        return node, () if isinstance(node, leaves) else node.children()
+
     done: set[int] = set()
-    pending = [(expr, expr.children())]
+    pending = [with_children(expr)]
     while pending:
         node, children = pending[-1]
         missing = [child for child in children if id(child) not in done]
         if missing:
-            pending.extend([(child, child.children()) for child in reversed(missing)])
+            pending.extend([with_children(child) for child in reversed(missing)])
             continue
         if id(node) not in done:
             done.add(id(node))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,17 @@ SHOWN = 40  # characters of an unexpected word that a message repeats
 HINT_TYPES = "use dtmc, mdp, idtmc or imdp"
 
 
+class _Spread:
+    """Calls the methods of a builder with the parts of a rule as their arguments."""
+
+    def __init__(self, builder: object) -> None:
+        self._builder = builder
+
+    def __getattr__(self, rule: str) -> Callable[[list[Any]], Any]:
+        method = getattr(self._builder, rule)
+        return lambda parts: method(*parts)
+
+
 class BuildError(Exception):
     """Raised while a tree is made; `parse` turns it into the error with the source line."""
 
@@ -63,7 +75,10 @@ class BuildError(Exception):
 
 
 def make_parser(starts: list[str], builder: object) -> Lark:
-    """Return a new parser that builds trees with `builder`; callers keep it.
+    """Return a new parser; callers keep it.
+
+    Each method of `builder` has the name of a rule of the grammar. It gets the parts of the rule
+    and returns what they make.
 
     Its tables take most of a second to make, so they are kept beside the compiled modules if that
     folder can be written; lark makes them anew for another grammar, version or interpreter.
@@ -77,7 +92,7 @@ def make_parser(starts: list[str], builder: object) -> Lark:
         parser="lalr",
         lexer="basic",  # every keyword is reserved everywhere, as in PRISM
         start=[*starts, "reserved"],
-        transformer=builder,
+        transformer=_Spread(builder),
         maybe_placeholders=True,
         cache=str(tables / f"grammar-{starts[0]}.tables"),
     )

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from lark import Lark, Token
 
@@ -21,6 +21,7 @@ from rfmdp.language.operators import OperatorSign, tree
 from rfmdp.language.source import Position, SourceText
 
 T = TypeVar("T")
+Assignments: TypeAlias = tuple[Position, tuple[ast.Assignment, ...]]
 
 MAX_INT = 2**31 - 1
 MAX_WRITTEN = 1000  # digits of a double that is kept as it was written
@@ -65,7 +66,7 @@ def parse_model(text: str, filename: str = "<model>") -> ast.ModelFile:
     'm'
     """
     source = SourceText(text.removeprefix("\ufeff"), filename)
-    items: list[Any] = parse(_parser(), source, "model")
+    items: list[Any] = parse(_parser(), source, "model").children
     return _model(items, source)
 
 
@@ -85,86 +86,74 @@ def _parser() -> Lark:
 
 
 class ExpressionBuilder:
-    """Makes expressions; each method has the name of a rule of the grammar."""
+    """Makes expressions, and definitions of names."""
 
-    def integer(self, parts: list[Token]) -> Expr:
+    def integer(self, token: Token) -> Expr:
         """Make an int; PRISM's have 32 bits."""
-        (token,) = parts
         if len(token) > len(str(MAX_INT)) or int(token) > MAX_INT:
             reason = f"an integer must be at most {MAX_INT}; write {token[:20]}.0 for a double"
             raise BuildError(position_of(token), reason)
         return ast.Literal(int(token), position=position_of(token))
 
-    def double(self, parts: list[Token]) -> Expr:
+    def double(self, token: Token) -> Expr:
         """Make a double, which remembers the number as it was written."""
-        (token,) = parts
         power = token.lower().partition("e")[2]
         short = len(token) <= MAX_WRITTEN and abs(int(power or 0)) <= MAX_WRITTEN
         exact = Fraction(str(token)) if short else None
         return ast.Literal(float(token), exact, position=position_of(token))
 
-    def true(self, parts: list[Token]) -> Expr:
+    def true(self, token: Token) -> Expr:
         """Make true."""
-        return ast.Literal(True, position=position_of(parts[0]))
+        return ast.Literal(True, position=position_of(token))
 
-    def false(self, parts: list[Token]) -> Expr:
+    def false(self, token: Token) -> Expr:
         """Make false."""
-        return ast.Literal(False, position=position_of(parts[0]))
+        return ast.Literal(False, position=position_of(token))
 
-    def name(self, parts: list[Token]) -> Expr:
+    def name(self, token: Token) -> Expr:
         """Make a reference to a constant, formula or variable."""
-        return ast.Name(str(parts[0]), position=position_of(parts[0]))
+        return ast.Name(str(token), position=position_of(token))
 
-    def quoted(self, parts: list[Token]) -> Expr:
+    def quoted(self, token: Token) -> Expr:
         """Make a reference to a label."""
-        return ast.Label(unquoted(parts[0]), position=position_of(parts[0]))
+        return ast.Label(unquoted(token), position=position_of(token))
 
-    def chain(self, parts: list[Token | Expr]) -> Expr:
+    def chain(self, *parts: Token | Expr) -> Expr:
         """Make the tree of operands with operators between and before them."""
         return tree(
             [OperatorSign(str(p), position_of(p)) if isinstance(p, Token) else p for p in parts]
         )
 
-    def choice(self, parts: list[Expr]) -> Expr:
+    def choice(self, condition: Expr, then: Expr, otherwise: Expr) -> Expr:
         """Make `condition ? then : otherwise`."""
-        condition, then, otherwise = parts
         return ast.Ite(condition, then, otherwise, position=condition.position)
 
-    def call(self, parts: list[Any]) -> Expr:
+    def call(self, function: Token, *arguments: Expr) -> Expr:
         """Make a function call, also of the old form `func(min, a, b)`."""
-        function, *arguments = parts
         position = position_of(function)
         if function == "multi":
             raise BuildError(position, "the multi-objective 'multi(...)'", supported=False)
-        return ast.Call(str(function), tuple(arguments), position=position)
+        return ast.Call(str(function), arguments, position=position)
 
-    def constant(self, parts: list[Any]) -> ast.Constant:
+    def constant(self, kind: Token | None, name: Token, value: Expr | None) -> ast.Constant:
         """Make a constant; without a type it is an int."""
-        kind, name, value = parts
         type_ = Type.INT if kind is None else CONSTANT_TYPES[kind]
         return ast.Constant(str(name), type_, value, position=position_of(name))
 
-    def formula(self, parts: list[Any]) -> ast.Formula:
+    def formula(self, name: Token, value: Expr) -> ast.Formula:
         """Make a formula."""
-        name, value = parts
         return ast.Formula(str(name), value, position=position_of(name))
 
-    def label(self, parts: list[Any]) -> ast.LabelDefinition:
+    def label(self, name: Token, value: Expr) -> ast.LabelDefinition:
         """Make the definition of a label."""
-        name, value = parts
         return ast.LabelDefinition(unquoted(name), value, position=position_of(name))
 
 
 class ModelBuilder(ExpressionBuilder):
-    """Makes the parts of models; each method has the name of a rule of the grammar."""
+    """Makes the parts of models."""
 
-    def model(self, parts: list[Any]) -> list[Any]:
-        """Hand all items on to `parse_model`, which knows the source."""
-        return parts
-
-    def model_type(self, parts: list[Token]) -> tuple[ModelType, Position]:
+    def model_type(self, token: Token) -> tuple[ModelType, Position]:
         """Make the model type."""
-        (token,) = parts
         if token in MODEL_TYPES:
             return MODEL_TYPES[token], position_of(token)
         if token in OTHER_MODEL_TYPES:
@@ -174,109 +163,99 @@ class ModelBuilder(ExpressionBuilder):
         reason = f"expected {expected} or 'rewards', found '{token[:40]}'"
         raise BuildError(position_of(token), reason)
 
-    def global_variable(self, parts: list[ast.VariableDeclaration]) -> ast.VariableDeclaration:
-        """Make a global variable."""
-        return parts[0]
-
-    def initial(self, parts: list[Any]) -> tuple[Expr, Position]:
+    def initial(self, keyword: Token, condition: Expr) -> tuple[Expr, Position]:
         """Make the condition of `init ... endinit`."""
-        keyword, condition = parts
         return condition, position_of(keyword)
 
-    def module(self, parts: list[Any]) -> ast.Module:
+    def module(self, name: Token, *parts: ast.VariableDeclaration | ast.Command) -> ast.Module:
         """Make a module."""
-        name, *rest = parts
-        variables = tuple(part for part in rest if isinstance(part, ast.VariableDeclaration))
-        commands = tuple(part for part in rest if isinstance(part, ast.Command))
+        variables, commands = all_of(parts, ast.VariableDeclaration), all_of(parts, ast.Command)
         return ast.Module(str(name), variables, commands, position=position_of(name))
 
-    def variable(self, parts: list[Any]) -> ast.VariableDeclaration:
-        """Make a variable with its range; the grammar also passes the keyword `init`."""
-        name, (lower, upper), *rest = parts
-        return ast.VariableDeclaration(
-            str(name), lower, upper, rest[-1], position=position_of(name)
-        )
+    def variable(
+        self, name: Token, ends: tuple[Expr, Expr] | tuple[None, None], init: Expr | None
+    ) -> ast.VariableDeclaration:
+        """Make a variable with its range."""
+        lower, upper = ends
+        return ast.VariableDeclaration(str(name), lower, upper, init, position=position_of(name))
 
-    def unlimited(self, parts: list[Any]) -> ast.VariableDeclaration:
+    def unlimited(self, name: Token, kind: Token, init: Expr | None) -> ast.VariableDeclaration:
         """Make an int without range, which starts at 0."""
-        name, kind, *rest = parts
         place = position_of(kind)
         upper = ast.Literal(MAX_INT, position=place)
         lower = ast.Unary("-", upper, position=place)
-        init = ast.Literal(0, position=place) if rest[-1] is None else rest[-1]
-        return ast.VariableDeclaration(str(name), lower, upper, init, position=position_of(name))
+        first = ast.Literal(0, position=place) if init is None else init
+        return ast.VariableDeclaration(str(name), lower, upper, first, position=position_of(name))
 
-    def range(self, parts: list[Any]) -> tuple[Expr, Expr]:
+    def range(self, lower: Expr, upper: Expr) -> tuple[Expr, Expr]:
         """Make the range of an int variable."""
-        lower, upper = (part for part in parts if isinstance(part, Expr))
         return lower, upper
 
-    def boolean(self, parts: list[Token]) -> tuple[None, None]:
+    def boolean(self) -> tuple[None, None]:
         """Make the range of a bool variable."""
         return None, None
 
-    def clock(self, parts: list[Token]) -> None:
+    def clock(self, token: Token) -> None:
         """Refuse a clock."""
-        raise BuildError(position_of(parts[0]), "a clock variable ('clock')", supported=False)
+        raise BuildError(position_of(token), "a clock variable ('clock')", supported=False)
 
-    def command(self, parts: list[Any]) -> ast.Command:
+    def command(
+        self, bracket: Token, action: Token | None, guard: Expr, *updates: ast.Update
+    ) -> ast.Command:
         """Make a command; it stands where its '[' stands."""
-        bracket, action, guard, *updates = parts
-        action = None if action is None else str(action)
-        return ast.Command(action, guard, tuple(updates), position=position_of(bracket))
+        name = None if action is None else str(action)
+        return ast.Command(name, guard, updates, position=position_of(bracket))
 
-    def certain(self, parts: list[Any]) -> ast.Update:
+    def certain(self, assignments: Assignments) -> ast.Update:
         """Make an update without probability."""
-        position, assignments = parts[0]
-        return ast.Update(None, assignments, position=position)
+        return ast.Update(None, assignments[1], position=assignments[0])
 
-    def update(self, parts: list[Any]) -> ast.Update:
+    def update(
+        self, probability: Expr | ast.ProbabilityInterval, assignments: Assignments
+    ) -> ast.Update:
         """Make an update with its probability or interval."""
-        probability, (_, assignments) = parts
-        return ast.Update(probability, assignments, position=probability.position)
+        return ast.Update(probability, assignments[1], position=probability.position)
 
-    def interval(self, parts: list[Any]) -> ast.ProbabilityInterval:
+    def interval(self, bracket: Token, lower: Expr, upper: Expr) -> ast.ProbabilityInterval:
         """Make an interval in the place of a probability."""
-        bracket, lower, upper = parts
         return ast.ProbabilityInterval(lower, upper, position=position_of(bracket))
 
-    def assignments(self, parts: list[Any]) -> tuple[Position, tuple[ast.Assignment, ...]]:
+    def assignments(self, first: Token | ast.Assignment, *more: ast.Assignment) -> Assignments:
         """Make a conjunction of assignments, empty for `true`."""
-        if isinstance(parts[0], Token):
-            return position_of(parts[0]), ()
-        return parts[0].position, tuple(parts)
+        if isinstance(first, Token):
+            return position_of(first), ()
+        return first.position, (first, *more)
 
-    def assignment(self, parts: list[Any]) -> ast.Assignment:
+    def assignment(self, variable: Token, value: Expr) -> ast.Assignment:
         """Make one assignment."""
-        variable, value = parts
         return ast.Assignment(str(variable)[:-1], value, value, position=position_of(variable))
 
-    def renamed_module(self, parts: list[Any]) -> ast.RenamedModule:
+    def renamed_module(
+        self, name: Token, base: Token, *renamings: ast.Renaming
+    ) -> ast.RenamedModule:
         """Make a module that renames another."""
-        name, base, *renamings = parts
-        return ast.RenamedModule(str(name), str(base), tuple(renamings), position=position_of(name))
+        return ast.RenamedModule(str(name), str(base), renamings, position=position_of(name))
 
-    def renaming(self, parts: list[Token]) -> ast.Renaming:
+    def renaming(self, old: Token, new: Token) -> ast.Renaming:
         """Make one renaming."""
-        old, new = parts
         return ast.Renaming(str(old), str(new), position=position_of(old))
 
-    def rewards(self, parts: list[Any]) -> ast.RewardStructure:
+    def rewards(
+        self, keyword: Token, name: Token | None, *items: ast.RewardItem
+    ) -> ast.RewardStructure:
         """Make a reward structure."""
-        keyword, name, *items = parts
-        position = position_of(keyword if name is None else name)
         title = None if name is None else unquoted(name)
-        return ast.RewardStructure(title, tuple(items), position=position)
+        return ast.RewardStructure(title, items, position=position_of(name or keyword))
 
-    def reward_item(self, parts: list[Any]) -> ast.RewardItem:
+    def reward_item(
+        self, action: tuple[str, Position] | None, guard: Expr, value: Expr
+    ) -> ast.RewardItem:
         """Make one line of a reward structure."""
-        action, guard, value = parts
         name, position = (None, guard.position) if action is None else action
         return ast.RewardItem(name, guard, value, position=position)
 
-    def reward_action(self, parts: list[Any]) -> tuple[str, Position]:
+    def reward_action(self, bracket: Token, name: Token | None) -> tuple[str, Position]:
         """Make the action of a transition reward."""
-        bracket, name = parts
         return ("" if name is None else str(name)), position_of(bracket)
 
 

@@ -6,6 +6,7 @@ A construct that rfmdp does not support does not make a file unreadable: it beco
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -26,13 +27,13 @@ from rfmdp.language.parse import ExpressionBuilder, all_of, unquoted
 from rfmdp.language.property_ast import (
     Bound,
     CumulativeReward,
-    Optimum,
     Path,
     TimeBound,
     Unsupported,
 )
 from rfmdp.language.source import SourceText
 from rfmdp.language.write import write_expression
+from rfmdp.objective import Direction
 
 PLAIN = (ast.Literal, ast.Name, ast.Label, ast.Unary, ast.Binary, ast.Ite, ast.Call)
 STEADY = "the steady-state operator 'S'"
@@ -54,7 +55,7 @@ def parse_property_file(text: str, filename: str = "<properties>") -> props.Prop
     ['a', None]
     """
     source = SourceText(text.removeprefix("\ufeff"), filename)
-    items: list[Any] = parse(_parser(), source, "properties")
+    items: list[Any] = parse(_parser(), source, "properties").children
     for item in items:
         _check_no_call(item, source)
     return props.PropertyFile(
@@ -72,61 +73,54 @@ def _parser() -> Lark:
 
 
 class PropertyBuilder(ExpressionBuilder):
-    """Makes properties; each method has the name of a rule of the grammar."""
+    """Makes properties."""
 
-    def properties(self, parts: list[Any]) -> list[Any]:
-        """Hand all items on to `parse_property_file`, which knows the source."""
-        return parts
-
-    def property(self, parts: list[Any]) -> props.PropertyDefinition:
+    def property(self, name: Token | None, expression: Expr) -> props.PropertyDefinition:
         """Make a property with its name."""
-        name, expression = parts
         if name is None:
             return props.PropertyDefinition(None, expression, position=expression.position)
         return props.PropertyDefinition(unquoted(name), expression, position=position_of(name))
 
-    def constant(self, parts: list[Any]) -> ast.Constant:
+    def constant(self, kind: Token | None, name: Token, value: Expr | None) -> ast.Constant:
         """Make a constant, after a look at its value."""
-        return ExpressionBuilder.constant(self, [*parts[:-1], _plain(parts[-1])])
+        return ExpressionBuilder.constant(self, kind, name, value and _plain(value))
 
-    def formula(self, parts: list[Any]) -> ast.Formula:
+    def formula(self, name: Token, value: Expr) -> ast.Formula:
         """Make a formula, after a look at its value."""
-        return ExpressionBuilder.formula(self, [parts[0], _plain(parts[1])])
+        return ExpressionBuilder.formula(self, name, _plain(value))
 
-    def label(self, parts: list[Any]) -> ast.LabelDefinition:
+    def label(self, name: Token, value: Expr) -> ast.LabelDefinition:
         """Make a label, after a look at its value."""
-        return ExpressionBuilder.label(self, [parts[0], _plain(parts[1])])
+        return ExpressionBuilder.label(self, name, _plain(value))
 
-    def call(self, parts: list[Any]) -> Expr:
+    def call(self, function: Token, *arguments: Expr) -> Expr:
         """Make a function call; the multi-objective one is not supported."""
-        function, *arguments = parts
         if function != "multi":
-            return ExpressionBuilder.call(self, parts)
+            return ExpressionBuilder.call(self, function, *arguments)
         text = f"multi({', '.join(write_expression(argument) for argument in arguments)})"
         construct = "the multi-objective 'multi(...)'"
         return Unsupported(construct, text, position=position_of(function))
 
-    def unary_path(self, parts: list[Any]) -> Expr:
+    def unary_path(
+        self, operator: Token, brace: Expr | None, time: TimeBound | None, operand: Expr
+    ) -> Expr:
         """Make X, F or G."""
-        operator, brace, time, operand = parts
-        discount = None if brace is None else _discount(brace)
+        discount = _discount(brace)
         if brace is not None and discount is None:
             reason = f"expected 'discount=...' in the braces after '{operator}'"
             raise BuildError(brace.position, reason)
         position = position_of(operator)
         return Path(str(operator), None, operand, time, discount, position=position)
 
-    def binary_path(self, parts: list[Any]) -> Expr:
+    def binary_path(self, left: Expr, operator: Token, time: TimeBound | None, right: Expr) -> Expr:
         """Make U, W or R."""
-        left, operator, time, right = parts
         return Path(str(operator), left, right, time, position=left.position)
 
-    def time(self, parts: list[Any]) -> TimeBound:
+    def time(self, sign: Token, bound: Expr, *last: Expr) -> TimeBound:
         """Make a bound on steps."""
-        sign, *bounds = parts
-        first, position = _plain(bounds[0]), position_of(sign)
+        first, position = _plain(bound), position_of(sign)
         if sign == "[":
-            return TimeBound(first, _plain(bounds[1]), position=position)
+            return TimeBound(first, _plain(last[0]), position=position)
         if sign == "=":
             return TimeBound(first, first, position=position)
         strict = len(sign) == 1
@@ -134,122 +128,118 @@ class PropertyBuilder(ExpressionBuilder):
             return TimeBound(None, first, upper_strict=strict, position=position)
         return TimeBound(first, None, lower_strict=strict, position=position)
 
-    def brace(self, parts: list[Expr]) -> Expr:
-        """Hand on what is in braces: a discount, or the states of an old filter."""
-        return parts[0]
-
-    def old_filter(self, parts: list[Any]) -> Any:
-        """Hand on one of the braces at the end of P or R."""
-        return parts[0]
-
-    def quantifier(self, parts: list[Any]) -> str:
+    def quantifier(self, *words: Token | None) -> str:
         """Join `min max` to `minmax`."""
-        return "".join(str(part) for part in parts if part is not None)
+        return "".join(str(word) for word in words if word is not None)
 
-    def query(self, parts: list[Any]) -> Bound | None:
+    def query(self, *bound: Any) -> Bound | None:
         """Make the bound after P or R, None for `=?`."""
-        if not parts:
+        if not bound:
             return None
-        sign, value = parts
+        sign, value = bound
         return Bound(str(sign), _plain(value), position=position_of(sign))
 
-    def p_head(self, parts: list[Any]) -> tuple[Token, str]:
+    def p_head(self, token: Token, quantifier: str | None = None) -> tuple[Token, str]:
         """Split `Pmaxmin` into the place and the quantifier."""
-        token, *rest = parts
-        return token, str(token)[1:] + (rest[0] if rest and rest[0] else "")
+        return token, str(token)[1:] + (quantifier or "")
 
-    def r_head(self, parts: list[Any]) -> tuple[Token, str, str | Expr | None]:
+    def r_head(
+        self, token: Token, structure: str | Expr | None, quantifier: str | None = None
+    ) -> tuple[Token, str, str | Expr | None]:
         """Split `R{"r"}max` into the place, the quantifier and the structure."""
-        token, structure, *rest = parts
-        return token, str(token)[1:] + (rest[0] if rest and rest[0] else ""), structure
+        return token, str(token)[1:] + (quantifier or ""), structure
 
-    def reward_index(self, parts: list[Any]) -> str | Expr:
+    def reward_index(self, index: Token | Expr) -> str | Expr:
         """Make the name or number of a reward structure."""
-        return unquoted(parts[0]) if isinstance(parts[0], Token) else _plain(parts[0])
+        return unquoted(index) if isinstance(index, Token) else _plain(index)
 
-    def probability(self, parts: list[Any]) -> Expr:
+    def probability(
+        self, head: tuple[Token, str], bound: Bound | None, path: Expr, *filters: Token | Expr
+    ) -> Expr:
         """Make P."""
-        (token, quantifier), bound, path, *filters = parts
-        agent, nature = _optima(quantifier)
+        token, quantifier = head
+        agent, nature = _players(quantifier)
         position = position_of(token)
         operator = props.Probability(agent, nature, bound, path, position=position)
         return _filtered(operator, bound, filters)
 
-    def reward(self, parts: list[Any]) -> Expr:
+    def reward(
+        self,
+        head: tuple[Token, str, str | Expr | None],
+        bound: Bound | None,
+        path: Expr | tuple[Expr, Expr],
+        *filters: Token | Expr,
+    ) -> Expr:
         """Make R."""
-        (token, quantifier, structure), bound, path, *filters = parts
-        agent, nature = _optima(quantifier)
+        token, quantifier, structure = head
+        agent, nature = _players(quantifier)
         if isinstance(path, tuple):  # 'C {states}': the braces were no discount
             path, states = path
-            filters = [states, *filters]
+            filters = (states, *filters)
         path = _storm_discount(path)
         position = position_of(token)
         operator = props.Reward(structure, agent, nature, bound, path, position=position)
         return _filtered(operator, bound, filters)
 
-    def total(self, parts: list[Any]) -> Expr | tuple[Expr, Expr]:
+    def total(
+        self,
+        token: Token,
+        brace: Expr | None,
+        steps: Expr | None,
+        word: Token | None,
+        storm: Expr | None,
+    ) -> Expr | tuple[Expr, Expr]:
         """Make C, with steps or without, and with the discount of PRISM or of Storm."""
-        token, brace, (steps, word, storm) = parts[0], parts[1], parts[2] or (None, None, None)
-        position = position_of(token)
-        discount = None if brace is None else _discount(brace)
-        if word is not None:
+        discount = _discount(brace)
+        if word is not None and storm is not None:
             if word != "discount" or discount is not None:
                 reason = f"expected ']', found '{word[:40]}'"
                 raise BuildError(position_of(word), reason)
             discount = _plain(storm)
-        steps = None if steps is None else _plain(steps)
-        result = CumulativeReward(steps, discount, position=position)
+        result = CumulativeReward(steps and _plain(steps), discount, position=position_of(token))
         if brace is None or discount is not None:
             return result
         if steps is not None:
             raise BuildError(brace.position, "expected 'discount=...' in the braces after 'C'")
         return result, brace
 
-    def steps(self, parts: list[Any]) -> tuple[Any, ...]:
-        """Hand on the steps of C and Storm's discount after them."""
-        return tuple(parts)
-
-    def instantaneous(self, parts: list[Any]) -> Expr:
+    def instantaneous(self, token: Token, step: Expr) -> Expr:
         """Make I=k."""
-        return props.InstantaneousReward(_plain(parts[1]), position=position_of(parts[0]))
+        return props.InstantaneousReward(_plain(step), position=position_of(token))
 
-    def long_run(self, parts: list[Token]) -> Expr:
+    def long_run(self, token: Token) -> Expr:
         """Make the long-run average reward, which is not supported."""
         construct = "the long-run average reward 'R [ S ]'"
-        return Unsupported(construct, "S", position=position_of(parts[0]))
+        return Unsupported(construct, "S", position=position_of(token))
 
-    def steady(self, parts: list[Any]) -> Expr:
+    def steady(self, token: Token, bound: Bound | None, path: Expr, *_: Any) -> Expr:
         """Make the steady-state operator, which is not supported."""
-        token, bound, path, *_ = parts
         query = "=?" if bound is None else bound.operator + write_expression(bound.value)
         text = f"S{query} [ {write_expression(path)} ]"
         return Unsupported(STEADY, text, position=position_of(token))
 
-    def ctl(self, parts: list[Any]) -> Expr:
+    def ctl(self, token: Token, path: Expr) -> Expr:
         """Make E or A."""
-        token, path = parts
         return props.Quantified(token == "A", path, position=position_of(token))
 
-    def coalition(self, parts: list[Any]) -> Expr:
+    def coalition(self, token: Token, *parts: Any) -> Expr:
         """Make a game operator, which is not supported."""
-        token, *players, operand = parts
+        *players, operand = parts
         opened, closed = str(token), ">>" if token == "<<" else "]]"
         listed = ",".join(str(player) for player in players)
         text = f"{opened}{listed}{closed} ({write_expression(operand)})"
         construct = f"the game operator '{opened}...{closed}'"
         return Unsupported(construct, text, position=position_of(token))
 
-    def automaton(self, parts: list[Any]) -> Expr:
+    def automaton(self, token: Token, file: Token, *rest: Any) -> Expr:
         """Make an automaton from a file, which is not supported."""
-        token, file, *rest = parts
         named = zip(rest[::4], rest[3::4], strict=True)
         texts = [str(file), *(f"{label} <- {write_expression(value)}" for label, value in named)]
         text = f"HOA: {{{', '.join(texts)}}}"
         return Unsupported("an automaton ('HOA: {...}')", text, position=position_of(token))
 
-    def filter(self, parts: list[Any]) -> Expr:
+    def filter(self, token: Token, operator: Token, operand: Expr, states: Expr | None) -> Expr:
         """Make a filter by its name or alias."""
-        token, operator, operand, states = parts
         name = props.FILTER_ALIASES.get(operator, str(operator))
         if name not in props.FILTERS:
             known = ", ".join(props.FILTERS)
@@ -269,20 +259,19 @@ def _check_no_call(item: Any, source: SourceText) -> None:
         raise hinted(error, source, "properties")
 
 
-def _plain(expr: Any) -> Any:
+def _plain(expr: Expr) -> Expr:
     """Return an expression that has no P, R or path operators, or raise."""
-    for node in [] if expr is None else nodes(expr):
+    for node in nodes(expr):
         if not isinstance(node, PLAIN):
             reason = "expected an expression without P, R or path operators"
             raise BuildError(node.position, reason)
     return expr
 
 
-def _discount(brace: Any) -> Expr | None:
-    """Return the value of `discount=value` in braces, None if it says something else."""
+def _discount(brace: Expr | None) -> Expr | None:
+    """Return the value of `discount=value` in braces, None if they say something else."""
     if isinstance(brace, Binary) and brace.operator == "=" and brace.left == Name("discount"):
-        value: Expr = _plain(brace.right)
-        return value
+        return _plain(brace.right)
     return None
 
 
@@ -293,13 +282,13 @@ def _storm_discount(path: Expr) -> Expr:
     return path
 
 
-def _optima(quantifier: str) -> tuple[Optimum | None, Optimum | None]:
-    words = [quantifier[k : k + 3] for k in range(0, len(quantifier), 3)]
-    optima = [Optimum(word) for word in words]
-    return (*optima, None, None)[0], (*optima, None, None)[1]
+def _players(quantifier: str) -> tuple[Direction | None, Direction | None]:
+    """Return the directions of agent and nature: `maxmin`, `max` or nothing."""
+    agent, nature = quantifier[:3].upper(), quantifier[3:].upper()
+    return Direction[agent] if agent else None, Direction[nature] if nature else None
 
 
-def _filtered(operator: Expr, bound: Bound | None, filters: list[Any]) -> Expr:
+def _filtered(operator: Expr, bound: Bound | None, filters: Sequence[Token | Expr]) -> Expr:
     """Wrap P or R in the filter that braces after its path formula ask for (PRISM 3's form)."""
     if not filters:
         return operator

@@ -8,10 +8,10 @@ ordinary operators. A path formula is a `Path` over state formulas, `!` of one, 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
 
 from rfmdp.language.ast import Constant, Expr, Formula, LabelDefinition, Node
 from rfmdp.language.source import SourceText
+from rfmdp.objective import Direction
 
 FILTERS = (
     "state",
@@ -30,13 +30,6 @@ FILTERS = (
     "argmax",
 )
 FILTER_ALIASES = {"+": "sum", "&": "forall", "|": "exists"}
-
-
-class Optimum(Enum):
-    """What agent or nature is after."""
-
-    MIN = "min"
-    MAX = "max"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +89,8 @@ class Probability(Expr):
     agent, nature : None where the text does not say
     """
 
-    agent: Optimum | None
-    nature: Optimum | None
+    agent: Direction | None
+    nature: Direction | None
     bound: Bound | None
     path: Expr
 
@@ -111,8 +104,8 @@ class Reward(Expr):
     """
 
     structure: str | Expr | None
-    agent: Optimum | None
-    nature: Optimum | None
+    agent: Direction | None
+    nature: Direction | None
     bound: Bound | None
     path: Expr
 
@@ -132,6 +125,9 @@ class Filter(Expr):
     operator: str  # one of FILTERS
     operand: Expr
     states: Expr | None = None
+
+
+OPERATORS = (Probability, Reward, Quantified, Filter)  # what is evaluated on its own
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,7 @@ def _structure(node: props.Reward, below: tuple[Part, ...]) -> Pieces:
 
 
 def _quantifier(node: props.Probability | props.Reward) -> str:
-    return "".join(optimum.value for optimum in (node.agent, node.nature) if optimum is not None)
+    return "".join(d.name.lower() for d in (node.agent, node.nature) if d is not None)
 
 
 def _query(bound: props.Bound | None, below: tuple[Part, ...]) -> Pieces:
