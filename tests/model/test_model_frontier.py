@@ -11,45 +11,50 @@ from processes import python
 from rfmdp.errors import ModelError
 from rfmdp.kernels import frontier as kernels
 from rfmdp.model import Variable
-from rfmdp.model.codes import Codec
-from rfmdp.model.frontier import CERTAIN, BlockMove, Deadlock, RowBlock, explore
+from rfmdp.model.frontier import CERTAIN, Deadlock, RowBlock, explore
+from rfmdp.model.packing import Packing
 
-GRID = Codec([Variable("x", 0, 9), Variable("y", 0, 9)])
+GRID = Packing([Variable("x", 0, 9), Variable("y", 0, 9)])
 
 
-@given(st.lists(st.tuples(st.integers(-50, 50), st.integers(0, 60)), min_size=1, max_size=6))
-def test_codes_are_invertible_and_sorted(ranges):
-    """Unpacking inverts packing, and codes sort as valuations do."""
-    codec = Codec([Variable(f"v{i}", low, low + more) for i, (low, more) in enumerate(ranges)])
+@given(
+    st.lists(st.tuples(st.integers(-50, 50), st.integers(0, 60)), min_size=1, max_size=24),
+    st.booleans(),
+)
+def test_words_are_invertible_and_sorted(ranges, in_bits):
+    """Unpacking inverts packing, and words sort as valuations do."""
+    variables = [Variable(f"v{i}", low, low + more) for i, (low, more) in enumerate(ranges)]
+    packing = Packing(variables, in_bits=in_bits)
     rng = np.random.default_rng(0)
-    values = np.stack([rng.integers(v.low, v.high + 1, 50) for v in codec.variables], axis=1)
-    codes = codec.pack(values)
-    assert np.array_equal(codec.unpack(codes), values)
-    assert codes.min() >= 0
-    assert codes.max() < codec.domain
-    by_code = values[np.argsort(codes, kind="stable")].tolist()
-    assert by_code == sorted(by_code)
+    values = np.stack([rng.integers(v.low, v.high + 1, 50) for v in variables], axis=1)
+    words = packing.pack(values)
+    assert np.array_equal(packing.unpack(words), values)
+    assert words.min() >= 0
+    assert words.max() < min(packing.domain, 2**62)
+    assert (packing.words == 1) == (packing.domain <= 2**62)
+    in_order = values[packing.order(words)].tolist()
+    assert in_order == sorted(in_order)
 
 
 def expand_mixed(codes):
     """Give rows of mixed sizes: y is certain below 5, x steps by three outcomes."""
-    x, y = GRID.unpack(codes).T
+    x, y = GRID.unpack(codes[:, None]).T.astype(np.int64)
     steps = np.stack([np.minimum(x + d, 9) - x for d in (0, 1, 2)], axis=1) * 10
     falls = np.stack([0 * y, np.minimum(y + 1, 9) - y], axis=1)
     low = y < 5
     falls[low, 0] = 1  # certain: only the first column is read
-    yield RowBlock(
+    yield RowBlock.joined(
         np.arange(len(x)),
         0,
         codes,
         [
-            BlockMove(0, 0 * x, 0 * x + 3, steps),
-            BlockMove(1, np.where(low, CERTAIN, 1), np.where(low, 1, 2), falls),
+            (0, 0 * x, 0 * x + 3, steps),
+            (1, np.where(low, CERTAIN, 1), np.where(low, 1, 2), falls),
         ],
     )
     for action, late in ((1, y <= 5), (2, y > 5)):
         rows = np.flatnonzero((x > 7) & late)
-        yield RowBlock(rows, action, np.zeros(len(rows), dtype=np.int64), [])
+        yield RowBlock.joined(rows, action, np.zeros(len(rows), dtype=np.int64), [])
 
 
 @pytest.mark.parametrize("limit", [0, 100])
@@ -78,15 +83,15 @@ def test_leaving_the_domain_is_refused(limit, monkeypatch):
     """A code outside the packed domain never reaches the table."""
     monkeypatch.setattr("rfmdp.model.numbering.DENSE_LIMIT", limit)
     with pytest.raises(ModelError, match="leaves the variables' ranges"):
-        explore(GRID, np.array([0]), lambda c: [RowBlock(np.arange(len(c)), 0, c - 1, [])])
+        explore(GRID, np.array([0]), lambda c: [RowBlock.joined(np.arange(len(c)), 0, c - 1, [])])
 
 
 def test_a_row_that_is_too_large_is_named():
     """The product of sizes is checked before memory is asked for."""
     wide = np.zeros((1, 2**11), dtype=np.int64)
-    moves = [BlockMove(i, np.array([0]), np.array([2**11]), wide) for i in range(3)]
+    moves = [(i, np.array([0]), np.array([2**11]), wide) for i in range(3)]
     with pytest.raises(ModelError, match=r"State \(x=0, y=0\): a row with 8.59e\+09 successors"):
-        explore(GRID, np.array([0]), lambda c: [RowBlock(np.array([0]), 0, c, moves)])
+        explore(GRID, np.array([0]), lambda c: [RowBlock.joined(np.array([0]), 0, c, moves)])
 
 
 def test_all_deadlocks_are_counted():

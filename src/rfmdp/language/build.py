@@ -71,7 +71,7 @@ def build_model(
     # the machine needs numba, which takes a while to import
     from rfmdp.language.explorer import Explorer
 
-    explorer = Explorer(checked, Packing(checked.variables))
+    explorer = Explorer(checked, Packing(checked.variables, in_bits=True))
     try:
         skeleton = explorer.run(initial_valuations(checked), deadlock, progress)
     except PrismError:

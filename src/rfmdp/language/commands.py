@@ -36,11 +36,12 @@ class CommandRecords:
         self.node: dict[int, Command | Update | Assignment] = {}  # by the address of its record
         self.outcomes = 0  # of all commands together
         self._checked, self._number, self._memory = checked, expressions.number, self.program.memory
+        masks = packing.radix - 1
+        shifts = [int(stride).bit_length() - 1 for stride in packing.stride]
+        fields = zip(self.program.variables, masks, shifts, packing.word, strict=True)
         self._variables = {
-            v.name: self._memory.add(cell, v.low, v.high, *packing.fields[k, 1:])
-            for k, (v, cell) in enumerate(
-                zip(checked.variables, self.program.variables, strict=True)
-            )
+            v.name: self._memory.add(cell, v.low, v.high, *field)
+            for v, (cell, *field) in zip(checked.variables, fields, strict=True)
         }
         self._slots: dict[tuple[str, int], int] = {}  # of a label and a module
         self._labels()

@@ -27,17 +27,15 @@ from rfmdp.language.distributions import MarginalRegistry, command_distribution,
 from rfmdp.language.program import Program
 from rfmdp.language.source import PrismSourceError
 from rfmdp.language.states import State
-from rfmdp.memory import require_memory
 from rfmdp.model.buffer import Buffer, grow
 from rfmdp.model.frontier import Deadlock, Progress, no_action
+from rfmdp.model.numbering import ROOM, StateTable
 from rfmdp.model.packing import Packing
 from rfmdp.model.skeleton import FoundRows, Skeleton
 from rfmdp.types import AnyArray, IntArray
 
-DENSE_BITS = 24  # of a packed state, up to which every one has a place in a table
 FEW, SLICE = 16, 1 << 16  # states before the first call of `progress`, and between later ones
-# exploration in Python ends after some seconds, or when the first arrays are full
-PATIENCE, ROOM = 0.3, 4096
+PATIENCE = 0.3  # seconds, after which exploration in Python ends; or when the first arrays are full
 
 
 class _Machine(NamedTuple):
@@ -45,11 +43,10 @@ class _Machine(NamedTuple):
 
     explore: Any
     enter_states: Any
-    fill_states: Any
     fill_keys: Any
 
 
-COMPILED = _Machine(expand.explore, tables.enter_states, tables.fill_states, tables.fill_keys)
+COMPILED = _Machine(expand.explore, tables.enter_states, tables.fill_keys)
 # hashes overflow by design, and quotients that do not exist are found out later
 AS_PYTHON = _Machine(*(np.errstate(all="ignore")(kernel.py_func) for kernel in COMPILED))
 
@@ -62,16 +59,13 @@ class Explorer:
         self.identifiers = MarginalRegistry()
         self.records = CommandRecords(checked, packing)
         program = self.records.program
+        self.states = StateTable(packing)
         self.memory = self._memory(program)
         widest = max((len(c.updates) for m in checked.modules for c in m.commands), default=0)
         self.floats = np.concatenate([program.floats(), np.zeros(2 * widest + 1)])
         self._code = program.code()
         self.machine = COMPILED if was_compiled(expand.explore) else AS_PYTHON
         self._keys = _Keys(self)
-        self._known = np.empty((ROOM, packing.words), dtype=np.int64)
-        dense = bool(self.memory[addresses.DENSE])
-        # of a large table only the pages that are touched exist
-        self._table: AnyArray = np.zeros(1 << packing.bits if dense else 4 * ROOM, dtype=np.int32)
         self._rows, self._marginals = (np.empty((ROOM, n), dtype=np.int32) for n in (4, 2))
         self._successors = np.empty(ROOM, dtype=np.int32)
         self._tensor = np.empty((ROOM, packing.words), dtype=np.int64)
@@ -82,7 +76,7 @@ class Explorer:
     def _memory(self, program: Program) -> IntArray:
         memory = program.ints()
         memory[addresses.CHAIN] = self.checked.type in CHAINS
-        memory[addresses.DENSE] = self.packing.bits <= DENSE_BITS
+        memory[addresses.DENSE] = self.states.dense
         memory[addresses.VECTOR] = len(program.floats())
         return memory
 
@@ -108,7 +102,13 @@ class Explorer:
             status, detail = self.machine.explore(
                 *(self.memory, self._code, self.floats, self.floats.view(np.int64), self._key),
                 *self._keys.arrays(),
-                *(self._known, self._table, self._rows, self._marginals, self._successors),
+                *(
+                    self.states.known,
+                    self.states.table,
+                    self._rows,
+                    self._marginals,
+                    self._successors,
+                ),
                 *(self._tensor, self._delta, pause),
             )
             if status in (addresses.DONE, addresses.PAUSE) and progress is not None:
@@ -130,20 +130,22 @@ class Explorer:
     def state(self, number: int | None = None) -> State:
         """Return a state by its number, else the one that is being expanded."""
         number = int(self.memory[addresses.EXPANDED]) if number is None else number
-        return State(self.checked, self.packing.unpack(self._known[number : number + 1])[0])
+        return State(self.checked, self.packing.unpack(self.states.known[number : number + 1])[0])
 
     def _enter(self, words: IntArray) -> IntArray:
         if len(words) > ROOM:
             self.machine = COMPILED
-        self._make_room(len(words))
+        self.states.make_room(0, len(words))
         out = np.empty(len(words), dtype=np.int64)
-        self.machine.enter_states(self._table, self._known, self.memory, words, out)
+        tables = (self.states.table, self.states.known)
+        self.machine.enter_states(*tables, self.memory, words, out)
         return out
 
     def _finish(self, start: IntArray, deadlock: Deadlock) -> Skeleton:
         """Put states and rows in order."""
         memory = self.memory
-        known, rows = self._known[: memory[addresses.STATES]], self._rows[: memory[addresses.ROWS]]
+        known = self.states.known[: memory[addresses.STATES]]
+        rows = self._rows[: memory[addresses.ROWS]]
         marginals = self._marginals[: memory[addresses.MARGINALS]]
         source, action, sizes, tensor = (np.ascontiguousarray(rows[:, k]) for k in range(4))
         dead = source[action == Skeleton.NO_ACTION]
@@ -159,9 +161,7 @@ class Explorer:
             np.ascontiguousarray(marginals[:, addresses.FACTOR]),
             self._successors[: memory[addresses.SUCCESSORS]],
         )
-        order = self.packing.order(known)
-        variables, valuations = self.packing.variables, self.packing.unpack(known[order])
-        return found.arranged(variables, valuations, order, start)
+        return found.arranged(self.packing, known, start)
 
     def _grow(self) -> None:
         """Make room for the rows of one more state; twice as much if that was not enough."""
@@ -169,7 +169,7 @@ class Explorer:
         again = self._stuck == memory[addresses.EXPANDED]
         self._stuck, self._room = int(memory[addresses.EXPANDED]), self._room * 2 if again else 1024
         more = self._room + int(memory[addresses.WIDEST])
-        self._make_room(more)
+        self.states.make_room(int(memory[addresses.STATES]), more)
         for array, used in (
             (self._rows, addresses.ROWS),
             (self._marginals, addresses.MARGINALS),
@@ -179,24 +179,11 @@ class Explorer:
         grow(self._tensor, int(memory[addresses.WIDEST]))
         grow(self._key, int(memory[addresses.KEY_SIZE]))
 
-    def _make_room(self, more: int) -> None:
-        """Make room for more states."""
-        count = int(self.memory[addresses.STATES])
-        need = count + more
-        if need >= 2**31:
-            raise ModelError(f"A model must have fewer than 2^31 states, found {count}.")
-        grow(self._known, need)
-        if not self.memory[addresses.DENSE] and 2 * need > len(self._table):
-            size = 1 << (4 * need - 1).bit_length()
-            require_memory(4 * size, f"A model with more than {count} states")
-            self._table = np.zeros(size, dtype=np.int32)
-            self.machine.fill_states(self._table, self._known, count)
-
     def _error(self, status: int, detail: int) -> Exception:
         """Return the mistake that the machine met in the state, found by plain evaluation."""
         state = self.state()
         if status == addresses.TOO_LARGE:
-            name = self.packing.name(self._known[self.memory[addresses.EXPANDED]])
+            name = self.packing.name(self.states.known[self.memory[addresses.EXPANDED]])
             return ModelError(f"State {name}: a row with 2^31 or more successors is too large.")
         node = self.records.node[detail]
         try:

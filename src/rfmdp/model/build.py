@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
-from rfmdp.model.codes import Codec
 from rfmdp.model.description import Action, Amount, Predicate, States
 from rfmdp.model.expander import Expander, booleans, numbers
 from rfmdp.model.frontier import Deadlock, Progress, explore
+from rfmdp.model.packing import Packing
 from rfmdp.model.skeleton import Skeleton
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import BoolArray, FloatArray, IntArray
@@ -81,11 +81,12 @@ def build(
     >>> model.rewards["running"].state.tolist()
     [0.0, 1.0, 1.0, 2.0]
     """
-    codec = Codec(_variables(variables))
-    expander = Expander(codec, actions)
-    start = _initial_codes(codec, initial)
-    skeleton = explore(codec, start, expander, deadlock=deadlock, progress=progress)
-    states = States(codec.variables, skeleton.valuations)
+    packing = Packing(_variables(variables))
+    packing.require_one_word()
+    expander = Expander(packing, actions)
+    start = _initial_codes(packing, initial)
+    skeleton = explore(packing, start, expander, deadlock=deadlock, progress=progress)
+    states = States(packing.variables, skeleton.valuations)
     skeleton, used = skeleton.drop_unused()
     sets, names = expander.identifiers.sets, list(expander.identifiers.names)
     structures = _rewards(skeleton, states, expander.actions, rewards or {})
@@ -111,9 +112,9 @@ def _variables(given: Mapping[str, tuple[int, int]] | Iterable[Variable]) -> lis
     return found
 
 
-def _initial_codes(codec: Codec, initial: Mapping[str, ArrayLike]) -> IntArray:
+def _initial_codes(packing: Packing, initial: Mapping[str, ArrayLike]) -> IntArray:
     """Check and pack the initial states."""
-    names = [v.name for v in codec.variables]
+    names = [v.name for v in packing.variables]
     for name in names:
         if name not in initial:
             raise ModelError(f"Initial state: variable {name} has no value.")
@@ -128,7 +129,7 @@ def _initial_codes(codec: Codec, initial: Mapping[str, ArrayLike]) -> IntArray:
         raise ModelError(
             "Initial states: the variables must have one value each, or equally many."
         ) from error
-    for variable, column in zip(codec.variables, columns, strict=True):
+    for variable, column in zip(packing.variables, columns, strict=True):
         if column.dtype.kind not in "iub" or column.ndim != 1:
             raise ModelError(f"Initial state: {variable.name} must be an integer, got {column}.")
         wrong = (column < variable.low) | (column > variable.high)
@@ -141,7 +142,7 @@ def _initial_codes(codec: Codec, initial: Mapping[str, ArrayLike]) -> IntArray:
         return np.zeros(1, dtype=np.int64)
     if len(columns[0]) == 0:
         raise ModelError("Initial states: there must be at least one.")
-    return codec.pack(np.stack(columns, axis=1).astype(np.int64))
+    return packing.pack(np.stack(columns, axis=1))[:, 0]
 
 
 def _labels(states: States, labels: Mapping[str, Predicate]) -> dict[str, BoolArray]:

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
-from rfmdp.model.codes import Codec
 from rfmdp.model.description import Action, Assignment, Move, States, name_state, select
 from rfmdp.model.frontier import CERTAIN, BlockMove, RowBlock
+from rfmdp.model.packing import Packing
 from rfmdp.sets.bounds import bounds
 from rfmdp.sets.families import UncertaintySet
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, frozen
@@ -64,12 +64,12 @@ class _Plan:
 class Expander:
     """Expands frontiers of a description. The sets that it met are in `identifiers`."""
 
-    def __init__(self, codec: Codec, actions: Sequence[Action]) -> None:
-        self.codec = codec
+    def __init__(self, packing: Packing, actions: Sequence[Action]) -> None:
+        self.packing = packing
         self.actions = tuple(actions)
         self.factors: dict[str, int] = {}
         self.identifiers = SetRegistry()
-        self._column = {v.name: i for i, v in enumerate(codec.variables)}
+        self._column = {v.name: i for i, v in enumerate(packing.variables)}
         self._plans = [[self._plan(a, move) for move in a.moves] for a in self.actions]
         for action in self.actions:
             names = [move.factor for move in action.moves]
@@ -81,7 +81,7 @@ class Expander:
 
     def __call__(self, codes: IntArray) -> Iterator[RowBlock]:
         """Give all rows of the states with some codes, one block per action."""
-        states = States(self.codec.variables, self.codec.unpack(codes))
+        states = States(self.packing.variables, self.packing.unpack(codes[:, None]))
         for number, action in enumerate(self.actions):
             enabled = enabled_rows(action, states)
             if enabled.size:
@@ -119,7 +119,7 @@ class Expander:
             where = f"Action {action.name!r}, update"
             rest += self._change(action.update(states), states, where, claims)
         moves = [self._block_move(plan, states, claims) for plan in self._plans[number]]
-        return RowBlock(rows, number, rest, moves)
+        return RowBlock.joined(rows, number, rest, moves)
 
     def _block_move(self, plan: _Plan, states: States, claims: dict[str, str]) -> BlockMove:
         """Ask a move for its effect, outcome by outcome, over all rows that have it."""
@@ -135,7 +135,7 @@ class Expander:
             where = f"{plan.where}, outcome {outcome}"
             column = np.where(marginal[rows] == CERTAIN, 0, outcome)
             change[rows, column] = self._change(effect, part, where, claims)
-        return BlockMove(plan.factor, marginal, size, change)
+        return plan.factor, marginal, size, change
 
     def _change(
         self, values: Assignment, states: States, where: str, claims: dict[str, str]
@@ -155,12 +155,12 @@ class Expander:
                 raise ModelError(f"{where}: sets {name}; the model has: {known}.")
             new = integers(value, states, f"{where}, variable {name}")
             self._check_range(column, new, states, where)
-            change += (new - states[name]) * self.codec.stride[column]
+            change += (new - states[name]) * self.packing.stride[column]
         return change
 
     def _check_range(self, column: int, new: AnyArray, states: States, where: str) -> None:
         """Refuse values outside a variable's range."""
-        variable = self.codec.variables[column]
+        variable = self.packing.variables[column]
         if new.min() >= variable.low and new.max() <= variable.high:
             return
         values = np.broadcast_to(new, (len(states),))

@@ -21,43 +21,61 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import TypeAlias
 
 import numpy as np
 
 from rfmdp.errors import ModelError
 from rfmdp.model.buffer import Buffer
-from rfmdp.model.codes import Codec
-from rfmdp.model.numbering import Numbering, Tensors
+from rfmdp.model.numbering import StateTable
+from rfmdp.model.packing import Packing
 from rfmdp.model.skeleton import FoundRows, Skeleton
 from rfmdp.ragged import starts
-from rfmdp.types import AnyArray, IntArray
+from rfmdp.types import AnyArray, Int32Array, IntArray
 
 CERTAIN = -1  # in place of a marginal's id: the move has one outcome in this row
 SLICE = 1 << 16  # states expanded at once: bounds the memory of temporaries
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BlockMove:
-    """How one factor moves in the rows of a block.
-
-    In row `r` it has `size[r]` outcomes, outcome `o` adds `contribution[r, o]` to the successor's
-    code. `marginal` is the identifier of its distribution, or `CERTAIN` where the size is 1.
-    """
-
-    factor: int
-    marginal: AnyArray  # (N,)
-    size: AnyArray  # (N,)
-    contribution: IntArray  # (N, largest size)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class RowBlock:
-    """Rows of many states at once, all with moves of the same factors."""
+    """N rows of different states, all with moves of the same n factors.
+
+    In row r, move i has `size[r, i]` outcomes, and outcome o adds `contribution[r, offset[i] + o]`
+    to the successor's code. `marginal` is the identifier of its distribution, or `CERTAIN` where
+    the size is 1.
+    """
 
     source: IntArray  # (N,) index into the frontier
     action: int
     rest: IntArray  # (N,) contribution of all that no move contributes
-    moves: Sequence[BlockMove]
+    factor: Int32Array  # (n,)
+    marginal: Int32Array  # (N, n)
+    size: Int32Array  # (N, n)
+    offset: IntArray  # (n + 1,) columns of `contribution` of every move
+    contribution: IntArray  # (N, sum of largest sizes)
+
+    @staticmethod
+    def joined(
+        source: IntArray, action: int, rest: IntArray, moves: Sequence[BlockMove]
+    ) -> RowBlock:
+        """Return rows whose moves are given one by one."""
+        factor, marginal, size, contribution = zip(*moves, strict=True) if moves else ((),) * 4
+        count = len(source)
+        return RowBlock(
+            source,
+            action,
+            np.ascontiguousarray(rest, dtype=np.int64),
+            np.array(factor, dtype=np.int32),
+            _side_by_side(count, marginal, np.int32),
+            _side_by_side(count, size, np.int32),
+            starts([part.shape[1] for part in contribution]),
+            _side_by_side(count, contribution, np.int64),
+        )
+
+
+def _side_by_side(rows: int, parts: Sequence[AnyArray], dtype: type) -> AnyArray:
+    return np.column_stack([np.empty((rows, 0), dtype), *parts]).astype(dtype, copy=False)
 
 
 class Deadlock(Enum):
@@ -67,12 +85,14 @@ class Deadlock(Enum):
     ERROR = auto()  # a ModelError that names the state
 
 
+# a factor, its marginals (N,), its sizes (N,) and contributions (N, largest size)
+BlockMove: TypeAlias = tuple[int, AnyArray, AnyArray, IntArray]
 Expand = Callable[[IntArray], Iterable[RowBlock]]  # of codes (N,)
 Progress = Callable[[int, int], None]  # (states found, transitions built)
 
 
 def explore(
-    codec: Codec,
+    packing: Packing,
     initial: IntArray,
     expand: Expand,
     *,
@@ -83,7 +103,7 @@ def explore(
 
     Parameters
     ----------
-    codec : how valuations are packed
+    packing : how valuations are packed, into one word
     initial : (I,) codes of the initial states
     expand : all rows of the states of a frontier, in blocks; may be a generator
     deadlock : what to do with states that get no row
@@ -95,78 +115,98 @@ def explore(
         For a deadlock (if asked), a successor outside the variables' ranges, more than 2^31
         states.
     """
-    numbering = Numbering(codec)
-    start = numbering.enter(np.asarray(initial, dtype=np.int64))
-    rows = _Rows()
+    found = _Found(packing)
+    own = RowBlock.joined(np.arange(len(initial)), 0, initial, ())
+    start = np.empty(len(initial), dtype=np.int32)
+    found.number(own, np.ones(len(initial), dtype=np.int64), start)
     done = 0
-    while done < numbering.count:
-        stop = min(numbering.count, done + SLICE)
-        codes = numbering.known[done:stop, 0].copy()
-        for block in expand(codes):
-            rows.add(block, done, codes, numbering)
+    while done < found.count:
+        stop = min(found.count, done + SLICE)
+        for block in expand(found.states.known[done:stop, 0].copy()):
+            found.add(block, done)
         done = stop
         if progress is not None:
-            progress(numbering.count, rows.successors.size)
-    rows.close_deadlocks(codec, numbering, deadlock)
-    codes = numbering.close()
-    order = np.argsort(codes)
-    return rows.found().arranged(codec.variables, codec.unpack(codes[order]), order, start)
+            progress(found.count, found.successors.size)
+    found.close_deadlocks(deadlock)
+    return found.arranged(start)
 
 
-class _Rows:
-    """All rows so far, in the order of discovery, as flat buffers."""
+class _Found:
+    """All states and rows so far, in the order of discovery, rows as flat buffers."""
 
-    __slots__ = ("action", "factor", "marginal", "marginals", "source", "successors", "tensor")
-
-    def __init__(self) -> None:
-        self.source = Buffer(np.int32)  # per row: its state, by discovery
+    def __init__(self, packing: Packing) -> None:
+        self.packing, self.states, self.count = packing, StateTable(packing), 0
+        self.source = Buffer(np.int32)  # per row: its state
         self.action = Buffer(np.int32)
         self.marginals = Buffer(np.int32)  # per row: number of marginals
         self.tensor = Buffer(np.int32)  # per row: number of successors
         self.marginal = Buffer(np.int32)  # per marginal of a row: identifier
         self.factor = Buffer(np.int32)
-        self.successors = Buffer(np.int32)  # by discovery
+        self.successors = Buffer(np.int32)
 
-    def add(self, block: RowBlock, first: int, codes: IntArray, numbering: Numbering) -> None:
+    def add(self, block: RowBlock, first: int) -> None:
         """Append the rows of a block whose frontier starts at state `first`."""
         count = len(block.source)
         if count == 0:
             return
-        tensors = _tensors(block, numbering.codec, codes)
+        total = block.size.prod(axis=1, dtype=np.float64)
+        if total.max() >= 2**31:
+            name = self.packing.name(self.states.known[first + block.source[total.argmax()]])
+            raise ModelError(f"State {name}: a row with {total.max():.3g} successors is too large.")
+        stored = block.marginal != CERTAIN
+        ids = block.marginal[stored]
         self.source.extend(count)[:] = block.source + first
         self.action.extend(count)[:] = block.action
-        self.tensor.extend(count)[:] = tensors.total
-        ids = np.empty((count, len(block.moves)), dtype=np.int32)
-        for i, move in enumerate(block.moves):
-            ids[:, i] = move.marginal
-        stored = ids != CERTAIN
+        self.tensor.extend(count)[:] = total
         self.marginals.extend(count)[:] = stored.sum(axis=1)
-        ids = ids[stored]
         self.marginal.extend(len(ids))[:] = ids
-        factors = np.array([move.factor for move in block.moves], dtype=np.int32)
-        self.factor.extend(len(ids))[:] = np.broadcast_to(factors, stored.shape)[stored]
-        numbering.successors(tensors, self.successors.extend(int(tensors.total.sum())))
+        self.factor.extend(len(ids))[:] = np.broadcast_to(block.factor, stored.shape)[stored]
+        self.number(block, total.astype(np.int64), self.successors.extend(int(total.sum())))
 
-    def found(self) -> FoundRows:
-        """Return all rows; the buffers are used up."""
-        buffers = (self.source, self.action, self.marginals, self.tensor)
-        parts = (self.marginal, self.factor, self.successors)
-        return FoundRows(*(buffer.trim() for buffer in (*buffers, *parts)))
+    def number(self, block: RowBlock, total: IntArray, out: AnyArray) -> None:
+        """Fill `out` with the successors of all rows, `total` of each; number the new ones."""
+        from rfmdp.kernels.frontier import number_successors
 
-    def close_deadlocks(self, codec: Codec, numbering: Numbering, policy: Deadlock) -> None:
+        states, domain = self.states, self.packing.domain
+        scratch = np.empty((int(total.max(initial=1)), 1), dtype=np.int64)
+        arrays = (block.rest, block.contribution, block.offset, block.size, total)
+        row = at = 0
+        while row < len(block.rest):
+            tables = (states.table, states.known, self.count, scratch)
+            found = number_successors(arrays, row, *tables, out[at:], domain, states.dense)
+            row, self.count, at = int(found[0]), int(found[1]), at + int(found[2])
+            if row < 0:
+                raise ModelError(
+                    f"A row of {len(block.rest)} explored together leaves the variables' ranges "
+                    f"(row {-1 - row}); expand() must check its values."
+                )
+            if row < len(block.rest):
+                states.make_room(self.count, int(total[row]))
+
+    def close_deadlocks(self, policy: Deadlock) -> None:
         """Give a self-loop to every state without rows, or refuse the first one."""
-        has_row = np.zeros(numbering.count, dtype=np.bool_)
+        has_row = np.zeros(self.count, dtype=np.bool_)
         has_row[self.source.array[: self.source.size]] = True
         dead = np.flatnonzero(~has_row)
         if dead.size == 0:
             return
         if policy is Deadlock.ERROR:
-            raise no_action(codec.name(int(numbering.known[dead, 0].min())), dead.size)
+            words = self.states.known[dead]
+            raise no_action(self.packing.name(words[self.packing.order(words)[0]]), dead.size)
         self.source.extend(dead.size)[:] = dead
         self.action.extend(dead.size)[:] = Skeleton.NO_ACTION
         self.marginals.extend(dead.size)[:] = 0
         self.tensor.extend(dead.size)[:] = 1
         self.successors.extend(dead.size)[:] = dead
+
+    def arranged(self, start: Int32Array) -> Skeleton:
+        """Return all that was found, states in the order of their valuations."""
+        known = self.states.known[: self.count]
+        del self.states  # its table is not needed any more
+        buffers = (self.source, self.action, self.marginals, self.tensor)
+        parts = (self.marginal, self.factor, self.successors)
+        rows = FoundRows(*(buffer.trim() for buffer in (*buffers, *parts)))
+        return rows.arranged(self.packing, known, start)
 
 
 def no_action(state: str, count: int) -> ModelError:
@@ -174,29 +214,4 @@ def no_action(state: str, count: int) -> ModelError:
     others = f" ({count} such states)" if count > 1 else ""
     return ModelError(
         f"State {state} has no enabled action{others}; every reachable state must have one."
-    )
-
-
-def _tensors(block: RowBlock, codec: Codec, codes: IntArray) -> Tensors:
-    """Lay the moves of a block side by side for the kernels."""
-    count, moves = len(block.source), block.moves
-    widths = [move.contribution.shape[1] for move in moves]
-    offset = starts(widths)
-    contribution = np.empty((count, int(offset[-1])), dtype=np.int64)
-    size = np.empty((count, len(moves)), dtype=np.int32)
-    for i, move in enumerate(moves):
-        contribution[:, offset[i] : offset[i + 1]] = move.contribution
-        size[:, i] = move.size
-    total = size.prod(axis=1, dtype=np.float64)
-    if total.max() >= 2**31:
-        code = int(codes[block.source[int(total.argmax())]])
-        raise ModelError(
-            f"State {codec.name(code)}: a row with {total.max():.3g} successors is too large."
-        )
-    return Tensors(
-        np.ascontiguousarray(block.rest, dtype=np.int64),
-        contribution,
-        offset,
-        size,
-        total.astype(np.int64),
     )

@@ -1,12 +1,13 @@
-"""States as words of bits: every variable has a field, so there is no limit to their number.
+"""States as words: a valuation of bounded variables packed by mixed radix.
 
-The first variable is most significant and words are not negative, so that words sort as
-valuations do. A change of variables is a change of words that can be added, as fields in their
-ranges neither borrow nor carry.
+word = sum_i (x_i - low_i) * stride_i, the first variable most significant, so that words sort as
+valuations do, and changes of variables are changes of words that can be added. What does not fit
+into one word of 62 bits goes on in the next, so there is no limit to the number of variables.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -15,50 +16,79 @@ from rfmdp.errors import ModelError
 from rfmdp.model.arrays import Variable, state_text
 from rfmdp.types import AnyArray, Int32Array, IntArray
 
-WORD = 62  # bits
+LARGEST = 2**62  # values of a word
 
 
 class Packing:
-    """The fields of some variables.
+    """The packing of valuations of some variables.
+
+    Parameters
+    ----------
+    in_bits : give every variable a field of whole bits, which a shift and a mask take out
 
     Examples
     --------
     >>> packing = Packing([Variable("x", 1, 3), Variable("up", 0, 1, boolean=True)])
+    >>> packing.domain
+    6
     >>> packing.pack(np.array([[1, 0], [3, 1]])).tolist()
     [[0], [5]]
     >>> packing.unpack(np.array([[5]])).tolist()
     [[3, 1]]
     """
 
-    __slots__ = ("bits", "fields", "variables", "words")
+    __slots__ = ("domain", "low", "radix", "stride", "variables", "word", "words")
 
-    def __init__(self, variables: Iterable[Variable]) -> None:
-        self.variables = with_ranges(variables)
-        fields, word, free = [], 0, WORD
+    def __init__(self, variables: Iterable[Variable], *, in_bits: bool = False) -> None:
+        self.variables = tuple(variables)
         for v in self.variables:
-            bits = (v.high - v.low).bit_length()
-            if bits > free:
-                word, free = word + 1, WORD
-            free -= bits
-            fields.append((v.low, (1 << bits) - 1, free, word))
-        self.words = word + 1
-        self.bits = WORD * (word + 1) - free  # of a whole state
-        # (vars, 4): lowest value, mask, shift, word; those of the last word end at bit 0
-        self.fields = np.array(fields, dtype=np.int64).reshape(len(fields), 4)
-        self.fields[self.fields[:, 3] == word, 2] -= free
+            if v.low > v.high:
+                raise ModelError(f"Variable {v.name}: the range {v.low}..{v.high} is empty.")
+            if not -(2**31) <= v.low <= v.high < 2**31:
+                raise ModelError(
+                    f"Variable {v.name}: the range {v.low}..{v.high} must lie within 32 bits."
+                )
+        radix = [v.high - v.low + 1 for v in self.variables]
+        if in_bits:
+            radix = [1 << (values - 1).bit_length() for values in radix]
+        words: list[list[int]] = [[]]
+        for values in radix:
+            if math.prod(words[-1]) * values > LARGEST:
+                words.append([])
+            words[-1].append(values)
+        strides = [math.prod(word[k + 1 :]) for word in words for k in range(len(word))]
+        self.domain = math.prod(radix)
+        self.words = len(words)
+        self.low = np.array([v.low for v in self.variables], dtype=np.int64)
+        self.radix = np.array(radix, dtype=np.int64)
+        self.stride = np.array(strides, dtype=np.int64)
+        self.word = np.repeat(np.arange(len(words)), [len(word) for word in words])
+
+    def require_one_word(self) -> None:
+        """Raise ModelError if states need several words."""
+        if self.words > 1:
+            pairs = zip(self.variables, self.radix, strict=True)
+            sizes = ", ".join(f"{v.name} {values}" for v, values in pairs)
+            raise ModelError(
+                f"The product of the variables' ranges must be at most 2^62, got {self.domain:.3g} "
+                f"({sizes}). Give the largest ones tighter bounds."
+            )
 
     def pack(self, valuations: AnyArray) -> IntArray:
         """Return the words (N, words) of valuations (N, vars) that lie within the ranges."""
         words = np.zeros((len(valuations), self.words), dtype=np.int64)
-        for i, (low, _, shift, word) in enumerate(self.fields):
-            words[:, word] += (valuations[:, i].astype(np.int64) - low) << shift
+        for i, word in enumerate(self.word):
+            words[:, word] += (valuations[:, i].astype(np.int64) - self.low[i]) * self.stride[i]
         return words
 
     def unpack(self, words: IntArray) -> Int32Array:
         """Return the valuations (N, vars) of words (N, words)."""
         valuations = np.empty((len(words), len(self.variables)), dtype=np.int32)
-        for i, (low, mask, shift, word) in enumerate(self.fields):
-            valuations[:, i] = low + ((words[:, word] >> shift) & mask)
+        rest = words.copy()
+        for i, word in enumerate(self.word):
+            digit = rest[:, word] // self.stride[i]
+            rest[:, word] -= digit * self.stride[i]
+            valuations[:, i] = digit + self.low[i]
         return valuations
 
     def order(self, words: IntArray) -> IntArray:
@@ -67,19 +97,6 @@ class Packing:
             return np.argsort(words[:, 0])
         return np.lexsort(words.T[::-1])
 
-    def name(self, words: IntArray) -> str:
+    def name(self, words: AnyArray) -> str:
         """Return one state (words,) as `(x=1, y=0)` for messages."""
         return state_text((v.name for v in self.variables), self.unpack(words[None])[0])
-
-
-def with_ranges(variables: Iterable[Variable]) -> tuple[Variable, ...]:
-    """Return variables whose ranges are not empty and lie within 32 bits; others are refused."""
-    found = tuple(variables)
-    for v in found:
-        if v.low > v.high:
-            raise ModelError(f"Variable {v.name}: the range {v.low}..{v.high} is empty.")
-        if not -(2**31) <= v.low <= v.high < 2**31:
-            raise ModelError(
-                f"Variable {v.name}: the range {v.low}..{v.high} must lie within 32 bits."
-            )
-    return found

@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
+from rfmdp.model.packing import Packing
 from rfmdp.ragged import owners, starts
 from rfmdp.sets.marginals import Marginals
-from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray
+from rfmdp.types import BoolArray, Int32Array, IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,23 +27,17 @@ class FoundRows:
     factor: Int32Array
     successors: Int32Array
 
-    def arranged(
-        self,
-        variables: tuple[Variable, ...],
-        valuations: AnyArray,
-        order: IntArray,
-        start: IntArray,
-    ) -> Skeleton:
-        """Return the rows with states in another order, those of a state as they were.
+    def arranged(self, packing: Packing, known: IntArray, start: Int32Array | IntArray) -> Skeleton:
+        """Return the rows with states in the order of valuations, those of a state as they were.
 
         Parameters
         ----------
-        valuations : (S, vars) in the new order
-        order : (S,) the old number of every state
-        start : old numbers of initial states
+        known : (S, words) the states in the order of discovery
+        start : the numbers of initial states in that order
         """
         from rfmdp.kernels import frontier as kernels
 
+        order = packing.order(known)
         rank = np.empty(len(order), dtype=np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)
         row_ptr = starts(np.bincount(rank[self.source], minlength=len(order)))
@@ -65,8 +60,8 @@ class FoundRows:
             self.tensor, position, successor_ptr, self.successors, rank, successors
         )
         return Skeleton(
-            variables=variables,
-            valuations=np.ascontiguousarray(valuations, dtype=np.int32),
+            variables=packing.variables,
+            valuations=packing.unpack(known[order]),
             initial=np.unique(rank[start]).astype(np.int64),
             row_ptr=row_ptr,
             row_actions=placed(self.action),

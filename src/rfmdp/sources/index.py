@@ -6,7 +6,7 @@ import numpy as np
 
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.codes import Codec
+from rfmdp.model.packing import Packing
 from rfmdp.ragged import find, owners
 from rfmdp.types import AnyArray, IntArray
 
@@ -68,17 +68,18 @@ class Index:
     def __init__(self, model: FactoredMDP) -> None:
         if not model.variables:
             raise ModelError("Structure: must have variables, by which its states are observed.")
-        self.model, self.codec = model, Codec(model.variables)
-        codes = self.codec.pack(model.valuations.astype(np.int64))
-        self.coded = KeyNumbers(codes, self.codec.domain).find  # states by codes of `codec`
+        self.model, self.packing = model, Packing(model.variables)
+        self.packing.require_one_word()
+        codes = self.packing.pack(model.valuations)[:, 0]
+        self.coded = KeyNumbers(codes, self.packing.domain).find  # states by their words
         self._rows: AnyArray | None = None  # made when it is first asked for
 
     def states(self, values: AnyArray) -> IntArray:
         """Return the states (N,) with the given values (N, variables); -1 where there is none."""
-        codec = self.codec
+        packing = self.packing
         given = np.asarray(values, dtype=np.int64)
-        inside = ((given >= codec.low) & (given < codec.low + codec.radix)).all(axis=1)
-        codes = np.where(inside, codec.pack(given), 0)
+        inside = ((given >= packing.low) & (given < packing.low + packing.radix)).all(axis=1)
+        codes = np.where(inside, packing.pack(given)[:, 0], 0)
         return np.where(inside, self.coded(codes), -1).astype(np.int64)
 
     def rows(self, states: AnyArray, actions: AnyArray) -> IntArray:

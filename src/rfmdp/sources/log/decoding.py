@@ -94,9 +94,10 @@ class Decoder:
 
     def _states(self, batch: Any, columns: tuple[str, ...], rows: IntArray, what: str) -> AnyArray:
         """Return the states of a batch."""
-        variables, codec = self._index.model.variables, self._index.codec
+        variables, packing = self._index.model.variables, self._index.packing
         code, faulty = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.bool_)
-        for variable, column, stride in zip(variables, columns, codec.stride.tolist(), strict=True):
+        strides = packing.stride.tolist()
+        for variable, column, stride in zip(variables, columns, strides, strict=True):
             entries, called = batch.column(column), self._values.get(variable.name)
             values, missing, odd = integers(entries, called)
             digit = values - variable.low
@@ -111,7 +112,7 @@ class Decoder:
         found = self._index.coded(code)
         fault = f"have a {what} that the model does not reach"
         gone = (found < 0) & ~faulty
-        self._note(fault, gone, rows, lambda i: codec.name(int(code[i])), omittable=True)
+        self._note(fault, gone, rows, lambda i: packing.name(code[i : i + 1]), omittable=True)
         found[faulty] = -1
         return found
 
