@@ -8,18 +8,19 @@ vectorised: a fraction of the time it takes to build.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from functools import partial
 from weakref import WeakSet
 
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.arrays import FactoredMDP, Variable
 from rfmdp.model.report import Issue, Report, Severity, model_sizes
 from rfmdp.ragged import owner, segment, segment_product
 from rfmdp.sets.validate import layout_problems, problems
-from rfmdp.types import AnyArray, BoolArray, IntArray
+from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
 SHOWN_SIZES = 12  # factors of a product that are written out
 LARGEST_REWARD = 1e100  # so that expected sums of many stay far from the largest float
@@ -62,7 +63,7 @@ def validate(model: FactoredMDP) -> Report:
 
     Examples
     --------
-    >>> from rfmdp.model.arrays import FactoredMDP
+    >>> from rfmdp.model.arrays import FactoredMDP, Variable
     >>> from rfmdp.sets.families import Singleton
     >>> coin = Singleton([0.5, 0.5])
     >>> model = FactoredMDP.from_rows([[([0], [0, 1])], [([], [1])]], [coin])
@@ -99,6 +100,19 @@ def _per_item(
         more = len(found) - NAMED
         issues.append(_error("And so on", f"{more} further cases like the last one."))
     return issues
+
+
+def _within(
+    values: AnyArray, count: int, name: Callable[[int], str], what: str = ""
+) -> list[Issue]:
+    """Return one issue per entry that is no index of `count` things."""
+    if not len(values) or (values.min() >= 0 and values.max() < count):
+        return []
+    return _per_item(
+        (values < 0) | (values >= count),
+        name,
+        lambda i: f"{what}must be within 0..{count - 1}, got {values[i]}.",
+    )
 
 
 def _row(model: FactoredMDP, row: int) -> str:
@@ -157,23 +171,10 @@ def _check_sets(model: FactoredMDP, found: Sequence[tuple[int, str]]) -> list[Is
 
 def _check_pointers(model: FactoredMDP) -> list[Issue]:
     """CSR pointers start at 0, never fall, and end at the length of what they point into."""
-    targets = (
-        ("row_ptr", model.row_ptr, model.rows, "the number of rows"),
-        ("marginal_ptr", model.marginal_ptr, len(model.row_marginals), "len(row_marginals)"),
-        ("successor_ptr", model.successor_ptr, len(model.successors), "len(successors)"),
-    )
-    issues: list[Issue] = []
-    for name, pointer, end, meaning in targets:
-        if pointer[0] != 0:
-            issues.append(_error(name, f"must start with 0, got {pointer[0]}."))
-        if pointer[-1] != end:
-            issues.append(_error(name, f"must end with {end} ({meaning}), got {pointer[-1]}."))
-        falls = np.flatnonzero(pointer[1:] < pointer[:-1])  # differences could wrap
-        issues += _per_item(
-            falls,
-            lambda i, name=name: f"{name}[{i + 1}]",  # type: ignore[misc]
-            lambda i, p=pointer: f"must be >= {p[i]}, got {p[i + 1]}.",  # type: ignore[misc]
-        )
+    issues = _check_pointer("row_ptr", model.row_ptr, model.rows, "the number of rows")
+    marginals, successors = len(model.row_marginals), len(model.successors)
+    issues += _check_pointer("marginal_ptr", model.marginal_ptr, marginals, "len(row_marginals)")
+    issues += _check_pointer("successor_ptr", model.successor_ptr, successors, "len(successors)")
     if len(model.marginal_ptr) != len(model.successor_ptr):
         issues.append(
             _error(
@@ -183,6 +184,19 @@ def _check_pointers(model: FactoredMDP) -> list[Issue]:
             )
         )
     return issues
+
+
+def _check_pointer(name: str, pointer: IntArray, end: int, meaning: str) -> list[Issue]:
+    issues: list[Issue] = []
+    if pointer[0] != 0:
+        issues.append(_error(name, f"must start with 0, got {pointer[0]}."))
+    if pointer[-1] != end:
+        issues.append(_error(name, f"must end with {end} ({meaning}), got {pointer[-1]}."))
+    return issues + _per_item(
+        np.flatnonzero(pointer[1:] < pointer[:-1]),  # differences could wrap
+        lambda i: f"{name}[{i + 1}]",
+        lambda i: f"must be >= {pointer[i]}, got {pointer[i + 1]}.",
+    )
 
 
 def _check_states(model: FactoredMDP) -> list[Issue]:
@@ -196,14 +210,15 @@ def _check_states(model: FactoredMDP) -> list[Issue]:
 
 def _check_tensors(model: FactoredMDP) -> list[Issue]:
     """Marginals of rows exist, and tensors have the product of their sizes."""
-    ids, count = model.row_marginals, len(model.marginals)
-    wrong = (ids < 0) | (ids >= count)
-    if wrong.any():
-        return _per_item(
-            wrong,
-            lambda at: _row(model, owner(model.marginal_ptr, at)),
-            lambda at: f"marginals must be within 0..{count - 1}, got {ids[at]}.",
-        )
+    ids = model.row_marginals
+    issues = _within(
+        ids,
+        len(model.marginals),
+        lambda at: _row(model, owner(model.marginal_ptr, at)),
+        "marginals ",
+    )
+    if issues:
+        return issues
     expected = segment_product(model.marginals.sizes[ids], model.marginal_ptr)
     found = np.diff(model.successor_ptr)
     return _per_item(
@@ -231,13 +246,9 @@ def product_text(sizes: Sequence[int]) -> str:
 
 def _check_successors(model: FactoredMDP) -> list[Issue]:
     """Successors are states."""
-    values = model.successors
-    if len(values) == 0 or (values.min() >= 0 and values.max() < model.states):
-        return []
-    return _per_item(
-        (values < 0) | (values >= model.states),
-        lambda at: _row(model, owner(model.successor_ptr, at)),
-        lambda at: f"successors must be within 0..{model.states - 1}, got {values[at]}.",
+    pointers = model.successor_ptr
+    return _within(
+        model.successors, model.states, lambda at: _row(model, owner(pointers, at)), "successors "
     )
 
 
@@ -245,25 +256,13 @@ def _check_initial(model: FactoredMDP) -> list[Issue]:
     """There is an initial state, and all of them exist."""
     if len(model.initial) == 0:
         return [_error("Initial states", "there must be at least one.")]
-    wrong = (model.initial < 0) | (model.initial >= model.states)
-    return _per_item(
-        wrong,
-        lambda i: "Initial states",
-        lambda i: f"must be within 0..{model.states - 1}, got {model.initial[i]}.",
-    )
+    return _within(model.initial, model.states, lambda i: "Initial states")
 
 
 def _check_actions(model: FactoredMDP) -> list[Issue]:
     """Every row has an action that exists."""
-    issue = _size("row_actions", model.row_actions, model.rows, "row")
-    if issue:
-        return issue
-    wrong = (model.row_actions < 0) | (model.row_actions >= len(model.actions))
-    last = len(model.actions) - 1
-    return _per_item(
-        wrong,
-        lambda r: f"Row {r}",
-        lambda r: f"its action must be within 0..{last}, got {model.row_actions[r]}.",
+    return _size("row_actions", model.row_actions, model.rows, "row") or _within(
+        model.row_actions, len(model.actions), lambda r: f"Row {r}", "its action "
     )
 
 
@@ -281,22 +280,18 @@ def _check_rewards(model: FactoredMDP) -> list[Issue]:
     """Reward structures have one number per state and per row, none of which may overflow."""
     issues: list[Issue] = []
     for name, reward in model.rewards.items():
-        for what, values, count in (
-            ("state", reward.state, model.states),
-            ("row", reward.row, model.rows),
-        ):
-            context = f'Reward "{name}", {what}s'
-            wrong = _size(context, values, count, what)
-            issues += wrong
-            if not wrong:
-                issues += _per_item(
-                    ~(np.abs(values) <= LARGEST_REWARD),
-                    lambda i, c=context: c,  # type: ignore[misc]
-                    lambda i, w=what, v=values: (  # type: ignore[misc]
-                        f"must be numbers of at most {LARGEST_REWARD:g}, {w} {i} has {v[i]}."
-                    ),
-                )
+        issues += _check_payments(f'Reward "{name}"', "state", reward.state, model.states)
+        issues += _check_payments(f'Reward "{name}"', "row", reward.row, model.rows)
     return issues
+
+
+def _check_payments(name: str, what: str, values: FloatArray, count: int) -> list[Issue]:
+    context = f"{name}, {what}s"
+    return _size(context, values, count, what) or _per_item(
+        ~(np.abs(values) <= LARGEST_REWARD),
+        lambda i: context,
+        lambda i: f"must be numbers of at most {LARGEST_REWARD:g}, {what} {i} has {values[i]}.",
+    )
 
 
 def _check_variables(model: FactoredMDP) -> list[Issue]:
@@ -307,15 +302,16 @@ def _check_variables(model: FactoredMDP) -> list[Issue]:
     if model.valuations.shape != wanted:
         found = model.valuations.shape
         return [_error("Valuations", f"must have the shape {wanted}, got {found}.")]
-    issues: list[Issue] = []
-    for i, v in enumerate(model.variables):
-        column = model.valuations[:, i]
-        issues += _per_item(
-            (column < v.low) | (column > v.high),
-            partial(_state, model),
-            lambda s, v=v: f"{v.name} must be within {v.low}..{v.high}.",  # type: ignore[misc]
-        )
-    return issues
+    pairs = zip(model.variables, model.valuations.T, strict=True)
+    return [issue for v, column in pairs for issue in _check_range(model, v, column)]
+
+
+def _check_range(model: FactoredMDP, v: Variable, column: AnyArray) -> list[Issue]:
+    return _per_item(
+        (column < v.low) | (column > v.high),
+        partial(_state, model),
+        lambda s: f"{v.name} must be within {v.low}..{v.high}.",
+    )
 
 
 def _check_names(model: FactoredMDP) -> list[Issue]:
@@ -327,7 +323,8 @@ def _check_names(model: FactoredMDP) -> list[Issue]:
         ("Factor", model.factors),
         ("Marginal", model.marginal_names),
     ):
-        issues += [_error(f"{what} {name!r}", "is named twice.") for name in _repeated(names)]
+        twice = [name for name, count in Counter(names).items() if count > 1]
+        issues += [_error(f"{what} {name!r}", "is named twice.") for name in twice]
     if model.marginal_names:
         issues += _size("marginal_names", model.marginal_names, len(model.marginals), "marginal")
     if model.outcome_names:
@@ -340,15 +337,9 @@ def _check_factors(model: FactoredMDP) -> list[Issue]:
     """If factors are named, every marginal of a row moves one of them."""
     if not model.factors and len(model.row_factors) == 0:
         return []
-    issue = _size("row_factors", model.row_factors, len(model.row_marginals), "marginal of a row")
-    if issue:
-        return issue
-    wrong = (model.row_factors < 0) | (model.row_factors >= len(model.factors))
-    last = len(model.factors) - 1
-    return _per_item(
-        wrong,
-        lambda i: f"row_factors[{i}]",
-        lambda i: f"must be within 0..{last}, got {model.row_factors[i]}.",
+    uses = len(model.row_marginals)
+    return _size("row_factors", model.row_factors, uses, "marginal of a row") or _within(
+        model.row_factors, len(model.factors), lambda i: f"row_factors[{i}]"
     )
 
 
@@ -371,16 +362,6 @@ def _size(context: str, found: AnyArray | Sequence[str], wanted: int, what: str)
     else:
         size = len(found)
     return [_error(context, f"must have one entry per {what} ({wanted}), got {size}.")]
-
-
-def _repeated(names: Iterable[str]) -> list[str]:
-    seen: set[str] = set()
-    twice: dict[str, None] = {}
-    for name in names:
-        if name in seen:
-            twice[name] = None
-        seen.add(name)
-    return list(twice)
 
 
 _GENERAL = (
