@@ -14,6 +14,7 @@ import numpy as np
 
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MIN, Direction
+from rfmdp.ragged import entries, segment
 from rfmdp.sets.marginals import Kind
 from rfmdp.sets.rational import Vector, box_vertices, product, product_minimum
 from rfmdp.types import BoolArray, IntArray
@@ -77,17 +78,17 @@ class Part:
         self.sign = 1 if nature is MIN else -1
         ends = model.row_ptr.tolist()
         self.rows = {s: range(ends[s], ends[s + 1]) for s in self.states}
+        self.targets: dict[int, list[int]] = {
+            r: model.successors[segment(model.successor_ptr, r)].tolist()
+            for rows in self.rows.values()
+            for r in rows
+        }
         self._sets: dict[int, list[Vector]] = {}
-        self.targets: dict[int, list[int]] = {}
-        for r in (r for rows in self.rows.values() for r in rows):
-            begin, end = model.successor_ptr[r : r + 2]
-            self.targets[r] = model.successors[begin:end].tolist()
 
     def respond(self, row: int, value: dict[int, Fraction]) -> tuple[Fraction, Vector]:
         """Return nature's best answer to values: the expectation, and the joint distribution."""
         tensor = [self.sign * value[t] for t in self.targets[row]]
-        sets = self.sets(row)
-        best, points = product_minimum(sets, tensor)
+        best, points = product_minimum(self.sets(row), tensor)
         for entry in tensor:
             self.limit.spend(entry)
         return self.sign * best, product(points)
@@ -99,8 +100,8 @@ class Part:
 
     def sets(self, row: int) -> list[list[Vector]]:
         """Return the vertices of the marginals of a row."""
-        begin, end = self.model.marginal_ptr[row : row + 2]
-        sets = [self._vertices(int(j)) for j in self.model.row_marginals[begin:end]]
+        ids = self.model.row_marginals[segment(self.model.marginal_ptr, row)]
+        sets = [self._vertices(int(j)) for j in ids]
         if np.prod([float(len(s)) for s in sets]) > CORNERS:
             raise TooHardError
         return sets
@@ -108,7 +109,7 @@ class Part:
     def _vertices(self, j: int) -> list[Vector]:
         if j not in self._sets:
             marginals = self.model.marginals
-            part = slice(int(marginals.outcome_ptr[j]), int(marginals.outcome_ptr[j + 1]))
+            part = segment(marginals.outcome_ptr, j)
             sides = marginals.lower[part], marginals.upper[part]
             lower, upper = (tuple(read(x) for x in side) for side in sides)
             known, small_box = marginals.kind[j] == Kind.SINGLETON, len(lower) <= OUTCOMES
@@ -128,16 +129,13 @@ def reachable(model: FactoredMDP, start: BoolArray, terminal: BoolArray) -> IntA
     TooHardError
         If these are many.
     """
-    first, last = model.row_ptr[:-1], model.row_ptr[1:]
-    size = model.successor_ptr[last] - model.successor_ptr[first]
+    by_state = model.successor_ptr[model.row_ptr]  # where the successors of every state begin
     found, frontier = start & ~terminal, np.flatnonzero(start & ~terminal)
     while frontier.size:
-        if size[found].sum() > TRANSITIONS:
+        if np.diff(by_state)[found].sum() > TRANSITIONS:
             raise TooHardError
         after = np.zeros(model.states, dtype=np.bool_)
-        for s in frontier:
-            begin = model.successor_ptr[first[s]]
-            after[model.successors[begin : begin + size[s]]] = True
+        after[model.successors[entries(by_state, frontier)]] = True
         after &= ~found & ~terminal
         found, frontier = found | after, np.flatnonzero(after)
     return np.flatnonzero(found)

@@ -15,7 +15,7 @@ import numpy as np
 from rfmdp.errors import ModelError, PrismError, PrismWarning
 from rfmdp.language.annotate import state_labels, structures
 from rfmdp.language.checked import CheckedModel
-from rfmdp.language.distributions import RANDOM_FACTOR
+from rfmdp.language.distributions import RANDOM_FACTOR, packed
 from rfmdp.language.initial import initial_valuations
 from rfmdp.language.states import State
 from rfmdp.model.arrays import FactoredMDP
@@ -80,7 +80,7 @@ def build_model(
         raise ModelError(f"{checked.source.filename}: {error}") from None
     _warn(checked, skeleton, explorer)
     skeleton, used = skeleton.drop_unused()
-    marginals, names, outcomes = explorer.identifiers.marginals(used)
+    marginals, names, outcomes = packed([explorer.marginals[j] for j in used])
     factors = [module.name for module in checked.modules]
     model = skeleton.model(
         marginals,

@@ -26,7 +26,6 @@ from rfmdp.language.ast import Command, Update
 from rfmdp.language.source import NOWHERE, Position
 from rfmdp.language.states import State
 from rfmdp.language.write import write_expression
-from rfmdp.model.frontier import CERTAIN
 from rfmdp.ragged import starts
 from rfmdp.rounding import SUM_TOLERANCE
 from rfmdp.sets.families import box_centres
@@ -38,15 +37,7 @@ SCALED_WITHIN = 1e-5  # how far from 1 a sum may be: PRISM's own limit
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Distribution:
-    """What a command does in the states where it has one vector."""
-
-    identifier: int  # of the marginal, or CERTAIN
-    updates: IntArray  # those that can happen
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Entry:
+class NamedBox:
     """A marginal: its bounds and what it is called."""
 
     lower: FloatArray
@@ -56,44 +47,24 @@ class Entry:
     outcomes: tuple[str, ...]
 
 
-class MarginalRegistry:
-    """All marginals of a model in the order in which they were met."""
-
-    def __init__(self) -> None:
-        self.entries: list[Entry] = []
-
-    def enter(self, entry: Entry) -> int:
-        """Give a marginal its identifier."""
-        self.entries.append(entry)
-        return len(self.entries) - 1
-
-    def exact(self, identifier: int) -> FloatArray | None:
-        """Return the probabilities of a marginal, None if it has intervals."""
-        entry = self.entries[identifier]
-        return entry.lower if np.array_equal(entry.lower, entry.upper) else None
-
-    def marginals(self, used: IntArray) -> tuple[Marginals, list[str], list[str]]:
-        """Pack the marginals that a model uses; return them with their and outcomes' names."""
-        entries = [self.entries[j] for j in used]
-        pointers = starts([len(entry.lower) for entry in entries])
-        lower = _joined([entry.lower for entry in entries])
-        upper = _joined([entry.upper for entry in entries])
-        centre = box_centres(pointers, lower, upper)
-        packed = Marginals.from_boxes(pointers, lower, upper, centre)
-        if not (np.array_equal(packed.lower, lower) and np.array_equal(packed.upper, upper)):
-            packed = replace(packed, stated=np.stack([lower, upper]))
-        return packed, _distinct(entries), [name for entry in entries for name in entry.outcomes]
+def packed(boxes: Sequence[NamedBox]) -> tuple[Marginals, list[str], list[str]]:
+    """Return the marginals of a model, their names and those of their outcomes."""
+    pointers = starts([len(box.lower) for box in boxes])
+    lower = np.concatenate([np.empty(0), *(box.lower for box in boxes)])
+    upper = np.concatenate([np.empty(0), *(box.upper for box in boxes)])
+    centre = box_centres(pointers, lower, upper)
+    marginals = Marginals.from_boxes(pointers, lower, upper, centre)
+    if not (np.array_equal(marginals.lower, lower) and np.array_equal(marginals.upper, upper)):
+        marginals = replace(marginals, stated=np.stack([lower, upper]))
+    return marginals, _distinct(boxes), [name for box in boxes for name in box.outcomes]
 
 
 def command_distribution(
-    command: Command,
-    module: str,
-    lower: FloatArray,
-    upper: FloatArray,
-    identifiers: MarginalRegistry,
-    state: State,
-) -> Distribution:
-    """Return what a command does with a new vector of bounds, and enter its marginal.
+    command: Command, module: str, lower: FloatArray, upper: FloatArray, state: State
+) -> tuple[IntArray, NamedBox | None]:
+    """Return what a command does with a vector of bounds: updates that can happen, its marginal.
+
+    An update that is certain has no marginal.
 
     Parameters
     ----------
@@ -116,15 +87,11 @@ def command_distribution(
     certain = np.flatnonzero(lower >= 1.0)
     possible = np.flatnonzero(upper > 0.0)
     if certain.size or (possible.size == 1 and not interval):
-        return Distribution(CERTAIN, certain[:1] if certain.size else possible)
-    entry = Entry(
-        lower[possible],
-        upper[possible],
-        f"{module}: [{command.action or ''}] line {command.position.line}",
-        command.position,
-        tuple(update_text(command.updates[k]) for k in possible),
-    )
-    return Distribution(identifiers.enter(entry), possible)
+        return (certain[:1] if certain.size else possible), None
+    name = f"{module}: [{command.action or ''}] line {command.position.line}"
+    outcomes = tuple(update_text(command.updates[k]) for k in possible)
+    box = NamedBox(lower[possible], upper[possible], name, command.position, outcomes)
+    return possible, box
 
 
 def _check_entries(command: Command, lower: FloatArray, upper: FloatArray, state: State) -> None:
@@ -161,10 +128,8 @@ def _checked_sum(place: Position, vector: FloatArray, state: State) -> FloatArra
     return vector / found
 
 
-def random_choice(
-    choices: list[tuple[str, tuple[int, ...]]], identifiers: MarginalRegistry, state: State
-) -> int:
-    """Enter the marginal of a random choice and return its identifier.
+def random_choice(choices: Sequence[tuple[str, Sequence[NamedBox]]], state: State) -> NamedBox:
+    """Return the marginal of a random choice.
 
     Parameters
     ----------
@@ -177,27 +142,22 @@ def random_choice(
         If one of the choices has intervals.
     """
     vectors, outcomes = [], []
-    for action, marginals in choices:
+    for action, boxes in choices:
         vector = np.ones(1)
-        for j in marginals:
-            vector = np.outer(vector, _exact(j, identifiers, state)).ravel()
+        for box in boxes:
+            if not np.array_equal(box.lower, box.upper):
+                reason = (
+                    "an interval command of an idtmc must be the only choice, found several; "
+                    "make guards exclude each other, or declare the model an imdp"
+                )
+                raise state.error(box.position, reason)
+            vector = np.outer(vector, box.lower).ravel()
         vectors.append(vector)
-        texts = [identifiers.entries[j].outcomes for j in marginals]
-        outcomes += [f"[{action}] {' & '.join(t)}".rstrip() for t in product(*texts)]
+        texts = product(*(box.outcomes for box in boxes))
+        outcomes += [f"[{action}] {' & '.join(text)}".rstrip() for text in texts]
     mixed = np.concatenate(vectors) / len(choices)
     name = f"random choice of {len(choices)}"
-    return identifiers.enter(Entry(mixed, mixed, name, NOWHERE, tuple(outcomes)))
-
-
-def _exact(marginal: int, identifiers: MarginalRegistry, state: State) -> FloatArray:
-    vector = identifiers.exact(marginal)
-    if vector is None:
-        reason = (
-            "an interval command of an idtmc must be the only choice, found several; "
-            "make guards exclude each other, or declare the model an imdp"
-        )
-        raise state.error(identifiers.entries[marginal].position, reason)
-    return vector
+    return NamedBox(mixed, mixed, name, NOWHERE, tuple(outcomes))
 
 
 def update_text(update: Update) -> str:
@@ -208,14 +168,14 @@ def update_text(update: Update) -> str:
     return " & ".join(parts) or "true"
 
 
-def _distinct(entries: Sequence[Entry]) -> list[str]:
+def _distinct(boxes: Sequence[NamedBox]) -> list[str]:
     """Return a name per marginal: with the column if two commands share a line, then numbered."""
     places: dict[str, set[int]] = {}
-    for entry in entries:
-        places.setdefault(entry.name, set()).add(entry.position.column)
+    for box in boxes:
+        places.setdefault(box.name, set()).add(box.position.column)
     full = [
-        e.name + (f", column {e.position.column}" if len(places[e.name]) > 1 else "")
-        for e in entries
+        box.name + (f", column {box.position.column}" if len(places[box.name]) > 1 else "")
+        for box in boxes
     ]
     many = {name for name, count in Counter(full).items() if count > 1}
     seen: dict[str, int] = {}
@@ -224,7 +184,3 @@ def _distinct(entries: Sequence[Entry]) -> list[str]:
         seen[name] = seen.get(name, 0) + 1
         names.append(f"{name} #{seen[name]}" if name in many else name)
     return names
-
-
-def _joined(parts: Sequence[FloatArray]) -> FloatArray:
-    return np.concatenate(parts) if parts else np.empty(0)

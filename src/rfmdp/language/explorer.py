@@ -23,12 +23,12 @@ from rfmdp.language.annotate import CHAINS
 from rfmdp.language.ast import Assignment, Command, Literal
 from rfmdp.language.checked import CheckedModel
 from rfmdp.language.commands import CommandRecords, ends, has_intervals
-from rfmdp.language.distributions import MarginalRegistry, command_distribution, random_choice
+from rfmdp.language.distributions import NamedBox, command_distribution, random_choice
 from rfmdp.language.program import Program
 from rfmdp.language.source import PrismSourceError
 from rfmdp.language.states import State
 from rfmdp.model.buffer import Buffer, grow
-from rfmdp.model.frontier import Deadlock, Progress, no_action
+from rfmdp.model.frontier import CERTAIN, Deadlock, Progress, no_action
 from rfmdp.model.numbering import ROOM, StateTable
 from rfmdp.model.packing import Packing
 from rfmdp.model.skeleton import FoundRows, Skeleton
@@ -52,11 +52,11 @@ AS_PYTHON = _Machine(*(np.errstate(all="ignore")(kernel.py_func) for kernel in C
 
 
 class Explorer:
-    """Explores one model. Afterwards `identifiers` has the marginals that were met."""
+    """Explores one model. Afterwards `marginals` has those that were met, by identifier."""
 
     def __init__(self, checked: CheckedModel, packing: Packing) -> None:
         self.checked, self.packing = checked, packing
-        self.identifiers = MarginalRegistry()
+        self.marginals: list[NamedBox] = []
         self.records = CommandRecords(checked, packing)
         program = self.records.program
         self.states = StateTable(packing)
@@ -65,7 +65,11 @@ class Explorer:
         self.floats = np.concatenate([program.floats(), np.zeros(2 * widest + 1)])
         self._code = program.code()
         self.machine = COMPILED if was_compiled(expand.explore) else AS_PYTHON
-        self._keys = _Keys(self)
+        # what vectors of probabilities and random choices stand for, as the machine looks it up
+        self._keys, self._support = Buffer(np.int64), Buffer(np.int64)
+        self._key_table: AnyArray = np.zeros(64, dtype=np.int64)
+        self._distributions: AnyArray = np.zeros((64, 3), dtype=np.int64)
+        self._known_keys = self._known_distributions = 0
         self._rows, self._marginals = (np.empty((ROOM, n), dtype=np.int32) for n in (4, 2))
         self._successors = np.empty(ROOM, dtype=np.int32)
         self._tensor = np.empty((ROOM, packing.words), dtype=np.int64)
@@ -101,15 +105,9 @@ class Explorer:
                 self.machine = COMPILED
             status, detail = self.machine.explore(
                 *(self.memory, self._code, self.floats, self.floats.view(np.int64), self._key),
-                *self._keys.arrays(),
-                *(
-                    self.states.known,
-                    self.states.table,
-                    self._rows,
-                    self._marginals,
-                    self._successors,
-                ),
-                *(self._tensor, self._delta, pause),
+                *(self._key_table, self._keys.array, self._distributions, self._support.array),
+                *(self.states.known, self.states.table, self._rows, self._marginals),
+                *(self._successors, self._tensor, self._delta, pause),
             )
             if status in (addresses.DONE, addresses.PAUSE) and progress is not None:
                 progress(int(self.memory[addresses.STATES]), int(self.memory[addresses.SUCCESSORS]))
@@ -121,9 +119,9 @@ class Explorer:
                 self.machine = COMPILED
                 self._grow()
             elif status == addresses.NEW_VECTOR:
-                self._keys.add_vector(int(detail))
+                self._add_vector(int(detail))
             elif status == addresses.NEW_MIX:
-                self._keys.add_mix(self._key[: self.memory[addresses.KEY_SIZE]])
+                self._add_mix(self._key[: self.memory[addresses.KEY_SIZE]])
             else:
                 raise self._error(int(status), int(detail))
 
@@ -201,75 +199,56 @@ class Explorer:
             return error
         raise AssertionError(node)  # the machine and plain evaluation agree
 
-
-class _Keys:
-    """What vectors of probabilities and random choices stand for, as the machine looks it up."""
-
-    def __init__(self, explorer: Explorer) -> None:
-        self._explorer = explorer
-        self._table: AnyArray = np.zeros(64, dtype=np.int64)
-        self._count = 0
-        self._keys, self._support = Buffer(np.int64), Buffer(np.int64)
-        self._distributions: AnyArray = np.zeros((64, 3), dtype=np.int64)
-        self._size = 0
-
-    def arrays(self) -> tuple[AnyArray, ...]:
-        """Return table, keys, distributions and supports."""
-        return self._table, self._keys.array, self._distributions, self._support.array
-
-    def add_vector(self, address: int) -> None:
+    def _add_vector(self, address: int) -> None:
         """Enter the vector of a command in the state that is being expanded.
 
         The machine asks once per command and vector. A renamed module is a copy of text, not a
         claim that both are alike: it has marginals of its own.
         """
-        explorer = self._explorer
-        memory, command = explorer.memory, explorer.records.node[address]
+        memory, command = self.memory, self.records.node[address]
         assert isinstance(command, Command)
         first, size = int(memory[addresses.VECTOR]), len(command.updates)
-        vector = explorer.floats[first : first + size * (1 + has_intervals(command))].copy()
-        found = command_distribution(
-            command,
-            explorer.checked.modules[memory[address + addresses.MODULE]].name,
-            vector[:size],
-            vector[-size:],
-            explorer.identifiers,
-            explorer.state(),
-        )
+        vector = self.floats[first : first + size * (1 + has_intervals(command))].copy()
+        module = self.checked.modules[memory[address + addresses.MODULE]].name
+        lower, upper = vector[:size], vector[-size:]
+        updates, box = command_distribution(command, module, lower, upper, self.state())
         begin = self._support.size
-        self._support.extend(len(found.updates))[:] = found.updates
-        number = self._add(found.identifier, begin, self._support.size)
+        self._support.extend(len(updates))[:] = updates
+        number = self._add_distribution(box, begin, self._support.size)
         if all(isinstance(end, Literal) for update in command.updates for end in ends(update)):
             memory[address + addresses.CONSTANT] = number
         else:
             self._add_key(address, number, vector.view(np.int64))
 
-    def add_mix(self, key: IntArray) -> None:
+    def _add_mix(self, key: IntArray) -> None:
         """Enter the rows (action, number of marginals, marginals) of the state as one choice."""
-        explorer, rows, at = self._explorer, [], 0
+        names, choices, actions, at = [*self.checked.actions, ""], [], set(), 0
         while at < len(key):
             action, size = int(key[at]), int(key[at + 1])
-            rows.append((action, tuple(key[at + 2 : at + 2 + size].tolist())))
+            boxes = [self.marginals[j] for j in key[at + 2 : at + 2 + size]]
+            choices.append((names[action], boxes))
+            actions.add(action)
             at += 2 + size
-        names = [*explorer.checked.actions, ""]
-        choices = [(names[action], marginals) for action, marginals in rows]
-        identifier = random_choice(choices, explorer.identifiers, explorer.state())
-        actions = {action for action, _ in rows}
         action = actions.pop() if len(actions) == 1 else len(names) - 1
-        self._add_key(addresses.NO_OWNER, self._add(identifier, action, 0), key)
+        number = self._add_distribution(random_choice(choices, self.state()), action, 0)
+        self._add_key(addresses.NO_OWNER, number, key)
 
-    def _add(self, *entries: int) -> int:
-        """Enter a distribution or random choice and return its number."""
-        grow(self._distributions, self._size + 1)
-        self._distributions[self._size] = entries
-        self._size += 1
-        return self._size - 1
+    def _add_distribution(self, box: NamedBox | None, *entries: int) -> int:
+        """Enter a distribution or random choice with its marginal, and return its number."""
+        identifier = CERTAIN if box is None else len(self.marginals)
+        self.marginals += [] if box is None else [box]
+        number = self._known_distributions
+        grow(self._distributions, number + 1)
+        self._distributions[number] = (identifier, *entries)
+        self._known_distributions += 1
+        return number
 
     def _add_key(self, owner: int, number: int, entries: IntArray) -> None:
+        """Let the machine find a distribution by its key."""
         first = self._keys.size
         record = [owner, len(entries), number, *entries.tolist()]
         self._keys.extend(len(record))[:] = record
-        self._count += 1
-        if 2 * self._count > len(self._table):
-            self._table, first = np.zeros(2 * len(self._table), dtype=np.int64), 0
-        self._explorer.machine.fill_keys(self._table, self._keys.array, first, self._keys.size)
+        self._known_keys += 1
+        if 2 * self._known_keys > len(self._key_table):
+            self._key_table, first = np.zeros(2 * len(self._key_table), dtype=np.int64), 0
+        self.machine.fill_keys(self._key_table, self._keys.array, first, self._keys.size)

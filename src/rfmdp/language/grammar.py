@@ -11,8 +11,8 @@ from lark import Lark, Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
 from rfmdp.language.hints import FUNCTIONS, MODEL_WORDS, PROPERTY_WORDS, misspelt, other_language
-from rfmdp.language.operators import MisplacedNotError
 from rfmdp.language.source import (
+    BuildError,
     Position,
     PrismSourceError,
     PrismUnsupportedError,
@@ -64,16 +64,6 @@ class _Spread:
         return lambda parts: method(*parts)
 
 
-class BuildError(Exception):
-    """Raised while a tree is made; `parse` turns it into the error with the source line."""
-
-    def __init__(self, position: Position, reason: str, supported: bool = True) -> None:
-        super().__init__(reason)
-        self.position = position
-        self.reason = reason
-        self.supported = supported
-
-
 def make_parser(starts: list[str], builder: object) -> Lark:
     """Return a new parser; callers keep it.
 
@@ -112,9 +102,6 @@ def parse(parser: Lark, source: SourceText, start: str) -> Any:
         raise hinted(_token_error(parser, source, error), source, start) from None
     except UnexpectedCharacters as error:
         raise hinted(_character_error(source, error), source, start) from None
-    except MisplacedNotError as error:
-        reason = "expected an operand, found '!'; write the negation in parentheses"
-        raise source.error(error.position, reason) from None
     except BuildError as error:
         if error.supported:
             raise hinted(source.error(error.position, error.reason), source, start) from None

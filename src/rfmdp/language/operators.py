@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rfmdp.language.ast import Binary, Expr, Unary
-from rfmdp.language.source import Position
+from rfmdp.language.source import BuildError, Position
 
 BINARY = {
     "=>": 1,
@@ -43,14 +43,6 @@ class OperatorSign(NamedTuple):
     position: Position
 
 
-class MisplacedNotError(Exception):
-    """A `!` where only a tighter operand may stand, as in `a = !b`."""
-
-    def __init__(self, position: Position) -> None:
-        super().__init__()
-        self.position = position
-
-
 def tree(chain: Sequence[OperatorSign | Expr]) -> Expr:
     """Build the tree of operands, prefix and infix operators in the order of the text.
 
@@ -61,8 +53,8 @@ def tree(chain: Sequence[OperatorSign | Expr]) -> Expr:
 
     Raises
     ------
-    MisplacedNotError
-        If `!` is the operand of a tighter operator, which PRISM does not allow either.
+    BuildError
+        If `!` is the operand of a tighter operator as in `a = !b`, which PRISM does not allow.
     """
     operands: list[Expr] = []
     waiting: list[tuple[int, int, OperatorSign]] = []  # precedence, number of operands, operator
@@ -74,7 +66,8 @@ def tree(chain: Sequence[OperatorSign | Expr]) -> Expr:
         elif prefix:
             precedence = UNARY[part.sign]
             if waiting and waiting[-1][0] > precedence:
-                raise MisplacedNotError(part.position)
+                reason = "expected an operand, found '!'; write the negation in parentheses"
+                raise BuildError(part.position, reason)
             waiting.append((precedence, 1, part))
         else:
             precedence = BINARY[part.sign]

@@ -16,9 +16,9 @@ from lark import Lark, Token
 
 from rfmdp.language import ast
 from rfmdp.language.ast import Expr, ModelType, Type
-from rfmdp.language.grammar import BuildError, make_parser, parse, position_of
+from rfmdp.language.grammar import make_parser, parse, position_of
 from rfmdp.language.operators import OperatorSign, tree
-from rfmdp.language.source import Position, SourceText
+from rfmdp.language.source import BuildError, Position, SourceText
 
 T = TypeVar("T")
 Assignments: TypeAlias = tuple[Position, tuple[ast.Assignment, ...]]

@@ -16,7 +16,6 @@ from rfmdp.language import ast
 from rfmdp.language import property_ast as props
 from rfmdp.language.ast import Binary, Expr, Name, nodes
 from rfmdp.language.grammar import (
-    BuildError,
     hinted,
     make_parser,
     parse,
@@ -31,7 +30,7 @@ from rfmdp.language.property_ast import (
     TimeBound,
     Unsupported,
 )
-from rfmdp.language.source import SourceText
+from rfmdp.language.source import BuildError, SourceText
 from rfmdp.language.write import write_expression
 from rfmdp.objective import Direction
 

@@ -42,6 +42,16 @@ class PrismUnsupportedError(PrismSourceError):
     """A construct that belongs to PRISM's language, and that rfmdp does not support."""
 
 
+class BuildError(Exception):
+    """Raised while a tree is made, where the text is not known; `parse` adds the source line."""
+
+    def __init__(self, position: Position, reason: str, supported: bool = True) -> None:
+        super().__init__(reason)
+        self.position = position
+        self.reason = reason
+        self.supported = supported
+
+
 @dataclass(frozen=True, slots=True)
 class SourceText:
     """A text with the name under which errors mention it."""

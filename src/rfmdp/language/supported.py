@@ -82,19 +82,21 @@ def _check_path(node: Path, below: tuple[FormulaKind, ...], source: SourceText) 
         raise source.error(node.discount.position, reason)
 
 
-def _check_probability(node: Probability, source: SourceText) -> None:
-    path = node.path
+def _without_not(path: Expr) -> Expr:
     while isinstance(path, Unary):
         path = path.operand
+    return path
+
+
+def _check_probability(node: Probability, source: SourceText) -> None:
+    path = _without_not(node.path)
     if isinstance(path, Path) and path.discount is not None:
         reason = "a path formula inside P must have no discount; only C and F inside R have one"
         raise source.error(path.discount.position, reason)
 
 
 def _check_quantified(node: Quantified, source: SourceText) -> None:
-    path = node.path
-    while isinstance(path, Unary):
-        path = path.operand
+    path = _without_not(node.path)
     if isinstance(path, Path) and (path.time is not None or path.discount is not None):
         letter = "A" if node.every else "E"
         construct = f"a bound on steps inside '{letter}'"

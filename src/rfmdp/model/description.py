@@ -21,12 +21,12 @@ class States:
     Columns are read-only; `states.x + 1` makes a new array.
     """
 
-    __slots__ = ("_cache", "_columns", "_rows", "_values")
+    __slots__ = ("_cache", "_rows", "_values", "_variables")
 
     def __init__(
         self, variables: Sequence[Variable], valuations: AnyArray, rows: IntArray | None = None
     ) -> None:
-        self._columns = {v.name: i for i, v in enumerate(variables)}
+        self._variables = variables
         self._values = valuations  # (all, vars)
         self._rows = rows  # those of this view, None for all
         self._cache: dict[str, IntArray] = {}
@@ -36,14 +36,15 @@ class States:
 
     def __iter__(self) -> Iterator[str]:
         """Return the names of the variables."""
-        return iter(self._columns)
+        return (v.name for v in self._variables)
 
     def __getitem__(self, name: str) -> IntArray:
         if name not in self._cache:
-            if name not in self._columns:
-                known = ", ".join(self._columns)
+            names = list(self)
+            if name not in names:
+                known = ", ".join(names)
                 raise ModelError(f"Variable {name} is not defined by the model; it has: {known}.")
-            column = self._values[:, self._columns[name]]
+            column = self._values[:, names.index(name)]
             if self._rows is not None:
                 column = column[self._rows]
             self._cache[name] = frozen(column.astype(np.int64, copy=False))
@@ -55,17 +56,15 @@ class States:
         return self[name]
 
     def __repr__(self) -> str:
-        return f"States({len(self)} valuations of {', '.join(self._columns)})"
+        return f"States({len(self)} valuations of {', '.join(self)})"
 
 
 def select(states: States, rows: IntArray) -> States:
     """Return the view of some rows of a view; a variable may be named as it likes, so no method."""
     if len(rows) == len(states):
         return states
-    part = object.__new__(States)
-    part._columns, part._values, part._cache = states._columns, states._values, {}
-    part._rows = rows if states._rows is None else states._rows[rows]
-    return part
+    chosen = rows if states._rows is None else states._rows[rows]
+    return States(states._variables, states._values, chosen)
 
 
 def name_state(states: States, row: int) -> str:
