@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from rfmdp.answers.evaluator import PropertyEvaluator
-from rfmdp.answers.measure import OperatorSolver
 from rfmdp.answers.property import Property, parse_property
 from rfmdp.answers.quantity import Quantity
 from rfmdp.errors import UnsupportedError
@@ -123,7 +122,6 @@ def check(
 def _answer(
     prop: Property, evaluator: PropertyEvaluator, least: Quantity, most: Quantity
 ) -> Answer:
-    solver, model = evaluator.solver, evaluator.model
     low, high = least.lower[0], most.upper[0]
     value: Value | None = _plain_value(most, 0)
     likely = None
@@ -131,7 +129,7 @@ def _answer(
         value = (_plain_value(least, 0), _plain_value(most, 0))
     if most.type is Type.BOOL:
         value = bool(most.value[0]) if most.known[0] else None
-        likely = bool(most.value[0]) if _touching(solver, model) else value
+        likely = bool(most.value[0]) if _touching(evaluator) else value
         low, high = _bounded(evaluator)
     return Answer(
         prop.text,
@@ -139,14 +137,14 @@ def _answer(
         value,
         None if low == -np.inf else float(low),
         None if high == np.inf != low else float(high),
-        _status(least, most, solver),
-        "exact" if solver.inner is None else solver.inner.name,
-        solver.limits.precision,
-        nature_in_words(solver.kind, solver.natures),
+        _status(least, most, evaluator),
+        evaluator.inner.name,
+        evaluator.limits.precision,
+        nature_in_words(evaluator.kind, evaluator.natures),
         likely,
-        (*solver.solutions[:-1], *(_as_written(s, prop) for s in solver.solutions[-1:])),
+        (*evaluator.solutions[:-1], *(_as_written(s, prop) for s in evaluator.solutions[-1:])),
         tuple(_listing(evaluator)),
-        model,
+        evaluator.model,
     )
 
 
@@ -184,37 +182,39 @@ def nature_in_words(kind: ModelType, natures: list[tuple[Direction, Direction]])
     return "; ".join(words)
 
 
-def _status(least: Quantity, most: Quantity, solver: OperatorSolver) -> Status:
+def _status(least: Quantity, most: Quantity, evaluator: PropertyEvaluator) -> Status:
     truth = most.type is Type.BOOL
-    if most.known[0] if truth else _closed(least, solver) and _closed(most, solver):
+    if most.known[0] if truth else _closed(least, evaluator) and _closed(most, evaluator):
         return Status.CERTIFIED
-    ended = {solution.status for solution in solver.solutions}
+    ended = {solution.status for solution in evaluator.solutions}
     for status in (Status.INTERRUPTED, Status.TIME_LIMIT, Status.SWEEP_LIMIT):
         if status in ended:
             return status
     return Status.UNDECIDED if truth else Status.GAP_OPEN
 
 
-def _closed(found: Quantity, solver: OperatorSolver) -> bool:
+def _closed(found: Quantity, evaluator: PropertyEvaluator) -> bool:
     """Return whether bounds are as close as wanted, or as close as floats let them be."""
-    sizes = [np.abs(s.value[np.isfinite(s.value)]).max(initial=1.0) for s in solver.solutions]
+    sizes = [np.abs(s.value[np.isfinite(s.value)]).max(initial=1.0) for s in evaluator.solutions]
     lower, upper = (np.asarray(end[:1], dtype=np.float64) for end in (found.lower, found.upper))
-    return solver.limits.closed(lower, upper, np.ones(1, dtype=np.bool_), max(sizes, default=1.0))
+    everywhere = np.ones(1, dtype=np.bool_)
+    return evaluator.limits.closed(lower, upper, everywhere, max(sizes, default=1.0))
 
 
 def _bounded(evaluator: PropertyEvaluator) -> tuple[float, float]:
     """Return bounds of the number that a truth value at the initial state is about, if just one."""
-    solver, initial = evaluator.solver, evaluator.model.initial
-    if not evaluator.about_one_number or len(solver.bounded) != 1 or len(initial) != 1:
+    bounded, initial = evaluator.bounded, evaluator.model.initial
+    if not evaluator.about_one_number or len(bounded) != 1 or len(initial) != 1:
         return -np.inf, np.inf
     state = int(initial[0])
-    return float(solver.bounded[0].lower[state]), float(solver.bounded[0].upper[state])
+    return float(bounded[0].lower[state]), float(bounded[0].upper[state])
 
 
-def _touching(solver: OperatorSolver, model: FactoredMDP) -> bool:
+def _touching(evaluator: PropertyEvaluator) -> bool:
     """Return whether every open bound is met exactly, or depends on what a method cannot prove."""
-    for found in solver.bounded:
-        low, high = found.lower[model.initial], found.upper[model.initial]
+    initial = evaluator.model.initial
+    for found in evaluator.bounded:
+        low, high = found.lower[initial], found.upper[initial]
         one_sided = np.isneginf(low) | np.isposinf(high)
         if not np.all((low == high) | (high <= low + TOUCHING) | one_sided):
             return False

@@ -13,21 +13,32 @@ import numpy as np
 
 from rfmdp.answers.exists_forall import paths_hold
 from rfmdp.answers.filters import apply_filter
-from rfmdp.answers.measure import OperatorSolver
+from rfmdp.answers.measure import compare_with, effective_method, measure, stopped, turned
 from rfmdp.answers.property import Property
 from rfmdp.answers.quantity import Quantity, combine
+from rfmdp.answers.specification import (
+    NowFormula,
+    directions,
+    is_discounted,
+    normal,
+    probability,
+    reward,
+)
 from rfmdp.errors import NotCertifiedError, PrismWarning
+from rfmdp.inner.exact import Exact
 from rfmdp.inner.protocol import Inner
 from rfmdp.language import property_ast as tree
 from rfmdp.language.ast import Expr, Label, Literal, Type, fold, nodes
 from rfmdp.language.check_properties import CheckedProperty
+from rfmdp.language.model_scope import model_type
 from rfmdp.language.property_ast import OPERATORS
 from rfmdp.language.states import evaluate_states
 from rfmdp.language.types import type_of
 from rfmdp.language.write import write_expression
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.objective import NamedStates
+from rfmdp.objective import Direction, NamedStates, Spec
 from rfmdp.outer.settings import Limits
+from rfmdp.outer.solution import Solution
 from rfmdp.types import BoolArray
 
 DEEPEST = 50  # operators P, R, E, A and filter inside each other
@@ -52,7 +63,11 @@ class PropertyEvaluator:
     ) -> None:
         self.model, self.prop, self.names = model, prop, prop.scope
         self.source = prop.scope.source
-        self.solver = OperatorSolver(model, inner, limits, self.source)
+        self.kind = model_type(model)
+        self.inner, self.limits = effective_method(model, inner), limits
+        self.solutions: list[Solution] = []
+        self.natures: list[tuple[Direction, Direction]] = []  # with the agents
+        self.bounded: list[Quantity] = []  # what bounds such as >= are about
         self.listed: tuple[Quantity, BoolArray, str] | None = None
         self._check_depth()
 
@@ -103,12 +118,12 @@ class PropertyEvaluator:
         It is decided by the exact method: one that proves a single side rarely could.
         """
         everywhere = np.ones(self.model.states, dtype=np.bool_)
-        outer, self.solver = self.solver, self.solver.exact()
+        outer, self.inner = self.inner, Exact()
         try:
             found = self.quantity(expr, everywhere)
         finally:
-            self.solver = outer
-        method = "exact" if outer.inner is None else outer.inner.name
+            self.inner = outer
+        method = outer.name
         if method != "exact" and any(isinstance(part, OPERATORS) for part in nodes(expr)):
             warnings.warn(
                 "A formula inside another is decided by the exact method, not by "
@@ -128,9 +143,9 @@ class PropertyEvaluator:
 
     def _operator(self, node: Expr, interest: BoolArray) -> Quantity:
         if isinstance(node, tree.Probability):
-            return self.solver.probability(node, self.states, interest)
+            return self._probability(node, interest)
         if isinstance(node, tree.Reward):
-            return self.solver.reward(node, self.states, interest)
+            return self._reward(node, interest)
         if isinstance(node, tree.Quantified):
             holds = paths_hold(self.model, node, self.decided)
             return Quantity.exact(Type.BOOL, holds)
@@ -140,6 +155,51 @@ class PropertyEvaluator:
             reason = "filter(range, ...) must stand alone: it has two values"
             raise self.source.error(node.position, reason)
         return most
+
+    def _probability(self, node: tree.Probability, interest: BoolArray) -> Quantity:
+        """Return a probability, or where it meets its bound."""
+        agent, nature = directions(node, self.kind, self.source)
+        form = normal(node.path)
+        if isinstance(form, NowFormula):
+            known = Quantity.exact(Type.DOUBLE, self.decided(form.holds))
+            return known if node.bound is None else compare_with(known, node.bound)
+        objective, negated = probability(form, self.states)
+        self.natures.append((agent, nature))
+        if not negated:
+            spec = Spec(objective, agent, nature)
+            return self._measure(self.model, spec, node.bound, interest)
+        spec = Spec(objective, agent.opposite, nature.opposite)
+        if node.bound is None:
+            return self._measure(self.model, spec, None, interest).one_minus()
+        met = self._measure(self.model, spec, turned(node.bound), interest)
+        self.bounded.append(self.bounded.pop().one_minus())
+        return met
+
+    def _reward(self, node: tree.Reward, interest: BoolArray) -> Quantity:
+        """Return an expected reward, or where it meets its bound."""
+        agent, nature = directions(node, self.kind, self.source)
+        assert isinstance(node.structure, Literal)  # the static checks made it a number
+        name = list(self.model.rewards)[int(node.structure.value) - 1]
+        path, model = node.path, self.model
+        if isinstance(path, tree.Path) and is_discounted(path):
+            model = stopped(model, self.decided(path.right), name)
+            path = tree.CumulativeReward(None, path.discount)
+        spec = Spec(reward(path, name, self.states), agent, nature)
+        self.natures.append((agent, nature))
+        return self._measure(model, spec, node.bound, interest)
+
+    def _measure(
+        self, model: FactoredMDP, spec: Spec, bound: tree.Bound | None, interest: BoolArray
+    ) -> Quantity:
+        """Return the value of a specification, or where it meets a bound; remember how."""
+        solution, found, verdict = measure(
+            model, spec, bound, inner=self.inner, limits=self.limits, interest=interest
+        )
+        self.solutions.append(solution)
+        if verdict is None:
+            return found
+        self.bounded.append(found)
+        return verdict
 
     def _filter(self, node: tree.Filter) -> tuple[Quantity, Quantity]:
         where = np.ones(self.model.states, dtype=np.bool_)
