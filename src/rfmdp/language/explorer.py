@@ -28,10 +28,10 @@ from rfmdp.language.program import Program
 from rfmdp.language.source import PrismSourceError
 from rfmdp.language.states import State
 from rfmdp.model.buffer import Buffer, grow
-from rfmdp.model.frontier import CERTAIN, Deadlock, Progress, no_action
+from rfmdp.model.frontier import CERTAIN, Deadlock, Progress, arranged
 from rfmdp.model.numbering import ROOM, StateTable
 from rfmdp.model.packing import Packing
-from rfmdp.model.skeleton import FoundRows, Skeleton
+from rfmdp.model.skeleton import Skeleton
 from rfmdp.types import AnyArray, IntArray
 
 FEW, SLICE = 16, 1 << 16  # states before the first call of `progress`, and between later ones
@@ -112,7 +112,16 @@ class Explorer:
             if status in (addresses.DONE, addresses.PAUSE) and progress is not None:
                 progress(int(self.memory[addresses.STATES]), int(self.memory[addresses.SUCCESSORS]))
             if status == addresses.DONE:
-                return self._finish(start, deadlock)
+                memory = self.memory
+                return arranged(
+                    self.packing,
+                    self.states.known[: memory[addresses.STATES]],
+                    start,
+                    self._rows[: memory[addresses.ROWS]],
+                    self._marginals[: memory[addresses.MARGINALS]],
+                    self._successors[: memory[addresses.SUCCESSORS]],
+                    deadlock,
+                )
             if status == addresses.PAUSE:
                 pause += min(pause, SLICE)
             elif status == addresses.GROW:
@@ -138,28 +147,6 @@ class Explorer:
         tables = (self.states.table, self.states.known)
         self.machine.enter_states(*tables, self.memory, words, out)
         return out
-
-    def _finish(self, start: IntArray, deadlock: Deadlock) -> Skeleton:
-        """Put states and rows in order."""
-        memory = self.memory
-        known = self.states.known[: memory[addresses.STATES]]
-        rows = self._rows[: memory[addresses.ROWS]]
-        marginals = self._marginals[: memory[addresses.MARGINALS]]
-        source, action, sizes, tensor = (np.ascontiguousarray(rows[:, k]) for k in range(4))
-        dead = source[action == Skeleton.NO_ACTION]
-        if dead.size and deadlock is Deadlock.ERROR:
-            first = dead[self.packing.order(known[dead])[0]]
-            raise no_action(self.packing.name(known[first]), dead.size)
-        found = FoundRows(
-            source,
-            action,
-            sizes,
-            tensor,
-            np.ascontiguousarray(marginals[:, addresses.IDENTIFIER]),
-            np.ascontiguousarray(marginals[:, addresses.FACTOR]),
-            self._successors[: memory[addresses.SUCCESSORS]],
-        )
-        return found.arranged(self.packing, known, start)
 
     def _grow(self) -> None:
         """Make room for the rows of one more state; twice as much if that was not enough."""

@@ -26,12 +26,12 @@ from typing import TypeAlias
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.model.buffer import Buffer
+from rfmdp.memory import require_memory
 from rfmdp.model.numbering import StateTable
 from rfmdp.model.packing import Packing
-from rfmdp.model.skeleton import FoundRows, Skeleton
+from rfmdp.model.skeleton import Skeleton
 from rfmdp.ragged import starts
-from rfmdp.types import AnyArray, Int32Array, IntArray
+from rfmdp.types import AnyArray, FloatArray, Int32Array, IntArray
 
 CERTAIN = -1  # in place of a marginal's id: the move has one outcome in this row
 SLICE = 1 << 16  # states expanded at once: bounds the memory of temporaries
@@ -117,8 +117,7 @@ def explore(
     """
     found = _Found(packing)
     own = RowBlock.joined(np.arange(len(initial)), 0, initial, ())
-    start = np.empty(len(initial), dtype=np.int32)
-    found.number(own, np.ones(len(initial), dtype=np.int64), start)
+    start = found.numbered(own, np.ones(len(initial)))
     done = 0
     while done < found.count:
         stop = min(found.count, done + SLICE)
@@ -126,23 +125,19 @@ def explore(
             found.add(block, done)
         done = stop
         if progress is not None:
-            progress(found.count, found.successors.size)
-    found.close_deadlocks(deadlock)
-    return found.arranged(start)
+            progress(found.count, found.transitions)
+    return found.arranged(start, deadlock)
 
 
 class _Found:
-    """All states and rows so far, in the order of discovery, rows as flat buffers."""
+    """All states and rows so far, in the order of discovery, rows block by block."""
 
     def __init__(self, packing: Packing) -> None:
-        self.packing, self.states, self.count = packing, StateTable(packing), 0
-        self.source = Buffer(np.int32)  # per row: its state
-        self.action = Buffer(np.int32)
-        self.marginals = Buffer(np.int32)  # per row: number of marginals
-        self.tensor = Buffer(np.int32)  # per row: number of successors
-        self.marginal = Buffer(np.int32)  # per marginal of a row: identifier
-        self.factor = Buffer(np.int32)
-        self.successors = Buffer(np.int32)
+        self.packing, self.states, self.count, self.transitions = packing, StateTable(packing), 0, 0
+        # see `arranged`
+        self.rows: list[Int32Array] = [np.empty((0, 4), dtype=np.int32)]
+        self.marginals: list[Int32Array] = [np.empty((0, 2), dtype=np.int32)]
+        self.successors: list[Int32Array] = []
 
     def add(self, block: RowBlock, first: int) -> None:
         """Append the rows of a block whose frontier starts at state `first`."""
@@ -154,22 +149,26 @@ class _Found:
             name = self.packing.name(self.states.known[first + block.source[total.argmax()]])
             raise ModelError(f"State {name}: a row with {total.max():.3g} successors is too large.")
         stored = block.marginal != CERTAIN
-        ids = block.marginal[stored]
-        self.source.extend(count)[:] = block.source + first
-        self.action.extend(count)[:] = block.action
-        self.tensor.extend(count)[:] = total
-        self.marginals.extend(count)[:] = stored.sum(axis=1)
-        self.marginal.extend(len(ids))[:] = ids
-        self.factor.extend(len(ids))[:] = np.broadcast_to(block.factor, stored.shape)[stored]
-        self.number(block, total.astype(np.int64), self.successors.extend(int(total.sum())))
+        factors = np.broadcast_to(block.factor, stored.shape)[stored]
+        actions = np.full(count, block.action)
+        rows = [block.source + first, actions, stored.sum(axis=1), total]
+        self.rows.append(np.column_stack(rows).astype(np.int32))
+        self.marginals.append(np.column_stack([block.marginal[stored], factors]))
+        self.successors.append(self.numbered(block, total))
+        self.transitions += len(self.successors[-1])
 
-    def number(self, block: RowBlock, total: IntArray, out: AnyArray) -> None:
-        """Fill `out` with the successors of all rows, `total` of each; number the new ones."""
+    def numbered(self, block: RowBlock, total: FloatArray) -> Int32Array:
+        """Return the successors of all rows, `total` (N,) of each; number the new ones."""
         from rfmdp.kernels.frontier import number_successors
 
+        size = int(total.sum())
+        what = f"A model with more than {self.transitions} transitions"
+        require_memory(4 * (self.transitions + 2 * size), what)  # with the copy in their order
+        out = np.empty(size, dtype=np.int32)
         states, domain = self.states, self.packing.domain
         scratch = np.empty((int(total.max(initial=1)), 1), dtype=np.int64)
-        arrays = (block.rest, block.contribution, block.offset, block.size, total)
+        wanted = total.astype(np.int64)
+        arrays = (block.rest, block.contribution, block.offset, block.size, wanted)
         row = at = 0
         while row < len(block.rest):
             tables = (states.table, states.known, self.count, scratch)
@@ -181,37 +180,86 @@ class _Found:
                     f"(row {-1 - row}); expand() must check its values."
                 )
             if row < len(block.rest):
-                states.make_room(self.count, int(total[row]))
+                states.make_room(self.count, int(wanted[row]))
+        return out
 
-    def close_deadlocks(self, policy: Deadlock) -> None:
-        """Give a self-loop to every state without rows, or refuse the first one."""
-        has_row = np.zeros(self.count, dtype=np.bool_)
-        has_row[self.source.array[: self.source.size]] = True
-        dead = np.flatnonzero(~has_row)
-        if dead.size == 0:
-            return
-        if policy is Deadlock.ERROR:
-            words = self.states.known[dead]
-            raise no_action(self.packing.name(words[self.packing.order(words)[0]]), dead.size)
-        self.source.extend(dead.size)[:] = dead
-        self.action.extend(dead.size)[:] = Skeleton.NO_ACTION
-        self.marginals.extend(dead.size)[:] = 0
-        self.tensor.extend(dead.size)[:] = 1
-        self.successors.extend(dead.size)[:] = dead
-
-    def arranged(self, start: Int32Array) -> Skeleton:
-        """Return all that was found, states in the order of their valuations."""
+    def arranged(self, start: Int32Array, deadlock: Deadlock) -> Skeleton:
+        """Return all that was found in order; states without rows get a self-loop."""
         known = self.states.known[: self.count]
         del self.states  # its table is not needed any more
-        buffers = (self.source, self.action, self.marginals, self.tensor)
-        parts = (self.marginal, self.factor, self.successors)
-        rows = FoundRows(*(buffer.trim() for buffer in (*buffers, *parts)))
-        return rows.arranged(self.packing, known, start)
+        rows, marginals = np.concatenate(self.rows), np.concatenate(self.marginals)
+        dead = np.flatnonzero(np.bincount(rows[:, 0], minlength=self.count) == 0).astype(np.int32)
+        loops = np.zeros((len(dead), 4), dtype=np.int32)
+        loops[:, 0], loops[:, 1], loops[:, 3] = dead, Skeleton.NO_ACTION, 1
+        successors = np.concatenate([*self.successors, dead])
+        self.successors.clear()
+        rows = np.concatenate([rows, loops])
+        return arranged(self.packing, known, start, rows, marginals, successors, deadlock)
 
 
-def no_action(state: str, count: int) -> ModelError:
-    """Return (not raise) the error of deadlocks that are refused; the first is named."""
-    others = f" ({count} such states)" if count > 1 else ""
-    return ModelError(
-        f"State {state} has no enabled action{others}; every reachable state must have one."
+def arranged(
+    packing: Packing,
+    known: IntArray,
+    start: Int32Array | IntArray,
+    rows: Int32Array,
+    marginals: Int32Array,
+    successors: Int32Array,
+    deadlock: Deadlock,
+) -> Skeleton:
+    """Return what was explored with states in the order of valuations, rows of each as they were.
+
+    Parameters
+    ----------
+    known : (S, words) the states in the order of discovery
+    start : the numbers of initial states in that order
+    rows : (R, 4) state, action, number of marginals, number of successors
+    marginals : (uses, 2) identifier and factor, row by row
+    successors : (K,) states, row by row
+
+    Raises
+    ------
+    ModelError
+        If self-loops of deadlocks are refused; the first is named.
+    """
+    from rfmdp.kernels import frontier as kernels
+
+    source, action, uses, tensor = (np.ascontiguousarray(column) for column in rows.T)
+    dead = source[action == Skeleton.NO_ACTION]
+    if dead.size and deadlock is Deadlock.ERROR:
+        others = f" ({dead.size} such states)" if dead.size > 1 else ""
+        name = packing.name(known[dead[packing.order(known[dead])[0]]])
+        raise ModelError(
+            f"State {name} has no enabled action{others}; every reachable state must have one."
+        )
+    order = packing.order(known)
+    rank = np.empty(len(order), dtype=np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    row_ptr = starts(np.bincount(rank[source], minlength=len(order)))
+    position = np.empty(len(source), dtype=np.int32 if len(source) < 2**31 else int)
+    kernels.place_rows(source, rank, row_ptr[:-1].copy(), position)
+
+    def placed(values: Int32Array) -> Int32Array:
+        out = np.empty_like(values)
+        out[position] = values
+        return out
+
+    def moved(values: Int32Array) -> Int32Array:
+        out = np.empty(len(values), dtype=np.int32)
+        kernels.move_segments(uses, position, marginal_ptr, np.ascontiguousarray(values), out)
+        return out
+
+    marginal_ptr, successor_ptr = starts(placed(uses)), starts(placed(tensor))
+    targets = np.empty(len(successors), dtype=np.int32)
+    kernels.move_successors(tensor, position, successor_ptr, successors, rank, targets)
+    return Skeleton(
+        variables=packing.variables,
+        valuations=packing.unpack(known[order]),
+        initial=np.unique(rank[start]).astype(np.int64),
+        row_ptr=row_ptr,
+        row_actions=placed(action),
+        marginal_ptr=marginal_ptr,
+        row_marginals=moved(marginals[:, 0]),
+        row_factors=moved(marginals[:, 1]),
+        successor_ptr=successor_ptr,
+        successors=targets,
     )

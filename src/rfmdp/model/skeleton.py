@@ -9,68 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
-from rfmdp.model.packing import Packing
-from rfmdp.ragged import owners, starts
+from rfmdp.ragged import owners
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import BoolArray, Int32Array, IntArray
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FoundRows:
-    """Rows in the order of discovery; states are numbered so as well."""
-
-    source: Int32Array  # (R,) the state of every row
-    action: Int32Array  # (R,)
-    marginals: Int32Array  # (R,) number of marginals
-    tensor: Int32Array  # (R,) number of successors
-    marginal: Int32Array  # identifiers, row by row
-    factor: Int32Array
-    successors: Int32Array
-
-    def arranged(self, packing: Packing, known: IntArray, start: Int32Array | IntArray) -> Skeleton:
-        """Return the rows with states in the order of valuations, those of a state as they were.
-
-        Parameters
-        ----------
-        known : (S, words) the states in the order of discovery
-        start : the numbers of initial states in that order
-        """
-        from rfmdp.kernels import frontier as kernels
-
-        order = packing.order(known)
-        rank = np.empty(len(order), dtype=np.int32)
-        rank[order] = np.arange(len(order), dtype=np.int32)
-        row_ptr = starts(np.bincount(rank[self.source], minlength=len(order)))
-        position = np.empty(len(self.source), dtype=np.int32 if len(self.source) < 2**31 else int)
-        kernels.place_rows(self.source, rank, row_ptr[:-1].copy(), position)
-
-        def placed(values: Int32Array) -> Int32Array:
-            out = np.empty_like(values)
-            out[position] = values
-            return out
-
-        def moved(values: Int32Array, pointers: IntArray) -> Int32Array:
-            out = np.empty(len(values), dtype=np.int32)
-            kernels.move_segments(self.marginals, position, pointers, values, out)
-            return out
-
-        marginal_ptr, successor_ptr = starts(placed(self.marginals)), starts(placed(self.tensor))
-        successors = np.empty(len(self.successors), dtype=np.int32)
-        kernels.move_successors(
-            self.tensor, position, successor_ptr, self.successors, rank, successors
-        )
-        return Skeleton(
-            variables=packing.variables,
-            valuations=packing.unpack(known[order]),
-            initial=np.unique(rank[start]).astype(np.int64),
-            row_ptr=row_ptr,
-            row_actions=placed(self.action),
-            marginal_ptr=marginal_ptr,
-            row_marginals=moved(self.marginal, marginal_ptr),
-            row_factors=moved(self.factor, marginal_ptr),
-            successor_ptr=successor_ptr,
-            successors=successors,
-        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
