@@ -66,10 +66,9 @@ class Explorer:
         self._code = program.code()
         self.machine = COMPILED if was_compiled(expand.explore) else AS_PYTHON
         # what vectors of probabilities and random choices stand for, as the machine looks it up
-        self._keys, self._support = Buffer(np.int64), Buffer(np.int64)
+        self._keys, self._known_keys = Buffer(np.int64), 0
         self._key_table: AnyArray = np.zeros(64, dtype=np.int64)
-        self._distributions: AnyArray = np.zeros((64, 3), dtype=np.int64)
-        self._known_keys = self._known_distributions = 0
+        self._distributions, self._support = Buffer(np.int64, 3), Buffer(np.int64)
         self._rows, self._marginals = (np.empty((ROOM, n), dtype=np.int32) for n in (4, 2))
         self._successors = np.empty(ROOM, dtype=np.int32)
         self._tensor = np.empty((ROOM, packing.words), dtype=np.int64)
@@ -105,7 +104,8 @@ class Explorer:
                 self.machine = COMPILED
             status, detail = self.machine.explore(
                 *(self.memory, self._code, self.floats, self.floats.view(np.int64), self._key),
-                *(self._key_table, self._keys.array, self._distributions, self._support.array),
+                *(self._key_table, self._keys.array),
+                *(self._distributions.array, self._support.array),
                 *(self.states.known, self.states.table, self._rows, self._marginals),
                 *(self._successors, self._tensor, self._delta, pause),
             )
@@ -224,11 +224,8 @@ class Explorer:
         """Enter a distribution or random choice with its marginal, and return its number."""
         identifier = CERTAIN if box is None else len(self.marginals)
         self.marginals += [] if box is None else [box]
-        number = self._known_distributions
-        grow(self._distributions, number + 1)
-        self._distributions[number] = (identifier, *entries)
-        self._known_distributions += 1
-        return number
+        self._distributions.extend(1)[:] = (identifier, *entries)
+        return self._distributions.size - 1
 
     def _add_key(self, owner: int, number: int, entries: IntArray) -> None:
         """Let the machine find a distribution by its key."""

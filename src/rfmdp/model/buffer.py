@@ -11,12 +11,12 @@ from rfmdp.types import AnyArray
 
 
 class Buffer:
-    """A flat array that grows in place."""
+    """An array of rows, or of single entries, that grows in place."""
 
     __slots__ = ("array", "size")
 
-    def __init__(self, dtype: type) -> None:
-        self.array: AnyArray = np.empty(1024, dtype=dtype)
+    def __init__(self, dtype: type, *columns: int) -> None:
+        self.array: AnyArray = np.empty((1024, *columns), dtype=dtype)
         self.size = 0
 
     def extend(self, count: int) -> AnyArray:
@@ -29,7 +29,7 @@ class Buffer:
 
     def trim(self) -> AnyArray:
         """Return the array at its size."""
-        self.array.resize(self.size, refcheck=False)
+        self.array.resize((self.size, *self.array.shape[1:]), refcheck=False)
         return self.array
 
 

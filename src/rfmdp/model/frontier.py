@@ -26,12 +26,12 @@ from typing import TypeAlias
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.memory import require_memory
+from rfmdp.model.buffer import Buffer
 from rfmdp.model.numbering import StateTable
 from rfmdp.model.packing import Packing
 from rfmdp.model.skeleton import Skeleton
 from rfmdp.ragged import starts
-from rfmdp.types import AnyArray, FloatArray, Int32Array, IntArray
+from rfmdp.types import AnyArray, Int32Array, IntArray
 
 CERTAIN = -1  # in place of a marginal's id: the move has one outcome in this row
 SLICE = 1 << 16  # states expanded at once: bounds the memory of temporaries
@@ -117,7 +117,8 @@ def explore(
     """
     found = _Found(packing)
     own = RowBlock.joined(np.arange(len(initial)), 0, initial, ())
-    start = found.numbered(own, np.ones(len(initial)))
+    start = np.empty(len(initial), dtype=np.int32)
+    found.number(own, np.ones(len(initial), dtype=np.int64), start)
     done = 0
     while done < found.count:
         stop = min(found.count, done + SLICE)
@@ -125,19 +126,17 @@ def explore(
             found.add(block, done)
         done = stop
         if progress is not None:
-            progress(found.count, found.transitions)
+            progress(found.count, found.successors.size)
     return found.arranged(start, deadlock)
 
 
 class _Found:
-    """All states and rows so far, in the order of discovery, rows block by block."""
+    """All states and rows so far, in the order of discovery; see `arranged`."""
 
     def __init__(self, packing: Packing) -> None:
-        self.packing, self.states, self.count, self.transitions = packing, StateTable(packing), 0, 0
-        # see `arranged`
-        self.rows: list[Int32Array] = [np.empty((0, 4), dtype=np.int32)]
-        self.marginals: list[Int32Array] = [np.empty((0, 2), dtype=np.int32)]
-        self.successors: list[Int32Array] = []
+        self.packing, self.states, self.count = packing, StateTable(packing), 0
+        self.rows, self.marginals = Buffer(np.int32, 4), Buffer(np.int32, 2)
+        self.successors = Buffer(np.int32)
 
     def add(self, block: RowBlock, first: int) -> None:
         """Append the rows of a block whose frontier starts at state `first`."""
@@ -149,26 +148,21 @@ class _Found:
             name = self.packing.name(self.states.known[first + block.source[total.argmax()]])
             raise ModelError(f"State {name}: a row with {total.max():.3g} successors is too large.")
         stored = block.marginal != CERTAIN
-        factors = np.broadcast_to(block.factor, stored.shape)[stored]
-        actions = np.full(count, block.action)
-        rows = [block.source + first, actions, stored.sum(axis=1), total]
-        self.rows.append(np.column_stack(rows).astype(np.int32))
-        self.marginals.append(np.column_stack([block.marginal[stored], factors]))
-        self.successors.append(self.numbered(block, total))
-        self.transitions += len(self.successors[-1])
+        rows = self.rows.extend(count)
+        rows[:, 0], rows[:, 1] = block.source + first, block.action
+        rows[:, 2], rows[:, 3] = stored.sum(axis=1), total
+        marginals = self.marginals.extend(int(stored.sum()))
+        marginals[:, 0] = block.marginal[stored]
+        marginals[:, 1] = np.broadcast_to(block.factor, stored.shape)[stored]
+        self.number(block, total.astype(np.int64), self.successors.extend(int(total.sum())))
 
-    def numbered(self, block: RowBlock, total: FloatArray) -> Int32Array:
-        """Return the successors of all rows, `total` (N,) of each; number the new ones."""
+    def number(self, block: RowBlock, total: IntArray, out: AnyArray) -> None:
+        """Fill `out` with the successors of all rows, `total` of each; number the new ones."""
         from rfmdp.kernels.frontier import number_successors
 
-        size = int(total.sum())
-        what = f"A model with more than {self.transitions} transitions"
-        require_memory(4 * (self.transitions + 2 * size), what)  # with the copy in their order
-        out = np.empty(size, dtype=np.int32)
         states, domain = self.states, self.packing.domain
         scratch = np.empty((int(total.max(initial=1)), 1), dtype=np.int64)
-        wanted = total.astype(np.int64)
-        arrays = (block.rest, block.contribution, block.offset, block.size, wanted)
+        arrays = (block.rest, block.contribution, block.offset, block.size, total)
         row = at = 0
         while row < len(block.rest):
             tables = (states.table, states.known, self.count, scratch)
@@ -180,20 +174,20 @@ class _Found:
                     f"(row {-1 - row}); expand() must check its values."
                 )
             if row < len(block.rest):
-                states.make_room(self.count, int(wanted[row]))
-        return out
+                states.make_room(self.count, int(total[row]))
 
     def arranged(self, start: Int32Array, deadlock: Deadlock) -> Skeleton:
         """Return all that was found in order; states without rows get a self-loop."""
         known = self.states.known[: self.count]
         del self.states  # its table is not needed any more
-        rows, marginals = np.concatenate(self.rows), np.concatenate(self.marginals)
-        dead = np.flatnonzero(np.bincount(rows[:, 0], minlength=self.count) == 0).astype(np.int32)
-        loops = np.zeros((len(dead), 4), dtype=np.int32)
-        loops[:, 0], loops[:, 1], loops[:, 3] = dead, Skeleton.NO_ACTION, 1
-        successors = np.concatenate([*self.successors, dead])
-        self.successors.clear()
-        rows = np.concatenate([rows, loops])
+        has_row = np.zeros(self.count, dtype=np.bool_)
+        has_row[self.rows.array[: self.rows.size, 0]] = True
+        dead = np.flatnonzero(~has_row)
+        loops = self.rows.extend(len(dead))
+        loops[:] = (0, Skeleton.NO_ACTION, 0, 1)
+        loops[:, 0] = self.successors.extend(len(dead))[:] = dead
+        rows, marginals = self.rows.trim(), self.marginals.trim()
+        successors = self.successors.trim()
         return arranged(self.packing, known, start, rows, marginals, successors, deadlock)
 
 
