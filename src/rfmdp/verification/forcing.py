@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rfmdp.ragged import entries, starts
+from rfmdp.ragged import entries, stable_order, starts
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.exact import Undecided
 from rfmdp.verification.game import FAR, GAIN, HOLD, Game, gains_exactly
@@ -140,14 +140,14 @@ def _attract(
     `leads` says so.
     """
     good, rows = good.copy(), game.rows
-    edges = _Edges(rows, np.flatnonzero(open_ & game.asked(start, rule)))
+    ptr, into = _entering(rows, np.flatnonzero(open_ & game.asked(start, rule)))
     inside = start | game.enough(good, side, rule)
     new = np.flatnonzero(inside)
     alone = rule is not None or game.agent == -side
     missing = np.add.reduceat((~good).astype(np.int64), game.model.row_ptr[:-1])
     while len(new):
-        found = edges.into(new)
-        found = found[~good[found]]
+        found = into[entries(ptr, new)]
+        found = np.unique(found[~good[found]])
         won = rows.rigid[found].copy()
         for i in np.flatnonzero(~won):
             try:
@@ -160,29 +160,15 @@ def _attract(
         if not alone:
             np.subtract.at(missing, states, 1)
             states = states[missing[states] == 0]
-        new = edges.once(states[~inside[states]])
+        new = np.unique(states[~inside[states]])
         inside[new] = True
     return inside
 
 
-class _Edges:
-    """Some rows and the successors that they can have, to be followed backwards."""
-
-    def __init__(self, rows: Rows, chosen: IntArray) -> None:
-        model = rows.model
-        ptr, held = model.successor_ptr, rows.possible(chosen)
-        states = model.successors[entries(ptr, chosen)][held]
-        order = np.argsort(states, kind="stable")
-        self._row = np.repeat(chosen, np.diff(ptr)[chosen])[held][order]
-        self._ptr = starts(np.bincount(states, minlength=model.states))
-        self._place = np.empty(max(model.rows, model.states), dtype=np.int64)
-
-    def into(self, states: IntArray) -> IntArray:
-        """Return the rows that lead to some of the states, each once."""
-        return self.once(self._row[entries(self._ptr, states)])
-
-    def once(self, numbers: IntArray) -> IntArray:
-        """Return numbers of rows or states, each once, in time that hangs on how many only."""
-        at = np.arange(len(numbers))
-        self._place[numbers] = at
-        return np.asarray(numbers[self._place[numbers] == at])
+def _entering(rows: Rows, chosen: IntArray) -> tuple[IntArray, IntArray]:
+    """Return pointers (S + 1,) to the chosen rows that can lead to every state, and these."""
+    model = rows.model
+    ptr, held = model.successor_ptr, rows.possible(chosen)
+    states = model.successors[entries(ptr, chosen)][held]
+    into = np.repeat(chosen, np.diff(ptr)[chosen])[held]
+    return starts(np.bincount(states, minlength=model.states)), into[stable_order(states)]
