@@ -7,8 +7,8 @@ KL        max over t <= min v of  t + exp(sum centre ln(v - t) - radius)        
 Lp        max over t, w <= v - t of  t + centre.w - radius |w|_q',  1/q + 1/q' = 1   (Hoelder)
 subsets   the layers of v, each with its lower probability                          (Choquet)
 
-`point` is a distribution with nearly the least mean. `holds` says whether everything as near to a
-point as rounding is in the set; `inner_point` moves points towards the centre until that is so.
+`point` is a distribution with nearly the least mean. `share` is the part of the way there from the
+centre, which is a member, that stays in the set; `inner_point` goes so far.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rfmdp.types import BoolArray, FloatArray, IntArray
+from rfmdp.types import FloatArray, IntArray
 from rfmdp.verification.margins import TINY, UNIT, VAGUE, mean, slack
 
 HALVINGS = 54
@@ -73,15 +73,15 @@ class KLBalls:
         return np.asarray(p * (1.0 - give) + first * give)
 
     def _terms(self, p: FloatArray) -> FloatArray:
-        """Return the terms of the divergence of points; nan where an outcome seen is empty."""
-        ratio = np.where(self.centre > 0.0, self.centre / np.where(p > 0.0, p, np.nan), 1.0)
+        """Return the terms of the divergence of points; infinite where an outcome seen is empty."""
+        ratio = np.where(self.centre > 0.0, self.centre / p, 1.0)
         return np.asarray(self.centre * np.log(ratio))
 
-    def holds(self, p: FloatArray) -> BoolArray:
-        """Return whether all near the points is inside."""
+    def share(self, p: FloatArray) -> FloatArray:
+        """Return (B,) how far to go to points; divergences grow at least as fast as that."""
         terms = self._terms(p)
         size = 1.0 + np.abs(terms).sum(axis=1) + self.radius
-        return np.asarray(terms.sum(axis=1) + 2.0 * slack(p.shape[1]) * size <= self.radius)
+        return np.fmax((self.radius - 2.0 * slack(p.shape[1]) * size) / terms.sum(axis=1), 0.0)
 
 
 @dataclass(slots=True, eq=False)
@@ -142,10 +142,11 @@ class LpBalls:
         # in units of v: |v - t|^(1/(q-1)) = unit^(1/(q-1)) |scaled - level|^(1/(q-1))
         return p, least + unit * level, pace / unit ** power[:, 0]
 
-    def holds(self, p: FloatArray) -> BoolArray:
-        """Return whether all near the points is inside."""
+    def share(self, p: FloatArray) -> FloatArray:
+        """Return (B,) how far to go to points; norms grow as fast as that."""
         room = 2.0 * slack(p.shape[1]) * (1.0 + self.radius)
-        return _norm(np.abs(p - self.centre), self.exponent) + room <= self.radius
+        distance = _norm(np.abs(p - self.centre), self.exponent)
+        return np.fmax((self.radius - room) / distance, 0.0)
 
 
 @dataclass(slots=True, eq=False)
@@ -176,13 +177,16 @@ class SubsetSets:
         bits = np.cumsum(1 << order[:, ::-1], axis=1)[:, ::-1]
         return self.tables[self.begin[:, None] + bits]
 
-    def holds(self, p: FloatArray) -> BoolArray:
-        """Return whether all near the points, or a point that is the centre, is inside."""
+    def share(self, p: FloatArray) -> FloatArray:
+        """Return (B,) how far to go to points; no number if the centre is no member."""
         masks = np.arange(1, (1 << p.shape[1]) - 1)
-        held = p @ ((masks >> np.arange(p.shape[1])[:, None]) & 1).astype(np.float64)
-        room, least = 2.0 * slack(p.shape[1]), self.tables[self.begin[:, None] + masks]
-        own = (held >= least).all(axis=1) & (p == self.centre).all(axis=1)
-        return np.asarray((held >= least + room).all(axis=1) | own)
+        bits = ((masks >> np.arange(p.shape[1])[:, None]) & 1).astype(np.float64)
+        spare = self.centre @ bits - self.tables[self.begin[:, None] + masks]
+        lost = (self.centre - p) @ bits
+        room = 2.0 * slack(p.shape[1])
+        inside = spare >= np.maximum(lost, 0.0) + room
+        each = np.where(inside, 1.0, np.maximum(spare - room, 0.0) / np.maximum(lost, room))
+        return np.where((spare >= 0.0).all(axis=1), each.min(axis=1, initial=1.0), np.nan)
 
 
 Curved = KLBalls | LpBalls | SubsetSets
@@ -192,13 +196,8 @@ def inner_point(own: Curved, v: FloatArray) -> FloatArray:
     """Return points (B, X) with nearly the least means of v, within rounding of members."""
     p = own.point(v)
     p = p / p.sum(axis=1, keepdims=True)
-    done, known = p, own.holds(p)
-    for share in (*(2.0**-k for k in range(50, 0, -2)), 1.0):
-        moved = p + share * (own.centre - p)
-        done = np.where(known[:, None], done, moved)
-        known = known | own.holds(moved)
-    # the centre of a ball is a member, that of a subset set is only said to be one
-    return np.where(known[:, None], done, np.nan if isinstance(own, SubsetSets) else own.centre)
+    back = 1.0 - np.minimum(own.share(p), 1.0)  # to the centre, which is a member
+    return p + back[:, None] * (own.centre - p)
 
 
 def unsort(ranked: FloatArray, order: IntArray) -> FloatArray:
