@@ -7,11 +7,14 @@ where these means do not tell; the caller then has not proven anything.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterable, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
@@ -31,13 +34,18 @@ class Undecided(Exception):
 
 
 class ExactSet:
-    """One set in fractions."""
+    """One set in fractions.
+
+    Points, boxes, L1 balls and subset sets are all {p : p(A) >= low(A) for all A}, with `low`
+    supermodular: for any order of the outcomes some member takes low(A) of all last ones A at once.
+    """
 
     def __init__(self, sets: Sets, j: int) -> None:
         """Take set j of sets that are settled."""
         part, self.kind = segment(sets.ptr, j), int(sets.kind[j])
         self.lower, self.upper = _fractions(sets.lower[part]), _fractions(sets.upper[part])
         self.size = len(self.lower)
+        self.everything = (1 << self.size) - 1  # all outcomes
         nominal = _fractions(sets.nominal[part])
         total = sum(nominal)
         self.centre = [x / total for x in nominal]
@@ -48,24 +56,46 @@ class ExactSet:
             lines = [self.table[i : i + self.size] for i in range(0, len(self.table), self.size)]
             self.corners = [[x / sum(line) for x in line] for line in lines]
         self._largest: dict[int, int] = {}
-        self._vertices: list[Vector] | None = None
 
-    @property
-    def everything(self) -> int:
-        """All outcomes."""
-        return (1 << self.size) - 1
+    def low(self, mask: int) -> Fraction:
+        """Return the least probability of some outcomes, of the kinds that are given by it."""
+        if self.kind == SUBSETS:
+            return self.table[mask]
+        inside = [k for k in range(self.size) if mask >> k & 1]
+        if self.kind == BOX:
+            others = (self.upper[k] for k in range(self.size) if not mask >> k & 1)
+            return max(sum(self.lower[k] for k in inside), 1 - sum(others))
+        held = sum((self.centre[k] for k in inside), Fraction(0))
+        return held if mask == self.everything else max(held - self.radius / 2, Fraction(0))
 
-    @property
-    def certain(self) -> int:
-        """The outcomes that every member has."""
-        return sum(
-            1 << k for k in range(self.size) if not self.largest(self.everything & ~(1 << k))
-        )
+    @cached_property
+    def _supermodular(self) -> bool:
+        """Whether the lower probabilities of a subset set are; those of others are."""
+        if self.kind != SUBSETS:
+            return True
+        for a, low in enumerate(self.table):
+            free = [1 << k for k in range(self.size) if not a >> k & 1]
+            for i, k in itertools.combinations(free, 2):
+                if self.table[a | i | k] + low < self.table[a | i] + self.table[a | k]:
+                    return False
+        return True
 
-    @property
+    @cached_property
+    def possible(self) -> int:
+        """The outcomes that some member has."""
+        if self.kind in (KL, LP):
+            return self.everything
+        if self.kind == POLYTOPE:
+            return _mask([any(column) for column in zip(*self.corners, strict=True)])
+        if not self._supermodular:
+            raise Undecided
+        return _mask([self.low(self.everything & ~(1 << k)) < 1 for k in range(self.size)])
+
+    @cached_property
     def firm(self) -> bool:
         """Whether all members have the same outcomes."""
-        return self.certain == self.largest(self.everything)
+        held = (1 << k for k in range(self.size) if self.possible >> k & 1)
+        return not any(self.largest(self.everything & ~outcome) for outcome in held)
 
     def largest(self, within: int) -> int:
         """Return the outcomes of some member that has only outcomes within a mask; 0 if none.
@@ -73,40 +103,22 @@ class ExactSet:
         Members mix, so there is one that has all that any of them has.
         """
         if within not in self._largest:
-            self._largest[within] = self._find_largest(within)
+            if self.kind == POLYTOPE:
+                held = [_mask(corner) for corner in self.corners]
+                found = functools.reduce(operator.or_, (s for s in held if not s & ~within), 0)
+            else:
+                found = within & self.possible if within and self._avoids(within) else 0
+            self._largest[within] = found
         return self._largest[within]
 
-    def _find_largest(self, within: int) -> int:
-        inside = [k for k in range(self.size) if within >> k & 1]
-        outside = [k for k in range(self.size) if not within >> k & 1]
-        if not inside:
-            return 0
-        if self.kind in (SINGLETON, KL):
-            if any(self.centre[k] > 0 for k in outside):
-                return 0
-            return within if self.kind == KL else _support(self.centre)
-        if self.kind == POLYTOPE:
-            held = [_support(v) for v in self.corners]
-            return _union(s for s in held if not s & ~within)
-        if self.kind == BOX:
-            if any(self.lower[k] > 0 for k in outside) or sum(self.upper[k] for k in inside) < 1:
-                return 0
-            spare = 1 - sum(self.lower)
-            return _union(1 << k for k in inside if self.upper[k] > 0 and self.lower[k] + spare > 0)
-        if self.kind == SUBSETS:
-            if self.table[self.everything & ~within] > 0:
-                return 0
-            self._need_supermodular()
-            return _union(1 << k for k in inside if self.table[self.everything & ~(1 << k)] < 1)
-        return within if self._ball_empties(outside, len(inside)) else 0
-
-    def _ball_empties(self, outside: list[int], left: int) -> bool:
-        """Return whether a ball of positive radius has a member without some outcomes."""
-        gone = [self.centre[k] for k in outside if self.centre[k] > 0]
-        if self.kind == L1:
-            return 2 * sum(gone) <= self.radius
-        if not gone:
-            return True
+    def _avoids(self, within: int) -> bool:
+        """Return whether some member has only outcomes within a mask."""
+        if self.kind not in (KL, LP):
+            return self.low(self.everything & ~within) == 0
+        outside = [self.centre[k] for k in range(self.size) if not within >> k & 1]
+        gone, left = [x for x in outside if x > 0], within.bit_count()
+        if not gone or self.kind == KL:
+            return not gone
         # what the others receive is spread evenly: distances grow least
         moved = [*gone, *[sum(gone, Fraction(0)) / left] * left]
         if self.exponent <= 64 and self.exponent == int(self.exponent):
@@ -122,15 +134,6 @@ class ExactSet:
                 raise Undecided
             return far < 1
 
-    def _need_supermodular(self) -> None:
-        """Raise `Undecided` unless the greedy members of a subset set are members."""
-        table = self.table
-        for a in range(len(table)):
-            free = [1 << k for k in range(self.size) if not a >> k & 1]
-            for i, k in itertools.combinations(free, 2):
-                if table[a | i | k] + table[a] < table[a | i] + table[a | k]:
-                    raise Undecided
-
     def minimum(self, values: Sequence[Fraction]) -> Fraction:
         """Return the least mean of some values."""
         if self.kind == SINGLETON:
@@ -139,61 +142,38 @@ class ExactSet:
             return values[0]
         if self.kind == POLYTOPE:
             return min(_dot(v, values) for v in self.corners)
-        if self.kind == BOX:
-            return max(self._box_dual(values, level) for level in set(values))
-        if self.kind == L1:
-            least = min(values)
-            above = [v - least for v in values]
-            return least + max(self._l1_dual(above, level) for level in {*above, Fraction(0)})
-        if self.kind == SUBSETS:
-            self._need_supermodular()
-            order = sorted(range(self.size), key=lambda k: values[k])
-            total, rest = values[order[0]], self.everything
-            for k, after in itertools.pairwise(order):
-                rest &= ~(1 << k)
-                total += (values[after] - values[k]) * self.table[rest]
-            return total
-        raise Undecided
+        if self.kind in (KL, LP) or not self._supermodular:
+            raise Undecided
+        order = sorted(range(self.size), key=lambda k: values[k])
+        total, rest = values[order[0]], self.everything
+        for k, after in itertools.pairwise(order):
+            rest &= ~(1 << k)
+            if values[after] > values[k]:
+                total += (values[after] - values[k]) * self.low(rest)
+        return total
 
-    def _box_dual(self, values: Sequence[Fraction], level: Fraction) -> Fraction:
-        terms = zip(self.lower, self.upper, values, strict=True)
-        return level + sum((low if v > level else high) * (v - level) for low, high, v in terms)
-
-    def _l1_dual(self, above: Sequence[Fraction], level: Fraction) -> Fraction:
-        return _dot(self.centre, [min(v, level) for v in above]) - level * self.radius / 2
-
+    @cached_property
     def vertices(self) -> list[Vector]:
-        """Return the extreme points, perhaps with some more members."""
-        if self._vertices is None:
-            self._vertices = self._list_vertices()
-        return self._vertices
-
-    def _list_vertices(self) -> list[Vector]:
+        """The extreme points, perhaps with some more members; none if they are not listed."""
         if self.kind == SINGLETON:
             return [self.centre]
-        if self.kind == POLYTOPE:
-            return self.corners
         if self.kind == BOX:
             return box_vertices(self.lower, self.upper)
         if self.kind == L1:
-            found = []
+            faces = []
             for k in range(self.size):  # that receives what is taken from the others
                 low, high = [Fraction(0)] * self.size, list(self.centre)
                 low[k] = high[k] = min(self.centre[k] + self.radius / 2, Fraction(1))
-                found += box_vertices(low, high)
-            return found
-        raise Undecided
-
-    def matrix(self) -> FloatArray:
-        """Return the vertices (V, X), each number rounded once; what is positive remains so."""
-        return np.array([[float(x) or 5e-324 * bool(x) for x in line] for line in self.vertices()])
+                faces.append(box_vertices(low, high))
+            return list(itertools.chain(*faces)) if all(faces) else []
+        return self.corners
 
 
 def box_vertices(lower: Vector, upper: Vector) -> list[Vector]:
-    """Return the points of a box where all entries but one are at a bound, each once."""
+    """Return the points of a box where all entries but one are at a bound; none if too many."""
     size = len(lower)
     if size > MOST_OUTCOMES:
-        raise Undecided
+        return []
     one = math.lcm(*(x.denominator for x in (*lower, *upper)))  # integers are faster
     low, high = ([x.numerator * (one // x.denominator) for x in end] for end in (lower, upper))
     found: dict[tuple[int, ...], None] = {}
@@ -207,7 +187,7 @@ def box_vertices(lower: Vector, upper: Vector) -> list[Vector]:
             if low[k] <= rest <= high[k]:
                 found[(*chosen[:k], rest, *chosen[k + 1 :])] = None
         if len(found) > MOST_VERTICES:
-            raise Undecided
+            return []
     as_fraction = {x: Fraction(x, one) for x in itertools.chain(*found)}
     return [[as_fraction[x] for x in v] for v in found]
 
@@ -248,8 +228,8 @@ class ExactRows:
         own, rest = self[ids[place]], ids[:place] + ids[place + 1 :]
         allowed, hit = np.moveaxis(allowed, place, 0), np.moveaxis(hit, place, 0)
         if not rest:
-            found = own.largest(_mask(allowed))
-            return bool(found & _mask(hit & allowed))
+            found = own.largest(_mask(allowed.tolist()))
+            return bool(found & _mask((hit & allowed).tolist()))
         for support in self._supports(own, free[place]):
             taken = [k for k in range(own.size) if support >> k & 1]
             inside, counts = np.asarray(allowed[taken].all(axis=0)), hit[taken].any(axis=0)
@@ -259,7 +239,7 @@ class ExactRows:
 
     def _supports(self, own: ExactSet, free: bool) -> set[int]:
         if not free:
-            return {own.largest(own.everything)}
+            return {own.possible}
         if own.size > MOST_OUTCOMES:
             raise Undecided
         return {own.largest(mask) for mask in range(1, 1 << own.size)} - {0}
@@ -272,8 +252,8 @@ class ExactRows:
         order = sorted(range(len(ids)), key=lambda i: self[ids[i]].kind != SINGLETON)
         count = 1
         for i in order[: len(order) if bad.any() else -1]:
-            count *= len(self[ids[i]].vertices())
-        if count > MOST_PRODUCTS:
+            count *= len(self[ids[i]].vertices)
+        if not 0 < count <= MOST_PRODUCTS:
             raise Undecided
         shape = tuple(self[j].size for j in ids)
         tensor, wrong = np.array(values, dtype=object).reshape(shape), bad.reshape(shape)
@@ -292,7 +272,7 @@ class ExactRows:
         if len(ids) == 1 and not bad.any():
             return self[ids[0]].minimum(tensor.tolist())
         best = None
-        for vertex in self[ids[0]].vertices():
+        for vertex in self[ids[0]].vertices:
             weights = np.array(vertex, dtype=object)
             taken = [k for k, x in enumerate(vertex) if x > 0]
             each = self._least(
@@ -311,16 +291,5 @@ def _dot(p: Sequence[Fraction], values: Sequence[Fraction]) -> Fraction:
     return sum((x * v for x, v in zip(p, values, strict=True) if x), Fraction(0))
 
 
-def _support(p: Sequence[Fraction]) -> int:
-    return sum(1 << k for k, x in enumerate(p) if x > 0)
-
-
-def _union(masks: object) -> int:
-    union = 0
-    for mask in masks:  # type: ignore[attr-defined]
-        union |= mask
-    return union
-
-
-def _mask(chosen: BoolArray) -> int:
-    return sum(1 << k for k, x in enumerate(chosen.tolist()) if x)
+def _mask(held: Iterable[object]) -> int:
+    return sum(1 << k for k, x in enumerate(held) if x)

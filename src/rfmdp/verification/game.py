@@ -104,7 +104,7 @@ class Game:
             loose = np.flatnonzero(np.abs(found - other) > wanted)
             cut = found.copy() if towards > 0 else other - room
             aim = other + towards * wanted
-            self.rows.products.refine(batch, loose, outer, found, towards, aim, cut)
+            batch.refine(loose, outer, found, towards, aim, cut)
         found = flip * found
         if side > 0 > self.nature:  # what nature can avoid for sure has no weight at all
             tiny = (found > 0.0) & (found <= 2.0**-40 * fold(np.maximum, values))
@@ -190,7 +190,7 @@ class _Step:
         lost = side * batch.take(doubt).bound(other, -side) > 0.0
         if len(batch.orders) > 1:
             aim, cut = np.zeros(len(least)), 2.0**-50 * np.abs(values).max(axis=1)
-            self.rows.products.refine(batch, doubt[~lost], values, least, side, aim, cut)
+            batch.refine(doubt[~lost], values, least, side, aim, cut)
         signs = np.full(len(least), UNKNOWN, dtype=np.int8)
         signs[side * least <= 0.0] = HOLD
         signs[side * least < 0.0] = GAIN

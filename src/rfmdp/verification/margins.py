@@ -18,6 +18,7 @@ UNIT = 2.0**-53
 TINY = 1e-300  # more than all that underflow takes from a sum
 FAINT = 2.0**-1074  # twice what rounding takes from a subnormal weight
 NORMAL = 2.0**-1021  # weights from here on, and their halves, are rounded relatively
+BLUR = 2.0**-47  # relative: numbers that agree up to this may count as one
 VAGUE = 1e-280  # a sum of sizes below which some of its terms may have vanished
 
 

@@ -16,6 +16,7 @@ at most (in L1) a member is from it: from above.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -23,7 +24,8 @@ import numpy as np
 from rfmdp.ragged import segment, segment_any
 from rfmdp.types import FloatArray, IntArray
 from rfmdp.verification.curved import Curved, KLBalls, LpBalls, SubsetSets, inner_point, unsort
-from rfmdp.verification.margins import FAINT, NORMAL, TINY, UNIT, VAGUE, mean, slack
+from rfmdp.verification.exact import ExactRows
+from rfmdp.verification.margins import BLUR, FAINT, NORMAL, TINY, UNIT, VAGUE, mean, slack
 from rfmdp.verification.sets import BOX, KL, L1, LP, POLYTOPE, SINGLETON, Sets, excess
 
 PIECE = 1 << 14  # numbers that stay in a cache
@@ -32,8 +34,8 @@ PIECE = 1 << 14  # numbers that stay in a cache
 class RoundedSets:
     """Settled sets in floats: centres, radii and corners divided by their sums."""
 
-    def __init__(self, sets: Sets) -> None:
-        self.sets, sizes = sets, sets.sizes
+    def __init__(self, sets: Sets, exact: ExactRows) -> None:
+        self.sets, self.exact, sizes = sets, exact, sets.sizes
         total = 1.0 + excess(sets.nominal, sets.ptr)
         self.centre = sets.nominal / np.repeat(total, sizes)
         self.radius = sets.radius / total
@@ -46,10 +48,43 @@ class RoundedSets:
             self.corners[segment(sets.corner_ptr, j)] = own / sums
             subnormal[j] = ((own > 0.0) & (own < NORMAL)).any()
         self.faint = np.where(subnormal, (sizes + 1.0) * FAINT, 0.0)
+        self._vertices: dict[int, Vertices] = {}
 
     def axis(self, ids: IntArray) -> Axis:
         """Return some sets of the same kind, size and number of corners together."""
         return Axis(self, int(self.sets.kind[ids[0]]), int(self.sets.sizes[ids[0]]), ids)
+
+    def vertices(self, j: int) -> Vertices:
+        """Return those of a set."""
+        if j not in self._vertices:
+            self._vertices[j] = _rounded(self.exact[j].vertices)
+        return self._vertices[j]
+
+
+@dataclass(slots=True, eq=False)
+class Vertices:
+    """Vertices of a set, none if they are not listed, and the errors of means by them."""
+
+    points: FloatArray  # (V, X)
+    error: float  # relative
+    faint: float  # times the largest value
+
+
+def _rounded(vertices: list[list[Fraction]]) -> Vertices:
+    """Return vertices, each number rounded once; what is positive remains so.
+
+    Those of boxes of equal numbers often differ in their last digits only, and count as one then.
+    """
+    points = np.array([[float(x) or 5e-324 * bool(x) for x in line] for line in vertices])
+    if not len(points):
+        return Vertices(points, 0.0, 0.0)
+    mantissa, exponent = np.frexp(points)
+    merged = np.unique(np.ldexp(np.rint(mantissa * (2.0 / BLUR)) * (BLUR / 2.0), exponent), axis=0)
+    size, error = points.shape[1], slack(points.shape[1])
+    if 2 * len(merged) <= len(points):
+        points, error = merged, error + BLUR
+    subnormal = ((points > 0.0) & (points < NORMAL)).any()
+    return Vertices(points, error, size * FAINT * subnormal)
 
 
 @dataclass(eq=False)
@@ -86,6 +121,11 @@ class Axis:
         count = ptr[self.ids[0] + 1] - ptr[self.ids[0]]
         flat = self.sets.corners[ptr[self.ids][:, None] + np.arange(count)]
         return flat.reshape(len(flat), -1, self.size)
+
+    @property
+    def vertices(self) -> Vertices:
+        """The vertices of a set alone."""
+        return self.sets.vertices(int(self.ids[0]))
 
     @cached_property
     def faint(self) -> FloatArray:

@@ -20,7 +20,7 @@ from rfmdp.ragged import (
 from rfmdp.types import BoolArray, IntArray
 from rfmdp.verification.exact import ExactRows, Undecided
 from rfmdp.verification.means import RoundedSets
-from rfmdp.verification.products import Batch, Products
+from rfmdp.verification.products import Batch
 from rfmdp.verification.reading import Model
 from rfmdp.verification.sets import BOX, POLYTOPE, SINGLETON, SUBSETS, SUM_OFF
 
@@ -40,12 +40,7 @@ class Rows:
     @cached_property
     def rounded(self) -> RoundedSets:
         """The sets in floats."""
-        return RoundedSets(self.sets)
-
-    @cached_property
-    def products(self) -> Products:
-        """The same by their vertices."""
-        return Products(self.exact, self.rounded)
+        return RoundedSets(self.sets, self.exact)
 
     @cached_property
     def blocks(self) -> list[tuple[IntArray, IntArray]]:
@@ -117,8 +112,7 @@ class Rows:
         for j in np.flatnonzero((sets.kind == POLYTOPE) | (sets.kind == SUBSETS)):
             own = self.exact[int(j)]
             with suppress(Undecided):
-                mask = own.largest(own.everything)
-                held[segment(sets.ptr, j)] = [bool(mask >> k & 1) for k in range(own.size)]
+                held[segment(sets.ptr, j)] = [own.possible >> k & 1 for k in range(own.size)]
         return held
 
     def possible(self, rows: IntArray) -> BoolArray:
