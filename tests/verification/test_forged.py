@@ -34,21 +34,14 @@ from rfmdp.sets.families import (
     SubsetSet,
 )
 from rfmdp.solving import solve
-from rfmdp.verification import solution as checker
-from rfmdp.verification.solution import verify
+from rfmdp.verification.solution import verdict_of
 
 SPECS = dict(specs())
 
 
-@pytest.fixture
-def judge(monkeypatch):
-    """Return a function from (header, arrays) of a solution to the verdict."""
-
-    def judged(header, arrays):
-        monkeypatch.setattr(checker, "_record", lambda result: ("solution", header, arrays))
-        return verify(None)
-
-    return judged
+def judge(header, arrays):
+    """Return the verdict about a solution, as if its file were signed anew."""
+    return verdict_of("solution", header, arrays)
 
 
 def opened(found):
@@ -67,7 +60,7 @@ def test_nothing_of_the_solver_is_loaded():
     assert python(code).stdout.strip() == "[]"
 
 
-def test_a_witness_that_is_not_there(judge):
+def test_a_witness_that_is_not_there():
     """All bounds 0, goal included, with the flag of a witness but no arrays."""
     header, arrays = opened(solve(walk(), REACH))
     header["witness"] = True
@@ -77,7 +70,7 @@ def test_a_witness_that_is_not_there(judge):
 
 
 @pytest.mark.parametrize("name", ["globally MINMAX", "globally MAXMIN"])
-def test_a_missing_witness(name, judge):
+def test_a_missing_witness(name):
     """Without it nothing is known from its side."""
     for seed in range(8):
         header, arrays = opened(solve(tiny_model(seed), SPECS[name]))
@@ -88,7 +81,7 @@ def test_a_missing_witness(name, judge):
             assert judge(header, cut).valid == (not strong)
 
 
-def test_a_missing_witness_of_steps(judge):
+def test_a_missing_witness_of_steps():
     """The steps before an until start from what is known without one."""
     tried = 0
     for seed in range(12):
@@ -105,7 +98,7 @@ def test_a_missing_witness_of_steps(judge):
     assert tried
 
 
-def test_a_negative_upper_bound_alone(judge):
+def test_a_negative_upper_bound_alone():
     """One-sided results are checked as well."""
     header, arrays = opened(solve(walk(), REACH, inner=IntervalArithmetic()))
     assert judge(header, arrays).valid
@@ -115,7 +108,7 @@ def test_a_negative_upper_bound_alone(judge):
     assert not judge(header, arrays).valid
 
 
-def test_every_state_of_a_horizon_counts_by_itself(judge):
+def test_every_state_of_a_horizon_counts_by_itself():
     """A neighbour that pays 1e12 is no excuse."""
     rows = [[([0], [0, 1])], [([], [1])], [([], [2])]]
     rewards = {"r": Rewards(np.array([1.0, 0.0, 1e12]), np.zeros(3))}
@@ -129,7 +122,7 @@ def test_every_state_of_a_horizon_counts_by_itself(judge):
         assert not judge(header, forged).valid
 
 
-def test_overflow_proves_nothing(judge):
+def test_overflow_proves_nothing():
     """Rewards and bounds near the largest float."""
     rows = [[([0], [0, 1])], [([], [1])]]
     rewards = {"r": Rewards(np.ones(2), np.zeros(2))}
@@ -145,7 +138,7 @@ def test_overflow_proves_nothing(judge):
     assert not judge(header, arrays).valid
 
 
-def test_certified_means_close(judge):
+def test_certified_means_close():
     """A gap of .4 at a precision of 1e-6, and the same by absolute measure."""
     header, arrays = opened(solve(walk(), REACH))
     arrays["lower"] = np.maximum(arrays["lower"] - 0.4, 0.0)
@@ -157,7 +150,7 @@ def test_certified_means_close(judge):
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, np.nan, np.inf])
-def test_values_lie_between_the_bounds(value, judge):
+def test_values_lie_between_the_bounds(value):
     """What is printed as the value is part of the claim."""
     header, arrays = opened(solve(walk(), REACH))
     arrays["value"][3] = value
@@ -165,7 +158,7 @@ def test_values_lie_between_the_bounds(value, judge):
 
 
 @pytest.mark.parametrize("discount", [1, 1.0, -5, 0.0, 2.0, "0.9", None, True, float("nan")])
-def test_discounts_discount(discount, judge):
+def test_discounts_discount(discount):
     """An endless sum without one means nothing."""
     header, arrays = opened(solve(tiny_model(2), SPECS["discounted MAXMIN"]))
     assert judge(header, arrays).valid
@@ -183,9 +176,7 @@ def test_a_row_of_many_marginals():
     arrays["model.marginal_ptr"] = np.array([0, 64, 64])
     arrays["model.successor_ptr"] = np.array([0, 0, 1])
     arrays["model.successors"] = np.array([1], dtype=np.int32)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(checker, "_record", lambda result: ("solution", header, arrays))
-        assert "product of the sizes" in str(verify(None))
+    assert "product of the sizes" in str(judge(header, arrays))
 
 
 def looping(uset, successors, nature=MIN):
@@ -208,7 +199,7 @@ def looping(uset, successors, nature=MIN):
     ids=str,
 )
 @pytest.mark.parametrize("claim", [0.0, 1.0])
-def test_what_nature_can_empty_is_decided_exactly(uset, successors, value, claim, judge):
+def test_what_nature_can_empty_is_decided_exactly(uset, successors, value, claim):
     """Values 0 and 1 that hang on one outcome: the true claim passes, the other does not."""
     model = looping(uset, successors)
     header, arrays = opened(solve(model, Spec(Reach("goal"), MAX, MIN)))
@@ -223,7 +214,7 @@ def test_what_nature_can_empty_is_decided_exactly(uset, successors, value, claim
     "uset", [LpBall([0.5, 0.3, 0.2], 0.2, 1.5),
              KLBall([0.5, 0.3, 0.2], 0.05), KLBall([0.7, 0.3, 0.0], 0.2)], ids=str
 )  # fmt: skip
-def test_sets_without_vertices(uset, nature, judge):
+def test_sets_without_vertices(uset, nature):
     """Lp and KL balls are proven by their duals, alone and in products."""
     rows = [[([0], [1, 0, 2])], [([], [1])], [([], [2])], [([0, 1], [1, 3, 2, 0, 2, 1])]]
     labels = {"goal": [False, True, False, False]}
@@ -240,7 +231,7 @@ def test_sets_without_vertices(uset, nature, judge):
 @pytest.mark.parametrize(
     "objective", [Until("safe", "goal", None, 2), Globally("safe"), Globally("safe", None, 2)]
 )
-def test_turned_and_stepped_bounds_rest_on_the_witness(objective, judge):
+def test_turned_and_stepped_bounds_rest_on_the_witness(objective):
     """Raising a claim above what its witness proves is noticed, to the last bit."""
     tried = 0
     for seed in range(10):
@@ -267,7 +258,7 @@ def test_turned_and_stepped_bounds_rest_on_the_witness(objective, judge):
     [(Until("safe", "goal", latest=3), "latest"), (Cumulative(3, "signed"), "steps"),
      (Instantaneous(3, "signed"), "step"), (Until("safe", "goal", earliest=2), "earliest")],
 )  # fmt: skip
-def test_any_number_of_steps_was_a_lack_of_memory(objective, field, judge):
+def test_any_number_of_steps_was_a_lack_of_memory(objective, field):
     """A horizon must be that of the policy, before it is counted with."""
     header, arrays = opened(solve(tiny_model(1), Spec(objective)))
     assert judge(header, arrays).valid
@@ -278,7 +269,7 @@ def test_any_number_of_steps_was_a_lack_of_memory(objective, field, judge):
 
 @pytest.mark.parametrize("bound", [np.inf, -np.inf])
 @pytest.mark.parametrize("name", ["lower", "upper", "value"])
-def test_infinite_bounds_of_staying_are_judged_without_a_word(name, bound, judge):
+def test_infinite_bounds_of_staying_are_judged_without_a_word(name, bound):
     """Turned round they meet each other; the warning of a difference is no verdict."""
     header, arrays = opened(solve(tiny_model(1), Spec(Globally("safe", latest=3))))
     arrays[name][:] = bound
@@ -287,7 +278,7 @@ def test_infinite_bounds_of_staying_are_judged_without_a_word(name, bound, judge
     assert verdict.valid == (name != "value" and bound == (np.inf if name == "upper" else -np.inf))
 
 
-def test_a_known_distribution_with_other_corners(judge):
+def test_a_known_distribution_with_other_corners():
     """Who loads the model gets the distribution; the claim was proven of the corners."""
     model = looping(Polytope([[0.5, 0.25, 0.25]]), [0, 1, 2])
     header, arrays = opened(solve(model, Spec(Reach("goal"), MAX, MIN)))
@@ -299,7 +290,7 @@ def test_a_known_distribution_with_other_corners(judge):
 
 
 @pytest.mark.parametrize("uset", [KLBall([0.5, 0.3, 0.2], 0.0), KLBall([1.0], 0.0)], ids=str)
-def test_a_kl_ball_of_radius_zero_was_called_invalid(uset, judge):
+def test_a_kl_ball_of_radius_zero_was_called_invalid(uset):
     """It is its centre, and keeps its radius in the file."""
     model = looping(uset, list(range(uset.size)))
     header, arrays = opened(solve(model, Spec(Reach("goal"), MAX, MIN)))
@@ -308,7 +299,7 @@ def test_a_kl_ball_of_radius_zero_was_called_invalid(uset, judge):
     assert judge(header, arrays).valid == (uset.size == 1)
 
 
-def test_a_set_and_its_complement_are_added_exactly(judge):
+def test_a_set_and_its_complement_are_added_exactly():
     """Lower probabilities that leave nothing, but add up to one when rounded."""
     table = np.array([0.0, 0.5, 0.25, 1.0])
     model = looping(SubsetSet(table, np.array([0.6, 0.4])), [0, 1])
@@ -318,7 +309,7 @@ def test_a_set_and_its_complement_are_added_exactly(judge):
     assert "a set and its complement" in str(judge(header, arrays))
 
 
-def test_a_known_distribution_with_a_radius(judge):
+def test_a_known_distribution_with_a_radius():
     """Who loads the model gets the distribution; the claim was proven of the ball."""
     header, arrays = opened(
         solve(looping(L1Ball([0.5, 0.25, 0.25], 0.25), [0, 1, 2]), Spec(Reach("goal"), MAX, MIN))
@@ -331,7 +322,7 @@ def test_a_known_distribution_with_a_radius(judge):
 
 
 @pytest.mark.parametrize("uset", [L1Ball([1.0], 0.5), LpBall([0.5, 0.25, 0.25], 1e-17, 2.0)])
-def test_balls_that_are_known_distributions_are_read(uset, judge):
+def test_balls_that_are_known_distributions_are_read(uset):
     """They keep radius and exponent in the file."""
     model = looping(uset, list(range(uset.size)))
     assert model.marginals.kind.tolist() == [0]
@@ -339,7 +330,7 @@ def test_balls_that_are_known_distributions_are_read(uset, judge):
     assert not judge(header, arrays).failed
 
 
-def test_a_label_hides_the_initial_states(judge):
+def test_a_label_hides_the_initial_states():
     """Bounds of 0 and 1 were certified in the states of a label `init` of the file's own."""
     header, arrays = opened(solve(walk(), REACH))
     header["model"]["labels"].append("init")
@@ -350,7 +341,7 @@ def test_a_label_hides_the_initial_states(judge):
     assert "as close as certified" in str(judge(header, arrays))
 
 
-def test_a_reward_without_a_name_was_called_invalid(judge):
+def test_a_reward_without_a_name_was_called_invalid():
     """It is the first of several."""
     rows = [[([0], [0, 1])], [([], [1])]]
     rewards = {"a": Rewards(np.ones(2), np.zeros(2)), "b": Rewards(np.zeros(2), np.zeros(2))}

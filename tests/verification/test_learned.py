@@ -30,14 +30,14 @@ from rfmdp.objective import (
     Total,
     Until,
 )
-from verification.test_runs import altered, drop, judge, record, rolled  # noqa: F401
+from verification.test_runs import altered, drop, judge, record, rolled
 
 UNIT = RewardRange(0.0, 1.0)
 LOWER, UPPER = "solution/model.marginals.lower", "solution/model.marginals.upper"
 ROW, SUCCESSORS = "solution/model.row_reward.0", "solution/model.successors"
 
 
-def assert_noticed(judge, header, arrays, changes):  # noqa: F811
+def assert_noticed(header, arrays, changes):
     """Check that a run passes as it is, and none of its altered copies."""
     assert judge(header, arrays).valid, str(judge(header, arrays))
     for name, change in changes.items():
@@ -59,7 +59,7 @@ STOCHASTIC = [GridClopperPearson(), KrichevskyTrofimov()]
 
 
 @pytest.mark.parametrize("support", SUPPORTS, ids=repr)
-def test_sets_of_unknown_supports(support, judge):  # noqa: F811
+def test_sets_of_unknown_supports(support):
     """Bounds of outcomes seen and unseen follow from counts and first appearances."""
     header, arrays = record(distinct_factored(3), support=support)
     seen, first = arrays["looks"][-1] > 0, arrays["evidence/first"]
@@ -85,19 +85,19 @@ def test_sets_of_unknown_supports(support, judge):  # noqa: F811
         changes["unseen"] = raised(UPPER, rest[-1], -1e-4)
     if not isinstance(support, SparseSupport):
         changes |= {"certain": drop("declares as certain")}
-    assert_noticed(judge, header, arrays, changes)
+    assert_noticed(header, arrays, changes)
 
 
 @pytest.mark.parametrize("confidence", STOCHASTIC, ids=repr)
-def test_sequences_of_unknown_supports(confidence, judge):  # noqa: F811
+def test_sequences_of_unknown_supports(confidence):
     """Every interval that is valid at any time may be underneath."""
     header, arrays = record(
         distinct_factored(1), support=DomainSupport(), confidence=confidence, beta=0.3
     )
-    assert_noticed(judge, header, arrays, {"delta": lambda h, a: a["ledger/delta"].__imul__(0.5)})
+    assert_noticed(header, arrays, {"delta": lambda h, a: a["ledger/delta"].__imul__(0.5)})
 
 
-def test_a_floor_rules_out_what_was_not_seen(judge):  # noqa: F811
+def test_a_floor_rules_out_what_was_not_seen():
     """A finite cost needs a complete support; a lower floor, or a shorter wait, leaves it open."""
     longer = StopWhen(trajectories=1600)
     header, arrays = record(
@@ -111,7 +111,7 @@ def test_a_floor_rules_out_what_was_not_seen(judge):  # noqa: F811
         "stated": drop("p_min"),
         "wait": lambda h, a: a["looks"].__ifloordiv__(10),
     }
-    assert_noticed(judge, header, arrays, changes)
+    assert_noticed(header, arrays, changes)
 
 
 EVERY = np.ones(11, dtype=bool)
@@ -129,7 +129,7 @@ UNSEEN = [
 
 
 @pytest.mark.parametrize("spec", UNSEEN, ids=str)
-def test_unseen_outcomes_lead_to_the_worst(spec, judge):  # noqa: F811
+def test_unseen_outcomes_lead_to_the_worst(spec):
     """Nothing else may follow them, and no state is worse than the last."""
     header, arrays = record(paying(1), spec, support=DomainSupport())
     states = len(arrays["solution/model.row_ptr"]) - 1
@@ -145,7 +145,7 @@ def test_unseen_outcomes_lead_to_the_worst(spec, judge):  # noqa: F811
         changes[name] = lambda h, a, n=name: a[n].__setitem__(-1, not a[n][-1])
     if not sets:
         changes["paid"] = raised("solution/model.state_reward.0", -1, sign)
-    assert_noticed(judge, header, arrays, changes)
+    assert_noticed(header, arrays, changes)
 
 
 REWARDS = [
@@ -157,7 +157,7 @@ REWARDS = [
 
 
 @pytest.mark.parametrize(("family", "spec", "support"), REWARDS, ids=str)
-def test_learned_rewards(family, spec, support, judge):  # noqa: F811
+def test_learned_rewards(family, spec, support):
     """What rows pay follows from visits and sums, at the share of rewards."""
     more = {} if support is None else {"support": support}
     header, arrays = record(paying(2), spec, rewards=family, **more)
@@ -188,7 +188,7 @@ def test_learned_rewards(family, spec, support, judge):  # noqa: F811
     if isinstance(family, MixtureReward):
         changes["share"] = lambda h, a: a["ledger/shares"].__setitem__(1, 0.01)
         changes["no share"] = lambda h, a: a["ledger/shares"].__setitem__(1, 0.0)
-    assert_noticed(judge, header, arrays, changes)
+    assert_noticed(header, arrays, changes)
 
 
 TRANSITIONS = [
@@ -198,7 +198,7 @@ TRANSITIONS = [
 
 
 @pytest.mark.parametrize("spec", TRANSITIONS, ids=str)
-def test_rewards_of_transitions(spec, judge):  # noqa: F811
+def test_rewards_of_transitions(spec):
     """Nature's least mean of what transitions pay is proven again."""
     amounts = np.random.default_rng(1).integers(0, 6, 60).tolist()
     model = system([(5, 0), (6, 0), (4, 0), (3, 0)])
@@ -227,7 +227,7 @@ def test_rewards_of_transitions(spec, judge):  # noqa: F811
         "stated": drop("every transition pays"),
         "set": raised(LOWER, int(np.argmax(arrays[LOWER] > 0)), 1e-4),
     }
-    assert_noticed(judge, header, arrays, changes)
+    assert_noticed(header, arrays, changes)
 
 
 RETURNS = [
@@ -238,7 +238,7 @@ RETURNS = [
 
 
 @pytest.mark.parametrize("spec", RETURNS, ids=str)
-def test_returns_of_rollouts(spec, judge):  # noqa: F811
+def test_returns_of_rollouts(spec):
     """What a certificate says follows from its returns, in their order."""
     longer = StopWhen(trajectories=1600)
     header, arrays = record(paying(2), spec, method=METHODS["rollout"], stop=longer)
@@ -273,4 +273,4 @@ def test_returns_of_rollouts(spec, judge):  # noqa: F811
     }
     if spec is not EARN:  # whose two steps are fewer than any length
         changes["longer"] = setting("length", "60")
-    assert_noticed(judge, header, arrays, changes)
+    assert_noticed(header, arrays, changes)

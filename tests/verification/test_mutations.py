@@ -19,7 +19,7 @@ from rfmdp.outer.problem import Form, pose
 from rfmdp.outer.settings import Limits, Measure
 from rfmdp.outer.solution import Status
 from rfmdp.solving import solve
-from rfmdp.verification import solution as checker
+from rfmdp.verification.solution import verdict_of
 from true_values import LEEWAY, row_vertices, true_value
 
 SPECS = list(specs())
@@ -169,23 +169,17 @@ def check_truth(solution):
         assert slackened.closed(*turned, interest, 1.0 + 1e-9)
 
 
-def judge(header, arrays, monkeypatch):
-    """Return the verdict of a record."""
-    monkeypatch.setattr(checker, "_record", lambda result: ("solution", header, arrays))
-    return checker.verify(None)
-
-
-def hunt(seed, name, spec, sides, chosen, monkeypatch):
+def hunt(seed, name, spec, sides, chosen):
     """Judge the chosen mutations of a result; return how many pass and how many do not."""
     header, arrays = record(seed, spec, sides)
-    genuine = judge(header, arrays, monkeypatch)
+    genuine = verdict_of("solution", header, arrays)
     assert genuine.valid, (seed, name, str(genuine))
     every = list(mutations(header, arrays))
     passed = failed = 0
     for i in chosen(len(every)):
         what, how = every[i]
         other = mutate(header, arrays, how)
-        if judge(*other, monkeypatch).valid:
+        if verdict_of("solution", *other).valid:
             try:
                 check_truth(solution_from_record(*other))
             except Exception as error:
@@ -200,14 +194,14 @@ SIDES = [("lower", "upper"), ("lower",), ("upper",)]
 
 
 @pytest.mark.parametrize("group", range(15))
-def test_some_mutations(group, monkeypatch):
+def test_some_mutations(group):
     """A few alterations of every objective, directions and sides by turns."""
     rng = np.random.default_rng(group)
     passed = failed = 0
     for turn in range(4):
         name, spec = SPECS[4 * group + turn]
         more = hunt(int(rng.integers(100)), name, spec, SIDES[(group + turn) % 3],
-                    lambda n: rng.choice(n, min(n, 16), replace=False), monkeypatch)  # fmt: skip
+                    lambda n: rng.choice(n, min(n, 16), replace=False))  # fmt: skip
         passed, failed = passed + more[0], failed + more[1]
     assert passed + failed == 64
     assert failed > 12
@@ -215,8 +209,8 @@ def test_some_mutations(group, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "spec"), SPECS, ids=[name for name, _ in SPECS])
-def test_all_mutations(name, spec, monkeypatch):
+def test_all_mutations(name, spec):
     """All of them, of both sides and of each alone, on two models each."""
     for seed in (4, 5):
         for sides in SIDES:
-            hunt(seed, name, spec, sides, range, monkeypatch)
+            hunt(seed, name, spec, sides, range)

@@ -26,7 +26,7 @@ from rfmdp.learning.support import DomainSupport
 from rfmdp.sets.families import Interval, Singleton
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.source import Simulated
-from rfmdp.verification import solution as checker
+from rfmdp.verification.solution import verdict_of
 
 SETS = [
     Mixture(), ClopperPearson(), Hoeffding(), KrichevskyTrofimov(), GridClopperPearson(),
@@ -43,19 +43,13 @@ def record(model, spec=REACH, **more):
     return json.loads(json.dumps(header)), {k: np.array(a) for k, a in arrays.items()}
 
 
-@pytest.fixture
-def judge(monkeypatch):
-    """Return a function from (header, arrays) of a run to the verdict."""
-
-    def judged(header, arrays):
-        monkeypatch.setattr(checker, "_record", lambda result: ("learning run", header, arrays))
-        return checker.verify(None)
-
-    return judged
+def judge(header, arrays):
+    """Return the verdict about a run, as if its file were signed anew."""
+    return verdict_of("learning run", header, arrays)
 
 
 @pytest.mark.parametrize("confidence", SETS, ids=repr)
-def test_genuine_runs_pass_and_narrower_sets_fail(confidence, judge):
+def test_genuine_runs_pass_and_narrower_sets_fail(confidence):
     """All confidence sets; half the error probability or fewer samples give other sets."""
     header, arrays = record(distinct_factored(3), confidence=confidence)
     assert judge(header, arrays).valid, str(judge(header, arrays))
@@ -109,7 +103,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_altered_runs_fail(name, judge):
+def test_altered_runs_fail(name):
     """One part of the chain from counts to guarantee does not fit the others."""
     header, arrays = record(two_arms(0.3, 0.6))
     assert judge(header, arrays).valid
@@ -126,7 +120,7 @@ def test_altered_runs_fail(name, judge):
         ("rewards", "MixtureReward()"),
     ],
 )
-def test_what_is_not_known_is_not_valid(name, change, judge):
+def test_what_is_not_known_is_not_valid(name, change):
     """It is said to be not checked."""
     header, arrays = record(two_arms(0.3, 0.6))
     header["settings"][name] = change
@@ -135,14 +129,14 @@ def test_what_is_not_known_is_not_valid(name, change, judge):
     assert "not checked here" in str(verdict)
 
 
-def test_other_methods_and_objectives(judge):
+def test_other_methods_and_objectives():
     """Costs, flat rows and ties are checked alike."""
     assert judge(*record(loop_to_goal(0.4), COST)).valid
     assert judge(*record(distinct_factored(3), method=METHODS["paper-flat"])).valid
     assert judge(*record(distinct_factored(3), method=METHODS["tied"])).valid
 
 
-def test_floors_are_an_assumption_that_is_named(judge):
+def test_floors_are_an_assumption_that_is_named():
     """A least probability narrows the sets, on both sides; without its sentence it does not."""
     header, arrays = record(two_arms(0.3, 0.6), p_min=0.25)
     assert judge(header, arrays).valid, str(judge(header, arrays))
@@ -161,7 +155,7 @@ def test_floors_are_an_assumption_that_is_named(judge):
     assert (whole[1]["floors"] < 0.05).any()
 
 
-def test_prior_knowledge_is_an_assumption_that_is_named(judge):
+def test_prior_knowledge_is_an_assumption_that_is_named():
     """Declared sets narrow the learned ones; without their sentence they do not."""
     truth = two_arms(0.3, 0.6)
     boxes = [Interval([0.2, 0.6], [0.4, 0.8]), Interval([0.0, 0.0], [1.0, 1.0])]
@@ -209,7 +203,7 @@ ROLLED = {
 }
 
 
-def test_rollouts_are_counted_again(judge):
+def test_rollouts_are_counted_again():
     """What a certificate says follows from its successes, within the share of rollouts."""
     longer = StopWhen(trajectories=1600)
     header, arrays = record(two_arms(0.3, 0.6), method=METHODS["rollout"], stop=longer)
@@ -219,7 +213,7 @@ def test_rollouts_are_counted_again(judge):
         assert not judge(*altered(header, arrays, change)).valid, name
 
 
-def test_bounds_do_not_prove_each_other(judge):
+def test_bounds_do_not_prove_each_other():
     """A lower bound that only follows from an upper one that follows from it is no bound."""
     header, arrays = record(two_arms(0.3, 0.6))
     lower, upper = (arrays[f"solution/model.marginals.{n}"] for n in ("lower", "upper"))

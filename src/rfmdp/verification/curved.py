@@ -81,7 +81,8 @@ class KLBalls:
         """Return (B,) how far to go to points; divergences grow at least as fast as that."""
         terms = self._terms(p)
         size = 1.0 + np.abs(terms).sum(axis=1) + self.radius
-        return np.fmax((self.radius - 2.0 * slack(p.shape[1]) * size) / terms.sum(axis=1), 0.0)
+        room = 2.0 * slack(p.shape[1]) * size
+        return np.asarray(np.fmax((self.radius - room) / terms.sum(axis=1), 0.0))
 
 
 @dataclass(slots=True, eq=False)
@@ -146,7 +147,7 @@ class LpBalls:
         """Return (B,) how far to go to points; norms grow as fast as that."""
         room = 2.0 * slack(p.shape[1]) * (1.0 + self.radius)
         distance = _norm(np.abs(p - self.centre), self.exponent)
-        return np.fmax((self.radius - room) / distance, 0.0)
+        return np.asarray(np.fmax((self.radius - room) / distance, 0.0))
 
 
 @dataclass(slots=True, eq=False)
@@ -197,7 +198,7 @@ def inner_point(own: Curved, v: FloatArray) -> FloatArray:
     p = own.point(v)
     p = p / p.sum(axis=1, keepdims=True)
     back = 1.0 - np.minimum(own.share(p), 1.0)  # to the centre, which is a member
-    return p + back[:, None] * (own.centre - p)
+    return np.asarray(p + back[:, None] * (own.centre - p))
 
 
 def unsort(ranked: FloatArray, order: IntArray) -> FloatArray:

@@ -64,7 +64,7 @@ class ExactSet:
         inside = [k for k in range(self.size) if mask >> k & 1]
         if self.kind == BOX:
             others = (self.upper[k] for k in range(self.size) if not mask >> k & 1)
-            return max(sum(self.lower[k] for k in inside), 1 - sum(others))
+            return max(sum((self.lower[k] for k in inside), Fraction(0)), 1 - sum(others))
         held = sum((self.centre[k] for k in inside), Fraction(0))
         return held if mask == self.everything else max(held - self.radius / 2, Fraction(0))
 

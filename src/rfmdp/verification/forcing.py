@@ -160,7 +160,7 @@ def _attract(
         if not alone:
             np.subtract.at(missing, states, 1)
             states = states[missing[states] == 0]
-        new = np.unique(states[~inside[states]])
+        new = states[~inside[states]]
         inside[new] = True
     return inside
 

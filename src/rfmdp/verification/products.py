@@ -149,7 +149,7 @@ def _weigh(tensor: FloatArray, p: FloatArray) -> FloatArray:
 
 def _largest(tensor: FloatArray) -> FloatArray:
     """Return the largest sizes (b,) of the numbers of a tensor (b, ...)."""
-    return np.abs(tensor).reshape(len(tensor), -1).max(axis=1)
+    return np.asarray(np.abs(tensor).reshape(len(tensor), -1).max(axis=1))
 
 
 def by_vertices(

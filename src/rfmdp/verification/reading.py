@@ -14,14 +14,11 @@ from rfmdp.verification.fields import Fields, is_number, names, need
 from rfmdp.verification.sets import Sets, read_sets
 
 STATUSES = ("CERTIFIED", "GAP_OPEN", "SWEEP_LIMIT", "TIME_LIMIT", "INTERRUPTED")
-OBJECTIVES: dict[str, tuple[str, ...]] = {  # the plain fields of each
-    "Reach": (), "Until": ("latest", "earliest"), "Globally": ("latest", "earliest"), "Next": (),
-    "ReachReward": ("reward",), "Cumulative": ("steps", "reward", "discount"),
-    "Instantaneous": ("step", "reward"), "Discounted": ("discount", "reward"), "Total": ("reward",),
-}  # fmt: skip
-STATES: dict[str, tuple[str, ...]] = {  # those that are sets of states
-    "Reach": ("target",), "Until": ("stay", "target"), "Globally": ("stay",), "Next": ("target",),
-    "ReachReward": ("target",),
+OBJECTIVES: dict[str, tuple[str, ...]] = {  # the fields of each
+    "Reach": ("target",), "Until": ("stay", "target", "latest", "earliest"), "Next": ("target",),
+    "Globally": ("stay", "latest", "earliest"), "ReachReward": ("target", "reward"),
+    "Cumulative": ("steps", "reward", "discount"), "Instantaneous": ("step", "reward"),
+    "Discounted": ("discount", "reward"), "Total": ("reward",),
 }  # fmt: skip
 NEEDED = {"Cumulative": "steps", "Instantaneous": "step", "Discounted": "discount"}
 
@@ -159,7 +156,7 @@ def read_claim(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Cla
     objective = header["objective"]
     _check_objective(objective)
     states = {name: _states(model, objective.get(name), name, fields)
-              for name in STATES.get(objective["type"], ())}  # fmt: skip
+              for name in OBJECTIVES[objective["type"]] if name in ("stay", "target")}  # fmt: skip
     for side in (header["agent"], header["nature"]):
         need(side in ("MIN", "MAX"), "agent, nature: must be MIN or MAX")
     need(header["status"] in STATUSES, "status: unknown")
@@ -195,7 +192,7 @@ def _check_objective(objective: Mapping[str, Any]) -> None:
     """Check that steps count from zero, and discounts lie in (0, 1], below 1 if for ever."""
     need(isinstance(objective, dict) and objective.get("type") in OBJECTIVES, "objective: unknown")
     kind = objective["type"]
-    known = {"type", *OBJECTIVES[kind], *STATES.get(kind, ())}
+    known = {"type", *OBJECTIVES[kind]}
     need(set(objective) <= known, f"objective: only {sorted(known)} belong to {kind}")
     wanted = NEEDED.get(kind, "type")
     need(wanted in objective, f"objective: {wanted} is missing")

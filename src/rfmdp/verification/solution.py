@@ -1,15 +1,9 @@
 """Check a result again, by plain means that share nothing with the solver.
 
 The bounds of a solution are proofs: put into the Bellman operator once, they show that they hold.
-Only what is proven here is accepted, state by state. With b the bound, "helping" those who pull the
-value towards proving it (the agent by its policy alone, on the side of its guarantee) and
-"opposing" the others:
-
-- discounted: b against T(b). Finite horizons: all steps again (`horizon`).
-- loose sides (upper of reach and total, lower of reward to a target): b against T(b).
-- strict sides: as well, and from every state the helping can make the bound gain, or end, with
-  positive probability in some number of steps, whatever the opposing do (a plain fixpoint).
-- infinite lower bounds: a nested fixpoint over what is possible.
+Only what is proven here is accepted, state by state. Those who pull the value towards proving a
+bound are "helping" (the agent by its policy alone, on the side of its guarantee), the others
+"opposing". Loose sides are upper bounds of reach and total and lower ones of a reward to a target.
 
 What these means cannot decide, too many products of sets without vertices for instance, is said to
 be not proven, and the verdict is not "valid".
@@ -18,16 +12,17 @@ be not proven, and the verdict is not "valid".
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from rfmdp.errors import FileError
 from rfmdp.formats.archive import read_archive
 from rfmdp.record import Record, to_record
-from rfmdp.types import BoolArray, FloatArray, IntArray
+from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.fields import Fault, need
 from rfmdp.verification.forcing import gaining, recurrent, sure
 from rfmdp.verification.game import FAIL, HOLD, UNKNOWN, Game, signs_of
@@ -89,13 +84,21 @@ def verify(result: object | str | os.PathLike[str], progress: Progress | None = 
             f"{place}: must hold a solution or a learning run, holds a {kind}; give a file that "
             "`rfmdp solve -o` or `rfmdp learn -o` wrote."
         )
+    return verdict_of(kind, header, arrays, progress or (lambda what: None))
+
+
+def verdict_of(
+    kind: str, header: Mapping[str, Any], arrays: Mapping[str, AnyArray],
+    progress: Progress = lambda what: None,
+) -> Verdict:  # fmt: skip
+    """Check the record of a solution or a learning run."""
     verdict = Verdict()
 
     def check_solution(claim: Claim) -> None:
         verdict.note(True, "fields")
         _plain_checks(claim, verdict)
         if not verdict.failed:
-            _Checker(claim, verdict, progress or (lambda what: None)).run()
+            _Checker(claim, verdict, progress).run()
 
     try:
         if kind == "solution":
