@@ -36,8 +36,9 @@ class Undecided(Exception):
 class ExactSet:
     """One set in fractions.
 
-    Points, boxes, L1 balls and subset sets are all {p : p(A) >= low(A) for all A}, with `low`
-    supermodular: for any order of the outcomes some member takes low(A) of all last ones A at once.
+    Points and polytopes have corners. Boxes, L1 balls and subset sets are {p : p(A) >= low(A) for
+    all A}, with `low` supermodular: for any order of the outcomes some member has low(A) of all
+    last ones A at once. KL and Lp balls have neither.
     """
 
     def __init__(self, sets: Sets, j: int) -> None:
@@ -51,20 +52,23 @@ class ExactSet:
         self.centre = [x / total for x in nominal]
         self.exponent, radius = float(sets.exponent[j]), float(sets.radius[j])
         self.radius = Fraction(radius) / total if self.kind in (L1, LP, KL) else Fraction(0)
-        self.table, self.corners = _fractions(sets.listed(j)), list[Vector]()
+        self.table = _fractions(sets.listed(j))
+        self.corners = [self.centre] if self.kind == SINGLETON else list[Vector]()
         if self.kind == POLYTOPE:
             lines = [self.table[i : i + self.size] for i in range(0, len(self.table), self.size)]
             self.corners = [[x / sum(line) for x in line] for line in lines]
         self._largest: dict[int, int] = {}
 
     def low(self, mask: int) -> Fraction:
-        """Return the least probability of some outcomes, of the kinds that are given by it."""
+        """Return the least probability of some outcomes of a box, an L1 ball or a subset set."""
         if self.kind == SUBSETS:
             return self.table[mask]
         inside = [k for k in range(self.size) if mask >> k & 1]
         if self.kind == BOX:
             others = (self.upper[k] for k in range(self.size) if not mask >> k & 1)
-            return max(sum((self.lower[k] for k in inside), Fraction(0)), 1 - sum(others))
+            return max(
+                sum((self.lower[k] for k in inside), Fraction(0)), 1 - sum(others, Fraction(0))
+            )
         held = sum((self.centre[k] for k in inside), Fraction(0))
         return held if mask == self.everything else max(held - self.radius / 2, Fraction(0))
 
@@ -85,7 +89,7 @@ class ExactSet:
         """The outcomes that some member has."""
         if self.kind in (KL, LP):
             return self.everything
-        if self.kind == POLYTOPE:
+        if self.corners:
             return _mask([any(column) for column in zip(*self.corners, strict=True)])
         if not self._supermodular:
             raise Undecided
@@ -103,7 +107,7 @@ class ExactSet:
         Members mix, so there is one that has all that any of them has.
         """
         if within not in self._largest:
-            if self.kind == POLYTOPE:
+            if self.corners:
                 held = [_mask(corner) for corner in self.corners]
                 found = functools.reduce(operator.or_, (s for s in held if not s & ~within), 0)
             else:
@@ -136,11 +140,9 @@ class ExactSet:
 
     def minimum(self, values: Sequence[Fraction]) -> Fraction:
         """Return the least mean of some values."""
-        if self.kind == SINGLETON:
-            return _dot(self.centre, values)
         if len(set(values)) == 1:
             return values[0]
-        if self.kind == POLYTOPE:
+        if self.corners:
             return min(_dot(v, values) for v in self.corners)
         if self.kind in (KL, LP) or not self._supermodular:
             raise Undecided
@@ -155,8 +157,6 @@ class ExactSet:
     @cached_property
     def vertices(self) -> list[Vector]:
         """The extreme points, perhaps with some more members; none if they are not listed."""
-        if self.kind == SINGLETON:
-            return [self.centre]
         if self.kind == BOX:
             return box_vertices(self.lower, self.upper)
         if self.kind == L1:

@@ -27,7 +27,7 @@ class Horizon:
     steps: list[Step]
     discount: float
     rules: IntArray | None
-    progress: Callable[[int, int], None]  # told steps and sides
+    progress: Callable[[str], None]
 
     def beyond(
         self, claim: FloatArray, known: dict[int, FloatArray], side: int, turned: bool
@@ -59,7 +59,8 @@ class Horizon:
         q, known = np.full(game.model.rows, side * np.inf), np.zeros(game.model.rows, np.bool_)
         while done < len(self.steps):
             (fixed, given), rule = self.steps[done], self._rule(done)
-            self.progress(done, side)
+            end = "upper" if side > 0 else "lower"
+            self.progress(f"step {done + 1} of {len(self.steps)}, {end}")
             asked, changed = game.asked(fixed, rule), value != before
             if 4 * np.count_nonzero(changed) < len(changed):
                 known &= ~game.rows.touch(changed)

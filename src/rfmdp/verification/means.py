@@ -15,6 +15,7 @@ at most (in L1) a member is from it: from above.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -116,7 +117,9 @@ class Axis:
 
     @cached_property
     def corners(self) -> FloatArray:
-        """Corners (B, V, X) of polytopes."""
+        """Corners (B, V, X) of points and polytopes."""
+        if self.kind == SINGLETON:
+            return self.centre[:, None]
         ptr = self.sets.sets.corner_ptr
         count = ptr[self.ids[0] + 1] - ptr[self.ids[0]]
         flat = self.sets.corners[ptr[self.ids][:, None] + np.arange(count)]
@@ -146,15 +149,13 @@ class Axis:
 
     def least(self, v: FloatArray, side: float = -1.0) -> FloatArray:
         """Return (B, N): no more than the least mean of values (B, N, X); with side +1 no less."""
-        if self.kind == SINGLETON:
-            return self._mean(self.centre, v, side)
+        if self.kind in (SINGLETON, POLYTOPE):
+            each = (self._mean(self.corners[:, i], v, side) for i in range(self.corners.shape[1]))
+            return functools.reduce(np.minimum, each)
         if self.kind == BOX:
             return self._least_box(v, side)
         if self.kind == L1:
             return self._least_l1(v, side)
-        if self.kind == POLYTOPE:
-            each = [self._mean(self.corners[:, i], v, side) for i in range(self.corners.shape[1])]
-            return np.asarray(np.minimum.reduce(each))
         lines = v.reshape(-1, self.size)
         own = self if v.shape[1] == 1 else self.take(np.repeat(np.arange(len(v)), v.shape[1]))
         found = own._attained(lines) if side > 0.0 else np.fmax(

@@ -259,15 +259,11 @@ class _Checker:
         discount: float = 1.0,
     ) -> None:  # fmt: skip
         """Step back from proven bounds and compare."""
-
-        def tell(done: int, side: int) -> None:
-            self.progress(f"step {done + 1} of {len(steps)}, {_name(side)}")
-
         for side in (-1, 1):
             claim = self.claim.bounds.get(self.turned * side)
             if claim is not None:
                 rules = policy if self._by_policy(side) else None
-                back = Horizon(self.game, steps, discount, rules, tell)
+                back = Horizon(self.game, steps, discount, rules, self.progress)
                 short, wrong = back.beyond(claim, known, side, self.turned < 0)
                 self.verdict.states(~short, f"{_name(side * self.turned)} bound by steps",
                                     short & ~wrong)  # fmt: skip
