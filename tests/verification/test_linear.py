@@ -186,3 +186,20 @@ def test_products_that_differ_by_the_order_of_outcomes_only(seed):
         (low,), (high,) = by_vertices(rows, (0, 1, 2), values[None], np.array([10.0]), 0)
         assert holds(low, exact, high)
         assert high - low < 1e-12
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_members_of_subset_sets_with_an_empty_outcome(seed):
+    """An outcome that the centre does not have is no reason to stay there."""
+    rng = np.random.default_rng([seed, 13])
+    centre = np.append(rng.multinomial(16, np.ones(3) / 3), 0) / 16.0
+    held = np.array([sum(centre[k] for k in range(4) if a >> k & 1) for a in range(16)])
+    low = np.maximum(held - 0.25, 0.0)
+    low[-1] = 1.0
+    rows = rows_of([SubsetSet(low, centre)], [[0]])
+    (batch,) = rows.batches(np.array([True]))
+    values = rng.normal(size=(1, 4))
+    exact = rows.exact.minimum((0,), [Fraction(x) for x in values[0]])
+    with np.errstate(all="ignore"):
+        (above,) = batch.bound(values, 1)
+    assert exact <= Fraction(above) <= exact + Fraction(1, 10**12)

@@ -182,10 +182,10 @@ class SubsetSets:
         """Return (B,) how far to go to points; no number if the centre is no member."""
         masks = np.arange(1, (1 << p.shape[1]) - 1)
         bits = ((masks >> np.arange(p.shape[1])[:, None]) & 1).astype(np.float64)
-        spare = self.centre @ bits - self.tables[self.begin[:, None] + masks]
-        lost = (self.centre - p) @ bits
+        least = self.tables[self.begin[:, None] + masks]
+        spare, lost = self.centre @ bits - least, (self.centre - p) @ bits
         room = 2.0 * slack(p.shape[1])
-        inside = spare >= np.maximum(lost, 0.0) + room
+        inside = (spare >= lost + room) | (least == 0.0)  # as the centre is: so all between
         each = np.where(inside, 1.0, np.maximum(spare - room, 0.0) / np.maximum(lost, room))
         return np.where((spare >= 0.0).all(axis=1), each.min(axis=1, initial=1.0), np.nan)
 
