@@ -11,9 +11,9 @@ from scipy.stats import binom
 from examples import half
 from rfmdp.errors import ModelError
 from rfmdp.kernels.statistical import betting_rejects
-from rfmdp.learning.certificate import certify_returns, certify_successes
 from rfmdp.learning.intervals import betting_lower
 from rfmdp.learning.rewards import DeterministicReward, MixtureReward, RewardRange
+from rfmdp.learning.rollout import certify_returns, certify_successes
 
 UNIT = RewardRange(0.0, 1.0)
 DELTA = np.full(3, 0.01)

@@ -125,7 +125,7 @@ def test_values_count_every_payment_in_its_step(objective, agent, chances, amoun
         model = system([(p, d if widths else 0) for p, d in chances])
         spec, reward = rf.Spec(objective, agent, agent.opposite), table(amounts)
         rewards, low = known(reward, model, spec), agent is rf.MAX
-        paying = rewards.apply(model, rewards.bounds(model.marginals, low), low)
+        paying = rewards.apply(model, low)
         found, exact = rf.solve(paying, spec).value, twin(model, reward, objective, agent)
         start = int(model.initial[0])
         assert agent.sign * found[start] <= agent.sign * exact[start] + 1e-4

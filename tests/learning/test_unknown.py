@@ -10,12 +10,12 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.learning.confidence import KLDirichlet
 from rfmdp.learning.explore import GapDirected, Optimistic, UniformRandom
 from rfmdp.learning.identifiers import identify
+from rfmdp.learning.learned_model import settle_unseen, with_unseen
 from rfmdp.learning.loop import learn
 from rfmdp.learning.methods import ANYTIME, ROLLOUT, find_method
 from rfmdp.learning.rewards import DeterministicReward, MixtureReward, RewardRange
 from rfmdp.learning.schedule import Geometric, StopWhen
 from rfmdp.learning.support import DomainSupport, FloorSupport
-from rfmdp.learning.unseen import settle_unseen, with_unseen
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import (
     MAX,

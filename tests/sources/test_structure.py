@@ -10,11 +10,11 @@ from learning.tiny import REACH, bernoulli, distinct_factored, random_factored, 
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.language.load import parse_prism
 from rfmdp.learning.identifiers import Granularity, identify
+from rfmdp.learning.learned_model import with_unseen
 from rfmdp.learning.loop import learn
 from rfmdp.learning.methods import ANYTIME_KL, TIED
 from rfmdp.learning.schedule import StopWhen
 from rfmdp.learning.store import AssumptionAlarm
-from rfmdp.learning.unseen import with_unseen
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.sets.families import Interval, LpBall, Singleton
 from rfmdp.solving import solve

@@ -127,7 +127,6 @@ class EventCounter(Protocol):
 
     def events(self, outcomes: IntArray) -> IntArray:
         """Return the number of events, (M,)."""
-        ...
 
 
 class Budget(Protocol):
@@ -135,7 +134,6 @@ class Budget(Protocol):
 
     def ledger(self, shares: Shares, confidence: EventCounter, ids: Identifiers) -> Ledger:
         """Return the error probability of every event."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

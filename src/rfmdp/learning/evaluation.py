@@ -67,8 +67,7 @@ class Evaluator:
         truth = None if episodes is None else episodes.truth(self.learned.worst[0])
         if truth is None or not isinstance(payments, TransitionRewards):
             return truth
-        paid = payments.bounds(truth.marginals, low=True)
-        return payments.apply(truth, paid, low=True)
+        return payments.apply(truth, low=True)
 
     def guarantee(self, known: float) -> Solution | None:
         """Return a solution against nature, None if none improves on what is known."""

@@ -27,7 +27,7 @@ class ExplorationState:
     """What exploration knows and may look at; nothing of it is the hidden truth."""
 
     planner: Planner
-    sets: SetStore  # to plan with, made by `Exploration.sets`
+    sets: SetStore  # to plan with, those of `planning_sets`
     seen: Tally
     plans: int  # made before this one
     length: int  # of a trajectory
@@ -38,13 +38,12 @@ class ExplorationState:
 class Exploration(Protocol):
     """How the next trajectories are sampled."""
 
-    def sets(self, outcome_ptr: IntArray, guard: ConfidenceSet, delta: FloatArray) -> SetStore:
-        """Return the sets to plan with; `guard` and `delta` (M,) are those of the guarantee."""
-        ...
+    @property
+    def error(self) -> float | None:
+        """Error probability of the sets it plans with; None: those of the guarantee."""
 
     def plan(self, state: ExplorationState) -> Behaviour:
         """Return the behaviour until the next plan."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +64,6 @@ class Optimistic:
     def __post_init__(self) -> None:
         _require_probability(self.other)
 
-    def sets(self, outcome_ptr: IntArray, guard: ConfidenceSet, delta: FloatArray) -> SetStore:
-        """Return the guarantee's sets, or looser ones."""
-        if self.error is None:
-            return SetStore(guard, outcome_ptr, delta, nested=False, coarse=COARSE)
-        return _loose(outcome_ptr, self.error)
-
     def plan(self, state: ExplorationState) -> Behaviour:
         """Plan with nature on the agent's side."""
         _refresh(state)
@@ -81,9 +74,7 @@ class Optimistic:
 class UniformRandom:
     """Every row of a state with the same probability."""
 
-    def sets(self, outcome_ptr: IntArray, guard: ConfidenceSet, delta: FloatArray) -> SetStore:
-        """Return sets that are never looked at."""
-        return _loose(outcome_ptr, 0.5)
+    error = 0.5  # of sets that are never looked at
 
     def plan(self, state: ExplorationState) -> Behaviour:
         """Return the uniform behaviour."""
@@ -96,12 +87,10 @@ class RobustGreedy:
 
     other: float = 0.0
 
+    error = 0.5  # of sets that are never looked at
+
     def __post_init__(self) -> None:
         _require_probability(self.other)
-
-    def sets(self, outcome_ptr: IntArray, guard: ConfidenceSet, delta: FloatArray) -> SetStore:
-        """Return sets that are never looked at."""
-        return _loose(outcome_ptr, 0.5)
 
     def plan(self, state: ExplorationState) -> Behaviour:
         """Return the robust policy, uniform before the first one."""
@@ -118,15 +107,11 @@ class GapDirected:
         loss_j = sum_s visits(s) [E V - least E V over the set of j, the others estimated],
     and one more sample of it saves about loss_j / (2 n_j). The plan collects as much of
     loss_j / n_j as a trajectory can. Every `every`-th plan is optimistic, so that no good action
-    stays untried.
+    stays untried. Its sets are loose: narrower ones find promising actions sooner.
     """
 
     every: int = 4
     error: float = 0.5
-
-    def sets(self, outcome_ptr: IntArray, guard: ConfidenceSet, delta: FloatArray) -> SetStore:
-        """Return loose boxes: narrower sets find promising actions sooner."""
-        return _loose(outcome_ptr, self.error)
 
     def plan(self, state: ExplorationState) -> Behaviour:
         """Plan for the largest bonus, or optimistically."""
@@ -157,8 +142,15 @@ def _require_probability(other: float) -> None:
         raise ModelError(f"The chance of any other action must be in [0, 1], found {other!r}.")
 
 
-def _loose(outcome_ptr: IntArray, error: float) -> SetStore:
-    """Return Clopper-Pearson boxes with an error probability shared evenly."""
+def planning_sets(
+    error: float | None, outcome_ptr: IntArray, guard: ConfidenceSet, delta: FloatArray
+) -> SetStore:
+    """Return the sets to plan with: Clopper-Pearson boxes that share an error probability evenly.
+
+    Without one they are those of the guarantee, made by `guard` with `delta` (M,).
+    """
+    if error is None:
+        return SetStore(guard, outcome_ptr, delta, nested=False, coarse=COARSE)
     sizes = np.diff(outcome_ptr)
     delta = np.full(len(sizes), error / max(1, int(sizes.sum())))
     return SetStore(ClopperPearson(), outcome_ptr, delta, coarse=COARSE)

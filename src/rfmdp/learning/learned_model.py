@@ -1,13 +1,17 @@
 """The learned model twice: with everything unknown against the agent, and for the agent.
 
-Both have the same uncertainty sets. They differ where more than probabilities is unknown: where
-unseen outcomes lead, and what rows pay.
+Both have the same uncertainty sets. They differ where more than probabilities is unknown: what rows
+pay, and where outcomes lead that the model does not list. One more outcome per identifier is for
+these. For a guarantee it leads to the worst that can happen, for an optimistic bound to the best,
+which is a state behind all others. A simulated truth lists all outcomes, so there the extra one has
+probability 0.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -17,12 +21,15 @@ from rfmdp.learning.rewards import UnknownRewards
 from rfmdp.learning.setup import Setup
 from rfmdp.learning.support import DeclaredSupport, SparseSupport
 from rfmdp.learning.transition_rewards import TransitionReward, TransitionRewards
-from rfmdp.learning.unseen import settle_unseen, with_unseen
-from rfmdp.model.arrays import FactoredMDP
-from rfmdp.objective import MAX, Spec
-from rfmdp.outer.problem import pose
+from rfmdp.model.arrays import FactoredMDP, Rewards
+from rfmdp.objective import MAX, ReachReward, Spec, Total
+from rfmdp.outer.problem import pose, where
+from rfmdp.ragged import segment_product, starts
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import FloatArray
+
+MOST = 50_000_000  # successors with the extra outcomes
+UNSEEN = "unseen"
 
 
 class LearnedModel:
@@ -34,8 +41,8 @@ class LearnedModel:
     """
 
     def __init__(self, setup: Setup, ids: Identifiers) -> None:
-        self.spec = spec = setup.spec
-        self.states, rewards = ids.model.states, setup.rewards
+        spec, rewards = setup.spec, setup.rewards
+        self.states = ids.model.states
         self.payments: UnknownRewards | TransitionRewards | None = None
         listed = isinstance(setup.support, DeclaredSupport | SparseSupport)
         if isinstance(rewards, TransitionReward):
@@ -63,24 +70,101 @@ class LearnedModel:
 
     def pessimistic(self, sets: Marginals) -> tuple[FactoredMDP, Spec]:
         """Return the learned model with all that is not known against the agent."""
-        return self._with(*self.worst, sets, low=self.spec.agent is MAX)
+        model, spec = self.worst
+        return self._with(model, sets, low=spec.agent is MAX), spec
 
     def optimistic(self, sets: Marginals) -> tuple[FactoredMDP, Spec]:
         """Return the learned model with all that is not known, nature included, for the agent."""
         model, spec = self.best
-        friendly = replace(spec, nature=spec.agent)
-        return self._with(model, friendly, sets, low=self.spec.agent is not MAX)
+        return self._with(model, sets, low=spec.agent is not MAX), replace(spec, nature=spec.agent)
 
     def paid(self, sets: Marginals, low: bool) -> FloatArray | None:
         """Return what rows pay at least, or at most, (R,); None if they pay what the model says."""
         return None if self.payments is None else self.payments.bounds(sets, low)
 
-    def _with(
-        self, model: FactoredMDP, spec: Spec, sets: Marginals, low: bool
-    ) -> tuple[FactoredMDP, Spec]:
+    def _with(self, model: FactoredMDP, sets: Marginals, low: bool) -> FactoredMDP:
         """Return the model with learned sets, and with the least or largest rewards."""
         model = model.with_marginals(sets)
-        if self.payments is not None:
-            paid = self.payments.bounds(sets, low)
-            model = self.payments.apply(model, paid, low)
-        return model, spec
+        return model if self.payments is None else self.payments.apply(model, low)
+
+
+def with_unseen(ids: Identifiers) -> Identifiers:
+    """Return the identifiers with one more outcome, for all that the model does not list.
+
+    Raises
+    ------
+    UnsupportedError
+        If rows have so many factors that the tensors become too large.
+    """
+    from rfmdp.kernels.identify import extended_tensors
+
+    model = ids.model
+    lengths = segment_product(model.marginals.sizes[model.row_marginals] + 1, model.marginal_ptr)
+    total = lengths.sum(dtype=np.float64)
+    if total > MOST:
+        raise UnsupportedError(
+            f"Unknown support: an outcome more per factor makes {total:.3g} successors of "
+            f"{model.transitions}, at most {MOST:g} are allowed; declare the support."
+        )
+    successor_ptr, successors = starts(lengths), np.empty(int(total), dtype=np.int32)
+    extended_tensors(
+        model.marginal_ptr, model.row_marginals, model.marginals.outcome_ptr, model.successor_ptr,
+        model.successors, successor_ptr, model.states, successors,
+    )  # fmt: skip
+    low = np.array([[v.low for v in model.variables]], dtype=np.int32)
+    valuations = np.vstack([model.valuations, low]) if model.variables else model.valuations
+    extended = replace(
+        model,
+        row_ptr=np.append(model.row_ptr, model.rows + 1),
+        marginal_ptr=np.append(model.marginal_ptr, model.marginal_ptr[-1]),
+        successor_ptr=np.append(successor_ptr, len(successors) + 1),
+        successors=np.append(successors, np.int32(model.states)),
+        marginals=_with_lump(model.marginals, 0.0),
+        row_actions=np.append(model.row_actions, np.int32(len(model.actions))),
+        actions=(*model.actions, UNSEEN),
+        labels={name: np.append(at, False) for name, at in model.labels.items()},
+        rewards={n: _appended(r, 0.0, 0.0) for n, r in model.rewards.items()},
+        valuations=valuations,
+        outcome_names=(),
+    )
+    return replace(ids, model=extended, prior=ids.prior and _with_lump(ids.prior, 1.0))
+
+
+def _with_lump(sets: Marginals, most: float) -> Marginals:
+    """Return sets with one more outcome behind the others, of at most some probability."""
+    behind, ptr = sets.outcome_ptr[1:], sets.outcome_ptr + np.arange(len(sets) + 1)
+    lower = np.insert(np.asarray(sets.lower), behind, 0.0)
+    upper = np.insert(np.asarray(sets.upper), behind, most)
+    nominal = np.insert(np.asarray(sets.nominal), behind, 0.0)
+    return Marginals.from_boxes(ptr, lower, upper, nominal)
+
+
+def settle_unseen(
+    original: FactoredMDP, extended: FactoredMDP, spec: Spec, worst: bool
+) -> tuple[FactoredMDP, Spec]:
+    """Return the extended model and the specification, its last state the worst one or the best.
+
+    For a probability that state loses or wins. For a reward to a target it is a target, or never
+    reaches one. For other rewards it pays, for ever, the least or the largest of the model (for a
+    total: 0 or the largest).
+    """
+    objective, high = spec.objective, (spec.agent is MAX) != worst
+    flag = high != isinstance(objective, ReachReward)
+    changed: dict[str, Any] = {
+        f.name: np.append(where(original, getattr(objective, f.name)), flag)
+        for f in fields(objective)
+        if f.name in ("stay", "target")
+    }
+    rewards = {}
+    for name, r in original.rewards.items():
+        ends = (max(a, default=0.0) if high else min(a, default=0.0) for a in (r.state, r.row))
+        state, row = (0.0, 0.0) if isinstance(objective, Total) and not high else ends
+        rewards[name] = _appended(r, float(state), float(row))
+    return (
+        replace(extended, rewards=rewards),
+        replace(spec, objective=replace(objective, **changed)),
+    )
+
+
+def _appended(rewards: Rewards, state: float, row: float) -> Rewards:
+    return Rewards(np.append(rewards.state, state), np.append(rewards.row, row))

@@ -35,11 +35,9 @@ class Stored(Protocol):
 
     def state(self) -> dict[str, AnyArray]:
         """Return what `restore` needs, as arrays."""
-        ...
 
     def restore(self, state: dict[str, AnyArray]) -> None:
         """Continue from a saved state."""
-        ...
 
 
 class Learner:
@@ -98,14 +96,12 @@ class Learner:
 
     def _reason(self) -> str | None:
         """Return why to stop now, or None."""
-        point, setup = self.history[-1], self.setup
+        setup = self.setup
         if self.alarms:
             return "alarm"
         if setup.records is not None:
             return "all data used"
-        done, steps, spent = self.sampling.done, self.sampling.steps, self._watch.seconds
-        agent = setup.spec.agent
-        return setup.stop.reason(agent, done, steps, point.guarantee, point.optimistic, spent)
+        return setup.stop.reason(setup.spec.agent, self.history[-1], self._watch.seconds)
 
     def _evaluate(self) -> None:
         """Solve the learned model robustly and optimistically; append a point."""

@@ -131,6 +131,11 @@ def reward_of(model: FactoredMDP, spec: Spec) -> str:
     return next(iter(model.rewards)) if name is None else name
 
 
+def paying(model: FactoredMDP, name: str, paid: FloatArray) -> FactoredMDP:
+    """Return a model whose rows pay `paid` (R,) as the reward `name`."""
+    return replace(model, rewards={**model.rewards, name: Rewards(np.zeros(model.states), paid)})
+
+
 class UnknownRewards:
     """Rewards that are learned: what was seen of them, and bounds of their means.
 
@@ -210,13 +215,12 @@ class UnknownRewards:
         )
         return paid
 
-    def apply(self, model: FactoredMDP, paid: FloatArray, low: bool) -> FactoredMDP:
-        """Return a model whose rows pay `paid` (R,); rows behind these pay the end of the range."""
+    def apply(self, model: FactoredMDP, low: bool) -> FactoredMDP:
+        """Return a model whose rows pay the bounds; rows behind these pay the end of the range."""
         span, own = self.family.range, row_rewards(model, self.name)
         end = np.minimum(own, span.low) if low else np.maximum(own, span.high)
-        row = np.append(paid, end[len(paid) :])
-        rewards = Rewards(np.zeros(model.states), row)
-        return replace(model, rewards={**model.rewards, self.name: rewards})
+        paid = self.bounds(model.marginals, low)
+        return paying(model, self.name, np.append(paid, end[len(paid) :]))
 
     def state(self) -> dict[str, AnyArray]:
         """Return what `restore` reads."""

@@ -1,23 +1,24 @@
 """Rollout certificates of a run: freeze a policy, run it, bound its value in the initial state.
 
-That takes far fewer trajectories than a guarantee from the model, but holds for the initial state
-and one objective only. The i-th certificate of a run spends beta / (i (i+1))
-(`budget.epoch_delta`), so all of them hold together.
+The policy is fixed before its trajectories are run, so their results are independent draws of one
+number, and no union bound over the model is needed. That takes far fewer trajectories than a
+guarantee from the model, but holds for the initial state and one objective only. The i-th
+certificate of a run spends beta / (i (i+1)) (`budget.epoch_delta`), so all of them hold together.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.learning.budget import epoch_delta
-from rfmdp.learning.certificate import RolloutCertificate, certify_returns, certify_successes
 from rfmdp.learning.explore import smoothed
+from rfmdp.learning.intervals import betting_lower, clopper_pearson_lower
 from rfmdp.learning.rewards import RewardRange
+from rfmdp.learning.run import RolloutCertificate, Run
 from rfmdp.learning.sampling import Sampling
 from rfmdp.learning.setup import Setup
 from rfmdp.learning.watch import Watch
@@ -27,12 +28,12 @@ from rfmdp.outer.problem import row_rewards
 from rfmdp.outer.solution import Policy
 from rfmdp.sources.measure import measure
 from rfmdp.sources.simulator import Behaviour, DrawnTrajectories, Trajectories
-from rfmdp.types import AnyArray, IntArray
-
-if TYPE_CHECKING:
-    from rfmdp.learning.run import Run
+from rfmdp.types import AnyArray, FloatArray, IntArray
 
 FIRST = 200  # trajectories before the first epoch
+
+_FROZEN = "the policy and the number of trajectories were fixed before the trajectories were run"
+_RESTART = "trajectories are independent and start in the initial state"
 
 
 class Rollouts:
@@ -151,3 +152,30 @@ class Rollouts:
         self.epoch, self.due = (int(x) for x in state["epoch"])
         self.certificates = list(run.rollouts)
         self.best_policy = run.rollout_policy
+
+
+def certify_successes(successes: int, trajectories: int, delta: float) -> RolloutCertificate:
+    """Return the lower bound B(delta; s, m-s+1) of a success probability: s of m, error delta.
+
+    It is exact and one-sided. Success is decided inside a trajectory (reaching a goal within its
+    length, say), which bounds unbounded reachability from below as well.
+
+    Examples
+    --------
+    >>> print(f"{certify_successes(95, 100, 1e-4).bound:.4f}")
+    0.8181
+    """
+    bound = float(clopper_pearson_lower(successes, trajectories, delta))
+    return RolloutCertificate(bound, trajectories, delta, (_FROZEN, _RESTART), successes)
+
+
+def certify_returns(returns: FloatArray, span: RewardRange, delta: float) -> RolloutCertificate:
+    """Return a lower bound of the expected return, by betting; see `intervals.betting_lower`.
+
+    `returns` (m,) are those of all trajectories, in their order; every possible one lies in `span`.
+    """
+    earned = np.asarray(returns, dtype=np.float64)
+    scaled = span.scale(earned)
+    bound = float(span.unscale(np.asarray(betting_lower(scaled, delta, horizon=len(scaled)))))
+    known = span.assumption.replace("reward", "return")
+    return RolloutCertificate(bound, len(scaled), delta, (_FROZEN, _RESTART, known), returns=earned)

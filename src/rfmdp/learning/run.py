@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from html import escape
 from typing import Any
 
 import numpy as np
 
+from rfmdp.errors import ModelError
 from rfmdp.formats.records import (
     model_from_record,
     model_to_record,
@@ -27,7 +28,6 @@ from rfmdp.formats.records import (
     solution_to_record,
 )
 from rfmdp.learning.budget import Ledger
-from rfmdp.learning.certificate import RolloutCertificate
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Direction
 from rfmdp.outer.solution import Policy, Solution, written
@@ -63,6 +63,26 @@ class Progress:
     trajectories: int
     seconds: float
     point: Point | None = None  # of the evaluation
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RolloutCertificate:
+    """The frozen policy is worth at least `bound` in the initial state, with error `delta`."""
+
+    bound: float
+    trajectories: int
+    delta: float
+    assumptions: tuple[str, ...]
+    successes: int | None = None  # trajectories that won
+    returns: FloatArray | None = None  # (m,) what they earned, in their order, if that is measured
+
+    def __post_init__(self) -> None:
+        if self.trajectories < 1:
+            raise ModelError("Rollout certificate: at least one trajectory is needed, found none.")
+
+    def summary(self) -> dict[str, Any]:
+        """Return all but the returns, by name, as JSON can write it."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "returns"}
 
 
 @dataclass(slots=True, eq=False)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from rfmdp.learning.explore import ExplorationState
+from rfmdp.learning.explore import ExplorationState, planning_sets
 from rfmdp.learning.learned_model import LearnedModel
 from rfmdp.learning.planner import Planner
 from rfmdp.learning.rewards import UnknownRewards
@@ -47,7 +47,9 @@ class Sampling:
         self.seen, method = seen, setup.method
         self.exploration = ExplorationState(
             planner=Planner(*learned.best),
-            sets=method.exploration.sets(sets.ptr, method.confidence, sets.delta),
+            sets=planning_sets(
+                method.exploration.error, sets.ptr, method.confidence, sets.delta
+            ),
             seen=seen, plans=0, length=setup.length, robust=None,
         )  # fmt: skip
         self.exploration.planner.deadline = watch.deadline

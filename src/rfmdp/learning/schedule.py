@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.objective import MAX, Direction
+from rfmdp.objective import Direction
 from rfmdp.types import IntArray
+
+if TYPE_CHECKING:
+    from rfmdp.learning.run import Point
 
 NEVER = np.iinfo(np.int64).max
 
@@ -20,15 +23,12 @@ class Schedule(Protocol):
 
     def limits(self, totals: IntArray) -> IntArray:
         """Return the visits (M,) of every identifier at which a new plan is due."""
-        ...
 
     def next(self, trajectories: int) -> int:
         """Return the number of trajectories at which a new plan is due at the latest."""
-        ...
 
     def earliest(self, trajectories: int) -> int:
         """Return the number of trajectories before which no new plan is made."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,24 +130,15 @@ class StopWhen:
         if self.trajectories < 1 or not self.seconds > 0.0:
             raise ModelError("StopWhen: trajectories and seconds must be positive.")
 
-    def reason(
-        self,
-        agent: Direction,
-        trajectories: int,
-        steps: int,
-        guarantee: float,
-        optimistic: float,
-        seconds: float,
-    ) -> str | None:
-        """Return why to stop now, or None."""
-        better = guarantee if agent is MAX else -guarantee
-        wanted = self.guarantee if agent is MAX or self.guarantee is None else -self.guarantee
-        if wanted is not None and better >= wanted:
+    def reason(self, agent: Direction, point: Point, seconds: float) -> str | None:
+        """Return why to stop after an evaluation and some seconds, or None."""
+        sign, wanted = agent.sign, self.guarantee
+        if wanted is not None and sign * point.guarantee >= sign * wanted:
             return "guarantee reached"
-        if self.gap is not None and abs(optimistic - guarantee) <= self.gap:
+        if self.gap is not None and abs(point.optimistic - point.guarantee) <= self.gap:
             return "gap closed"
-        if trajectories >= self.trajectories:
+        if point.trajectories >= self.trajectories:
             return "all trajectories run"
-        if self.steps is not None and steps >= self.steps:
+        if self.steps is not None and point.steps >= self.steps:
             return "all steps run"
         return "time is up" if seconds >= self.seconds else None

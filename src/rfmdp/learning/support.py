@@ -4,7 +4,7 @@
   error that voids the guarantee.
 - `DomainSupport()`: nothing is assumed. Every seen outcome gets a confidence sequence that starts
   after its first appearance. All unseen ones together get the missing-mass bound, and lead to the
-  worst that can happen (see `rfmdp.learning.unseen`).
+  worst that can happen (see `rfmdp.learning.learned_model`).
 - `FloorSupport(p_min)`: every positive probability of a marginal is at least p_min (products of n
   of them p_min^n). After enough samples without a new outcome the support is complete.
 - `SparseSupport(p_min)`: the model lists all outcomes, perhaps a whole domain, but few of them

@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.inner.protocol import Inner
-from rfmdp.learning.rewards import reward_of
-from rfmdp.model.arrays import FactoredMDP, Rewards
+from rfmdp.learning.rewards import paying, reward_of
+from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.description import States
 from rfmdp.model.expander import numbers
 from rfmdp.objective import MAX, MIN, Spec
@@ -138,7 +138,6 @@ class TransitionRewards:
             found[at] = np.minimum(found[at], above[at])
         return found
 
-    def apply(self, model: FactoredMDP, paid: FloatArray, low: bool) -> FactoredMDP:
-        """Return a model whose rows pay what is given."""
-        rewards = Rewards(np.zeros(model.states), paid)
-        return replace(model, rewards={**model.rewards, self.name: rewards})
+    def apply(self, model: FactoredMDP, low: bool) -> FactoredMDP:
+        """Return a model whose rows pay the least, or the most, under all members of its sets."""
+        return paying(model, self.name, self.bounds(model.marginals, low))
