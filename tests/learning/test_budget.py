@@ -100,7 +100,6 @@ def test_ledger_survives_arrays():
     assert copy.shares == ledger.shares
     assert_array_equal(copy.delta, ledger.delta)
     assert_array_equal(copy.events, ledger.events)
-    assert copy.assumptions
 
 
 def test_rewards_and_epochs_stay_within_their_share():

@@ -21,7 +21,9 @@ from typing import Protocol
 import numpy as np
 
 from rfmdp.errors import ModelError
+from rfmdp.learning.confidence import ConfidenceSet
 from rfmdp.learning.identifiers import Identifiers
+from rfmdp.learning.support import Discovery
 from rfmdp.types import AnyArray, FloatArray, IntArray, frozen
 
 # each share is shortened by this factor, far above the rounding of a million products
@@ -90,11 +92,6 @@ class Ledger:
         """The whole error probability that was granted."""
         return self.shares.beta
 
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What must be true for the sum to mean anything."""
-        return (ASSUMPTION,)
-
     def spent_on_model(self) -> float:
         """Return an upper bound of sum_j events_j delta_j: products and sum rounded upwards."""
         cost = self.events * self.delta
@@ -122,17 +119,12 @@ class Ledger:
         )
 
 
-class EventCounter(Protocol):
-    """Anything that knows how many events an identifier of that many outcomes has."""
-
-    def events(self, outcomes: IntArray) -> IntArray:
-        """Return the number of events, (M,)."""
-
-
 class Budget(Protocol):
     """Makes the ledger before the first sample."""
 
-    def ledger(self, shares: Shares, confidence: EventCounter, ids: Identifiers) -> Ledger:
+    def ledger(
+        self, shares: Shares, confidence: ConfidenceSet | Discovery, ids: Identifiers
+    ) -> Ledger:
         """Return the error probability of every event."""
 
 
@@ -140,9 +132,11 @@ class Budget(Protocol):
 class EqualEvents:
     """Every event gets the same error probability."""
 
-    def ledger(self, shares: Shares, confidence: EventCounter, ids: Identifiers) -> Ledger:
+    def ledger(
+        self, shares: Shares, confidence: ConfidenceSet | Discovery, ids: Identifiers
+    ) -> Ledger:
         """Return delta = model share / events."""
-        events = np.asarray(confidence.events(ids.model.marginals.sizes), dtype=np.int64)
+        events = confidence.events(ids.model.marginals.sizes)
         total = int(events.sum())
         delta = np.where(events > 0, shares.model * _SAFETY / max(total, 1), 0.0)
         return Ledger(f"equal events, {total} events", shares, events, delta)
@@ -155,14 +149,13 @@ class PerProbability:
     An identifier of k outcomes owns k beta / U. A set that needs more than k events divides that.
     """
 
-    def ledger(self, shares: Shares, confidence: EventCounter, ids: Identifiers) -> Ledger:
+    def ledger(
+        self, shares: Shares, confidence: ConfidenceSet | Discovery, ids: Identifiers
+    ) -> Ledger:
         """Return delta = beta / U."""
         sizes = ids.model.marginals.sizes
         total = max(ids.probabilities, int(sizes.sum()), 1)
-        scheme = f"paper, beta/U, U={total}"
-        return _divided(
-            scheme, shares, shares.model * _SAFETY / total, sizes, confidence.events(sizes)
-        )
+        return _divided(f"paper, beta/U, U={total}", shares, total, sizes, confidence.events(sizes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,23 +165,23 @@ class PerComponent:
     An identifier owns beta / |Q|. A set that needs several events divides that.
     """
 
-    def ledger(self, shares: Shares, confidence: EventCounter, ids: Identifiers) -> Ledger:
+    def ledger(
+        self, shares: Shares, confidence: ConfidenceSet | Discovery, ids: Identifiers
+    ) -> Ledger:
         """Return delta = beta / |Q|."""
         sizes = ids.model.marginals.sizes
-        total = max(ids.components, len(sizes), 1)
-        scheme = f"paper, beta/|Q|, |Q|={total}"
-        one = np.ones(len(sizes), dtype=np.int64)
+        total, one = max(ids.components, len(sizes), 1), np.ones_like(sizes)
         return _divided(
-            scheme, shares, shares.model * _SAFETY / total, one, confidence.events(sizes)
+            f"paper, beta/|Q|, |Q|={total}", shares, total, one, confidence.events(sizes)
         )
 
 
 def _divided(
-    scheme: str, shares: Shares, delta: float, counted: IntArray, events: IntArray
+    scheme: str, shares: Shares, total: int, counted: IntArray, events: IntArray
 ) -> Ledger:
-    """Give identifiers counted_j * delta each, divided among their events if those are more."""
-    needed = np.asarray(events, dtype=np.int64)
-    return Ledger(scheme, shares, needed, delta * (counted / np.maximum(counted, needed)))
+    """Give identifiers counted_j / total each, divided among their events if those are more."""
+    delta = shares.model * _SAFETY / total
+    return Ledger(scheme, shares, events, delta * (counted / np.maximum(counted, events)))
 
 
 def epoch_delta(beta: float, epoch: int) -> float:

@@ -25,11 +25,10 @@ from rfmdp.errors import ModelError
 from rfmdp.learning import intervals
 from rfmdp.learning.packed_sets import empirical, joined, packed, pick, with_table
 from rfmdp.ragged import segment_sum, starts
+from rfmdp.rounding import EPS
 from rfmdp.sets.bounds import kl_bounds, tighten
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import BoolArray, FloatArray, IntArray
-
-_EPS = float(np.finfo(np.float64).eps)
 
 DRAWS = "every sample of a marginal is an independent draw from one fixed distribution"
 SUPPORT = "the declared outcomes of a marginal are all its possible outcomes"
@@ -205,7 +204,7 @@ class Weissman:
         # ln(2^k - 2) without overflow for large k
         vertices = k * np.log(2.0) + np.log1p(-(2.0 ** (1.0 - k)))
         wide = np.sqrt(2.0 * (vertices - np.log(delta[usable])) / totals[usable])
-        radius[usable] = np.minimum(wide * (1.0 + 8.0 * _EPS), 2.0)
+        radius[usable] = np.minimum(wide * (1.0 + 8.0 * EPS), 2.0)
         centre, half = empirical(outcome_ptr, counts), np.repeat(radius / 2.0, sizes)
         lower, upper = np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
         return packed(outcome_ptr, Kind.L1, centre, lower, upper, radius)
@@ -235,7 +234,7 @@ class KLDirichlet:
         terms = logs - gammaln(x + 0.5) + gammaln(0.5)
         n, k = totals[usable], sizes[usable].astype(np.float64)
         evidence = -np.log(delta[usable]) - gammaln(k / 2) + gammaln(n + k / 2)
-        rounding = 8.0 * _EPS * (np.abs(evidence) + (n + k) * np.log(n + k + 2.0))
+        rounding = 8.0 * EPS * (np.abs(evidence) + (n + k) * np.log(n + k + 2.0))
         rho = np.where(sizes == 1, 0.0, np.inf)
         rho[usable] = (evidence + segment_sum(terms, outcome_ptr)[usable] + rounding) / n
         centre = empirical(outcome_ptr, counts)

@@ -28,7 +28,6 @@ from rfmdp.objective import (
     MAX,
     MIN,
     Cumulative,
-    Direction,
     Discounted,
     Instantaneous,
     ReachReward,
@@ -193,14 +192,12 @@ def _initial(spec: Spec, planner: Planner, value: FloatArray) -> float:
     return worst(spec, 1.0 - found if planner.problem.flipped else found)
 
 
-def trivial(spec: Spec, side: Direction, least: float) -> float:
-    """Return what holds without data: the least (MIN) or largest (MAX) value of an objective.
+def trivial(spec: Spec, least: float) -> tuple[float, float]:
+    """Return what holds without data: the worst and the best value of an objective for the agent.
 
     `least` is what a row pays at least.
     """
-    rewards = Cumulative | Discounted | Instantaneous | ReachReward | Total
-    if not isinstance(spec.objective, rewards):
-        return 0.0 if side is not MAX else 1.0
-    if side is MAX:
-        return float("inf")
-    return 0.0 if least >= 0.0 else float("-inf")
+    low, high = 0.0, 1.0
+    if isinstance(spec.objective, Cumulative | Discounted | Instantaneous | ReachReward | Total):
+        low, high = 0.0 if least >= 0.0 else -np.inf, np.inf
+    return (low, high) if spec.agent is MAX else (high, low)

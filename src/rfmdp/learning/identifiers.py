@@ -27,7 +27,7 @@ import numpy as np
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.learning.ties import any_set, equal_sets, shared_names, tied
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.ragged import entries, starts
+from rfmdp.ragged import entries, owner, owners, renumbered, segment, segment_sum, starts
 from rfmdp.sets.families import box_centres
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.hidden import joint_successors
@@ -134,14 +134,11 @@ def identify(
         keys.extend(_local_keys(model, local))
     elif granularity is Granularity.FLAT:
         keys.append(np.arange(len(model.row_marginals)))
-    learning = slots.reduce(keys)
+    learning, multiplied, prior = slots.reduce(keys)
     counted = learning.marginals.sizes
     if granularity is Granularity.LOCAL and local:
         counted = _all_components(model, slots, local)
-    return Identifiers(
-        learning, counted, slots.multiplied(len(learning.marginals)), shared_names(model, same),
-        slots.prior,
-    )  # fmt: skip
+    return Identifiers(learning, counted, multiplied, shared_names(model, same), prior)
 
 
 class _Slots:
@@ -151,8 +148,6 @@ class _Slots:
         from rfmdp.kernels.identify import JOINT, merge_outcomes
 
         self.model = model
-        self.several = np.empty(0, dtype=np.bool_)  # joint rows with an identifier, by `reduce`
-        self.prior: Marginals | None = None  # by `reduce`
         sizes = model.marginals.sizes[model.row_marginals]
         self.ptr = starts(sizes)
         self.label = np.empty(int(self.ptr[-1]), dtype=np.int64)
@@ -167,7 +162,7 @@ class _Slots:
         self.joint = status == JOINT
         if granularity is Granularity.FLAT:
             self.joint = np.diff(model.marginal_ptr) > 0
-        self.row = np.repeat(np.arange(model.rows), np.diff(model.marginal_ptr))
+        self.row = owners(model.marginal_ptr)
 
     def pattern(self) -> IntArray:
         """Return a number per slot: which outcomes are merged; 0 if none is."""
@@ -183,8 +178,12 @@ class _Slots:
             known += int(number.max()) + 1
         return pattern
 
-    def reduce(self, keys: list[IntArray]) -> FactoredMDP:
-        """Return the learning model: slots with equal keys share a marginal."""
+    def reduce(self, keys: list[IntArray]) -> tuple[FactoredMDP, IntArray, Marginals | None]:
+        """Return the learning model, in which slots with equal keys share a marginal.
+
+        Behind it how many marginals of the model every identifier multiplies, (M,), and what is
+        known of them.
+        """
         model = self.model
         plain = ~self.joint[self.row]
         kept = np.flatnonzero(plain & (self.classes > 1))
@@ -192,7 +191,7 @@ class _Slots:
         shared = kept[first]
         joint = np.flatnonzero(self.joint)
         sizes, targets, _ = joint_successors(model, joint, model.marginals.nominal)
-        self.several = several = sizes > 1
+        several = sizes > 1  # joint rows with an identifier; they come last
         pointers = starts(np.concatenate([self.classes[shared], sizes[several]]))
         per_row = np.bincount(self.row[kept], minlength=model.rows)
         per_row[joint] = several
@@ -202,38 +201,39 @@ class _Slots:
         row_marginals[own] = number
         row_marginals[~own] = len(shared) + np.arange(int(several.sum()))
         successor_ptr, successors = self._successors(joint, sizes, targets)
-        return replace(
+        sets, prior = self._sets(pointers, shared, joint)
+        learning = replace(
             model,
             marginal_ptr=marginal_ptr,
             row_marginals=row_marginals,
             successor_ptr=successor_ptr,
             successors=successors,
-            marginals=self._sets(pointers, shared, joint),
+            marginals=sets,
             factors=tuple(dict.fromkeys((*model.factors, JOINT_FACTOR))),
             row_factors=self._factors(kept, own),
             marginal_names=self._names(shared, joint[several]),
             outcome_names=() if len(joint) else self._outcome_names(shared),
         )
+        multiplied = np.append(np.ones_like(shared), np.diff(model.marginal_ptr)[joint[several]])
+        return learning, multiplied, prior
 
-    def multiplied(self, identifiers: int) -> IntArray:
-        """Return how many marginals every identifier multiplies; joint rows come last."""
-        own = np.diff(self.model.marginal_ptr)[self.joint][self.several]
-        return np.concatenate([np.ones(identifiers - len(own), dtype=np.int64), own])
-
-    def _sets(self, pointers: IntArray, shared: IntArray, joint: IntArray) -> Marginals:
-        """Return points of the identifiers, and keep what is known of them as `prior`."""
-        sets = self.model.marginals
+    def _sets(
+        self, pointers: IntArray, shared: IntArray, joint: IntArray
+    ) -> tuple[Marginals, Marginals | None]:
+        """Return points of the identifiers, and what is known of them before any data."""
+        sets, lengths, prior = self.model.marginals, np.diff(pointers), None
         if not any_set(self.model):
-            entries = self._pushed(sets.nominal, shared, joint)
-            return Marginals.from_points(pointers, _normalised(pointers, entries))
+            mass = self._pushed(sets.nominal, shared, joint)
+            mass /= np.repeat(segment_sum(mass, pointers), lengths)  # to rounding they sum to 1
+            return Marginals.from_points(pointers, mass), None
         if informed(sets).any():  # bounds are rounded outwards
             slack = float(np.max(sets.sizes)) * np.finfo(np.float64).eps
             slack *= float(np.max(np.diff(self.model.marginal_ptr)))
             lower = self._pushed(sets.lower, shared, joint) * (1.0 - slack)
             upper = np.minimum(self._pushed(sets.upper, shared, joint) * (1.0 + slack), 1.0)
             centre = box_centres(pointers, lower, upper)
-            self.prior = Marginals.from_boxes(pointers, lower, upper, centre)
-        return Marginals.from_points(pointers, 1.0 / np.repeat(*(np.diff(pointers),) * 2))
+            prior = Marginals.from_boxes(pointers, lower, upper, centre)
+        return Marginals.from_points(pointers, 1.0 / np.repeat(lengths, lengths)), prior
 
     def _pushed(self, values: FloatArray, shared: IntArray, joint: IntArray) -> FloatArray:
         """Return numbers of outcomes (O,) added up to those of identifiers, in their order."""
@@ -284,7 +284,7 @@ class _Slots:
         for slot in shared:
             name = model.marginal_name(int(model.row_marginals[slot]))
             if self.classes[slot] < sizes[slot]:
-                part = self.label[self.ptr[slot] : self.ptr[slot + 1]]
+                part = self.label[segment(self.ptr, slot)]
                 name += f", merged to {','.join(map(str, part))}"
             place = model.row_name(int(self.row[slot]))
             if len(model.row_factors):  # a marginal may move several factors of a row
@@ -299,7 +299,7 @@ class _Slots:
             return ()
         for slot in shared:
             first = int(model.marginals.outcome_ptr[model.row_marginals[slot]])
-            label = self.label[self.ptr[slot] : self.ptr[slot + 1]]
+            label = self.label[segment(self.ptr, slot)]
             for merged in range(int(self.classes[slot])):
                 own = (model.outcome_names[first + o] for o in np.flatnonzero(label == merged))
                 names.append(" or ".join(dict.fromkeys(own)))
@@ -308,15 +308,14 @@ class _Slots:
 
 def _told_apart(model: FactoredMDP, row: int) -> str:
     """Return the name of a row, with its number if the state has several rows of one action."""
-    after = int(np.searchsorted(model.row_ptr, row, side="right"))
-    first, last = int(model.row_ptr[after - 1]), int(model.row_ptr[after])
-    alike = np.count_nonzero(model.row_actions[first:last] == model.row_actions[row])
-    return model.row_name(row) + (f", choice {row - first + 1}" if alike > 1 else "")
+    rows = segment(model.row_ptr, owner(model.row_ptr, row))
+    alike = np.count_nonzero(model.row_actions[rows] == model.row_actions[row])
+    return model.row_name(row) + (f", choice {row - rows.start + 1}" if alike > 1 else "")
 
 
 def _local_keys(model: FactoredMDP, local: LocalStates) -> list[IntArray]:
     """Return factor, action and local state of every slot."""
-    row = np.repeat(np.arange(model.rows), np.diff(model.marginal_ptr))
+    row = owners(model.marginal_ptr)
     if not len(model.row_factors) or not model.variables:
         raise ModelError("Granularity.LOCAL: the model must know its variables and factors.")
     code = np.zeros(len(row), dtype=np.int64)
@@ -329,13 +328,11 @@ def _local_keys(model: FactoredMDP, local: LocalStates) -> list[IntArray]:
 
 def _moved(model: FactoredMDP, factor: int) -> list[str]:
     """Return the variables that differ along the axis of a factor in some row."""
-    differs = np.zeros(len(model.variables), dtype=np.bool_)
-    owner = np.repeat(np.arange(model.rows), np.diff(model.marginal_ptr))
+    differs, rows = np.zeros(len(model.variables), dtype=np.bool_), owners(model.marginal_ptr)
     for slot in np.flatnonzero(model.row_factors == factor)[:4096]:
-        row = int(owner[slot])
-        own = model.row_marginals[model.marginal_ptr[row] : model.marginal_ptr[row + 1]]
-        shape = model.marginals.sizes[own]
-        tensor = model.successors[model.successor_ptr[row] : model.successor_ptr[row + 1]]
+        row = rows[slot]
+        shape = model.marginals.sizes[model.row_marginals[segment(model.marginal_ptr, row)]]
+        tensor = model.successors[segment(model.successor_ptr, row)]
         fibre = np.moveaxis(tensor.reshape(shape), int(slot - model.marginal_ptr[row]), 0)
         values = model.valuations[fibre.reshape(len(fibre), -1)[:, 0]]
         differs |= (values != values[0]).any(axis=0)
@@ -376,20 +373,11 @@ def _number(keys: list[IntArray]) -> tuple[IntArray, IntArray]:
     """Return first members of the classes of equal keys, in order, and the class of each entry."""
     code = np.zeros(len(keys[0]), dtype=np.int64)
     for key in keys:
-        _, code = np.unique(code, return_inverse=True)
-        _, column = np.unique(key, return_inverse=True)
-        code = code.reshape(-1) * (int(column.max(initial=0)) + 1) + column.reshape(-1)
+        column = renumbered(key)
+        code = renumbered(code) * (int(column.max(initial=0)) + 1) + column
     _, first, number = np.unique(code, return_index=True, return_inverse=True)
     # number by first appearance, so that identifiers come in the order of the rows
     order = np.argsort(first, kind="stable")
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     return first[order], rank[number.reshape(-1)]
-
-
-def _normalised(pointers: IntArray, mass: FloatArray) -> FloatArray:
-    """Return probabilities divided by their sums, which rounding made different from 1."""
-    if len(pointers) == 1:
-        return mass
-    sums = np.add.reduceat(mass, pointers[:-1])
-    return np.asarray(mass / np.repeat(sums, np.diff(pointers)))

@@ -1,6 +1,7 @@
 """Confidence intervals of one Bernoulli probability, for whole arrays of counts.
 
-Every function maps (x, n, delta), broadcast against each other, to `(lower, upper)`. All are
+Every function maps (x, n, delta), broadcast against each other, to `(lower, upper)`: x successes
+in n trials, 0 <= x <= n, and the error probability of both sides together, 0 < delta < 1. All are
 mirror images: upper(x, n) = 1 - lower(n - x, n), so that the two outcomes of a coin are one event.
 No observation (n = 0) gives [0, 1]. Two kinds of promise:
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +30,7 @@ from rfmdp.kernels.statistical import (
     betting_rejects,
     sequence_lower,
 )
+from rfmdp.rounding import EPS
 from rfmdp.types import FloatArray, IntArray
 
 Bounds = tuple[FloatArray, FloatArray]
@@ -37,25 +40,11 @@ LowerEnd = Callable[[FloatArray, FloatArray, FloatArray], FloatArray]
 MIXTURE_SIZES = (1.0, 8.0, 64.0, 512.0, 4096.0, 32768.0, 262144.0)
 MIXTURE_WEIGHTS = (0.40, 0.16, 0.12, 0.10, 0.08, 0.07, 0.07)
 
-_EPS = float(np.finfo(np.float64).eps)
-
 
 def clopper_pearson(x: ArrayLike, n: ArrayLike, delta: ArrayLike) -> Bounds:
     """Return the exact binomial interval [ClopperPearson1934]; fixed sample size, single look.
 
     lower = B(delta/2; x, n-x+1) and upper = B(1-delta/2; x+1, n-x), quantiles of Beta.
-
-    Parameters
-    ----------
-    x, n : array_like
-        Successes and trials, 0 <= x <= n.
-    delta : array_like
-        Error probability of both sides together, in (0, 1).
-
-    Returns
-    -------
-    lower, upper : FloatArray
-        Outer bounds of the interval's ends.
 
     Examples
     --------
@@ -63,7 +52,7 @@ def clopper_pearson(x: ArrayLike, n: ArrayLike, delta: ArrayLike) -> Bounds:
     >>> print(f"{low:.6f} {high:.6f}")
     0.264886 0.962993
     """
-    return _interval(_clopper_pearson_lower, x, n, delta)
+    return _interval(lambda x, n, delta: _beta_quantile(x, n, 0.5 * delta), x, n, delta)
 
 
 def clopper_pearson_lower(x: ArrayLike, n: ArrayLike, delta: ArrayLike) -> FloatArray:
@@ -97,7 +86,7 @@ def mixture(x: ArrayLike, n: ArrayLike, delta: ArrayLike) -> Bounds:
     >>> print(f"{low:.6f} {high:.6f}")
     0.210479 0.400728
     """
-    return _interval(_mixture_lower, x, n, delta)
+    return _interval(partial(_sequence_lower, MIXTURE), x, n, delta)
 
 
 def krichevsky_trofimov(x: ArrayLike, n: ArrayLike, delta: ArrayLike) -> Bounds:
@@ -106,7 +95,7 @@ def krichevsky_trofimov(x: ArrayLike, n: ArrayLike, delta: ArrayLike) -> Bounds:
     c_n = -ln B(x+1/2, n-x+1/2) + ln pi - n H(x/n). Narrower than `mixture` for n up to about 300,
     wider beyond. x may be a sum of observations in [0, 1].
     """
-    return _interval(_kt_lower, x, n, delta)
+    return _interval(partial(_sequence_lower, KRICHEVSKY_TROFIMOV), x, n, delta)
 
 
 def grid_clopper_pearson(
@@ -124,21 +113,12 @@ def grid_clopper_pearson(
     promises at both are used with what is known about them, x_m >= x - (n-m) and x_m' >= x:
         lower = max(CP(x - (n-m), m), CP(x, m')),   upper mirrored.
 
-    Parameters
-    ----------
-    x, n, delta : array_like
-        As for `clopper_pearson`.
-    ratio : float
-        Growth of the grid sizes, greater than 1.
-    largest : int or None
-        Largest sample size ever, declared before sampling starts.
-
     Raises
     ------
     ModelError
-        If some n exceeds `largest`.
+        If some n exceeds `largest`, which is declared before sampling starts.
     """
-    return _interval(lambda x, n, delta: _grid_lower(x, n, delta, ratio, largest), x, n, delta)
+    return _interval(partial(_grid_lower, ratio, largest), x, n, delta)
 
 
 def grid_sizes(ratio: float, largest: int) -> IntArray:
@@ -193,12 +173,9 @@ def _interval(lower_end: LowerEnd, x: ArrayLike, n: ArrayLike, delta: ArrayLike)
     rows = first[seen]
     lower[seen] = lower_end(columns[0][rows], columns[1][rows], columns[2][rows])
     ends = lower[inverse]
-    return ends[:size].reshape(shape), _mirror(ends[size:]).reshape(shape)
-
-
-def _mirror(lower: FloatArray) -> FloatArray:
-    """Upper end 1 - lower, one ulp upwards so that rounding keeps it an outer bound."""
-    return np.minimum(np.nextafter(1.0 - lower, 2.0), 1.0)
+    # one ulp upwards, so that rounding keeps the mirrored end an outer bound
+    upper = np.minimum(np.nextafter(1.0 - ends[size:], 2.0), 1.0)
+    return ends[:size].reshape(shape), upper.reshape(shape)
 
 
 def _distinct(columns: list[FloatArray]) -> tuple[IntArray, IntArray]:
@@ -214,13 +191,9 @@ def _distinct(columns: list[FloatArray]) -> tuple[IntArray, IntArray]:
     return order[fresh], inverse
 
 
-def _clopper_pearson_lower(x: FloatArray, n: FloatArray, delta: FloatArray) -> FloatArray:
-    return _beta_quantile(x, n, 0.5 * delta)
-
-
 def _hoeffding_lower(x: FloatArray, n: FloatArray, delta: FloatArray) -> FloatArray:
-    radius = np.sqrt(np.log(2.0 / delta) / (2.0 * n)) * (1.0 + 4.0 * _EPS)
-    return np.asarray(np.maximum(x / n - radius - 2.0 * _EPS, 0.0))
+    radius = np.sqrt(np.log(2.0 / delta) / (2.0 * n)) * (1.0 + 4.0 * EPS)
+    return np.asarray(np.maximum(x / n - radius - 2.0 * EPS, 0.0))
 
 
 def _beta_quantile(x: FloatArray, n: FloatArray, alpha: FloatArray) -> FloatArray:
@@ -233,10 +206,10 @@ def _beta_quantile(x: FloatArray, n: FloatArray, alpha: FloatArray) -> FloatArra
     rows = np.flatnonzero(np.asarray(x).ravel() > 0)
     a, b = np.ravel(x)[rows], np.ravel(n - x)[rows] + 1.0
     # room for the forward function's own error, which grows with its exponents
-    target = np.ravel(alpha)[rows] * (1.0 - 1e-12 - np.minimum(2.0 * _EPS * (a + b), 0.5))
+    target = np.ravel(alpha)[rows] * (1.0 - 1e-12 - np.minimum(2.0 * EPS * (a + b), 0.5))
     p = special.betaincinv(a, b, target)
     p = np.where(np.isfinite(p), p, a / (a + b))
-    step = 2.0 * _EPS
+    step = 2.0 * EPS
     open_rows = np.flatnonzero(special.betainc(a, b, p) > target)
     while len(open_rows):
         p[open_rows] *= max(1.0 - step, 0.0)
@@ -247,28 +220,22 @@ def _beta_quantile(x: FloatArray, n: FloatArray, alpha: FloatArray) -> FloatArra
     return lower
 
 
-def _sequence(kind: int, x: FloatArray, n: FloatArray, delta: FloatArray) -> FloatArray:
+def _sequence_lower(kind: int, x: FloatArray, n: FloatArray, delta: FloatArray) -> FloatArray:
     """Run the root search of the confidence sequences over flat arrays."""
     sizes = np.array(MIXTURE_SIZES)
     lower = np.empty(len(n))
     # one ulp on the threshold pays for the rounding of the logarithm
-    threshold = -np.log(delta) * (1.0 + 2.0 * _EPS)
+    threshold = -np.log(delta) * (1.0 + 2.0 * EPS)
     sequence_lower(
         kind, x, n, threshold, sizes, np.log(MIXTURE_WEIGHTS), np.empty(len(sizes)), lower
     )
     return lower
 
 
-def _mixture_lower(x: FloatArray, n: FloatArray, delta: FloatArray) -> FloatArray:
-    return _sequence(MIXTURE, x, n, delta)
-
-
-def _kt_lower(x: FloatArray, n: FloatArray, delta: FloatArray) -> FloatArray:
-    return _sequence(KRICHEVSKY_TROFIMOV, x, n, delta)
-
-
-def _grid(n: FloatArray, ratio: float, largest: int | None) -> tuple[IntArray, IntArray, IntArray]:
-    """Grid sizes, and for every n >= 1 the index of the first size >= n and the last <= n."""
+def _grid_lower(
+    ratio: float, largest: int | None, x: FloatArray, n: FloatArray, delta: FloatArray
+) -> FloatArray:
+    """Lower end of grid Clopper-Pearson from the grid sizes around n."""
     top = float(np.max(n, initial=1.0))
     if largest is not None and top > largest:
         raise ModelError(
@@ -276,20 +243,14 @@ def _grid(n: FloatArray, ratio: float, largest: int | None) -> tuple[IntArray, I
             "declare a larger one before sampling starts, or use largest=None."
         )
     sizes = grid_sizes(ratio, math.ceil(top) if largest is None else largest)
-    ahead = np.searchsorted(sizes, n)
-    return sizes, ahead, ahead - (sizes[ahead] > n)
-
-
-def _grid_lower(
-    x: FloatArray, n: FloatArray, delta: FloatArray, ratio: float, largest: int | None
-) -> FloatArray:
-    """Lower end of grid Clopper-Pearson from the grid sizes around n."""
-    sizes, ahead, behind = _grid(n, ratio, largest)
+    ahead = np.searchsorted(sizes, n)  # the first size >= n
+    behind = ahead - (sizes[ahead] > n)  # the last one <= n
     earlier = np.maximum(x - (n - sizes[behind]), 0.0)
     lower = []
     for successes, index in ((x, ahead), (earlier, behind)):
         share = len(sizes) if largest is not None else (index + 1.0) * (index + 2.0)
-        lower.append(_clopper_pearson_lower(successes, sizes[index].astype(float), delta / share))
+        level = 0.5 * (delta / share)
+        lower.append(_beta_quantile(successes, sizes[index].astype(float), level))
     return np.maximum(*lower)
 
 
@@ -311,7 +272,7 @@ def betting_lower(samples: FloatArray, delta: float, horizon: int | None = None)
     if not 0.0 < delta < 1.0:
         raise ModelError(f"Error probability: 0 < delta < 1 must hold, found {delta:g}.")
     samples = np.ascontiguousarray(samples, dtype=np.float64)
-    threshold = -np.log(delta) * (1.0 + 2.0 * _EPS)
+    threshold = -np.log(delta) * (1.0 + 2.0 * EPS)
     rejected, kept = 0.0, 1.0
     while kept - rejected > 1e-12:
         mean = 0.5 * (rejected + kept)

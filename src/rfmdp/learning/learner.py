@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from itertools import islice
-from typing import Protocol
 
 import numpy as np
 
@@ -17,41 +16,21 @@ from rfmdp.learning.identifiers import Identifiers
 from rfmdp.learning.learned_model import LearnedModel
 from rfmdp.learning.rewards import UnknownRewards
 from rfmdp.learning.rollout import Rollouts
-from rfmdp.learning.run import Point, Run
+from rfmdp.learning.run import Point, Run, arrays_of
 from rfmdp.learning.sampling import Sampling
 from rfmdp.learning.setup import Setup, assumptions_of, require_same, settings_of
 from rfmdp.learning.standing import Standing
 from rfmdp.learning.store import AssumptionAlarm, SetStore
 from rfmdp.learning.support import Discovery
 from rfmdp.learning.watch import Watch
-from rfmdp.objective import MAX, MIN
+from rfmdp.objective import MAX
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.sources.tally import Tally
 from rfmdp.types import AnyArray, IntArray
 
 
-class Stored(Protocol):
-    """A part of a run that is saved with it."""
-
-    def state(self) -> dict[str, AnyArray]:
-        """Return what `restore` needs, as arrays."""
-
-    def restore(self, state: dict[str, AnyArray]) -> None:
-        """Continue from a saved state."""
-
-
 class Learner:
-    """A run of `learn` between evaluations.
-
-    Parameters
-    ----------
-    setup
-        What was asked for.
-    ids
-        The identifiers of the source's structure.
-    watch
-        Its time, and who is told what it does.
-    """
+    """A run of `learn` between evaluations; `ids` are those of the source's structure."""
 
     def __init__(self, setup: Setup, ids: Identifiers, watch: Watch) -> None:
         self.setup, self._ids, self._watch = setup, ids, watch
@@ -166,10 +145,7 @@ class Learner:
 
     def _without_data(self) -> Point:
         """Return the point before all others: what holds without any data."""
-        spec = self.setup.spec
-        worst, best = (trivial(spec, side, self.learned.least) for side in (MIN, MAX))
-        if spec.agent is not MAX:
-            worst, best = best, worst
+        worst, best = trivial(self.setup.spec, self.learned.least)
         return Point(0, 0, worst, worst, math.nan, best, math.nan, 0, 0, 0.0, 0.0)
 
     def settings(self) -> dict[str, str]:
@@ -190,7 +166,7 @@ class Learner:
         return Run(
             settings=self.settings(),
             validity=self.confidence.validity.value,
-            assumptions=assumptions_of(setup, self._ids, self.ledger),
+            assumptions=assumptions_of(setup, self._ids),
             agent=setup.spec.agent,
             ledger=self.ledger,
             history=list(self.history),
@@ -229,15 +205,12 @@ class Learner:
             state.update({f"{prefix}/{k}": v for k, v in stored.state().items()})
         return state
 
-    def _stores(self) -> dict[str, Stored]:
+    def _stores(self) -> dict[str, SetStore | Tally | UnknownRewards]:
         """Return the parts that keep their own state."""
         sampling = self.sampling
-        stores: dict[str, Stored] = {
-            "sets": self.sets, "explore": sampling.exploration.sets, "seen": sampling.seen
-        }  # fmt: skip
-        if sampling.unknown is not None:
-            stores["rewards"] = sampling.unknown
-        return stores
+        rewards = {} if sampling.unknown is None else {"rewards": sampling.unknown}
+        planned = sampling.exploration.sets
+        return {"sets": self.sets, "explore": planned, "seen": sampling.seen, **rewards}
 
     def restore(self, run: Run, place: str) -> None:
         """Go on where a saved run was, with the same random sequence."""
@@ -254,12 +227,7 @@ class Learner:
         seconds, processor = state["seconds"]
         self._watch.before = float(seconds), float(processor)
         for prefix, stored in self._stores().items():
-            stored.restore(_part(state, prefix))
-        self.evaluator.warm.update({k: np.array(v) for k, v in _part(state, "warm").items()})
+            stored.restore(arrays_of(state, prefix))
+        self.evaluator.warm.update({k: np.array(v) for k, v in arrays_of(state, "warm").items()})
         self.history, self.alarms = list(run.history), list(run.alarms)
         self.rollouts.restore(run, state)
-
-
-def _part(state: dict[str, AnyArray], prefix: str) -> dict[str, AnyArray]:
-    """Return the arrays of one part, by their own names."""
-    return {k[len(prefix) + 1 :]: v for k, v in state.items() if k.startswith(f"{prefix}/")}

@@ -8,7 +8,7 @@ Ours use sets that are valid at any time.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rfmdp.errors import ModelError
 from rfmdp.inner.combined import Screened
@@ -40,13 +40,30 @@ class Method:
     rollout: float = 0.0  # share of beta for rollout certificates
 
 
-_PAPER = {"confidence": ClopperPearson(), "budget": PerProbability()}
-
-PAPER_FLAT = Method(
-    "paper-flat",
-    "The paper's baseline: one box per row over global successors.",
+PAPER_MCCORMICK = Method(
+    "paper-mccormick",
+    "The paper's boxes, composed exactly, as the published hybrid practically was.",
+    confidence=ClopperPearson(),
+    budget=PerProbability(),
+    granularity=Granularity.LOCAL,
+)
+PAPER_MCCORMICK_LP = replace(
+    PAPER_MCCORMICK,
+    name="paper-mccormick-lp",
+    about="The paper's boxes, composed by the McCormick programme where cheap bounds leave a gap.",
+    inner=Screened(McCormick()),
+)
+PAPER_INTERVAL = replace(
+    PAPER_MCCORMICK,
+    name="paper-interval",
+    about="The paper's boxes, composed by interval arithmetic.",
+    inner=IntervalArithmetic(),
+)
+PAPER_FLAT = replace(
+    PAPER_MCCORMICK,
+    name="paper-flat",
+    about="The paper's baseline: one box per row over global successors.",
     granularity=Granularity.FLAT,
-    **_PAPER,  # type: ignore[arg-type]
 )
 PAPER_L1 = Method(
     "paper-l1",
@@ -56,33 +73,14 @@ PAPER_L1 = Method(
     granularity=Granularity.LOCAL,
     inner=RadiusSum(Composition.SUM),
 )
-PAPER_INTERVAL = Method(
-    "paper-interval",
-    "The paper's boxes, composed by interval arithmetic.",
-    granularity=Granularity.LOCAL,
-    inner=IntervalArithmetic(),
-    **_PAPER,  # type: ignore[arg-type]
-)
-PAPER_MCCORMICK = Method(
-    "paper-mccormick",
-    "The paper's boxes, composed exactly, as the published hybrid practically was.",
-    granularity=Granularity.LOCAL,
-    **_PAPER,  # type: ignore[arg-type]
-)
-PAPER_MCCORMICK_LP = Method(
-    "paper-mccormick-lp",
-    "The paper's boxes, composed by the McCormick programme where cheap bounds leave a gap.",
-    granularity=Granularity.LOCAL,
-    inner=Screened(McCormick()),
-    **_PAPER,  # type: ignore[arg-type]
-)
 ANYTIME = Method(
     "anytime",
     "Mixture sequences, valid at any time, optimistic exploration, exact composition.",
 )
-ANYTIME_LOCAL = Method(
-    "anytime-local",
-    "As `anytime`, with the identifiers of the published experiments.",
+ANYTIME_LOCAL = replace(
+    ANYTIME,
+    name="anytime-local",
+    about="As `anytime`, with the identifiers of the published experiments.",
     granularity=Granularity.LOCAL,
 )
 ANYTIME_KL = Method(
@@ -97,18 +95,16 @@ GAP_DIRECTED = Method(
     exploration=GapDirected(),
     schedule=Geometric(),
 )
-TIED = Method(
-    "tied",
-    "As `gap-directed`, with equal probabilities of the model declared to be one unknown.",
-    exploration=GapDirected(),
-    schedule=Geometric(),
+TIED = replace(
+    GAP_DIRECTED,
+    name="tied",
+    about="As `gap-directed`, with equal probabilities of the model declared to be one unknown.",
     granularity=Granularity.TIED,
 )
-ROLLOUT = Method(
-    "rollout",
-    "As `gap-directed`, and half of beta for rollout certificates of the initial state.",
-    exploration=GapDirected(),
-    schedule=Geometric(),
+ROLLOUT = replace(
+    GAP_DIRECTED,
+    name="rollout",
+    about="As `gap-directed`, and half of beta for rollout certificates of the initial state.",
     rollout=0.5,
 )
 

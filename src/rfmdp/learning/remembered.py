@@ -71,65 +71,60 @@ def with_transition_rewards(
         )
     paid = reward.of(model, owners(model.successor_ptr), model.successors)
     target = where(model, goal.target) if isinstance(goal, ReachReward) else None
-    states = _Remembering(model, paid, target)
-    changed: dict[str, Any] = {"reward": goal.reward or next(iter(model.rewards))}
+    name = goal.reward or next(iter(model.rewards))
+    built, home, amount = _remembering(model, paid, target)
+    late = amount / getattr(goal, "discount", 1.0)
+    collected = Rewards(late, np.zeros(built.rows))
+    changed: dict[str, Any] = {"reward": name}
     if isinstance(goal, Cumulative):
         changed["steps"] = goal.steps + 1
     if target is not None:
-        changed["target"] = target[states.home] & (states.amount == 0.0)
-    late = states.amount / getattr(goal, "discount", 1.0)
-    built = states.model(changed["reward"], late)
+        changed["target"] = target[home] & (amount == 0.0)
+    built = replace(built, rewards={**built.rewards, name: collected})
     return built, replace(asked, objective=replace(goal, **changed))
 
 
-class _Remembering:
-    """The pairs of a state and what was paid on the way into it, ascending."""
+def _remembering(
+    model: FactoredMDP, paid: FloatArray, target: BoolArray | None
+) -> tuple[FactoredMDP, IntArray, FloatArray]:
+    """Return the model over pairs of a state and what was paid on the way into it, ascending.
 
-    def __init__(self, model: FactoredMDP, paid: FloatArray, target: BoolArray | None) -> None:
-        self._model, self._target = model, target
-        self._amounts, kind = np.unique(np.append(paid, 0.0), return_inverse=True)
-        count, nothing = len(self._amounts), int(kind[-1])
-        self._keys: IntArray = model.successors * np.int64(count) + kind[:-1]
-        self._plain = np.arange(model.states) * count + nothing  # of every state with nothing paid
-        ends = np.empty(0, dtype=np.int64) if target is None else np.flatnonzero(target)
-        begins = np.concatenate([model.initial, ends])
-        self._pairs = np.unique(np.concatenate([self._keys, self._plain[begins]]))
-        self.home: IntArray = self._pairs // count
-        self._kind = self._pairs % count
-        self.amount: FloatArray = self._amounts[self._kind]
+    Behind it the state (S',) and the amount (S',) of every pair. `paid` (K,) is by transitions.
+    """
+    amounts, kind = np.unique(np.append(paid, 0.0), return_inverse=True)
+    count, nothing = len(amounts), int(kind[-1])
+    keys: IntArray = model.successors * np.int64(count) + kind[:-1]
+    plain = np.arange(model.states) * count + nothing  # of every state with nothing paid
+    ends = np.empty(0, dtype=np.int64) if target is None else np.flatnonzero(target)
+    pairs = np.unique(np.concatenate([keys, plain[model.initial], plain[ends]]))
+    home, own = pairs // count, pairs % count
+    sizes = np.add.reduceat(np.diff(model.successor_ptr), model.row_ptr[:-1])
+    require_memory(16.0 * sizes[home].sum(), "A model that remembers what transitions paid")
+    rows, row_ptr = entries(model.row_ptr, home), starts(np.diff(model.row_ptr)[home])
+    pair = np.repeat(owners(row_ptr), np.diff(model.successor_ptr)[rows])
+    after = keys[entries(model.successor_ptr, rows)]
+    if target is not None:  # what was paid on the way into the target is collected there
+        after = np.where(target[home][pair], plain[home][pair], after)
+    variable, numbers = _variable(model, amounts)
+    built = replace(
+        model,
+        row_ptr=row_ptr,
+        successors=np.searchsorted(pairs, after).astype(np.int32),
+        initial=np.searchsorted(pairs, plain[model.initial]),
+        labels={k: v[home] for k, v in model.labels.items()},
+        rewards={k: Rewards(r.state[home], r.row[rows]) for k, r in model.rewards.items()},
+        variables=(*model.variables, variable),
+        valuations=np.column_stack([model.valuations[home], numbers[own]]),
+        **row_arrays(model, rows),
+    )
+    return built, home, amounts[own]
 
-    def model(self, name: str, late: FloatArray) -> FactoredMDP:
-        """Return the model over pairs, which pay `late` (S,) as the reward `name`."""
-        old, home = self._model, self.home
-        sizes = np.add.reduceat(np.diff(old.successor_ptr), old.row_ptr[:-1])
-        require_memory(16.0 * sizes[home].sum(), "A model that remembers what transitions paid")
-        rows = entries(old.row_ptr, home)
-        row_ptr = starts(np.diff(old.row_ptr)[home])
-        owner = np.repeat(owners(row_ptr), np.diff(old.successor_ptr)[rows])
-        keys = self._keys[entries(old.successor_ptr, rows)]
-        if self._target is not None:  # what was paid on the way into the target is collected there
-            keys = np.where(self._target[home][owner], self._plain[home][owner], keys)
-        others = {k: Rewards(r.state[home], r.row[rows]) for k, r in old.rewards.items()}
-        return replace(
-            old,
-            row_ptr=row_ptr,
-            successors=np.searchsorted(self._pairs, keys).astype(np.int32),
-            initial=np.searchsorted(self._pairs, self._plain[old.initial]),
-            labels={k: v[home] for k, v in old.labels.items()},
-            rewards={**others, name: Rewards(late, np.zeros(len(rows)))},
-            variables=(*old.variables, self._variable()),
-            valuations=np.column_stack([old.valuations[home], self._numbers()[self._kind]]),
-            **row_arrays(old, rows),
-        )
 
-    def _numbers(self) -> Int32Array:
-        """Return how amounts are told apart: by themselves if they are whole, else by number."""
-        whole = np.all((self._amounts == np.rint(self._amounts)) & (np.abs(self._amounts) < 2**31))
-        numbers = np.rint(self._amounts) if whole else np.arange(len(self._amounts))
-        return numbers.astype(np.int32)
-
-    def _variable(self) -> Variable:
-        taken, name, numbers = {v.name for v in self._model.variables}, NAME, self._numbers()
-        while name in taken:
-            name += "_"
-        return Variable(name, int(numbers[0]), int(numbers[-1]))
+def _variable(model: FactoredMDP, amounts: FloatArray) -> tuple[Variable, Int32Array]:
+    """Return the variable that tells amounts apart, and its values: whole amounts, else numbers."""
+    whole = np.all((amounts == np.rint(amounts)) & (np.abs(amounts) < 2**31))
+    numbers = (np.rint(amounts) if whole else np.arange(len(amounts))).astype(np.int32)
+    taken, name = {v.name for v in model.variables}, NAME
+    while name in taken:
+        name += "_"
+    return Variable(name, int(numbers[0]), int(numbers[-1])), numbers

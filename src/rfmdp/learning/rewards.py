@@ -20,13 +20,13 @@ from rfmdp.learning.budget import Shares
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import Cumulative, Discounted, ReachReward, Spec, Total
 from rfmdp.outer.problem import pose, row_rewards
+from rfmdp.rounding import EPS
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.paid import Payer
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
 SHARE = 0.5  # of the error probability of the model and its rewards, for random rewards
 
-_EPS = float(np.finfo(np.float64).eps)
 _DRAWS = "every reward sample of an identifier has the same mean given all earlier samples"
 
 
@@ -63,7 +63,7 @@ class RewardRange:
 
     def unscale(self, lower: FloatArray) -> FloatArray:
         """Return lower bounds in [0, 1] mapped back to the range, rounded downwards."""
-        slack = 4.0 * _EPS * (abs(self.low) + abs(self.high))
+        slack = 4.0 * EPS * (abs(self.low) + abs(self.high))
         exact = lower * (self.high - self.low)
         return np.where(lower > 0, np.maximum(self.low + exact - slack, self.low), self.low)
 
@@ -111,7 +111,7 @@ class MixtureReward:
         span = self.range.high - self.range.low
         x = (observed - n * self.range.low) / span
         # the rounding of a sum of n terms of the range's size
-        x -= 4.0 * _EPS * n * (1.0 + (abs(self.range.low) + abs(self.range.high)) / span)
+        x -= 4.0 * EPS * n * (1.0 + (abs(self.range.low) + abs(self.range.high)) / span)
         lower, _ = intervals.mixture(np.clip(x, 0.0, n), n, delta)
         return self.range.unscale(lower)
 
@@ -139,14 +139,7 @@ def paying(model: FactoredMDP, name: str, paid: FloatArray) -> FactoredMDP:
 class UnknownRewards:
     """Rewards that are learned: what was seen of them, and bounds of their means.
 
-    Parameters
-    ----------
-    family
-        What is assumed about rewards.
-    model, spec
-        The structure, and the objective that says which rewards count.
-    shares
-        How the error probability is divided.
+    The objective of `spec` says which rewards count.
     """
 
     def __init__(

@@ -228,41 +228,36 @@ def run_to_record(run: Run) -> Record:
 
 def run_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Run:
     """Make a run again."""
-
-    def part(prefix: str) -> dict[str, AnyArray]:
-        cut = len(prefix) + 1
-        return {name[cut:]: a for name, a in arrays.items() if name.startswith(f"{prefix}/")}
-
-    returns = part("returns")
+    returns = arrays_of(arrays, "returns")
     certificates = [
         RolloutCertificate(
             **{**c, "assumptions": tuple(c["assumptions"]), "returns": returns.get(str(i))}
         )
         for i, c in enumerate(header["rollouts"])
     ]
-    rollout, solution = arrays.get("rollout_policy"), None
+    rollout, solution, prior = arrays.get("rollout_policy"), None, None
+    if "prior_lower" in arrays:
+        prior = np.stack([arrays["prior_lower"], arrays["prior_upper"]])
     if "solution" in header:
-        solution = solution_from_record(header["solution"], part("solution"))
+        solution = solution_from_record(header["solution"], arrays_of(arrays, "solution"))
         model = solution.model
     else:
-        model = model_from_record(header["model"], part("model"))
+        model = model_from_record(header["model"], arrays_of(arrays, "model"))
     return Run(
         settings=dict(header["settings"]),
         validity=header["validity"],
         assumptions=tuple(header["assumptions"]),
         agent=MAX if header["agent"] == "MAX" else MIN,
-        ledger=Ledger.from_arrays(part("ledger")),
+        ledger=Ledger.from_arrays(arrays_of(arrays, "ledger")),
         history=[Point(**{k: _float(v) for k, v in p.items()}) for p in header["history"]],
         policy=Policy(np.asarray(arrays["policy"])),
         model=model,
         counts=np.asarray(arrays["counts"]),
         looks=np.asarray(arrays["looks"]),
         floors=np.asarray(arrays["floors"]),
-        prior=np.stack([arrays["prior_lower"], arrays["prior_upper"]])
-        if "prior_lower" in arrays
-        else None,
+        prior=prior,
         solution=solution,
-        evidence=part("evidence"),
+        evidence=arrays_of(arrays, "evidence"),
         shared=tuple(tuple(names) for names in header["shared"]),
         alarms=tuple(header["alarms"]),
         stopped=header["stopped"],
@@ -270,8 +265,13 @@ def run_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -
         name=header.get("name", ""),
         rollouts=certificates,
         rollout_policy=None if rollout is None else Policy(np.asarray(rollout)),
-        state=part("state"),
+        state=arrays_of(arrays, "state"),
     )
+
+
+def arrays_of(arrays: Mapping[str, AnyArray], part: str) -> dict[str, AnyArray]:
+    """Return the arrays of one part, by their own names."""
+    return {k[len(part) + 1 :]: a for k, a in arrays.items() if k.startswith(f"{part}/")}
 
 
 def _number(value: float) -> float | str:

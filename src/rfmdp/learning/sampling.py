@@ -30,14 +30,7 @@ CHUNK = 2_000_000  # steps between two looks at the clock
 class Sampling:
     """What was sampled, `seen`, in `done` trajectories and `steps`, and what to sample next.
 
-    Parameters
-    ----------
-    setup, learned
-        What was asked for, and the model that is learned.
-    sets, seen
-        The sets of the guarantee, and the counts that they are made from.
-    watch
-        Says when the time is over.
+    `sets` are those of the guarantee, made from the counts in `seen`.
     """
 
     def __init__(

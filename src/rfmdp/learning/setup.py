@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from rfmdp.errors import ModelError, UnsupportedError
-from rfmdp.learning.budget import Ledger, Shares
+from rfmdp.learning.budget import ASSUMPTION, Ledger, Shares
 from rfmdp.learning.confidence import ConfidenceSet
 from rfmdp.learning.identifiers import Granularity, Identifiers
 from rfmdp.learning.methods import Method
@@ -137,10 +137,10 @@ def settings_of(setup: Setup, ids: Identifiers, ledger: Ledger, rewards: str) ->
     }
 
 
-def assumptions_of(setup: Setup, ids: Identifiers, ledger: Ledger) -> tuple[str, ...]:
+def assumptions_of(setup: Setup, ids: Identifiers) -> tuple[str, ...]:
     """Return everything that a guarantee rests on, in sentences."""
     rewards, source = setup.rewards, setup.source
-    found = [*setup.confidence.assumptions, *ledger.assumptions, SHARED, PRODUCT, STRUCTURE]
+    found = [*setup.confidence.assumptions, ASSUMPTION, SHARED, PRODUCT, STRUCTURE]
     found += [REWARDS] if rewards is None else rewards.assumptions
     found += [*source.structure.assumptions, *source.assumptions]
     if setup.p_min > 0.0:

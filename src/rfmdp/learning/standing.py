@@ -15,14 +15,8 @@ class Standing:
     guarantee stands. Sets of a single look forget the look before: the last guarantee stands, but
     one that proves something stands until another does.
 
-    Parameters
-    ----------
-    anytime
-        Whether the sets are valid at any time.
-    sign
-        +1 if larger guarantees are better, -1 if smaller ones are.
-    nothing
-        The guarantee that holds without any data.
+    `sign` is +1 if larger guarantees are better, else -1; `nothing` is the one that holds without
+    any data.
     """
 
     def __init__(self, anytime: bool, sign: float, nothing: float) -> None:

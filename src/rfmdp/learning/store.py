@@ -74,7 +74,7 @@ class SetStore:
         prior: Marginals | None = None,
     ) -> None:
         self.confidence, self.ptr, self.delta = confidence, outcome_ptr, delta
-        self.coarse, self._prior = coarse, prior
+        self.coarse = coarse
         count, size = len(outcome_ptr) - 1, int(outcome_ptr[-1])
         self.floors = np.zeros(count) if floors is None else floors
         self._first = np.zeros(size, np.int64) if first is None else first
@@ -88,6 +88,7 @@ class SetStore:
         self.lower, self.upper = fresh.lower.copy(), fresh.upper.copy()
         self.table_ptr, self.table = fresh.corner_ptr, fresh.corners.copy()
         self._changed = [everything]
+        self._known = self._known_box(prior, fresh.kind == Kind.BOX)
         self._absorb(everything, fresh)
 
     def refresh(self, counts: IntArray, which: IntArray | None = None) -> int:
@@ -171,23 +172,39 @@ class SetStore:
     def _moved(self, which: IntArray, fresh: Marginals) -> tuple[IntArray, Marginals]:
         """Return those identifiers whose bounds moved noticeably, with their sets."""
         _, at = self.part(which)
-        step = np.maximum(
-            np.abs(fresh.lower - self.lower[at]), np.abs(fresh.upper - self.upper[at])
-        )
-        moved = segment_any(
-            step > self.coarse * (self.upper[at] - self.lower[at]), fresh.outcome_ptr
-        )
+        lower, upper = self.lower[at], self.upper[at]
+        step = np.maximum(np.abs(fresh.lower - lower), np.abs(fresh.upper - upper))
+        moved = segment_any(step > self.coarse * (upper - lower), fresh.outcome_ptr)
         return which[moved], pick(fresh, np.flatnonzero(moved))
 
-    def _declared_floors(self, which: IntArray) -> FloatArray:
-        """Return the floors (N,) that hold for all listed outcomes; with an unknown support 0."""
-        known = not isinstance(self.confidence, Discovery)
-        return self.floors[which] if known else np.zeros(len(which))
+    def _known_box(
+        self, prior: Marginals | None, box: BoolArray
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Return bounds (O,) that hold before any data, None if there are none; `box` (M,) sets."""
+        sizes = np.diff(self.ptr)
+        floors = np.where(sizes > 1, self.floors, 0.0)
+        if isinstance(self.confidence, Discovery):  # floors of what was seen, which it looks after
+            floors[:] = 0.0
+        narrowed = {
+            "p_min: a least probability": floors > 0.0,
+            "Prior knowledge:": np.zeros_like(box) if prior is None else informed(prior),
+        }
+        for what, which in narrowed.items():
+            if np.any(which & ~box):
+                raise UnsupportedError(
+                    f"{what} needs boxes; {self.confidence.label} gives other sets. Use Mixture() "
+                    "or ClopperPearson()."
+                )
+        least = np.repeat(floors, sizes)
+        if prior is not None:
+            lower, upper = np.maximum(least, prior.lower), one_minus(least, 1.0)
+            return lower, np.minimum(upper, prior.upper)
+        return (least, one_minus(least, 1.0)) if np.any(floors > 0.0) else None
 
     def _absorb(self, which: IntArray, fresh: Marginals) -> None:
         """Store new sets of some identifiers, narrowed by what else is known of them."""
         pointers, at = self.part(which)
-        if self.nested or self._prior or np.any(self._declared_floors(which) > 0.0):
+        if self.nested or self._known is not None:
             fresh = self._narrowed(which, at, fresh)
         self.kind[which], self.radius[which] = fresh.kind, fresh.radius
         self.lower[at], self.upper[at] = fresh.lower, fresh.upper
@@ -195,42 +212,26 @@ class SetStore:
         inside = (fresh.lower <= fresh.nominal) & (fresh.nominal <= fresh.upper)
         moved = (fresh.kind == Kind.BOX) & ~segment_all(inside, pointers)
         middle = box_centres(pointers, fresh.lower, fresh.upper)
-        centre = np.where(moved[owners(pointers)], middle, fresh.nominal)
-        self.nominal[at] = centre
+        self.nominal[at] = np.where(moved[owners(pointers)], middle, fresh.nominal)
 
     def _narrowed(self, which: IntArray, at: IntArray, fresh: Marginals) -> Marginals:
-        """Return fresh sets intersected with floors, the prior and, if nested, the last sets."""
-        pointers = fresh.outcome_ptr
+        """Return fresh sets intersected with what is known and, if nested, the last sets."""
+        pointers, lower, upper = fresh.outcome_ptr, fresh.lower, fresh.upper
         box = fresh.kind == Kind.BOX
-        floors = np.where(np.diff(pointers) > 1, self._declared_floors(which), 0.0)
-        if np.any(floors[~box] > 0.0):
-            raise UnsupportedError(
-                f"p_min: a least probability needs boxes; {self.confidence.label} gives other "
-                "sets. Use Mixture() or ClopperPearson()."
-            )
-        least = np.repeat(floors, np.diff(pointers))
-        lower = np.maximum(fresh.lower, least)
-        upper = np.minimum(fresh.upper, one_minus(least, 1.0))
+        if self._known is not None:
+            known_lower, known_upper = self._known
+            lower = np.maximum(lower, known_lower[at])
+            upper = np.minimum(upper, known_upper[at])
         if self.nested:
             lower = np.maximum(lower, self.lower[at])
             upper = np.minimum(upper, self.upper[at])
-        if self._prior is not None:
-            known = informed(self._prior)[which]
-            if np.any(known & ~box):
-                raise UnsupportedError(
-                    f"Prior knowledge: needs boxes; {self.confidence.label} gives other sets. "
-                    "Use Mixture() or ClopperPearson()."
-                )
-            lower = np.maximum(lower, self._prior.lower[at])
-            upper = np.minimum(upper, self._prior.upper[at])
+        _check_boxes(which, box, pointers, lower, upper)
+        lower, upper = tighten(pointers, lower, upper)
         every = box[owners(pointers)]
-        lower, upper = np.where(every, lower, fresh.lower), np.where(every, upper, fresh.upper)
-        _check_boxes(which[box], *_only(box, pointers, lower, upper))
-        tight_lower, tight_upper = tighten(pointers, lower, upper)
         fresh = replace(
             fresh,
-            lower=np.where(every, tight_lower, lower),
-            upper=np.where(every, tight_upper, upper),
+            lower=np.where(every, lower, fresh.lower),
+            upper=np.where(every, upper, fresh.upper),
         )
         if not (self.nested and len(fresh.corners)):
             return fresh
@@ -239,20 +240,14 @@ class SetStore:
         return with_table(fresh, table)
 
 
-def _only(
-    which: BoolArray, ptr: IntArray, lower: FloatArray, upper: FloatArray
-) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Return pointers and bounds of some identifiers alone."""
-    at = entries(ptr, np.flatnonzero(which))
-    return starts(np.diff(ptr)[which]), lower[at], upper[at]
-
-
-def _check_boxes(which: IntArray, ptr: IntArray, lower: FloatArray, upper: FloatArray) -> None:
-    """Raise an alarm for boxes that hold no distribution."""
+def _check_boxes(
+    which: IntArray, box: BoolArray, ptr: IntArray, lower: FloatArray, upper: FloatArray
+) -> None:
+    """Raise an alarm for boxes that hold no distribution; other sets are left alone."""
     empty = segment_any(lower > upper + SUM_SLACK, ptr)
     empty |= segment_sum(lower, ptr) > 1.0 + SUM_SLACK
     empty |= segment_sum(upper, ptr) < 1.0 - SUM_SLACK
-    _alarm_if(which, empty, "box")
+    _alarm_if(which, empty & box, "box")
 
 
 def _check_tables(which: IntArray, ptr: IntArray, table: FloatArray) -> None:

@@ -25,11 +25,11 @@ from rfmdp.errors import ModelError
 from rfmdp.learning.confidence import DRAWS, SUPPORT, BernoulliSet, Validity
 from rfmdp.learning.packed_sets import empirical, packed
 from rfmdp.ragged import owners, segment_sum
+from rfmdp.rounding import EPS
 from rfmdp.sets.bounds import tighten
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import FloatArray, IntArray
 
-_EPS = float(np.finfo(np.float64).eps)
 CERTAIN = "moves that the model declares as certain are certain"
 
 
@@ -106,7 +106,7 @@ def missing_mass(
     ranks, waits, level, least = np.broadcast_arrays(distinct, since, delta, floors)
     known = np.maximum(ranks, 1)
     logs = np.log(discovery_delta(level, known))
-    bound = -np.expm1(logs / np.maximum(waits, 1)) * (1.0 + 4.0 * _EPS)
+    bound = -np.expm1(logs / np.maximum(waits, 1)) * (1.0 + 4.0 * EPS)
     bound = np.where(waits >= samples_needed(known, level, least), 0.0, np.minimum(bound, 1.0))
     return np.where((ranks >= 1) & (waits >= 1), bound, 1.0)
 
@@ -119,7 +119,7 @@ def samples_needed(distinct: ArrayLike, delta: ArrayLike, floors: ArrayLike) -> 
     """
     level = np.log(discovery_delta(delta, distinct))
     least = np.asarray(floors, dtype=np.float64)
-    samples = level / np.log1p(-np.where(least > 0.0, least, 0.5)) * (1.0 + 8.0 * _EPS)
+    samples = level / np.log1p(-np.where(least > 0.0, least, 0.5)) * (1.0 + 8.0 * EPS)
     return np.where(least > 0.0, np.ceil(samples), np.inf)
 
 

@@ -87,14 +87,8 @@ class TransitionReward:
 class TransitionRewards:
     """Rewards of transitions that are known, and bounds of what rows pay on average.
 
-    Parameters
-    ----------
-    reward
-        What is known.
-    model, spec
-        The learning model, and the objective that says which rewards count.
-    inner
-        How nature's choice is found.
+    `model` is the learning model, the objective of `spec` says which rewards count, and `inner`
+    finds nature's choice.
     """
 
     def __init__(
