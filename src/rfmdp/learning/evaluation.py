@@ -137,8 +137,7 @@ class Evaluator:
         costs that are still growing when it ends are too small, and count as no promise.
         """
         if self._planner is None:
-            self._planner = Planner(*self.learned.worst)
-            self._planner.deadline = self._watch.deadline
+            self._planner = Planner(*self.learned.worst, self._watch.deadline)
         planner, problem, start = self._planner, self._planner.problem, None
         low = self.spec.agent is MAX
         planner.pay(self.learned.paid(self._sets.marginals(), low))

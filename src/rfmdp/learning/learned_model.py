@@ -10,7 +10,6 @@ probability 0.
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -60,7 +59,7 @@ class LearnedModel:
             self.worst = settle_unseen(ids.model, self.ids.model, spec, worst=True)
             self.best = settle_unseen(ids.model, self.ids.model, spec, worst=False)
 
-    @cached_property
+    @property
     def least(self) -> float:
         """What a row pays at least."""
         if self.payments is not None:

@@ -43,7 +43,7 @@ class Planner:
     `deadline`, a time of `time.monotonic()`; a plan that is cut off is merely rougher.
     """
 
-    def __init__(self, structure: FactoredMDP, spec: Spec) -> None:
+    def __init__(self, structure: FactoredMDP, spec: Spec, deadline: float = math.inf) -> None:
         self.problem: Problem = pose(structure, spec)
         self.model = structure
         self._packed = PackedModel(structure, MIN)
@@ -57,7 +57,7 @@ class Planner:
         self._sweeps = min(SWEEPS, max(FEWEST, EFFORT // structure.rows)) if self.cyclic else 1
         self.choice = structure.row_ptr[:-1].copy()
         self.settled = True  # whether the last plan ended because little changed
-        self.deadline = math.inf
+        self.deadline = deadline
         self._last: LastPlan | None = None
 
     @property

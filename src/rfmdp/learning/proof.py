@@ -81,7 +81,8 @@ def prove_better(best: Solution, inner: Inner, limits: Limits) -> Solution:
     """Return a proof for a policy that starts as the one of a proof and becomes better."""
     model, spec = best.model, best.spec
     end = time.monotonic() + limits.seconds
-    operator = _operator(model, spec, inner)
+    problem = pose(model, spec)
+    operator = Operator(problem, OneSided(inner).prepare(model, problem.nature), Stats())
     for _ in range(ROUNDS):
         better, left = improved(operator, best), end - time.monotonic()
         if left < LEAST or np.array_equal(better, best.policy.rows[0]):
@@ -130,8 +131,3 @@ def at_initial(solution: Solution) -> float:
 def worst(spec: Spec, values: Sequence[float] | FloatArray) -> float:
     """Return the value of the initial state that is the worst for the agent."""
     return float(np.min(values) if spec.agent is MAX else np.max(values))
-
-
-def _operator(model: FactoredMDP, spec: Spec, inner: Inner) -> Operator:
-    problem = pose(model, spec)
-    return Operator(problem, OneSided(inner).prepare(model, problem.nature), Stats())

@@ -39,13 +39,12 @@ class Sampling:
         self.setup, self.learned, self._sets, self._watch = setup, learned, sets, watch
         self.seen, method = seen, setup.method
         self.exploration = ExplorationState(
-            planner=Planner(*learned.best),
+            planner=Planner(*learned.best, watch.deadline),
             sets=planning_sets(
                 method.exploration.error, sets.ptr, method.confidence, sets.delta
             ),
             seen=seen, plans=0, length=setup.length, robust=None,
         )  # fmt: skip
-        self.exploration.planner.deadline = watch.deadline
         self.chunk = max(1, CHUNK // setup.length)
         self.behaviour: Behaviour | None = None
         self.limits = np.zeros(len(sets.ptr) - 1, dtype=np.int64)
