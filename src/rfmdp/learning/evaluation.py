@@ -140,7 +140,7 @@ class Evaluator:
             self._planner = Planner(*self.learned.worst, self._watch.deadline)
         planner, problem, start = self._planner, self._planner.problem, None
         low = self.spec.agent is MAX
-        planner.pay(self.learned.paid(self._sets.marginals(), low))
+        planner.pay(self.learned.paid(self._sets, low))
         planner.choice[:] = planner.model.row_ptr[:-1]
         if found is not None:
             planner.choice[:] = found.policy.rows[0]

@@ -18,6 +18,7 @@ from rfmdp.errors import UnsupportedError
 from rfmdp.learning.identifiers import Identifiers
 from rfmdp.learning.rewards import UnknownRewards
 from rfmdp.learning.setup import Setup
+from rfmdp.learning.store import SetStore
 from rfmdp.learning.support import DeclaredSupport, SparseSupport
 from rfmdp.learning.transition_rewards import TransitionReward, TransitionRewards
 from rfmdp.model.arrays import FactoredMDP, Rewards
@@ -77,9 +78,9 @@ class LearnedModel:
         model, spec = self.best
         return self._with(model, sets, low=spec.agent is not MAX), replace(spec, nature=spec.agent)
 
-    def paid(self, sets: Marginals, low: bool) -> FloatArray | None:
+    def paid(self, sets: SetStore, low: bool) -> FloatArray | None:
         """Return what rows pay at least, or at most, (R,); None if they pay what the model says."""
-        return None if self.payments is None else self.payments.bounds(sets, low)
+        return None if self.payments is None else self.payments.bounds(sets.marginals(), low)
 
     def _with(self, model: FactoredMDP, sets: Marginals, low: bool) -> FactoredMDP:
         """Return the model with learned sets, and with the least or largest rewards."""

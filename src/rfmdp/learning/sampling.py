@@ -106,7 +106,7 @@ class Sampling:
         setup, exploring = self.setup, self.exploration
         self._watch.tell("planning", self.done)
         low = setup.spec.agent is not MAX
-        exploring.planner.pay(self.learned.paid(self._sets.marginals(), low))
+        exploring.planner.pay(self.learned.paid(self._sets, low))
         self.behaviour = setup.method.exploration.plan(exploring)
         exploring.plans += 1
         schedule = setup.method.schedule
