@@ -1,4 +1,4 @@
-"""Plans that recompute only what changed are the plans that recompute everything."""
+"""Plans: a planner that is kept makes those of a new one; when they are made anew, and end."""
 
 import math
 
@@ -34,7 +34,7 @@ def updates(store, rng, rounds=12):
     [(distinct_factored(2), REACH), (loop_to_goal(0.3), COST)],
     ids=["dag", "loop"],
 )
-def test_incremental_plans_are_full_plans(model, spec, nature, confidence):
+def test_plans_of_a_kept_planner_are_those_of_a_new_one(model, spec, nature, confidence):
     """After every update the kept planner agrees with a fresh one, value by value."""
     structure = identify(model).model
     sets = structure.marginals

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from rfmdp.inner.packing import PackedModel, Sets, pack_sets
-from rfmdp.kernels.explore import stale_rows
 from rfmdp.kernels.layout import FREE, LOWER, PLACE
 from rfmdp.kernels.sweep import choose
 from rfmdp.learning.store import SetStore
@@ -72,26 +71,20 @@ class Planner:
         """Return a value (S,) and rows (steps, S): the agent's best against, or with, nature.
 
         Sweeps begin at `start` (S,), the value of some policy for example. If the agent maximises,
-        `start` must not lie above the value: a loop could keep it there for ever. With a store
-        only what changed since its last plan is computed again: rows with a set that changed, or
-        with a successor that has another value.
+        `start` must not lie above the value: a loop could keep it there for ever. The last plan
+        with a store stands until one of its sets changes.
         """
-        last = self._load(sets, nature)
+        last, problem = self._load(sets, nature), self.problem
         if last is not None and last.result is not None:
             return last.result
-        if self.problem.form is Form.STEPS:
+        if problem.form is Form.STEPS:
             return self._backward(nature)
         value = self._start(start)
         for _ in range(self._sweeps):
             old = value.copy()
             for states, rows in zip(self._levels, self._rows, strict=True):
-                q = self._expect(last, value, rows, nature)
-                choose(
-                    q, self.model.row_ptr, states, self.problem.agent.sign, 0.0,
-                    self.choice, value,
-                )  # fmt: skip
-            if last is not None:
-                last.used(old if self.cyclic else value)
+                q = self._backup(value, rows, nature, problem.reward, problem.discount)
+                choose(q, self.model.row_ptr, states, problem.agent.sign, 0.0, self.choice, value)
             change = float(np.max(np.abs(value - old), initial=0.0))
             self.settled = change <= CHANGE * self._scale(value)
             if self.settled or not self.cyclic or time.monotonic() > self.deadline:
@@ -187,29 +180,16 @@ class Planner:
             return None
         stale, last = sets.changes(), self._last
         if last is None or last.store is not sets or last.nature is not nature:
-            last = LastPlan(sets, nature, _packed(sets.marginals()), self.model)
+            last = LastPlan(sets, nature, _packed(sets.marginals()))
         elif len(stale) and sets.boxes:
             _repack(last.packed, sets, stale)
         elif len(stale):
             last.packed = _packed(sets.marginals())
         if len(stale):
-            last.changed[stale] = True
             last.result = None
         self._last = last
         self._packed.sets = last.packed
         return last
-
-    def _expect(
-        self, last: LastPlan | None, value: FloatArray, rows: IntArray, nature: Direction
-    ) -> FloatArray:
-        """Return reward + discount * nature's expectation of some rows, from the last plan."""
-        reward, discount = self.problem.reward, self.problem.discount
-        if last is None:
-            return self._backup(value, rows, nature, reward, discount)
-        stale = last.stale(self.model, value, rows)
-        if len(stale):
-            last.q[stale] = self._backup(value, stale, nature, reward, discount)[stale]
-        return last.q
 
     def _backup(
         self,
@@ -243,34 +223,14 @@ class Planner:
         return value, rules
 
 
+@dataclass(slots=True, eq=False)
 class LastPlan:
-    """What the last plan with a store computed; rows for which nothing changed keep their number.
+    """The last plan with a store, and the sets that it was made with."""
 
-    `result` is the plan itself; it becomes None as soon as a set changes.
-    """
-
-    def __init__(
-        self, store: SetStore, nature: Direction, packed: Sets, model: FactoredMDP
-    ) -> None:
-        self.store, self.nature, self.packed = store, nature, packed
-        self.result: tuple[FloatArray, IntArray] | None = None
-        self.q = np.empty(model.rows)
-        self.changed = np.ones(len(store.kind), dtype=np.bool_)
-        self._value = np.full(model.states, np.nan)  # unequal to everything
-        self._rows = np.empty(model.rows, dtype=np.int64)
-
-    def stale(self, model: FactoredMDP, value: FloatArray, rows: IntArray) -> IntArray:
-        """Return the rows that must be computed again."""
-        count = stale_rows(
-            rows, model.marginal_ptr, model.row_marginals, model.successor_ptr, model.successors,
-            self.changed, value, self._value, self._rows,
-        )  # fmt: skip
-        return self._rows[:count].copy()
-
-    def used(self, value: FloatArray) -> None:
-        """Take note that the numbers of all rows belong to a value (S,)."""
-        self._value[:] = value
-        self.changed[:] = False
+    store: SetStore
+    nature: Direction
+    packed: Sets
+    result: tuple[FloatArray, IntArray] | None = None  # None: a set has changed since
 
 
 def _packed(sets: Marginals) -> Sets:
