@@ -57,7 +57,7 @@ def run_minimiser(function, uset, values):
     d = uset.size
     order, p = np.arange(d)[::-1].copy(), np.full(d + 1, np.nan)
     padded = np.concatenate([[9.0, -9.0, 9.0], values])
-    function(*sets, np.zeros(d), 0, padded, 3, 1, order, p, d, p, 0)
+    function(sets, 0, padded, 3, 1, order, np.zeros(d), p, d, p, 0)
     return p[d], p[:d]
 
 
@@ -114,15 +114,12 @@ def test_fibres_find_a_common_answer(uset, count, seed, monotone):
     tensor = rng.integers(0, 4, (count, uset.size)).astype(float)
     if monotone:
         tensor.sort(axis=1)
-    head, data, corners, minimiser = pack([uset])
-    d = uset.size
+    sets, d = pack([uset]), uset.size
     for function in MINIMISERS:
         out, point = np.zeros(count), np.full(d + 1, np.nan)
         with np.errstate(over="ignore"):  # as compiled: what is infinitely far is clipped
-            same = function(
-                head, data, corners, minimiser, np.zeros(d), 0, tensor.ravel(), 0, count,
-                np.arange(d), out, 0, point, 1,
-            )  # fmt: skip
+            memory = np.arange(d), np.zeros(d)
+            same = function(sets, 0, tensor.ravel(), 0, count, *memory, out, 0, point, 1)
         for fibre, value in zip(tensor, out, strict=True):
             single, _ = run_minimiser(minimise_compiled, uset, fibre)
             assert value == pytest.approx(single, abs=1e-13)
@@ -131,7 +128,7 @@ def test_fibres_find_a_common_answer(uset, count, seed, monotone):
             assert tensor @ point[1:] == pytest.approx(out, abs=1e-13)
         elif monotone and not isinstance(uset, LpBall):
             # ties can be answered in several ways by a polytope; a box has one for sorted values
-            assert head[0, layout.KIND] == layout.POLYTOPE
+            assert sets[0][0, layout.KIND] == layout.POLYTOPE
 
 
 @given(st.lists(st.sampled_from([0.0, 1.0, 2.0, -1.0, 0.5]), min_size=1, max_size=90))

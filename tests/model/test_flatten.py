@@ -147,17 +147,17 @@ def test_kernel_and_its_python_twin_agree():
     for function in (kernels.flatten_rows, kernels.flatten_rows.py_func):
         size = np.empty(model.rows, dtype=np.int64)
         targets = np.zeros(model.transitions, dtype=np.int32)
-        columns = [np.zeros(model.transitions) for _ in range(3)]
+        columns = tuple(np.zeros(model.transitions) for _ in range(3))
         used = function(
             0,
             model.rows,
-            (model.successor_ptr, model.successors, model.marginal_ptr, model.row_marginals),
-            (sets.outcome_ptr, sets.lower, sets.upper, sets.nominal),
+            model.structure,
+            (sets.lower, sets.upper, sets.nominal),
             tuple(np.empty(64) for _ in range(3)),
             np.full(model.states, -1, dtype=np.int64),
             size,
             targets,
-            *columns,
+            columns,
         )
         results.append((used, size.tolist(), targets[:used].tolist(), [c[:used] for c in columns]))
     assert results[0][:3] == results[1][:3]

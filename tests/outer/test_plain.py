@@ -157,7 +157,7 @@ def walk_through(problem: Problem, width: float) -> PlainWalk:
     general = plain.general_components(region)
     assert not general.any()
     packed = plain.pack(region, np.arange(len(general)), general)
-    walk = PlainWalk(packed, problem, np.zeros(int(packed.nodes[0][-1])))
+    walk = PlainWalk(packed, problem, np.zeros(int(packed.component_ptr[-1])))
     assert walk.run(len(general), width, Clock(Limits()))
     return walk
 
@@ -169,10 +169,10 @@ def test_rows_that_make_progress_leave_every_component(seed):
     problem = pose(model, Spec(OBJECTIVES[seed % 3], *PAIRS[seed % len(PAIRS)]))
     walk = walk_through(problem, 1e-3)
     packed, choice = walk.packed, walk.bounds.choice
-    choice[:] = packed.nodes[1][:-1]
+    choice[:] = packed.row_ptr[:-1]
     entry_ptr, target = packed.rows[:2]
     for c in range(len(packed.single)):
-        first, last = packed.nodes[0][c : c + 2]
+        first, last = packed.component_ptr[c : c + 2]
         walk.make_progress(c)
         left: set[int] = set()
         for _ in range(first, last):
@@ -208,7 +208,7 @@ def test_checked_bounds_are_inductive_in_fractions(seed):
     walk = walk_through(problem, 1e-7)
     packed, (_, lower, upper, choice, _, _) = walk.packed, walk.bounds
     sign, nature = spec.agent.sign, 1.0 if spec.nature is MAX else -1.0
-    row_ptr, leave = packed.nodes[1], packed.rows[5]
+    row_ptr, leave = packed.row_ptr, packed.rows[5]
     for side, bound in ((-1.0, lower), (1.0, upper)):
         x = [Fraction(v) for v in bound]
         for s in range(plain.FIRST, len(x)):

@@ -9,6 +9,7 @@ from rfmdp.kernels import simulate as kernels
 from rfmdp.sources import simulator
 from rfmdp.sources.simulator import Behaviour, Simulator, Trajectories
 from rfmdp.sources.tally import Tally
+from rfmdp.types import frozen
 
 
 def run(model, trajectories=2000, first=0, threads=1, seed=5, behaviour=None):
@@ -23,7 +24,7 @@ def test_alias_tables_keep_the_distribution(d):
     p[p < 1e-3] = 0.0
     p /= p.sum()
     accept, alias = np.empty(d), np.empty(d, dtype=np.int32)
-    kernels.alias_tables(np.array([0, d]), p, accept, alias)
+    kernels.alias_tables(frozen(np.array([0, d])), frozen(p), accept, alias)  # as of a model
     mass = accept.copy()
     np.add.at(mass, alias, 1.0 - accept)
     assert mass / d == pytest.approx(p, abs=1e-12)
@@ -93,8 +94,8 @@ def test_ctrl_c_was_heard_only_after_the_last_trajectory(monkeypatch):
     """Kernels run for slices of bounded size, and after an interruption no thread begins one."""
     model, begun = two_arms(0.5, 0.5), []
 
-    def kernel(*arguments):
-        length, count = arguments[8], arguments[11]
+    def kernel(world, behaviour, wanted, *rest):
+        length, _, _, count = wanted
         begun.append(count)
         assert length * count <= simulator.SLICE
         raise KeyboardInterrupt

@@ -342,7 +342,7 @@ def ball_scratch(model: FactoredMDP, kinds: AnyArray) -> Work:
     ball = (
         np.zeros((1, 5), dtype=np.int64),
         np.zeros(LOWER + 3 * size),
-        np.zeros(0),
+        frozen(np.zeros(0)),
         minimiser(kinds),
     )
     order = np.zeros(size + STACK, dtype=np.int64)

@@ -1,36 +1,34 @@
 """Coordinate descent for nature from several starts."""
 
-from rfmdp.kernels.borrow import borrow
-from rfmdp.kernels.decorator import kernel, part_kernel
+from rfmdp.kernels.decorator import inline_kernel, kernel
 from rfmdp.kernels.exact import descend, improve
 from rfmdp.kernels.layout import SIZE
 from rfmdp.kernels.oracle import minimum
-from rfmdp.kernels.primitives import zero
-from rfmdp.kernels.rows import load, margin, store, take_axes, write_answer
+from rfmdp.kernels.rows import load, store, take_axes, write_answer
 from rfmdp.rounding import PROGRESS
 
 
-@part_kernel
+@inline_kernel
 def random_product(sets, work, n, state):
     """Fill `point` with the minimisers of random values, a member per marginal; returns the state.
 
     A linear congruence per row, so that the result does not depend on threads.
     """
-    _, _, folds, point, _, p, order, _, axes, curved = work
-    place = zero(n)
+    _, _, folds, point, _, p, _, _, axes, _ = work
+    place = 0
     for k in range(n):
         d = sets[0][axes[k], SIZE]
         for i in range(d):
             state = ((state & 0x7FFFFFFF) * 1103515245 + 12345) & 0x7FFFFFFF
             folds[i] = state * 2.0**-31
-        minimum(sets, curved, axes[k], folds, zero(n), order, p)
+        minimum(sets, work, axes[k])
         for i in range(d):
             point[place + i] = p[i]
         place += d
     return state
 
 
-@part_kernel
+@inline_kernel
 def alternating_tensor(sets, work, n, size, width, seed, starts, gap):
     """Descend from the sequential answer and `starts - 1` random members.
 
@@ -55,16 +53,12 @@ def alternating_tensor(sets, work, n, size, width, seed, starts, gap):
 @kernel
 def alternating_rows(sets, rows, work, asked, starts, seed, answers, bounds):
     """Fill the restriction's side of every wanted row, the other one open, and wanted answers."""
-    sets, rows, work, asked, answers, bounds = borrow((sets, rows, work, asked, answers, bounds))
-    wanted, value, sign, first, last = asked
-    for i in range(first, last):
-        r = wanted[i]
-        size, reference, low, high = load(rows, r, value, sign, work[0])
-        span = high - low
+    for i in range(asked[3], asked[4]):
+        row, size = load(rows, asked, i, work[0])
+        r, _, span = row
         n, width = take_axes(rows, r, sets[0], work[8])
         q = 0.0
         if n > 0:
             q = alternating_tensor(sets, work, n, size, width, seed + r, starts, PROGRESS * span)
-        error = margin(width, span, abs(reference) + span)
-        store(-float("inf"), q, error, reference, sign, r, bounds)
+        store(-float("inf"), q, width, row, asked, bounds)
         write_answer(work[4], width, i, answers)

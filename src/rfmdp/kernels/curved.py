@@ -16,7 +16,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-from rfmdp.kernels.decorator import inline_kernel, kernel, part_kernel, step_kernel
+from rfmdp.kernels.decorator import inline_kernel, kernel, step_kernel
 from rfmdp.kernels.layout import EXPONENT, KIND, KL, LOWER, LP, PLACE, RADIUS, SIZE
 from rfmdp.kernels.primitives import reset, sort
 from rfmdp.rounding import EPS, KL_UNUSED, LP_UNUSED
@@ -99,7 +99,7 @@ def _narrow(low, high, f_low, f_high, side, x, f):
     return x, high, f, f_high * (0.5 if side == -1 else 1.0), -1
 
 
-@part_kernel
+@inline_kernel
 def _lp_balanced(nominal_X, value_X, q, lam, p):
     """Fill p_i = clip(nominal_i -+ (|v_i - mu| / lam)**(q - 1), 0, 1) and return mu.
 
@@ -144,7 +144,7 @@ def _lp_norm(nominal_X, exponent, p):
     return top * total ** (1.0 / exponent)
 
 
-@part_kernel
+@inline_kernel
 def _lp_minimum(nominal_X, radius, c, value_X, order, p):
     """Return a lower bound of min { v.p : ||p - nominal||_c <= radius }, 1 < c < inf; fill p.
 
@@ -156,7 +156,7 @@ def _lp_minimum(nominal_X, radius, c, value_X, order, p):
     """
     d = value_X.shape[0]
     q = c / (c - 1.0)
-    sort(value_X, d * 0, d, order)
+    sort(value_X, 0, d, order)
     least = order[0]
     span = value_X[order[d - 1]] - value_X[least]
     if span == 0.0 or radius == 0.0:
@@ -193,7 +193,7 @@ def _lp_minimum(nominal_X, radius, c, value_X, order, p):
     return dual
 
 
-@part_kernel
+@inline_kernel
 def _lp_repair(nominal_X, c, radius, p):
     """Make p sum to one and pull it into the ball, both by rounding-sized moves."""
     total = 0.0
@@ -348,7 +348,7 @@ def choquet_minimum(lower_B, value_X, order_X, witness_X):
     """
     size = value_X.shape[0]
     reset(order_X, size)
-    sort(value_X, size * 0, size, order_X)
+    sort(value_X, 0, size, order_X)
     mask, previous, total = 0, 0.0, 0.0
     for m in range(size - 1, -1, -1):
         i = order_X[m]

@@ -1,18 +1,17 @@
 """How kernels are compiled, and where the results are kept.
 
 `kernel` is called from Python; its machine code is kept on disk. The others are steps of kernels:
-only kernels call them, so they have no entry point for Python (which would take about half of the
-time to compile them), and their code is part of the kernel's.
 
-inline_kernel   a small step of a hot loop; passing an array to a compiled function costs seven
-                words each
-part_kernel     a large step with one caller or two, put into it before types are inferred.
-                Otherwise every caller up the chain would optimise all that is below it once more.
-step_kernel     a large step with several callers, called
+inline_kernel   a step that becomes part of its callers
+step_kernel     a large step with several callers, called; an array among its arguments costs
+                seven words
+
+Only kernels call steps. So steps are typed and translated once, but not optimised, and made to
+machine code only as parts of kernels: doing so with each by itself would take longer than all else.
 
 Kernels work on the arrays that they are given and count no references: the atomic counter of every
-array of every call would cost more than most steps. `allocating_kernel` is for those that need
-memory of their own.
+array of every call would cost more than most steps. So tuples of arrays are free to hand around.
+`allocating_kernel` is for those that need memory of their own.
 
 The cache is a folder named by the text of all kernels. numba itself looks only at the file of a
 kernel, not at those of the steps that it calls, and could answer with the code of an older version;
@@ -30,10 +29,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import config, njit
+from numba import _dynfunc, config, njit
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
+from numba.core.types.misc import unliteral
 from numba.np import linalg
 
 # Sums may be reassociated and fused, which lets them use vector units; the margins of
@@ -66,8 +68,39 @@ def _import_without_scipy() -> None:
 _import_without_scipy()
 
 
+class _StepLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """The code of a step, as it was translated: the kernels that it goes into optimise it."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+
+class _StepCompiler(Compiler):  # type: ignore[misc]
+    """numba's compiler, but for the way from its code to machine code."""
+
+    def __init__(self, typing: Any, target: Any, _library: Any, *rest: Any) -> None:
+        super().__init__(typing, target, _StepLibrary(target.codegen(), "step"), *rest)
+        self.state.targetctx = self.state.targetctx.subtarget(get_executable=_no_entry)
+
+
+def _no_entry(library: Any, function: Any, environment: Any) -> Any:
+    """Return what numba knows a function by, without an address that Python could call."""
+    if not function.inline:  # it would be, for its many arguments, wherever it is called
+        library.get_function(function.mangled_name).add_function_attribute("noinline")
+    return _dynfunc.make_function(
+        function.lookup_module(), function.qualname, "", 0, environment, (library,)
+    )
+
+
 class _Step(CPUDispatcher):  # type: ignore[misc]
     """A function compiled for others that are; called from Python it runs as Python."""
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Return how a call is typed: a constant like any number, not as a type of its own."""
+        return super().get_call_template([unliteral(kind) for kind in args], kws)
 
     def __call__(self, *arguments: Any) -> Any:
         return self.py_func(*arguments)
@@ -192,18 +225,19 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _step(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+def _step(inline: bool) -> Callable[[Callable[..., Any]], Any]:
+    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": inline}
+
     def decorate(function: Callable[..., Any]) -> Any:
-        made = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options, **_OPTIONS)(function)
+        made = njit(pipeline_class=_StepCompiler, **options, **_OPTIONS)(function)
         made.__class__ = _Step
         return made
 
     return decorate
 
 
-inline_kernel = _step(forceinline=True)
-part_kernel = _step(inline="always")
-step_kernel = _step()
+inline_kernel = _step(inline=True)
+step_kernel = _step(inline=False)
 
 
 def kernel(function: Callable[..., Any], options: dict[str, Any] = _OPTIONS) -> Any:

@@ -16,23 +16,22 @@ hand, `size` its joint outcomes (the tensor is levels[0 : size]), `width` the ou
 marginals together. Twin: `sets.rational.product_minimum`.
 """
 
-from rfmdp.kernels.borrow import borrow
-from rfmdp.kernels.decorator import kernel, part_kernel
+from rfmdp.kernels.decorator import inline_kernel, kernel
 from rfmdp.kernels.layout import CORNERS, CORNERS_END, SIZE
 from rfmdp.kernels.oracle import minimise, minimum
-from rfmdp.kernels.primitives import contract_first, dot, reset, zero
-from rfmdp.kernels.rows import branch_margin, load, margin, store, take_axes, write_answer
+from rfmdp.kernels.primitives import contract_first, dot, reset
+from rfmdp.kernels.rows import branch_margin, load, store, take_axes, write_answer
 from rfmdp.kernels.symmetry import alike_outcomes, falls, split_classes
 
 
-@part_kernel
+@inline_kernel
 def fold(sets, work, k, n, at, size, width):
     """Contract the axes n-1, ..., k+1 of levels[at : at + size] by their minimisers (step 1).
 
     Fills folds[0 : d_k], a lower bound per slice of axis k. Returns whether they are attained by
     one answer per axis; these are then in `point`, which ends at `width`.
     """
-    head, data, corners, minimiser = sets
+    head = sets[0]
     levels, _, folds, point, _, _, order, _, axes, curved = work
     if k == n - 1:
         for f in range(size):
@@ -44,29 +43,26 @@ def fold(sets, work, k, n, at, size, width):
         count //= head[m, SIZE]
         place -= head[m, SIZE]
         reset(order, head[m, SIZE])
-        same = minimise(
-            head, data, corners, minimiser, curved, m, source, begin, count, order, folds, zero(n),
-            point, place,
-        )  # fmt: skip
+        same = minimise(sets, m, source, begin, count, order, curved, folds, 0, point, place)
         product = product and same
-        source, begin = folds, zero(n)
+        source, begin = folds, 0
     return product
 
 
-@part_kernel
+@inline_kernel
 def descend(sets, work, n, size, width):
     """Take steps 1 and 2 for levels[0 : size]; returns (L, U), witness in `point`.
 
     The bounds per outcome of the first factor are kept in `slices`, for the tree.
     """
-    levels, slices, folds, point, _, p, order, _, axes, curved = work
-    start, count, place = zero(n), size, zero(n)
+    levels, slices, folds, point, _, p, _, _, axes, _ = work
+    start, count, place = 0, size, 0
     low, high = 0.0, 0.0
     for k in range(n):
         m = axes[k]
         d = sets[0][m, SIZE]
         product = fold(sets, work, k, n, start, count, width)
-        bound = minimum(sets, curved, m, folds, zero(n), order, p)
+        bound = minimum(sets, work, m)
         if k == 0:
             low = bound
             for i in range(d):
@@ -74,15 +70,15 @@ def descend(sets, work, n, size, width):
         for i in range(d):
             point[place + i] = p[i]
         if product:
-            high = dot(p, zero(n), folds, zero(n), d)
+            high = dot(p, 0, folds, 0, d)
             break
         rest = count // d
-        contract_first(p, zero(n), d, levels, start, rest, levels, start + count)
+        contract_first(p, 0, d, levels, start, rest, levels, start + count)
         start, count, place = start + count, rest, place + d
     return low, high
 
 
-@part_kernel
+@inline_kernel
 def contract_others(head, work, n, keep, size, width):
     """Contract all axes but `keep` by the marginals in `point`; fills folds[0 : d_keep]."""
     tensor, _, out, point, _, _, _, _, axes, _ = work
@@ -97,7 +93,7 @@ def contract_others(head, work, n, keep, size, width):
         source = tensor if k == n - 1 else out
         for f in range(count):
             out[f] = dot(point, place, source, f * d, d)
-    place = zero(n)
+    place = 0
     for k in range(keep):
         d = head[axes[k], SIZE]
         count //= d
@@ -110,17 +106,17 @@ def contract_others(head, work, n, keep, size, width):
         place += d
 
 
-@part_kernel
+@inline_kernel
 def improve(sets, work, n, size, width, high, gap):
     """Coordinate descent from the product in `point`; returns the improved value U."""
-    _, _, folds, point, _, p, order, _, axes, curved = work
-    quiet, k, place = 0, zero(n), zero(n)
+    _, _, folds, point, _, p, _, _, axes, _ = work
+    quiet, k, place = 0, 0, 0
     while quiet < n:
         m = axes[k]
         d = sets[0][m, SIZE]
         contract_others(sets[0], work, n, k, size, width)
-        minimum(sets, curved, m, folds, zero(n), order, p)
-        value = dot(p, zero(n), folds, zero(n), d)
+        minimum(sets, work, m)
+        value = dot(p, 0, folds, 0, d)
         if value < high - gap:
             high, quiet = value, 0
             for i in range(d):
@@ -130,11 +126,11 @@ def improve(sets, work, n, size, width, high, gap):
         place += d
         k += 1
         if k == n:
-            k, place = zero(n), zero(n)
+            k, place = 0, 0
     return high
 
 
-@part_kernel
+@inline_kernel
 def branch(sets, work, n, size, width, low, high, gap, limit):
     """Search depth-first (step 3) from `slices` of the root; returns (L, U, nodes), witness `best`.
 
@@ -144,9 +140,9 @@ def branch(sets, work, n, size, width, low, high, gap, limit):
     but for names of outcomes one is looked at (`kernels.symmetry`).
     """
     head, data, corners, _ = sets
-    levels, slices, folds, _, _, p, order, cursor, axes, curved = work
+    levels, slices, folds, _, _, p, order, cursor, axes, _ = work
     stride = p.shape[0]
-    nodes, k, start, count, least = 0, zero(n), zero(n), size, high
+    nodes, k, start, count, least = 0, 0, 0, size, high
     named = cursor.shape[0] // (1 + order.shape[0])  # classes of outcomes stand behind the cursors
     alike = alike_outcomes(head, data, axes, n, levels, size, folds, cursor, named)
     cursor[0] = head[axes[0], CORNERS]
@@ -175,9 +171,9 @@ def branch(sets, work, n, size, width, low, high, gap, limit):
         product = fold(sets, work, k + 1, n, child, rest, width)
         d = head[axes[k + 1], SIZE]
         if product:
-            bound = minimum(sets, curved, axes[k + 1], folds, zero(n), order, p)
+            bound = minimum(sets, work, axes[k + 1])
             least = min(least, bound)
-            value = dot(p, zero(n), folds, zero(n), d)
+            value = dot(p, 0, folds, 0, d)
             if value < high:
                 high = value
                 remember(head, corners, work, k + 1, width)
@@ -195,13 +191,13 @@ def branch(sets, work, n, size, width, low, high, gap, limit):
     return max(low, min(high - gap, least)), high, nodes
 
 
-@part_kernel
+@inline_kernel
 def remember(head, corners, work, leaf, width):
     """Copy vertices of the axes before `leaf`, p for it and `point` for those behind to `best`."""
     _, _, _, point, best, p, _, cursor, axes, _ = work
     for i in range(width):
         best[i] = point[i]
-    place = zero(leaf)
+    place = 0
     for k in range(leaf):
         d = head[axes[k], SIZE]
         for i in range(d):
@@ -211,7 +207,7 @@ def remember(head, corners, work, leaf, width):
         best[place + i] = p[i]
 
 
-@part_kernel
+@inline_kernel
 def solve_tensor(sets, work, n, size, width, gap, limit):
     """Solve the tensor levels[0 : size]; returns (L, U, nodes), witness in best[0 : width].
 
@@ -243,27 +239,22 @@ def exact_rows(sets, rows, work, asked, tolerance, limit, answers, bounds, nodes
     A row is exact when its sides differ by at most `tolerance` times the span of its values; its
     tree has at most `limit` nodes. The tuples are those of `kernels.rows`.
     """
-    sets, rows, work, asked, answers, bounds = borrow((sets, rows, work, asked, answers, bounds))
-    wanted, value, sign, first, last = asked
-    for i in range(first, last):
-        r = wanted[i]
-        size, reference, low, high = load(rows, r, value, sign, work[0])
-        span = high - low
+    for i in range(asked[3], asked[4]):
+        row, size = load(rows, asked, i, work[0])
+        r, _, span = row
         nodes[i] = 0
         if span == 0.0 and answers[0].shape[0] == 0:
-            store(0.0, 0.0, 0.0, reference, sign, r, bounds)
+            store(0.0, 0.0, 0, row, asked, bounds)
             continue
         n, width = take_axes(rows, r, sets[0], work[8])
         low, high, nodes[i] = solve_tensor(sets, work, n, size, width, tolerance * span, limit)
-        error = margin(width, span, abs(reference) + span)
         if nodes[i] != 0:
             low -= branch_margin(width, span)
-        store(low, high, error, reference, sign, r, bounds)
+        store(low, high, width, row, asked, bounds)
         write_answer(work[4], width, i, answers)
 
 
 @kernel
 def improve_product(sets, work, n, size, width, gap):
     """Coordinate descent for one row whose tensor, axes and product (`point`) are in `work`."""
-    sets, work = borrow((sets, work))
     return improve(sets, work, n, size, width, float("inf"), gap)

@@ -2,9 +2,16 @@
 
 A state is a valuation packed into words of 62 bits; a row's successors are its state's words plus
 what each of its commands changes, summed over all combinations.
-"""
 
-import numpy as np
+machine  memory, code, floats: see `kernels.addresses` and `kernels.machine`; bits: the same floats
+         as ints
+vectors  key, key_table, keys: a key, and a hash table of those that are known (address + 1);
+         distributions, support: what commands do with a vector of probabilities, random choices
+states   known (S, words): packed states by discovery; table: a hash table of them (index + 1), or,
+         if dense, with a slot for every word
+found    rows, marginals, successors: what was found so far
+scratch  tensor, delta: words of the successors of a row, changes of words by all commands
+"""
 
 from rfmdp.kernels.addresses import (
     ACTION,
@@ -82,14 +89,16 @@ from rfmdp.kernels.addresses import (
     WIDEST,
     WORD,
 )
-from rfmdp.kernels.decorator import kernel, part_kernel
+from rfmdp.kernels.decorator import inline_kernel, kernel
 from rfmdp.kernels.machine import run
 from rfmdp.kernels.tables import key_slot, state_slot
 
 
-@part_kernel
-def _distribution(c, code, memory, floats, bits, key_table, keys):
+@inline_kernel
+def _distribution(c, machine, vectors):
     """Return (status, distribution) of a command in the state; without a value, the update."""
+    memory, code, floats, bits = machine
+    _, key_table, keys, _, _ = vectors
     if memory[c + CONSTANT] >= 0:
         return DONE, memory[c + CONSTANT]
     at = memory[VECTOR]
@@ -106,10 +115,12 @@ def _distribution(c, code, memory, floats, bits, key_table, keys):
     return DONE, keys[key_table[slot] - 1 + DISTRIBUTION]
 
 
-@part_kernel
-def _moves(c, code, memory, floats, bits, key_table, keys, distributions, support, delta):
+@inline_kernel
+def _moves(c, machine, vectors, delta):
     """Fill what a command changes in the words of the state; returns (status, detail)."""
-    status, d = _distribution(c, code, memory, floats, bits, key_table, keys)
+    memory, code, floats, _ = machine
+    _, _, _, distributions, support = vectors
+    status, d = _distribution(c, machine, vectors)
     if status != DONE:
         return status, d
     at = memory[c + CHANGES]
@@ -130,9 +141,10 @@ def _moves(c, code, memory, floats, bits, key_table, keys, distributions, suppor
     return DONE, 0
 
 
-@part_kernel
-def _expand_tensor(count, memory, distributions, marginals, known, tensor, delta):
-    """Fill the words of all successors of the chosen commands; returns their number."""
+@inline_kernel
+def _expand_tensor(count, memory, distributions, marginals, known, scratch):
+    """Fill the words of all successors of the chosen commands; returns (number, marginals)."""
+    tensor, delta = scratch
     width, stored, size = known.shape[1], memory[MARGINALS], 1
     for w in range(width):
         tensor[0, w] = known[memory[EXPANDED], w]
@@ -154,9 +166,10 @@ def _expand_tensor(count, memory, distributions, marginals, known, tensor, delta
     return size, stored
 
 
-@part_kernel
-def _number(size, at, memory, known, table, tensor, successors):
+@inline_kernel
+def _number(size, at, memory, states, tensor, successors):
     """Give numbers to the successors of a row; fills `successors[at : at + size]`."""
+    known, table = states
     count, dense = memory[STATES], memory[DENSE]
     for i in range(size):
         slot = tensor[i, 0] if dense else state_slot(tensor, i, table, known)
@@ -169,9 +182,10 @@ def _number(size, at, memory, known, table, tensor, successors):
     memory[STATES] = count
 
 
-@part_kernel
-def _enabled(code, memory, floats):
+@inline_kernel
+def _enabled(machine):
     """Find the enabled commands of the state; returns (status, detail)."""
+    memory, code, floats, _ = machine
     for k in range(memory[memory[LABELS]]):
         label = memory[memory[LABELS] + 1 + k]
         memory[label + MISSING] = memory[label + SLOTS]
@@ -202,7 +216,7 @@ def _enabled(code, memory, floats):
     return DONE, 0
 
 
-@part_kernel
+@inline_kernel
 def _choose(group, memory):
     """Choose the first commands of an unlabelled command or a label; returns how many."""
     chosen, alone = memory[CHOSEN], memory[ALONE]
@@ -218,7 +232,7 @@ def _choose(group, memory):
     return memory[label + SLOTS]
 
 
-@part_kernel
+@inline_kernel
 def _choose_next(group, memory):
     """Choose the next combination of commands, the last module first; returns whether there is."""
     if group < memory[memory[ALONE]]:
@@ -236,9 +250,11 @@ def _choose_next(group, memory):
     return False
 
 
-@part_kernel
-def _mix(row, marginal, successor, memory, rows, marginals, key, key_table, keys, distributions):
+@inline_kernel
+def _mix(row, marginal, successor, memory, vectors, found):
     """Make the rows of the state one random choice; returns `NEW_MIX` if it is not known yet."""
+    key, key_table, keys, distributions, _ = vectors
+    rows, marginals, _ = found
     size, at = 2 * (memory[ROWS] - row) + memory[MARGINALS] - marginal, marginal
     memory[KEY_SIZE] = max(size, memory[KEY_SIZE])
     if size > key.shape[0] or marginal >= marginals.shape[0]:
@@ -251,13 +267,13 @@ def _mix(row, marginal, successor, memory, rows, marginals, key, key_table, keys
         for _ in range(rows[r, OWN_MARGINALS]):
             key[size] = marginals[at, IDENTIFIER]
             size, at = size + 1, at + 1
-    slot = key_slot(key, np.int64(0), np.int64(size), np.int64(NO_OWNER), key_table, keys)
+    slot = key_slot(key, 0, size, NO_OWNER, key_table, keys)
     if key_table[slot] == 0:
         return NEW_MIX
-    found = keys[key_table[slot] - 1 + DISTRIBUTION]
-    rows[row, ACTION], rows[row, OWN_MARGINALS] = distributions[found, 1], 1
+    d = keys[key_table[slot] - 1 + DISTRIBUTION]
+    rows[row, ACTION], rows[row, OWN_MARGINALS] = distributions[d, 1], 1
     rows[row, TENSOR] = memory[SUCCESSORS] - successor
-    marginals[marginal, IDENTIFIER] = distributions[found, MARGINAL]
+    marginals[marginal, IDENTIFIER] = distributions[d, MARGINAL]
     marginals[marginal, FACTOR] = memory[memory[MODULES]]
     memory[ROWS], memory[MARGINALS] = row + 1, marginal + 1
     if memory[MIXED] == 0:
@@ -267,24 +283,18 @@ def _mix(row, marginal, successor, memory, rows, marginals, key, key_table, keys
 
 
 @kernel
-def explore(
-    memory, code, floats, bits, key, key_table, keys, distributions, support, known, table,
-    rows, marginals, successors, tensor, delta, pause,
-):  # fmt: skip
+def explore(machine, vectors, states, found, scratch, pause):
     """Expand states in the order of discovery; returns (status, detail).
 
     The state of any other status than `DONE` and `PAUSE` is taken back, and comes again at the
     next call. The detail of an error is the command, update or assignment where it is.
 
-    memory, floats : ints as said above, floats of expressions; `bits` are the same floats as ints
-    key, key_table, keys : a key, and a hash table of those that are known (address + 1)
-    distributions, support : what commands do with a vector of probabilities, and random choices
-    known, table : packed states (S, words) by discovery, and a hash table of them (index + 1);
-        a dense table has a slot for every word instead
-    rows, marginals, successors : what was found so far
-    tensor, delta : words of the successors of a row, changes of words by all commands
     pause : number of states after which to come back
     """
+    memory, distributions = machine[0], vectors[3]
+    known, table = states
+    rows, marginals, successors = found
+    tensor, delta = scratch
     while memory[EXPANDED] < memory[STATES]:
         s = memory[EXPANDED]
         if s >= pause:
@@ -297,7 +307,7 @@ def explore(
             v = memory[memory[VARIABLES] + 1 + k]
             field = (known[s, memory[v + WORD]] >> memory[v + SHIFT]) & memory[v + MASK]
             memory[memory[v + CELL]] = memory[v + LOW] + field
-        status, detail = _enabled(code, memory, floats)
+        status, detail = _enabled(machine)
         groups = memory[memory[ALONE]] + memory[memory[LABELS]]
         group = 0
         while status == DONE and group < groups:
@@ -308,10 +318,7 @@ def explore(
                 for k in range(count):
                     c = memory[memory[CHOSEN] + k]
                     if memory[c + KNOWN] != memory[STAMP] and status == DONE:
-                        status, detail = _moves(
-                            c, code, memory, floats, bits, key_table, keys, distributions,
-                            support, delta,
-                        )  # fmt: skip
+                        status, detail = _moves(c, machine, vectors, delta)
                     d = memory[c + FOUND]
                     total *= distributions[d, SUPPORT_END] - distributions[d, SUPPORT]
                 if status == DONE and total >= 2.0**31:
@@ -331,9 +338,9 @@ def explore(
                     status = GROW
                     break
                 size, stored = _expand_tensor(
-                    count, memory, distributions, marginals, known, tensor, delta
+                    count, memory, distributions, marginals, known, scratch
                 )
-                _number(size, at, memory, known, table, tensor, successors)
+                _number(size, at, memory, states, tensor, successors)
                 r = memory[ROWS]
                 label = group - memory[memory[ALONE]]
                 rows[r, SOURCE] = s
@@ -343,10 +350,7 @@ def explore(
                 more = _choose_next(group, memory)
             group += 1
         if status == DONE and memory[CHAIN] != 0 and memory[ROWS] > row + 1:
-            status = _mix(
-                row, marginal, successor, memory, rows, marginals, key, key_table, keys,
-                distributions,
-            )  # fmt: skip
+            status = _mix(row, marginal, successor, memory, vectors, found)
         if status != DONE:
             memory[ROWS], memory[MARGINALS], memory[SUCCESSORS] = row, marginal, successor
             return status, detail

@@ -1,9 +1,13 @@
-"""Kernels of gap-directed exploration: where a policy goes, and what ignorance costs there."""
+"""Kernels of gap-directed exploration: where a policy goes, and what ignorance costs there.
+
+model   the arrays of `FactoredMDP.structure`
+sets    probability, lower, upper (O,); probabilities are positive
+"""
 
 import numpy as np
 
 from rfmdp.kernels.decorator import allocating_kernel, kernel
-from rfmdp.kernels.primitives import box_minimum, outer_product, reset, zero
+from rfmdp.kernels.primitives import box_minimum, outer_product, reset
 
 GONE, RARE = 1e-12, 1e-9  # expected visits that are not followed, and that cost nothing
 
@@ -12,10 +16,9 @@ GONE, RARE = 1e-12, 1e-9  # expected visits that are not followed, and that cost
 def occupancy(rows_TS, steps, model, sets, initial, terminal, joint, total):
     """Add to total (S,) the expected visits of every state within some steps of a policy."""
     states = total.shape[0]
-    _, marginal_ptr, row_marginals, successor_ptr, successors = model
-    outcome_ptr, probability, _, _ = sets
+    _, marginal_ptr, row_marginals, outcome_ptr, successor_ptr, successors = model
+    probability, _, _ = sets
     mass, after = np.zeros(states), np.zeros(states)
-    o = zero(states)
     for s in initial:
         mass[s] += 1.0 / initial.shape[0]
     for t in range(steps):
@@ -26,7 +29,7 @@ def occupancy(rows_TS, steps, model, sets, initial, terminal, joint, total):
             total[s] += mass[s]
             row = rows_TS[min(t, rows_TS.shape[0] - 1), s]
             first, last = marginal_ptr[row], marginal_ptr[row + 1]
-            size = outer_product(outcome_ptr, probability, row_marginals, first, last, joint, o)
+            size = outer_product(outcome_ptr, probability, row_marginals, first, last, joint, 0)
             for k in range(size):
                 after[successors[successor_ptr[row] + k]] += mass[s] * joint[k]
         mass, after = after, mass
@@ -36,20 +39,18 @@ def occupancy(rows_TS, steps, model, sets, initial, terminal, joint, total):
 def gap_losses(rows_S, visits, model, sets, value, sign, work, loss):
     """Add to loss (M,): sum_s visits(s) [E v - least v of one marginal, the others nominal].
 
-    sets : outcome_ptr (M + 1,), probability, lower, upper (O,); probabilities are positive
     sign : +1 if nature minimises, -1 if it maximises
     work : joint (K,) of the largest row; fibre (d,), box (2 d,), order (d,) of the largest marginal
     """
-    _, marginal_ptr, row_marginals, successor_ptr, successors = model
-    outcome_ptr, probability, lower, upper = sets
+    _, marginal_ptr, row_marginals, outcome_ptr, successor_ptr, successors = model
+    probability, lower, upper = sets
     joint, fibre, box, order = work
-    o = zero(visits.shape[0])
     for s in range(visits.shape[0]):
         if visits[s] < RARE:
             continue
         row = rows_S[s]
         first, last = marginal_ptr[row], marginal_ptr[row + 1]
-        size = outer_product(outcome_ptr, probability, row_marginals, first, last, joint, o)
+        size = outer_product(outcome_ptr, probability, row_marginals, first, last, joint, 0)
         stride = size
         for slot in range(first, last):
             j = row_marginals[slot]
@@ -66,30 +67,5 @@ def gap_losses(rows_S, visits, model, sets, value, sign, work, loss):
                 box[i], box[d + i] = lower[begin + i], upper[begin + i] - lower[begin + i]
                 free -= lower[begin + i]
             reset(order, d)
-            low, _ = box_minimum((box, o, d, free), fibre, o, order)
+            low, _ = box_minimum((box, 0, d, free), fibre, 0, order)
             loss[j] += visits[s] * max(0.0, mean - low)
-
-
-@kernel
-def stale_rows(
-    rows, marginal_ptr, row_marginals, successor_ptr, successors, changed_M, value, old, out
-):
-    """Fill `out` with the rows whose backup may have changed; returns their number.
-
-    That is where a marginal changed, or the value of a successor is not what it was (`old`).
-    """
-    count = 0
-    for i in range(rows.shape[0]):
-        r = rows[i]
-        stale = False
-        for k in range(marginal_ptr[r], marginal_ptr[r + 1]):
-            stale |= changed_M[row_marginals[k]]
-        k, end = successor_ptr[r], successor_ptr[r + 1]
-        while not stale and k < end:
-            s = successors[k]
-            stale = value[s] != old[s]
-            k += 1
-        if stale:
-            out[count] = r
-            count += 1
-    return count

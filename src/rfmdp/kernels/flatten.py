@@ -6,30 +6,33 @@ Twin of `flatten_rows` in the tests: plain dictionaries over `itertools.product`
 import numpy as np
 
 from rfmdp.kernels.decorator import allocating_kernel, inline_kernel, kernel
-from rfmdp.kernels.primitives import outer_product, zero
+from rfmdp.kernels.primitives import outer_product
 
 MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 @allocating_kernel
-def flatten_rows(begin, end, rows, sets, work, place_S, size, targets, lower, upper, nominal):
+def flatten_rows(begin, end, model, sets, work, place_S, size, targets, boxes):
     """Multiply out the rows begin..end - 1, one after the other; returns the length written.
 
     Branches that meet add up, capped at one; successors that cannot happen (upper bound 0) are
     left out; the others are ascending. size[r - begin] is the number of successors of row r.
 
+    model : the arrays of `FactoredMDP.structure`
+    sets, boxes : lower, upper, nominal of the marginals' outcomes, and of the rows' successors
     place_S : (S,) filled with -1, and so again afterwards
     work : three (largest tensor,) buffers
     """
-    successor_ptr, successors, marginal_ptr, marginals = rows
-    outcome_ptr, low, high, mid = sets
+    _, marginal_ptr, marginals, outcome_ptr, successor_ptr, successors = model
+    low, high, mid = sets
     low_K, high_K, mid_K = work
-    at = o = zero(begin)
+    lower, upper, nominal = boxes
+    at = 0
     for r in range(begin, end):
         first, last, tensor = marginal_ptr[r], marginal_ptr[r + 1], successor_ptr[r]
-        outer_product(outcome_ptr, low, marginals, first, last, low_K, o)
-        outer_product(outcome_ptr, high, marginals, first, last, high_K, o)
-        count = outer_product(outcome_ptr, mid, marginals, first, last, mid_K, o)
+        outer_product(outcome_ptr, low, marginals, first, last, low_K, 0)
+        outer_product(outcome_ptr, high, marginals, first, last, high_K, 0)
+        count = outer_product(outcome_ptr, mid, marginals, first, last, mid_K, 0)
         found = at
         for k in range(count):
             if high_K[k] > 0.0:

@@ -1,17 +1,18 @@
 """Steps of the qualitative analysis: predecessor lists, attractors, components, supports.
 
-Three tuples of arrays come from `outer.graph`:
+Tuples of arrays come from `outer.graph`:
 
 edges   row_ptr (S + 1,), row_state (R,) int32, successor_ptr (R + 1,), successors (K,) int32,
         present (K,) bool, or empty if no transition is impossible
 nature  flexible (R,) bool: rows in which nature can choose a support; marginal_ptr (R + 1,),
         row_marginals, support_ptr (M + 1,), minimal_end (M,), member_ptr, members, sizes (M,)
 work    codes (n, K') uint8, cursor (n,), queue (S,) int32, pending (R,) int32
+marks   status (R,), missing (S,), reached (S,), inside (S,), choice (S,): see `attract`
 
 Supports `support_ptr[m] : support_ptr[m + 1]` of marginal m have the outcomes
 `members[member_ptr[b] : member_ptr[b + 1]]`; those before `minimal_end[m]` are minimal.
 
-Numbers handed to steps are made int64: a literal and an int32 would be a specialisation each.
+Rows handed to steps are made int64: for an int32 they would be compiled once more.
 """
 
 import numpy as np
@@ -24,8 +25,12 @@ OUTSIDE, UNSEEN = -2, -1  # in Tarjan's index
 
 
 @kernel
-def mark_present(marginal_ptr, row_marginals, outcome_ptr, possible, successor_ptr, present):
-    """Fill present[k]: every outcome of transition k has a positive upper bound."""
+def mark_present(model, possible, present):
+    """Fill present[k]: every outcome of transition k has a positive upper bound.
+
+    model : the arrays of `FactoredMDP.structure`
+    """
+    _, marginal_ptr, row_marginals, outcome_ptr, successor_ptr, _ = model
     for r in range(successor_ptr.shape[0] - 1):
         start = successor_ptr[r]
         present[start] = True
@@ -83,7 +88,7 @@ def rows_hit(edges, hit_S, out_R):
 
 
 @kernel
-def rows_fit(edges, nature, codes, cursor, inside_S, hit_S, ends_M, out_R):
+def rows_fit(edges, nature, work, inside_S, hit_S, ends_M, out_R):
     """Fill out[r]: nature can choose in row r a support inside `inside` that meets `hit`."""
     _, _, successor_ptr, successors, present = edges
     everything = present.shape[0] == 0
@@ -97,11 +102,11 @@ def rows_fit(edges, nature, codes, cursor, inside_S, hit_S, ends_M, out_R):
         if stays or not flexible[r]:
             out_R[r] = stays and meets
         else:
-            out_R[r] = meets and fits(edges, nature, codes, cursor, r, inside_S, hit_S, ends_M)
+            out_R[r] = meets and fits(edges, nature, work, r, inside_S, hit_S, ends_M)
 
 
 @step_kernel
-def fits(edges, nature, codes, cursor, r, inside_S, hit_S, ends_M):
+def fits(edges, nature, work, r, inside_S, hit_S, ends_M):
     """Whether a product of supports of row r lies inside `inside` and meets `hit`.
 
     Depth first over the axes. An entry's code has bit 1 if all that was merged into it lies
@@ -110,6 +115,7 @@ def fits(edges, nature, codes, cursor, r, inside_S, hit_S, ends_M):
     """
     _, _, successor_ptr, successors, _ = edges
     _, marginal_ptr, row_marginals, support_ptr, _, member_ptr, members, sizes = nature
+    codes, cursor, _, _ = work
     start = successor_ptr[r]
     size = successor_ptr[r + 1] - start
     for k in range(size):
@@ -117,7 +123,7 @@ def fits(edges, nature, codes, cursor, r, inside_S, hit_S, ends_M):
         codes[0, k] = (1 if inside_S[s] else 0) | (2 if hit_S[s] else 0)
     first = marginal_ptr[r]
     last = marginal_ptr[r + 1] - first - 1
-    level = np.int64(0)
+    level = 0
     cursor[0] = support_ptr[row_marginals[first]]
     while level >= 0:
         m = row_marginals[first + level]
@@ -155,10 +161,8 @@ def _merge(codes, level, rest, members, begin, end):
 
 
 @kernel
-def attract(
-    edges, predecessors, nature, work, mode, status_R, missing_S, reached_S, inside_S, choice_S
-):  # fmt: skip
-    """Grow `reached` to the least set closed under firing rows. Changes the last five in place.
+def attract(edges, predecessors, nature, work, mode, marks):
+    """Grow `reached` to the least set closed under firing rows. Changes the marks in place.
 
     A row fires when it may move to a reached state; if nature can bend the row, then
     in mode ANY as well; in mode CERTAIN if no support avoids the reached states (`inside` is
@@ -166,20 +170,21 @@ def attract(
     A state is reached when `missing` of its rows have fired; never if that is 0. Its `choice`
     becomes the last of these.
 
-    status_R : WAITING, FIRED (fires at once) or CLOSED (never fires); ends as WAITING or FIRED
+    status : WAITING, FIRED (fires at once) or CLOSED (never fires); ends as WAITING or FIRED
     """
     row_state = edges[1]
     flexible = nature[0]
     pred_ptr, pred_rows = predecessors
-    codes, cursor, queue, pending = work
-    head, tail = np.int64(0), np.int64(0)
+    _, _, queue, pending = work
+    status_R, missing_S, reached_S, _, _ = marks
+    head, tail = 0, 0
     for s in range(reached_S.shape[0]):
         if reached_S[s]:
             queue[tail] = s
             tail += 1
     for r in range(status_R.shape[0]):
         if status_R[r] == FIRED:
-            tail = _fire(r, row_state, missing_S, reached_S, inside_S, choice_S, mode, queue, tail)
+            tail = _fire(r, row_state, marks, mode, queue, tail)
     while head < tail:
         waiting = 0
         while head < tail:
@@ -191,9 +196,7 @@ def attract(
                     continue
                 if mode == ANY or not flexible[r]:
                     status_R[r] = FIRED
-                    tail = _fire(
-                        r, row_state, missing_S, reached_S, inside_S, choice_S, mode, queue, tail
-                    )
+                    tail = _fire(r, row_state, marks, mode, queue, tail)
                 elif missing_S[row_state[r]] > 0:
                     status_R[r] = PENDING
                     pending[waiting] = r
@@ -202,24 +205,24 @@ def attract(
         for i in range(waiting):
             r = np.int64(pending[i])
             status_R[r] = WAITING
-            if _fires(edges, nature, codes, cursor, r, reached_S, inside_S, mode):
+            if _fires(edges, nature, work, r, marks, mode):
                 status_R[r] = FIRED
-                tail = _fire(
-                    r, row_state, missing_S, reached_S, inside_S, choice_S, mode, queue, tail
-                )
-
-
-@step_kernel
-def _fires(edges, nature, codes, cursor, r, reached_S, inside_S, mode):
-    """Whether a row that nature can bend fires in mode CERTAIN or TOGETHER."""
-    if mode == CERTAIN:
-        return not fits(edges, nature, codes, cursor, r, inside_S, inside_S, nature[4])
-    return fits(edges, nature, codes, cursor, r, inside_S, reached_S, nature[3][1:])
+                tail = _fire(r, row_state, marks, mode, queue, tail)
 
 
 @inline_kernel
-def _fire(r, row_state, missing_S, reached_S, inside_S, choice_S, mode, queue, tail):
+def _fires(edges, nature, work, r, marks, mode):
+    """Whether a row that nature can bend fires in mode CERTAIN or TOGETHER."""
+    _, _, reached_S, inside_S, _ = marks
+    if mode == CERTAIN:
+        return not fits(edges, nature, work, r, inside_S, inside_S, nature[4])
+    return fits(edges, nature, work, r, inside_S, reached_S, nature[3][1:])
+
+
+@inline_kernel
+def _fire(r, row_state, marks, mode, queue, tail):
     """Count row r of its state; queue the state if it was the last one missing."""
+    _, missing_S, reached_S, inside_S, choice_S = marks
     s = row_state[r]
     missing_S[s] -= 1
     if missing_S[s] == 0 and not reached_S[s]:
@@ -233,15 +236,17 @@ def _fire(r, row_state, missing_S, reached_S, inside_S, choice_S, mode, queue, t
 
 
 @kernel
-def strong_components(edges, rows_R, index_S, low_S, row_S, edge_S, path, stack, component_S):
+def strong_components(edges, rows_R, visits, path, stack, component_S):
     """Tarjan's algorithm on an explicit stack; returns the number of components.
 
-    Components are numbered bottom first. index_S is UNSEEN for the states wanted and OUTSIDE for
-    the others; afterwards `stack` lists the states, component after component, and within one a
-    state after all that it can move to, but where that closes a cycle.
+    Components are numbered bottom first. visits : index, low, row, edge (S,); the index is UNSEEN
+    for the states wanted and OUTSIDE for the others. Afterwards `stack` lists the states, component
+    after component, and within one a state after all that it can move to, but where that closes a
+    cycle.
     """
     row_ptr, _, successor_ptr, _, _ = edges
-    count, seen, emitted = np.int64(0), 0, np.int64(0)
+    index_S, low_S, row_S, edge_S = visits
+    count, seen, emitted = 0, 0, 0
     top = stack.shape[0]  # states left for good wait downwards, those of whole components upwards
     for root in range(index_S.shape[0]):
         if index_S[root] != UNSEEN:
@@ -256,7 +261,7 @@ def strong_components(edges, rows_R, index_S, low_S, row_S, edge_S, path, stack,
                 path[depth] = child
                 depth += 1
             v = path[depth - 1]
-            child = _next_child(edges, rows_R, v, index_S, low_S, row_S, edge_S)
+            child = _next_child(edges, rows_R, v, visits)
             if child >= 0:
                 continue
             depth -= 1
@@ -273,8 +278,9 @@ def strong_components(edges, rows_R, index_S, low_S, row_S, edge_S, path, stack,
 
 
 @inline_kernel
-def _next_child(edges, rows_R, v, index_S, low_S, row_S, edge_S):
+def _next_child(edges, rows_R, v, visits):
     """Return the next unseen successor of v, or -1; lowers low[v] on the way."""
+    index_S, low_S, row_S, edge_S = visits
     row_ptr, _, successor_ptr, successors, present = edges
     everything = present.shape[0] == 0
     r, k, low = row_S[v], edge_S[v], low_S[v]

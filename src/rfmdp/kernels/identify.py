@@ -1,14 +1,17 @@
-"""Kernels that find out which outcomes of a row can be told apart by its successors."""
+"""Kernels that find out which outcomes of a row can be told apart by its successors.
+
+They take the arrays of `FactoredMDP.structure` as `model`.
+"""
 
 import numpy as np
 
-from rfmdp.kernels.decorator import allocating_kernel, kernel, step_kernel
-from rfmdp.kernels.primitives import outer_product, zero
+from rfmdp.kernels.decorator import allocating_kernel, inline_kernel, kernel
+from rfmdp.kernels.primitives import outer_product
 
 PLAIN, MERGED, JOINT = 0, 1, 2  # how the outcomes of a row are identified
 
 
-@step_kernel
+@inline_kernel
 def _same_slice(successors, start, size, d, stride, a, b):
     """Tell whether outcomes a and b of an axis lead to the same successors everywhere."""
     for block in range(0, size, d * stride):
@@ -19,7 +22,7 @@ def _same_slice(successors, start, size, d, stride, a, b):
     return True
 
 
-@step_kernel
+@inline_kernel
 def _representatives_differ(successors, start, size, sizes, labels, n, stamp, mark):
     """Tell whether the successors of all combinations of first-of-class outcomes are distinct."""
     for k in range(size):
@@ -45,17 +48,15 @@ def _representatives_differ(successors, start, size, sizes, labels, n, stamp, ma
 
 
 @allocating_kernel
-def merge_outcomes(
-    marginal_ptr, row_marginals, outcome_ptr, successor_ptr, successors, slot_ptr, states,
-    label, status,
-):  # fmt: skip
+def merge_outcomes(model, slot_ptr, label, status):
     """Fill label (per slot and outcome, the class it belongs to) and status (R,).
 
     Outcomes of a marginal that give the same successors whatever the other marginals do are one
     class; classes are numbered by first appearance. A row is JOINT if its classes still cannot be
     told from the successor.
     """
-    stamp = np.full(states, -1, dtype=np.int64)
+    row_ptr, marginal_ptr, row_marginals, outcome_ptr, successor_ptr, successors = model
+    stamp = np.full(row_ptr.shape[0] - 1, -1, dtype=np.int64)
     sizes = np.empty(64, dtype=np.int64)
     for r in range(marginal_ptr.shape[0] - 1):
         first, last = marginal_ptr[r], marginal_ptr[r + 1]
@@ -86,15 +87,13 @@ def merge_outcomes(
 
 
 @allocating_kernel
-def joint_rows(
-    rows, marginal_ptr, row_marginals, outcome_ptr, probability, successor_ptr, successors,
-    states, size_N, targets, joint,
-):  # fmt: skip
+def joint_rows(rows, model, probability, size_N, targets, joint):
     """Multiply the listed rows out: distinct successors in order of appearance, and their mass.
 
     Fills size_N, and targets and joint one row after the other; returns the entries used.
     """
-    place = np.full(states, -1, dtype=np.int64)
+    row_ptr, marginal_ptr, row_marginals, outcome_ptr, successor_ptr, successors = model
+    place = np.full(row_ptr.shape[0] - 1, -1, dtype=np.int64)
     used, largest = 0, 1
     for r in rows:
         largest = max(largest, successor_ptr[r + 1] - successor_ptr[r])
@@ -103,9 +102,7 @@ def joint_rows(
         r = rows[i]
         start, begin = successor_ptr[r], used
         first, last = marginal_ptr[r], marginal_ptr[r + 1]
-        size = outer_product(
-            outcome_ptr, probability, row_marginals, first, last, product, zero(used)
-        )
+        size = outer_product(outcome_ptr, probability, row_marginals, first, last, product, 0)
         for k in range(size):
             s = successors[start + k]
             if place[s] < begin:
@@ -121,14 +118,15 @@ def joint_rows(
 
 
 @allocating_kernel
-def reduced_tensors(
-    rows, marginal_ptr, row_marginals, outcome_ptr, slot_ptr, label, classes, successor_ptr,
-    successors, new_ptr, out,
-):  # fmt: skip
-    """Fill out[new_ptr[r] : ...] with the successors of every combination of classes."""
+def reduced_tensors(rows, model, slots, new_ptr, out):
+    """Fill out[new_ptr[r] : ...] with the successors of every combination of classes.
+
+    slots : slot_ptr, label, see `merge_outcomes`; classes of every slot
+    """
+    _, marginal_ptr, row_marginals, outcome_ptr, successor_ptr, successors = model
+    slot_ptr, label, classes = slots
     pick = np.empty(64, dtype=np.int64)
-    for i in range(rows.shape[0]):
-        r = rows[i]
+    for r in rows:
         first, last = marginal_ptr[r], marginal_ptr[r + 1]
         for k in range(new_ptr[r + 1] - new_ptr[r]):
             rest = k
@@ -147,10 +145,9 @@ def reduced_tensors(
 
 
 @kernel
-def extended_tensors(
-    marginal_ptr, row_marginals, outcome_ptr, successor_ptr, successors, new_ptr, sink, out
-):
+def extended_tensors(model, new_ptr, sink, out):
     """Fill tensors with one outcome more per axis; all combinations with it lead to `sink`."""
+    _, marginal_ptr, row_marginals, outcome_ptr, successor_ptr, successors = model
     for r in range(new_ptr.shape[0] - 1):
         for k in range(new_ptr[r + 1] - new_ptr[r]):
             rest, at, stride, listed = k, 0, 1, True
@@ -166,14 +163,13 @@ def extended_tensors(
 
 
 @kernel
-def count_transitions(
-    rows_N, next_N, marginal_ptr, row_marginals, outcome_ptr, successor_ptr, successors, tally
-):
+def count_transitions(rows_N, next_N, model, tally):
     """Tally the outcomes of N observed (row, successor) pairs; see `simulate.run_until_doubled`.
 
     Requires rows whose successors tell the outcomes. Returns the first pair whose successor the
     row does not have, or -1.
     """
+    _, marginal_ptr, row_marginals, outcome_ptr, successor_ptr, successors = model
     counts, total, first, visits = tally
     for i in range(rows_N.shape[0]):
         r = rows_N[i]

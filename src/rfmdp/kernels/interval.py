@@ -5,14 +5,13 @@ add their intervals up; since they have one value, the greedy gives the same wit
 Twin in the tests: `kernels.twins.interval_arithmetic`.
 """
 
-from rfmdp.kernels.borrow import borrow
-from rfmdp.kernels.decorator import kernel, part_kernel
+from rfmdp.kernels.decorator import inline_kernel, kernel
 from rfmdp.kernels.layout import LOWER, PLACE, SIZE
-from rfmdp.kernels.primitives import box_member, box_minimum, sort_long, zero
-from rfmdp.kernels.rows import load, margin, store, take_axes
+from rfmdp.kernels.primitives import box_member, box_minimum, sort_long
+from rfmdp.kernels.rows import load, store, take_axes
 
 
-@part_kernel
+@inline_kernel
 def product_box(head, data, axes, n, size, out):
     """Fill out with the box of the products of the marginals' bounds, C order; returns it.
 
@@ -32,7 +31,16 @@ def product_box(head, data, axes, n, size, out):
     for f in range(size):
         out[size + f] = max(0.0, out[size + f] - out[f])
         free -= out[f]
-    return out, zero(n), size, max(0.0, free)
+    return out, 0, size, max(0.0, free)
+
+
+@inline_kernel
+def sorted_box(sets, rows, r, size, work):
+    """Return the product box of row r, and fill the order of its values."""
+    tensor, products, order, axes = work
+    n, _ = take_axes(rows, r, sets[0], axes)
+    sort_long(tensor, size, order)
+    return product_box(sets[0], sets[1], axes, n, size, products)
 
 
 @kernel
@@ -41,32 +49,20 @@ def interval_rows(sets, rows, work, asked, bounds):
 
     work : tensor (K,), box (2 K,), order (K + STACK,), axes
     """
-    sets, rows, work, asked, bounds = borrow((sets, rows, work, asked, bounds))
-    wanted, value, sign, first, last = asked
-    tensor, products, order, axes = work
-    for i in range(first, last):
-        r = wanted[i]
-        size, reference, low, high = load(rows, r, value, sign, tensor)
-        q, error, span = 0.0, 0.0, high - low
-        if span > 0.0:
-            n, _ = take_axes(rows, r, sets[0], axes)
-            box = product_box(sets[0], sets[1], axes, n, size, products)
-            sort_long(tensor, size, order)
-            q, _ = box_minimum(box, tensor, zero(n), order)
-            error = margin(size, span, abs(reference) + span)
-        store(q, float("inf"), error, reference, sign, r, bounds)
+    tensor, _, order, _ = work
+    for i in range(asked[3], asked[4]):
+        row, size = load(rows, asked, i, tensor)
+        q = 0.0
+        if row[2] > 0.0:
+            box = sorted_box(sets, rows, row[0], size, work)
+            q, _ = box_minimum(box, tensor, 0, order)
+        store(q, float("inf"), size, row, asked, bounds)
 
 
 @kernel
 def interval_answers(sets, rows, work, asked, begin, out):
     """Write the attaining distribution over the stored successors of wanted[i] to begin[i]."""
-    sets, rows, work, asked = borrow((sets, rows, work, asked))
-    wanted, value, sign, first, last = asked
-    tensor, products, order, axes = work
-    for i in range(first, last):
-        r = wanted[i]
-        size, _, _, _ = load(rows, r, value, sign, tensor)
-        n, _ = take_axes(rows, r, sets[0], axes)
-        box = product_box(sets[0], sets[1], axes, n, size, products)
-        sort_long(tensor, size, order)
-        box_member(box, order, out, begin[i])
+    for i in range(asked[3], asked[4]):
+        row, size = load(rows, asked, i, work[0])
+        box = sorted_box(sets, rows, row[0], size, work)
+        box_member(box, work[2], out, begin[i])

@@ -20,15 +20,15 @@ charged    free mass of marginals that were taken as known; longest chain of pro
 witness    where (B,) the distributions start, and the array to fill; empty if none are wanted
 """
 
-from rfmdp.kernels.decorator import kernel, part_kernel
-from rfmdp.kernels.primitives import box_member, dot, reset, sort, zero
+from rfmdp.kernels.decorator import inline_kernel, kernel
+from rfmdp.kernels.primitives import box_member, dot, reset, sort
 from rfmdp.kernels.rows import margin
 from rfmdp.rounding import UNIT
 
 PRINTED, SIMPLEX, MARGINALISED = 0, 1, 2
 
 
-@part_kernel
+@inline_kernel
 def _marginals(ids, outcome_ptr, lower, upper, low_X, width_X, share_X, mass_N, free_N):
     """Fill bounds, widths and shares (width / free mass) of the row's marginals."""
     at = 0
@@ -49,7 +49,7 @@ def _marginals(ids, outcome_ptr, lower, upper, low_X, width_X, share_X, mass_N, 
         at += d
 
 
-@part_kernel
+@inline_kernel
 def _simplex_rows(count, sizes_N, share_X, free_N, data, error_R):
     """Write the rows sum_i share_i x_i = 1 of the first `count` marginals."""
     at = 0
@@ -61,7 +61,7 @@ def _simplex_rows(count, sizes_N, share_X, free_N, data, error_R):
     return at, count
 
 
-@part_kernel
+@inline_kernel
 def _prefix_rows(at, row, prefix, d, low_P, width_P, here, low_X, width_X, x, data, error_R):
     """Write xi' = (low w x + width l xi + width w t) / width' and fill the next prefix."""
     then = here + prefix
@@ -85,7 +85,7 @@ def _prefix_rows(at, row, prefix, d, low_P, width_P, here, low_X, width_X, x, da
     return at, row
 
 
-@part_kernel
+@inline_kernel
 def _marginal_rows(
     at, row, prefix, d, width_P, here, share_X, x, free, prefix_free, terms, data, error_R
 ):
@@ -107,7 +107,7 @@ def _marginal_rows(
     return at, row
 
 
-@part_kernel
+@inline_kernel
 def _total_row(at, row, prefix, d, width_P, here, width_X, x, factors, data, error_R):
     """Write sum h = 1, divided by its right-hand side (see `_total_factors`)."""
     on_x, on_xi, on_t, error = factors
@@ -124,7 +124,7 @@ def _total_row(at, row, prefix, d, width_P, here, width_X, x, factors, data, err
     error_R[row] = 4.0 * UNIT * (error + 8.0)
 
 
-@part_kernel
+@inline_kernel
 def _total_factors(variant, n, mass, free, prefix_mass, prefix_free, d, terms):
     """Return the factors of x, xi and t in sum h = 1, and the relative error in units of 4 UNIT.
 
@@ -179,7 +179,7 @@ def coefficients(variant, sizes_N, ids_N, outcome_ptr, lower, upper, box, data, 
             _total_row(at, row, prefix, d, width_P, here, width_X, x, factors, data, error_R)
 
 
-@part_kernel
+@inline_kernel
 def _tensor(r, value, sign, tensors, out):
     """Fill out with sign * (value - reference), known marginals contracted away.
 
@@ -308,15 +308,14 @@ def greedy(asked, tensors, box, charged, work, witness, bound):
     tensor, order, p = work
     starts_B, out = witness
     d = tensor.shape[0]
-    o = zero(d)
     for b in range(rows_B.shape[0]):
         r = rows_B[b]
         reference, span, size = _tensor(r, value, sign, tensors, tensor)
         reset(order, d)
-        sort(tensor, o, d, order)
-        box_member(box, order, p, o)
+        sort(tensor, 0, d, order)
+        box_member(box, order, p, 0)
         gap = margin(terms, span, size) + slack * span
-        bound[r] = reference + sign * (dot(p, o, tensor, o, d) - gap)
+        bound[r] = reference + sign * (dot(p, 0, tensor, 0, d) - gap)
         if out.shape[0] > 0:
             mass = 0.0
             for k in range(table.shape[0]):

@@ -10,7 +10,7 @@ does not contain them, and a model without such sets does not compile them.
 """
 
 from rfmdp.kernels.curved import call_curved
-from rfmdp.kernels.decorator import inline_kernel, part_kernel, step_kernel
+from rfmdp.kernels.decorator import inline_kernel, step_kernel
 from rfmdp.kernels.layout import (
     BOX,
     CORNERS,
@@ -26,13 +26,11 @@ from rfmdp.kernels.layout import (
     SIZE,
     box_of,
 )
-from rfmdp.kernels.primitives import box_member, box_minimum, dot, reset, sort, zero
+from rfmdp.kernels.primitives import box_member, box_minimum, dot, reset, sort
 
 
 @step_kernel
-def minimise(
-    head, data, corners, minimiser, curved, m, source, start, count, order, out, to, point, place
-):  # fmt: skip
+def minimise(sets, m, source, start, count, order, curved, out, to, point, place):
     """Minimise over marginal m for each of `count` fibres of `source`; fills out[to : to + count].
 
     Returns whether one member attains the minimum of every fibre. It is then in
@@ -40,6 +38,7 @@ def minimise(
     is to: fibre f is read before out[to + f] is written. `order` starts as some permutation, best
     one by which the first fibre is sorted. `curved` has room for a member.
     """
+    head, data, corners, minimiser = sets
     kind, d = head[m, KIND], head[m, SIZE]
     l = head[m, PLACE] + LOWER
     if kind == SINGLETON:
@@ -72,17 +71,16 @@ def minimise(
 
 
 @inline_kernel
-def minimum(sets, curved, m, v, at, order, p):
-    """Return min p.v over marginal m and fill the attaining p[0 : d]; p has room for one more."""
-    head, data, corners, minimiser = sets
-    d = head[m, SIZE]
-    o = zero(d)
+def minimum(sets, work, m):
+    """Return min p.v over marginal m for the values v = folds[0 : d]; the minimiser is p[0 : d]."""
+    _, _, folds, _, _, p, order, _, _, curved = work
+    d = sets[0][m, SIZE]
     reset(order, d)
-    minimise(head, data, corners, minimiser, curved, m, v, at, o + 1, order, p, d, p, o)
+    minimise(sets, m, folds, 0, 1, order, curved, p, d, p, 0)
     return p[d]
 
 
-@part_kernel
+@inline_kernel
 def _two_outcomes(data, l, source, start, count, out, to, point, place):
     """Minimise over a box of two outcomes, an interval of the first one's probability."""
     low = data[l]
@@ -98,7 +96,7 @@ def _two_outcomes(data, l, source, start, count, out, to, point, place):
     return least == 0.0 or most == 0.0
 
 
-@part_kernel
+@inline_kernel
 def _l1(data, l, d, source, start, count, order, out, to, point, place):
     """Move min(radius / 2, 1 - p) to the lowest value, taken from the highest ones."""
     changes = 0
@@ -120,7 +118,7 @@ def _l1(data, l, d, source, start, count, order, out, to, point, place):
     return changes == 0
 
 
-@part_kernel
+@inline_kernel
 def _polytope(corners, at, d, source, start, count, out, to, point, place):
     """Look at every vertex; the first of the best ones wins."""
     begin, end = at

@@ -2,6 +2,7 @@
 
 rows    entry_ptr (R + 1,), target (E,) int32, low (E,), slack (E,) or empty, free (R,),
         leave (R,), inverse (R,) of it or 0, reward (R,), error (R,)
+players agent (+1 maximises, -1 minimises), nature (likewise), order: memory to sort one box
 
 A row moves with probability `low`; if `free` is positive, nature adds that much to the entries, at
 most `slack` each. Moves of a node to itself may be left out of rows without slack: `leave` is the
@@ -20,15 +21,15 @@ LAST_DIGITS = 2.0**-1072  # absolute error of a product or quotient below the no
 
 
 @inline_kernel
-def drift(entry_ptr, target, low, slack, free, error, r, here, x, nature, order):
+def drift(rows, players, r, here, x):
     """Return (drift without reward, size of the differences) of row r where x is `here`.
 
     The float error is `error` times that size. Probabilities are known relatively, so they count
     with their differences; but the free mass is known absolutely only, so entries at which it may
     run out count in full. What has no upper bound but 1 takes all that is left.
-
-    nature : +1 gives free mass to the largest values, -1 to the smallest
     """
+    entry_ptr, target, low, slack, free, _, _, _, error = rows
+    order = players[2]
     begin, end = entry_ptr[r], entry_ptr[r + 1]
     mean, size = 0.0, 0.0
     for k in range(begin, end):
@@ -36,7 +37,7 @@ def drift(entry_ptr, target, low, slack, free, error, r, here, x, nature, order)
         mean += low[k] * y
         size += low[k] * abs(y)
     if free[r] > 0.0:
-        sort_box(target, begin, end, x, nature, order)
+        sort_box(rows, players, r, x)
         rest, most = free[r], 0.0
         for i in range(end - begin):
             k = order[i]
@@ -50,13 +51,14 @@ def drift(entry_ptr, target, low, slack, free, error, r, here, x, nature, order)
             rest -= slack[k]
         size += most
     if size == 0.0:
-        size = differs(entry_ptr, target, r, x, here)
+        size = differs(rows, r, x, here)
     return mean, size
 
 
 @inline_kernel
-def differs(entry_ptr, target, r, x, here):
+def differs(rows, r, x, here):
     """Return a size for differences whose products with probabilities are too small for floats."""
+    entry_ptr, target = rows[:2]
     for k in range(entry_ptr[r], entry_ptr[r + 1]):
         if x[target[k]] != here:
             return TINY
@@ -73,18 +75,20 @@ def spread(error, size):
 
 
 @inline_kernel
-def backup(entry_ptr, target, low, slack, free, inverse, reward, r, s, x, nature, order):
+def backup(rows, players, r, s, x):
     """Return what row r of node s is worth if x is, by the moves that leave s.
 
     A sum of products, several times faster than differences: to compute with, not to prove.
     """
+    entry_ptr, target, low, slack, free, _, inverse, reward, _ = rows
+    order = players[2]
     begin, end = entry_ptr[r], entry_ptr[r + 1]
     mean = 0.0
     if free[r] == 0.0:
         for k in range(begin, end):
             mean += low[k] * x[target[k]]
         return (reward[r] + mean) * inverse[r]
-    sort_box(target, begin, end, x, nature, order)
+    sort_box(rows, players, r, x)
     rest, away = free[r], 0.0
     for i in range(end - begin):
         k = order[i]
@@ -99,10 +103,12 @@ def backup(entry_ptr, target, low, slack, free, inverse, reward, r, s, x, nature
 
 
 @inline_kernel
-def sort_box(target, begin, end, x, nature, order):
-    """Fill order[0 : n] with the entries begin..end, those that nature prefers first."""
-    for i in range(end - begin):
-        k = begin + i
+def sort_box(rows, players, r, x):
+    """Fill order[0 : n] with the entries of row r, those that nature prefers first."""
+    entry_ptr, target = rows[:2]
+    _, nature, order = players
+    for i in range(entry_ptr[r + 1] - entry_ptr[r]):
+        k = entry_ptr[r] + i
         y = nature * x[target[k]]
         j = i
         while j > 0 and nature * x[target[order[j - 1]]] < y:
@@ -124,14 +130,14 @@ def pack(members, node, allowed, reward, model, sets, seen, weight, rows, origin
     """Fill `rows` with the allowed rows of the members, in their order.
 
     members : states, grouped by node; node : (S,) of every state; seen : (N,) of -1
-    model   : row_ptr, marginal_ptr, row_marginals, successor_ptr, successors
-    sets    : outcome_ptr, nominal, lower, upper, free (M,) positive where nature has a choice
+    model   : the arrays of `FactoredMDP.structure`
+    sets    : nominal, lower, upper, free (M,) positive where nature has a choice
     origin  : (R',) the model's row of every packed one
     loops   : (R',) whether nature decides how much of it stays in its node
     whole   : whether moves of a node to itself are kept
     """
-    row_ptr, marginal_ptr, row_marginals, successor_ptr, successors = model
-    outcome_ptr, nominal, lower, upper, spare = sets
+    row_ptr, marginal_ptr, row_marginals, outcome_ptr, successor_ptr, successors = model
+    nominal, lower, upper, spare = sets
     entry_ptr, target, low, slack, free, leave, inverse, paid, error = rows
     at, place = 0, 0
     for s in members:
@@ -187,19 +193,19 @@ def pack(members, node, allowed, reward, model, sets, seen, weight, rows, origin
 
 
 @kernel
-def steps_back(
-    row_ptr, rows, sides, moved, place, fixed, given, sign, nature, discount, order, rules, budget
-):  # fmt: skip
+def steps_back(row_ptr, rows, players, step, sides, moved, place, rules, budget):
     """Take rules.shape[0] equal steps back, from place[0] on; ends early if the budget is used up.
 
     Where `fixed` the value is `given`; elsewhere reward + discount * mean, rounded outwards, of
     the agent's best row. What can only move to one value gets exactly that. A state none of whose
     successors moved in the step before keeps its bounds; if none is left, so do all.
 
+    step : fixed (S,), given (S,), discount
     sides : (2, S, 2) bounds, those of now in sides[place[1]]; moved : (2, S) likewise
     rules : (n, S) or, if there is nothing to choose, (n, 0); the last step goes to rules[0]
     """
-    entry_ptr, target = rows[0], rows[1]
+    entry_ptr, target = rows[:2]
+    fixed, given, discount = step
     while place[0] < rules.shape[0] and budget > 0:
         now, then = place[1], 1 - place[1]
         rule, after = rules[rules.shape[0] - 1 - place[0]], rules[rules.shape[0] - place[0] :]
@@ -214,7 +220,7 @@ def steps_back(
             if fixed[s]:
                 a = b = given[s]
             elif fresh:
-                a, b, best = step_back(row_ptr, rows, sides[now], s, sign, nature, discount, order)
+                a, b, best = step_back(row_ptr, rows, players, discount, sides[now], s)
                 budget -= entry_ptr[row_ptr[s + 1]] - entry_ptr[row_ptr[s]]
             elif rule.shape[0] > 0:
                 best = after[0, s]
@@ -233,18 +239,17 @@ def steps_back(
 
 
 @inline_kernel
-def step_back(row_ptr, rows, sides, s, sign, nature, discount, order):
+def step_back(row_ptr, rows, players, discount, sides, s):
     """Return (lower, upper, best row) of state s one step before `sides` (S, 2)."""
-    entry_ptr, target, low, slack, free, _, _, reward, error = rows
+    entry_ptr, target, low, _, free, _, _, reward, error = rows
+    sign = players[0]
     lower, upper = sides[:, 0], sides[:, 1]
     least, most, best, choice = -float("inf"), -float("inf"), -float("inf"), row_ptr[s]
     for r in range(row_ptr[s], row_ptr[s + 1]):
         a, b = sides[target[entry_ptr[r]], 0], sides[target[entry_ptr[r]], 1]
         if free[r] > 0.0:
-            down, fall = drift(
-                entry_ptr, target, low, slack, free, error, r, a, lower, nature, order
-            )
-            up, rise = drift(entry_ptr, target, low, slack, free, error, r, b, upper, nature, order)
+            down, fall = drift(rows, players, r, a, lower)
+            up, rise = drift(rows, players, r, b, upper)
         else:  # both at once: the same entries
             down, fall, up, rise = 0.0, 0.0, 0.0, 0.0
             for k in range(entry_ptr[r], entry_ptr[r + 1]):
@@ -254,9 +259,9 @@ def step_back(row_ptr, rows, sides, s, sign, nature, discount, order):
                 up += low[k] * z
                 rise += low[k] * abs(z)
             if fall == 0.0:
-                fall = differs(entry_ptr, target, r, lower, a)
+                fall = differs(rows, r, lower, a)
             if rise == 0.0:
-                rise = differs(entry_ptr, target, r, upper, b)
+                rise = differs(rows, r, upper, b)
         paid = reward[r] != 0.0 or discount != 1.0
         a, b = a + down, b + up
         q = reward[r] + discount * a - step_margin(error[r], reward[r], fall, a, paid)

@@ -14,8 +14,7 @@ Names: `first` and `second` are the boxes P and Q as tuples (see `kernels.primit
 tensor, `work` the scratch memory (see `kernels.rows`), `best` the witness (p, q) behind each other.
 """
 
-from rfmdp.kernels.borrow import borrow
-from rfmdp.kernels.decorator import inline_kernel, kernel, part_kernel
+from rfmdp.kernels.decorator import inline_kernel, kernel
 from rfmdp.kernels.layout import CORNERS, CORNERS_END, box_of
 from rfmdp.kernels.primitives import (
     box_maximum,
@@ -25,9 +24,8 @@ from rfmdp.kernels.primitives import (
     dot,
     reset,
     sort,
-    zero,
 )
-from rfmdp.kernels.rows import branch_margin, load, margin, store, take_axes, write_answer
+from rfmdp.kernels.rows import branch_margin, load, store, take_axes, write_answer
 
 
 @inline_kernel
@@ -38,7 +36,7 @@ def box_point(box, v, at, order, p, to):
     return dot(p, to, v, at, box[2])
 
 
-@part_kernel
+@inline_kernel
 def solve_pair(sets, work, gap, limit):
     """Solve the tensor of the row loaded in `work`; returns (L, U, nodes), witness in `best`.
 
@@ -47,7 +45,6 @@ def solve_pair(sets, work, gap, limit):
     head, data, _, _ = sets
     a, slices, folds, _, best, _, order, _, axes, _ = work
     m1, m2 = axes[0], axes[1]
-    o = zero(m1)
     first, second = box_of(head, data, m1), box_of(head, data, m2)
     d1, d2 = first[2], second[2]
     changes = 0
@@ -58,12 +55,12 @@ def solve_pair(sets, work, gap, limit):
     if changes == 0:
         box_member(second, order, best, d1)
     reset(order, d1)
-    low = box_point(first, slices, o, order, best, o)
+    low = box_point(first, slices, 0, order, best, 0)
     if changes == 0:  # one q for all slices: the bound is attained by a product
         return low, low, 0
-    contract_first(best, o, d1, a, o, d2, folds, o)
+    contract_first(best, 0, d1, a, 0, d2, folds, 0)
     reset(order, d2)
-    high = box_point(second, folds, o, order, best, d1)
+    high = box_point(second, folds, 0, order, best, d1)
     if high - low <= gap:
         return low, high, 0
     high = alternate(first, second, work, high, gap)
@@ -74,17 +71,16 @@ def solve_pair(sets, work, gap, limit):
     return branch_pair(sets, first, second, work, low, high, 0.5 * gap, limit)
 
 
-@part_kernel
+@inline_kernel
 def branch_pair(sets, first, second, work, low, high, gap, limit):
     """Try the vertices of the first factor that neither bound excludes; returns (L, U, nodes)."""
     head, _, corners, _ = sets
     a, slices, folds, point, best, _, order, _, axes, _ = work
     m1 = axes[0]
-    o = zero(m1)
     d1, d2 = first[2], second[2]
     # extremes of R[i].q, kept behind the slices
     least, most = d1, 2 * d1
-    contract_first(best, o, d1, a, o, d2, folds, o)
+    contract_first(best, 0, d1, a, 0, d2, folds, 0)
     reset(order, d2)
     for i in range(d1):
         for j in range(d2):
@@ -104,13 +100,13 @@ def branch_pair(sets, first, second, work, low, high, gap, limit):
             step = corners[c + i] - point[i]
             # branch-free: the sign of a step is a coin toss
             bound += max(step, 0.0) * slices[least + i] + min(step, 0.0) * slices[most + i]
-        if bound >= high - gap or dot(corners, c, slices, o, d1) >= high - gap:
+        if bound >= high - gap or dot(corners, c, slices, 0, d1) >= high - gap:
             continue
         nodes += 1
         if nodes > limit:
             return low, high, -1 - nodes
-        contract_first(corners, c, d1, a, o, d2, folds, o)
-        value, _ = box_minimum(second, folds, o, order)
+        contract_first(corners, c, d1, a, 0, d2, folds, 0)
+        value, _ = box_minimum(second, folds, 0, order)
         if value < high:
             high = value
             for i in range(d1):
@@ -135,20 +131,19 @@ def best_move(box, p, slices):
     return worst * min(up, down)
 
 
-@part_kernel
+@inline_kernel
 def alternate(first, second, work, high, gap):
     """Coordinate descent on p and q in `best`; returns the improved value."""
     a, _, folds, point, best, _, order, _, _, _ = work
     d1, d2 = first[2], second[2]
-    o = zero(d1)
     while True:
         for i in range(d1):
             folds[i] = dot(best, d1, a, i * d2, d2)
         reset(order, d1)
-        box_point(first, folds, o, order, point, o)
-        contract_first(point, o, d1, a, o, d2, folds, o)
+        box_point(first, folds, 0, order, point, 0)
+        contract_first(point, 0, d1, a, 0, d2, folds, 0)
         reset(order, d2)
-        value = box_point(second, folds, o, order, point, d1)
+        value = box_point(second, folds, 0, order, point, d1)
         if value >= high - 0.5 * gap:
             return high
         high = value
@@ -159,20 +154,16 @@ def alternate(first, second, work, high, gap):
 @kernel
 def pair_rows(sets, rows, work, asked, tolerance, limit, answers, bounds, nodes):
     """Solve rows of two boxes; everything as in `exact.exact_rows`."""
-    sets, rows, work, asked, answers, bounds = borrow((sets, rows, work, asked, answers, bounds))
-    wanted, value, sign, first, last = asked
-    for i in range(first, last):
-        r = wanted[i]
-        _, reference, low, high = load(rows, r, value, sign, work[0])
-        span = high - low
+    for i in range(asked[3], asked[4]):
+        row, _ = load(rows, asked, i, work[0])
+        r, _, span = row
         nodes[i] = 0
         if span == 0.0 and answers[0].shape[0] == 0:
-            store(0.0, 0.0, 0.0, reference, sign, r, bounds)
+            store(0.0, 0.0, 0, row, asked, bounds)
             continue
         _, width = take_axes(rows, r, sets[0], work[8])
         low, high, nodes[i] = solve_pair(sets, work, tolerance * span, limit)
-        error = margin(width, span, abs(reference) + span)
         if nodes[i] != 0:
             low -= branch_margin(width, span)
-        store(low, high, error, reference, sign, r, bounds)
+        store(low, high, width, row, asked, bounds)
         write_answer(work[4], width, i, answers)

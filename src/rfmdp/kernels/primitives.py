@@ -8,20 +8,11 @@ linear minimiser gives the free mass to the lowest values first [Givan2000].
 vector makes the insertion sort nearly linear, because neighbouring fibres of a value function are
 mostly sorted alike. It is reset once per row, so that results do not depend on which rows a
 thread saw before.
-
-numba compiles a callee once more for every literal among its arguments. `zero` makes a zero that
-is none; without it most of this package would be compiled two to six times.
 """
 
 from rfmdp.kernels.decorator import inline_kernel, step_kernel
 
 STACK = 128  # room that `sort_long` needs behind the permutation
-
-
-@inline_kernel
-def zero(n):
-    """Return 0, as an integer of the run and not of the source text."""
-    return n * 0
 
 
 @inline_kernel
@@ -185,7 +176,7 @@ def outer_product(outcome_ptr, values, marginals, first, last, out, to):
 
     Entries of marginal m are values[outcome_ptr[m] : outcome_ptr[m + 1]]. Returns K.
     """
-    out[to], count = 1.0, zero(first) + 1
+    out[to], count = 1.0, 1
     for k in range(first, last):
         begin = outcome_ptr[marginals[k]]
         count = multiply(out, to, count, values, begin, outcome_ptr[marginals[k] + 1] - begin)

@@ -1,14 +1,13 @@
 """One ball around the nominal product of every row, minimised over."""
 
-from rfmdp.kernels.borrow import borrow
-from rfmdp.kernels.decorator import kernel, part_kernel
+from rfmdp.kernels.decorator import inline_kernel, kernel
 from rfmdp.kernels.layout import BOX, EXPONENT, FREE, KIND, LOWER, LP, PLACE, RADIUS, SIZE
 from rfmdp.kernels.oracle import minimise
-from rfmdp.kernels.primitives import outer_product, sort_long, zero
-from rfmdp.kernels.rows import load, margin, store, write_answer
+from rfmdp.kernels.primitives import outer_product, sort_long
+from rfmdp.kernels.rows import load, store, write_answer
 
 
-@part_kernel
+@inline_kernel
 def pack_ball(r, d, balls, rows, nominals, head, data):
     """Write the ball of row r as a packed set (see `kernels.layout`)."""
     kind, radius, exponent = balls[0][r], balls[1][r], balls[2][r]
@@ -40,22 +39,18 @@ def radius_sum_rows(sets, rows, work, asked, balls, nominals, answers, bounds):
     nominals : outcome_ptr (M + 1,), nominal probabilities
     work     : a packed set (see `kernels.layout`), v, p (K + 1,), order (K + STACK,), curved
     """
-    rows, work, asked = borrow((rows, work, asked))
-    balls, nominals, answers, bounds = borrow((balls, nominals, answers, bounds))
-    wanted, value, sign, first, last = asked
     ball, v, p, order, curved = work
-    head, data, corners, minimiser = ball
-    for i in range(first, last):
-        r = wanted[i]
-        d, reference, low, high = load(rows, r, value, sign, v)
-        o, span = zero(d), high - low
+    head, data, _, _ = ball
+    for i in range(asked[3], asked[4]):
+        row, d = load(rows, asked, i, v)
+        r = row[0]
         pack_ball(r, d, balls, rows, nominals, head, data)
         # the minimisers sort by insertion, quadratic for long rows: hand them a sorted order
         sort_long(v, d, order)
-        minimise(head, data, corners, minimiser, curved, o, v, o, o + 1, order, p, d, p, o)
+        least = v[order[0]]
+        minimise(ball, 0, v, 0, 1, order, curved, p, d, p, 0)
         terms = d + rows[2][r + 1] - rows[2][r]
         if head[0, KIND] == LP:  # powers and a dual value instead of one dot product
             terms *= 4
-        error = margin(terms, span, abs(reference) + span)
-        store(max(p[d], low), float("inf"), error, reference, sign, r, bounds)
+        store(max(p[d], least), float("inf"), terms, row, asked, bounds)
         write_answer(p, d, i, answers)

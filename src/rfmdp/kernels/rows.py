@@ -18,9 +18,6 @@ bounds   below (R,), above (R,): filled for the wanted rows
 The axes of every tensor are in a solver's order. A row's `kind` is its class of shapes: rows of one
 class share a table in `gather` that lists where the entries of the reordered tensor stand in the
 stored one; an empty table means "as stored".
-
-Tuples go to steps that become part of the kernel. A step that is called takes single arrays: a
-tuple would cost a reference count per field.
 """
 
 from rfmdp.kernels.decorator import inline_kernel
@@ -33,13 +30,15 @@ INFINITY = float("inf")
 
 
 @inline_kernel
-def load(rows, r, value, sign, out):
-    """Fill out[0 : size] with sign * (value - reference) of row r's successors.
+def load(rows, asked, i, out):
+    """Fill out[0 : size] with sign * (value - reference) of the successors of row wanted[i].
 
-    Returns (size, reference, smallest, largest) of the filled entries; the reference is the value
-    of the first successor, so that a constant row is filled with exact zeros.
+    Returns (row, size). A row is (r, reference, span): its number, the value of its first
+    successor, so that a constant row is filled with exact zeros, and the span of its values.
     """
     successor_ptr, successors, _, _, kind, gather_ptr, gather = rows
+    wanted, value, sign, _, _ = asked
+    r = wanted[i]
     start = successor_ptr[r]
     size = successor_ptr[r + 1] - start
     table = gather_ptr[kind[r]]
@@ -58,7 +57,7 @@ def load(rows, r, value, sign, out):
             out[k] = x
             low = min(low, x)
             high = max(high, x)
-    return size, reference, low, high
+    return (r, reference, high - low), size
 
 
 @inline_kernel
@@ -75,12 +74,15 @@ def take_axes(rows, r, head, axes):
 
 
 @inline_kernel
-def store(low, high, error, reference, sign, r, bounds):
-    """Write the bounds of row r, turned back by sign and widened by the float error.
+def store(low, high, terms, row, asked, bounds):
+    """Write the bounds of a row, turned back by sign and widened by the float error.
 
-    Values whose differences overflow leave both sides open.
+    Values whose differences overflow leave both sides open; a constant row has no error.
     """
+    r, reference, span = row
+    sign = asked[2]
     below, above = bounds
+    error = margin(terms, span, abs(reference) + span)
     if not error < INFINITY:
         below[r], above[r] = -INFINITY, INFINITY
     elif sign > 0.0:

@@ -1,37 +1,32 @@
 """Sequential contraction, step 1 of `kernels.exact` alone, and products over successors."""
 
-from rfmdp.kernels.borrow import borrow
-from rfmdp.kernels.decorator import kernel, part_kernel
+from rfmdp.kernels.decorator import inline_kernel, kernel
 from rfmdp.kernels.exact import fold
 from rfmdp.kernels.layout import SIZE
 from rfmdp.kernels.oracle import minimum
-from rfmdp.kernels.primitives import multiply, zero
-from rfmdp.kernels.rows import load, margin, scatter, store, take_axes
+from rfmdp.kernels.primitives import multiply
+from rfmdp.kernels.rows import load, scatter, store, take_axes
 
 
 @kernel
 def sequential_rows(sets, rows, work, asked, bounds):
     """Fill the relaxation's side of every wanted row, and the open one with infinity."""
-    sets, rows, work, asked, bounds = borrow((sets, rows, work, asked, bounds))
-    wanted, value, sign, first, last = asked
-    folds, p, order, axes, curved = work[2], work[5], work[6], work[8], work[9]
-    for i in range(first, last):
-        r = wanted[i]
-        size, reference, low, high = load(rows, r, value, sign, work[0])
-        q, error, span = 0.0, 0.0, high - low
+    axes = work[8]
+    for i in range(asked[3], asked[4]):
+        row, size = load(rows, asked, i, work[0])
+        r, _, span = row
+        q, n, width = 0.0, 0, 0
         if span > 0.0:
             n, width = take_axes(rows, r, sets[0], axes)
-            o = zero(n)
-            fold(sets, work, o, n, o, size, width)
-            q = minimum(sets, curved, axes[0], folds, o, order, p)
-            error = margin(width, span, abs(reference) + span)
-        store(q, float("inf"), error, reference, sign, r, bounds)
+            fold(sets, work, 0, n, 0, size, width)
+            q = minimum(sets, work, axes[0])
+        store(q, float("inf"), width, row, asked, bounds)
 
 
-@part_kernel
+@inline_kernel
 def conditional(sets, work, n, size, width):
     """Write nature's sequential answer p1(o1) p2(o2 | o1) ... over the tensor behind it."""
-    levels, _, folds, _, _, p, order, _, axes, curved = work
+    levels, _, _, _, _, p, _, _, axes, _ = work
     levels[size] = 1.0
     count = 1  # outcomes of the axes done so far
     for k in range(n):
@@ -39,7 +34,7 @@ def conditional(sets, work, n, size, width):
         rest = size // count
         for f in range(count - 1, -1, -1):  # backwards: products grow in place
             fold(sets, work, k, n, f * rest, rest, width)
-            minimum(sets, curved, axes[k], folds, zero(n), order, p)
+            minimum(sets, work, axes[k])
             x = levels[size + f]
             for j in range(d):
                 levels[size + f * d + j] = x * p[j]
@@ -49,30 +44,25 @@ def conditional(sets, work, n, size, width):
 @kernel
 def sequential_answers(sets, rows, work, asked, begin, out):
     """Write the sequential answer over the stored successors of wanted[i] to out[begin[i]:]."""
-    sets, rows, work, asked = borrow((sets, rows, work, asked))
-    wanted, value, sign, first, last = asked
-    for i in range(first, last):
-        r = wanted[i]
-        size, _, _, _ = load(rows, r, value, sign, work[0])
-        n, width = take_axes(rows, r, sets[0], work[8])
+    for i in range(asked[3], asked[4]):
+        row, size = load(rows, asked, i, work[0])
+        n, width = take_axes(rows, row[0], sets[0], work[8])
         conditional(sets, work, n, size, width)
-        scatter(work[0], size, size, rows, r, out, begin[i])
+        scatter(work[0], size, size, rows, row[0], out, begin[i])
 
 
 @kernel
 def products(sets, rows, work, asked, where, answer, begin, out):
     """Multiply out the marginals at answer[where[i]:] over the stored successors of wanted[i]."""
-    sets, rows, work, asked = borrow((sets, rows, work, asked))
     wanted, _, _, first, last = asked
     head, tensor, axes = sets[0], work[0], work[8]
     for i in range(first, last):
         r = wanted[i]
         n, _ = take_axes(rows, r, head, axes)
-        o = zero(n)
         tensor[0] = 1.0
-        count, place = o + 1, where[i]
+        count, place = 1, where[i]
         for k in range(n):
             d = head[axes[k], SIZE]
-            count = multiply(tensor, o, count, answer, place, d)
+            count = multiply(tensor, 0, count, answer, place, d)
             place += d
-        scatter(tensor, o, count, rows, r, out, begin[i])
+        scatter(tensor, 0, count, rows, r, out, begin[i])

@@ -6,6 +6,11 @@ number of threads, and can be continued at any trajectory.
 
 An outcome is drawn in O(1) from an alias table [Walker1977]: a slot, then the slot's own outcome
 or its alias. Counts are integers, so adding the parts of several threads is exact.
+
+world      model: row_ptr, marginal_ptr, slots, successor_ptr, successors (see `_move`);
+           tables: accept, alias (O,); initial states; stop (S,): where a trajectory ends
+behaviour  rows_TS (steps, S): the policy's rows, the last step repeats; other: chance of another
+wanted     length: most steps of a trajectory; seed; first, count: which trajectories
 """
 
 import numpy as np
@@ -78,8 +83,9 @@ def alias_tables(outcome_ptr, probability, accept, alias):
 
 
 @inline_kernel
-def _pick(rows_TS, row_ptr, state, step, other, z):
+def _pick(behaviour, row_ptr, state, step, z):
     """Return (row, new generator state): the policy's row, or another one by chance `other`."""
+    rows_TS, other = behaviour
     row = rows_TS[min(step, rows_TS.shape[0] - 1), state]
     first = row_ptr[state]
     choices = row_ptr[state + 1] - first
@@ -137,16 +143,15 @@ def _begin(initial, seed, trajectory):
 
 
 @allocating_kernel
-def run_trajectories(
-    model, tables, rows_TS, other, initial, stop, reward, discount, length, seed, first, count,
-    counts, returns, final,
-):  # fmt: skip
+def run_trajectories(world, behaviour, wanted, reward, discount, counts, returns, final):
     """Run trajectories first .. first + count - 1; add to counts (O,), fill returns and final.
 
     A trajectory ends after `length` steps or in a state where `stop` holds. Its return is the sum
     of discount**t * reward[row]. Returns the number of steps done. Several trajectories run side
     by side, so that the processor has something to do while it waits for the next state of one.
     """
+    model, tables, initial, stop = world
+    length, seed, first, count = wanted
     steps = 0
     z_L = np.empty(LANES, dtype=np.uint64)
     state_L = np.empty(LANES, dtype=np.int64)
@@ -161,7 +166,7 @@ def run_trajectories(
             for lane in range(lanes):
                 state = state_L[lane]
                 if not stop[state]:
-                    row, z = _pick(rows_TS, model[0], state, t, other, z_L[lane])
+                    row, z = _pick(behaviour, model[0], state, t, z_L[lane])
                     returns[start + lane] += weight * reward[row]
                     state_L[lane], z_L[lane] = _move(row, model, tables, counts, z)
                     moved += 1
@@ -199,15 +204,14 @@ def _move_tallied(row, model, tables, row_marginals, limit, tally, z):
 
 
 @kernel
-def run_until_doubled(
-    model, tables, rows_TS, other, initial, stop, length, seed, first, count, row_marginals, limit,
-    tally,
-):  # fmt: skip
+def run_until_doubled(world, behaviour, wanted, row_marginals, limit, tally):
     """Run at most `count` trajectories; stop after the one in which total[j] reaches limit[j].
 
     The tally is (counts (O,), total (M,), first (O,), visits (R,) or empty); all are added to.
     Returns (trajectories, steps).
     """
+    model, tables, initial, stop = world
+    length, seed, first, count = wanted
     steps = 0
     for i in range(count):
         state, z = _begin(initial, seed, first + i)
@@ -215,7 +219,7 @@ def run_until_doubled(
         for t in range(length):
             if stop[state]:
                 break
-            row, z = _pick(rows_TS, model[0], state, t, other, z)
+            row, z = _pick(behaviour, model[0], state, t, z)
             state, z, reached = _move_tallied(row, model, tables, row_marginals, limit, tally, z)
             due |= reached
             steps += 1
@@ -225,14 +229,13 @@ def run_until_doubled(
 
 
 @kernel
-def record_trajectories(
-    model, tables, rows_TS, other, initial, stop, length, seed, first, count, counts, rows_N,
-    successors_N, length_T,
-):  # fmt: skip
+def record_trajectories(world, behaviour, wanted, counts, rows_N, successors_N, length_T):
     """Run `count` trajectories and write down every transition; returns their number.
 
     length_T are the transitions of every trajectory. The arrays must hold count * length entries.
     """
+    model, tables, initial, stop = world
+    length, seed, first, count = wanted
     used = 0
     for i in range(count):
         state, z = _begin(initial, seed, first + i)
@@ -240,7 +243,7 @@ def record_trajectories(
         for t in range(length):
             if stop[state]:
                 break
-            row, z = _pick(rows_TS, model[0], state, t, other, z)
+            row, z = _pick(behaviour, model[0], state, t, z)
             state, z = _move(row, model, tables, counts, z)
             rows_N[used], successors_N[used] = row, state
             used += 1

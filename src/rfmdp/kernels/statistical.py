@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from rfmdp.kernels.decorator import kernel, step_kernel
+from rfmdp.kernels.decorator import inline_kernel, kernel, step_kernel
 from rfmdp.rounding import EPS
 
 HALF_LOG_2PI = 0.9189385332046728
@@ -42,7 +42,7 @@ def _log_gamma(z):
     return (z - 0.5) * math.log(z) - z + HALF_LOG_2PI + _stirling(1.0 / z)
 
 
-@step_kernel
+@inline_kernel
 def _stirling(r):
     """Remainder of ln Gamma(1/r) after its leading terms; error below 1e-16 for r <= 1/16."""
     s = r * r
@@ -66,7 +66,7 @@ def _log_mixture(x, n, p, q, kappa_K, log_weight_K, offset_K):
     return best + math.log(total) - 16.0 * EPS
 
 
-@step_kernel
+@inline_kernel
 def _kt_offset(x, n):
     """Upper bound of c_n = -ln B(x+1/2, n-x+1/2) + ln pi - n H(x/n)."""
     y = n - x
@@ -80,7 +80,7 @@ def _kt_offset(x, n):
     return parts + math.log(math.pi) - entropy + 8.0 * EPS * (size + entropy)
 
 
-@step_kernel
+@inline_kernel
 def _log_kt(x, n, log_p, q, offset):
     """Lower bound of n kl(x/n, p) - c_n."""
     ratio, size = 0.0, 0.0
@@ -139,7 +139,7 @@ def _sequence_lower(kind, x, n, threshold, kappa_K, log_weight_K, offset_K):
     return math.exp(outer) * (1.0 - 4.0 * EPS * (1.0 + abs(outer)))
 
 
-@step_kernel
+@inline_kernel
 def _itp_trial(outer, inner, f_outer, f_inner, pull, slack, tolerance):
     """Next point of the ITP root search: a secant, moved and projected towards the middle."""
     middle = 0.5 * (outer + inner)

@@ -10,7 +10,7 @@ descending weight and stopping at the first feasible set gives minimal sets only
 branch that is entered ends in one.
 """
 
-from rfmdp.kernels.decorator import inline_kernel, kernel, step_kernel
+from rfmdp.kernels.decorator import inline_kernel, kernel
 
 BITS = 32  # of a digit; sums of 62 of them are far from the end of 64 bits
 
@@ -36,7 +36,7 @@ def feasible(mask, bare, weight, threshold, total):
     return total[0] >= 0
 
 
-@step_kernel
+@inline_kernel
 def supersets(extra, bare, weight, threshold, scratch, masks, used):
     """Append the minimal feasible supersets of `extra`; returns the new length or -1.
 

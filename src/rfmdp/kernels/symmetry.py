@@ -28,7 +28,7 @@ def alike_outcomes(head, data, axes, n, levels, size, image, before, at):
         m = axes[k]
         leaves *= (head[m, CORNERS_END] - head[m, CORNERS]) // head[m, SIZE]
     if leaves < WORTH:
-        return d * 0
+        return 0
     for j in range(d):
         before[at + j] = -1
         for i in range(j - 1, -1, -1):
@@ -37,7 +37,7 @@ def alike_outcomes(head, data, axes, n, levels, size, image, before, at):
             ):
                 before[at + j], found = i, True
                 break
-    return d if found else d * 0
+    return d if found else 0
 
 
 @inline_kernel

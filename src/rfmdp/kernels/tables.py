@@ -1,13 +1,13 @@
 """Hash tables of packed states and of keys; they hold index + 1, so a page of zeros is empty."""
 
 from rfmdp.kernels.addresses import DENSE, ENTRIES, OWNER, SIZE, STATES
-from rfmdp.kernels.decorator import kernel, step_kernel
+from rfmdp.kernels.decorator import inline_kernel, kernel, step_kernel
 
 # 2**64 / golden ratio: multiplying by it spreads neighbouring codes over the high bits
 _SPREAD = 0x9E3779B97F4A7C15 - (1 << 64)
 
 
-@step_kernel
+@inline_kernel
 def state_slot(words, k, table, known):
     """Return the slot of state `words[k]` in an open-addressed table, or the free one for it."""
     mask = table.shape[0] - 1

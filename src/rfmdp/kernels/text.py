@@ -114,7 +114,7 @@ def read_number(data, at, end):
     return sign * (mantissa * TEN_TO[exponent]), EXACT
 
 
-@step_kernel
+@inline_kernel
 def read_exponent(data, at, end):
     """Return (value, end) of a signed integer; end is -1 if there is none."""
     negative = at < end and data[at] == MINUS

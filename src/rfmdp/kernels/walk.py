@@ -1,16 +1,18 @@
 """Walk through the components of a plain model, bottom first, and leave proven bounds behind.
 
-Rows come as in `kernels.packed`, with two more tuples of arrays from `outer.plain`:
+Rows and players come as in `kernels.packed`, with more tuples of arrays:
 
-nodes   component_ptr (C + 1,): nodes of every component; row_ptr (N + 1,): rows of every node
+nodes   component_ptr (C + 1,): nodes of every component; row_ptr (N + 1,): rows of every node;
+        single (C,): components of one node that is left in every step, or as often as is known
 bounds  value (N,), lower (N,), upper (N,), choice (N,) row of every node, shape (N,): the last
         change of value or, where pace[STEPS] > 0, the expected sum of it along the chain,
         rule (N,): the best row of every node for the bound that is swept
+state   place, pace: where the walk stands, see the names of their entries below
 
 Node 0 is worth 0, node 1 is worth 1.
 """
 
-from rfmdp.kernels.decorator import inline_kernel, kernel, part_kernel, step_kernel
+from rfmdp.kernels.decorator import inline_kernel, kernel, step_kernel
 from rfmdp.kernels.packed import backup, drift, margin, sort_box, spread
 from rfmdp.rounding import REWARD, SUM
 
@@ -35,15 +37,15 @@ BETWEEN = 6  # sweeps with all rows between two times that a chain is solved
 
 
 @step_kernel
-def solve_single(nodes, rows, bounds, component, stop, single, sign, nature, order, budget):
+def solve_single(nodes, rows, players, bounds, component, stop, budget):
     """Settle nodes that have only themselves to come back to: one division per row and side.
 
     From `component` to the first one that is not `single`, or until the budget is used up; returns
     the next component.
     """
-    component_ptr, row_ptr = nodes
-    entry_ptr, target, low, slack, free, leave, _, reward, error = rows
-    value, choice = bounds[0], bounds[3]
+    component_ptr, row_ptr, single = nodes
+    entry_ptr, target, _, _, _, leave, _, reward, error = rows
+    sign, value, choice = players[0], bounds[0], bounds[3]
     while component < stop and single[component] and budget > 0:
         s = component_ptr[component]
         for i in range(2):
@@ -53,9 +55,7 @@ def solve_single(nodes, rows, bounds, component, stop, single, sign, nature, ord
                 if leave[r] <= 0.0:
                     continue
                 here = x[target[entry_ptr[r]]]
-                mean, size = drift(
-                    entry_ptr, target, low, slack, free, error, r, here, x, nature, order
-                )
+                mean, size = drift(rows, players, r, here, x)
                 q = here + (reward[r] + mean) / leave[r]
                 off = margin(error[r], reward[r], size, q) + error[r] * reward[r]
                 q += side * (off / leave[r] + (SUM * q if off > 0.0 else 0.0))
@@ -71,18 +71,18 @@ def solve_single(nodes, rows, bounds, component, stop, single, sign, nature, ord
 
 
 @step_kernel
-def sweep(
-    nodes, rows, x, value, rule, shape, first, last, every, side, step, floor, sign, nature, order
-):  # fmt: skip
+def sweep(nodes, rows, players, first, last, x, value, rule, shape, every, push):
     """One Gauss-Seidel sweep of x over all rows, or over those of the `rule`, in place.
 
     Without a side x is the value: returns (largest relative change, largest value), and the
     changes go to `shape` unless it is empty. With a side x is a bound, pushed outwards by
     step * (value + floor) everywhere: returns the largest of T(x) - x, outwards, in units of that
     push (below -1/2 all is well). The rule becomes that of the best rows.
+
+    push : side (-1 lower, +1 upper, 0 none), step, floor
     """
-    row_ptr = nodes[1]
-    entry_ptr, target, low, slack, free, _, inverse, reward, _ = rows
+    row_ptr, inverse, sign = nodes[1], rows[6], players[0]
+    side, step, floor = push
     keep = shape.shape[0] == 0
     worst, scale = -1.0 if side != 0.0 else 0.0, 0.0
     for s in range(first, last):
@@ -92,9 +92,7 @@ def sweep(
         best, most = begin, -float("inf")
         for r in range(begin, end):
             if inverse[r] > 0.0:
-                q = sign * backup(
-                    entry_ptr, target, low, slack, free, inverse, reward, r, s, x, nature, order
-                )
+                q = sign * backup(rows, players, r, s, x)
                 if q > most:
                     best, most = r, q
         rule[s] = best
@@ -115,19 +113,17 @@ def sweep(
 
 
 @step_kernel
-def check_side(nodes, rows, bounds, first, last, sign, nature, side, order):
+def check_side(nodes, rows, players, bounds, first, last, side):
     """Return whether a bound is inductive, rounding included; choice follows the guarantee."""
-    row_ptr = nodes[1]
-    entry_ptr, target, low, slack, free, leave, _, reward, error = rows
+    row_ptr, sign = nodes[1], players[0]
+    _, _, _, _, _, leave, _, reward, error = rows
     x = bounds[1] if side < 0.0 else bounds[2]
     choice = bounds[3]
     for s in range(first, last):
         best, most = row_ptr[s], -float("inf")
         for r in range(row_ptr[s], row_ptr[s + 1]):
             if leave[r] > 0.0:
-                mean, size = drift(
-                    entry_ptr, target, low, slack, free, error, r, x[s], x, nature, order
-                )
+                mean, size = drift(rows, players, r, x[s], x)
                 off = spread(error[r], size) + REWARD * reward[r]
                 q = sign * (reward[r] + mean + side * off)
                 if q > most:
@@ -169,29 +165,23 @@ def guess(nodes, rows, bounds, first, last, pace, width):
 
 
 @kernel
-def walk(
-    nodes, rows, bounds, single, place, pace, order, sign, nature, width, budget, direct, stop
-):  # fmt: skip
+def walk(nodes, rows, players, bounds, state, stop, width, budget, direct):
     """Settle the components from place[COMPONENT] to `stop`; returns how it ended.
 
     PAUSED after about `budget` entries, SLOW where the chain of a component of at most `direct`
     nodes should be solved at once (that of `choice`, in the phase of a bound that of `rule`),
     FAILED where no proof was found. To be called again.
 
-    single : (C,) components of one node that is left in every step, or as often as is known
     width : relative width of the bounds that a component may add, about
     """
+    place, pace = state
     while place[COMPONENT] < stop:
         start = place[COMPONENT]
-        if single[start]:
-            place[COMPONENT] = solve_single(
-                nodes, rows, bounds, start, stop, single, sign, nature, order, budget
-            )
+        if nodes[2][start]:
+            place[COMPONENT] = solve_single(nodes, rows, players, bounds, start, stop, budget)
             budget -= 4 * (place[COMPONENT] - start)
         else:
-            found, cost = settle(
-                nodes, rows, bounds, place, pace, order, sign, nature, width, budget, direct
-            )
+            found, cost = settle(nodes, rows, players, bounds, state, width, budget, direct)
             budget -= cost
             if found != SETTLED:
                 return found
@@ -203,8 +193,8 @@ def walk(
     return SETTLED
 
 
-@part_kernel
-def settle(nodes, rows, bounds, place, pace, order, sign, nature, width, budget, direct):
+@inline_kernel
+def settle(nodes, rows, players, bounds, state, width, budget, direct):
     """Settle one component with cycles: its value, how errors add up, then a bound on either side.
 
     With w the expected sum of c = value + floor along the chain at hand, value + e w drops by e c
@@ -213,6 +203,7 @@ def settle(nodes, rows, bounds, place, pace, order, sign, nature, width, budget,
     step dearer (or cheaper) by e c: its limit is inductive with something to spare, so it is
     enough to come near it.
     """
+    place, pace = state
     component = place[COMPONENT]
     first, last = nodes[0][component], nodes[0][component + 1]
     everything = rows[0][nodes[1][last]] - rows[0][nodes[1][first]]
@@ -224,11 +215,9 @@ def settle(nodes, rows, bounds, place, pace, order, sign, nature, width, budget,
         if place[PHASE] == VALUE:
             # a chain that was solved is better solved again than swept, once rows have changed
             cheap = 0 if place[SPENT] > patience and pace[STEPS] > 0.0 else CHEAP
-            done, cost = iterate(
-                nodes, rows, bounds, place, pace, order, sign, nature, width, cheap
-            )
+            done, cost = iterate(nodes, rows, players, bounds, state, width, cheap)
         else:
-            done, cost = add_up(nodes, rows, bounds, first, last, pace, nature, order)
+            done, cost = add_up(rows, players, bounds, first, last, pace)
         spent += cost
         place[SPENT] += cost
         place[SWEEPS] += 1
@@ -247,16 +236,15 @@ def settle(nodes, rows, bounds, place, pace, order, sign, nature, width, budget,
     while place[PHASE] <= UPPER:
         side, x = (-1.0, bounds[1]) if place[PHASE] == LOWER else (1.0, bounds[2])
         spent += everything
-        if check_side(nodes, rows, bounds, first, last, sign, nature, side, order):
+        if check_side(nodes, rows, players, bounds, first, last, side):
             place[PHASE] += 1
             place[SWEEPS] = 0
             continue
-        worst, every = 1.0, last > first  # a literal True would be a specialisation of its own
+        worst, push = 1.0, (side, step, floor)
         while worst > -0.25 and spent <= budget:
             worst, _ = sweep(
-                nodes, rows, x, value, rule, shape[:0], first, last, every, side, step, floor, sign,
-                nature, order,
-            )  # fmt: skip
+                nodes, rows, players, first, last, x, value, rule, shape[:0], True, push
+            )
             spent += everything
             place[SPENT] += everything
             place[SWEEPS] += 1
@@ -284,13 +272,14 @@ def enough(pace, width):
     return max(0.25 * width / steps, LEAST)
 
 
-@part_kernel
-def iterate(nodes, rows, bounds, place, pace, order, sign, nature, width, most):
+@inline_kernel
+def iterate(nodes, rows, players, bounds, state, width, most):
     """One sweep over all rows, `most` cheap ones after it; returns (whether enough, cost)."""
+    place, pace = state
     component = place[COMPONENT]
     first, last = nodes[0][component], nodes[0][component + 1]
     everything = rows[0][nodes[1][last]] - rows[0][nodes[1][first]]
-    floor, keep = FLOOR * pace[SCALE] + 1e-300, pace[STEPS] > 0.0
+    push, keep = (0.0, 0.0, FLOOR * pace[SCALE] + 1e-300), pace[STEPS] > 0.0
     value, choice = bounds[0], bounds[3]
     shape = bounds[4][:0] if keep else bounds[4]
     cheap = max(1, everything * (last - first) // (nodes[1][last] - nodes[1][first]))
@@ -298,9 +287,8 @@ def iterate(nodes, rows, bounds, place, pace, order, sign, nature, width, most):
     for i in range(most + 1):
         before, old = change, rate
         change, pace[SCALE] = sweep(
-            nodes, rows, value, value, choice, shape, first, last, i == 0, 0.0, 0.0, floor, sign,
-            nature, order,
-        )  # fmt: skip
+            nodes, rows, players, first, last, value, value, choice, shape, i == 0, push
+        )
         if i == 0:
             cost, start = everything, change
             if change > 2.0 * before:
@@ -324,12 +312,13 @@ def iterate(nodes, rows, bounds, place, pace, order, sign, nature, width, most):
 
 
 @step_kernel
-def add_up(nodes, rows, bounds, first, last, pace, nature, order):
+def add_up(rows, players, bounds, first, last, pace):
     """Sweep `shape` to the expected sum of c along the chosen rows, roughly.
 
     Returns (whether it is near, cost); pace[STEPS] becomes the largest sum in units of c.
     """
     entry_ptr, target, low, slack, free, _, _, _, _ = rows
+    order = players[2]
     value, lower, choice, shape = bounds[0], bounds[1], bounds[3], bounds[4]
     floor, change, rate, cost, steps = FLOOR * pace[SCALE], 1.0, 0.0, 0, 1.0
     for _ in range(CHEAP):
@@ -340,7 +329,7 @@ def add_up(nodes, rows, bounds, first, last, pace, nature, order):
             c = value[s] + floor
             rest, away, new = free[r], 0.0, 0.0
             if rest > 0.0:
-                sort_box(target, entry_ptr[r], entry_ptr[r + 1], value, nature, order)
+                sort_box(rows, players, r, value)
             for i in range(entry_ptr[r + 1] - entry_ptr[r]):
                 k = order[i] if free[r] > 0.0 else entry_ptr[r] + i
                 p = low[k]
@@ -387,13 +376,15 @@ def extrapolate(x, change, first, last, times):
 
 
 @kernel
-def chain(rows, value, choice, first, last, nature, order, ptr, inside, entry, known):
+def chain(rows, players, value, choice, first, last, out):
     """Write I - P of the chosen rows and nature's answers to them at `value`, row by row.
 
-    Fills ptr (n + 1,), inside and entry (columns and numbers among the nodes first..last, what
-    stays left out of both sides), and known (n,), what the others add. Returns the entries.
+    Fills out: ptr (n + 1,), inside and entry (columns and numbers among the nodes first..last,
+    what stays left out of both sides), and known (n,), what the others add. Returns the entries.
     """
     entry_ptr, target, low, slack, free, _, _, _, _ = rows
+    order = players[2]
+    ptr, inside, entry, known = out
     at = 0
     ptr[0] = 0
     for s in range(first, last):
@@ -402,7 +393,7 @@ def chain(rows, value, choice, first, last, nature, order, ptr, inside, entry, k
         at += 1
         known[s - first] = 0.0
         if free[r] > 0.0:
-            sort_box(target, entry_ptr[r], entry_ptr[r + 1], value, nature, order)
+            sort_box(rows, players, r, value)
         rest = free[r]
         for i in range(entry_ptr[r + 1] - entry_ptr[r]):
             k = order[i] if free[r] > 0.0 else entry_ptr[r] + i

@@ -103,11 +103,15 @@ class Explorer:
             if time.monotonic() > started + PATIENCE:
                 self.machine = COMPILED
             status, detail = self.machine.explore(
-                *(self.memory, self._code, self.floats, self.floats.view(np.int64), self._key),
-                *(self._key_table, self._keys.array),
-                *(self._distributions.array, self._support.array),
-                *(self.states.known, self.states.table, self._rows, self._marginals),
-                *(self._successors, self._tensor, self._delta, pause),
+                (self.memory, self._code, self.floats, self.floats.view(np.int64)),
+                (
+                    *(self._key, self._key_table, self._keys.array),
+                    *(self._distributions.array, self._support.array),
+                ),
+                (self.states.known, self.states.table),
+                (self._rows, self._marginals, self._successors),
+                (self._tensor, self._delta),
+                pause,
             )
             if status in (addresses.DONE, addresses.PAUSE) and progress is not None:
                 progress(int(self.memory[addresses.STATES]), int(self.memory[addresses.SUCCESSORS]))

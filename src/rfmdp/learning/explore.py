@@ -184,14 +184,9 @@ def _losses(
 
     planner, sets = state.planner, state.sets
     model, problem = planner.model, planner.problem
-    arrays = (
-        *(model.row_ptr, model.marginal_ptr, model.row_marginals),
-        *(model.successor_ptr, model.successors),
-    )
     joint = np.empty(int(np.max(np.diff(model.successor_ptr), initial=1)))
     visits, loss = np.zeros(model.states), np.zeros(len(model.marginals))
-    pointers, p = np.ascontiguousarray(estimate.outcome_ptr), np.array(estimate.nominal)
-    boxes = (pointers, p, sets.lower, sets.upper)
+    arrays, boxes = model.structure, (np.array(estimate.nominal), sets.lower, sets.upper)
     initial = np.array(model.initial)
     occupancy(rows, state.length, arrays, boxes, initial, problem.terminal, joint, visits)
     largest = int(np.max(model.marginals.sizes, initial=1))

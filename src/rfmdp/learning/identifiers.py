@@ -152,10 +152,7 @@ class _Slots:
         self.ptr = starts(sizes)
         self.label = np.empty(int(self.ptr[-1]), dtype=np.int64)
         status = np.empty(model.rows, dtype=np.int64)
-        merge_outcomes(
-            model.marginal_ptr, model.row_marginals, model.marginals.outcome_ptr,
-            model.successor_ptr, model.successors, self.ptr, model.states, self.label, status,
-        )  # fmt: skip
+        merge_outcomes(model.structure, self.ptr, self.label, status)
         self.classes = np.zeros(len(sizes), dtype=np.int64)
         if len(sizes):
             self.classes = np.maximum.reduceat(self.label, self.ptr[:-1]) + 1
@@ -261,11 +258,8 @@ class _Slots:
         length[joint] = sizes
         pointers = starts(length)
         out = np.empty(int(pointers[-1]), dtype=np.int32)
-        reduced_tensors(
-            np.flatnonzero(~self.joint), model.marginal_ptr, model.row_marginals,
-            model.marginals.outcome_ptr, self.ptr, self.label, self.classes, model.successor_ptr,
-            model.successors, pointers, out,
-        )  # fmt: skip
+        slots = self.ptr, self.label, self.classes
+        reduced_tensors(np.flatnonzero(~self.joint), model.structure, slots, pointers, out)
         out[np.repeat(self.joint, length)] = targets
         return pointers, out
 

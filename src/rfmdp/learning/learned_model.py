@@ -107,10 +107,7 @@ def with_unseen(ids: Identifiers) -> Identifiers:
             f"{model.transitions}, at most {MOST:g} are allowed; declare the support."
         )
     successor_ptr, successors = starts(lengths), np.empty(int(total), dtype=np.int32)
-    extended_tensors(
-        model.marginal_ptr, model.row_marginals, model.marginals.outcome_ptr, model.successor_ptr,
-        model.successors, successor_ptr, model.states, successors,
-    )  # fmt: skip
+    extended_tensors(model.structure, successor_ptr, model.states, successors)
     low = np.array([[v.low for v in model.variables]], dtype=np.int32)
     valuations = np.vstack([model.valuations, low]) if model.variables else model.valuations
     extended = replace(

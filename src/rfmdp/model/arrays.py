@@ -223,6 +223,14 @@ class FactoredMDP:
         """The state of every row, (R,)."""
         return owners(self.row_ptr)
 
+    @property
+    def structure(self) -> tuple[IntArray | Int32Array, ...]:
+        """The arrays that kernels take as `model`, in their order."""
+        return (
+            *(self.row_ptr, self.marginal_ptr, self.row_marginals, self.marginals.outcome_ptr),
+            *(self.successor_ptr, self.successors),
+        )
+
     def label(self, name: str) -> BoolArray:
         """Return where a label holds; `init` and `deadlock` always exist."""
         if name in self.labels:

@@ -108,19 +108,12 @@ def _multiply(model: FactoredMDP, begin: int, end: int) -> tuple[Int32Array, Fla
     largest = int(np.max(np.diff(pointers[begin : end + 1]), initial=1))
     size = np.empty(end - begin, dtype=np.int64)
     targets = np.empty(length, dtype=np.int32)
-    lower, upper, nominal = (np.empty(length) for _ in range(3))
+    lower, upper, nominal = boxes = tuple(np.empty(length) for _ in range(3))
     used = flatten_rows(
-        begin,
-        end,
-        (pointers, model.successors, model.marginal_ptr, model.row_marginals),
-        (sets.outcome_ptr, sets.lower, sets.upper, sets.nominal),
+        *(begin, end, model.structure, (sets.lower, sets.upper, sets.nominal)),
         tuple(np.empty(largest) for _ in range(3)),
         np.full(model.states, -1, dtype=np.int64),
-        size,
-        targets,
-        lower,
-        upper,
-        nominal,
+        *(size, targets, boxes),
     )
     lower, upper, nominal = lower[:used], upper[:used], nominal[:used]
     # whatever the rounding of the sum: the only successor of a row is certain

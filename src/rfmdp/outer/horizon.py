@@ -19,7 +19,7 @@ from rfmdp.kernels.packed import steps_back
 from rfmdp.objective import MAX
 from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.operator import Operator
-from rfmdp.outer.plain import box_memory, pack_all
+from rfmdp.outer.plain import pack_all, players
 from rfmdp.outer.problem import Step
 from rfmdp.outer.settings import STOPS, status_of
 from rfmdp.outer.solution import Status
@@ -78,13 +78,12 @@ class Backward:
     ) -> tuple[FloatArray, FloatArray]:
         """Return both bounds after all steps, by packed rows (see `plain.pack_all`)."""
         problem, model = self.problem, self.problem.model
-        sign, nature = problem.agent.sign, problem.nature.sign
         count, chain = len(problem.steps), model.rows == model.states
         if chain:
             self.rules = np.broadcast_to(model.row_ptr[:-1], (count, model.states))
         sides, done = np.empty((2, model.states, 2)), 0
         sides[0, :, 0], sides[0, :, 1] = start, start
-        moved, now = np.ones((2, model.states), dtype=np.bool_), 0
+        moved, now, both = np.ones((2, model.states), dtype=np.bool_), 0, players(problem)
         while done < count:
             same = self._same(done)
             rules = self.rules[count - done - same : count - done]
@@ -93,8 +92,8 @@ class Backward:
             while place[0] < same:
                 before = int(place[0])
                 steps_back(
-                    model.row_ptr, rows, sides, moved, place, step.fixed, step.given, sign, nature,
-                    problem.discount, box_memory(), given, BUDGET,
+                    model.row_ptr, rows, both, (step.fixed, step.given, problem.discount), sides,
+                    moved, place, given, BUDGET,
                 )  # fmt: skip
                 self.operator.stats.robust_sweeps += int(place[0]) - before
                 now = int(place[1])

@@ -43,12 +43,17 @@ SMALLEST = 1e-299  # probability of a row's rarest move that floats multiply wit
 class Packed:
     """The open part of a problem as sparse arrays; see `kernels.packed` and `kernels.walk`."""
 
-    nodes: tuple[IntArray, IntArray]
-    rows: tuple[AnyArray, ...]
+    component_ptr: IntArray  # (C + 1,) nodes of every component
+    row_ptr: IntArray  # (N + 1,) rows of every node
     single: BoolArray  # (C,) components of one node, nature not deciding how long to stay
+    rows: tuple[AnyArray, ...]
     origin: IntArray  # (R',) the model's row
     node: IntArray  # (S,) of every state; that of an infinite state is ZERO and means nothing
-    order: IntArray  # memory to sort one box
+
+    @property
+    def nodes(self) -> tuple[IntArray, IntArray, BoolArray]:
+        """The arrays that kernels know by this name."""
+        return self.component_ptr, self.row_ptr, self.single
 
 
 def plain_rows(problem: Problem) -> BoolArray:
@@ -126,12 +131,12 @@ def pack(region: Region, numbers: IntArray, general: BoolArray) -> Packed:
     row_ptr = starts(per_node.astype(np.int64))
     rows, origin, loops = _pack_rows(region.problem, members, node, used, whole=False)
     single = (np.diff(component_ptr) == 1) & ~segment_any(loops, row_ptr[component_ptr])
-    return Packed((component_ptr, row_ptr), rows, single, origin, node, box_memory())
+    return Packed(component_ptr, row_ptr, single, rows, origin, node)
 
 
-def box_memory() -> IntArray:
-    """Return memory to sort one box."""
-    return np.empty(LARGEST_BOX + 1, dtype=np.int64)
+def players(problem: Problem) -> tuple[float, float, IntArray]:
+    """Return both directions, and memory to sort one box: see `kernels.packed`."""
+    return problem.agent.sign, problem.nature.sign, np.empty(LARGEST_BOX + 1, dtype=np.int64)
 
 
 def pack_all(problem: Problem) -> tuple[AnyArray, ...] | None:
@@ -166,10 +171,8 @@ def _pack_rows(
     free = np.maximum(np.where(bends, TINY, 0.0), mass)
     free[marginals.kind == Kind.SINGLETON] = 0.0
     packing.pack(
-        members, node, used, problem.reward,
-        (model.row_ptr, model.marginal_ptr, model.row_marginals, model.successor_ptr,
-         model.successors),
-        (marginals.outcome_ptr, marginals.nominal, marginals.lower, marginals.upper, free),
+        members, node, used, problem.reward, model.structure,
+        (marginals.nominal, marginals.lower, marginals.upper, free),
         np.full(int(node.max(initial=0)) + 1, -1, dtype=np.int64),
         np.empty(int(sizes.max(initial=1)) + 1), rows, origin, loops, whole,
     )  # fmt: skip

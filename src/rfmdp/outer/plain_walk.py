@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from rfmdp.kernels import walk as kernels
-from rfmdp.outer.plain import ONE, ZERO, Packed
+from rfmdp.outer.plain import ONE, ZERO, Packed, players
 from rfmdp.outer.problem import Form, Problem
 from rfmdp.outer.settings import Clock
 from rfmdp.types import FloatArray, IntArray
@@ -40,9 +40,9 @@ class PlainWalk:
 
     def __init__(self, packed: Packed, problem: Problem, value: FloatArray) -> None:
         self.packed = packed
-        self._sign, self._nature = problem.agent.sign, problem.nature.sign
+        self._players = players(problem)
         size, top = len(value), 1.0 if problem.form is Form.REACH else np.inf
-        choice = packed.nodes[1][:-1]
+        choice = packed.row_ptr[:-1]
         self.bounds = NodeBounds(
             value, np.zeros(size), np.full(size, top), choice.copy(), np.zeros(size), choice.copy()
         )
@@ -66,8 +66,8 @@ class PlainWalk:
         p, helped, at = self.packed, 0, self.component
         while True:
             found = kernels.walk(
-                p.nodes, p.rows, tuple(self.bounds), p.single, self._place, self._pace, p.order,
-                self._sign, self._nature, width, BUDGET, DIRECT if helped < ANSWERED else 0, last,
+                p.nodes, p.rows, self._players, tuple(self.bounds), (self._place, self._pace),
+                last, width, BUDGET, DIRECT if helped < ANSWERED else 0,
             )  # fmt: skip
             if self.component != at:
                 at, helped = self.component, 0
@@ -97,7 +97,7 @@ class PlainWalk:
         kernels.make_progress(p.nodes, p.rows, tuple(self.bounds), first, last, reached)
 
     def _nodes(self, component: int) -> tuple[int, int]:
-        first, last = self.packed.nodes[0][component : component + 2].tolist()
+        first, last = self.packed.component_ptr[component : component + 2].tolist()
         return first, last
 
     def _solve_chain(self) -> bool:
@@ -156,9 +156,8 @@ class PlainWalk:
         most = count + int(np.sum(p.rows[0][chosen + 1] - p.rows[0][chosen]))
         ptr, inside = np.empty(count + 1, dtype=np.int32), np.empty(most, dtype=np.int32)
         entry, known = np.empty(most), np.empty(count)
-        found = kernels.chain(
-            p.rows, x, rule, first, last, self._nature, p.order, ptr, inside, entry, known
-        )
+        out = ptr, inside, entry, known
+        found = kernels.chain(p.rows, self._players, x, rule, first, last, out)
         away = entry[ptr[:-1]]
         turned = csc_array((entry[:found], inside[:found], ptr), shape=(count, count))
         # diagonals dominate, so all are pivots, and columns so short are best taken one by one

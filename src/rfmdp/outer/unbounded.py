@@ -102,7 +102,7 @@ class Walk:
         self.low, self.high = region.trivial_bounds()
         self.middle, self.policy = self.low, region.choice
         self._proven, self._warm = False, warm is not None
-        self._value = np.zeros(int(self.packed.nodes[0][-1]))
+        self._value = np.zeros(int(self.packed.component_ptr[-1]))
         if warm is not None:
             open_ = region.open
             self._value[self.packed.node[open_]] = np.nan_to_num(warm[open_], posinf=0.0)
@@ -143,7 +143,7 @@ class Walk:
             return
         self._proven = True
         node = packed.node
-        done = region.open & (node < packed.nodes[0][settled]) & np.isfinite(bounds.lower[node])
+        done = region.open & (node < packed.component_ptr[settled]) & np.isfinite(bounds.lower[node])
         lower = np.where(done, bounds.lower[node], self.low)
         upper = np.where(done, bounds.upper[node], self.high)
         if region.problem.agent is MAX:
@@ -162,7 +162,7 @@ class Walk:
         """Settle the components first..last together; their policy goes to `rows`."""
         region, node, task = self.region, self.packed.node, self.task
         value, lower, upper = bounds.value, bounds.lower, bounds.upper
-        settled = region.open & (node < self.packed.nodes[0][first])
+        settled = region.open & (node < self.packed.component_ptr[first])
         known = np.where(settled, value[node], region.known)
         below = np.where(settled, lower[node], known), np.where(settled, upper[node], known)
         part = region.part(np.sort(self.numbers[first:last]), known)

@@ -59,9 +59,5 @@ def joint_successors(
     length = int(np.sum(np.diff(model.successor_ptr)[rows]))
     sizes = np.empty(len(rows), dtype=np.int64)
     targets, mass = np.empty(length, dtype=np.int32), np.empty(length)
-    used = joint_rows(
-        rows, model.marginal_ptr, model.row_marginals, model.marginals.outcome_ptr,
-        np.ascontiguousarray(values), model.successor_ptr, model.successors, model.states,
-        sizes, targets, mass,
-    )  # fmt: skip
+    used = joint_rows(rows, model.structure, np.ascontiguousarray(values), sizes, targets, mass)
     return sizes, targets[:used], mass[:used]

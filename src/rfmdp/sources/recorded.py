@@ -25,7 +25,7 @@ from rfmdp.ragged import starts
 from rfmdp.record import Record, to_record
 from rfmdp.sources.checks import LEVEL, Check, checks
 from rfmdp.sources.paid import Payer, Payments
-from rfmdp.sources.simulator import Behaviour, Simulator, behaviour_of
+from rfmdp.sources.simulator import Behaviour, Simulator, Trajectories, behaviour_of
 from rfmdp.sources.structure import Structure
 from rfmdp.sources.tally import Tally, count_transitions
 from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray
@@ -147,10 +147,9 @@ def record(
     simulator, behaviour = Simulator(model, stop), behaviour_of(model, policy)
     rows = np.empty(steps * trajectories, dtype=np.int32)
     successors, lengths = np.empty_like(rows), np.empty(trajectories, dtype=np.int64)
-    used = simulator.call(
-        record_trajectories, behaviour, steps, seed, 0, trajectories,
-        np.zeros(len(model.marginals.nominal), dtype=np.int64), rows, successors, lengths,
-    )  # fmt: skip
+    counts = np.zeros(len(model.marginals.nominal), dtype=np.int64)
+    wanted = Trajectories(behaviour, steps, trajectories, seed)
+    used = simulator.call(record_trajectories, wanted, counts, rows, successors, lengths)
     return Transitions(rows[:used], successors[:used], lengths, structure_of(model))
 
 

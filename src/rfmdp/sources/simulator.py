@@ -5,8 +5,8 @@ Trajectory i of seed s is the same for every number of threads and every cut int
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -63,8 +63,6 @@ class DrawnTrajectories:
 
 SLICE = 2_000_000  # steps between two looks at Ctrl-C, at most: a fraction of a second
 
-Arrays: TypeAlias = tuple[AnyArray, ...]
-
 
 class Simulator:
     """A known model made ready for the kernels: the hidden truth of learning experiments.
@@ -80,15 +78,15 @@ class Simulator:
     def __init__(self, model: FactoredMDP, stop: BoolArray | None = None) -> None:
         self.model = model
         sets = model.marginals
-        self._tables: Arrays = alias_tables(sets)
         begin, size = sets.outcome_ptr[:-1], sets.sizes
         slots = np.stack([begin, size], axis=1)[model.row_marginals]
-        self._model: Arrays = (
+        arrays = (
             *(model.row_ptr, model.marginal_ptr, np.ascontiguousarray(slots)),
             *(model.successor_ptr, model.successors),
         )
-        self._stop = np.zeros(model.states, dtype=np.bool_) if stop is None else stop.copy()
-        self._initial = np.array(model.initial, dtype=np.int64)
+        stop = np.zeros(model.states, dtype=np.bool_) if stop is None else stop.copy()
+        initial = np.array(model.initial, dtype=np.int64)
+        self._world = arrays, alias_tables(sets), initial, stop
 
     def run(
         self,
@@ -111,7 +109,7 @@ class Simulator:
         trajectories = wanted.count
         parts = max(1, min(threads or 1, trajectories))
         paid = np.zeros(self.model.rows) if reward is None else np.ascontiguousarray(reward)
-        counts = np.zeros((parts, len(self._tables[0])), dtype=np.int64)
+        counts = np.zeros((parts, len(self.model.marginals.nominal)), dtype=np.int64)
         returns = np.empty(trajectories)
         final = np.empty(trajectories, dtype=np.int64)
         steps = np.zeros(parts, dtype=np.int64)
@@ -122,11 +120,9 @@ class Simulator:
             try:
                 for begin in slices:  # each goes to one thread, whichever asks
                     end = min(begin + size, trajectories)
-                    steps[part] += self.call(
-                        run_trajectories, wanted.behaviour, paid, float(discount), wanted.length,
-                        wanted.seed, wanted.first + begin, end - begin, counts[part],
-                        returns[begin:end], final[begin:end],
-                    )  # fmt: skip
+                    mine = replace(wanted, first=wanted.first + begin, count=end - begin)
+                    filled = counts[part], returns[begin:end], final[begin:end]
+                    steps[part] += self.call(run_trajectories, mine, paid, float(discount), *filled)
             finally:
                 for _ in slices:  # after Ctrl-C in one thread nothing is left for the others
                     pass
@@ -141,18 +137,15 @@ class Simulator:
         """
         from rfmdp.kernels.simulate import run_until_doubled
 
-        done, steps = self.call(
-            run_until_doubled, wanted.behaviour, wanted.length, wanted.seed, wanted.first,
-            wanted.count, self.model.row_marginals, limit, tally.arrays,
-        )  # fmt: skip
+        arrays = self.model.row_marginals, limit, tally.arrays
+        done, steps = self.call(run_until_doubled, wanted, *arrays)
         return int(done), int(steps)
 
-    def call(self, kernel: Any, behaviour: Behaviour, *rest: Any) -> Any:
-        """Call a kernel that takes the model, a behaviour, and then the rest."""
-        return kernel(
-            self._model, self._tables, behaviour.rows, behaviour.other, self._initial, self._stop,
-            *rest,
-        )  # fmt: skip
+    def call(self, kernel: Any, wanted: Trajectories, *rest: Any) -> Any:
+        """Call a kernel of `kernels.simulate`."""
+        behaviour = wanted.behaviour.rows, wanted.behaviour.other
+        which = wanted.length, wanted.seed, wanted.first, wanted.count
+        return kernel(self._world, behaviour, which, *rest)
 
 
 def alias_tables(sets: Marginals) -> tuple[FloatArray, AnyArray]:

@@ -88,10 +88,7 @@ def count_transitions(
     if np.any((taken < 0) | (taken >= model.rows)):
         raise ModelError(f"Transitions: rows must be within 0..{model.rows - 1}.")
     seen = Tally.empty(model) if tally is None else tally
-    fault = kernel(
-        taken, after, model.marginal_ptr, model.row_marginals, model.marginals.outcome_ptr,
-        model.successor_ptr, model.successors, seen.arrays,
-    )  # fmt: skip
+    fault = kernel(taken, after, model.structure, seen.arrays)
     if fault >= 0:
         raise ModelError(
             f"Transition {fault}: {model.row_name(int(taken[fault]))} must lead to one of its "

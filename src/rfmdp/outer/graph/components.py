@@ -161,6 +161,7 @@ def strong_components(
     size = len(inside)
     index = np.where(inside, kernels.UNSEEN, kernels.OUTSIDE).astype(np.int64)
     component = np.full(size, -1, dtype=np.int64)
-    scratch = [np.empty(size, dtype=np.int64) for _ in range(5)]
-    count = kernels.strong_components(edges, rows, index, *scratch, component)
-    return component, scratch[-1][: np.count_nonzero(inside)], count
+    low, row, edge, path, order = (np.empty(size, dtype=np.int64) for _ in range(5))
+    visits = index, low, row, edge
+    count = kernels.strong_components(edges, rows, visits, path, order, component)
+    return component, order[: np.count_nonzero(inside)], count

@@ -293,7 +293,7 @@ class Graph:
         rule = np.empty(self.model.states, dtype=np.int64) if choice is None else choice
         arrays = (status, missing, reached, inside, rule)
         kernels.attract(
-            self.edges.forward, self.edges.backward, self._nature, self._work(), mode, *arrays
+            self.edges.forward, self.edges.backward, self._nature, self._work(), mode, arrays
         )
 
     def _missing(self, grow: BoolArray, rows: BoolArray, agent: Direction) -> Int32Array:
@@ -377,8 +377,5 @@ def _present(model: FactoredMDP, possible: BoolArray) -> BoolArray:
     if possible[np.repeat(used, model.marginals.sizes)].all():
         return np.empty(0, dtype=np.bool_)
     present = np.empty(model.transitions, dtype=np.bool_)
-    kernels.mark_present(
-        model.marginal_ptr, model.row_marginals, model.marginals.outcome_ptr, frozen(possible),
-        model.successor_ptr, present,
-    )  # fmt: skip
+    kernels.mark_present(model.structure, frozen(possible), present)
     return present
