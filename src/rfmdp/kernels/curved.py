@@ -16,13 +16,13 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-from rfmdp.kernels.decorator import inline_kernel, kernel, step_kernel
+from rfmdp.kernels.decorator import addressed_kernel, inline_kernel, kernel, step_kernel
 from rfmdp.kernels.layout import EXPONENT, KIND, KL, LOWER, LP, PLACE, RADIUS, SIZE
 from rfmdp.kernels.primitives import reset, sort
 from rfmdp.rounding import EPS, KL_UNUSED, LP_UNUSED
 
 
-@kernel
+@addressed_kernel
 def curved_minimum(head, data, m, v, at, order, p):
     """Return min p.v over marginal m, from below, and fill the attaining p[0 : d]."""
     kind, d, place = head[m, KIND], head[m, SIZE], head[m, PLACE]

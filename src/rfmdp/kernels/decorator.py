@@ -41,9 +41,10 @@ from numba.np import linalg
 # Sums may be reassociated and fused, which lets them use vector units; the margins of
 # `rounding` hold for every order of summation. NaN and infinity keep their meaning.
 # _nrt: no reference counts (numba's runtime), see above. nogil: threads may run side by side.
-# error_model: no hidden branch for division by zero.
+# error_model: no hidden branch for division by zero. no_cfunc_wrapper: no entry point for C.
 _OPTIONS: dict[str, Any] = {
     "_nrt": False,
+    "no_cfunc_wrapper": True,
     "nogil": True,
     "error_model": "numpy",
     "fastmath": {"reassoc", "contract", "nsz"},
@@ -226,10 +227,10 @@ def _no_collection() -> Iterator[None]:
 
 
 def _step(inline: bool) -> Callable[[Callable[..., Any]], Any]:
-    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": inline}
+    options = {**_OPTIONS, "no_cpython_wrapper": True, "forceinline": inline}
 
     def decorate(function: Callable[..., Any]) -> Any:
-        made = njit(pipeline_class=_StepCompiler, **options, **_OPTIONS)(function)
+        made = njit(pipeline_class=_StepCompiler, **options)(function)
         made.__class__ = _Step
         return made
 
@@ -252,6 +253,11 @@ def kernel(function: Callable[..., Any], options: dict[str, Any] = _OPTIONS) -> 
 def allocating_kernel(function: Callable[..., Any]) -> Any:
     """Compile a function that makes arrays of its own."""
     return kernel(function, {**_OPTIONS, "_nrt": True})
+
+
+def addressed_kernel(function: Callable[..., Any]) -> Any:
+    """Compile a function that compiled code calls by its address."""
+    return kernel(function, {**_OPTIONS, "no_cfunc_wrapper": False})
 
 
 def cache_folder() -> str:
