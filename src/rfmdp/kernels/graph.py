@@ -88,21 +88,20 @@ def rows_hit(edges, hit_S, out_R):
 
 
 @kernel
-def rows_fit(edges, nature, work, inside_S, hit_S, ends_M, out_R):
-    """Fill out[r]: nature can choose in row r a support inside `inside` that meets `hit`."""
+def rows_stay(edges, nature, work, inside_S, out_R):
+    """Fill out[r]: nature can choose in row r a support inside `inside`."""
     _, _, successor_ptr, successors, present = edges
     everything = present.shape[0] == 0
-    flexible = nature[0]
+    flexible, minimal_end = nature[0], nature[4]  # larger supports stay no better
     for r in range(out_R.shape[0]):
         stays, meets = True, False
         for k in range(successor_ptr[r], successor_ptr[r + 1]):
             if everything or present[k]:
                 stays = stays and inside_S[successors[k]]
-                meets = meets or hit_S[successors[k]]
-        if stays or not flexible[r]:
-            out_R[r] = stays and meets
-        else:
-            out_R[r] = meets and fits(edges, nature, work, r, inside_S, hit_S, ends_M)
+                meets = meets or inside_S[successors[k]]
+        out_R[r] = stays or (
+            meets and flexible[r] and fits(edges, nature, work, r, inside_S, inside_S, minimal_end)
+        )
 
 
 @step_kernel

@@ -143,7 +143,9 @@ class Walk:
             return
         self._proven = True
         node = packed.node
-        done = region.open & (node < packed.component_ptr[settled]) & np.isfinite(bounds.lower[node])
+        done = (
+            region.open & (node < packed.component_ptr[settled]) & np.isfinite(bounds.lower[node])
+        )
         lower = np.where(done, bounds.lower[node], self.low)
         upper = np.where(done, bounds.upper[node], self.high)
         if region.problem.agent is MAX:

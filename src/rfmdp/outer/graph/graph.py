@@ -115,9 +115,7 @@ class Graph:
     def rows_can_stay(self, stay: BoolArray) -> BoolArray:
         """Return the rows (R,) in which nature can keep all probability within `stay`."""
         inside, out = self._states(stay), np.empty(self.model.rows, dtype=np.bool_)
-        codes, cursor, _, _ = self._work()
-        ends = self._nature[4]  # of the minimal supports: larger ones stay no better
-        kernels.rows_fit(self.edges.forward, self._nature, codes, cursor, inside, inside, ends, out)
+        kernels.rows_stay(self.edges.forward, self._nature, self._work(), inside, out)
         return out
 
     def positive(
