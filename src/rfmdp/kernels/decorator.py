@@ -84,13 +84,21 @@ class _StepCompiler(Compiler):  # type: ignore[misc]
 
     def __init__(self, typing: Any, target: Any, _library: Any, *rest: Any) -> None:
         super().__init__(typing, target, _StepLibrary(target.codegen(), "step"), *rest)
-        self.state.targetctx = self.state.targetctx.subtarget(get_executable=_no_entry)
+        context = self.state.targetctx
+
+        def declare_function(module: Any, function: Any) -> Any:
+            made = context.declare_function(module, function)
+            if not function.inline:  # it would be, for its many arguments, wherever it is called
+                made.attributes.add("noinline")
+            return made
+
+        self.state.targetctx = context.subtarget(
+            declare_function=declare_function, get_executable=_no_entry
+        )
 
 
 def _no_entry(library: Any, function: Any, environment: Any) -> Any:
     """Return what numba knows a function by, without an address that Python could call."""
-    if not function.inline:  # it would be, for its many arguments, wherever it is called
-        library.get_function(function.mangled_name).add_function_attribute("noinline")
     return _dynfunc.make_function(
         function.lookup_module(), function.qualname, "", 0, environment, (library,)
     )

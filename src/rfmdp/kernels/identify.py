@@ -13,7 +13,7 @@ PLAIN, MERGED, JOINT = 0, 1, 2  # how the outcomes of a row are identified
 
 @inline_kernel
 def _same_slice(successors, start, size, d, stride, a, b):
-    """Tell whether outcomes a and b of an axis lead to the same successors everywhere."""
+    """Return whether outcomes a and b of an axis lead to the same successors everywhere."""
     for block in range(0, size, d * stride):
         for k in range(stride):
             at = start + block + k
@@ -24,7 +24,7 @@ def _same_slice(successors, start, size, d, stride, a, b):
 
 @inline_kernel
 def _representatives_differ(successors, start, size, sizes, labels, n, stamp, mark):
-    """Tell whether the successors of all combinations of first-of-class outcomes are distinct."""
+    """Return whether the successors of all combinations of first-of-class outcomes are distinct."""
     for k in range(size):
         rest, first = k, True
         at = labels.shape[0]

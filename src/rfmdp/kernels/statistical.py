@@ -177,7 +177,7 @@ def sequence_lower(kind, x_N, n_N, threshold_N, kappa_K, log_weight_K, offset_K,
 
 @kernel
 def betting_rejects(sample_N, mean, threshold, horizon):
-    """Tell whether betting against `mean` on samples in [0, 1] ever multiplied 1 by exp(threshold).
+    """Return whether a bet against `mean` on samples in [0, 1] ever turned 1 into exp(threshold).
 
     Wealth prod_t (1 + lambda_t (X_t - mean)), lambda_t from the samples before t:
         min(sqrt(2 threshold / (variance_{t-1} T)), 0.75 / mean),
