@@ -18,7 +18,7 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.restrict import restrict
 from rfmdp.objective import MAX, MIN
 from rfmdp.outer.graph.region import analyse
-from rfmdp.outer.horizon import Backward
+from rfmdp.outer.horizon import solve_steps
 from rfmdp.outer.problem import Form, Problem, pose
 from rfmdp.outer.proofs.faces import Faces
 from rfmdp.outer.settings import Limits
@@ -103,7 +103,7 @@ def worst_case(solution: Solution, step: int = 0) -> Nature:
     prepared = Exact().prepare(model, nature)
     stepping = step < len(problem.steps)
     value = _ahead(solution, problem, step) if stepping else _own_side(solution)
-    answers = prepared.marginals(_finite(value), rows)
+    answers = prepared.marginals(finite(value)[0], rows)
     ends = starts(model.marginals.sizes[model.row_marginals])[model.marginal_ptr]
     begin = starts(np.diff(ends)[rows])
     if problem.form in (Form.REACH, Form.TO_TARGET, Form.TOTAL) and not stepping:
@@ -128,18 +128,15 @@ def _own_side(solution: Solution) -> FloatArray:
 
 def _ahead(solution: Solution, problem: Problem, step: int) -> FloatArray:
     """Return the value with step + 1 steps gone, by steps back from the end."""
-    left = replace(problem, steps=problem.steps[: len(problem.steps) - 1 - step])
-    if problem.form is Form.STEPS:
-        start = problem.start
-    else:
+    count = len(problem.steps)
+    if problem.form is not Form.STEPS:  # what follows the steps is where a finite horizon starts
         unbounded = replace(problem, steps=())
         found = solve_unbounded(_exactly(unbounded, Limits(solution.precision)))
-        start = np.clip(found.lower if problem.nature is MAX else found.upper, 0.0, 1.0)
-    if left.steps:
-        backward = Backward(_exactly(left, Limits()))
-        backward.run(start, solution.policy.rows[step + 1 : len(problem.steps)])
-        start = backward.value
-    return 1.0 - start if problem.flipped else start
+        after = np.clip(found.lower if problem.nature is MAX else found.upper, 0.0, 1.0)
+        problem = replace(problem, form=Form.STEPS, start=after)
+    left = replace(problem, steps=problem.steps[: count - 1 - step])
+    value = solve_steps(_exactly(left, Limits()), solution.policy.rows[step + 1 : count]).value
+    return 1.0 - value if problem.flipped else value
 
 
 def _exactly(problem: Problem, limits: Limits) -> Task:
@@ -195,11 +192,11 @@ def _put(
         place += size
 
 
-def _finite(value: FloatArray) -> FloatArray:
-    """Return values with infinite ones far above all others."""
-    finite = np.isfinite(value)
-    most = float(np.max(np.abs(value[finite]), initial=0.0))
-    return np.where(finite, value, 1e6 * (1.0 + most))
+def finite(*values: FloatArray) -> list[FloatArray]:
+    """Return values with infinite ones far above or below all others: kernels take numbers."""
+    sizes = np.abs(np.concatenate(values))
+    far = 1e6 * (1.0 + float(np.max(sizes[np.isfinite(sizes)], initial=0.0)))
+    return [np.clip(value, -far, far) for value in values]
 
 
 def _exact_sums(probability: FloatArray, ptr: IntArray) -> FloatArray:

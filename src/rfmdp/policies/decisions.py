@@ -14,6 +14,7 @@ import numpy as np
 from rfmdp.inner.exact import Exact
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Cumulative, Globally, Instantaneous, Next, Spec, Until
+from rfmdp.outer.nature import finite
 from rfmdp.outer.problem import Problem, pose
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.ragged import entries, segment, segment_sum, starts
@@ -70,7 +71,7 @@ def decisions(solution: Solution, states: IntArray, step: int = 0) -> Decisions:
     model, problem = solution.model, pose(solution.model, solution.spec)
     rows = entries(model.row_ptr, states)
     nature = Exact().prepare(model, solution.spec.nature)
-    low, high = _finite(*values_after(solution, step + 1))
+    low, high = finite(*values_after(solution, step + 1))
     below, above, unused = np.empty((3, model.rows))
     nature.backup(low, rows, below, unused)
     nature.backup(high, rows, unused, above)
@@ -173,10 +174,3 @@ def horizon(spec: Spec) -> int | None:
         case Next():
             return 1
     return None
-
-
-def _finite(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return bounds with infinite ones far above or below all others: kernels take numbers."""
-    sizes = np.abs(np.concatenate([lower, upper]))
-    far = 1e6 * (1.0 + float(np.max(sizes[np.isfinite(sizes)], initial=0.0)))
-    return np.clip(lower, -far, far), np.clip(upper, -far, far)
