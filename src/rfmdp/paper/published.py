@@ -27,7 +27,7 @@ class Published:
     seconds: float
 
     def agrees(self, value: float) -> bool:
-        """Tell whether a value, rounded to as many digits, is the printed one.
+        """Return whether a value, rounded to as many digits, is the printed one.
 
         >>> Published("0.73", 2535.8).agrees(0.726009)
         True

@@ -72,7 +72,7 @@ class Certifier:
         self.guarantee = -problem.agent.sign
 
     def proves(self, side: float) -> bool:
-        """Tell whether the inner solver can prove a side."""
+        """Return whether the inner solver can prove a side."""
         return bool(self.task.proves & (Side.ABOVE if side > 0.0 else Side.BELOW))
 
     def bound(self, value: FloatArray, choice: IntArray, side: float) -> FloatArray | None:
