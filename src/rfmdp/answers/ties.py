@@ -28,7 +28,7 @@ import numpy as np
 
 from rfmdp.answers.rational import Part, TooHardError, chain_values, reachable, read
 from rfmdp.objective import MAX, MIN, Direction
-from rfmdp.outer.problem import Form, Problem, Step, pose
+from rfmdp.outer.problem import Form, Problem, pose
 from rfmdp.outer.solution import Solution
 from rfmdp.sets.rational import Vector
 from rfmdp.types import BoolArray
@@ -78,17 +78,12 @@ def _steps(problem: Problem, where: BoolArray) -> ExactValues:
     none = np.zeros(problem.model.states, dtype=np.bool_)
     part = Part(problem.model, reachable(problem.model, where, none), problem.nature)
     value = {s: read(problem.start[s]) for s in part.states}
-    value = _stepped(problem, part, value, problem.steps)
-    return ExactValues(value, below=True, above=True)
-
-
-def _stepped(problem: Problem, part: Part, value: Values, steps: tuple[Step, ...]) -> Values:
-    for step in steps:
+    for step in problem.steps:
         value = {
             s: read(step.given[s]) if step.fixed[s] else _best(problem, part, s, value)
             for s in part.states
         }
-    return value
+    return ExactValues(value, below=True, above=True)
 
 
 def _best(problem: Problem, part: Part, state: int, value: Values) -> Fraction:
