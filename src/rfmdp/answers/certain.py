@@ -11,7 +11,7 @@ import numpy as np
 from rfmdp.answers.quantity import Quantity
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, Spec
-from rfmdp.outer.problem import Form, Step, pose
+from rfmdp.outer.problem import BackwardStep, Form, pose
 from rfmdp.outer.solution import Solution
 from rfmdp.types import BoolArray
 
@@ -53,7 +53,7 @@ def certain_states(model: FactoredMDP, spec: Spec) -> tuple[BoolArray, BoolArray
         one_is_enough = (problem.agent is MAX) == (value == 1.0)
         join = np.logical_or if one_is_enough else np.logical_and
         holds: BoolArray = problem.start == value
-        last: tuple[Step, BoolArray] | None = None
+        last: tuple[BackwardStep, BoolArray] | None = None
         for step in problem.steps:
             if last is not None and last[0] is step and np.array_equal(last[1], holds):
                 continue  # the same step again changes nothing

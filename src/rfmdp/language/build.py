@@ -25,7 +25,7 @@ from rfmdp.model.skeleton import Skeleton
 from rfmdp.model.validate import is_valid
 
 if TYPE_CHECKING:
-    from rfmdp.language.explorer import Explorer
+    from rfmdp.language.explorer import StateExplorer
 
 
 def build_model(
@@ -69,9 +69,9 @@ def build_model(
     (10, 10, 19, ('walk: [go] line 4',))
     """
     # the machine needs numba, which takes a while to import
-    from rfmdp.language.explorer import Explorer
+    from rfmdp.language.explorer import StateExplorer
 
-    explorer = Explorer(checked, Packing(checked.variables, in_bits=True))
+    explorer = StateExplorer(checked, Packing(checked.variables, in_bits=True))
     try:
         skeleton = explorer.run(initial_valuations(checked), deadlock, progress)
     except PrismError:
@@ -103,7 +103,7 @@ def _actions(checked: CheckedModel, skeleton: Skeleton) -> list[str]:
     return [*names, ""] if unlabelled or not names else names
 
 
-def _warn(checked: CheckedModel, skeleton: Skeleton, explorer: Explorer) -> None:
+def _warn(checked: CheckedModel, skeleton: Skeleton, explorer: StateExplorer) -> None:
     """Say what was made of states that are probably not meant so."""
     name = checked.source.filename
     dead = np.flatnonzero(skeleton.deadlocks)

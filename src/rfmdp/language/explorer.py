@@ -51,7 +51,7 @@ COMPILED = _Machine(expand.explore, tables.enter_states, tables.fill_keys)
 AS_PYTHON = _Machine(*(np.errstate(all="ignore")(kernel.py_func) for kernel in COMPILED))
 
 
-class Explorer:
+class StateExplorer:
     """Explores one model. Afterwards `marginals` has those that were met, by identifier."""
 
     def __init__(self, checked: CheckedModel, packing: Packing) -> None:

@@ -107,7 +107,7 @@ class Chain:
         """
         burst = max(SWEEPS, EFFORT // max(int(self._packed[0][-1]), 1))
         unit = accuracy if np.all(accuracy > 0.0) else 1.0
-        mixture = Mixture(len(self.x))
+        mixture = AndersonMixture(len(self.x))
         while sweeps > 0:
             before = self.x.copy()
             done, settled = self.sweep(min(burst, sweeps), accuracy)
@@ -139,7 +139,7 @@ class Chain:
         return True
 
 
-class Mixture:
+class AndersonMixture:
     """Rounds of an affine iteration, mixed so that the change is least (Anderson's way)."""
 
     def __init__(self, size: int) -> None:

@@ -20,7 +20,7 @@ from rfmdp.objective import MAX
 from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.operator import Operator
 from rfmdp.outer.plain import pack_all, players
-from rfmdp.outer.problem import Step
+from rfmdp.outer.problem import BackwardStep
 from rfmdp.outer.settings import STOPS, status_of
 from rfmdp.outer.solution import Status
 from rfmdp.outer.task import Found, Task
@@ -144,7 +144,7 @@ class Backward:
             self.operator.allowed = np.zeros(self.problem.model.rows, dtype=np.bool_)
             self.operator.allowed[policy[len(policy) - 1 - done]] = True
 
-    def _take(self, q: FloatArray, step: Step, done: int) -> FloatArray:
+    def _take(self, q: FloatArray, step: BackwardStep, done: int) -> FloatArray:
         """Return the value before a step, and note the rows chosen."""
         value = np.empty(self.problem.model.states)
         rule = self.rules[len(self.problem.steps) - 1 - done]
@@ -152,7 +152,7 @@ class Backward:
         self.operator.stats.robust_sweeps += 1
         return np.where(step.fixed, step.given, value)
 
-    def _zero(self, graph: Graph, zero: BoolArray, step: Step) -> BoolArray:
+    def _zero(self, graph: Graph, zero: BoolArray, step: BackwardStep) -> BoolArray:
         """Return where the probability before a step is 0, given where it is 0 after it."""
         problem = self.problem
         rows = graph.rows_must_stay(zero) if problem.nature is MAX else graph.rows_can_stay(zero)

@@ -46,7 +46,7 @@ class Form(Enum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Step:
+class BackwardStep:
     """One backward step of a finite horizon: value = where fixed: given, else backup."""
 
     fixed: BoolArray  # (S,)
@@ -65,7 +65,7 @@ class Problem:
     stay: BoolArray  # (S,) outside stay and target the value is 0
     reward: FloatArray  # (R,) paid by taking the row
     start: FloatArray  # (S,) value after the last step, for STEPS
-    steps: tuple[Step, ...] = ()  # last step first; for REACH: the steps before the until
+    steps: tuple[BackwardStep, ...] = ()  # last step first; for REACH: the steps before the until
     discount: float = 1.0
     flipped: bool = False  # the answer is one minus the value
 
@@ -116,7 +116,7 @@ def where(model: FactoredMDP, states: StateSet) -> BoolArray:
 def _pose(objective: Objective, blank: Problem) -> Problem:
     """Return the problem of an objective, given one of no steps, targets and rewards."""
     model, everywhere = blank.model, blank.stay
-    free = Step(blank.target, blank.start)  # nothing is fixed
+    free = BackwardStep(blank.target, blank.start)  # nothing is fixed
     match objective:
         case Reach(target):
             return _until(blank, everywhere, where(model, target), None, 0)
@@ -148,11 +148,11 @@ def _until(
     blank: Problem, stay: BoolArray, target: BoolArray, latest: int | None, earliest: int
 ) -> Problem:
     """Return the problem to reach a target through `stay` within earliest..latest steps."""
-    before = (Step(~stay, blank.start),) * earliest
+    before = (BackwardStep(~stay, blank.start),) * earliest
     if latest is None:
         return replace(blank, form=Form.REACH, target=target, stay=stay, steps=before)
     goal = target.astype(np.float64)
-    inside = (Step(target | ~stay, goal),) * (latest - earliest)
+    inside = (BackwardStep(target | ~stay, goal),) * (latest - earliest)
     return replace(blank, start=goal, steps=inside + before)
 
 

@@ -62,7 +62,7 @@ class Programme:
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class LevelColumns:
     """Columns of one level: prefix I, outcome j of the next marginal, their products."""
 
     xi: IntArray  # (P,)
@@ -71,7 +71,7 @@ class Level:
     product: IntArray | None  # (P * d,) the next level's xi; None at the last level
 
 
-def levels_of(sizes: tuple[int, ...]) -> tuple[list[Level], IntArray, int]:
+def levels_of(sizes: tuple[int, ...]) -> tuple[list[LevelColumns], IntArray, int]:
     """Return the levels of a shape, the first column of every marginal, and the column count."""
     first = starts(sizes)
     free = int(first[-1])
@@ -85,7 +85,7 @@ def levels_of(sizes: tuple[int, ...]) -> tuple[list[Level], IntArray, int]:
         if k < len(sizes) - 1:
             product = np.arange(free, free + count)
             free += count
-        levels.append(Level(xi, np.arange(first[k], first[k + 1]), t, product))
+        levels.append(LevelColumns(xi, np.arange(first[k], first[k + 1]), t, product))
         if product is not None:
             xi = product
     return levels, first, free
@@ -123,7 +123,7 @@ def programme(sizes: tuple[int, ...], variant: Variant) -> Programme:
     )
 
 
-def _equations(level: Level, variant: Variant) -> list[IntArray]:
+def _equations(level: LevelColumns, variant: Variant) -> list[IntArray]:
     """Return the columns of a level's equations, in the order in which the kernel fills them."""
     rows: list[IntArray] = []
     if variant is Variant.MARGINALISED:
@@ -138,7 +138,7 @@ def _equations(level: Level, variant: Variant) -> list[IntArray]:
     return rows
 
 
-def _envelope(level: Level) -> tuple[list[IntArray], FloatArray]:
+def _envelope(level: LevelColumns) -> tuple[list[IntArray], FloatArray]:
     """Return columns and entries of t - xi <= 0, t - x <= 0, xi + x - t <= 1 for every pair."""
     xi, x = np.repeat(level.xi, len(level.x)), np.tile(level.x, len(level.xi))
     rows: list[IntArray] = []

@@ -23,23 +23,23 @@ from rfmdp.types import BoolArray, FloatArray, IntArray
 BUDGET = 1 << 22  # entries of all listed products together
 
 
-class Products(NamedTuple):
+class VertexProducts(NamedTuple):
     """Products of vertices over the successors of a row, and which of these they take."""
 
     probability: FloatArray  # (N, K)
     taken: BoolArray  # (N, K)
 
 
-NOTHING = Products(np.empty((0, 0)), np.empty((0, 0), dtype=np.bool_))
+NOTHING = VertexProducts(np.empty((0, 0)), np.empty((0, 0), dtype=np.bool_))
 
 
 class Faces:
     """All vertex products of the rows that fit the budget; the others are not in `rows`."""
 
     def __init__(self, model: FactoredMDP, rows: IntArray) -> None:
-        blocks: dict[tuple[int, ...], Products] = {}
+        blocks: dict[tuple[int, ...], VertexProducts] = {}
         corners: dict[int, FloatArray | None] = {}
-        parts: list[Products] = []
+        parts: list[VertexProducts] = []
         kept: list[int] = []
         left = BUDGET
         for row in rows:
@@ -105,7 +105,7 @@ class Faces:
 
 def _products(
     model: FactoredMDP, ids: tuple[int, ...], left: int, corners: dict[int, FloatArray | None]
-) -> Products:
+) -> VertexProducts:
     """Return all vertex products (N, K) of some marginals; none if they are too many.
 
     `corners` has the vertices of marginals that were met before, None for those without.
@@ -123,7 +123,7 @@ def _products(
         # products and outcomes both in C order
         joint = (joint[:, None, :, None] * factor[None, :, None, :]).reshape(-1, width)
         taken = (taken[:, None, :, None] & (factor > 0.0)[None, :, None, :]).reshape(-1, width)
-    return Products(joint, taken)
+    return VertexProducts(joint, taken)
 
 
 def _vertices(model: FactoredMDP, marginal: int, left: int) -> FloatArray | None:
