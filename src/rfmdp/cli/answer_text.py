@@ -9,8 +9,7 @@ from typing import Any
 from rfmdp import __version__
 from rfmdp.answers.answer import Answer, Value
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.outer.solution import Status
-from rfmdp.report.words import shared_digits
+from rfmdp.outer.solution import Status, shared_digits
 
 AnswerRecord = dict[str, Any]
 

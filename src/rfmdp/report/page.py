@@ -24,10 +24,9 @@ from rfmdp.errors import UnsupportedError
 from rfmdp.learning.run import Run
 from rfmdp.model.report import counted
 from rfmdp.objective import MAX
-from rfmdp.outer.solution import Solution, written
+from rfmdp.outer.solution import Solution, proven, written
 from rfmdp.report.charts import Chart, RecordList, flat, learning_chart, table_charts
 from rfmdp.report.explorer import explorer
-from rfmdp.report.words import proven
 from rfmdp.writing import replacing
 
 EXPLORERS = 3  # on one page, the first results
