@@ -26,9 +26,9 @@ def answer_record(
         "property": answer.text,
         "method": method if method.startswith(answer.method) else answer.method,
         "status": answer.status.name.lower(),
-        "value": _json(answer.likely if answer.value is None else answer.value),
-        "lower": _json(answer.lower),
-        "upper": _json(answer.upper),
+        "value": as_json(answer.likely if answer.value is None else answer.value),
+        "lower": as_json(answer.lower),
+        "upper": as_json(answer.upper),
         "precision": answer.precision,
         "states": model.states,
         "rows": model.rows,
@@ -127,9 +127,10 @@ def shown(value: Value) -> str:
     return repr(value)
 
 
-def _json(value: Value | None) -> Any:
+def as_json(value: Value | None) -> Any:
+    """Return a value for JSON, which has no numbers for "Infinity" and "NaN"."""
     if isinstance(value, tuple):
-        return [_json(part) for part in value]
+        return [as_json(part) for part in value]
     if isinstance(value, float) and not math.isfinite(value):
         return shown(value)
     return value

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from rfmdp.campaign.seeds import SeedProgress
-from rfmdp.cli.answer_text import shown
+from rfmdp.cli.answer_text import as_json
 from rfmdp.cli.output import PATIENCE, ProgressLines
 from rfmdp.learning.coverage import coverage
 from rfmdp.learning.run import Progress, Run
@@ -34,7 +34,8 @@ def run_lines(run: Run, seed: int) -> Iterator[str]:
 
 def run_record(run: Run, seed: int) -> dict[str, Any]:
     """Return a run as one JSON object; nan is null, infinity the string "Infinity"."""
-    history = [{k: _plain(v) for k, v in asdict(p).items()} for p in run.history]
+    points = [asdict(point).items() for point in run.history]
+    history = [{k: None if math.isnan(v) else as_json(v) for k, v in point} for point in points]
     return {
         "seed": seed,
         **history[-1],
@@ -54,12 +55,6 @@ def run_record(run: Run, seed: int) -> dict[str, Any]:
         "rollouts": [c.summary() for c in run.rollouts],
         "history": history,
     }
-
-
-def _plain(value: float) -> float | str | None:
-    if math.isnan(value):
-        return None
-    return value if math.isfinite(value) else shown(value)
 
 
 def run_progress(trajectories: int) -> SeedProgress:
