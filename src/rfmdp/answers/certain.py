@@ -1,7 +1,9 @@
 """States whose probability within finitely many steps is exactly 0 or 1, found by the graph.
 
-Backward steps carry a rounding error, so bounds never show that a probability is exactly 1. That
-all successors have the value 1 does, without any arithmetic.
+Steps that carry one rounding error for all states (`outer.horizon`) never show that a probability
+is exactly 1. That all successors have the value 1 does, without any arithmetic. It shows it of the
+optimum only, so it is no bound of a `Solution`: the policy there may have taken another row, whose
+value is so close to 1 that floats tell no difference.
 """
 
 from __future__ import annotations
