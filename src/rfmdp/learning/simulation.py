@@ -187,9 +187,8 @@ def scene_of(model: FactoredMDP, policy: Policy | Behaviour | None, spec: Spec) 
                 "simulate: what counts from some step on only (F>=k, U[a,b], G[a,b]) is for a "
                 "policy, or None; got a behaviour that strays from its rules."
             )
-        latest, first = asked.objective.latest, asked.objective.earliest
-        steps = max(first, len(behaviour.rows) - 1) if latest is None else latest
-        found = unroll(model, behaviour.rows, steps, ends=latest is not None)
+        latest, earliest = asked.objective.latest, asked.objective.earliest
+        found = unroll(model, behaviour.rows, latest, earliest)
         asked = unrolled_spec(model, asked, found)
         states, rows, world = found.states, found.rows, found.model
         behaviour = Behaviour.uniform(world)  # rows that the policy does not take are not there

@@ -30,7 +30,7 @@ class Unrolled:
     layers: IntArray  # (layers + 1,) where the states of every number of steps begin
 
 
-def unroll(model: FactoredMDP, rules: IntArray, steps: int, *, ends: bool) -> Unrolled:
+def unroll(model: FactoredMDP, rules: IntArray, latest: int | None, earliest: int = 0) -> Unrolled:
     """Return a model unrolled over some steps, as far as it is reachable under the rules.
 
     Parameters
@@ -38,20 +38,22 @@ def unroll(model: FactoredMDP, rules: IntArray, steps: int, *, ends: bool) -> Un
     rules : (T, S)
         The row of every state when 0, 1, ... steps are gone; the last rule repeats. -1 keeps all
         rows of a state.
-    steps
-        Layers before the last one.
-    ends
-        Whether all is over in the last layer, where states then stay as they are; otherwise it
-        goes on there, by the last rule and without counting.
+    latest
+        Steps after which all is over: in that layer states stay as they are. None: there is no
+        last step; where nothing changes with time any more it goes on without counting.
+    earliest
+        Steps that are told apart even if there is no last one.
 
     Examples
     --------
     >>> from rfmdp.sets.families import Singleton
     >>> coin = FactoredMDP.from_rows([[([0], [0, 1])], [([], [1])]], [Singleton([0.5, 0.5])])
-    >>> twice = unroll(coin, np.array([[0, 1]]), 2, ends=True)
+    >>> twice = unroll(coin, np.array([[0, 1]]), 2)
     >>> twice.states.tolist(), twice.steps.tolist()
     ([0, 0, 1, 0, 1], [0, 1, 1, 2, 2])
     """
+    ends = latest is not None
+    steps = max(earliest, len(rules) - 1) if latest is None else latest
     layers, rows, counts = _reachable(model, rules, steps, ends)
     first = starts([len(layer) for layer in layers])
     successors = []

@@ -57,16 +57,14 @@ def resolved(
         If the states of all steps do not fit into memory.
     """
     steps, earliest = horizon(spec), getattr(spec.objective, "earliest", 0)
-    ends = steps is not None
-    layers = max(earliest, len(policy.rows) - 1) if steps is None else steps
-    if layers == 0 and not ends:
+    if steps is None and earliest == 0 and policy.stationary:
         rule = policy.rows[0]
         found = Unrolled(
             restrict(model, rule), np.arange(model.states), rule,
             np.zeros(model.states, dtype=np.int64), np.array([0, model.states]),
         )  # fmt: skip
     else:
-        found = unroll(model, policy.rows, layers, ends=ends)
+        found = unroll(model, policy.rows, steps, earliest)
     chain, asked = found.model, unrolled_spec(model, spec, found)
     if nature is NatureChoice.NOMINAL:
         chain = chain.nominal()
@@ -74,7 +72,7 @@ def resolved(
         chain = chain.with_marginals(_random_members(model.marginals, seed))
     else:
         pull = spec.agent.opposite if nature is NatureChoice.WORST else spec.agent
-        if ends:
+        if steps is not None:
             chain = _answers_by_step(model, replace(spec, nature=pull), found).chain()
         else:
             rows = Policy(np.arange(chain.rows)[None])
