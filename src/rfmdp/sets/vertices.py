@@ -96,9 +96,9 @@ def vertices_bulk(marginals: Marginals, which: IntArray) -> tuple[IntArray, Floa
     Returns
     -------
     vertex_ptr : (N + 1,) array
-        Vertices of `which[k]` are the entries `vertex_ptr[k] : vertex_ptr[k + 1]` of
-        `vertices_flat`, in C order of their (V, X) array.
-    vertices_flat : array
+        Vertices of `which[k]` are the entries `vertex_ptr[k] : vertex_ptr[k + 1]` of `flat`, in
+        C order of their (V, X) array.
+    flat : array
         All entries.
     """
     which = np.asarray(which, dtype=np.int64)
