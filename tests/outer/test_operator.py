@@ -32,7 +32,7 @@ def test_contenders_tell_the_best_rows(seed, discount, agent):
     value = rng.random(model.states)
     for step in 0.3 ** np.arange(12):
         value = value + step * (rng.random(model.states) - rng.choice([0.0, 0.5, 1.0]))
-        tracked.contend(value, states, tracked.allowed)
+        tracked.backup_contenders(value, states, tracked.allowed)
         plain.backup(value, rows)
         assert np.all(tracked.below <= plain.above)
         assert np.all(tracked.above >= plain.below)
@@ -53,8 +53,8 @@ def test_a_row_that_is_outdone_is_not_solved_again():
     )
     operator = fresh(pose(model, Spec(Reach("goal"), MAX, MIN)))
     value, states = np.array([0.0, 1.0, 0.0]), np.array([0])
-    operator.contend(value, states, operator.allowed)
+    operator.backup_contenders(value, states, operator.allowed)
     assert operator.stats.rows == 2
-    operator.contend(value + np.array([0.0, 0.0, 0.1]), states, operator.allowed)
+    operator.backup_contenders(value + np.array([0.0, 0.0, 0.1]), states, operator.allowed)
     assert operator.stats.rows == 3
     assert operator.above[1] >= 0.1

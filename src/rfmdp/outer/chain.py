@@ -21,11 +21,11 @@ MEMORY = 5  # rounds that an extrapolation looks back on
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Nodes:
-    """States that move on their own, and others that are worth as much as one of these."""
+    """States that move on their own, and followers, each worth as much as its leader."""
 
-    states: IntArray  # (n,)
-    led: IntArray  # (m,)
-    leads: IntArray  # (m,) of `states`
+    states: IntArray  # (n,) that move on their own
+    followers: IntArray  # (m,)
+    leaders: IntArray  # (m,) the leader of every follower, one of `states`
 
     @classmethod
     def alone(cls, states: IntArray) -> Nodes:
@@ -35,21 +35,21 @@ class Nodes:
 
     @classmethod
     def joined(cls, states: IntArray, label: IntArray) -> Nodes:
-        """Return some states of which one moves for all of its group; label (S,), -1: alone."""
+        """Return states of which the first one of a group leads it; label (S,), -1: in none."""
         grouped = states[label[states] >= 0]
         if not len(grouped):
             return cls.alone(states)
         first = np.empty(int(label[grouped].max()) + 1, dtype=np.int64)
         first[label[grouped][::-1]] = grouped[::-1]  # the last one written is the first
-        lead = first[label[grouped]]
-        led = lead != grouped
+        leaders = first[label[grouped]]
+        follows = leaders != grouped
         moves = label[states] < 0
-        moves[np.flatnonzero(~moves)[~led]] = True
-        return cls(states[moves], grouped[led], lead[led])
+        moves[np.flatnonzero(~moves)[~follows]] = True
+        return cls(states[moves], grouped[follows], leaders[follows])
 
 
 class Chain:
-    """x = reward + discount P x on the states of some nodes, of which each takes one row.
+    """x = reward + discount P x on the states of some nodes; every state takes one row.
 
     Parameters
     ----------
@@ -83,27 +83,30 @@ class Chain:
         if place is None:
             place = np.full(model.states, -1, dtype=np.int64)
         place[states] = np.arange(len(states))
-        place[nodes.led] = place[nodes.leads]
+        place[nodes.followers] = place[nodes.leaders]
         kernels.pack_chain(
             states, rows, place, model.successor_ptr, model.successors,
             successor_starts(model, rows[states]), answers, value, reward, discount, *self._packed,
         )  # fmt: skip
-        place[states], place[nodes.led] = -1, -1
+        place[states], place[nodes.followers] = -1, -1
 
     def put(self, value: FloatArray) -> None:
         """Write the values of the nodes to `value` (S,)."""
         value[self.nodes.states] = self.x
-        value[self.nodes.led] = value[self.nodes.leads]
+        value[self.nodes.followers] = value[self.nodes.leaders]
 
     def sweep(self, sweeps: int, accuracy: FloatArray) -> tuple[int, bool]:
-        """Sweep until no value changes by more than its accuracy; returns (sweeps, whether so)."""
+        """Sweep until no value changes by more than its accuracy (n,).
+
+        Return the number of sweeps, at most `sweeps`, and whether that was reached.
+        """
         done, settled = kernels.sweep_chain(*self._packed, self.x, sweeps, accuracy)
         return int(done), bool(settled)
 
     def settle(self, clock: Clock, stats: Stats, sweeps: int, accuracy: FloatArray) -> bool:
-        """Sweep likewise and extrapolate in between; returns whether the values settled.
+        """Sweep as `sweep` does and extrapolate in between; return whether the values settled.
 
-        Anderson's way: of the last rounds, which are affine, the mixture that changes least.
+        An extrapolation is the mixture of the last rounds that changes least (Anderson's way).
         """
         burst = max(SWEEPS, EFFORT // max(int(self._packed[0][-1]), 1))
         unit = accuracy if np.all(accuracy > 0.0) else 1.0
@@ -149,7 +152,7 @@ class AndersonMixture:
         self._squares, self._right = np.zeros((MEMORY, MEMORY)), np.zeros(MEMORY)
 
     def extrapolate(self, x: FloatArray, change: FloatArray) -> None:
-        """Move x, the end of a round that changed it by so much, to the best mixture, in place."""
+        """Move x (n,), the end of a round with this change (n,), to the best mixture, in place."""
         end, slot = x.copy(), self._rounds % MEMORY
         if self._rounds:
             self._moves[slot], self._steps[slot] = end - self._end, change - self._change

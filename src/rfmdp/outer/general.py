@@ -55,7 +55,7 @@ def solve_general(
 def _acyclic(
     task: Task, region: Region, below: tuple[FloatArray, FloatArray], guess: Iterate
 ) -> Found:
-    """One sweep over the levels; errors add up level by level (see `horizon`)."""
+    """Return bounds from one sweep over the levels; errors add up by level (see `horizon`)."""
     operator, model = task.operator, task.problem.model
     lower, upper = region.trivial_bounds()
     value = np.where(region.open, 0.0, region.known)
@@ -82,8 +82,8 @@ def _sharpen(
 ) -> None:
     """Sweep over the levels once per side, each from its own bounds below.
 
-    The error of a row then counts as often as it is met: one of wide span that is hardly ever
-    reached no longer makes all bounds above it wide.
+    The error of a row then counts as often as the row is met: a row with a large error that is
+    hardly ever met no longer makes all bounds above it wide.
     """
     operator, model = task.operator, task.problem.model
     q = np.empty(model.rows)
@@ -161,7 +161,7 @@ def _approach(
 def _certify(
     certifier: Certifier, guess: Iterate, found: Found, sides: tuple[float, ...] = (-1.0, 1.0)
 ) -> bool:
-    """Make the bounds better by what can be proven around the guess; tell whether all can."""
+    """Make bounds better by what is proven around the guess; return whether all sides were."""
     proven = True
     for side in sides:
         with certifier.operator.stats.phase("certify"):

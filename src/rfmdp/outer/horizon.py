@@ -230,7 +230,10 @@ def _both_sides(
     start: tuple[FloatArray | None, FloatArray | None],
     policy: IntArray | None,
 ) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Step back from two bounds, 0 and 1 where one is missing; rules are of the guarantee."""
+    """Return both bounds after all steps, 0 and 1 where `start` has none, and rules (steps, S).
+
+    The rules are those of the guarantee.
+    """
     model, sign, (low, high) = backward.problem.model, backward.operator.sign, start
     lower, upper = np.zeros(model.states), np.ones(model.states)
     rules = backward.rules

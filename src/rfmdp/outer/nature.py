@@ -48,7 +48,7 @@ class Nature:
     model: FactoredMDP
     rows: IntArray  # (S,) the rule
     begin: IntArray  # (S + 1,) where the marginals of every row start
-    probabilities: FloatArray  # of all marginals of all rows, in the model's order
+    probabilities: FloatArray  # of all outcomes of all marginals of `rows`, in the model's order
 
     def of(self, state: int) -> tuple[MarginalAnswer, ...]:
         """Return nature's distributions in the row chosen in a state."""
@@ -145,7 +145,7 @@ def _exactly(problem: Problem, limits: Limits) -> Task:
 
 
 def _arrive(problem: Problem, rows: IntArray, begin: IntArray, answers: FloatArray) -> None:
-    """Where all values are one, let nature do its part in coming to the end, in place.
+    """Let nature take its part in ending the play, in place, among states of one value.
 
     Every member that stays among these states is optimal in one step, but not for ever.
     """

@@ -34,14 +34,15 @@ class Operator:
         self.above: FloatArray = np.full(model.rows, np.inf)
         self.allowed = np.ones(model.rows, dtype=np.bool_)
         self._plain = problem.discount == 1.0 and not problem.reward.any()
-        self._at: FloatArray | None = None  # the value of the last `contend`
-        self._moved = TINY  # how far values have moved until then, rounded up
-        self._stamp = np.empty(0)  # (R,) how far until the bounds of a row were found
+        self._at: FloatArray | None = None  # the value of the last `backup_contenders`
+        self._moved = TINY  # how far values have moved in all until then, rounded up
+        self._stamp = np.empty(0)  # (R,) what `_moved` was when the bounds of a row were found
 
-    def contend(self, value: FloatArray, states: IntArray, among: BoolArray) -> None:
-        """Fill both sides of rows `among` (R,) with bounds, wide ones where these are enough.
+    def backup_contenders(self, value: FloatArray, states: IntArray, among: BoolArray) -> None:
+        """Back up those rows `among` (R,) that may be the best ones of the listed states.
 
-        In every listed state the best one of these rows is told as well as by a backup of all.
+        All others keep wide bounds, by which they cannot be the best: so the best row of every
+        state is found as well as by a backup of all.
         """
         if self.inner.proves != Side.BOTH or self.model.rows == self.model.states:
             rows = entries(self.model.row_ptr, states)  # nothing to compare by, or with
@@ -116,7 +117,7 @@ class Operator:
         choose(q, self.model.row_ptr, states, self.sign, slack, choice, value)
 
     def best(self, q: FloatArray, states: IntArray) -> FloatArray:
-        """Return the agent's best of some numbers (R,) per listed state."""
+        """Return the best of some numbers (R,) for the agent, in every listed state."""
         value, ignored = np.empty(self.model.states), self.model.row_ptr[:-1].copy()
         self.choose(q, states, ignored, value)
         return value[states]

@@ -45,8 +45,8 @@ class Packed:
 
     component_ptr: IntArray  # (C + 1,) nodes of every component
     row_ptr: IntArray  # (N + 1,) rows of every node
-    single: BoolArray  # (C,) components of one node, nature not deciding how long to stay
-    rows: tuple[AnyArray, ...]
+    single: BoolArray  # (C,) components of one node; nature does not decide how long to stay
+    rows: tuple[AnyArray, ...]  # of R' rows, see `kernels.packed`
     origin: IntArray  # (R',) the model's row
     node: IntArray  # (S,) of every state; that of an infinite state is ZERO and means nothing
 
@@ -73,7 +73,7 @@ def plain_rows(problem: Problem) -> BoolArray:
 
 
 def _representable(problem: Problem) -> BoolArray:
-    """Return the rows (R,) whose rarest move has a probability that is a float."""
+    """Return the rows (R,) whose rarest move has a probability that floats can hold."""
     model, marginals = problem.model, problem.model.marginals
     given = np.where(marginals.nominal > 0.0, marginals.nominal, 1.0)
     least = np.log(np.minimum.reduceat(given, marginals.outcome_ptr[:-1])) if given.size else given
@@ -102,7 +102,7 @@ def general_components(region: Region) -> BoolArray:
 
 
 def _lingering(region: Region, bends: BoolArray) -> BoolArray:
-    """Return the rows among some that nature can bend by which a play might stay for ever, free."""
+    """Return which of the rows `bends` (R,) may keep a play for ever where it pays nothing."""
     problem, parts, graph = region.problem, region.components, region.graph
     state, free = graph.edges.row_state, region.finite_rows & (problem.reward == 0.0)
     number = parts.component[state]
@@ -151,7 +151,13 @@ def pack_all(problem: Problem) -> tuple[AnyArray, ...] | None:
 def _pack_rows(
     problem: Problem, members: IntArray, node: IntArray, used: BoolArray, whole: bool
 ) -> tuple[tuple[AnyArray, ...], IntArray, BoolArray]:
-    """Return (rows, the model's row of each, whether nature decides how much of it stays)."""
+    """Return packed rows, the model's row of each, and where nature decides how much of it stays.
+
+    members : states in the order of their nodes
+    node : (S,)
+    used : (R,) rows to pack
+    whole : whether moves back to a row's own node are kept as entries
+    """
     model, marginals = problem.model, problem.model.marginals
     sizes = np.diff(model.successor_ptr)
     count, entries = int(np.count_nonzero(used)), int(sizes[used].sum())

@@ -30,9 +30,9 @@ class NodeBounds(NamedTuple):
     value: FloatArray
     lower: FloatArray
     upper: FloatArray
-    choice: IntArray
-    shape: FloatArray
-    rule: IntArray
+    choice: IntArray  # packed row that is best for the value
+    shape: FloatArray  # how errors of values add up
+    rule: IntArray  # packed row that is best for the bound at hand
 
 
 class PlainWalk:
@@ -62,7 +62,7 @@ class PlainWalk:
         return int(self._place[kernels.COMPONENT])
 
     def run(self, last: int, width: float, clock: Clock) -> bool:
-        """Settle components up to `last` to a relative width; False: the next one needs more."""
+        """Settle components up to `last` to a relative width; return False if one needs more."""
         p, helped, at = self.packed, 0, self.component
         while True:
             found = kernels.walk(
@@ -101,10 +101,10 @@ class PlainWalk:
         return first, last
 
     def _solve_chain(self) -> bool:
-        """Give the nodes of the component the value of the chain at hand, if there is one.
+        """Give the nodes of the component the value of their chain; return whether it has one.
 
-        And the expected sum of these values along it, which says how errors add up. Returns False
-        for a chain that does not end, or is worth nothing: one that values of no meaning led to.
+        `shape` becomes the expected sum of these values along the chain, which says how errors add
+        up. A chain that does not end, or is worth nothing, came from meaningless values.
         """
         bounds, pace, (first, last) = self.bounds, self._pace, self._nodes(self.component)
         try:

@@ -1,8 +1,8 @@
-"""Unbounded objectives: robust modified policy iteration, then bounds that are proven.
+"""Robust modified policy iteration: a value with a small residual, and its policy.
 
 Components are solved in topological order. Within one, a full robust sweep picks rows and
 nature's answers; cheap sweeps evaluate that chain; and again, until the residual is small. The
-number so found is *no* bound. `certify` turns it into bounds by inductive checks.
+number so found is *no* bound: `proofs.certify` (or a discount) proves bounds around it.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Iterate:
 class Level:
     """States that are solved at once, after all that they lead to."""
 
-    states: IntArray
-    rows: IntArray  # all of these states
-    nodes: Nodes
+    states: IntArray  # (N,)
+    rows: IntArray  # all rows of these states
+    nodes: Nodes  # the same states; those of a group are one
     cyclic: bool
 
 
@@ -160,7 +160,7 @@ class PolicyIteration:
         """One robust backup of the states; returns the largest change of a value."""
         states, rows, operator = level.states, level.rows, self.operator
         if LARGE * len(states) > len(guess.value):
-            operator.contend(guess.value, states, operator.allowed)
+            operator.backup_contenders(guess.value, states, operator.allowed)
         else:
             operator.backup(guess.value, rows[operator.allowed[rows]])
         q = operator.middle(rows)

@@ -47,7 +47,7 @@ class Form(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BackwardStep:
-    """One backward step of a finite horizon: value = where fixed: given, else backup."""
+    """One backward step of a finite horizon: the value is `given` where `fixed`, else a backup."""
 
     fixed: BoolArray  # (S,)
     given: FloatArray  # (S,)

@@ -77,7 +77,7 @@ class Limits:
     def excess(
         self, lower: FloatArray, upper: FloatArray, interest: BoolArray, least_scale: float = 0.0
     ) -> float:
-        """Return the largest width in the states of interest, in units of the wanted one."""
+        """Return the largest width in the states of interest (S,), in units of the wanted one."""
         low, high = lower[interest], upper[interest]
         both = np.isfinite(low) & np.isfinite(high)
         if not np.all(both | (low == high)):
@@ -152,7 +152,10 @@ class Clock:
             raise LimitReached(timed_out=True)
 
     def last_chance(self) -> None:
-        """Let what is proven last take the reserve, or as long as all before, or a moment."""
+        """Give a last proof the time that is left, at most as much as was used until now.
+
+        It gets `LAST_SECONDS` at least, and `LAST_SWEEPS` more sweeps.
+        """
         gone = time.monotonic() - self._start
         self.reserve, self._most = 0.0, self._most + LAST_SWEEPS
         self._end = max(min(self.limits.seconds, 2.0 * gone), gone + LAST_SECONDS)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Status(Enum):
-    """How a solver or an answer ended; the value is the advice."""
+    """How a solver or an answer ended; the value says it in words, with advice."""
 
     CERTIFIED = "certified"
     UNDECIDED = "undecided: the bounds contain the threshold"  # of answers only
@@ -161,9 +161,9 @@ class Solution:
     precision: float
     stats: Stats
     witness: tuple[FloatArray | None, FloatArray | None] | None = None
-    # inductive bounds behind `lower` and `upper` where these were turned round or stepped back
+    # (S,) each: inductive bounds, where `lower` and `upper` are one minus them or steps before them
     measure: str = "RELATIVE"  # what the precision counts by, see `Limits`
-    interest: BoolArray | None = None  # (S,) where it was wanted; None: the initial states
+    interest: BoolArray | None = None  # (S,) where that precision was wanted; None: initial states
     subject: str = "optimum"  # whose value the bounds enclose; "policy": that of the policy alone
 
     @property

@@ -56,7 +56,7 @@ class Task:
         return self.limits.excess(lower, upper, self.interest, scale)
 
     def closed(self, lower: FloatArray, upper: FloatArray, value: FloatArray) -> bool:
-        """Return whether proven bounds are close to each other, or the only one to the value."""
+        """Return whether the bounds are close to each other; an only bound, close to the value."""
         low = lower if self.proves & Side.BELOW else np.where(np.isinf(upper), upper, value)
         high = upper if self.proves & Side.ABOVE else np.where(np.isinf(lower), lower, value)
         return self.excess(low, high) <= 1.0

@@ -110,8 +110,8 @@ class Walk:
     def run(self, width: float) -> Status:
         """Settle all components to about a relative width each.
 
-        Returns CERTIFIED if that was done, GAP_OPEN if it cannot be (values that leave the floats
-        are finite, and infinity is no bound of them), or the limit that was reached in between.
+        Returns CERTIFIED if that was done, GAP_OPEN if it cannot be (a value too large for floats
+        is finite, but no float bounds it), or the limit that was reached in between.
         What an interrupted run has proven is kept only if nothing was proven before.
         """
         plain = PlainWalk(self.packed, self.task.problem, self._value)
@@ -137,7 +137,7 @@ class Walk:
         return status
 
     def _keep(self, bounds: NodeBounds, rows: IntArray, settled: int) -> None:
-        """Take the bounds of the components that are settled; the guarantee is that of one run."""
+        """Take the bounds of the first `settled` components; the guarantee is that of one run."""
         packed, region = self.packed, self.region
         if settled < len(packed.single) and self._proven:
             return
@@ -190,7 +190,7 @@ class Walk:
 
 
 def _in_phases(region: Region, general: BoolArray) -> tuple[IntArray, list[tuple[int, int, bool]]]:
-    """Return the order of the components, and its blocks as (first, last, whether general)."""
+    """Return components (C,) in the order of the walk, and its blocks (first, last, general)."""
     count, parts, graph = len(general), region.components, region.graph
     phase = general.astype(np.int64)
     if general.any():

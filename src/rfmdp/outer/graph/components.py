@@ -58,10 +58,10 @@ class Components:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Groups:
-    """Disjoint sets of states, and the rows that can stay in the set of their state."""
+    """Disjoint sets of states, and the rows that can stay in them."""
 
     label: IntArray  # (S,) number of the group, -1 outside of all
-    rows: BoolArray  # (R,)
+    rows: BoolArray  # (R,) that can stay in the group of their state
 
     @property
     def count(self) -> int:

@@ -197,12 +197,12 @@ class Graph:
         nature: Direction,
         choice: IntArray | None = None,
     ) -> BoolArray:
-        """Return where rows of positive reward are taken infinitely often, not almost never.
+        """Return the states of infinite total reward.
 
-        These are the states of infinite total reward: those who maximise can force it with
-        positive probability. The least Z that contains every state from which they can force
-        "a move to Z with positive probability, or else positive rows for ever": a minimiser who
-        must choose between the two loses either way, so Z has to grow until nothing changes.
+        There those who maximise can force, with positive probability, that rows of positive
+        reward are taken infinitely often. It is the least Z that contains every state from which
+        they can force "a move to Z with positive probability, or else positive rows for ever": a
+        minimiser who must choose between the two loses either way, so Z grows until it is stable.
         `choice` (S,), if given, is filled within Z if the agent is MAX.
         """
         positive_rows = np.asarray(positive_rows, dtype=np.bool_)
@@ -228,11 +228,11 @@ class Graph:
         nature: Direction,
         choice: IntArray | None,
     ) -> BoolArray:
-        """Return the greatest Y such that Y is the least X with the following property.
+        """Return the greatest Y inside `within` that is the least X with the following property.
 
-        X contains `base`, and a state if its move, by the quantifiers, meets `excused`, or stays
-        in Y and (meets X or takes a row of `fire`). `choice` is filled within Y if the agent is
-        MAX; if it is MIN, with the rows by which states were lost.
+        X contains `base`, and every state from which those who maximise can force that a move
+        meets `excused`, or that it stays in Y and (meets X or takes a row of `fire`). `choice` is
+        filled within Y if the agent is MAX; if it is MIN, with the rows by which states were lost.
         """
         immune = np.zeros_like(self.rows)
         if excused.any():

@@ -69,8 +69,8 @@ class Region:
         choice[owner[rows]] = rows
         end = 1.0 if self.problem.form is Form.REACH else 0.0
         graph.with_rows(self.allowed).positive(
-            ~self.open & (self.known == end), self.open, agent=MAX, nature=_ally(self.problem),
-            choice=choice,
+            ~self.open & (self.known == end), self.open,
+            agent=MAX, nature=_nature_to_end(self.problem), choice=choice,
         )  # fmt: skip
         return replace(self, choice=choice)
 
@@ -81,8 +81,8 @@ class Region:
         if grouped.any():
             exits = np.zeros_like(grouped)
             exits[self.graph.edges.row_state[choice[grouped]]] = True
-            inside, ally = self.graph.with_rows(self.groups.rows), _ally(self.problem)
-            inside.positive(exits, grouped & ~exits, agent=MAX, nature=ally, choice=choice)
+            inside, nature = self.graph.with_rows(self.groups.rows), _nature_to_end(self.problem)
+            inside.positive(exits, grouped & ~exits, agent=MAX, nature=nature, choice=choice)
         return choice
 
 
@@ -111,7 +111,7 @@ def analyse(problem: Problem, clock: Clock | None = None) -> Region:
         look()
         zero = _free_of_cost(graph, problem, choice)
         open_ = finite & ~zero
-        finite_rows = _staying_rows(graph, finite, problem)
+        finite_rows = _finite_rows(graph, finite, problem)
     else:
         paying = problem.reward > 0.0
         infinite = graph.recurrent_positive(paying, agent=agent, nature=nature, choice=to_win)
@@ -119,7 +119,7 @@ def analyse(problem: Problem, clock: Clock | None = None) -> Region:
         zero = graph.zero_total(paying, agent=agent, nature=nature, choice=to_dodge)
         known[infinite] = np.inf
         open_ = ~infinite & ~zero
-        finite_rows = _staying_rows(graph, ~infinite, problem)
+        finite_rows = _finite_rows(graph, ~infinite, problem)
     look()
     groups = _groups(graph, problem, open_, finite_rows)
     look()
@@ -146,8 +146,12 @@ def _free_of_cost(graph: Graph, problem: Problem, choice: IntArray) -> BoolArray
     return zero
 
 
-def _staying_rows(graph: Graph, finite: BoolArray, problem: Problem) -> BoolArray:
-    """Return the rows with a finite value: nature MAX would use any leak, nature MIN must."""
+def _finite_rows(graph: Graph, finite: BoolArray, problem: Problem) -> BoolArray:
+    """Return the rows (R,) with a finite value.
+
+    If nature maximises, they must not be able to leave the finite states; if it minimises, they
+    must be able to stay there.
+    """
     if problem.nature is MAX:
         return graph.rows_must_stay(finite)
     return graph.rows_can_stay(finite)
@@ -169,6 +173,6 @@ def _groups(graph: Graph, problem: Problem, open_: BoolArray, finite_rows: BoolA
     return end_components(graph.with_rows(free), open_)
 
 
-def _ally(problem: Problem) -> Direction:
+def _nature_to_end(problem: Problem) -> Direction:
     """Return MAX if nature helps the plays to end, MIN if it hinders them."""
     return MAX if problem.nature is problem.lingerer else MIN

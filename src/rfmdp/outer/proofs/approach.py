@@ -61,7 +61,7 @@ class Approach:
         return finite and self._proves(self.value)
 
     def _proves(self, value: FloatArray) -> bool:
-        """Return whether a value is a bound; the guarantee, whether one of the policy at hand."""
+        """Return whether a value is a bound; on the side of the guarantee, one of the policy."""
         c = self.c
         policy = self.choice if self.side == c.guarantee else None
         alone = no_groups(c.model)

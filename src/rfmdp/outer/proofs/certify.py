@@ -50,7 +50,7 @@ ROUNDS, SWEEPS = 60, 500  # of chains
 class Plan:
     """How to widen a value: the chain to follow and what is shared or fixed."""
 
-    side: float
+    side: float  # -1 lower, +1 upper
     rows: IntArray  # (S,) row of every state, perhaps another state's in a group
     nodes: Nodes  # the open states; those of a group are one
     answers: FloatArray  # to the rows of the nodes, concatenated
@@ -135,7 +135,7 @@ class Certifier:
     def _exits(
         self, value: FloatArray, policy: IntArray, plan: Plan, rows: IntArray, vertex: IntArray
     ) -> bool:
-        """Let all states of a group follow the best way out of it, in place; False if none is.
+        """Let all states of a group follow the best way out, in place; return whether all have one.
 
         `vertex[r]` becomes nature's vertex where nature has to decide to leave.
         """
@@ -143,7 +143,7 @@ class Certifier:
         sign = self.problem.lingerer.sign
         members = np.flatnonzero(groups.label >= 0)
         leaving = region.finite_rows & ~groups.rows
-        self.operator.contend(value, members, leaving)
+        self.operator.backup_contenders(value, members, leaving)
         q = self.operator.middle(image.open_rows)
         q[~leaving] = -sign * np.inf
         if image.nature_lingers:
@@ -163,8 +163,8 @@ class Certifier:
     def _first_steps(self, value: FloatArray, plan: Plan) -> tuple[FloatArray, FloatArray | None]:
         """Return weights (R,) that make up for the residual, and their sums along the chain (S,).
 
-        The largest relative residual everywhere; or, if that adds up to too much, a little
-        everywhere and the rest where the residual is.
+        Weights are the largest relative residual everywhere; or, if that adds up to too much, a
+        little everywhere and the rest where the residual is.
         """
         states, limits = self.states, self.clock.limits
         size = np.abs(value)

@@ -92,20 +92,20 @@ class Image:
         return self.operator.best(q, self.states)
 
     def _back_up(self, value: FloatArray, rows: IntArray, groups: Groups) -> None:
-        """Back up rows, but those that `_stay` settles, and those that others outdo anyway."""
+        """Back up rows, except those that `_stay` settles or that cannot be the best ones."""
         flexible, finite = self.region.graph.flexible, self.region.finite_rows
-        if self._dodging is not None:  # what outdoes others may have to dodge
+        if self._dodging is not None:  # what seems the best row may change by `_dodge`
             self.operator.backup(value, rows)
             return
         wanted = np.zeros(self.model.rows, dtype=np.bool_)
         wanted[rows] = finite[rows] & ~groups.rows[rows]
-        self.operator.contend(value, self.states, wanted)
+        self.operator.backup_contenders(value, self.states, wanted)
         self.operator.backup(value, rows[(groups.rows & flexible)[rows]])
 
     def _stay(
         self, q: FloatArray, value: FloatArray, rows: IntArray, side: float, groups: Groups
     ) -> None:
-        """Settle the rows that can stay in their group; those that linger are on this side."""
+        """Settle rows that can stay in their group, in place: staying gives its value exactly."""
         free = rows[self.problem.reward[rows] == 0.0]
         low, high = np.empty(len(free)), np.empty(len(free))
         kernels.row_span(free, self.model.successor_ptr, self.model.successors, value, low, high)
@@ -124,9 +124,9 @@ class Image:
     def leaving(
         self, value: FloatArray, side: float, groups: Groups
     ) -> tuple[BoolArray, FloatArray, IntArray]:
-        """Return per listed row whether it can stay in its group, and the best vertex that leaves.
+        """Return, for the rows of `faces`: which can stay in their group, and the best way out.
 
-        The latter as (side of its value, vertex or -1).
+        It is given as the proven side of its value, infinite if none, and its vertex or -1.
         """
         faces = self.faces
         own = groups.label[self.row_state[faces.rows]]

@@ -22,7 +22,7 @@ from rfmdp.outer.proofs.image import Image
 from rfmdp.ragged import entries, segment_all, starts
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray, frozen
 
-GUESSED = 1e-12  # nature's answer to a value takes more; a guess, what rests on it is checked
+GUESSED = 1e-12  # nature takes what its answer gives more than this; a guess, checked later
 
 
 class Choices(NamedTuple):
@@ -30,7 +30,7 @@ class Choices(NamedTuple):
 
     row: IntArray  # (C,)
     pointer: IntArray  # (C + 1,)
-    successor: Int32Array
+    successor: Int32Array  # of all choices, one after the other
 
 
 def lingering_groups(image: Image, value: FloatArray, policy: IntArray) -> Groups:

@@ -42,10 +42,10 @@ Corners: TypeAlias = list[AnyArray]  # integers (X,) each, a distribution times 
 
 @dataclass(slots=True, eq=False)
 class Worth:
-    """What a row is worth, and whether that is also the worth of all that it may leave to."""
+    """What a row is worth."""
 
     value: Number
-    flat: bool
+    flat: bool  # whether all that it may leave to is worth the same, and it pays nothing itself
 
 
 def settle_loops(task: Task, region: Region, found: Found) -> None:
@@ -156,7 +156,7 @@ class Loops:
 
 
 def _best(player: Direction, worths: list[Worth]) -> int:
-    """Return which number is the best of some."""
+    """Return the place of the best worth for a player."""
     pick = max if player is MAX else min
     return pick(range(len(worths)), key=lambda i: worths[i].value)
 
@@ -170,10 +170,10 @@ def _integers(numbers: FloatArray) -> tuple[AnyArray, int]:
 
 
 def _rounded(worth: Worth, side: float) -> float:
-    """Return a value rounded to a side.
+    """Return a value as a float, rounded to a side.
 
-    A step farther than it has to be where it is a float: then the bound gains in every step, and
-    whoever checks it need not look where it leads to. Not where all that it leads to is the same.
+    A value that is a float itself is moved one float outwards, unless it is flat: then the bound
+    gains in every step, and who checks it need not look where the row leads to.
     """
     if isinstance(worth.value, float):
         return math.inf
