@@ -11,7 +11,7 @@ from rfmdp.kernels import supports as kernels
 from rfmdp.sets.exact import digits
 from rfmdp.sets.families import Interval, L1Ball, LpBall, Polytope, Singleton
 from rfmdp.sets.marginals import Marginals
-from rfmdp.sets.supports import _few_or_one, outcome_flags, supports
+from rfmdp.sets.supports import _none_or_any_one, outcome_flags, supports
 
 
 def families(uset):
@@ -110,7 +110,7 @@ def test_large_sets_have_the_families_of_small_ones(seed, size, ball):
     possible, required = outcome_flags(marginals)
     numbers = 2.0 * marginals.nominal if ball else marginals.upper
     free = possible & ~required
-    found = free.any() and _few_or_one(marginals, numbers, free, required, 0)
+    found = free.any() and _none_or_any_one(marginals, numbers, free, required, 0)
     if found:
         ends = np.cumsum(found.counts)
         listed = [frozenset(part.tolist()) for part in np.split(found.members, ends[:-1])]

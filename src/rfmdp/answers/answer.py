@@ -211,7 +211,7 @@ def _bounded(evaluator: PropertyEvaluator) -> tuple[float, float]:
 
 
 def _touching(evaluator: PropertyEvaluator) -> bool:
-    """Return whether every open bound is met exactly, or depends on what a method cannot prove."""
+    """Return whether bounds of all numbers are narrow, or missing on a side that nobody proves."""
     initial = evaluator.model.initial
     for found in evaluator.bounded:
         low, high = found.lower[initial], found.upper[initial]

@@ -36,7 +36,9 @@ def with_certainties(found: Quantity, solution: Solution, interest: BoolArray) -
 
 
 def certain_states(model: FactoredMDP, spec: Spec) -> tuple[BoolArray, BoolArray] | None:
-    """Return states with value 0 and states with value 1, some if not all; None if unbounded.
+    """Return states (S,) that certainly have value 0, and those with value 1.
+
+    Some may be missing. None: the objective is unbounded, or collects rewards.
 
     Examples
     --------

@@ -22,8 +22,8 @@ def apply_filter(
 ) -> tuple[Quantity, Quantity]:
     """Return a filter of values over a set of states: its least and its largest value.
 
-    Both are one and the same but for `range`. They are alike in all states but for print, argmin
-    and argmax.
+    The two differ for `range` only. Each is the same in all states, except for print, argmin and
+    argmax.
 
     Raises
     ------

@@ -25,12 +25,12 @@ from rfmdp.types import AnyArray, BoolArray, FloatArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Quantity:
-    """Proven bounds (S,) of an expression in every state, and the number to report."""
+    """An expression in every state, with proven bounds."""
 
     type: Type
-    lower: AnyArray
-    value: AnyArray
-    upper: AnyArray
+    lower: AnyArray  # (S,)
+    value: AnyArray  # (S,) the number to report
+    upper: AnyArray  # (S,)
 
     @staticmethod
     def exact(type_: Type, value: AnyArray) -> Quantity:

@@ -4,7 +4,7 @@ Sandwich  a relaxation, which proves one side, and a restriction, which proves t
 Screened  a costly relaxation, asked only for the rows that cheap bounds leave open. In most rows of
           real models the sequential bound equals the value of a witness found from it. Such a row
           is exact, and no relaxation can say more about it.
-OneSided  a solver read on one side only
+OneSided  a solver of which one side only is read: the one that a guarantee needs
 """
 
 from __future__ import annotations
@@ -105,7 +105,10 @@ class Screened:
 
 @dataclass(frozen=True, slots=True)
 class OneSided:
-    """Keep only the side of a solver that holds whatever nature does: it is proven sooner alone."""
+    """Keep only the side of a solver that holds whatever nature does.
+
+    An outer solver that has to prove one side only is done sooner.
+    """
 
     inner: Inner
 

@@ -38,11 +38,11 @@ NODE_LIMIT = 1_000_000  # of the tree over outer polytopes
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Refined:
-    """What cutting proved for one row of sign * values; `points` are members, solver order."""
+    """Bounds of the minimum of one row, and members that attain the upper one."""
 
     low: float
     high: float
-    points: FloatArray
+    points: FloatArray  # (sum of sizes,) the members of all sets, in the solver's order
     cuts: int
 
 

@@ -141,7 +141,7 @@ class PackedModel:
         return axes
 
     def tensor(self, value: FloatArray, row: int) -> tuple[FloatArray, float]:
-        """Return sign * (value - reference) of a row, solver order, and the reference."""
+        """Return sign * (value - reference) of a row (K,), in solver order, and the reference."""
         pointers = self.model.successor_ptr
         stored = value[self.model.successors[segment(pointers, row)]]
         tables, kind = self.rows[5], self.rows[4][row]

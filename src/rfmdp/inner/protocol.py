@@ -48,7 +48,7 @@ def restriction_side(nature: Direction) -> Side:
 
 
 def leave_open(side: Side, rows: IntArray, below: FloatArray, above: FloatArray) -> None:
-    """Fill what is not `side` of the wanted rows with infinities: nothing is proven there."""
+    """Fill the sides other than `side` of the wanted rows with infinities: nothing is proven."""
     if Side.BELOW not in side:
         below[rows] = -np.inf
     if Side.ABOVE not in side:
@@ -100,7 +100,7 @@ class PreparedRows:
 
 
 def better_of(backups: Sequence[Backup]) -> Backup:
-    """Return the backup that takes, on each side, the best of what several ones prove."""
+    """Return a backup that takes, on each side, the best bound that several backups prove."""
 
     def backup(value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray) -> None:
         backups[0](value, rows, below, above)

@@ -147,7 +147,7 @@ def with_numbers(path: Expr, file: PropertyFile, model: CheckedModel, given: Giv
 
 
 def _refuse_misspelt(prop: PropertyDefinition, file: PropertyFile, model: CheckedModel) -> None:
-    """Raise if a property is nothing but a name, of nothing that there is but like a property's."""
+    """Raise if a property is a single unknown name that looks like the name of another property."""
     expr = prop.expression
     if not isinstance(expr, Name):
         return

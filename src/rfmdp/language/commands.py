@@ -132,7 +132,10 @@ def has_intervals(command: Command) -> bool:
 
 
 def _by_value(variable: Variable, own: Sequence[tuple[int, Box]]) -> list[list[int]]:
-    """Return the commands that every value of a variable leaves; nothing if it is no help."""
+    """Return, for every value of a variable, the commands that it may enable.
+
+    The list is empty if the variable tells nothing, or has too many values.
+    """
     size = variable.high - variable.low + 1
     if size > MOST_BUCKETS or not any(variable.name in box for _, box in own):
         return []

@@ -40,11 +40,11 @@ SCALED_WITHIN = 1e-5  # how far from 1 a sum may be: PRISM's own limit
 class NamedBox:
     """A marginal: its bounds and what it is called."""
 
-    lower: FloatArray
-    upper: FloatArray
+    lower: FloatArray  # (X,)
+    upper: FloatArray  # (X,)
     name: str
     position: Position  # of the command
-    outcomes: tuple[str, ...]
+    outcomes: tuple[str, ...]  # their names
 
 
 def packed(boxes: Sequence[NamedBox]) -> tuple[Marginals, list[str], list[str]]:
@@ -68,7 +68,7 @@ def command_distribution(
 
     Parameters
     ----------
-    lower, upper : per update; twice the same if the command has no intervals
+    lower, upper : (updates,) the same numbers if the command has no intervals
     state : where it is met first
 
     Raises

@@ -68,7 +68,7 @@ def misspelt(source: SourceText, position: Position, known: Collection[str]) -> 
 
 
 def other_language(source: SourceText) -> str:
-    """Return what a text looks like that does not begin as a PRISM model does, or nothing."""
+    """Return what language a text looks like that is no PRISM model, or nothing."""
     for name, pattern in OTHER_LANGUAGES:
         if re.match(pattern, source.text):
             return f"; this looks like {name}: {READ}"

@@ -53,7 +53,7 @@ def _satisfying(checked: CheckedModel, condition: Expr) -> IntArray:
 
 
 def _box(checked: CheckedModel, condition: Expr) -> tuple[list[int], list[int]]:
-    """Return lower ends and numbers of values of all variables that can satisfy a condition."""
+    """Return, for every variable, the least value that a condition allows, and how many it does."""
     needs = necessary(condition)
     low, radix = [], []
     for variable in checked.variables:

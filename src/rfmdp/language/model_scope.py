@@ -27,7 +27,7 @@ def model_type(model: FactoredMDP) -> ModelType:
 
 
 def scope(model: FactoredMDP | None, source: SourceText) -> CheckedModel:
-    """Return the names that properties of a model may use, none without one.
+    """Return the names that properties of a model may use; none without a model.
 
     Errors show `source`.
     """

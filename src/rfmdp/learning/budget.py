@@ -179,7 +179,7 @@ class PerComponent:
 def _divided(
     scheme: str, shares: Shares, total: int, counted: IntArray, events: IntArray
 ) -> Ledger:
-    """Give identifiers counted_j / total each, divided among their events if those are more."""
+    """Return the ledger in which identifier j owns counted_j / total, shared by its events."""
     delta = shares.model * _SAFETY / total
     return Ledger(scheme, shares, events, delta * (counted / np.maximum(counted, events)))
 

@@ -30,7 +30,7 @@ LEAST = 1e-5  # smaller probabilities are proven as coarsely as this one
 
 
 def fits(problem: Problem) -> bool:
-    """Return whether this is about a probability to reach that agent and nature fight for."""
+    """Return whether the agent maximises a probability to reach, against nature."""
     reach = problem.form is Form.REACH and not problem.steps
     return reach and problem.agent.sign > 0.0 and problem.nature.sign < 0.0
 

@@ -167,7 +167,7 @@ class Evaluator:
         return setup.records is not None or self._sampling.done >= setup.stop.trajectories
 
     def _close(self, known: float) -> bool:
-        """Return whether the last optimistic plan is so close to the bound that a proof is idle."""
+        """Return whether the bound is so near to the last optimistic plan that it may stand."""
         exploration, gap = self._sampling.exploration, self.setup.stop.gap
         if exploration.value is None or not np.isfinite(known):
             return False

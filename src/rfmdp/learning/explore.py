@@ -32,7 +32,7 @@ class ExplorationState:
     plans: int  # made before this one
     length: int  # of a trajectory
     robust: IntArray | None  # rows (steps, S) of the last robust policy
-    value: FloatArray | None = None  # of the last plan
+    value: FloatArray | None = None  # (S,) of the last plan
 
 
 class Exploration(Protocol):

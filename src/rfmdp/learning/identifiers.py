@@ -178,8 +178,8 @@ class _Slots:
     def reduce(self, keys: list[IntArray]) -> tuple[FactoredMDP, IntArray, Marginals | None]:
         """Return the learning model, in which slots with equal keys share a marginal.
 
-        Behind it how many marginals of the model every identifier multiplies, (M,), and what is
-        known of them.
+        And how many marginals of the model every identifier multiplies, (M,), and what is known of
+        the identifiers before any data.
         """
         model = self.model
         plain = ~self.joint[self.row]
@@ -220,20 +220,20 @@ class _Slots:
         """Return points of the identifiers, and what is known of them before any data."""
         sets, lengths, prior = self.model.marginals, np.diff(pointers), None
         if not any_set(self.model):
-            mass = self._pushed(sets.nominal, shared, joint)
+            mass = self._added_up(sets.nominal, shared, joint)
             mass /= np.repeat(segment_sum(mass, pointers), lengths)  # to rounding they sum to 1
             return Marginals.from_points(pointers, mass), None
         if informed(sets).any():  # bounds are rounded outwards
             slack = float(np.max(sets.sizes)) * np.finfo(np.float64).eps
             slack *= float(np.max(np.diff(self.model.marginal_ptr)))
-            lower = self._pushed(sets.lower, shared, joint) * (1.0 - slack)
-            upper = np.minimum(self._pushed(sets.upper, shared, joint) * (1.0 + slack), 1.0)
+            lower = self._added_up(sets.lower, shared, joint) * (1.0 - slack)
+            upper = np.minimum(self._added_up(sets.upper, shared, joint) * (1.0 + slack), 1.0)
             centre = box_centres(pointers, lower, upper)
             prior = Marginals.from_boxes(pointers, lower, upper, centre)
         return Marginals.from_points(pointers, 1.0 / np.repeat(lengths, lengths)), prior
 
-    def _pushed(self, values: FloatArray, shared: IntArray, joint: IntArray) -> FloatArray:
-        """Return numbers of outcomes (O,) added up to those of identifiers, in their order."""
+    def _added_up(self, values: FloatArray, shared: IntArray, joint: IntArray) -> FloatArray:
+        """Return numbers (O,) of the model's outcomes, added up to those of the identifiers."""
         sizes, _, mass = joint_successors(self.model, joint, values)
         return np.concatenate([self._merged(shared, values), mass[np.repeat(sizes > 1, sizes)]])
 

@@ -169,7 +169,7 @@ class UnknownRewards:
         return repr(self.family)
 
     def take(self, visits: IntArray, payer: Payer, seed: int, trajectory: int) -> None:
-        """Take note of what new visits paid; `visits` (R or more,) are all so far.
+        """Take note of what new visits paid; `visits` (R,), or more rows, are all so far.
 
         Raises
         ------

@@ -120,7 +120,7 @@ class Sampling:
             self.unknown.take(self.seen.visits, self._payer, self.setup.seed, self.done)
 
     def state(self) -> dict[str, AnyArray]:
-        """Return what `restore` needs, but for the numbers, as arrays."""
+        """Return the arrays that `restore` needs; the learner saves the numbers."""
         exploring = self.exploration
         state = {"limits": self.limits, "choice": exploring.planner.choice.copy()}
         optional = {"robust": exploring.robust, "value": exploring.value}

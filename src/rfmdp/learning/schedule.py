@@ -78,7 +78,7 @@ class Geometric:
         return max(self.first, trajectories + 1, math.ceil(trajectories * self.factor))
 
     def earliest(self, trajectories: int) -> int:
-        """Return the same."""
+        """Return the end of the next batch: batches are not cut."""
         return self.next(trajectories)
 
 

@@ -2,7 +2,8 @@
 
 `arrays` is the finished model, `build` makes one from a Python description (`Action`, `Move`),
 `FactoredMDP.from_arrays` and `from_rows` from numbers, `validate` lists what is wrong with one.
-Underneath, `frontier` explores for every front end, over packed states (`packing`, `numbering`).
+Underneath, `frontier` explores, over packed states (`packing`, `numbering`) in growing arrays
+(`buffer`). `flatten`, `restrict` and `unroll` make a model of another one.
 """
 
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable

@@ -72,7 +72,7 @@ class FactoredMDP:
     successor_ptr: IntArray  # (R + 1,)
     successors: Int32Array  # (K,)
     marginals: Marginals  # M sets
-    initial: IntArray  # states
+    initial: IntArray  # (I,) states
     row_actions: Int32Array  # (R,) index into `actions`
     actions: tuple[str, ...]
     labels: Mapping[str, BoolArray] = field(default_factory=dict)  # (S,) each

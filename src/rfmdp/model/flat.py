@@ -24,9 +24,9 @@ class FlatBoxes:
     """N boxes of different sizes, as flat arrays; `nominal` is a member of each."""
 
     pointers: IntArray  # (N + 1,)
-    lower: FloatArray
-    upper: FloatArray
-    nominal: FloatArray
+    lower: FloatArray  # (E,) entries of all boxes
+    upper: FloatArray  # (E,)
+    nominal: FloatArray  # (E,)
 
     def __len__(self) -> int:
         return len(self.pointers) - 1
@@ -60,7 +60,7 @@ class FlatBoxes:
         )
 
     def shared(self) -> tuple[IntArray, FlatBoxes]:
-        """Return the number of every box among the different ones, and these."""
+        """Return, for every box, its number among the different boxes, (N,); and these boxes."""
         table = np.full(1 << max(4, int(2 * len(self)).bit_length()), -1, dtype=np.int64)
         ids, first = np.empty((2, len(self)), dtype=np.int64)
         columns = [np.ascontiguousarray(a) for a in (self.lower, self.upper, self.nominal)]
@@ -133,6 +133,6 @@ def joint_outcomes(flat: FactoredMDP) -> IntArray:
 
 
 def transition_bounds(flat: FactoredMDP) -> tuple[FloatArray, FloatArray]:
-    """Return lower and upper bounds of the probability of every transition of a flat model."""
+    """Return bounds of the probabilities of a flat model's transitions, lower and upper (K,)."""
     outcome, sets = joint_outcomes(flat), flat.marginals
     return np.append(sets.lower, 1.0)[outcome], np.append(sets.upper, 1.0)[outcome]

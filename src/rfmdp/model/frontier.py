@@ -200,12 +200,12 @@ def arranged(
     successors: Int32Array,
     deadlock: Deadlock,
 ) -> Skeleton:
-    """Return what was explored with states in the order of valuations, rows of each as they were.
+    """Return what was explored: states in the order of valuations, their rows as they were found.
 
     Parameters
     ----------
     known : (S, words) the states in the order of discovery
-    start : the numbers of initial states in that order
+    start : (I,) the numbers of initial states in that order
     rows : (R, 4) state, action, number of marginals, number of successors
     marginals : (uses, 2) identifier and factor, row by row
     successors : (K,) states, row by row

@@ -30,7 +30,7 @@ def sets(marginals: Marginals | Iterable[UncertaintySet]) -> Marginals:
 def tensor(
     sizes: Sequence[int], where: str, marginals: Sequence[int], successors: ArrayLike
 ) -> IntArray:
-    """Return the successors of a row; a wrong number of them would shift all that follow."""
+    """Return the successors (K,) of a row; raise if their number is wrong."""
     last = len(sizes) - 1
     for j in marginals:
         if not 0 <= j <= last:
@@ -66,7 +66,7 @@ def ragged(
 def successor_pointers(
     marginals: Marginals, pointers: IntArray, ids: IntArray, given: int
 ) -> IntArray:
-    """Return where every tensor starts: the products of the sizes, added up."""
+    """Return where every tensor starts, (R + 1,): the products of the sizes, added up."""
     rises = len(pointers) > 0 and pointers[0] == 0 and pointers[-1] == len(ids)
     if not rises or np.any(pointers[1:] < pointers[:-1]):
         raise ModelError(f"row_marginals: pointers must rise from 0 to {len(ids)}.")

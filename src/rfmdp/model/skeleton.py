@@ -25,12 +25,12 @@ class Skeleton:
 
     variables: tuple[Variable, ...]
     valuations: Int32Array  # (S, vars)
-    initial: IntArray
+    initial: IntArray  # (I,)
     row_ptr: IntArray  # (S + 1,)
     row_actions: Int32Array  # (R,)
     marginal_ptr: IntArray  # (R + 1,)
-    row_marginals: Int32Array
-    row_factors: Int32Array
+    row_marginals: Int32Array  # (sum of factors per row,)
+    row_factors: Int32Array  # (sum of factors per row,)
     successor_ptr: IntArray  # (R + 1,)
     successors: Int32Array  # (K,)
 

@@ -115,7 +115,7 @@ def reached(solution: Solution, most: int, successors: int) -> IntArray:
 
 
 def values_after(solution: Solution, steps: int) -> tuple[FloatArray, FloatArray]:
-    """Return proven bounds (S,) of the values when some steps are gone; -inf or inf if nobody can.
+    """Return bounds (S,) of the values when some steps are gone; infinite where none is proven.
 
     Without a horizon they are the bounds of the solution, whatever the number of steps.
     """

@@ -55,7 +55,7 @@ def tighten(
 
 @singledispatch
 def bounds(uset: object) -> tuple[FloatArray, FloatArray]:
-    """Return (lower, upper), the attainable bounds of every entry."""
+    """Return (lower, upper), the attainable bounds of every entry, (X,) each."""
     raise UnsupportedError(f"{type(uset).__name__} has no bounds(); register one.")
 
 

@@ -71,7 +71,7 @@ class Interval:
 
     lower: FloatArray  # (X,)
     upper: FloatArray  # (X,)
-    nominal: FloatArray = field(default=None)  # type: ignore[arg-type]
+    nominal: FloatArray = field(default=None)  # type: ignore[arg-type]  # (X,)
 
     def __post_init__(self) -> None:
         lower = _vector("Interval", "lower", self.lower)

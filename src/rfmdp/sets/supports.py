@@ -54,12 +54,12 @@ class Supports:
 
 
 class _Part(NamedTuple):
-    """Some of the supports: the marginal of each, whether it is minimal, its size; all outcomes."""
+    """Some of the supports."""
 
-    owner: IntArray  # (B,)
+    owner: IntArray  # (B,) the marginal of each
     minimal: BoolArray  # (B,)
-    counts: IntArray  # (B,)
-    members: IntArray  # (sum of counts,)
+    counts: IntArray  # (B,) its number of outcomes
+    members: IntArray  # (sum of counts,) these outcomes
 
 
 def supports(marginals: Marginals) -> Supports:
@@ -194,7 +194,7 @@ def _by_sums(
     length = (53 - exponent + BITS - 1) // BITS
     large = np.add.reduceat(free, marginals.outcome_ptr[:-1], dtype=np.int64)[which] > FREE_LIMIT
     for i in np.flatnonzero(large):
-        part = _few_or_one(marginals, numbers, free, required, int(which[i]))
+        part = _none_or_any_one(marginals, numbers, free, required, int(which[i]))
         if part is not None:
             yield part
             length[i] = 0
@@ -203,12 +203,12 @@ def _by_sums(
         yield from _enumerate(marginals, numbers, free, required, group)
 
 
-def _few_or_one(
+def _none_or_any_one(
     marginals: Marginals, numbers: FloatArray, free: BoolArray, required: BoolArray, j: int
 ) -> _Part | None:
-    """Return the supports of a set that needs none of its free outcomes, or any one of them.
+    """Return the supports of set j if it needs none of its free outcomes, or any one; else None.
 
-    Whatever its size, there is one more than free outcomes at most. None: it is another one.
+    There is at most one more than free outcomes, so that a large set is no problem.
     """
     part = segment(marginals.outcome_ptr, j)
     weights, may, must = numbers[part], np.flatnonzero(free[part]), required[part]

@@ -26,7 +26,7 @@ class KeyNumbers:
             self._keys = keys[self._order]
 
     def find(self, wanted: AnyArray) -> AnyArray:
-        """Return the numbers of keys (N,); -1 for those that there are not."""
+        """Return the numbers of keys (N,), -1 for a key that is missing."""
         if self._table is not None:
             return np.asarray(self._table[wanted])
         at = find(self._keys, wanted)

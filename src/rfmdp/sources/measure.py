@@ -31,8 +31,8 @@ from rfmdp.types import BoolArray, FloatArray
 class Measured:
     """What a property asks of a trajectory."""
 
-    stop: BoolArray | None  # where a trajectory ends
-    target: BoolArray | None  # what counts as success at the end; None: a reward is measured
+    stop: BoolArray | None  # (S,) where a trajectory ends
+    target: BoolArray | None  # (S,) last states that are a success; None: a reward is measured
     reward: str | None = None
     discount: float = 1.0
     steps: int | None = None  # of the objective itself
@@ -85,10 +85,10 @@ def settled(model: FactoredMDP, spec: Spec) -> Spec:
 
 
 def unrolled_spec(model: FactoredMDP, spec: Spec, unrolled: Unrolled) -> Spec:
-    """Return the specification for a model unrolled in time, where steps need not be counted from.
+    """Return the specification for a model unrolled in time, with 0 as the earliest step.
 
-    `stay U[a,b] target` counts targets in layers from `a` on; `G[a,b] stay` what is not stayed in
-    from there on.
+    States there know how many steps are gone. So `stay U[a,b] target` becomes an until whose target
+    begins in layer a, and `G[a,b] stay` may be anywhere before that layer.
     """
     here = spec.objective
     sets = {name: holds[unrolled.states] for name, holds in _sets(model, here).items()}

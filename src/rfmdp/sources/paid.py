@@ -19,8 +19,8 @@ class Paid:
     """What visits of N rows, or transitions of N kinds, paid; (N,) each."""
 
     sums: FloatArray
-    least: FloatArray  # infinite where nothing was paid
-    most: FloatArray
+    least: FloatArray  # inf where nothing was paid
+    most: FloatArray  # -inf where nothing was paid
 
     @staticmethod
     def nothing(count: int) -> Paid:
@@ -41,7 +41,7 @@ class Paid:
         return found
 
     def joined(self, begin: IntArray) -> Paid:
-        """Return what parts paid, each from one place to the next; none is empty."""
+        """Return what parts paid, each from one entry of `begin` to the next; none is empty."""
         return Paid(
             np.add.reduceat(self.sums, begin),
             np.minimum.reduceat(self.least, begin),
@@ -49,7 +49,7 @@ class Paid:
         )
 
     def differs(self, declared: FloatArray) -> bool:
-        """Return whether something paid other than declared (N,)."""
+        """Return whether some payment was another one than declared (N,)."""
         wrong = unlike(self.least, declared) | unlike(self.most, declared)
         return bool(np.any((self.least <= self.most) & wrong))
 

@@ -95,10 +95,10 @@ class Shape:
 class Group:
     """Rows that have one tuple of marginals, and how their tensors are contracted."""
 
-    rows: IntArray
-    places: IntArray  # where these rows stand in the request
-    uncertain: IntArray  # ids of the marginals that are not known
-    sizes: tuple[int, ...]  # their sizes
+    rows: IntArray  # (N,)
+    places: IntArray  # (N,) where these rows stand in the request
+    uncertain: IntArray  # (n,) marginals that are not known
+    sizes: tuple[int, ...]  # their numbers of outcomes
     tensors: tuple[AnyArray, ...]  # see `kernels.mccormick`
     charged: tuple[float, int, float]  # likewise
 

@@ -58,7 +58,7 @@ class Log:
     manifest: Manifest
     pairs: SuccessorPairs
     bins: IntArray  # (bins, pairs) transitions, early ones first
-    contexts: IntArray  # (1 + actions, pairs) transitions after no known action, and each of them
+    contexts: IntArray  # (1 + actions, pairs) transitions by the action before; first: not known
     paid: Paid  # (pairs,) what transitions paid, if a column says so
     episodes: int
     unfinished: int  # rows at the end of an episode without a next state
