@@ -113,7 +113,7 @@ class PropertyEvaluator:
         return NamedStates(write_expression(expr), self.decided(expr))
 
     def decided(self, expr: Expr) -> BoolArray:
-        """Return where a state formula holds, or raise if bounds leave that open somewhere.
+        """Return where a state formula holds, (S,); raise if bounds leave that open somewhere.
 
         It is decided by the exact method: one that proves a single side rarely could.
         """

@@ -40,7 +40,7 @@ class Quantity:
 
     @property
     def known(self) -> BoolArray:
-        """Where both bounds are the same."""
+        """Where both bounds are the same, (S,)."""
         same: BoolArray = self.lower == self.upper
         return same
 

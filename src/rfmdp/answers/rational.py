@@ -122,7 +122,7 @@ class Part:
 
 
 def reachable(model: FactoredMDP, start: BoolArray, terminal: BoolArray) -> IntArray:
-    """Return the states that can come after some, without going through terminal ones.
+    """Return the states (N,) that can follow some (S,), without passing through terminal ones (S,).
 
     Raises
     ------

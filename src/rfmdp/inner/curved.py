@@ -63,7 +63,7 @@ class OuterPolytope:
         return self._cut.points
 
     def excess(self, p: FloatArray) -> tuple[float, FloatArray, float]:
-        """Return (by how much p misses the set, normal, bound) of the half-space missed most."""
+        """Return by how much p (X,) misses the set; normal (X,) and bound that it misses most."""
         uset = self.uset
         if isinstance(uset, LpBall) and not math.isinf(uset.exponent):
             y, c = p - uset.nominal, uset.exponent
@@ -93,7 +93,7 @@ class OuterPolytope:
         return True
 
     def pull(self, p: FloatArray) -> FloatArray:
-        """Return the last member on the way from the nominal distribution to p."""
+        """Return the last member (X,) on the way from the nominal distribution to p."""
         uset = self.uset
         if isinstance(uset, KLBall | SubsetSet):
             return _last_member(uset, p)

@@ -236,7 +236,7 @@ def corners_of(model: FactoredMDP, which: IntArray | None = None) -> Corners:
 
 
 def branching_weight(model: FactoredMDP) -> IntArray:
-    """Return an estimate of the number of vertices per marginal, to order the axes by.
+    """Return an estimate (M,) of the number of vertices per marginal, to order the axes by.
 
     Factors with few vertices come first, because a tree branches on all factors but the last;
     sets without finitely many vertices come last.

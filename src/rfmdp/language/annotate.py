@@ -19,7 +19,7 @@ ZERO, ONE = Literal(0.0), Literal(1.0)
 
 
 def state_labels(checked: CheckedModel, skeleton: Skeleton) -> dict[str, BoolArray]:
-    """Return where every label of the text holds."""
+    """Return where every label of the text holds, (S,) each."""
     return {
         label.name: evaluate_states(label.value, checked, skeleton.valuations)
         for label in checked.labels

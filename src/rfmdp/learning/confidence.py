@@ -58,7 +58,7 @@ class ConfidenceSet(Protocol):
         """What must be true of the data, in sentences to be printed."""
 
     def events(self, outcomes: IntArray) -> IntArray:
-        """Return how many events a marginal of that many outcomes uses."""
+        """Return how many events (M,) marginals of that many outcomes (M,) use."""
 
     def sets(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> Marginals:
         """Return the sets of all marginals, from counts (O,) and error per event (M,).

@@ -162,7 +162,7 @@ class _Slots:
         self.row = owners(model.marginal_ptr)
 
     def pattern(self) -> IntArray:
-        """Return a number per slot: which outcomes are merged; 0 if none is."""
+        """Return a number per slot that says which outcomes are merged; 0 if none is."""
         sizes = np.diff(self.ptr)
         pattern = np.zeros(len(sizes), dtype=np.int64)
         known = 1

@@ -257,7 +257,7 @@ class Standing:
 
     @property
     def proven_looks(self) -> list[IntArray]:
-        """The counts that the solution rests on; without one, all that were looked at."""
+        """The counts (O,) that the solution rests on; without one, all that were looked at."""
         return self.looks if self.solution is None else self.looks[: self.proven_at]
 
     def looked_at(self, counts: IntArray) -> bool:

@@ -48,7 +48,7 @@ def with_table(sets: Marginals, table: FloatArray) -> Marginals:
 
 
 def empirical(outcome_ptr: IntArray, counts: IntArray) -> FloatArray:
-    """Return counts over totals per marginal; uniform where nothing was seen."""
+    """Return counts (O,) divided by the totals of marginals; uniform where nothing was seen."""
     sizes = np.diff(outcome_ptr)
     totals = np.repeat(segment_sum(np.asarray(counts, dtype=np.float64), outcome_ptr), sizes)
     uniform = 1.0 / np.repeat(sizes, sizes)

@@ -230,7 +230,7 @@ class LastPlan:
     store: SetStore
     nature: Direction
     packed: Sets
-    result: tuple[FloatArray, IntArray] | None = None  # None: a set has changed since
+    result: tuple[FloatArray, IntArray] | None = None  # of `plan`; None: a set has changed since
 
 
 def _packed(sets: Marginals) -> Sets:

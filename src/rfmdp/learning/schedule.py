@@ -46,7 +46,7 @@ class Doubling:
     patience: float = 0.1
 
     def limits(self, totals: IntArray) -> IntArray:
-        """Return twice the visits, at least one."""
+        """Return twice the visits (M,), at least one."""
         return np.maximum(2 * totals, 1)
 
     def next(self, trajectories: int) -> int:

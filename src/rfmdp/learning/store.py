@@ -116,7 +116,7 @@ class SetStore:
         return len(stale)
 
     def changes(self) -> IntArray:
-        """Return the identifiers whose sets changed since the last call."""
+        """Return the identifiers (N,) whose sets changed since the last call."""
         changed = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *self._changed]))
         self._changed = []
         return changed

@@ -114,7 +114,7 @@ class TransitionRewards:
         return float(np.min(self._amounts, initial=0.0))
 
     def evidence(self) -> dict[str, AnyArray]:
-        """Return what all transitions pay."""
+        """Return what all transitions pay, (K,)."""
         return {"transitions": self._amounts[self._paying.successors]}
 
     def bounds(self, sets: Marginals, low: bool) -> FloatArray:

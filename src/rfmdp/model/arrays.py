@@ -232,7 +232,7 @@ class FactoredMDP:
         )
 
     def label(self, name: str) -> BoolArray:
-        """Return where a label holds; `init` and `deadlock` always exist."""
+        """Return where a label holds, (S,); `init` and `deadlock` always exist."""
         if name in self.labels:
             return self.labels[name]
         if name == "init":

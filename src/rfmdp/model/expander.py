@@ -172,7 +172,7 @@ class Expander:
 
 
 def enabled_rows(action: Action, states: States) -> IntArray:
-    """Return the indices of the states where an action is enabled."""
+    """Return the indices (N,) of the states where an action is enabled."""
     if action.guard is None:
         return np.arange(len(states))
     return np.flatnonzero(booleans(action.guard(states), states, f"Action {action.name!r}, guard"))

@@ -33,7 +33,7 @@ class FlatBoxes:
 
     @property
     def sizes(self) -> IntArray:
-        """Number of entries of every box."""
+        """Number of entries of every box, (N,)."""
         return np.diff(self.pointers)
 
     @staticmethod

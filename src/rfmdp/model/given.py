@@ -45,7 +45,7 @@ def tensor(
 
 
 def numbers_of_rows(row_ptr: IntArray, rows: int) -> IntArray:
-    """Count the rows of every state from 0."""
+    """Return the numbers (R,) of rows within their states, from 0."""
     lengths = np.maximum(np.diff(row_ptr), 0)
     if len(row_ptr) == 0 or lengths.sum() != rows:
         return np.zeros(rows, dtype=np.int64)
@@ -55,7 +55,7 @@ def numbers_of_rows(row_ptr: IntArray, rows: int) -> IntArray:
 def ragged(
     given: Sequence[Sequence[int]] | tuple[IntArray, IntArray],
 ) -> tuple[IntArray, IntArray]:
-    """Return (pointers, values) of lists per row, or of a pair of arrays that is one already."""
+    """Return (pointers (R + 1,), values) of a list per row; such a pair may be given, too."""
     if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], np.ndarray):
         return integers("marginal_ptr", given[0]), integers("row_marginals", given[1])
     lists: list[Any] = list(given)
@@ -95,7 +95,7 @@ def integers(name: str, values: ArrayLike) -> IntArray:
 
 
 def narrow(name: str, values: AnyArray) -> AnyArray:
-    """Return int32, refusing what does not fit."""
+    """Return integers as int32; raise ModelError if one does not fit."""
     if values.size and (values.min() < -(2**31) or values.max() >= 2**31):
         raise ModelError(f"{name}: must fit 32 bits, the largest is {values.max()}.")
     return np.ascontiguousarray(values, dtype=np.int32)

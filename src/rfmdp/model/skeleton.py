@@ -52,9 +52,9 @@ class Skeleton:
         return where
 
     def drop_unused(self) -> tuple[Skeleton, IntArray]:
-        """Renumber the marginals that some row uses consecutively.
+        """Return the skeleton with the marginals that some row uses, numbered from 0 on.
 
-        Returns the new skeleton and the old identifier of every new one, ascending.
+        And the old identifier of every new one, ascending.
         """
         seen = np.bincount(self.row_marginals) > 0
         number = (np.cumsum(seen) - 1).astype(np.int32)

@@ -46,7 +46,7 @@ class Backward:
 
     @property
     def value(self) -> FloatArray:
-        """The value after the steps done."""
+        """The value (S,) after the steps done."""
         return self.reached[0]
 
     @property
@@ -76,7 +76,7 @@ class Backward:
     def run_plain(
         self, start: FloatArray, rows: tuple[AnyArray, ...]
     ) -> tuple[FloatArray, FloatArray]:
-        """Return both bounds after all steps, by packed rows (see `plain.pack_all`)."""
+        """Return both bounds (S,) after all steps, by packed rows (see `plain.pack_all`)."""
         problem, model = self.problem, self.problem.model
         count, chain = len(problem.steps), model.rows == model.states
         if chain:
@@ -106,7 +106,7 @@ class Backward:
     def run_side(
         self, start: FloatArray, side: float, policy: IntArray | None = None
     ) -> FloatArray:
-        """Return the bound of a side (+1 upper) after all steps."""
+        """Return the bound (S,) of a side (+1 upper) after all steps."""
         problem, operator = self.problem, self.operator
         graph = Graph(problem.model) if problem.probability else None
         value, zero, done = start, start == 0.0, 0
@@ -167,7 +167,7 @@ class Backward:
             self.clock.tick("steps", error)
 
     def hull(self) -> tuple[FloatArray, FloatArray]:
-        """Return bounds after all steps from how far `run` came, by extremes alone."""
+        """Return bounds (S,) after all steps, from the extremes of how far `run` came."""
         problem, size = self.problem, self.problem.model.states
         value, error, done = self.reached
         low = float(np.min(value, initial=np.inf)) - error

@@ -86,7 +86,7 @@ class Operator:
             side[rows] = reward + q + np.where(np.isfinite(q), sense * slack, 0.0)
 
     def side(self, side: float) -> FloatArray:
-        """Return the bounds of a side: +1 above, -1 below."""
+        """Return the bounds (R,) of a side: +1 above, -1 below."""
         return self.above if side > 0.0 else self.below
 
     def middle(self, rows: IntArray) -> FloatArray:
@@ -100,7 +100,7 @@ class Operator:
         return self.forbid(q, rows)
 
     def forbid(self, q: FloatArray, rows: IntArray) -> FloatArray:
-        """Make rows that the agent must not take the worst ones, in place."""
+        """Return q (R,), in which rows that the agent must not take become the worst, in place."""
         barred = rows[~self.allowed[rows]]
         q[barred] = -self.sign * np.inf
         return q

@@ -140,7 +140,7 @@ def players(problem: Problem) -> tuple[float, float, IntArray]:
 
 
 def pack_all(problem: Problem) -> tuple[AnyArray, ...] | None:
-    """Return all rows of the model packed, none left out, or None if some row needs more."""
+    """Return all rows of the model packed, or None if some row is not plain."""
     model = problem.model
     if not np.all(plain_rows(problem)):
         return None

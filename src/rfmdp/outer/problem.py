@@ -83,7 +83,7 @@ class Problem:
 
     @property
     def terminal(self) -> BoolArray:
-        """States whose value is known without looking at their rows."""
+        """The states (S,) whose value is known without looking at their rows."""
         return self.target | ~self.stay
 
 
@@ -100,7 +100,7 @@ def pose(model: FactoredMDP, spec: Spec) -> Problem:
 
 
 def where(model: FactoredMDP, states: StateSet) -> BoolArray:
-    """Return a set of states as a boolean array."""
+    """Return a set of states as booleans (S,)."""
     if isinstance(states, str):
         return model.label(states)
     if isinstance(states, np.ndarray):

@@ -59,7 +59,7 @@ class Limits:
             raise ModelError("Limits must be positive: seconds > 0 and sweeps >= 1.")
 
     def tolerance(self, value: FloatArray, scale: float) -> FloatArray:
-        """Return the width that counts as closed for values; `scale` is the largest of all.
+        """Return the widths (N,) that count as closed at values (N,); `scale` is the largest one.
 
         An inner problem is solved to about 1e-12 of the values it meets; a width of 2^-40 of the
         largest counts as closed whatever the precision.

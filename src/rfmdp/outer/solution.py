@@ -168,7 +168,7 @@ class Solution:
 
     @property
     def guarantee(self) -> FloatArray:
-        """The side that the policy guarantees: lower if the agent maximises, else upper."""
+        """The side (S,) that the policy guarantees: lower if the agent maximises, else upper."""
         side = self.lower if self.spec.agent is MAX else self.upper
         if side is None:
             raise NotCertifiedError(

@@ -37,7 +37,7 @@ class Decisions:
     nature: FloatArray  # nature's probabilities of all outcomes of all marginals
 
     def marginals(self, place: int) -> list[tuple[int, FloatArray]]:
-        """Return (marginal, nature's distribution) for the row at a place of `rows`."""
+        """Return (marginal, nature's distribution (X,)) for the row at a place of `rows`."""
         model, row = self.model, self.rows[place]
         ids = model.row_marginals[segment(model.marginal_ptr, row)]
         own = self.nature[segment(self.outcome_ptr, place)]
@@ -45,7 +45,7 @@ class Decisions:
         return [(int(j), part) for j, part in zip(ids, parts, strict=False)]
 
     def successors(self, place: int) -> tuple[IntArray, FloatArray, FloatArray]:
-        """Return where the row at a place leads, with nominal and nature's probabilities."""
+        """Return successors of the row at a place, with nominal and nature's probabilities (K,)."""
         sets, joint = self.model.marginals, np.ones((2, 1))
         for j, answer in self.marginals(place):
             own = np.stack([sets.nominal[segment(sets.outcome_ptr, j)], answer])
@@ -91,7 +91,7 @@ def decisions(solution: Solution, states: IntArray, step: int = 0) -> Decisions:
 
 
 def reached(solution: Solution, most: int, successors: int) -> IntArray:
-    """Return the states that the policy may reach, the nearest first, up to a number of them.
+    """Return the states (N,) that the policy may reach, the nearest first, up to a number of them.
 
     Parameters
     ----------

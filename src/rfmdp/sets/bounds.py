@@ -27,7 +27,7 @@ from rfmdp.types import FloatArray, IntArray
 def tighten(
     outcome_ptr: IntArray, lower: FloatArray, upper: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Make box bounds attainable: l_i >= 1 - sum of the other u, and u_i likewise.
+    """Return attainable bounds (O,) of boxes: l_i >= 1 - sum of the other u, and u_i likewise.
 
     One pass is enough. Bounds are rounded outwards, so that the set stays the same to the last
     bit; a bound that would move by no more than rounding stays as it is given.

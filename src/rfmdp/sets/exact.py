@@ -74,7 +74,7 @@ def _excess_parts(values: FloatArray, ptr: IntArray) -> tuple[FloatArray, FloatA
 
 
 def without_excess(values: FloatArray, other: FloatArray, ptr: IntArray, side: float) -> FloatArray:
-    """Return values[i] - (sum of its segment of `other`, minus one), rounded to a side (+1 up).
+    """Return values[i] - (sum of its segment of `other`, minus one), (O,), rounded to a side.
 
     With the other bounds of a box this is what its entry i must have at least, or at most. The
     result is on its side of the exact number, and mostly the nearest float there.

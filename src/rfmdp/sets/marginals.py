@@ -104,7 +104,7 @@ class Marginals:
 
     @property
     def sizes(self) -> IntArray:
-        """Number of outcomes of every marginal."""
+        """Number of outcomes of every marginal, (M,)."""
         return np.diff(self.outcome_ptr)
 
     def as_stated(self) -> Marginals:

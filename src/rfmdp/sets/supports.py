@@ -40,7 +40,7 @@ class Supports:
     support_ptr: IntArray  # (M + 1,)
     minimal_end: IntArray  # (M,) minimal supports come first
     member_ptr: IntArray  # (number of supports + 1,)
-    members: Int32Array  # outcomes, numbered within their marginal
+    members: Int32Array  # outcomes of all supports, numbered within their marginal
 
     def of(self, j: int) -> list[tuple[int, ...]]:
         """Return all supports of marginal j, the minimal ones first."""

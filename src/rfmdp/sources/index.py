@@ -49,7 +49,7 @@ class SuccessorPairs:
         return len(self._keys)
 
     def find(self, rows: AnyArray, successors: AnyArray) -> AnyArray:
-        """Return the numbers of pairs, -1 where the row does not lead to the successor."""
+        """Return the numbers of pairs (N,), -1 where the row does not lead to the successor."""
         return self._numbers.find(rows * np.int64(self._states) + successors)
 
 

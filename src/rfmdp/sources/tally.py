@@ -110,7 +110,7 @@ class ShownOutcomes:
     outcomes: list[IntArray]  # (N,) within the marginal
 
     def per_slot(self, model: FactoredMDP, times: AnyArray) -> tuple[FloatArray, IntArray]:
-        """Return how often outcomes were seen, slot by slot, and pointers to the slots."""
+        """Return how often outcomes were seen, slot by slot, and pointers (slots + 1,) to them."""
         ptr = starts(model.marginals.sizes[model.row_marginals])
         counts = np.zeros(int(ptr[-1]))
         for slot, outcome in zip(self.slots, self.outcomes, strict=True):

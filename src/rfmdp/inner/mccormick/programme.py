@@ -72,7 +72,7 @@ class LevelColumns:
 
 
 def levels_of(sizes: tuple[int, ...]) -> tuple[list[LevelColumns], IntArray, int]:
-    """Return the levels of a shape, the first column of every marginal, and the column count."""
+    """Return the levels of a shape, where marginals begin (n + 1,), and the number of columns."""
     first = starts(sizes)
     free = int(first[-1])
     xi = np.arange(sizes[0])

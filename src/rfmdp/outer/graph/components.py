@@ -40,7 +40,7 @@ class Components:
     trivial: BoolArray  # (C,) a single state that cannot move to itself
 
     def levels(self) -> list[IntArray]:
-        """Return the states of every level, bottom first."""
+        """Return the states (N,) of every level, bottom first."""
         ends = self.component_ptr[self.level_ptr].tolist()
         return [self.states[first:last] for first, last in pairwise(ends)]
 

@@ -51,7 +51,7 @@ class Edges:
 
     @cached_property
     def backward(self) -> tuple[IntArray, Int32Array]:
-        """For every state the rows that may move to it, each once: pointers and rows."""
+        """The rows that may move to every state, each once: pointers (S + 1,) and rows."""
         size = len(self.forward[0]) - 1
         last = np.full(size, -1, dtype=np.int32)
         pred_ptr = np.zeros(size + 1, dtype=np.int64)
@@ -127,7 +127,7 @@ class Graph:
         nature: Direction,
         choice: IntArray | None = None,
     ) -> BoolArray:
-        """Return where `target` is reached through `stay` with positive probability.
+        """Return where `target` is reached through `stay` with positive probability, (S,).
 
         The least X with X = target or (stay and a row (MAX) or all rows (MIN) move to X with
         positive probability: possibly (MAX) or certainly (MIN)). The value is 0 elsewhere.
@@ -154,7 +154,7 @@ class Graph:
         choice: IntArray | None = None,
         positive: BoolArray | None = None,
     ) -> BoolArray:
-        """Return where `target` is reached through `stay` with probability one.
+        """Return where `target` is reached through `stay` with probability one, (S,).
 
         The greatest Y with Y = the least X with X = target or (stay and a row (MAX) or all rows
         (MIN) move to X with positive probability without leaving Y). `choice` as in `positive`,
@@ -197,7 +197,7 @@ class Graph:
         nature: Direction,
         choice: IntArray | None = None,
     ) -> BoolArray:
-        """Return the states of infinite total reward.
+        """Return the states (S,) of infinite total reward.
 
         There those who maximise can force, with positive probability, that rows of positive
         reward are taken infinitely often. It is the least Z that contains every state from which

@@ -54,7 +54,7 @@ class Region:
         return not bool(self.components.trivial.all())
 
     def trivial_bounds(self) -> tuple[FloatArray, FloatArray]:
-        """Return what holds without any computation."""
+        """Return the bounds (S,) that hold without any computation."""
         top = 1.0 if self.problem.form is Form.REACH else np.inf
         return np.where(self.open, 0.0, self.known), np.where(self.open, top, self.known)
 
@@ -75,7 +75,10 @@ class Region:
         return replace(self, choice=choice)
 
     def finish_policy(self, choice: IntArray) -> IntArray:
-        """Complete a policy of the open states: settled states, and the way through groups."""
+        """Return a policy (S,) of the open states, completed.
+
+        Settled states get their rows, and the states of a group the way to its exit.
+        """
         choice = np.where(self.open, choice, self.choice)
         grouped = self.groups.label >= 0
         if grouped.any():

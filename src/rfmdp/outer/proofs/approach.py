@@ -125,7 +125,7 @@ class Approach:
 
 
 def approach(certifier: Certifier, etas: tuple[float, ...]) -> tuple[FloatArray, IntArray] | None:
-    """Return a proven bound of the strict side, near the value, and its policy."""
+    """Return a proven bound (S,) of the strict side, near the value, and its policy (S,)."""
     found = Approach(certifier)
     if not found.proven:
         return None

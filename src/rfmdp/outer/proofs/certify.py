@@ -76,7 +76,7 @@ class Certifier:
         return bool(self.task.proves & (Side.ABOVE if side > 0.0 else Side.BELOW))
 
     def bound(self, value: FloatArray, choice: IntArray, side: float) -> FloatArray | None:
-        """Return a proven bound per state on a side (+1 upper), or None if none was found."""
+        """Return a proven bound (S,) on a side (+1 upper), or None if none was found."""
         if not self.proves(side):
             return None
         value = self.on_side(value, side)
@@ -96,7 +96,7 @@ class Certifier:
         return None
 
     def on_side(self, value: FloatArray, side: float) -> FloatArray:
-        """Return the value, with the bounds of a side in states that are settled already."""
+        """Return the value (S,), with the bounds of a side in states that are settled already."""
         below = self._below[1 if side > 0.0 else 0]
         if below is self.region.known:
             return value
@@ -189,7 +189,7 @@ class Certifier:
         return weight, self._steps(plan, weight)
 
     def failing(self, candidate: FloatArray, plan: Plan) -> BoolArray:
-        """Return which open states fail the check of a candidate."""
+        """Return which open states (N,) fail the check of a candidate (S,)."""
         here = candidate[self.states]
         image = self.image.of(candidate, plan.side, plan.policy, plan.groups)
         loose: BoolArray = ~(plan.side * (image - here) <= 0.0)  # not a number fails
@@ -208,7 +208,7 @@ class Certifier:
         return equal
 
     def settle(self, candidate: FloatArray) -> FloatArray:
-        """Return the bound of all states, known values put back."""
+        """Return the bound (S,) of all states, known values put back."""
         return np.where(self.region.open, candidate, self.region.known)
 
     def _widen(self, value: FloatArray, plan: Plan, step: FloatArray) -> FloatArray:

@@ -84,9 +84,10 @@ class Faces:
         return np.clip(mean, low, high), expectation_margin(sizes, low, high)
 
     def best(self, q: FloatArray, chosen: BoolArray, sign: float) -> tuple[FloatArray, IntArray]:
-        """Return per row the best (sign) number of its chosen vertices and that vertex, or none.
+        """Return the best number q (V,) of the chosen vertices of every row (N,), and that vertex.
 
-        A row without chosen vertices has -sign * inf and vertex -1.
+        The best is the largest if `sign` is +1. A row without chosen vertices has -sign * inf and
+        vertex -1.
         """
         if not len(self.rows):
             return np.empty(0), np.empty(0, dtype=np.int64)
@@ -99,7 +100,7 @@ class Faces:
         return found, np.where(first < len(hit), first, -1)
 
     def distribution(self, vertex: int) -> FloatArray:
-        """Return the joint distribution of a vertex over the successors of its row."""
+        """Return the joint distribution (K,) of a vertex over the successors of its row."""
         return self.probability[segment(self.entry_ptr, vertex)]
 
 
