@@ -12,7 +12,7 @@ from rfmdp.errors import PrismError
 from rfmdp.kernels import decorator, machine
 from rfmdp.language import states
 from rfmdp.language.ast import ModelType
-from rfmdp.language.boxes import necessary
+from rfmdp.language.boxes import implied_ranges
 from rfmdp.language.check import check_model
 from rfmdp.language.checked import CheckedModel
 from rfmdp.language.evaluate import evaluate
@@ -164,7 +164,7 @@ def test_equal_parts_are_one_step():
 def test_necessary_bounds_are_implied():
     """Bounds of a guard's conjuncts hold in every state that satisfies it."""
     guard = parse_expression("x>=0 & 2>x & !b & y!=1 & (y=0 | x=5)")
-    assert necessary(guard) == {"x": (0, 1), "b": (0, 0)}
+    assert implied_ranges(guard) == {"x": (0, 1), "b": (0, 0)}
 
 
 INTS = st.recursive(

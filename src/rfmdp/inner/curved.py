@@ -84,7 +84,7 @@ class OuterPolytope:
         return float(under[k]), normal, -float(self.low[k])
 
     def cut(self, p: FloatArray) -> bool:
-        """Cut off a vertex that misses the set; returns whether anything was cut."""
+        """Cut off a vertex that misses the set; return whether anything was cut."""
         missed, normal, limit = self.excess(p)
         if missed <= CUT_INSIDE:
             return False
@@ -215,7 +215,7 @@ def _improve(
     work: Work,
     gap: float,
 ) -> float:
-    """Improve a product of members in place by coordinate descent; returns its value."""
+    """Improve a product of members in place by coordinate descent; return its value."""
     from rfmdp.kernels.exact import improve_product
 
     levels, mine, places = work[0], work[3], work[8]

@@ -120,7 +120,7 @@ class PreparedExact:
         below: FloatArray,
         above: FloatArray,
     ) -> IntArray:
-        """Solve the wanted rows; returns the nodes of each as `kernels.exact.solve_tensor`."""
+        """Solve the wanted rows; return the nodes of each as `kernels.exact.solve_tensor`."""
         from rfmdp.kernels.exact import exact_rows
         from rfmdp.kernels.pair import pair_rows
 

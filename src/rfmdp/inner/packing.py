@@ -207,10 +207,10 @@ def pack_sets(marginals: Marginals, corners: Corners) -> Sets:
         first, last = marginals.corner_ptr[j : j + 2]
         at = begin[j] + layout.LOWER + 3 * sizes[j]
         data[at : at + last - first] = marginals.corners[first:last]
-    return head, data, frozen(np.ascontiguousarray(corners[1])), minimiser(marginals.kind)
+    return head, data, frozen(np.ascontiguousarray(corners[1])), minimiser_address(marginals.kind)
 
 
-def minimiser(kinds: AnyArray) -> int:
+def minimiser_address(kinds: AnyArray) -> int:
     """Return the address of the minimiser of curved and subset sets, 0 if there are none."""
     if not np.isin(kinds, CURVED).any():
         return 0
@@ -343,7 +343,7 @@ def ball_scratch(model: FactoredMDP, kinds: AnyArray) -> Work:
         np.zeros((1, 5), dtype=np.int64),
         np.zeros(LOWER + 3 * size),
         frozen(np.zeros(0)),
-        minimiser(kinds),
+        minimiser_address(kinds),
     )
     order = np.zeros(size + STACK, dtype=np.int64)
     return ball, np.zeros(size), np.zeros(size + 1), order, np.zeros(size)

@@ -9,11 +9,11 @@ from rfmdp.language.ast import Binary, Expr, Literal, Name, Unary
 MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-def necessary(guard: Expr) -> dict[str, tuple[float, float]]:
+def implied_ranges(guard: Expr) -> dict[str, tuple[float, float]]:
     """Return bounds of variables that a condition implies by itself, found in its conjuncts.
 
     >>> from rfmdp.language.parse import parse_expression
-    >>> necessary(parse_expression("x=2 & y>1 & (up | x+y<3)"))
+    >>> implied_ranges(parse_expression("x=2 & y>1 & (up | x+y<3)"))
     {'x': (2, 2), 'y': (2, inf)}
     """
     found: dict[str, tuple[float, float]] = {}

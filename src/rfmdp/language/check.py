@@ -29,10 +29,10 @@ from rfmdp.language.constants import Given, check_given, constant_values, needed
 from rfmdp.language.evaluate import Value, evaluate, simplify
 from rfmdp.language.expand import (
     all_modules,
+    dependency_order,
     expand_formulas,
     labels_in,
     meanings,
-    order,
     substitute,
 )
 from rfmdp.language.source import Position, SourceText
@@ -139,7 +139,7 @@ def expand_labels(
     texts = {label.name: substitute(label.value, replaced) for label in labels}
     graph = {name: labels_in(text) for name, text in texts.items()}
     done = dict(outer)
-    for name in order(graph, "label", places, source):
+    for name in dependency_order(graph, "label", places, source):
         done[name] = replace_labels(texts[name], done, source)
     return done
 

@@ -27,7 +27,7 @@ from rfmdp.language.check import BUILT_IN_LABELS, check_unique, expand_labels
 from rfmdp.language.checked import CheckedModel
 from rfmdp.language.constants import Given, constant_values, needed
 from rfmdp.language.evaluate import Value, evaluate, exact_value, simplify
-from rfmdp.language.expand import expand_formulas, labels_in, meanings, order, substitute
+from rfmdp.language.expand import dependency_order, expand_formulas, labels_in, meanings, substitute
 from rfmdp.language.hints import nearest, question
 from rfmdp.language.property_ast import (
     Bound,
@@ -328,7 +328,7 @@ def _inline(prop: PropertyDefinition, file: PropertyFile, model: CheckedModel) -
     def change(node: Expr) -> Expr:
         return done.get(node.name, node) if isinstance(node, Label) else node
 
-    for name in order(graph, "property", places, file.source):
+    for name in dependency_order(graph, "property", places, file.source):
         done[name] = rewrite(named[name].expression, change)
     return rewrite(prop.expression, change)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from rfmdp.kernels import addresses
 from rfmdp.language.ast import Assignment, Command, Expr, ProbabilityInterval, Update
-from rfmdp.language.boxes import necessary
+from rfmdp.language.boxes import implied_ranges
 from rfmdp.language.checked import CheckedModel
 from rfmdp.language.expressions import Expressions
 from rfmdp.language.program import Program
@@ -102,13 +102,13 @@ class CommandRecords:
         first = self._memory.add(*found)
         for i, assignment in enumerate(update.assignments):
             self.node[first + i * addresses.ASSIGNMENT] = assignment
-        numbers = [self._number[id(end)] for end in ends(update)]
+        numbers = [self._number[id(end)] for end in probability_ends(update)]
         lower, *upper = (self.program.value(number, as_float=True) for number in numbers)
         return *lower, *(upper[0] if upper else lower), first, first + len(found)
 
     def _module(self, commands: Sequence[tuple[int, Command]]) -> int:
         """Lay out a module: its commands by the value of the variable that tells most."""
-        own = [(address, necessary(command.guard)) for address, command in commands]
+        own = [(address, implied_ranges(command.guard)) for address, command in commands]
         key, low, buckets, fewest = 0, 0, [[address for address, _ in own]], WORTH * len(own)
         for variable, cell in zip(self._checked.variables, self.program.variables, strict=True):
             found = _by_value(variable, own)
@@ -119,7 +119,7 @@ class CommandRecords:
         return self._memory.add(key, low, *lists)
 
 
-def ends(update: Update) -> tuple[Expr, ...]:
+def probability_ends(update: Update) -> tuple[Expr, ...]:
     """Return the probability of an update, or both ends of its interval."""
     chance = update.probability
     assert chance is not None  # the checker puts 1.0 where the text has none

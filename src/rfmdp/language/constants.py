@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from rfmdp.language.ast import Constant, Expr, Type, type_of_value
 from rfmdp.language.evaluate import Value, evaluate
-from rfmdp.language.expand import names_in, order, substitute
+from rfmdp.language.expand import dependency_order, names_in, substitute
 from rfmdp.language.source import NOWHERE, PrismSourceError, SourceText
 from rfmdp.language.types import can_assign, require, type_of
 
@@ -51,7 +51,7 @@ def constant_values(
     graph = {name: names_in(texts[name]) if name in texts else set() for name in by_name}
     places = {constant.name: constant.position for constant in constants}
     values: dict[str, Value] = dict(outer or {})
-    for name in order(graph, "constant", places, source):
+    for name in dependency_order(graph, "constant", places, source):
         constant = by_name[name]
         if name in given:
             values[name] = _given_value(constant, given[name], source)

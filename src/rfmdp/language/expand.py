@@ -40,7 +40,7 @@ def labels_in(expr: Expr) -> set[str]:
     return {node.name for node in nodes(expr) if isinstance(node, Label)}
 
 
-def order(
+def dependency_order(
     graph: Mapping[str, Iterable[str]],
     what: str,
     places: Mapping[str, Position],
@@ -82,7 +82,7 @@ def expand_formulas(formulas: Sequence[Formula], source: SourceText) -> dict[str
     places = {formula.name: formula.position for formula in formulas}
     graph = {name: names_in(value) for name, value in texts.items()}
     expanded: dict[str, Expr] = {}
-    for name in order(graph, "formula", places, source):
+    for name in dependency_order(graph, "formula", places, source):
         inner = {other: expanded[other] for other in graph[name] if other in expanded}
         expanded[name] = substitute(texts[name], inner)
     return expanded
@@ -101,7 +101,7 @@ def all_modules(model: ModelFile, formulas: Mapping[str, Expr]) -> list[Module]:
     graph = {m.name: {m.base} if isinstance(m, RenamedModule) else () for m in model.modules}
     places = {module.name: module.position for module in model.modules}
     done: dict[str, Module] = {}
-    for name in order(graph, "renamed module", places, source):
+    for name in dependency_order(graph, "renamed module", places, source):
         module = parts[name]
         if isinstance(module, Module):
             done[name] = module.rebuilt(substitute(e, formulas) for e in module.children())

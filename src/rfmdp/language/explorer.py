@@ -22,7 +22,7 @@ from rfmdp.kernels.decorator import was_compiled
 from rfmdp.language.annotate import CHAINS
 from rfmdp.language.ast import Assignment, Command, Literal
 from rfmdp.language.checked import CheckedModel
-from rfmdp.language.commands import CommandRecords, ends, has_intervals
+from rfmdp.language.commands import CommandRecords, has_intervals, probability_ends
 from rfmdp.language.distributions import NamedBox, command_distribution, random_choice
 from rfmdp.language.program import Program
 from rfmdp.language.source import PrismSourceError
@@ -184,7 +184,7 @@ class StateExplorer:
                     f"[{variable.low}..{variable.high}], found {int(found)}"
                 )
                 return state.error(node.position, reason)
-            for expr in (node.guard,) if isinstance(node, Command) else ends(node):
+            for expr in (node.guard,) if isinstance(node, Command) else probability_ends(node):
                 state.value(expr)
         except PrismSourceError as error:
             return error
@@ -206,7 +206,11 @@ class StateExplorer:
         begin = self._support.size
         self._support.extend(len(updates))[:] = updates
         number = self._add_distribution(box, begin, self._support.size)
-        if all(isinstance(end, Literal) for update in command.updates for end in ends(update)):
+        if all(
+            isinstance(end, Literal)
+            for update in command.updates
+            for end in probability_ends(update)
+        ):
             memory[address + addresses.CONSTANT] = number
         else:
             self._add_key(address, number, vector.view(np.int64))

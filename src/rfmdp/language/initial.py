@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from rfmdp.language.ast import Expr
-from rfmdp.language.boxes import necessary
+from rfmdp.language.boxes import implied_ranges
 from rfmdp.language.checked import CheckedModel
 from rfmdp.language.states import CHUNK, evaluate_states
 from rfmdp.types import IntArray
@@ -54,7 +54,7 @@ def _satisfying(checked: CheckedModel, condition: Expr) -> IntArray:
 
 def _box(checked: CheckedModel, condition: Expr) -> tuple[list[int], list[int]]:
     """Return, for every variable, the least value that a condition allows, and how many it does."""
-    needs = necessary(condition)
+    needs = implied_ranges(condition)
     low, radix = [], []
     for variable in checked.variables:
         least, most = needs.get(variable.name, (-math.inf, math.inf))

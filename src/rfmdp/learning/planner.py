@@ -174,7 +174,7 @@ class Planner:
         return value
 
     def _load(self, sets: Marginals | SetStore, nature: Direction) -> LastPlan | None:
-        """Pack the sets for the kernels; returns what is known from the last plan with a store."""
+        """Pack the sets for the kernels; return what is known from the last plan with a store."""
         if isinstance(sets, Marginals):
             self._packed.sets = _packed(sets)
             return None

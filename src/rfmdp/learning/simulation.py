@@ -22,7 +22,7 @@ from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.problem import row_rewards
 from rfmdp.outer.solution import Policy
 from rfmdp.solving import as_spec
-from rfmdp.sources.measure import Measured, measure, settled, unrolled_spec
+from rfmdp.sources.measure import Measured, measure, unrolled_spec, with_state_arrays
 from rfmdp.sources.recorded import Transitions, record, structure_of
 from rfmdp.sources.simulator import (
     Behaviour,
@@ -179,7 +179,7 @@ def scene_of(model: FactoredMDP, policy: Policy | Behaviour | None, spec: Spec) 
     for ever is reaching states that cannot be left any more: under a fixed policy every trajectory
     comes there or leaves, sooner or later.
     """
-    behaviour, asked = behaviour_of(model, policy), settled(model, spec)
+    behaviour, asked = behaviour_of(model, policy), with_state_arrays(model, spec)
     states, rows, world = np.arange(model.states), np.arange(model.rows), model
     if isinstance(asked.objective, Until | Globally) and asked.objective.earliest > 0:
         if behaviour.other > 0.0:

@@ -123,7 +123,7 @@ class Chain:
         return False
 
     def solve(self) -> bool:
-        """Solve by sparse elimination; returns False for a chain with a trap."""
+        """Solve by sparse elimination; return False for a chain with a trap."""
         from scipy.sparse import csc_array
         from scipy.sparse.linalg import splu
 

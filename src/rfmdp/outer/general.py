@@ -152,7 +152,7 @@ def _approach(
     if better is None:
         return False
     guess.value, guess.choice = better
-    _take(certifier, found, certifier.settle(guess.value), side, guess.choice)
+    _take(certifier, found, certifier.with_known(guess.value), side, guess.choice)
     _certify(certifier, guess, found, (-side,))
     solver.improve(guess, FLOOR)
     return True

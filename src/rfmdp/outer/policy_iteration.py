@@ -111,7 +111,7 @@ class PolicyIteration:
         return out
 
     def _cycle(self, guess: Iterate, level: Level, residual: float) -> float:
-        """Iterate one cyclic level; returns its last residual, relative to the largest value.
+        """Iterate one cyclic level; return its last residual, relative to the largest value.
 
         Agent and nature change their minds at once, which is fast but may go round in circles. If
         the residual does not fall, nature's best answer to the policy is found first; if even that
@@ -157,7 +157,7 @@ class PolicyIteration:
                 return
 
     def _sweep(self, guess: Iterate, level: Level) -> float:
-        """One robust backup of the states; returns the largest change of a value."""
+        """One robust backup of the states; return the largest change of a value."""
         states, rows, operator = level.states, level.rows, self.operator
         if LARGE * len(states) > len(guess.value):
             operator.backup_contenders(guess.value, states, operator.allowed)

@@ -79,7 +79,7 @@ def measure(model: FactoredMDP, spec: Spec) -> Measured:
     )
 
 
-def settled(model: FactoredMDP, spec: Spec) -> Spec:
+def with_state_arrays(model: FactoredMDP, spec: Spec) -> Spec:
     """Return the specification with its sets of states as arrays (S,) of this model."""
     return replace(spec, objective=replace(spec.objective, **_sets(model, spec.objective)))
 

@@ -30,7 +30,7 @@ class Approach:
     """A proven bound of the strict side that improves; `value` and `choice` are its state."""
 
     def __init__(self, certifier: Certifier) -> None:
-        self.c = certifier
+        self.certifier = certifier
         self.side = certifier.strict_side
         self.states = certifier.states
         self._nodes = Nodes.alone(self.states)
@@ -40,17 +40,17 @@ class Approach:
         self.proven = self._start() if certifier.problem.form is Form.TO_TARGET else True
 
     def _start(self) -> bool:
-        """Start from a multiple of the steps to the target; returns whether that is proven."""
-        c = self.c
-        problem, region = c.problem, c.region
-        rows = c.image.open_rows[region.finite_rows[c.image.open_rows]]
+        """Start from a multiple of the steps to the target; return whether that is proven."""
+        certifier = self.certifier
+        problem, region = certifier.problem, certifier.region
+        rows = certifier.image.open_rows[region.finite_rows[certifier.image.open_rows]]
         most = float(np.max(problem.reward[rows], initial=0.0))
         most = max(most, 1e-3 * largest(region.known))
-        unit = replace(problem, reward=np.ones(c.model.rows))
-        known, alone = region.known / max(most, 1e-300), no_groups(c.model)
+        unit = replace(problem, reward=np.ones(certifier.model.rows))
+        known, alone = region.known / max(most, 1e-300), no_groups(certifier.model)
         apart = replace(region, problem=unit, known=known, groups=alone)
-        counting = Operator(unit, c.operator.inner, c.task.stats)
-        steps = PolicyIteration(replace(c.task, operator=counting), apart)
+        counting = Operator(unit, certifier.operator.inner, certifier.task.stats)
+        steps = PolicyIteration(replace(certifier.task, operator=counting), apart)
         guess = steps.start(None)
         steps.improve(guess, 1e-4)
         self.choice = guess.choice
@@ -62,11 +62,11 @@ class Approach:
 
     def _proves(self, value: FloatArray) -> bool:
         """Return whether a value is a bound; on the side of the guarantee, one of the policy."""
-        c = self.c
-        policy = self.choice if self.side == c.guarantee else None
-        alone = no_groups(c.model)
+        certifier = self.certifier
+        policy = self.choice if self.side == certifier.guarantee else None
+        alone = no_groups(certifier.model)
         plan = Plan(self.side, self.choice, self._nodes, np.empty(0), policy, alone)
-        return not c.failing(value, plan).any()
+        return not certifier.failing(value, plan).any()
 
     def run(self, eta: float) -> None:
         """Iterate with the factor 1 +- eta until little changes."""
@@ -77,8 +77,8 @@ class Approach:
             new = self._improve(factor)
             scale = float(np.max(np.abs(new), initial=1e-300))
             change = float(np.max(np.abs(new - old), initial=0.0))
-            self.c.clock.tick("approach", change)
-            self.c.operator.stats.robust_sweeps += 1
+            self.certifier.clock.tick("approach", change)
+            self.certifier.operator.stats.robust_sweeps += 1
             if change <= 0.1 * eta * scale:
                 return
             if sweep == jump:
@@ -86,7 +86,7 @@ class Approach:
                 jump += max(1, jump // 2)
 
     def _barrier(self) -> None:
-        infinite = np.isinf(self.c.region.known)
+        infinite = np.isinf(self.certifier.region.known)
         if infinite.any():
             size = float(np.max(np.abs(self.value[~infinite]), initial=1.0))
             self.value[infinite] = 1e6 * (1.0 + size)
@@ -97,24 +97,32 @@ class Approach:
         Elsewhere the row stays with the value that it is known to keep. Returns the values of the
         open states.
         """
-        c, states = self.c, self.states
-        q = c.image.rows(self.value, self.side)
+        certifier, states = self.certifier, self.states
+        q = certifier.image.rows(self.value, self.side)
         best, choice = self.value.copy(), self.choice.copy()
-        c.operator.choose(q, states, choice, best)
+        certifier.operator.choose(q, states, choice, best)
         better = states[self.side * (factor * best[states] - self.value[states]) < 0.0]
         self.value[better], self.choice[better] = factor * best[better], choice[better]
         return self.value[states]
 
     def _jump(self, factor: float) -> None:
         """Take the value of the chain at hand if it is better and proven."""
-        c, model = self.c, self.c.model
+        certifier, model = self.certifier, self.certifier.model
         rows = self.choice[self.states]
-        answers = c.operator.inner.respond(self.value, rows)
+        answers = certifier.operator.inner.respond(self.value, rows)
         value = self.value.copy()
         chain = Chain(
-            model, self._nodes, self.choice, answers, value, factor * c.problem.reward, factor
+            model,
+            self._nodes,
+            self.choice,
+            answers,
+            value,
+            factor * certifier.problem.reward,
+            factor,
         )
-        settled = chain.settle(c.clock, c.operator.stats, 400, np.zeros(len(chain.x)))
+        settled = chain.settle(
+            certifier.clock, certifier.operator.stats, 400, np.zeros(len(chain.x))
+        )
         if not settled and len(chain.x) <= DIRECT and chain.solve():
             np.maximum(chain.x, 0.0, out=chain.x)
         chain.put(value)

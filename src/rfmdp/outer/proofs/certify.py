@@ -91,7 +91,7 @@ class Certifier:
             failing = self.failing(candidate, plan)
             self.clock.tick("certify", float(np.max(steps)))
             if not failing.any():
-                return self.settle(candidate)
+                return self.with_known(candidate)
             steps = self._lengthen(steps, plan, candidate, weight)
         return None
 
@@ -207,7 +207,7 @@ class Certifier:
             equal &= ~leaves[self.states]
         return equal
 
-    def settle(self, candidate: FloatArray) -> FloatArray:
+    def with_known(self, candidate: FloatArray) -> FloatArray:
         """Return the bound (S,) of all states, known values put back."""
         return np.where(self.region.open, candidate, self.region.known)
 
