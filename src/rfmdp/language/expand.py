@@ -1,7 +1,7 @@
 """Expansion of what a model says once and means in many places: formulas and renamed modules.
 
-As in PRISM, formulas are expanded before modules are renamed, so that a renaming reaches the
-names inside a formula; labels are not, so it does not reach into them.
+As in PRISM, formulas are expanded before modules are renamed, so that a renaming reaches the names
+inside a formula. Labels are expanded later, so that a renaming does not reach into them.
 """
 
 from __future__ import annotations

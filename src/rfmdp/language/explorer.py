@@ -206,11 +206,8 @@ class StateExplorer:
         begin = self._support.size
         self._support.extend(len(updates))[:] = updates
         number = self._add_distribution(box, begin, self._support.size)
-        if all(
-            isinstance(end, Literal)
-            for update in command.updates
-            for end in probability_ends(update)
-        ):
+        ends = (end for update in command.updates for end in probability_ends(update))
+        if all(isinstance(end, Literal) for end in ends):
             memory[address + addresses.CONSTANT] = number
         else:
             self._add_key(address, number, vector.view(np.int64))

@@ -4,10 +4,11 @@ Rows of several uncertain marginals need an inner solver; a component without th
 compiled code (`plain_walk`, `kernels.walk`) that carries proven bounds from component to component,
 with the free end components of `region` as one node each.
 
-Why loose checks are enough there. Where a play could go on for ever at no reward, in an end
-component of free rows, all its states are one node, from which only the rows that may leave are
-taken; a component in which nature could empty outcomes to the same end is left to `general`. So
-what goes on for ever pays infinitely much, and only an agent who minimises could be so foolish:
+Why loose checks are enough there. No play can go on for ever without paying: an end component of
+free rows is one node, from which only the rows that may leave are taken, and a component in which
+nature could keep a play for ever, by emptying outcomes, is left to `general`. So a play that goes
+on for ever pays infinitely much. In open states only an agent who minimises could cause that,
+against its own interest:
 
 - L <= T(L): unrolled along a policy that ends (the best one does), L is at most its value; and if
   the agent maximises, the rows that are best for L are such a policy, or pay more than all.

@@ -2,7 +2,7 @@
 
 Nature minimising may empty outcomes whose lower bound is 0, so all questions are asked of the
 game that `graph` describes. Besides the states of known value it says which rows the agent must
-not take, and which states share one value (end components that the agent would love to stay in).
+not take, and which states share one value (end components in which the agent may stay for free).
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Approach the value from the strict side only, where no wrong fixed point lies in the way.
 
-Policy iteration can settle on a fixed point that is not the value, if somebody may linger. Not so
-from below for reach and total (from 0), nor from above for rewards to a target (from a multiple of
-the expected steps under answers that reach it). Every iterate is a proven bound: T is monotone,
-and the first one is proven. With a factor 1 - eta (or 1 + eta) the check stays strict, those who
-must leave do leave, and the chain of their answers can be evaluated at once; what it gives is
-taken only if it passes the strict check itself.
+Policy iteration can settle on a fixed point that is not the value, if somebody may linger. That
+cannot happen from the strict side: from below for reach and total, beginning with 0; from above
+for rewards to a target, beginning with a multiple of the expected steps to it. Every iterate is a
+proven bound: T is monotone, and the first one is proven. With a factor 1 - eta (or 1 + eta) the
+check stays strict, those who must leave do leave, and the chain of their answers can be evaluated
+at once. What that gives is taken only if it passes the strict check itself.
 """
 
 from __future__ import annotations
@@ -112,17 +112,11 @@ class Approach:
         answers = certifier.operator.inner.respond(self.value, rows)
         value = self.value.copy()
         chain = Chain(
-            model,
-            self._nodes,
-            self.choice,
-            answers,
-            value,
-            factor * certifier.problem.reward,
-            factor,
-        )
-        settled = chain.settle(
-            certifier.clock, certifier.operator.stats, 400, np.zeros(len(chain.x))
-        )
+            model, self._nodes, self.choice, answers, value,
+            factor * certifier.problem.reward, factor,
+        )  # fmt: skip
+        clock, stats = certifier.clock, certifier.operator.stats
+        settled = chain.settle(clock, stats, 400, np.zeros(len(chain.x)))
         if not settled and len(chain.x) <= DIRECT and chain.solve():
             np.maximum(chain.x, 0.0, out=chain.x)
         chain.put(value)

@@ -9,9 +9,9 @@ and Tarski). If L < T(L) where L > 0, then L <= g T(L) for some g < 1; unrolled 
 most the value plus g^n max L. For rewards to a target, L <= T(L) unrolls along all plays that
 reach it, and the others cost infinitely much; and U > T(U) means that those who minimise have
 answers by which U falls in every step by some d > 0: the target is reached after at most U / d
-steps on average, and U unrolls likewise. A state may be equal instead if it belongs to a group
-(`region`), where every move gives the value itself, and walks through the group to a strict state
-from there, whatever an opposed nature does: then a few steps together are strict.
+steps on average, and U unrolls likewise. A state of a group (`region`) may be equal instead, as
+moves inside a group give the value itself. But the policy must lead it to a strict state, whatever
+an opposed nature does: then a few steps together are strict.
 
 On the side of the agent's guarantee, T is taken with its policy fixed: the policy is proven too.
 
