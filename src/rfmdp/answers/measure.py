@@ -80,9 +80,9 @@ def _quantity(solution: Solution) -> Quantity:
 
 
 def effective_method(model: FactoredMDP, inner: Inner | None) -> Inner:
-    """Return the method to use: the exact one where it gives what the method would give.
+    """Return the method to use: `Exact` if it gives the same as the method that was asked for.
 
-    That is so where nature has no choice, and where all sets are boxes and no row has two of them.
+    It does if nature has no choice, or if all sets are boxes and no row has two of them.
     """
     if inner is None:
         return Exact()

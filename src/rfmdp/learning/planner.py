@@ -61,7 +61,7 @@ class Planner:
 
     @property
     def endless(self) -> bool:
-        """Whether a play may return to a state, and nothing but the objective ends it."""
+        """Whether plays may go on for ever: states can return, and no number of steps ends them."""
         unbounded = self.problem.form in (Form.REACH, Form.TO_TARGET, Form.TOTAL)
         return self.cyclic and unbounded and not self.problem.steps
 

@@ -64,12 +64,15 @@ class Scene:
     model: FactoredMDP
     behaviour: Behaviour
     measured: Measured
-    behind: FactoredMDP  # the model that it was made from
-    states: IntArray  # (S',) the state of the model behind every state
-    rows: IntArray  # (R',) likewise the row
+    behind: FactoredMDP  # the model that `model` was made from
+    states: IntArray  # (S',) the state of `behind` that every state stands for
+    rows: IntArray  # (R',) the row of `behind` that every row stands for
 
     def made_from(self, model: FactoredMDP, states: IntArray, rows: IntArray) -> Scene:
-        """Return the scene with a model behind the one behind it, by its states and rows."""
+        """Return the scene with another model behind, which `behind` itself was made from.
+
+        states, rows : those of the other model that the states and rows of `behind` stand for
+        """
         return replace(self, behind=model, states=states[self.states], rows=rows[self.rows])
 
     def simulate(
@@ -107,7 +110,7 @@ class Scene:
         )  # fmt: skip
 
     def record(self, length: int, trajectories: int, seed: int) -> Transitions:
-        """Return all transitions of the trajectories of a simulation, as those of `behind`."""
+        """Return all transitions of a simulation, as transitions of `behind`."""
         stop = self.measured.stop
         seen = record(self.model, self.behaviour, length, trajectories, seed, stop=stop)
         return replace(
@@ -175,9 +178,9 @@ def simulate(
 def scene_of(model: FactoredMDP, policy: Policy | Behaviour | None, spec: Spec) -> Scene:
     """Return what is run to estimate a specification, probabilities being the nominal ones.
 
-    Where something counts from some step on only, the model is unrolled in time. Staying somewhere
-    for ever is reaching states that cannot be left any more: under a fixed policy every trajectory
-    comes there or leaves, sooner or later.
+    If something counts only from some step on, the model is unrolled in time. To stay in a set for
+    ever is measured as reaching states from which it cannot be left any more: under a fixed policy
+    every trajectory leaves the set or comes to such a state, sooner or later.
     """
     behaviour, asked = behaviour_of(model, policy), with_state_arrays(model, spec)
     states, rows, world = np.arange(model.states), np.arange(model.rows), model

@@ -100,7 +100,7 @@ def informed(sets: Marginals) -> BoolArray:
 
 
 def equal_numbers(sets: Marginals) -> IntArray:
-    """Return the first marginal with the same nominal probabilities, to 12 digits, (M,)."""
+    """Return for every marginal the first one with equal nominal probabilities, to 12 digits."""
     same, sizes = np.arange(len(sets)), sets.sizes
     rounded = np.round(sets.nominal, 12) + 0.0
     for size in np.unique(sizes):
