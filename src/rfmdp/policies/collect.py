@@ -57,7 +57,7 @@ def collect_next(run: Run, *, seconds: float = SECONDS) -> list[IdentifierGain]:
 
 
 def _candidates(solution: Solution) -> list[int]:
-    """Return uncertain identifiers met by the policy, or by the best one if nature were friendly."""
+    """Return uncertain identifiers that the policy meets, or would meet with a friendly nature."""
     friendly = solve(
         solution.model, replace(solution.spec, nature=solution.spec.agent),
         limits=Limits(precision=1e-2, seconds=5.0),
