@@ -73,6 +73,18 @@ def test_a_model_that_storm_built(tmp_path):
     assert model.label("goal").tolist() == (model.valuations[:, 1] == 2).tolist()
 
 
+def test_variables_beyond_32_bits_are_left_out(tmp_path):
+    """Their values were cut to 32 bits; the model itself keeps its states."""
+    stormpy = pytest.importorskip("stormpy")
+    path = tmp_path / "m.prism"
+    path.write_text(PROGRAM.replace("x'=2", "x'=4294967298").replace("[0..2]", "[0..4294967298]"))
+    options = stormpy.BuilderOptions(build_full=True)
+    built = stormpy.build_model(stormpy.parse_prism_program(path), options=options)
+    model = from_stormpy(built)
+    assert model.states == built.nr_states
+    assert "x" not in [v.name for v in model.variables]
+
+
 def test_nominal_values(gamble):
     """Trying for ever succeeds with 0.4 / 0.7 of the nominal probabilities."""
     best = storm_value(gamble, 'Pmax=? [F "goal"]')
