@@ -308,3 +308,24 @@ def test_many_products_of_vertices_were_called_invalid(objective, monkeypatch):
     monkeypatch.setattr(products, "NODES", 0)
     assert not verify(found).valid
     assert not verify(found).failed
+
+
+@pytest.mark.parametrize("cost", [1e-20, 1e-3, 1e7])
+def test_values_beside_infinite_ones_were_called_invalid(cost):
+    """A lower bound of 1e280 and more holds where nature can avoid an infinite one."""
+    goal = np.array([False, True, False])
+    stay = ([0, 1], [0, 0, 0, 0, 2, 0, 1, 2, 0])  # for nothing, or for ever away from the goal
+    model = FactoredMDP.from_rows(
+        [[stay, ([2], [1, 0])], [([], [1])], [([], [2])]],
+        [
+            Interval([0.0] * 3, [1.0] * 3),
+            Interval([0.5, 0.3125, 0.0], [1.0] * 3),
+            Interval([1e-300, 1.0], [1e-300, 1.0]),
+        ],
+        labels={"goal": goal},
+        rewards={"cost": Rewards(np.zeros(3), np.array([0.0, cost, 0.0, 0.0]))},
+    )
+    solution = solve(model, Spec(ReachReward("goal", "cost"), MIN, MIN))
+    assert solution.lower[0] == pytest.approx(cost * 1e300)
+    assert np.isposinf(solution.lower[2])
+    assert verify(solution).valid

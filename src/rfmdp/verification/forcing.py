@@ -13,7 +13,7 @@ import numpy as np
 from rfmdp.ragged import entries, stable_order, starts
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.exact import Undecided
-from rfmdp.verification.game import FAR, GAIN, HOLD, Game, gains_exactly
+from rfmdp.verification.game import GAIN, HOLD, Game, gains_exactly, stand_in
 from rfmdp.verification.margins import differences
 from rfmdp.verification.rows import Rows
 
@@ -32,11 +32,11 @@ def gaining(
     if trivial.all():
         return trivial
     helps, rows = game.nature == -side, game.rows
-    worth = np.where(np.isinf(bound), FAR, bound)
 
     def leads(row: int, inside: BoolArray) -> bool:
         successors, here = rows.successors(row), bound[rows.state[row]]
-        there, into = worth[successors], inside[successors]
+        there, into = bound[successors], inside[successors]
+        there = np.where(np.isinf(there), stand_in(here), there)
         gain, error = differences(there, here, game.reward[row], 1.0)
         flat = (gain == 0.0) & (error == 0.0)
         if helps:

@@ -20,7 +20,6 @@ from rfmdp.verification.reading import Model
 from rfmdp.verification.rows import Rows
 
 GAIN, HOLD, FAIL, UNKNOWN = 1, 0, -1, -2  # what is proven of the gain of a row
-FAR = 2.0**900  # stands for an infinite lower bound, which is more
 FRACTIONS = 20_000  # rows of one check that are decided one by one
 FEW = 64  # outcomes of a row whose products of vertices are tried wherever there is a doubt
 
@@ -170,8 +169,11 @@ class _Step:
         self.here, there = bound[game.rows.state[batch.rows]], bound[batch.successors]
         infinite = np.isinf(there)
         self.infinite = infinite if infinite.any() else None
-        # a lower bound that is infinite is proven to be so; an upper one says nothing
-        self.there = there if self.infinite is None else np.where(infinite, FAR * (side < 0), there)
+        if self.infinite is not None:
+            # a lower bound that is infinite is proven to be so; an upper one says nothing
+            far = stand_in(self.here[:, None]) if side < 0 else 0.0
+            there = np.where(infinite, far, there)
+        self.there = there
         gain, error = differences(self.there, self.here[:, None], self.reward[:, None], discount)
         if self.infinite is not None and side > 0:
             gain, error = np.where(infinite, 0.0, gain), np.where(infinite, 0.0, error)
@@ -213,7 +215,7 @@ class _Step:
     def _beyond(self, row: int, far: BoolArray, sign: int) -> int:
         """Return the sign of a row that leads to infinite values, however rarely.
 
-        `FAR` may not be far enough for them. An opposing nature avoids such values if it can.
+        What stands for them may not be enough. An opposing nature avoids such values if it can.
         """
         if sign == GAIN:
             return GAIN
@@ -221,7 +223,7 @@ class _Step:
             return GAIN if self.rows.can(row, None, far) else sign
         if not self.rows.can(row, ~far, None):
             return GAIN
-        return UNKNOWN if sign == FAIL else sign  # that may be a loss with FAR only
+        return UNKNOWN if sign == FAIL else sign  # that may be a loss with a finite value only
 
     def faint(self, found: AnyArray) -> BoolArray:
         """Return the rows that hold, and may gain what floats cannot tell from nothing.
@@ -254,6 +256,11 @@ class _Step:
             return GAIN if best > 0 else HOLD if best == 0 else FAIL
         except Undecided:
             return UNKNOWN
+
+
+def stand_in(here: FloatArray) -> FloatArray:
+    """Return what stands for infinite lower bounds beside others: more than these, and finite."""
+    return 2.0 * np.clip(here, 2.0**899, np.finfo(np.float64).max / 2.0)
 
 
 def gains_exactly(there: FloatArray, here: float, reward: float, discount: float) -> list[Fraction]:
