@@ -37,21 +37,32 @@ def test_closed_pipe_is_quiet(folder):
     assert found.stdout.startswith("model ")
 
 
+def test_exit_code_of_a_closed_pipe(folder):
+    """It is the one of programs that SIGPIPE ends."""
+    shut, ours = os.pipe()
+    os.close(shut)
+    words = [sys.executable, "-m", "rfmdp", "domains"]
+    found = subprocess.run(words, stdout=ours, stderr=subprocess.PIPE, timeout=LIMIT)
+    os.close(ours)
+    assert (found.returncode, found.stderr) == (141, b"")
+
+
 @pytest.mark.parametrize("name", [name for name in COMMANDS])
 def test_every_command_has_help(name, capsys):
     """A command explains itself."""
     assert run([name, "--help"]) == 0
-    assert f"rfmdp {name}" in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert f"rfmdp {name}" in text
+    assert run([name, "-h"]) == 0
+    assert capsys.readouterr().out == text
 
 
-def test_completion_in_a_shell():
-    """Commands and options are completed."""
-    asked = {"_RFMDP_COMPLETE": "complete_bash", "COMP_WORDS": "rfmdp so", "COMP_CWORD": "1"}
-    words = [sys.executable, "-m", "rfmdp"]
-    found = subprocess.run(
-        words, env=os.environ | asked, capture_output=True, text=True, timeout=LIMIT
-    )
-    assert found.stdout.split() == ["solve"]
+def test_what_a_command_does_fits_a_line(capsys):
+    """The table of commands has the first line of each, and cuts none."""
+    assert run(["--help"]) == 0
+    table = capsys.readouterr().out.partition("Commands:")[2]
+    assert [line.split()[0] for line in table.splitlines() if line] == list(COMMANDS)
+    assert "..." not in table
 
 
 def test_version(capsys):

@@ -75,7 +75,7 @@ def goal(words):
 MISTAKES = [  # words, what the one line must say
     (["slove", "m.prism"], ["No such command 'slove'", "did you mean 'solve'?"]),
     ([], ["a command is needed"]),
-    (["solve"], ["Missing argument", "model", "rfmdp solve --help"]),
+    (["solve"], ["Missing argument", "MODEL", "rfmdp solve --help"]),
     (top("solve m.prism --raduis 0.1"), ["--raduis", "--radius"]),
     (["solve", "aircarft"], ["aircarft: there is no such file", "aircraft"]),
     (["solve", "no.prism", *TOP], ["no.prism: the file cannot be read", "No such file"]),
@@ -224,7 +224,7 @@ MISTAKES = [  # words, what the one line must say
     (["convert", "i.prism", "no/m.drn"], ["no/m.drn: cannot be written"]),
     (["convert", "i.prism", "no/m.rfmdp"], ["no/m.rfmdp: cannot be written"]),
     (["convert", "m.prism", "m.drn"], ["found none for N"]),
-    (["convert", "i.prism"], ["target", "rfmdp convert --help"]),
+    (["convert", "i.prism"], ["TARGET", "rfmdp convert --help"]),
     (["solve", "m.prism", "m.props", "--prop", "cots", *N.split()], ["'cots'", "'cost'"]),
     (["solve", "m.prism", "m.props", "--prop", '"raech"', *N.split()], ["raech", "'reach'"]),
     (["domains", "aircarft"], ["'aircarft'", "aircraft"]),

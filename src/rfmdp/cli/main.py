@@ -1,9 +1,9 @@
 """Entry point of the command line.
 
-A command is a module in `commands/` with a function `command`, or a group `app`, and a word in
-`COMMANDS`. Commands import little but typer at the top: `rfmdp --help` is quick. Exit codes:
-0 done and certified, 1 user error (one line on standard error), 2 finished but not certified, 130
-interrupted.
+A command is a file in `commands/` with a function of the same name, and a word in `COMMANDS`.
+Commands import little at the top: `rfmdp --help` is quick. Exit codes: 0 done and certified, 1 user
+error (one line on standard error), 2 finished but not certified, 130 interrupted, 141 nobody reads
+the output.
 """
 
 from __future__ import annotations
@@ -11,12 +11,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from difflib import get_close_matches
 from importlib import import_module
-from typing import Annotated, Any, cast
 
-import typer
-from typer.core import TyperGroup
+import click
 
 from rfmdp import __version__
 from rfmdp.cli.interrupts import INTERRUPTED, noted, stop_if_interrupted
@@ -28,66 +25,67 @@ COMMANDS = (
     *("explain", "evaluate", "report"),
 )
 BROKEN_PIPE = 141
+COMPLETING = "_RFMDP_COMPLETE"  # variable by which a shell asks how words may go on
+SHELLS = ("bash", "zsh", "fish")
 
-# typer brings its own click or uses the installed one; this is its base of all usage errors
-USAGE_ERRORS = cast(type[Exception], typer.BadParameter.__mro__[2])
 
-
-class Commands(TyperGroup):
+class Commands(click.Group):
     """The table of commands, imported when they are asked for."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in their order."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command."""
-        if cmd_name not in COMMANDS:
-            meant = "".join(
-                f"; did you mean '{w}'?" for w in get_close_matches(cmd_name, COMMANDS, 1)
-            )
-            listed = ", ".join(COMMANDS)
-            raise typer.BadParameter(f"No such command '{cmd_name}', there are {listed}{meant}")
-        found = import_module(f"rfmdp.cli.commands.{cmd_name}")
-        if hasattr(found, "app"):
-            return typer.main.get_command(found.app)
-        single = typer.Typer(add_completion=False, rich_markup_mode=None)
-        single.command(cmd_name)(found.command)
-        return typer.main.get_command(single)
+        if cmd_name in COMMANDS:
+            module = import_module(f"rfmdp.cli.commands.{cmd_name}")
+            found: click.Command = getattr(module, cmd_name)
+            return found
+        if ctx.resilient_parsing:  # a shell asks how a mistake may go on
+            return None
+        from difflib import get_close_matches
+
+        meant = "".join(f"; did you mean '{w}'?" for w in get_close_matches(cmd_name, COMMANDS, 1))
+        listed = ", ".join(COMMANDS)
+        raise click.UsageError(f"No such command '{cmd_name}', there are {listed}{meant}")
 
 
-app = typer.Typer(
+@click.group(
     cls=Commands,
-    add_completion=True,
     invoke_without_command=True,
-    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-@app.callback()
-def root(
-    context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
-) -> None:
+@click.option("--version", is_flag=True, help="Print the version.")
+@click.option(
+    "--show-completion",
+    metavar="[SHELL]",
+    is_flag=False,
+    flag_value="",
+    help=f"Print what lets {', '.join(SHELLS)} complete words; default: the shell in use.",
+)
+@click.pass_context
+def app(context: click.Context, version: bool, show_completion: str | None) -> None:
     """Robust factored Markov decision processes: solve and learn, with certified bounds."""
     if version:
         print(f"rfmdp {__version__}")
+    elif show_completion is not None:
+        _complete(f"{_shell(show_completion)}_source")
     elif context.invoked_subcommand is None:
         print(context.get_help())
-        raise typer.BadParameter("a command is needed.")
+        raise click.UsageError("a command is needed.")
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code; never raises."""
     try:
         with noted():
-            return _run(arguments)
+            return _run(sys.argv[1:] if arguments is None else arguments)
     except RfmdpError as error:
         complain(str(error))
-    except USAGE_ERRORS as error:
+    except click.ClickException as error:
         complain(_usage(error))
-    except (KeyboardInterrupt, typer.Abort):
+    except KeyboardInterrupt:
         complain("interrupted; files are as they were, or complete.")
         return INTERRUPTED
     except BrokenPipeError:
@@ -100,14 +98,35 @@ def run(arguments: Sequence[str] | None = None) -> int:
     return USER_ERROR
 
 
-def _run(arguments: Sequence[str] | None) -> int:
-    group = typer.main.get_command(app)
-    code = group.main(args=arguments, prog_name="rfmdp", standalone_mode=False)
+def _run(arguments: Sequence[str]) -> int:
+    if COMPLETING in os.environ:
+        return _complete(os.environ[COMPLETING])
+    try:
+        # not `app.main`, which has its own ways with Ctrl-C and closed pipes
+        with app.make_context("rfmdp", list(arguments)) as context:
+            code = app.invoke(context)
+    except click.exceptions.Exit as left:  # after --help
+        code = left.exit_code
     sys.stdout.flush()
     stop_if_interrupted()
-    if code == INTERRUPTED:  # typer turns Ctrl-C into this
-        raise KeyboardInterrupt
-    return code if isinstance(code, int) else CERTIFIED
+    return CERTIFIED if code is None else code
+
+
+def _complete(asked: str) -> int:
+    """Print what a shell asks for, the script (`bash_source`) or words (`bash_complete`)."""
+    from click.shell_completion import shell_complete
+
+    return shell_complete(app, {}, "rfmdp", COMPLETING, asked)
+
+
+def _shell(word: str) -> str:
+    """Return the shell that a word names, or the one in use."""
+    shell = word or os.path.basename(os.environ.get("SHELL", ""))
+    if shell not in SHELLS:
+        raise click.UsageError(
+            f"--show-completion must name one of {', '.join(SHELLS)}; got '{shell}'."
+        )
+    return shell
 
 
 def leave_pipe() -> None:
@@ -115,8 +134,8 @@ def leave_pipe() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _usage(error: Any) -> str:
-    text = " ".join(str(error.format_message()).removeprefix("Invalid value: ").split())
+def _usage(error: click.ClickException) -> str:
+    text = " ".join(error.format_message().split())
     context = getattr(error, "ctx", None)
     text = text if text.endswith("?") else text.removesuffix(".") + "."
     return f"{text} See `{context.command_path if context else 'rfmdp'} --help`."

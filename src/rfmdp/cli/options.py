@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from rfmdp.cli.signature import Argument, Option
 
 PARTS = {  # words of the options of `learn` for parts of a method; `learn_words` has the parts
     "--confidence": (
@@ -16,32 +16,28 @@ PARTS = {  # words of the options of `learn` for parts of a method; `learn_words
     "--support": "declared, domain, pmin:P, sparse[:P]",
     "--rewards": "known, fixed:LOW:HIGH, random:LOW:HIGH",
 }
-MODEL = typer.Argument(
-    help="PRISM file (- for standard input), .tra, .drn, .umb, .rfmdp, or a name of "
-    "`rfmdp domains`."
+SETS, RUNS = "Uncertainty sets", "Runs"  # titles of sections
+MODEL = Argument(
+    "PRISM file (- for standard input), .tra, .drn, .umb, .rfmdp, or a name of `rfmdp domains`."
 )
 Model = Annotated[str, MODEL]
-Result = Annotated[str, typer.Argument(help="File that `rfmdp solve -o` or `learn -o` wrote.")]
-Props = Annotated[str | None, typer.Argument(help="File of properties in PRISM's language.")]
-Prop = Annotated[
-    list[str], typer.Option(help="Property: TEXT, or NAME or NUMBER in PROPS; repeatable.")
-]
-Const = Annotated[list[str], typer.Option(help="Constants: A=1,B=0.5.")]
-Radius = Annotated[float | None, typer.Option(help="Radius of boxes around all probabilities.")]
-OtherSet = Annotated[
-    str | None, typer.Option("--set", help="Other sets of radius R: l1:R, linf:R, lp2:R.")
-]
+Result = Annotated[str, Argument("File that `rfmdp solve -o` or `learn -o` wrote.")]
+Props = Annotated[str | None, Argument("File of properties in PRISM's language.")]
+Prop = Annotated[tuple[str, ...], Option("Property: TEXT, or NAME or NUMBER in PROPS; repeatable.")]
+Const = Annotated[tuple[str, ...], Option("Constants: A=1,B=0.5.")]
+Radius = Annotated[float | None, Option("Radius of boxes around all probabilities.", section=SETS)]
+OtherSet = Annotated[str | None, Option("Other sets of radius R: l1:R, linf:R, lp2:R.", "--set")]
 RadiusOf = Annotated[
-    list[str], typer.Option(help="Radius of one part: MODULE=R or ACTION=R; repeatable.")
+    tuple[str, ...], Option("Radius of one part: MODULE=R or ACTION=R; repeatable.")
 ]
-Floor = Annotated[float, typer.Option(help="Least probability of every outcome in boxes.")]
+Floor = Annotated[float, Option("Least probability of every outcome in boxes.")]
 Nominal = Annotated[
     bool,
-    typer.Option("--nominal", help="Drop the sets of the model: take its nominal probabilities."),
+    Option("Drop the sets of the model: take its nominal probabilities.", "--nominal"),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-Jobs = Annotated[int | None, typer.Option(help="Processes; default: all cores.")]
+Json = Annotated[bool, Option("Print one JSON object.", "--json")]
+Jobs = Annotated[int | None, Option("Processes; default: all cores.", section=RUNS)]
 Scheduler = Annotated[
     str | None,
-    typer.Option(help="Dask scheduler to send the runs to, tcp://HOST:PORT; default: local cores."),
+    Option("Dask scheduler to send the runs to, tcp://HOST:PORT; default: local cores."),
 ]

@@ -6,23 +6,23 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import typer
-
 from rfmdp.cli.arguments import constants
 from rfmdp.cli.options import Const, Model, Prop, Props
 from rfmdp.cli.output import CERTIFIED, USER_ERROR, complain, showing_progress, spoken_warnings
+from rfmdp.cli.signature import command
 from rfmdp.errors import RfmdpError
 
 if TYPE_CHECKING:
     from rfmdp.model.arrays import FactoredMDP
 
 
-def command(
+@command
+def check(
     model: Model,
     props: Props = None,
-    prop: Prop = [],  # noqa: B006
-    const: Const = [],  # noqa: B006
-) -> None:
+    prop: Prop = (),
+    const: Const = (),
+) -> int:
     """Read, build and validate a model and its properties.
 
     Prints sizes, problems and warnings; exit code 1 if something is wrong.
@@ -47,7 +47,7 @@ def command(
             complain(str(error))
             kind, failed = "error", True
         print(f"property    {kind:<8}{one.text}")
-    raise typer.Exit(USER_ERROR if failed else CERTIFIED)
+    return USER_ERROR if failed else CERTIFIED
 
 
 def _facts(model: FactoredMDP, seconds: float) -> Iterator[str]:

@@ -5,24 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from rfmdp.cli.arguments import constants
 from rfmdp.cli.options import Const, Floor, Model, Nominal, OtherSet, Radius, RadiusOf
 from rfmdp.cli.output import complain, showing_progress, spoken_warnings
+from rfmdp.cli.signature import Argument, command
 from rfmdp.errors import ModelError
 from rfmdp.writing import check_writable
 
 ENDINGS = (".drn", ".tra", ".umb", ".rfmdp")
 
 
-def command(
+@command
+def convert(
     model: Model,
-    target: Annotated[str, typer.Argument(help="File to write: .drn, .tra, .umb or .rfmdp.")],
-    const: Const = [],  # noqa: B006
+    target: Annotated[str, Argument("File to write: .drn, .tra, .umb or .rfmdp.")],
+    const: Const = (),
     radius: Radius = None,
     set_: OtherSet = None,
-    radius_of: RadiusOf = [],  # noqa: B006
+    radius_of: RadiusOf = (),
     floor: Floor = 0.0,
     nominal: Nominal = False,
 ) -> None:
@@ -37,7 +37,7 @@ def command(
     if place.suffix not in ENDINGS:
         raise ModelError(f"{target}: must end in one of {', '.join(ENDINGS)}.")
     check_writable(place)
-    uncertainty = Uncertainty(radius, set_, tuple(radius_of), floor, nominal)
+    uncertainty = Uncertainty(radius, set_, radius_of, floor, nominal)
     given, blueprint = constants(const), read_blueprint(model)
     with spoken_warnings(), showing_progress("building") as show:
         found = build_with_sets(blueprint, given, uncertainty, progress=show.building)

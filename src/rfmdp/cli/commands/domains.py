@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from rfmdp.cli.signature import Argument, Option, command
 from rfmdp.errors import ModelError
 
 if TYPE_CHECKING:
@@ -18,10 +17,11 @@ if TYPE_CHECKING:
 WIDTH = 80
 
 
-def command(
-    name: Annotated[str | None, typer.Argument(help="Domain to describe; all if left out.")] = None,
-    text: Annotated[bool, typer.Option("--text", help="Print the PRISM text of NAME.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One object per version.")] = False,
+@command
+def domains(
+    name: Annotated[str | None, Argument("Domain to describe; all if left out.")] = None,
+    text: Annotated[bool, Option("Print the PRISM text of NAME.", "--text")] = False,
+    as_json: Annotated[bool, Option("One object per version.", "--json")] = False,
 ) -> None:
     """List the domains that MODEL may name; describe one."""
     from rfmdp.paper.domains.table import DOMAINS, find

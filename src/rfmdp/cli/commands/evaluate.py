@@ -5,37 +5,36 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any
 
-import typer
-
 from rfmdp.cli.options import Const, Floor, Json, Model, OtherSet, Prop, Props, Radius, RadiusOf
 from rfmdp.cli.output import CERTIFIED, NOT_CERTIFIED, showing_progress
+from rfmdp.cli.signature import Option, command
 
 
-def command(
+@command
+def evaluate(
     model: Model,
     policy: Annotated[
-        str,
-        typer.Option(help="File of `solve -o`, `learn -o` or `policy -o`: .rfmdp, .csv, ..."),
+        str, Option("File of `solve -o`, `learn -o` or `policy -o`: .rfmdp, .csv, ...")
     ],
     props: Props = None,
-    prop: Prop = [],  # noqa: B006
-    const: Const = [],  # noqa: B006
+    prop: Prop = (),
+    const: Const = (),
+    precision: Annotated[float, Option("Wanted relative width of the bounds.")] = 1e-6,
+    as_json: Json = False,
     radius: Radius = None,
     set_: OtherSet = None,
-    radius_of: RadiusOf = [],  # noqa: B006
+    radius_of: RadiusOf = (),
     floor: Floor = 0.0,
-    precision: Annotated[float, typer.Option(help="Wanted relative width of the bounds.")] = 1e-6,
-    as_json: Json = False,
-) -> None:
-    """Evaluate a policy: proven bounds of its value with the worst, best and nominal nature.
+) -> int:
+    """Evaluate a policy with the worst, best and nominal nature.
 
-    Exit code 0: all certified, 2: not all.
+    Prints proven bounds of its value for each. Exit code 0: all certified, 2: not all.
     """
     import rfmdp
     from rfmdp.cli.models import Uncertainty, property_and_model
     from rfmdp.policies.files import open_policy
 
-    uncertainty = Uncertainty(radius, set_, tuple(radius_of), floor)
+    uncertainty = Uncertainty(radius, set_, radius_of, floor)
     asked, subject = property_and_model(model, props, prop, const, uncertainty)
     chosen, spec = open_policy(policy, subject), asked.spec(subject)
     limits = rfmdp.Limits(precision)
@@ -62,4 +61,4 @@ def command(
         side = "lower" if spec.agent is rfmdp.MAX else "upper"
         print(f"Result: {rows['worst'][side]!r}")
     certified = all(row["status"] == "certified" for row in rows.values())
-    raise typer.Exit(CERTIFIED if certified else NOT_CERTIFIED)
+    return CERTIFIED if certified else NOT_CERTIFIED

@@ -6,30 +6,30 @@ import json
 from dataclasses import asdict
 from typing import Annotated
 
-import typer
-
 from rfmdp.cli.arguments import solution_in, state_number
 from rfmdp.cli.options import Json, Result
 from rfmdp.cli.output import showing_progress
+from rfmdp.cli.signature import Option, command
 
 
-def command(
+@command
+def explain(
     result: Result,
     state: Annotated[
         str | None,
-        typer.Option(help="Values of all variables, x=1,y=2, or a number; default: the initial."),
+        Option("Values of all variables, x=1,y=2, or a number; default: the initial."),
     ] = None,
-    step: Annotated[int, typer.Option(help="Steps gone, for finite horizons.")] = 0,
+    step: Annotated[int, Option("Steps gone, for finite horizons.")] = 0,
     gains: Annotated[
         bool,
-        typer.Option("--gains", help="Also: what the guarantee gains if one marginal were known."),
+        Option("Also: what the guarantee gains if one marginal were known.", "--gains"),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Explain a decision: the value of every action, nature's answer, and what happens next.
+    """Explain a decision: values of actions, nature's answers.
 
-    With --gains, the model is solved again with one marginal known at a time: which uncertainty
-    costs most.
+    It says what happens next, too. With --gains, the model is solved again with one marginal known
+    at a time: which uncertainty costs most.
     """
     import rfmdp
 

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from rfmdp.campaign.runner import make_runner
 from rfmdp.cli.arguments import check_positive, constants, inner_method
-from rfmdp.cli.options import MODEL, PARTS, Const, Jobs, Prop, Props, Scheduler
-from rfmdp.cli.output import NOT_CERTIFIED, complain, spoken_warnings
+from rfmdp.cli.options import MODEL, PARTS, RUNS, Const, Jobs, Prop, Props, Scheduler
+from rfmdp.cli.output import CERTIFIED, NOT_CERTIFIED, complain, spoken_warnings
+from rfmdp.cli.signature import Option, command
 from rfmdp.errors import ModelError
 from rfmdp.writing import check_writable
 
@@ -28,115 +29,100 @@ LENGTH = 100  # steps of a trajectory, if nothing says otherwise
 LEAST = 0.01  # seconds that are left for learning, whatever reading took
 
 
-def command(
+@command
+def learn(
     model: Annotated[str | None, MODEL] = None,
     props: Props = None,
-    prop: Prop = [],  # noqa: B006
-    const: Const = [],  # noqa: B006
-    method: Annotated[
-        str, typer.Option(help="Method; `rfmdp learn --method list` prints all.")
-    ] = "anytime",
-    inner: Annotated[
-        str | None,
-        typer.Option(help="How sets are composed, in place of the method's; as in `solve`."),
+    prop: Prop = (),
+    const: Const = (),
+    beta: Annotated[float, Option("Most probability that the guarantee is wrong.")] = 1e-4,
+    p_min: Annotated[
+        float | None, Option("Assumed least probability of declared outcomes.")
     ] = None,
-    beta: Annotated[
-        float, typer.Option(help="Most probability that the guarantee is wrong.")
-    ] = 1e-4,
-    trajectories: Annotated[int, typer.Option(help="Trajectories, at most.")] = 100_000,
-    length: Annotated[
-        int | None, typer.Option(help="Steps of a trajectory; default: of the domain, or 100.")
-    ] = None,
+    trajectories: Annotated[int, Option("Trajectories, at most.", section="Stopping")] = 100_000,
     target: Annotated[
-        float | None,
-        typer.Option(help="Stop when the guarantee is at least (costs: at most) this."),
+        float | None, Option("Stop when the guarantee is at least (costs: at most) this.")
     ] = None,
     gap: Annotated[
-        float | None, typer.Option(help="Stop when guarantee and optimistic bound are this close.")
+        float | None, Option("Stop when guarantee and optimistic bound are this close.")
     ] = None,
-    timeout: Annotated[
-        float | None, typer.Option(help="Seconds per seed, reading included.")
+    timeout: Annotated[float | None, Option("Seconds per seed, reading included.")] = None,
+    method: Annotated[
+        str, Option("Method; `rfmdp learn --method list` prints all.", section="Method")
+    ] = "anytime",
+    inner: Annotated[
+        str | None, Option("How sets are composed, in place of the method's; as in `solve`.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="First seed.")] = 0,
-    seeds: Annotated[int, typer.Option(help="Number of seeds.")] = 1,
-    jobs: Jobs = None,
-    scheduler: Scheduler = None,
-    confidence: Annotated[str | None, typer.Option(help=f"{PARTS['--confidence']}.")] = None,
+    confidence: Annotated[str | None, Option(f"Confidence sets: {PARTS['--confidence']}.")] = None,
     explore: Annotated[
-        str | None, typer.Option(help=f"{PARTS['--explore']}; OTHER: chance of any action.")
+        str | None, Option(f"What to sample: {PARTS['--explore']}; OTHER: chance of any action.")
     ] = None,
-    schedule: Annotated[
-        str | None, typer.Option(help=f"When to plan again: {PARTS['--schedule']}.")
-    ] = None,
+    schedule: Annotated[str | None, Option(f"When to plan again: {PARTS['--schedule']}.")] = None,
     granularity: Annotated[
-        str | None, typer.Option(help=f"What is counted together: {PARTS['--granularity']}.")
+        str | None, Option(f"What is counted together: {PARTS['--granularity']}.")
     ] = None,
     tie: Annotated[
-        list[str], typer.Option(help="NAME=NAME: marginals that are the same; repeatable.")
-    ] = [],  # noqa: B006
-    support: Annotated[
-        str | None, typer.Option(help=f"Possible outcomes: {PARTS['--support']}.")
-    ] = None,
-    rewards: Annotated[str | None, typer.Option(help=f"Rewards: {PARTS['--rewards']}.")] = None,
-    p_min: Annotated[
-        float | None, typer.Option(help="Assumed least probability of declared outcomes.")
+        tuple[str, ...], Option("NAME=NAME: marginals that are the same; repeatable.")
+    ] = (),
+    support: Annotated[str | None, Option(f"Possible outcomes: {PARTS['--support']}.")] = None,
+    rewards: Annotated[str | None, Option(f"Rewards: {PARTS['--rewards']}.")] = None,
+    length: Annotated[
+        int | None,
+        Option("Steps of a trajectory; default: of the domain, or 100.", section="Samples"),
     ] = None,
     env: Annotated[
         str | None,
-        typer.Option(
-            help="Learn from a Gymnasium environment, of which MODEL is the structure: "
+        Option(
+            "Learn from a Gymnasium environment, of which MODEL is the structure: "
             "NAME or NAME(OPTION=VALUE, ...)."
         ),
     ] = None,
     actions: Annotated[
         str | None,
-        typer.Option(help="Names of the environment's actions, in its order: left,down,right,up."),
+        Option("Names of the environment's actions, in its order: left,down,right,up."),
     ] = None,
     data: Annotated[
-        list[str],
-        typer.Option(
-            help="Learn from recorded transitions: .parquet, .csv, .arrow, a folder of these, or a "
+        tuple[str, ...],
+        Option(
+            "Learn from recorded transitions: .parquet, .csv, .arrow, a folder of these, or a "
             "file of `simulate --record`; repeatable."
         ),
-    ] = [],  # noqa: B006
+    ] = (),
     manifest: Annotated[
-        str | None,
-        typer.Option(help="JSON file about the data: selection, columns, actions, values."),
+        str | None, Option("JSON file about the data: selection, columns, actions, values.")
     ] = None,
     selection: Annotated[
         str | None,
-        typer.Option(
-            help="Whether rows were left out for their outcome: none, unknown, outcome. Only none "
+        Option(
+            "Whether rows were left out for their outcome: none, unknown, outcome. Only none "
             "gives a guarantee."
         ),
     ] = None,
     column: Annotated[
-        list[str],
-        typer.Option(
-            help="x=NAME, x'=NAME, action=NAME, episode=NAME, time=NAME, ...; repeatable."
-        ),
-    ] = [],  # noqa: B006
+        tuple[str, ...],
+        Option("x=NAME, x'=NAME, action=NAME, episode=NAME, time=NAME, ...; repeatable."),
+    ] = (),
     bad: Annotated[
-        str, typer.Option(help="Rows that cannot be read: refuse, or omit (which is then assumed).")
+        str, Option("Rows that cannot be read: refuse, or omit (which is then assumed).")
     ] = "refuse",
-    per_decade: Annotated[int, typer.Option(help="Evaluations per decade of trajectories.")] = 8,
+    seed: Annotated[int, Option("First seed.", section=RUNS)] = 0,
+    seeds: Annotated[int, Option("Number of seeds.")] = 1,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
+    per_decade: Annotated[
+        int, Option("Evaluations per decade of trajectories.", section="Output")
+    ] = 8,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object per seed, a line each.")
+        bool, Option("Print one JSON object per seed, a line each.", "--json")
     ] = False,
-    plot: Annotated[
-        str | None, typer.Option(help="File for the learning curve: .png, .pdf, .svg.")
-    ] = None,
+    plot: Annotated[str | None, Option("File for the learning curve: .png, .pdf, .svg.")] = None,
     output: Annotated[
         str | None,
-        typer.Option(
-            "-o", "--output", help="Run file, saved at every evaluation; several seeds: NAME-SEED."
-        ),
+        Option("Run file, saved at every evaluation; several seeds: NAME-SEED.", "-o --output"),
     ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the run file; same words as before.")
-    ] = False,
-) -> None:
-    """Learn a policy with a guarantee, by sampling a hidden model or from recorded data.
+    resume: Annotated[bool, Option("Go on with the run file; same words as before.")] = False,
+) -> int:
+    """Learn a policy with a guarantee, from samples or recorded data.
 
     The probabilities of the model are hidden and only sampled; with recorded data it is the known
     structure. A domain's learning instance is used unless constants are given. Exit code 0: done,
@@ -145,9 +131,9 @@ def command(
     started = time.monotonic()
     if method == "list":
         print("\n".join(_method_lines()))
-        return
+        return CERTIFIED
     if model is None:
-        raise typer.BadParameter("Missing argument 'MODEL'.")
+        raise click.UsageError("Missing argument 'MODEL'.")
     import rfmdp
     from rfmdp.campaign.seeds import learn_seeds
     from rfmdp.cli import learn_words as words
@@ -220,8 +206,7 @@ def command(
         _print_run(run, number, source if data else None, as_json)
     if plot is not None:
         save_learning_curve({method: runs}, plot)
-    if any(run.alarms for run in runs):
-        raise typer.Exit(NOT_CERTIFIED)
+    return NOT_CERTIFIED if any(run.alarms for run in runs) else CERTIFIED
 
 
 def _check_numbers(beta: float, p_min: float | None, target: float | None) -> None:
@@ -234,7 +219,7 @@ def _check_numbers(beta: float, p_min: float | None, target: float | None) -> No
 
 
 def _check_together(
-    data: list[str], env: str | None, many: bool, resume: bool, output: str | None
+    data: tuple[str, ...], env: str | None, many: bool, resume: bool, output: str | None
 ) -> None:
     """Refuse options that do not go together; `many` are several seeds, or a cluster."""
     if resume and output is None:

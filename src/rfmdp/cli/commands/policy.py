@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from rfmdp.cli.arguments import solution_in
 from rfmdp.cli.options import Result
+from rfmdp.cli.signature import Option, command
 from rfmdp.writing import check_writable
 
 
-def command(
+@command
+def policy(
     result: Result,
     output: Annotated[
         str,
-        typer.Option(
-            "-o", "--output", metavar="FILE",
-            help="File to write: .csv, .json, .strat (PRISM's), .dot (Graphviz).",
-        ),
+        Option("File to write: .csv, .json, .strat (PRISM's), .dot (Graphviz).", "-o --output"),
     ],
-) -> None:  # fmt: skip
-    """Write the policy of a result: variables, action and proven bounds of every state.
+) -> None:
+    """Write the policy of a result as a table, strategy or graph.
 
-    CSV, JSON and PRISM's strategies are read again by `evaluate` and `simulate`, for any model with
-    the same variables. Graphviz gets the chain that policy and nature make.
+    Tables have variables, action and proven bounds of every state. CSV, JSON and PRISM's strategies
+    are read again by `evaluate` and `simulate`, for any model with the same variables. Graphviz
+    gets the chain that policy and nature make.
     """
     import rfmdp
 

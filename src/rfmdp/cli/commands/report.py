@@ -8,30 +8,31 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from rfmdp.cli.arguments import require_result
+from rfmdp.cli.signature import Argument, Option, command
 from rfmdp.errors import FileError
 from rfmdp.writing import check_writable
 
 
-def command(
+@command
+def report(
     results: Annotated[
-        list[str],
-        typer.Argument(
-            help="Files that `rfmdp solve -o` or `rfmdp learn -o` wrote; of a .json of `solve` "
+        tuple[str, ...],
+        Argument(
+            "Files that `rfmdp solve -o` or `rfmdp learn -o` wrote; of a .json of `solve` "
             "with ranges (--radius 0.01:0.01:0.1) the values are drawn against the radius."
         ),
     ],
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="The page to write.", metavar="FILE")
-    ] = Path("report.html"),
-    title: Annotated[str, typer.Option(help="Heading of the page.")] = "",
+    output: Annotated[str, Option("The page to write.", "-o --output")] = "report.html",
+    title: Annotated[str, Option("Heading of the page.")] = "",
 ) -> None:
-    """Write one page with results: bounds, tables, curves and an explorer of every policy."""
+    """Write one page with results and an explorer of every policy.
+
+    It has bounds, tables and curves, and works without a network.
+    """
     from rfmdp.report.page import write_report
 
-    if output.suffix not in (".html", ".htm"):
+    if Path(output).suffix not in (".html", ".htm"):
         raise FileError(f"{output}: a page must be an .html file; name it so and print it as PDF.")
     check_writable(output)
     words = shlex.join(["rfmdp", *sys.argv[1:]])

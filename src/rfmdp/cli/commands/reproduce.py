@@ -7,12 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from rfmdp.campaign.runner import make_runner
 from rfmdp.cli.arguments import check_positive, number
 from rfmdp.cli.options import Jobs, Scheduler
 from rfmdp.cli.output import CERTIFIED, NOT_CERTIFIED, ProgressLines
+from rfmdp.cli.signature import Option, command
 from rfmdp.errors import FileError, ModelError
 
 if TYPE_CHECKING:
@@ -20,40 +21,24 @@ if TYPE_CHECKING:
     from rfmdp.paper.learning.runs import LearningRecord, LearningTask
     from rfmdp.paper.solving.runs import SolvingRecord, SolvingTask
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None, name="reproduce")
-
-Domains = Annotated[str, typer.Option(help="Domains: aircraft,drone,... All by default.")]
-Output = Annotated[str, typer.Option("-o", "--output", help="Folder to write to.")]
+Domains = Annotated[str, Option("Domains: aircraft,drone,... All by default.")]
+Output = Annotated[str, Option("Folder to write to.", "-o --output")]
 
 
-@app.callback()
-def group() -> None:
-    """Make the published tables and figures again, and compare.
-
-    A campaign leaves one record per run; started again on the same folder it goes on where it was.
-    """
-
-
-@app.command()
+@command
 def solving(
     domains: Domains = "",
-    radii: Annotated[
-        str, typer.Option(help="Radii: 0.01,0.025,... The published by default.")
-    ] = "",
+    radii: Annotated[str, Option("Radii: 0.01,0.025,... The published by default.")] = "",
     methods: Annotated[
         str,
-        typer.Option(
-            help="Methods: exact,interval,vertices,mccormick,mccormick:simplex,mccormick:printed."
-        ),
+        Option("Methods: exact,interval,vertices,mccormick,mccormick:simplex,mccormick:printed."),
     ] = "",
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Radius 0.025 and fast methods only.")
-    ] = False,
-    timeout: Annotated[float, typer.Option(help="Seconds per run, at most.")] = 900.0,
+    quick: Annotated[bool, Option("Radius 0.025 and fast methods only.", "--quick")] = False,
+    timeout: Annotated[float, Option("Seconds per run, at most.")] = 900.0,
+    output: Output = "reproduced",
     jobs: Jobs = None,
     scheduler: Scheduler = None,
-    output: Output = "reproduced",
-) -> None:
+) -> int:
     """Solve the published table again and compare.
 
     Writes one record per run, and CSV, Markdown, HTML and a figure. Started again on the same
@@ -77,35 +62,31 @@ def solving(
     for left in plan.left_out:
         print(f"Left out: {left}.")
     print(f"\nWritten: {output}/solving.html, .md, .csv, .svg, .png")
-    raise typer.Exit(CERTIFIED if table.fine else NOT_CERTIFIED)
+    return CERTIFIED if table.fine else NOT_CERTIFIED
 
 
-@app.command()
+@command
 def learning(
     domains: Domains = "",
     methods: Annotated[
         str,
-        typer.Option(
-            help="Methods of `rfmdp learn --method list`; default: the paper's four and ours."
-        ),
+        Option("Methods of `rfmdp learn --method list`; default: the paper's four and ours."),
     ] = "",
-    seeds: Annotated[
-        str | None, typer.Option(help="How many seeds, or which: 0,3,4. Default: 10.")
-    ] = None,
+    seeds: Annotated[str | None, Option("How many seeds, or which: 0,3,4. Default: 10.")] = None,
     trajectories: Annotated[
-        int | None, typer.Option(help="Trajectories of every run; default: 1000000.")
+        int | None, Option("Trajectories of every run; default: 1000000.")
     ] = None,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="One seed; less on the large domains."),
+        Option("One seed; less on the large domains.", "--quick"),
     ] = False,
     setting: Annotated[
-        str, typer.Option(help="As the paper's text or its code has it: text, code, or text,code.")
+        str, Option("As the paper's text or its code has it: text, code, or text,code.")
     ] = "text",
-    timeout: Annotated[float, typer.Option(help="Seconds per run, at most.")] = 3600.0,
+    timeout: Annotated[float, Option("Seconds per run, at most.")] = 3600.0,
+    output: Output = "reproduced",
     jobs: Jobs = None,
     scheduler: Scheduler = None,
-    output: Output = "reproduced",
 ) -> None:
     """Learn the published curves again and compare.
 
@@ -136,7 +117,7 @@ def learning(
     print(f"\nWritten: {output}/learning.html, .md, .csv, and learning-*.svg, .png")
 
 
-@app.command()
+@command
 def report(output: Output = "reproduced") -> None:
     """Write tables, figures and pages of a folder again, from its records alone.
 
@@ -155,6 +136,16 @@ def report(output: Output = "reproduced") -> None:
     table, curves = report_solving(output), report_learning(output)
     told = [*(solved(table) if table.records else ()), *(learned(curves) if curves.curves else ())]
     print("\n".join(told or ["No record is one of today's models."]))
+
+
+reproduce = click.Group(
+    "reproduce",
+    commands=[solving, learning, report],
+    help="""Make the published tables and figures again, and compare.
+
+    A campaign leaves one record per run; started again on the same folder it goes on where it was.
+    """,
+)
 
 
 def _print_solved(task: SolvingTask, record: SolvingRecord, number: int, tasks: int) -> None:

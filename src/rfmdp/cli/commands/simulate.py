@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from rfmdp import __version__
 from rfmdp.cli.arguments import check_positive, one_of
 from rfmdp.cli.options import Const, Floor, Json, Model, OtherSet, Prop, Props, Radius, RadiusOf
 from rfmdp.cli.output import complain, showing_progress
+from rfmdp.cli.signature import Option, command
 from rfmdp.errors import ModelError
 from rfmdp.writing import check_writable
 
@@ -25,39 +24,40 @@ if TYPE_CHECKING:
     from rfmdp.outer.solution import Policy
 
 
-def command(
+@command
+def simulate(
     model: Model,
     props: Props = None,
-    prop: Prop = [],  # noqa: B006
-    const: Const = [],  # noqa: B006
+    prop: Prop = (),
+    const: Const = (),
     policy: Annotated[
         str,
-        typer.Option(
-            help="uniform, optimal, or a file of `solve`, `learn` (also FILE:rollout) or `policy`."
-        ),
+        Option("uniform, optimal, or a file of `solve`, `learn` (also FILE:rollout) or `policy`."),
     ] = "uniform",
     nature: Annotated[
-        str, typer.Option(help="Probabilities: nominal, worst, best or random members of the sets.")
+        str, Option("Probabilities: nominal, worst, best or random members of the sets.")
     ] = "nominal",
-    radius: Radius = None,
-    set_: OtherSet = None,
-    radius_of: RadiusOf = [],  # noqa: B006
-    floor: Floor = 0.0,
-    trace: Annotated[bool, typer.Option("--trace", help="Show one trajectory, too.")] = False,
-    trajectories: Annotated[int, typer.Option(help="Number of trajectories.")] = 10_000,
-    length: Annotated[int, typer.Option(help="Steps of a trajectory, at most.")] = 100,
-    seed: Annotated[int, typer.Option(help="Fixes all randomness.")] = 0,
-    threads: Annotated[int | None, typer.Option(help="Threads; default: all cores.")] = None,
+    trajectories: Annotated[
+        int, Option("Number of trajectories.", section="Trajectories")
+    ] = 10_000,
+    length: Annotated[int, Option("Steps of a trajectory, at most.")] = 100,
+    seed: Annotated[int, Option("Fixes all randomness.")] = 0,
+    threads: Annotated[int | None, Option("Threads; default: all cores.")] = None,
+    trace: Annotated[bool, Option("Show one trajectory, too.", section="Output")] = False,
     as_json: Json = False,
     record: Annotated[
         str | None,
-        typer.Option(help="File for all transitions, for `learn --data`: .rfmdp, .parquet, .csv."),
+        Option("File for all transitions, for `learn --data`: .rfmdp, .parquet, .csv."),
     ] = None,
+    radius: Radius = None,
+    set_: OtherSet = None,
+    radius_of: RadiusOf = (),
+    floor: Floor = 0.0,
 ) -> None:
-    """Simulate a policy with the nominal probabilities of a model, or others of its sets.
+    """Simulate a policy, to estimate what a property measures.
 
-    Prints the mean of what the property measures with a 95 % confidence interval of what
-    trajectories of this length give, and the steps per second.
+    Probabilities are the nominal ones of the model, or others of its sets. Prints the mean with a
+    95 % confidence interval of what trajectories of this length give, and the steps per second.
     """
     from rfmdp.cli.models import Uncertainty, property_and_model
     from rfmdp.learning.simulation import scene_of
@@ -70,7 +70,7 @@ def command(
     if record is not None and not record.endswith(".rfmdp"):
         check_ending(record)
     choice = one_of("--nature", nature, {choice.value: choice for choice in NatureChoice})
-    uncertainty = Uncertainty(radius, set_, tuple(radius_of), floor)
+    uncertainty = Uncertainty(radius, set_, radius_of, floor)
     asked, subject = property_and_model(model, props, prop, const, uncertainty)
     spec = asked.spec(subject)
     chosen = _policy(policy, subject, spec)

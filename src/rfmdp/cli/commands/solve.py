@@ -6,12 +6,11 @@ import math
 import time
 from typing import Annotated
 
-import typer
-
 from rfmdp.campaign.runner import make_runner
 from rfmdp.cli.arguments import check_positive, experiments, inner_method
 from rfmdp.cli.compile_ahead import compiling_ahead
 from rfmdp.cli.options import (
+    SETS,
     Floor,
     Jobs,
     Model,
@@ -22,6 +21,7 @@ from rfmdp.cli.options import (
     RadiusOf,
     Scheduler,
 )
+from rfmdp.cli.signature import Option, command
 from rfmdp.errors import ModelError
 from rfmdp.writing import check_writable
 
@@ -31,62 +31,56 @@ METHODS = (
 )
 
 
-def command(
+@command
+def solve(
     model: Model,
     props: Props = None,
-    prop: Prop = [],  # noqa: B006
+    prop: Prop = (),
     const: Annotated[
-        list[str],
-        typer.Option(help="Constants: A=1,B=0.5; a range C=1:3 or p=0:0.1:1 is a run per value."),
-    ] = [],  # noqa: B006
+        tuple[str, ...],
+        Option("Constants: A=1,B=0.5; a range C=1:3 or p=0:0.1:1 is a run per value."),
+    ] = (),
+    no_fix_deadlocks: Annotated[
+        bool, Option("Refuse states without choice instead of looping there.", "--nofixdl")
+    ] = False,
     radius: Annotated[
         str | None,
-        typer.Option(help="Radius of boxes around all probabilities; a range is a run per value."),
+        Option(
+            "Radius of boxes around all probabilities; a range is a run per value.", section=SETS
+        ),
     ] = None,
     set_: OtherSet = None,
-    radius_of: RadiusOf = [],  # noqa: B006
+    radius_of: RadiusOf = (),
     floor: Floor = 0.0,
     nominal: Nominal = False,
     inner: Annotated[
-        str, typer.Option(help=f"How nature's choice in a row is found: {METHODS}.")
+        str,
+        Option(f"How nature's choice in a row is found: {METHODS}.", section="Method and limits"),
     ] = "exact",
     precision: Annotated[
-        float, typer.Option(help="Wanted width of the bounds, relative to the value.")
+        float, Option("Wanted width of the bounds, relative to the value.")
     ] = 1e-6,
-    absolute: Annotated[
-        bool, typer.Option("--absolute", help="The wanted width is absolute.")
-    ] = False,
+    absolute: Annotated[bool, Option("The wanted width is absolute.")] = False,
     timeout: Annotated[
-        float | None,
-        typer.Option(help="Seconds per property, building included; default: no limit."),
+        float | None, Option("Seconds per property, building included; default: no limit.")
     ] = None,
     jobs: Jobs = None,
     scheduler: Scheduler = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object per property, a line each.")
+        bool,
+        Option("Print one JSON object per property, a line each.", "--json", section="Output"),
     ] = False,
-    export_policy: Annotated[
-        str | None, typer.Option(help="CSV file to write the policy to.")
-    ] = None,
+    export_policy: Annotated[str | None, Option("CSV file to write the policy to.")] = None,
     output: Annotated[
         str | None,
-        typer.Option(
-            "-o",
-            "--output",
-            help="File to write: .json has the records, any other the solution for `verify`.",
+        Option(
+            "File to write: .json has the records, any other the solution for `verify`.",
+            "-o --output",
         ),
     ] = None,
-    no_fix_deadlocks: Annotated[
-        bool,
-        typer.Option("--nofixdl", help="Refuse states without choice instead of looping there."),
-    ] = False,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Print seconds by phase as well.")
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print results only, and no progress.")
-    ] = False,
-) -> None:
+    verbose: Annotated[bool, Option("Print seconds by phase as well.", "-v --verbose")] = False,
+    quiet: Annotated[bool, Option("Print results only, and no progress.", "-q --quiet")] = False,
+) -> int:
     """Answer properties of a model, with proven bounds and a policy.
 
     Prints a table and `Result: VALUE` per property. Exit code 0: certified, 1: an error,
@@ -122,7 +116,7 @@ def command(
     request = Request(
         read_blueprint(model),
         asked,
-        Uncertainty(None, set_, tuple(radius_of), floor, nominal),
+        Uncertainty(None, set_, radius_of, floor, nominal),
         inner,
         limits,
         Deadlock.ERROR if no_fix_deadlocks else Deadlock.LOOP,
@@ -135,4 +129,4 @@ def command(
         else:
             for reply in replies(request, runs[0], started, quiet=quiet):
                 printer.show(write_files(reply, export_policy, None if records else output))
-    raise typer.Exit(printer.code)
+    return printer.code

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 
-import typer
-
 from rfmdp.cli.arguments import require_result
 from rfmdp.cli.options import Result
 from rfmdp.cli.output import CERTIFIED, NOT_CERTIFIED, USER_ERROR, showing_progress
+from rfmdp.cli.signature import command
 
 
-def command(result: Result) -> None:
-    """Prove bounds and policy of a saved result again, or the statement of a learning run.
+@command
+def verify(result: Result) -> int:
+    """Prove a saved result again, by an independent checker.
 
+    What is proven are the bounds and the policy, or the statement of a learning run.
     Exit code 0: all is proven again, 1: something does not hold, or the file cannot be checked,
     2: nothing wrong was found, but not all could be proven.
     """
@@ -32,6 +33,4 @@ def command(result: Result) -> None:
         print(f"OPEN      {doubt}")
     word = "valid" if verdict.valid else "INVALID" if verdict.failed else "not proven"
     print(f"Result: {word}")
-    raise typer.Exit(
-        CERTIFIED if verdict.valid else USER_ERROR if verdict.failed else NOT_CERTIFIED
-    )
+    return CERTIFIED if verdict.valid else USER_ERROR if verdict.failed else NOT_CERTIFIED

@@ -1,0 +1,107 @@
+"""A command is a function whose signature says which words it takes; click reads them.
+
+    @command
+    def solve(
+        model: Annotated[str, Argument("File of a model.")],
+        radius: Annotated[float | None, Option("Radius of boxes.")] = None,
+    ) -> int: ...
+
+is `rfmdp solve MODEL --radius FLOAT`. A word without default is required, a `bool` is a flag, a
+`tuple` takes many. The docstring is the help. What is returned is the exit code; None is 0.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import NoneType
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
+
+import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A word that is known by its place."""
+
+    help: str
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A word that is known by a name: that of the parameter, unless others are given."""
+
+    help: str
+    names: str = ""  # "-o --output"
+    section: str = ""  # title in the help for this option and those behind it
+
+
+class Command(click.Command):
+    """A function as a command; its help has arguments and options in sections."""
+
+    def __init__(self, function: Callable[..., int | None]) -> None:
+        self._words: dict[str, Argument | Option] = {}
+        parameters: list[click.Parameter] = []
+        hints = get_type_hints(function, include_extras=True)
+        for name, parameter in inspect.signature(function).parameters.items():
+            kind, self._words[name] = get_args(hints[name])
+            parameters.append(_parameter(name, kind, parameter.default, self._words[name]))
+        super().__init__(
+            function.__name__,
+            callback=function,
+            params=parameters,
+            help=inspect.getdoc(function),
+        )
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what is said about arguments and options, section by section."""
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        title = "Options"
+        for parameter in self.get_params(ctx):
+            word = self._words.get(parameter.name or "")
+            if isinstance(word, Argument):
+                sections["Arguments"].append((parameter.human_readable_name, word.help))
+                continue
+            # --help, the last one, is not a word of the function
+            title = "Options" if word is None else word.section or title
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                sections.setdefault(title, []).append(record)
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+def command(function: Callable[..., int | None]) -> Command:
+    """Make a function a command of the same name."""
+    return Command(function)
+
+
+def _parameter(name: str, kind: Any, default: Any, word: Argument | Option) -> click.Parameter:
+    many = get_origin(kind) is tuple
+    single = next((part for part in get_args(kind) if part is not NoneType), kind)
+    settings: dict[str, Any] = {"type": single, "required": default is inspect.Parameter.empty}
+    if default not in (inspect.Parameter.empty, ()):
+        settings["default"] = default
+    if single is str:
+        settings["shell_complete"] = _files
+    if isinstance(word, Argument):
+        return click.Argument([name], nargs=-1 if many else 1, **settings)
+    names = word.names.split() or ["--" + name.replace("_", "-")]
+    if single is bool:
+        settings["is_flag"] = True
+    return click.Option(
+        [name, *names], help=word.help, multiple=many, show_default=default != "", **settings
+    )
+
+
+def _files(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Let the shell complete names of files."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(begun, type="file")]

@@ -1,0 +1,150 @@
+"""Signatures as command lines: kinds of words, help in sections, completion."""
+
+import os
+import subprocess
+import sys
+from typing import Annotated
+
+import click
+import pytest
+
+from processes import LIMIT
+from rfmdp.cli.main import run
+from rfmdp.cli.signature import Argument, Option, command
+
+
+@command
+def paint(
+    wall: Annotated[str, Argument("What to paint.")],
+    colours: Annotated[tuple[str, ...], Argument("With what.")] = (),
+    coats: Annotated[int, Option("How often.")] = 2,
+    dry_hours: Annotated[float | None, Option("How long to wait.", section="Waiting")] = None,
+    where: Annotated[tuple[str, ...], Option("Place; repeatable.")] = (),
+    set_: Annotated[bool, Option("Together.", "-s --set", section="Kind")] = False,
+) -> int:
+    """Paint a wall.
+
+    And look at it.
+    """
+    print((wall, colours, coats, dry_hours, where, set_))
+    return coats
+
+
+def said(words, capsys):
+    """Return what the function got, and the exit code."""
+    with paint.make_context("paint", words) as context:
+        code = paint.invoke(context)
+    return eval(capsys.readouterr().out), code
+
+
+def test_defaults(capsys):
+    """Words that are not given have the defaults of the signature."""
+    assert said(["north"], capsys) == (("north", (), 2, None, (), False), 2)
+
+
+def test_kinds_of_words(capsys):
+    """Numbers are numbers, a tuple takes many, a bool is a flag; names may be given."""
+    words = "north --dry-hours 1e-1 --where a --coats 3 --where b red -s blue"
+    found = ("north", ("red", "blue"), 3, 0.1, ("a", "b"), True)
+    assert said(words.split(), capsys) == (found, 3)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "Missing argument 'WALL'"),
+        (["north", "--coats", "x"], "'x' is not a valid integer"),
+        (["north", "--dry-hours", "x"], "'x' is not a valid float"),
+        (["north", "--dry_hours", "1"], "No such option"),
+    ],
+)
+def test_mistakes(words, message):
+    """A word that does not fit is a usage error."""
+    with pytest.raises(click.UsageError) as error:
+        paint.make_context("paint", words)
+    assert message in error.value.format_message()
+
+
+def test_a_required_option():
+    """An option without default must be given."""
+
+    @command
+    def hang(picture: Annotated[str, Option("Which.", "-p --picture")]) -> None:
+        """Hang a picture."""
+
+    with pytest.raises(click.UsageError) as error:
+        hang.make_context("hang", [])
+    assert "Missing option '-p' / '--picture'" in error.value.format_message()
+
+
+def test_help_has_sections():
+    """Arguments, options, and those behind a title in a section of their own."""
+    with paint.make_context("paint", ["north"]) as context:
+        text = paint.get_help(context)
+    assert text.split("\n\n")[1:] == [
+        "  Paint a wall.",
+        "  And look at it.",
+        "Arguments:\n  WALL     What to paint.\n  COLOURS  With what.",
+        "Options:\n  --coats INTEGER  How often.  [default: 2]\n"
+        "  --help           Show this message and exit.",
+        "Waiting:\n  --dry-hours FLOAT  How long to wait.\n  --where TEXT       Place; repeatable.",
+        "Kind:\n  -s, --set  Together.",
+    ]
+
+
+@pytest.fixture
+def program(tmp_path):
+    """Return a file that is the command `rfmdp` for a shell."""
+    file = tmp_path / "rfmdp"
+    file.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m rfmdp "$@"\n')
+    file.chmod(0o755)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("words", "last", "found"),
+    [
+        ("rfmdp so", 1, ["solve"]),
+        ("rfmdp reproduce le", 2, ["learning"]),
+        ("rfmdp solve --radius", 2, ["--radius", "--radius-of"]),
+        ("rfmdp solve m", 2, []),  # a file
+        ("rfmdp slove --r", 2, []),
+    ],
+)
+def test_a_shell_completes_words(words, last, found, program):
+    """What is printed for bash completes commands and options there; files are left to bash."""
+    script = """
+        eval "$("$0" --show-completion bash)"
+        compopt() { echo compopt "$@"; }
+        COMP_WORDS=($1) COMP_CWORD=$2
+        _rfmdp_completion "$0"
+        echo ${COMPREPLY[@]}
+    """
+    asked = ["bash", "-c", script, str(program), words, str(last)]
+    shell = subprocess.run(asked, capture_output=True, text=True, timeout=LIMIT)
+    assert shell.stderr == ""
+    *files, plain = shell.stdout.splitlines()
+    assert plain.split() == found
+    assert files == (["compopt -o default"] if words.endswith(" m") else [])
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_shell_in_use(shell, monkeypatch, capsys):
+    """Its script is printed unless another is named."""
+    monkeypatch.setenv("SHELL", f"/usr/bin/{shell}")
+    assert run(["--show-completion"]) == 0
+    script = capsys.readouterr().out
+    assert f"{shell}_complete" in script
+    monkeypatch.setenv("SHELL", "/bin/sh")
+    assert run(["--show-completion", shell]) == 0
+    assert capsys.readouterr().out == script
+
+
+@pytest.mark.parametrize("words", [[], ["tcsh"]])
+def test_a_shell_that_is_not_known(words, monkeypatch, capsys):
+    """One line names those that are."""
+    monkeypatch.setitem(os.environ, "SHELL", "/bin/tcsh")
+    assert run(["--show-completion", *words]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "bash, zsh, fish" in line
+    assert "'tcsh'" in line
