@@ -75,8 +75,12 @@ def goal(words):
 MISTAKES = [  # words, what the one line must say
     (["slove", "m.prism"], ["No such command 'slove'", "did you mean 'solve'?"]),
     ([], ["a command is needed"]),
+    (["reproduce"], ["Missing command", "rfmdp reproduce --help"]),
     (["solve"], ["Missing argument", "MODEL", "rfmdp solve --help"]),
     (top("solve m.prism --raduis 0.1"), ["--raduis", "--radius"]),
+    (top("solve m.prism --jobs two"), ["--jobs", "'two'", "integer", "rfmdp solve --help"]),
+    (top("solve m.prism --json=yes"), ["--json", "not take a value", "rfmdp solve --help"]),
+    (["solve", "a", "b", "c"], ["unexpected extra argument", "(c)", "rfmdp solve --help"]),
     (["solve", "aircarft"], ["aircarft: there is no such file", "aircraft"]),
     (["solve", "no.prism", *TOP], ["no.prism: the file cannot be read", "No such file"]),
     (["solve", "no.prism"], ["no.prism: there is no such file"]),

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from processes import LIMIT
-from rfmdp.cli.main import run
+from rfmdp.cli.main import COMMANDS, app, run
 from rfmdp.cli.signature import Argument, Option, command
 
 
@@ -75,6 +75,21 @@ def test_a_required_option():
     with pytest.raises(click.UsageError) as error:
         hang.make_context("hang", [])
     assert "Missing option '-p' / '--picture'" in error.value.format_message()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_option_without_its_value(name, capsys):
+    """It is a mistake, whatever kind the option is of; the line names the command's help."""
+    found = app.get_command(click.Context(app), name)
+    parts = getattr(found, "commands", {"": found})  # `reproduce` has commands of its own
+    for part, one in parts.items():
+        words = [name, part] if part else [name]
+        for option in one.params:
+            if isinstance(option, click.Option) and not option.is_flag:
+                assert run([*words, option.opts[-1]]) == 1
+                (line,) = capsys.readouterr().err.splitlines()
+                assert f"'{option.opts[-1]}' requires an argument" in line
+                assert f"`rfmdp {' '.join(words)} --help`" in line
 
 
 def test_help_has_sections():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from fractions import Fraction
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -94,6 +93,8 @@ def _range(option: str, text: str) -> list[str]:
     ends = [piece.strip() for piece in text.split(":")]
     if len(ends) == 1 or "?" in text:
         return [text]
+    from fractions import Fraction  # slow to import
+
     numbers = [Fraction(end) if finite_number(end) is not None else None for end in ends]
     low, high, step = numbers[0], numbers[-1], numbers[1] if len(ends) == 3 else Fraction(1)
     if len(ends) > 3 or low is None or high is None or step is None or step <= 0 or low > high:

@@ -6,6 +6,10 @@ from typing import Annotated
 
 from rfmdp.cli.signature import Argument, Option
 
+INNER = (  # words of `--inner`
+    "exact, vertices, interval, mccormick, mccormick:simplex, mccormick:printed, sequential, "
+    "radius-sum, radius-sum:plain, alternating"
+)
 PARTS = {  # words of the options of `learn` for parts of a method; `learn_words` has the parts
     "--confidence": (
         "mixture, kt, grid, kl, subsets, by-size, clopper-pearson, hoeffding, weissman"
@@ -31,10 +35,7 @@ RadiusOf = Annotated[
     tuple[str, ...], Option("Radius of one part: MODULE=R or ACTION=R; repeatable.")
 ]
 Floor = Annotated[float, Option("Least probability of every outcome in boxes.")]
-Nominal = Annotated[
-    bool,
-    Option("Drop the sets of the model: take its nominal probabilities.", "--nominal"),
-]
+Nominal = Annotated[bool, Option("Drop the sets of the model: take its nominal probabilities.")]
 Json = Annotated[bool, Option("Print one JSON object.", "--json")]
 Jobs = Annotated[int | None, Option("Processes; default: all cores.", section=RUNS)]
 Scheduler = Annotated[

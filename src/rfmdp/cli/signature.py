@@ -57,6 +57,14 @@ class Command(click.Command):
             help=inspect.getdoc(function),
         )
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words; whoever complains of them knows which command they are for."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what is said about arguments and options, section by section."""
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
@@ -93,10 +101,13 @@ def _parameter(name: str, kind: Any, default: Any, word: Argument | Option) -> c
     if isinstance(word, Argument):
         return click.Argument([name], nargs=-1 if many else 1, **settings)
     names = word.names.split() or ["--" + name.replace("_", "-")]
-    if single is bool:
-        settings["is_flag"] = True
     return click.Option(
-        [name, *names], help=word.help, multiple=many, show_default=default != "", **settings
+        [name, *names],
+        help=word.help,
+        is_flag=True if single is bool else None,  # with False, no value is one (click 8.3)
+        multiple=many,
+        show_default=default != "",
+        **settings,
     )
 
 

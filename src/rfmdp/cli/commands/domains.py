@@ -20,7 +20,7 @@ WIDTH = 80
 @command
 def domains(
     name: Annotated[str | None, Argument("Domain to describe; all if left out.")] = None,
-    text: Annotated[bool, Option("Print the PRISM text of NAME.", "--text")] = False,
+    text: Annotated[bool, Option("Print the PRISM text of NAME.")] = False,
     as_json: Annotated[bool, Option("One object per version.", "--json")] = False,
 ) -> None:
     """List the domains that MODEL may name; describe one."""

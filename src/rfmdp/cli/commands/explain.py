@@ -21,8 +21,7 @@ def explain(
     ] = None,
     step: Annotated[int, Option("Steps gone, for finite horizons.")] = 0,
     gains: Annotated[
-        bool,
-        Option("Also: what the guarantee gains if one marginal were known.", "--gains"),
+        bool, Option("Also: what the guarantee gains if one marginal were known.")
     ] = False,
     as_json: Json = False,
 ) -> None:

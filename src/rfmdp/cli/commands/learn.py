@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from rfmdp.campaign.runner import make_runner
 from rfmdp.cli.arguments import check_positive, constants, inner_method
 from rfmdp.cli.options import MODEL, PARTS, RUNS, Const, Jobs, Prop, Props, Scheduler
 from rfmdp.cli.output import CERTIFIED, NOT_CERTIFIED, complain, spoken_warnings
@@ -135,6 +134,7 @@ def learn(
     if model is None:
         raise click.UsageError("Missing argument 'MODEL'.")
     import rfmdp
+    from rfmdp.campaign.runner import make_runner
     from rfmdp.campaign.seeds import learn_seeds
     from rfmdp.cli import learn_words as words
     from rfmdp.cli.models import property_and_blueprint

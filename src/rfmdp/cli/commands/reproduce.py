@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from rfmdp.campaign.runner import make_runner
 from rfmdp.cli.arguments import check_positive, number
 from rfmdp.cli.options import Jobs, Scheduler
 from rfmdp.cli.output import CERTIFIED, NOT_CERTIFIED, ProgressLines
@@ -33,7 +32,7 @@ def solving(
         str,
         Option("Methods: exact,interval,vertices,mccormick,mccormick:simplex,mccormick:printed."),
     ] = "",
-    quick: Annotated[bool, Option("Radius 0.025 and fast methods only.", "--quick")] = False,
+    quick: Annotated[bool, Option("Radius 0.025 and fast methods only.")] = False,
     timeout: Annotated[float, Option("Seconds per run, at most.")] = 900.0,
     output: Output = "reproduced",
     jobs: Jobs = None,
@@ -45,6 +44,7 @@ def solving(
     folder it goes on where it was. Runs go side by side, one core each; with `--jobs 1` one after
     the other, with all cores. Exit code 2 if a printed value differs without explanation.
     """
+    from rfmdp.campaign.runner import make_runner
     from rfmdp.paper.solving.campaign import reproduce_solving, solving_plan
     from rfmdp.paper.solving.report import differences, summary
 
@@ -76,10 +76,7 @@ def learning(
     trajectories: Annotated[
         int | None, Option("Trajectories of every run; default: 1000000.")
     ] = None,
-    quick: Annotated[
-        bool,
-        Option("One seed; less on the large domains.", "--quick"),
-    ] = False,
+    quick: Annotated[bool, Option("One seed; less on the large domains.")] = False,
     setting: Annotated[
         str, Option("As the paper's text or its code has it: text, code, or text,code.")
     ] = "text",
@@ -94,6 +91,7 @@ def learning(
     evaluation: started again on the same folder, also after a kill, the campaign goes on there.
     Runs go side by side, one core each.
     """
+    from rfmdp.campaign.runner import make_runner
     from rfmdp.paper.learning.campaign import learning_plan, reproduce_learning
     from rfmdp.paper.learning.text import full_cost, method_order, summary
 
@@ -141,6 +139,7 @@ def report(output: Output = "reproduced") -> None:
 reproduce = click.Group(
     "reproduce",
     commands=[solving, learning, report],
+    no_args_is_help=False,  # one line that says what is missing
     help="""Make the published tables and figures again, and compare.
 
     A campaign leaves one record per run; started again on the same folder it goes on where it was.

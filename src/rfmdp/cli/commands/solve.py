@@ -6,10 +6,9 @@ import math
 import time
 from typing import Annotated
 
-from rfmdp.campaign.runner import make_runner
 from rfmdp.cli.arguments import check_positive, experiments, inner_method
-from rfmdp.cli.compile_ahead import compiling_ahead
 from rfmdp.cli.options import (
+    INNER,
     SETS,
     Floor,
     Jobs,
@@ -24,11 +23,6 @@ from rfmdp.cli.options import (
 from rfmdp.cli.signature import Option, command
 from rfmdp.errors import ModelError
 from rfmdp.writing import check_writable
-
-METHODS = (
-    "exact, vertices, interval, mccormick, mccormick:simplex, mccormick:printed, sequential, "
-    "radius-sum, radius-sum:plain, alternating"
-)
 
 
 @command
@@ -55,7 +49,7 @@ def solve(
     nominal: Nominal = False,
     inner: Annotated[
         str,
-        Option(f"How nature's choice in a row is found: {METHODS}.", section="Method and limits"),
+        Option(f"How nature's choice in a row is found: {INNER}.", section="Method and limits"),
     ] = "exact",
     precision: Annotated[
         float, Option("Wanted width of the bounds, relative to the value.")
@@ -87,7 +81,9 @@ def solve(
     2: finished, but not certified. A domain has a property of its own.
     """
     started = time.monotonic()
+    from rfmdp.campaign.runner import make_runner
     from rfmdp.cli.answers import Printer, Request, replies, replies_of_run, write_files
+    from rfmdp.cli.compile_ahead import compiling_ahead
     from rfmdp.cli.models import Uncertainty, read_blueprint
     from rfmdp.cli.properties import properties_about
     from rfmdp.model.frontier import Deadlock
