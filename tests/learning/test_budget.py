@@ -18,9 +18,10 @@ from rfmdp.learning.budget import (
     epoch_delta,
 )
 from rfmdp.learning.confidence import ClopperPearson, Mixture, Weissman
-from rfmdp.learning.identifiers import identify
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.sets.families import Singleton
+
+from .tiny import identified
 
 SIZES = [2, 3, 3, 5]
 
@@ -33,7 +34,7 @@ def identifiers(sizes):
         [rows, *([([], [s])] for s in range(1, most))],
         [Singleton(np.full(d, 1 / d)) for d in sizes],
     )
-    return identify(model)
+    return identified(model)
 
 
 def exact_cost(ledger):

@@ -5,7 +5,7 @@ import pytest
 
 from rfmdp import parse_prism
 from rfmdp.errors import ModelError
-from rfmdp.learning.identifiers import Granularity, identify
+from rfmdp.learning.identifiers import Granularity
 from rfmdp.learning.loop import learn
 from rfmdp.learning.methods import find_method
 from rfmdp.learning.schedule import StopWhen
@@ -16,7 +16,7 @@ from rfmdp.sets.families import Singleton
 from rfmdp.solving import solve
 from rfmdp.sources.tally import count_transitions
 
-from .tiny import REACH, distinct_factored, random_factored
+from .tiny import REACH, distinct_factored, identified, random_factored
 
 PUBLISHED = {  # |Q|, U
     "aircraft": (1362, 6952),
@@ -31,7 +31,7 @@ PUBLISHED = {  # |Q|, U
 def test_published_counts(name):
     """|Q| and U of the published experiments come out exactly."""
     model = domain(name, instance="learning")
-    ids = identify(model, Granularity.LOCAL, local=SETUPS[name].local_states)
+    ids = identified(model, Granularity.LOCAL, local=SETUPS[name].local_states)
     assert (ids.components, ids.probabilities) == PUBLISHED[name]
     assert len(set(ids.model.marginal_names)) == len(ids.model.marginals)
 
@@ -40,7 +40,7 @@ def test_published_counts(name):
 def test_values_do_not_change(granularity):
     """The learning model of a domain has the optimum of the model itself."""
     model, spec = domain("aircraft", instance="learning"), domain_spec("aircraft")
-    ids = identify(model, granularity, local=SETUPS["aircraft"].local_states)
+    ids = identified(model, granularity, local=SETUPS["aircraft"].local_states)
     value = solve(ids.model, spec).at_initial().lower
     assert value == pytest.approx(0.8451320612679, abs=1e-10)
 
@@ -50,7 +50,7 @@ def test_values_do_not_change(granularity):
 def test_outcomes_are_identifiable(seed, granularity):
     """In a learning model the successor tells all outcomes, and values stay."""
     model = random_factored(seed)
-    learning = identify(model, granularity).model
+    learning = identified(model, granularity).model
     for row in range(learning.rows):
         part = learning.successors[slice(*learning.successor_ptr[row : row + 2])]
         assert len(set(part.tolist())) == len(part)
@@ -64,7 +64,7 @@ def test_walls_merge_outcomes_into_an_identifier_of_its_own():
         [[([0], [1, 2, 3])], [([0], [2, 3, 3])], [([0], [3, 3, 3])], [([], [3])]],
         [Singleton([0.2, 0.3, 0.5])],
     )
-    ids = identify(walk)
+    ids = identified(walk)
     assert ids.model.marginals.sizes.tolist() == [3, 2]
     assert ids.model.marginals.nominal.tolist() == pytest.approx([0.2, 0.3, 0.5, 0.2, 0.8])
     assert np.diff(ids.model.marginal_ptr).tolist() == [1, 1, 0, 0]
@@ -77,7 +77,7 @@ def test_crossed_outcomes_become_a_joint_distribution():
         [[([0, 1], [1, 2, 2, 3])], [([], [1])], [([], [2])], [([], [3])]],
         [Singleton([0.5, 0.5]), Singleton([0.25, 0.75])],
     )
-    ids = identify(model)
+    ids = identified(model)
     assert [name.partition(",")[0] for name in ids.model.marginal_names] == ["joint"]
     assert ids.model.marginals.nominal.tolist() == pytest.approx([0.125, 0.5, 0.375])
 
@@ -88,12 +88,12 @@ def test_ties_share_counts_and_are_checked():
         [[([0], [0, 1], "a"), ([1], [0, 1], "b"), ([2], [0, 1], "c")], [([], [1])]],
         [Singleton([0.5, 0.5]), Singleton([0.5, 0.5]), Singleton([0.4, 0.6])],
     )
-    assert len(identify(model).model.marginals) == 3
-    assert len(identify(model, ties=[(0, 1)]).model.marginals) == 2
+    assert len(identified(model).model.marginals) == 3
+    assert len(identified(model, ties=[(0, 1)]).model.marginals) == 2
     with pytest.raises(ModelError, match="same probabilities"):
-        identify(model, ties=[(0, 2)])
+        identified(model, ties=[(0, 2)])
     with pytest.raises(ModelError, match="no marginal"):
-        identify(model, ties=[("nobody", 0)])
+        identified(model, ties=[("nobody", 0)])
 
 
 def test_equal_marginals_can_be_tied_all_at_once():
@@ -109,10 +109,10 @@ def test_equal_marginals_can_be_tied_all_at_once():
             Singleton([0.5, 0.25, 0.25]), Singleton([0.5, 0.25, 0.25]),
         ],
     )  # fmt: skip
-    ids = identify(model, Granularity.TIED)
+    ids = identified(model, Granularity.TIED)
     assert ids.model.marginals.sizes.tolist() == [2, 2, 2, 3]
     assert ids.model.row_marginals.tolist() == [0, 0, 1, 2, 3, 3]
-    assert len(identify(model, Granularity.TIED, ties=[(0, 1)]).model.marginals) == 4
+    assert len(identified(model, Granularity.TIED, ties=[(0, 1)]).model.marginals) == 4
 
 
 def test_tied_identifiers_of_sysadmin():
@@ -121,15 +121,15 @@ def test_tied_identifiers_of_sysadmin():
     Untied, each of the eleven commands of all ten machines has its own pair.
     """
     model = domain("sysadmin", instance="learning")
-    tied = identify(model, Granularity.TIED)
+    tied = identified(model, Granularity.TIED)
     assert len(tied.model.marginals) == 2
-    assert len(identify(model).model.marginals) == 10 * 11 * 2
+    assert len(identified(model).model.marginals) == 10 * 11 * 2
 
 
 def test_flat_has_one_identifier_per_uncertain_row():
     """Flat learning shares nothing."""
     model = distinct_factored(0)
-    ids = identify(model, Granularity.FLAT)
+    ids = identified(model, Granularity.FLAT)
     uncertain = int(np.count_nonzero(np.diff(ids.model.successor_ptr) > 1))
     assert len(ids.model.marginals) == uncertain
 
@@ -137,7 +137,7 @@ def test_flat_has_one_identifier_per_uncertain_row():
 @pytest.mark.parametrize("granularity", [Granularity.EFFECT, Granularity.FLAT])
 def test_counts_from_transitions(granularity):
     """Counted transitions of every successor give one count per fibre; strangers are refused."""
-    ids = identify(distinct_factored(0), granularity)
+    ids = identified(distinct_factored(0), granularity)
     model = ids.model
     rows = np.repeat(np.arange(model.rows), np.diff(model.successor_ptr))
     counts = count_transitions(ids.model, rows, model.successors).counts
@@ -156,7 +156,7 @@ def test_counts_from_transitions(granularity):
 def test_rows_of_one_action_are_told_apart():
     """Joint identifiers of choices with the same action have names of their own."""
     model = domain("chain", M=3)
-    names = identify(model, Granularity.FLAT).model.marginal_names
+    names = identified(model, Granularity.FLAT).model.marginal_names
     assert len(set(names)) == len(names)
     run = learn(
         model, domain_spec("chain"), find_method("paper-flat"), stop=StopWhen(200), length=9
@@ -170,7 +170,7 @@ def test_outcomes_keep_their_names():
         "dtmc module m x:[0..2]; [] x<2 -> 0.5:(x'=x+1) + 0.3:(x'=min(x+2,2)) + 0.2:true; "
         "[] x=2 -> true; endmodule"
     )
-    names = identify(walk).model.outcome_names
+    names = identified(walk).model.outcome_names
     assert names == ("(x'=x+1)", "(x'=min(x+2, 2))", "true",
                      "(x'=x+1) or (x'=min(x+2, 2))", "true")  # fmt: skip
-    assert identify(walk, Granularity.FLAT).model.outcome_names == ()
+    assert identified(walk, Granularity.FLAT).model.outcome_names == ()

@@ -24,7 +24,7 @@ from rfmdp.learning.confidence import (
 )
 from rfmdp.learning.evaluation import Evaluator
 from rfmdp.learning.explore import GapDirected, Optimistic, RobustGreedy, UniformRandom
-from rfmdp.learning.identifiers import Granularity, identify
+from rfmdp.learning.identifiers import Granularity
 from rfmdp.learning.loop import learn
 from rfmdp.learning.methods import ANYTIME, METHODS, ROLLOUT, find_method
 from rfmdp.learning.schedule import Doubling, Geometric, LogSpaced, StopWhen
@@ -43,6 +43,7 @@ from .tiny import (
     AtTrajectories,
     bernoulli,
     distinct_factored,
+    identified,
     loop_to_goal,
     two_arms,
 )
@@ -134,7 +135,7 @@ def test_many_samples_give_the_optimum():
 
 def test_exact_counts_in_the_limit_are_the_truth():
     """Counts proportional to the truth shrink the sets to it."""
-    ids = identify(distinct_factored(5))
+    ids = identified(distinct_factored(5))
     sets = ids.model.marginals
     counts = np.rint(sets.nominal * 1e15).astype(np.int64)
     store = SetStore(ClopperPearson(), sets.outcome_ptr, np.full(len(sets), 1e-6))
@@ -301,7 +302,7 @@ def test_learned_model_contains_the_truth():
     """At beta 1e-4 every identifier's set holds the true distribution."""
     for seed in range(8):
         run = quick(distinct_factored(seed), seed=seed)
-        truth = identify(distinct_factored(seed)).model.marginals
+        truth = identified(distinct_factored(seed)).model.marginals
         for j, uset in enumerate(run.model.marginals):
             part = slice(*truth.outcome_ptr[j : j + 2])
             assert contains(uset, truth.nominal[part])

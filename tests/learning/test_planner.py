@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from rfmdp.learning.confidence import ClopperPearson, Mixture, Weissman
-from rfmdp.learning.identifiers import identify
 from rfmdp.learning.planner import Planner
 from rfmdp.learning.store import SetStore
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN
 from rfmdp.sets import Singleton
 
-from .tiny import COST, REACH, distinct_factored, loop_to_goal
+from .tiny import COST, REACH, distinct_factored, identified, loop_to_goal
 
 
 def updates(store, rng, rounds=12):
@@ -36,7 +35,7 @@ def updates(store, rng, rounds=12):
 )
 def test_plans_of_a_kept_planner_are_those_of_a_new_one(model, spec, nature, confidence):
     """After every update the kept planner agrees with a fresh one, value by value."""
-    structure = identify(model).model
+    structure = identified(model).model
     sets = structure.marginals
     store = SetStore(confidence, sets.outcome_ptr, np.full(len(sets), 0.01), nested=False)
     kept = Planner(structure, spec)
@@ -51,7 +50,7 @@ def test_plans_of_a_kept_planner_are_those_of_a_new_one(model, spec, nature, con
 
 def test_other_rewards_are_not_mistaken_for_old_ones():
     """New rewards of the rows change the plan although no set changed."""
-    structure = identify(loop_to_goal(0.5)).model
+    structure = identified(loop_to_goal(0.5)).model
     sets = structure.marginals
     store = SetStore(ClopperPearson(), sets.outcome_ptr, np.full(len(sets), 0.01))
     store.refresh(np.array([50, 50]))
@@ -64,7 +63,7 @@ def test_other_rewards_are_not_mistaken_for_old_ones():
 
 def test_a_plan_is_reused_until_a_set_moves():
     """Sets for exploration that hardly moved are not taken over, and nothing is planned anew."""
-    structure = identify(distinct_factored(2)).model
+    structure = identified(distinct_factored(2)).model
     pointers = structure.marginals.outcome_ptr
     delta = np.full(len(structure.marginals), 1e-7)
     store = SetStore(Mixture(), pointers, delta, nested=False, coarse=0.02)
@@ -78,7 +77,7 @@ def test_a_plan_is_reused_until_a_set_moves():
 
 def test_a_plan_ends_at_its_deadline():
     """After the deadline there is one sweep: what comes back is rough, but a plan."""
-    structure = identify(distinct_factored(2)).model
+    structure = identified(distinct_factored(2)).model
     planner = Planner(structure, REACH)
     planner.deadline = -math.inf
     value, rows = planner.plan(structure.marginals, MIN)

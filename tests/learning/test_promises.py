@@ -16,7 +16,7 @@ from rfmdp.formats.files import load, save
 from rfmdp.learning.budget import EqualEvents, PerComponent, PerProbability, Shares
 from rfmdp.learning.confidence import AllSubsets, KLDirichlet, Mixture, Weissman
 from rfmdp.learning.explore import UniformRandom
-from rfmdp.learning.identifiers import Granularity, identify
+from rfmdp.learning.identifiers import Granularity
 from rfmdp.learning.loop import learn
 from rfmdp.learning.methods import METHODS, ROLLOUT
 from rfmdp.learning.rewards import DeterministicReward, RewardRange
@@ -36,7 +36,7 @@ from rfmdp.solving import evaluate, solve
 from rfmdp.sources.recorded import Recorded, record
 from rfmdp.sources.structure import Structure
 
-from .tiny import REACH, AtTrajectories, bernoulli, distinct_factored, two_arms
+from .tiny import REACH, AtTrajectories, bernoulli, distinct_factored, identified, two_arms
 
 TWINS = """mdp
 module m1
@@ -52,8 +52,8 @@ label "goal" = s=1 & t=1;
 def test_renamed_modules_have_unknowns_of_their_own():
     """A renamed module is a copy of text; nothing says that both machines are alike."""
     model = parse_prism(TWINS)
-    assert len(identify(model).model.marginals) == 2
-    assert identify(model).shared == ()
+    assert len(identified(model).model.marginals) == 2
+    assert identified(model).shared == ()
     run = learn(model, REACH, stop=StopWhen(50), length=1)
     assert "declared to be the same" not in run.statement()
 
@@ -73,7 +73,7 @@ def test_declared_ties_are_listed_by_name():
         assert run.shared == (names,)
         assert "m1: [go] line 4 = m2: [go] line 4" in run.statement()
     with pytest.raises(ModelError, match="commands of one text"):
-        identify(parse_prism(TWINS.replace("m2 = m1 [s=t]", "m2 t : [0..2]; [go] true -> true;")),
+        identified(parse_prism(TWINS.replace("m2 = m1 [s=t]", "m2 t : [0..2]; [go] true -> true;")),
                  ties=[("m1", "m2")])  # fmt: skip
 
 
@@ -87,7 +87,7 @@ def test_every_ledger_asks_the_set(budget, confidence):
         [[([0], [1, 2, 3, 4, 5], "a"), ([1], [1, 2], "b")], *([([], [s])] for s in range(1, 6))],
         [Singleton([0.2] * 5), Singleton([0.5, 0.5])],
     )
-    ids = identify(wide)
+    ids = identified(wide)
     ledger = budget.ledger(Shares(model=0.1), confidence, ids)
     needed = confidence.events(ids.model.marginals.sizes)
     assert np.array_equal(ledger.events, needed)
@@ -116,9 +116,9 @@ def test_floors_of_products_are_products_of_floors():
                 model, REACH, granularity=granularity, length=1, stop=StopWhen(2000), **more
             )
             assert all(point.guarantee <= truth for point in run.history)
-    assert identify(flat, Granularity.FLAT).floors(0.1) == pytest.approx([0.01])
-    assert identify(flat, Granularity.FLAT).floors(0.1)[0] <= Fraction(0.1) ** 2
-    assert identify(flat).floors(0.1).tolist() == [0.1, 0.1]
+    assert identified(flat, Granularity.FLAT).floors(0.1) == pytest.approx([0.01])
+    assert identified(flat, Granularity.FLAT).floors(0.1)[0] <= Fraction(0.1) ** 2
+    assert identified(flat).floors(0.1).tolist() == [0.1, 0.1]
 
 
 def run_in(file, p=0.9, spec=REACH, **more):
@@ -288,7 +288,7 @@ def test_a_saved_run_has_what_its_guarantee_rests_on(tmp_path):
 
 def test_recorded_transitions_are_a_source(tmp_path):
     """Counts handed over give the guarantee of the counts that were drawn."""
-    model = identify(distinct_factored(3)).model  # its outcomes are drawn as they are counted
+    model = identified(distinct_factored(3)).model  # its outcomes are drawn as they are counted
     data = record(model, None, steps=3, trajectories=500, seed=4)
     save(data, tmp_path / "data.rfmdp")
     run = learn(Recorded(model, load(tmp_path / "data.rfmdp")), REACH)

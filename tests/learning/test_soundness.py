@@ -10,7 +10,6 @@ from rfmdp.learning.confidence import (
     Mixture,
 )
 from rfmdp.learning.explore import Optimistic, UniformRandom
-from rfmdp.learning.identifiers import identify
 from rfmdp.learning.loop import learn
 from rfmdp.learning.methods import ROLLOUT
 from rfmdp.learning.schedule import Geometric, StopWhen
@@ -18,7 +17,7 @@ from rfmdp.learning.store import AssumptionAlarm
 from rfmdp.sets.membership import contains
 from rfmdp.solving import evaluate
 
-from .tiny import REACH, AtTrajectories, bernoulli, distinct_factored, two_arms
+from .tiny import REACH, AtTrajectories, bernoulli, distinct_factored, identified, two_arms
 
 BETA = 0.2
 LOOKS = AtTrajectories(tuple(round(4 * 1.12**k) for k in range(42)))
@@ -67,7 +66,7 @@ def test_coverage_of_the_true_model():
     missed = 0
     for seed in range(RUNS):
         model = distinct_factored(seed % 10)
-        truth = identify(model).model.marginals
+        truth = identified(model).model.marginals
         try:
             run = learn(
                 model, REACH, beta=BETA, seed=seed, length=3, exploration=Optimistic(0.1),

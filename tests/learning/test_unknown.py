@@ -9,7 +9,6 @@ import pytest
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.learning.confidence import KLDirichlet
 from rfmdp.learning.explore import GapDirected, Optimistic, UniformRandom
-from rfmdp.learning.identifiers import identify
 from rfmdp.learning.learned_model import settle_unseen, with_unseen
 from rfmdp.learning.loop import learn
 from rfmdp.learning.methods import ANYTIME, ROLLOUT, find_method
@@ -35,7 +34,15 @@ from rfmdp.sets.marginals import Marginals
 from rfmdp.sets.membership import contains
 from rfmdp.solving import solve
 
-from .tiny import COST, REACH, AtTrajectories, bernoulli, distinct_factored, loop_to_goal
+from .tiny import (
+    COST,
+    REACH,
+    AtTrajectories,
+    bernoulli,
+    distinct_factored,
+    identified,
+    loop_to_goal,
+)
 
 POINTS = AtTrajectories((50, 100, 200, 400, 800, 1600, 3200))
 UNIT = RewardRange(0.0, 1.0)
@@ -77,7 +84,7 @@ def test_unknown_support_is_sound(seed):
     run = quick(model, seed=seed, support=support, exploration=exploration)
     check_sound(run, model, REACH)
     assert run.ledger.spent_on_model() <= run.ledger.shares.model <= run.beta
-    extended = with_unseen(identify(model)).model.marginals
+    extended = with_unseen(identified(model)).model.marginals
     for j, uset in enumerate(run.model.marginals):
         assert contains(uset, extended.nominal[slice(*extended.outcome_ptr[j : j + 2])])
 
@@ -136,14 +143,14 @@ def test_views_enclose_whatever_unseen_outcomes_do(objective, agent):
     model = paying(2)
     end = np.arange(model.states) >= 9
     model = replace(model, labels={**model.labels, "end": end})
-    spec, extended = Spec(objective, agent, agent.opposite), with_unseen(identify(model)).model
+    spec, extended = Spec(objective, agent, agent.opposite), with_unseen(identified(model)).model
     pointers, share = extended.marginals.outcome_ptr, 0.2
     moved = np.array(extended.marginals.nominal) * (1.0 - share)
     moved[pointers[1:] - 1] = share
     truth, sign = solve(model, spec).value[0], agent.sign
     values = []
     for worst in (True, False):
-        seen, asked = settle_unseen(identify(model).model, extended, spec, worst)
+        seen, asked = settle_unseen(identified(model).model, extended, spec, worst)
         same = solve(seen, asked).value[0]
         assert same == pytest.approx(truth, abs=1e-9)
         values.append(solve(seen.with_marginals(Marginals.from_points(pointers, moved)), asked))

@@ -1,12 +1,15 @@
 """Small models with known optima for tests of learning, and evaluations where a test wants them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rfmdp.learning.identifiers import Granularity, Identifiers, identify
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, Reach, ReachReward, Spec
 from rfmdp.sets.families import Singleton
+from rfmdp.sources.hidden import counted_truth
+from rfmdp.sources.structure import Structure
 
 REACH = Spec(Reach("goal"), MAX, MIN)
 COST = Spec(ReachReward("goal", "cost"), MIN, MAX)
@@ -21,6 +24,14 @@ class AtTrajectories:
     def next(self, trajectories: int) -> int:
         """Return the first point after some trajectories, or no limit."""
         return min((p for p in self.points if p > trajectories), default=2**62)
+
+
+def identified(
+    model: FactoredMDP, granularity: Granularity = Granularity.EFFECT, **words
+) -> Identifiers:
+    """Return the identifiers of a model, the learning model with the model's probabilities."""
+    ids = identify(Structure.of(model), granularity, **words)
+    return replace(ids, model=counted_truth(model, ids.model))
 
 
 def bernoulli(p: float) -> FactoredMDP:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import rfmdp as rf
-from rfmdp.learning.identifiers import identify
+from learning.tiny import identified
 from rfmdp.sources.checks import INDEPENDENCE, MARKOV, SHARING, STATIONARITY, checks
 from rfmdp.sources.log.manifest import Manifest
 from rfmdp.sources.log.source import read_log
@@ -137,7 +137,7 @@ def test_alarms_where_they_belong(words, alarms):
     model = machines({})
     rows = table(np.random.default_rng(1), 1500, **words)
     log = read_log(model, rows, manifest=Manifest("none"))
-    found = log.check(identify(model).model)
+    found = log.check(identified(model).model)
     assert [c.assumption for c in found if c.alarm] == alarms
     run = rf.learn(log, 'Pmaxmin=? [ G<=3 !"down" ]')
     assert len(run.alarms) == len(alarms)
@@ -149,7 +149,7 @@ def test_false_alarms_are_rare():
     """Over 300 logs, at level 0.2, alarms of right assumptions are at most as many as they may."""
     pytest.importorskip("pyarrow")
     model = machines({})
-    counted = identify(model).model
+    counted = identified(model).model
     false = 0
     for seed in range(300):
         rows = table(np.random.default_rng(seed), 60)

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rfmdp as rf
-from learning.tiny import distinct_factored, two_arms
+from learning.tiny import distinct_factored, identified, two_arms
 from rfmdp.learning.explore import Optimistic
-from rfmdp.learning.identifiers import identify
 from rfmdp.learning.methods import ANYTIME, GAP_DIRECTED, ROLLOUT
 from rfmdp.learning.rewards import DeterministicReward, MixtureReward, RewardRange
 from rfmdp.learning.schedule import StopWhen
@@ -92,7 +91,7 @@ def test_the_interface_changes_nothing_where_outcomes_are_merged():
     """An environment that draws what can be told apart, as the simulator does."""
     model = rf.open_model("chain", {"M": 4})
     goal, words = 'Pmaxmin=? [ F<=8 "done" ]', {"stop": StopWhen(300), "length": 10, "seed": 3}
-    source = rf.GymSource(rf.env(identify(model).model), model)
+    source = rf.GymSource(rf.env(identified(model).model), model)
     same_runs(rf.learn(model, goal, **words), rf.learn(source, goal, **words))
 
 
@@ -102,7 +101,7 @@ def test_trajectories_are_those_of_the_simulator():
     policy = rf.solve(model, 'Pmax=? [ F<=8 "done" ]').policy
     data = record(model, policy, steps=8, trajectories=20, seed=11)
     source = rf.GymSource(rf.env(model), model)
-    counted = identify(model).model
+    counted = identified(model).model
     tally = Tally.empty(counted)
     never = np.full(len(counted.marginals), np.iinfo(np.int64).max)
     source.sampler(counted).run_until(Trajectories(rf_behaviour(policy), 8, 20, 11), never, tally)

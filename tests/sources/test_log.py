@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 import rfmdp as rf
 from examples import half
+from learning.tiny import identified
 from rfmdp.errors import DataError, FileError, UnsupportedError
-from rfmdp.learning.identifiers import Granularity, identify
+from rfmdp.learning.identifiers import Granularity
 from rfmdp.sources.log import tables
 from rfmdp.sources.log.manifest import Manifest, Selection
 from rfmdp.sources.log.source import BINS, Bad, BinnedCounts, read_log
@@ -43,7 +44,7 @@ def test_counts_are_those_of_the_transitions(granularity, ordered, monkeypatch):
     monkeypatch.setattr(tables, "BATCH", 7)
     truth = machines()
     data = record(truth, None, 9, 50, seed=4)
-    counted = identify(truth, granularity).model
+    counted = identified(truth, granularity).model
     expected = count_transitions(counted, data.rows, data.successors)
     log = read_log(truth, table_of(truth, data), manifest=NONE)
     found = log.counts(counted, ordered=ordered)
@@ -426,7 +427,7 @@ def test_a_stream_is_read_once(model, table):
     """The order is needed again for unknown supports: a stream cannot give it."""
     log = read_log(model, table.to_reader(), manifest=NONE)
     with pytest.raises(DataError, match="read already"):
-        log.counts(identify(machines()).model, ordered=True)
+        log.counts(identified(machines()).model, ordered=True)
 
 
 def test_an_empty_table_says_nothing(model, table):

@@ -5,8 +5,8 @@ always lead to the same successor (at a wall, for example) are merged; the merge
 identifier of its own. If the outcomes of a row cannot be told apart even then, the row is learned
 as one distribution over its successors.
 
-    ids = identify(model)                                      # one per marginal and merge pattern
-    ids = identify(model, Granularity.LOCAL, local={"own": ["x", "y"], "other": ["ax", "ay"]})
+    ids = identify(structure)                                  # one per marginal and merge pattern
+    ids = identify(structure, Granularity.LOCAL, local={"own": ["x", "y"], "other": ["ax", "ay"]})
     ids.model                # the learning model: same states and rows, identifiers as marginals
 
 Two rows share an identifier only if the model gives them the same marginal, with the same
@@ -25,13 +25,13 @@ from types import MappingProxyType
 import numpy as np
 
 from rfmdp.errors import ModelError, UnsupportedError
-from rfmdp.learning.ties import any_set, equal_sets, shared_names, tied
+from rfmdp.learning.ties import shared_names, tied
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.ragged import entries, owner, owners, renumbered, segment, segment_sum, starts
+from rfmdp.ragged import entries, owner, owners, renumbered, segment, starts
 from rfmdp.sets.families import box_centres
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.hidden import joint_successors
-from rfmdp.sources.structure import informed
+from rfmdp.sources.structure import Structure, informed
 from rfmdp.types import AnyArray, FloatArray, Int32Array, IntArray
 
 JOINT_FACTOR = "joint"
@@ -51,7 +51,7 @@ class Granularity(Enum):
 class Identifiers:
     """The learning model, and what its marginals stand for."""
 
-    model: FactoredMDP  # identifiers as marginals, which are points
+    model: FactoredMDP  # identifiers as marginals, uniform ones: no probability is known
     counted: IntArray  # (|Q|,) outcomes of all that the paper counts, certain moves included
     multiplied: IntArray  # (M,) marginals of the model whose product an identifier is; mostly 1
     shared: tuple[tuple[str, ...], ...]  # marginals that were declared to be one unknown, by name
@@ -78,20 +78,18 @@ class Identifiers:
 
 
 def identify(
-    model: FactoredMDP,
+    structure: Structure,
     granularity: Granularity = Granularity.EFFECT,
     *,
     local: LocalStates = MappingProxyType({}),
     ties: Sequence[Sequence[int | str]] = (),
-    alike: IntArray | None = None,
 ) -> Identifiers:
-    """Return the identifiers of a model at a granularity.
+    """Return the identifiers of a structure at a granularity.
 
     Parameters
     ----------
-    model
-        Its probabilities become those of the learning model, merged outcomes added up. Sets of a
-        structure are what is known before any data, and say nothing about probabilities.
+    structure
+        What is known before any data; of merged outcomes bounds are added up.
     granularity
         What is counted together.
     local
@@ -101,9 +99,6 @@ def identify(
         Groups of marginals (numbers or names) that are declared to be the same unknown
         distribution, outcome by outcome. Modules may be named instead, of which all but one
         rename it: then all marginals of the same command are tied.
-    alike
-        (M,) marginals with the same number were written with equal probabilities, which are not
-        shown (see `Structure`); by default the probabilities of the model say it.
 
     Raises
     ------
@@ -117,18 +112,18 @@ def identify(
     >>> from rfmdp.sets.families import Singleton
     >>> walk = FactoredMDP.from_rows(
     ...     [[([0], [1, 2])], [([0], [2, 2])], [([], [2])]], [Singleton([0.3, 0.7])])
-    >>> ids = identify(walk)
+    >>> ids = identify(Structure.of(walk))
     >>> len(ids.model.marginals), ids.model.transitions
     (1, 4)
     """
+    model = structure.model
     slots = _Slots(model, granularity)
-    classes = equal_sets(model) if alike is None else alike
-    if granularity is Granularity.TIED and alike is None and any_set(model):
+    if granularity is Granularity.TIED and structure.alike is None:
         raise UnsupportedError(
             "Granularity.TIED: equal numbers of the model are tied, but it has sets in place of "
             "numbers; declare `ties`."
         )
-    same = tied(model, ties, classes, granularity is Granularity.TIED)
+    same = tied(structure, ties, granularity is Granularity.TIED)
     keys = [same[model.row_marginals], slots.pattern()]
     if granularity is Granularity.LOCAL:
         keys.extend(_local_keys(model, local))
@@ -198,39 +193,32 @@ class _Slots:
         row_marginals[own] = number
         row_marginals[~own] = len(shared) + np.arange(int(several.sum()))
         successor_ptr, successors = self._successors(joint, sizes, targets)
-        sets, prior = self._sets(pointers, shared, joint)
+        lengths = np.diff(pointers)
         learning = replace(
             model,
             marginal_ptr=marginal_ptr,
             row_marginals=row_marginals,
             successor_ptr=successor_ptr,
             successors=successors,
-            marginals=sets,
+            marginals=Marginals.from_points(pointers, 1.0 / np.repeat(lengths, lengths)),
             factors=tuple(dict.fromkeys((*model.factors, JOINT_FACTOR))),
             row_factors=self._factors(kept, own),
             marginal_names=self._names(shared, joint[several]),
             outcome_names=() if len(joint) else self._outcome_names(shared),
         )
         multiplied = np.append(np.ones_like(shared), np.diff(model.marginal_ptr)[joint[several]])
-        return learning, multiplied, prior
+        return learning, multiplied, self._prior(pointers, shared, joint)
 
-    def _sets(
-        self, pointers: IntArray, shared: IntArray, joint: IntArray
-    ) -> tuple[Marginals, Marginals | None]:
-        """Return points of the identifiers, and what is known of them before any data."""
-        sets, lengths, prior = self.model.marginals, np.diff(pointers), None
-        if not any_set(self.model):
-            mass = self._added_up(sets.nominal, shared, joint)
-            mass /= np.repeat(segment_sum(mass, pointers), lengths)  # to rounding they sum to 1
-            return Marginals.from_points(pointers, mass), None
-        if informed(sets).any():  # bounds are rounded outwards
-            slack = float(np.max(sets.sizes)) * np.finfo(np.float64).eps
-            slack *= float(np.max(np.diff(self.model.marginal_ptr)))
-            lower = self._added_up(sets.lower, shared, joint) * (1.0 - slack)
-            upper = np.minimum(self._added_up(sets.upper, shared, joint) * (1.0 + slack), 1.0)
-            centre = box_centres(pointers, lower, upper)
-            prior = Marginals.from_boxes(pointers, lower, upper, centre)
-        return Marginals.from_points(pointers, 1.0 / np.repeat(lengths, lengths)), prior
+    def _prior(self, pointers: IntArray, shared: IntArray, joint: IntArray) -> Marginals | None:
+        """Return what is known of the identifiers before any data; None: nothing is."""
+        sets = self.model.marginals
+        if not informed(sets).any():
+            return None
+        slack = float(np.max(sets.sizes)) * np.finfo(np.float64).eps  # bounds are rounded outwards
+        slack *= float(np.max(np.diff(self.model.marginal_ptr)))
+        lower = self._added_up(sets.lower, shared, joint) * (1.0 - slack)
+        upper = np.minimum(self._added_up(sets.upper, shared, joint) * (1.0 + slack), 1.0)
+        return Marginals.from_boxes(pointers, lower, upper, box_centres(pointers, lower, upper))
 
     def _added_up(self, values: FloatArray, shared: IntArray, joint: IntArray) -> FloatArray:
         """Return numbers (O,) of the model's outcomes, added up to those of the identifiers."""

@@ -158,10 +158,7 @@ def learn(
             "`resume` and rollout certificates."
         )
     file = _place(output, resume)
-    structure = known.structure
-    ids = identify(
-        structure.model, chosen.granularity, local=local, ties=ties, alike=structure.alike
-    )
+    ids = identify(known.structure, chosen.granularity, local=local, ties=ties)
     learner = Learner(setup, ids, Watch(setup.stop.seconds, progress, started))
     if resume is not None:
         learner.restore(load(resume, KIND), str(resume))

@@ -3,38 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.sets.marginals import Kind
-from rfmdp.sources.structure import equal_numbers
+from rfmdp.sources.structure import Structure, equal_numbers
 from rfmdp.types import IntArray
 
 
-def any_set(model: FactoredMDP) -> bool:
-    """Return whether a model has other sets than points."""
-    return bool(np.any(model.marginals.kind != Kind.SINGLETON))
-
-
-def equal_sets(model: FactoredMDP) -> IntArray:
-    """Return a number per marginal (M,), the same for equal points, or for equal bounds of sets."""
-    sets = model.marginals
-    if not any_set(model):
-        return equal_numbers(sets)
-    low, high = (equal_numbers(replace(sets, nominal=ends)) for ends in (sets.lower, sets.upper))
-    return low * len(sets) + high
-
-
-def tied(
-    model: FactoredMDP, ties: Sequence[Sequence[int | str]], alike: IntArray, equal: bool
-) -> IntArray:
+def tied(structure: Structure, ties: Sequence[Sequence[int | str]], equal: bool) -> IntArray:
     """Return one member of its group for every marginal, (M,).
 
-    `alike` (M,) has one number for marginals that may be tied; `equal`: all of these are tied.
+    Those may be tied that were written with equal probabilities, or have equal bounds. `equal`: all
+    of these are tied.
     """
+    model, alike = structure.model, structure.alike
+    if alike is None:
+        sets = model.marginals
+        low, high = (equal_numbers(sets.outcome_ptr, ends) for ends in (sets.lower, sets.upper))
+        alike = low * len(sets) + high
     same = alike.copy() if equal else np.arange(len(model.marginals))
     for group in ties:
         for members in _members(model, group, alike):

@@ -80,7 +80,8 @@ class Structure:
         if np.all(sets.kind == Kind.SINGLETON):
             lower = np.where(np.repeat(sets.sizes == 1, sets.sizes), 1.0, 0.0)
             hidden = _centred(sets.outcome_ptr, lower, np.ones(len(lower)))
-            return Structure(model.with_marginals(hidden), equal_numbers(sets))
+            alike = equal_numbers(sets.outcome_ptr, sets.nominal)
+            return Structure(model.with_marginals(hidden), alike)
         return Structure(model.with_marginals(_centred(sets.outcome_ptr, sets.lower, sets.upper)))
 
     @property
@@ -99,13 +100,13 @@ def informed(sets: Marginals) -> BoolArray:
     return segment_any(narrow, sets.outcome_ptr)
 
 
-def equal_numbers(sets: Marginals) -> IntArray:
-    """Return for every marginal the first one with equal nominal probabilities, to 12 digits."""
-    same, sizes = np.arange(len(sets)), sets.sizes
-    rounded = np.round(sets.nominal, 12) + 0.0
+def equal_numbers(ptr: IntArray, numbers: FloatArray) -> IntArray:
+    """Return for every marginal (M,) the first one with equal numbers (O,), to 12 digits."""
+    same, sizes = np.arange(len(ptr) - 1), np.diff(ptr)
+    rounded = np.round(numbers, 12) + 0.0
     for size in np.unique(sizes):
         which = np.flatnonzero(sizes == size)
-        lines = rounded[sets.outcome_ptr[which][:, None] + np.arange(size)]
+        lines = rounded[ptr[which][:, None] + np.arange(size)]
         _, first, number = np.unique(lines, axis=0, return_index=True, return_inverse=True)
         same[which] = which[first[number.reshape(-1)]]
     return same
