@@ -9,7 +9,7 @@ probability 0.
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,9 +23,10 @@ from rfmdp.learning.support import DeclaredSupport, SparseSupport
 from rfmdp.learning.transition_rewards import TransitionReward, TransitionRewards
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, ReachReward, Spec, Total
-from rfmdp.outer.problem import pose, where
+from rfmdp.outer.problem import pose
 from rfmdp.ragged import segment_product, starts
 from rfmdp.sets.marginals import Marginals
+from rfmdp.sources.measure import state_sets
 from rfmdp.types import FloatArray
 
 MOST = 50_000_000  # successors with the extra outcomes
@@ -147,11 +148,8 @@ def settle_unseen(
     """
     objective, high = spec.objective, (spec.agent is MAX) != worst
     flag = high != isinstance(objective, ReachReward)
-    changed: dict[str, Any] = {
-        f.name: np.append(where(original, getattr(objective, f.name)), flag)
-        for f in fields(objective)
-        if f.name in ("stay", "target")
-    }
+    sets = state_sets(original, objective)
+    changed: dict[str, Any] = {name: np.append(at, flag) for name, at in sets.items()}
     rewards = {}
     for name, r in original.rewards.items():
         ends = (max(a, default=0.0) if high else min(a, default=0.0) for a in (r.state, r.row))

@@ -34,7 +34,7 @@ from rfmdp.learning.methods import ANYTIME, Method
 from rfmdp.learning.rewards import RewardFamily
 from rfmdp.learning.run import KIND, Progress, Run
 from rfmdp.learning.schedule import LogSpaced, Schedule, StopWhen
-from rfmdp.learning.setup import SETS, Setup
+from rfmdp.learning.setup import Setup
 from rfmdp.learning.support import DeclaredSupport, Support
 from rfmdp.learning.transition_rewards import TransitionReward
 from rfmdp.learning.watch import Watch
@@ -43,6 +43,7 @@ from rfmdp.objective import NamedStates, Spec, StateSet
 from rfmdp.outer.problem import where
 from rfmdp.outer.settings import Limits
 from rfmdp.solving import as_spec
+from rfmdp.sources.measure import SETS
 from rfmdp.sources.source import Simulated, Source
 
 if TYPE_CHECKING:

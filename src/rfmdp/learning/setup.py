@@ -26,6 +26,7 @@ from rfmdp.objective import Spec
 from rfmdp.outer.problem import where
 from rfmdp.outer.settings import Limits
 from rfmdp.sets.marginals import Marginals
+from rfmdp.sources.measure import SETS
 from rfmdp.sources.recorded import digest_of
 from rfmdp.sources.source import Episodes, Records, Source
 from rfmdp.sources.structure import informed
@@ -37,7 +38,6 @@ STRUCTURE = "states, actions and successors of outcomes of the model are as decl
 REWARDS = "rewards of the model are as declared"
 TIED = "marginals with equal probabilities in the model are the same unknown distribution"
 TIES = "tied marginals are the same distribution, as declared"
-SETS = ("stay", "target")  # fields of objectives that are sets of states
 SHORT = 16  # digits of a digest that are kept
 DIGEST = re.compile(r"\b[0-9a-f]{16}\b")
 DIFFERS = {  # what differs if only the digest of a setting does

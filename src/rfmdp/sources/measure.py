@@ -26,6 +26,8 @@ from rfmdp.objective import (
 from rfmdp.outer.problem import where
 from rfmdp.types import BoolArray, FloatArray
 
+SETS = ("stay", "target")  # fields of objectives that are sets of states
+
 
 @dataclass(frozen=True, slots=True)
 class Measured:
@@ -81,7 +83,7 @@ def measure(model: FactoredMDP, spec: Spec) -> Measured:
 
 def with_state_arrays(model: FactoredMDP, spec: Spec) -> Spec:
     """Return the specification with its sets of states as arrays (S,) of this model."""
-    return replace(spec, objective=replace(spec.objective, **_sets(model, spec.objective)))
+    return replace(spec, objective=replace(spec.objective, **state_sets(model, spec.objective)))
 
 
 def unrolled_spec(model: FactoredMDP, spec: Spec, unrolled: Unrolled) -> Spec:
@@ -91,7 +93,7 @@ def unrolled_spec(model: FactoredMDP, spec: Spec, unrolled: Unrolled) -> Spec:
     begins in layer a, and `G[a,b] stay` may be anywhere before that layer.
     """
     here = spec.objective
-    sets = {name: holds[unrolled.states] for name, holds in _sets(model, here).items()}
+    sets = {name: holds[unrolled.states] for name, holds in state_sets(model, here).items()}
     match here:
         case Until(earliest=earliest):
             sets |= {"target": sets["target"] & (unrolled.steps >= earliest), "earliest": 0}
@@ -100,7 +102,7 @@ def unrolled_spec(model: FactoredMDP, spec: Spec, unrolled: Unrolled) -> Spec:
     return replace(spec, objective=replace(here, **sets))
 
 
-def _sets(model: FactoredMDP, objective: Objective) -> dict[str, Any]:
-    """Return the sets of states of an objective as arrays, by their names."""
-    names = [name for name in ("stay", "target") if hasattr(objective, name)]
+def state_sets(model: FactoredMDP, objective: Objective) -> dict[str, Any]:
+    """Return the sets of states of an objective as arrays (S,), by their names."""
+    names = [name for name in SETS if hasattr(objective, name)]
     return {name: where(model, getattr(objective, name)) for name in names}
