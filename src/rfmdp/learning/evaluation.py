@@ -24,16 +24,7 @@ from rfmdp.learning.store import SetStore
 from rfmdp.learning.transition_rewards import TransitionRewards
 from rfmdp.learning.watch import Watch
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.objective import (
-    MAX,
-    MIN,
-    Cumulative,
-    Discounted,
-    Instantaneous,
-    ReachReward,
-    Spec,
-    Total,
-)
+from rfmdp.objective import MAX, MIN, Spec
 from rfmdp.outer.problem import Form
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Policy, Solution, Status
@@ -85,7 +76,7 @@ class Evaluator:
         model, spec = self.learned.optimistic(self._sets.marginals())
         inner = OneSided(self._inner) if self._cyclic else self._inner
         solution = self._solve("optimistic", model, spec, inner)
-        return at_initial(solution, upper=spec.agent is MAX)
+        return proof.at_initial(solution, guaranteed=False)
 
     def performance(self, rows: IntArray) -> float:
         """Return the value of a policy on the truth; nan if it is not known, or not in time."""
@@ -176,15 +167,6 @@ class Evaluator:
         return abs(known - planned) <= (close if gap is None else min(close, gap / 4.0))
 
 
-def at_initial(solution: Solution, *, upper: bool) -> float:
-    """Return the proven lower or upper bound of the initial state, infinite if there is none.
-
-    Of several initial states it is the one that is the worst for the agent.
-    """
-    found = [solution.at(int(state)) for state in solution.model.initial]
-    return worst(solution.spec, [b.upper if upper else b.lower for b in found])
-
-
 def _initial(spec: Spec, planner: Planner, value: FloatArray) -> float:
     """Return the planned value of the initial state, in terms of the specification."""
     found = value[planner.model.initial]
@@ -197,6 +179,6 @@ def trivial(spec: Spec, least: float) -> tuple[float, float]:
     `least` is what a row pays at least.
     """
     low, high = 0.0, 1.0
-    if isinstance(spec.objective, Cumulative | Discounted | Instantaneous | ReachReward | Total):
+    if hasattr(spec.objective, "reward"):
         low, high = 0.0 if least >= 0.0 else -np.inf, np.inf
     return (low, high) if spec.agent is MAX else (high, low)

@@ -11,15 +11,16 @@ import numpy as np
 from rfmdp.formats.files import save
 from rfmdp.learning.budget import Ledger
 from rfmdp.learning.confidence import Validity
-from rfmdp.learning.evaluation import Evaluator, at_initial, trivial
+from rfmdp.learning.evaluation import Evaluator, trivial
 from rfmdp.learning.identifiers import Identifiers
 from rfmdp.learning.learned_model import LearnedModel
+from rfmdp.learning.proof import at_initial
 from rfmdp.learning.rewards import UnknownRewards
 from rfmdp.learning.rollout import Rollouts
 from rfmdp.learning.run import Point, Run, arrays_of
 from rfmdp.learning.sampling import Sampling
 from rfmdp.learning.setup import Setup, assumptions_of, require_same, settings_of
-from rfmdp.learning.store import AssumptionAlarm, SetStore
+from rfmdp.learning.store import SetStore
 from rfmdp.learning.support import Discovery
 from rfmdp.learning.watch import Watch
 from rfmdp.objective import MAX
@@ -43,6 +44,7 @@ class Learner:
         self.sets = SetStore(
             self.confidence, self.counted.marginals.outcome_ptr, self.ledger.delta,
             setup.floors(ids), first=seen.first, prior=counted_ids.prior,
+            name=self.counted.marginal_name,
         )  # fmt: skip
         self.sampling = Sampling(setup, self.learned, self.sets, seen, watch)
         self.evaluator = Evaluator(self.sets, self.sampling, watch)
@@ -116,24 +118,14 @@ class Learner:
         """Return what the counts prove now: a guarantee, an optimistic bound, and a solution."""
         agent, counts = self.setup.spec.agent, self.sampling.seen.counts
         self.standing.look(counts, last.guarantee)
-        self._refresh(counts)
+        self.sets.refresh(counts)
         lasting = last if self.standing.anytime else self._nothing
-        solution, fresh = self.evaluator.guarantee(lasting.guarantee), lasting.guarantee
-        if solution is not None:
-            fresh = at_initial(solution, upper=agent is not MAX)
+        solution = self.evaluator.guarantee(lasting.guarantee)
+        fresh = lasting.guarantee if solution is None else at_initial(solution)
         optimistic = self.evaluator.optimistic(lasting.optimistic)
         if self.standing.anytime:
             optimistic = (min if agent is MAX else max)(optimistic, last.optimistic)
         return fresh, optimistic, solution
-
-    def _refresh(self, counts: IntArray) -> None:
-        """Bring the sets to the counts (O,); an alarm names the marginal."""
-        try:
-            self.sets.refresh(counts)
-        except AssumptionAlarm as alarm:
-            first, last = self.sets.ptr[alarm.identifier : alarm.identifier + 2]
-            name, seen = self.counted.marginal_name(alarm.identifier), counts[first:last]
-            raise alarm.named(f"{name}, with counts {', '.join(map(str, seen))}") from None
 
     def _evidence(self) -> dict[str, AnyArray]:
         """Return what sets and rewards are derived from beside the counts, as it is now."""

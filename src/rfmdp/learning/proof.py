@@ -9,7 +9,6 @@ again.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -123,11 +122,18 @@ def nature_can_block(model: FactoredMDP, spec: Spec) -> bool:
     return not bool(sure[model.initial].all())
 
 
-def at_initial(solution: Solution) -> float:
-    """Return the guarantee in the initial state, of several ones the worst."""
-    return worst(solution.spec, solution.guarantee[solution.model.initial])
+def at_initial(solution: Solution, *, guaranteed: bool = True) -> float:
+    """Return the guarantee in the initial state, of several ones the worst; else the other bound.
+
+    It is infinite if nobody proved it.
+    """
+    lower = (solution.spec.agent is MAX) == guaranteed
+    bound = solution.lower if lower else solution.upper
+    if bound is None:
+        return -np.inf if lower else np.inf
+    return worst(solution.spec, bound[solution.model.initial])
 
 
-def worst(spec: Spec, values: Sequence[float] | FloatArray) -> float:
-    """Return the value of the initial state that is the worst for the agent."""
+def worst(spec: Spec, values: FloatArray) -> float:
+    """Return the value, of those of all initial states, that is the worst for the agent."""
     return float(np.min(values) if spec.agent is MAX else np.max(values))

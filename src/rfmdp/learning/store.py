@@ -7,6 +7,7 @@ assumption.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +16,7 @@ from rfmdp.errors import RfmdpError, UnsupportedError
 from rfmdp.learning.confidence import ConfidenceSet, Validity
 from rfmdp.learning.packed_sets import pick, with_table
 from rfmdp.learning.support import Discovery
-from rfmdp.ragged import entries, owners, segment_all, segment_any, segment_sum, starts
+from rfmdp.ragged import entries, owners, segment, segment_all, segment_any, segment_sum, starts
 from rfmdp.rounding import SUM_SLACK, one_minus
 from rfmdp.sets.bounds import tighten
 from rfmdp.sets.exact import normalised
@@ -29,12 +30,6 @@ ARRAYS = ("counts", "totals", "kind", "nominal", "lower", "upper", "radius", "ta
 
 class AssumptionAlarm(RfmdpError):
     """The data contradict the assumptions of a guarantee: a set has become empty."""
-
-    identifier = -1  # the first one whose set is empty; -1: not known
-
-    def named(self, name: str) -> AssumptionAlarm:
-        """Return the same alarm with the name of the identifier in place of its number."""
-        return AssumptionAlarm(f"Marginal {name}: {str(self).partition(': ')[2]}")
 
 
 class SetStore:
@@ -60,6 +55,8 @@ class SetStore:
     coarse
         For sets that prove nothing: a new set replaces the old one only if one of its bounds
         moved by more than this share of its width. 0 replaces all.
+    name
+        What an alarm calls an identifier; by default by its number.
     """
 
     def __init__(
@@ -72,9 +69,10 @@ class SetStore:
         first: IntArray | None = None,
         coarse: float = 0.0,
         prior: Marginals | None = None,
+        name: Callable[[int], str] = str,
     ) -> None:
         self.confidence, self.ptr, self.delta = confidence, outcome_ptr, delta
-        self.coarse = coarse
+        self.coarse, self._name = coarse, name
         count, size = len(outcome_ptr) - 1, int(outcome_ptr[-1])
         self.floors = np.zeros(count) if floors is None else floors
         self._first = np.zeros(size, np.int64) if first is None else first
@@ -99,7 +97,8 @@ class SetStore:
         Raises
         ------
         AssumptionAlarm
-            If the data contradict an assumption: no distribution is left.
+            If the data contradict an assumption: no distribution is left in the set of an
+            identifier, which is named with its counts.
         """
         asked = np.arange(len(self.kind)) if which is None else which
         pointers, at = self.part(asked)
@@ -225,7 +224,7 @@ class SetStore:
         if self.nested:
             lower = np.maximum(lower, self.lower[at])
             upper = np.minimum(upper, self.upper[at])
-        _check_boxes(which, box, pointers, lower, upper)
+        self._alarm_if(which, empty_boxes(pointers, lower, upper) & box, "box")
         lower, upper = tighten(pointers, lower, upper)
         every = box[owners(pointers)]
         fresh = replace(
@@ -236,38 +235,34 @@ class SetStore:
         if not (self.nested and len(fresh.corners)):
             return fresh
         table = np.maximum(fresh.corners, self.table[entries(self.table_ptr, which)])
-        _check_tables(which, fresh.corner_ptr, table)
+        self._alarm_if(which, empty_tables(fresh.corner_ptr, table), "subset set")
         return with_table(fresh, table)
 
+    def _alarm_if(self, which: IntArray, empty: BoolArray, what: str) -> None:
+        """Raise with the first of the identifiers `which` (N,) whose set is `empty` (N,)."""
+        if np.any(empty):
+            first = int(which[int(np.argmax(empty))])
+            seen = ", ".join(map(str, self.counts[segment(self.ptr, first)]))
+            raise AssumptionAlarm(
+                f"Marginal {self._name(first)}, with counts {seen}: its {what} must contain a "
+                f"distribution, found it empty ({int(np.sum(empty))} marginals in all). With "
+                "independent draws from fixed distributions this has probability at most beta: "
+                "check that the system is stationary, that equal identifiers mean equal "
+                "distributions, that sets which the model declares are right, and that no samples "
+                "were dropped or counted twice."
+            )
 
-def _check_boxes(
-    which: IntArray, box: BoolArray, ptr: IntArray, lower: FloatArray, upper: FloatArray
-) -> None:
-    """Raise an alarm for boxes that hold no distribution; other sets are left alone."""
+
+def empty_boxes(ptr: IntArray, lower: FloatArray, upper: FloatArray) -> BoolArray:
+    """Return which boxes (N,) hold no distribution."""
     empty = segment_any(lower > upper + SUM_SLACK, ptr)
     empty |= segment_sum(lower, ptr) > 1.0 + SUM_SLACK
-    empty |= segment_sum(upper, ptr) < 1.0 - SUM_SLACK
-    _alarm_if(which, empty & box, "box")
+    return empty | (segment_sum(upper, ptr) < 1.0 - SUM_SLACK)
 
 
-def _check_tables(which: IntArray, ptr: IntArray, table: FloatArray) -> None:
-    """Raise an alarm where the lower probabilities of a subset and its complement exceed 1."""
+def empty_tables(ptr: IntArray, table: FloatArray) -> BoolArray:
+    """Return where (N,) the lower probabilities of a subset and its complement exceed 1."""
     owner = owners(ptr)
     # the complement of mask b is (2^k - 1) - b: the table of an identifier reversed
     opposite = ptr[owner] + ptr[owner + 1] - 1 - np.arange(len(table))
-    _alarm_if(which, segment_any(table + table[opposite] > 1.0 + SUM_SLACK, ptr), "subset set")
-
-
-def _alarm_if(which: IntArray, empty: BoolArray, what: str) -> None:
-    """Raise with the first identifier whose set is empty."""
-    if np.any(empty):
-        first = int(which[int(np.argmax(empty))])
-        alarm = AssumptionAlarm(
-            f"Marginal {first}: its {what} must contain a distribution, found it empty "
-            f"({int(np.sum(empty))} marginals in all). With independent draws from fixed "
-            "distributions this has probability at most beta: check that the system is stationary, "
-            "that equal identifiers mean equal distributions, that sets which the model declares "
-            "are right, and that no samples were dropped or counted twice."
-        )
-        alarm.identifier = first
-        raise alarm
+    return segment_any(table + table[opposite] > 1.0 + SUM_SLACK, ptr)
