@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from fractions import Fraction
-from functools import cache
 from operator import is_
-from typing import Any, Self, TypeVar, get_args, get_type_hints
+from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 from rfmdp.language.source import NOWHERE, Position, SourceText
 
@@ -38,11 +37,35 @@ class ModelType(Enum):
     IMDP = "imdp"
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class _Record:
+    """Makes its subclasses dataclasses with as few methods of their own as possible.
+
+    Python makes every method of every dataclass from a text when it is imported. With all methods
+    of frozen ones the nodes would take 25 ms of every start, so they take 7. That nobody changes a
+    node is checked by types alone.
+    """
+
+    compared: ClassVar[tuple[str, ...]]  # fields that take part in `==` and `repr`
+
+    def __init_subclass__(cls) -> None:
+        made: Any = dataclass(eq=False, repr=False)(cls)
+        cls.compared = tuple(part.name for part in fields(made) if part.compare)
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.compared)
+
+    def __repr__(self) -> str:
+        parts = (f"{name}={getattr(self, name)!r}" for name in self.compared)
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+
+class Node(_Record):
     """Anything with a place in the text. Its parts are the fields that take part in `==`."""
 
-    position: Position = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
+    position: Position = field(default=NOWHERE, compare=False, kw_only=True)
 
     def children(self) -> tuple[Expr, ...]:
         """Return the expressions among its parts and in them, in the order of fields.
@@ -51,8 +74,7 @@ class Node:
         (Name(name='x'), Literal(value=1))
         """
         found: list[Expr] = []
-        kind: Any = type(self)
-        for name in _parts(kind):
+        for name in self.compared:
             part = getattr(self, name)
             if isinstance(part, Expr):
                 found.append(part)
@@ -65,28 +87,12 @@ class Node:
 
     def rebuilt(self, children: Iterable[Expr]) -> Self:
         """Return this node with other expressions, in the order of `children()`."""
-        rest = iter(children)
-        kind: Any = type(self)
-        return replace(self, **{k: _refilled(getattr(self, k), rest) for k in _parts(kind)})
+        rest, parts = iter(children), ((name, getattr(self, name)) for name in self.compared)
+        return replace(self, **{name: _refilled(part, rest) for name, part in parts})
 
 
-@dataclass(frozen=True, slots=True)
 class Expr(Node):
     """An expression; leaves have no children."""
-
-
-@cache
-def _parts(kind: type[Node]) -> tuple[str, ...]:
-    """Return the fields of a kind of node that can hold other nodes."""
-    hints = get_type_hints(kind)
-    compared = [part.name for part in fields(kind) if part.compare]
-    return tuple(name for name in compared if _is_about_nodes(hints[name]))
-
-
-def _is_about_nodes(hint: Any) -> bool:
-    if isinstance(hint, type) and issubclass(hint, Node):
-        return True
-    return any(_is_about_nodes(part) for part in get_args(hint))
 
 
 def _refilled(part: Any, rest: Iterator[Expr]) -> Any:
@@ -97,7 +103,6 @@ def _refilled(part: Any, rest: Iterator[Expr]) -> Any:
     return part.rebuilt(rest) if isinstance(part, Node) else part
 
 
-@dataclass(frozen=True, slots=True)
 class Literal(Expr):
     """A number or a truth value; the Python type of `value` is the type of the literal.
 
@@ -105,7 +110,7 @@ class Literal(Expr):
     """
 
     value: bool | int | float
-    exact: Fraction | None = field(default=None, repr=False)
+    exact: Fraction | None = field(default=None, compare=False)
 
     @property
     def type(self) -> Type:
@@ -122,21 +127,18 @@ class Literal(Expr):
         return hash((type(self.value), self.value))
 
 
-@dataclass(frozen=True, slots=True)
 class Name(Expr):
     """A constant, formula or variable, by its name."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
 class Label(Expr):
     """A quoted name: a label, or in properties also another property."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
 class Unary(Expr):
     """`-x` or `!x`."""
 
@@ -144,7 +146,6 @@ class Unary(Expr):
     operand: Expr
 
 
-@dataclass(frozen=True, slots=True)
 class Binary(Expr):
     """`left operator right`, with one of ^ * / + - < <= > >= = != & | <=> =>."""
 
@@ -153,7 +154,6 @@ class Binary(Expr):
     right: Expr
 
 
-@dataclass(frozen=True, slots=True)
 class Ite(Expr):
     """`condition ? then : otherwise`."""
 
@@ -162,7 +162,6 @@ class Ite(Expr):
     otherwise: Expr
 
 
-@dataclass(frozen=True, slots=True)
 class Call(Expr):
     """A function: min, max, floor, ceil, round, pow, mod or log."""
 
@@ -170,7 +169,6 @@ class Call(Expr):
     arguments: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Constant(Node):
     """`const type name = value;`, undefined if `value` is None."""
 
@@ -179,7 +177,6 @@ class Constant(Node):
     value: Expr | None
 
 
-@dataclass(frozen=True, slots=True)
 class Formula(Node):
     """`formula name = value;`."""
 
@@ -187,7 +184,6 @@ class Formula(Node):
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
 class LabelDefinition(Node):
     """`label "name" = value;`."""
 
@@ -195,7 +191,6 @@ class LabelDefinition(Node):
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
 class VariableDeclaration(Node):
     """`name : [lower..upper] init init;`, or a bool if both bounds are None."""
 
@@ -210,7 +205,6 @@ class VariableDeclaration(Node):
         return self.lower is None
 
 
-@dataclass(frozen=True, slots=True)
 class ProbabilityInterval(Node):
     """`[lower, upper]` in the place of a probability."""
 
@@ -218,16 +212,14 @@ class ProbabilityInterval(Node):
     upper: Expr
 
 
-@dataclass(frozen=True, slots=True)
 class Assignment(Node):
     """`(variable' = value)`; `written` is the value with its formulas by their names."""
 
     variable: str
     value: Expr
-    written: Expr | None = field(default=None, compare=False, repr=False)
+    written: Expr | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
 class Update(Node):
     """`probability : assignments`; no assignment is `true`, no probability is certainty."""
 
@@ -235,7 +227,6 @@ class Update(Node):
     assignments: tuple[Assignment, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Command(Node):
     """`[action] guard -> updates;`, without action for `[]`."""
 
@@ -244,7 +235,6 @@ class Command(Node):
     updates: tuple[Update, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Module(Node):
     """`module name ... endmodule`."""
 
@@ -258,7 +248,6 @@ class Module(Node):
         return tuple(dict.fromkeys(c.action for c in self.commands if c.action is not None))
 
 
-@dataclass(frozen=True, slots=True)
 class Renaming(Node):
     """`old = new` in a renamed module."""
 
@@ -266,7 +255,6 @@ class Renaming(Node):
     new: str
 
 
-@dataclass(frozen=True, slots=True)
 class RenamedModule(Node):
     """`module name = base [ renamings ] endmodule`."""
 
@@ -275,7 +263,6 @@ class RenamedModule(Node):
     renamings: tuple[Renaming, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class RewardItem(Node):
     """`guard : value;` of states, or `[action] guard : value;` of transitions.
 
@@ -287,7 +274,6 @@ class RewardItem(Node):
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
 class RewardStructure(Node):
     """`rewards "name" ... endrewards`; the name is None where the text has none."""
 
@@ -295,7 +281,6 @@ class RewardStructure(Node):
     items: tuple[RewardItem, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class ModelFile(Node):
     """A whole model file. Each kind of definition keeps the order of the text."""
 
@@ -307,7 +292,7 @@ class ModelFile(Node):
     modules: tuple[Module | RenamedModule, ...] = ()
     rewards: tuple[RewardStructure, ...] = ()
     init: Expr | None = None
-    source: SourceText = field(default=SourceText(""), compare=False, repr=False)
+    source: SourceText = field(default=SourceText(""), compare=False)
 
 
 def type_of_value(value: bool | int | float) -> Type:
@@ -367,19 +352,17 @@ def _bottom_up(
     expr: Expr, leaves: tuple[type[Expr], ...] = ()
 ) -> Iterator[tuple[Expr, tuple[Expr, ...]]]:
     """Yield every distinct node of an expression with its children, these first."""
-
-    def with_children(node: Expr) -> tuple[Expr, tuple[Expr, ...]]:
-        return node, () if isinstance(node, leaves) else node.children()
-
     done: set[int] = set()
-    pending = [with_children(expr)]
+    pending: list[tuple[Expr, tuple[Expr, ...] | None]] = [(expr, None)]
     while pending:
-        node, children = pending[-1]
-        missing = [child for child in children if id(child) not in done]
-        if missing:
-            pending.extend([with_children(child) for child in reversed(missing)])
+        node, children = pending.pop()
+        if id(node) in done:
             continue
-        if id(node) not in done:
-            done.add(id(node))
-            yield node, children
-        pending.pop()
+        if children is None:
+            children = () if isinstance(node, leaves) else node.children()
+            if children:
+                pending.append((node, children))
+                pending.extend([(child, None) for child in reversed(children)])
+                continue
+        done.add(id(node))
+        yield node, children

@@ -7,7 +7,7 @@ ordinary operators. A path formula is a `Path` over state formulas, `!` of one, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rfmdp.language.ast import Constant, Expr, Formula, LabelDefinition, Node
 from rfmdp.language.source import SourceText
@@ -32,7 +32,6 @@ FILTERS = (
 FILTER_ALIASES = {"+": "sum", "&": "forall", "|": "exists"}
 
 
-@dataclass(frozen=True, slots=True)
 class Bound(Node):
     """`operator value` after P or R, as in `P>=0.9`."""
 
@@ -40,7 +39,6 @@ class Bound(Node):
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
 class TimeBound(Node):
     """Steps within which something happens: `lower (<|<=) k (<|<=) upper`, None for no limit.
 
@@ -53,7 +51,6 @@ class TimeBound(Node):
     upper_strict: bool = False
 
 
-@dataclass(frozen=True, slots=True)
 class Path(Expr):
     """`X right`, `F right`, `G right`, `left U right`, `left W right`, `left R right`.
 
@@ -67,7 +64,6 @@ class Path(Expr):
     discount: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class CumulativeReward(Expr):
     """`C<=steps` inside R, or the total reward `C` without steps; discounted if so given."""
 
@@ -75,14 +71,12 @@ class CumulativeReward(Expr):
     discount: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class InstantaneousReward(Expr):
     """`I=step` inside R: the state reward after exactly so many steps."""
 
     step: Expr
 
 
-@dataclass(frozen=True, slots=True)
 class Probability(Expr):
     """`P agent nature bound [ path ]`; without bound it is `=?`.
 
@@ -95,7 +89,6 @@ class Probability(Expr):
     path: Expr
 
 
-@dataclass(frozen=True, slots=True)
 class Reward(Expr):
     """`R{structure} agent nature bound [ path ]`.
 
@@ -110,7 +103,6 @@ class Reward(Expr):
     path: Expr
 
 
-@dataclass(frozen=True, slots=True)
 class Quantified(Expr):
     """`E [ path ]` or `A [ path ]`: some or every path that is possible satisfies the formula."""
 
@@ -118,7 +110,6 @@ class Quantified(Expr):
     path: Expr
 
 
-@dataclass(frozen=True, slots=True)
 class Filter(Expr):
     """`filter(operator, operand, states)`; without states it is over all of them."""
 
@@ -130,7 +121,6 @@ class Filter(Expr):
 OPERATORS = (Probability, Reward, Quantified, Filter)  # what is evaluated on its own
 
 
-@dataclass(frozen=True, slots=True)
 class Unsupported(Expr):
     """Something PRISM knows and rfmdp does not, kept so that other properties of a file run."""
 
@@ -138,7 +128,6 @@ class Unsupported(Expr):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
 class PropertyDefinition(Node):
     """One property of a file, with its name if it has one."""
 
@@ -146,7 +135,6 @@ class PropertyDefinition(Node):
     expression: Expr
 
 
-@dataclass(frozen=True, slots=True)
 class PropertyFile(Node):
     """A whole property file."""
 
@@ -154,4 +142,4 @@ class PropertyFile(Node):
     constants: tuple[Constant, ...] = ()
     formulas: tuple[Formula, ...] = ()
     labels: tuple[LabelDefinition, ...] = ()
-    source: SourceText = field(default=SourceText(""), compare=False, repr=False)
+    source: SourceText = field(default=SourceText(""), compare=False)
