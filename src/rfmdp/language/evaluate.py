@@ -42,7 +42,8 @@ COMPARISONS: dict[str, Callable[[Value, Value], bool]] = {
     ">=": operator.ge,
     "<=>": operator.eq,
 }
-DECIDED_BY = {"&": (False, False), "|": (True, True), "=>": (False, True)}  # left value, result
+# a value of the left operand that decides alone, and the result
+DECIDED_BY = {"&": (False, False), "|": (True, True), "=>": (False, True)}
 
 
 def evaluate(expr: Expr, names: Mapping[str, Value], source: SourceText) -> Value:

@@ -19,6 +19,7 @@ import numpy as np
 from rfmdp.kernels import opcodes as op
 from rfmdp.kernels.addresses import HEADER, STACK
 from rfmdp.language.ast import Binary, Call, Ite, Literal, Name, Type, Unary
+from rfmdp.language.evaluate import DECIDED_BY
 from rfmdp.language.expressions import INT_RANGE, Expressions, Step
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
@@ -41,7 +42,6 @@ FUNCTIONS = {"min": op.FMIN, "max": op.FMAX, "pow": op.FPOWER, "log": op.FLOG}
 ROUNDINGS = {"floor": op.FLOOR, "ceil": op.CEIL, "round": op.ROUND}
 COMPARISONS = {"=": op.EQ, "!=": op.NE, "<": op.LT, "<=": op.LE}
 FLOAT_COMPARISONS = {"=": op.FEQ, "!=": op.FNE, "<": op.FLT, "<=": op.FLE}
-DECIDED = ("&", "|", "=>")  # by the left operand alone, in some states
 
 
 class Memory:
@@ -234,7 +234,7 @@ class Program:
             case Call(name):
                 functions = FUNCTIONS if step.type is Type.DOUBLE else INT_FUNCTIONS
                 yield from self._folded(number, step, functions[name])
-            case Binary(sign) if sign not in DECIDED:
+            case Binary(sign) if sign not in DECIDED_BY:
                 yield from self._compared(number, step, sign)
             case _:
                 yield from self._truth(number)
@@ -330,7 +330,7 @@ class Program:
 
     def _decided(self, number: int) -> bool:
         node = self._steps[number].node
-        return isinstance(node, Binary) and node.operator in DECIDED
+        return isinstance(node, Binary) and node.operator in DECIDED_BY
 
     def _has_floats(self, step: Step) -> bool:
         return any(self._steps[k].type is Type.DOUBLE for k in step.operands)
@@ -354,11 +354,8 @@ class Program:
                     self._add(op.JUMP, 0, 0, target)
             case Unary():
                 yield self._jump(step.operands[0], target, not when)
-            case Binary("&" | "|" | "=>" as sign):
-                # each is decided by one truth value of the left operand, with a result
-                decides, result = {"&": (False, False), "|": (True, True), "=>": (False, True)}[
-                    sign
-                ]
+            case Binary(sign) if sign in DECIDED_BY:
+                decides, result = DECIDED_BY[sign]
                 after = Target()
                 yield self._jump(step.operands[0], target if result is when else after, decides)
                 yield self._jump(step.operands[1], target, when)
