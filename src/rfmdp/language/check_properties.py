@@ -20,14 +20,20 @@ from rfmdp.language.ast import (
     Type,
     Unary,
     fold,
-    nodes,
     rewrite,
 )
 from rfmdp.language.check import BUILT_IN_LABELS, check_unique, expand_labels
 from rfmdp.language.checked import CheckedModel
 from rfmdp.language.constants import Given, constant_values, needed
 from rfmdp.language.evaluate import Value, evaluate, exact_value, simplify
-from rfmdp.language.expand import dependency_order, expand_formulas, labels_in, meanings, substitute
+from rfmdp.language.expand import (
+    dependencies,
+    dependency_order,
+    expand_formulas,
+    labels_in,
+    meanings,
+    substitute,
+)
 from rfmdp.language.hints import nearest, question
 from rfmdp.language.property_ast import (
     Bound,
@@ -313,15 +319,10 @@ def _inline(prop: PropertyDefinition, file: PropertyFile, model: CheckedModel) -
     named = {p.name: p for p in file.properties if p.name is not None and p.name not in labels}
 
     def references(expr: Expr) -> set[str]:
-        return {n.name for n in nodes(expr) if isinstance(n, Label) and n.name in named}
+        return labels_in(expr) & named.keys()
 
-    wanted = [*references(prop.expression)]
-    graph: dict[str, set[str]] = {}
-    while wanted:
-        name = wanted.pop()
-        if name not in graph:
-            graph[name] = references(named[name].expression)
-            wanted += graph[name]
+    first = references(prop.expression)
+    graph = dependencies(first, lambda name: references(named[name].expression))
     places = {name: named[name].position for name in graph}
     done: dict[str, Expr] = {}
 
@@ -343,13 +344,11 @@ def _used_labels(
 ) -> list[LabelDefinition]:
     """Return the labels of the file that a property needs."""
     by_name = {label.name: label for label in file.labels}
-    used: set[str] = set()
-    wanted = [expr]
-    while wanted:
-        for name in labels_in(substitute(wanted.pop(), formulas)) - used:
-            if name in by_name:
-                used.add(name)
-                wanted.append(by_name[name].value)
+
+    def labels(text: Expr) -> set[str]:
+        return labels_in(substitute(text, formulas)) & by_name.keys()
+
+    used = dependencies(labels(expr), lambda name: labels(by_name[name].value))
     return [label for label in file.labels if label.name in used]
 
 

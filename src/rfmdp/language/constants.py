@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from rfmdp.language.ast import Constant, Expr, Type, type_of_value
 from rfmdp.language.evaluate import Value, evaluate
-from rfmdp.language.expand import dependency_order, names_in, substitute
+from rfmdp.language.expand import dependencies, dependency_order, names_in, substitute
 from rfmdp.language.source import NOWHERE, PrismSourceError, SourceText
 from rfmdp.language.types import can_assign, require, type_of
 
@@ -66,15 +66,13 @@ def needed(
     texts: Iterable[Expr], constants: Sequence[Constant], formulas: Mapping[str, Expr]
 ) -> set[str]:
     """Return the constants that some texts use, directly or by way of others."""
-    by_name = {constant.name: constant.value for constant in constants}
-    wanted = [substitute(text, formulas) for text in texts]
-    found: set[str] = set()
-    while wanted:
-        for name in names_in(wanted.pop()) & set(by_name) - found:
-            found.add(name)
-            value = by_name[name]
-            wanted += [] if value is None else [substitute(value, formulas)]
-    return found
+    values = {constant.name: constant.value for constant in constants}
+
+    def used(text: Expr | None) -> set[str]:
+        return set() if text is None else names_in(substitute(text, formulas)) & values.keys()
+
+    first = [name for text in texts for name in used(text)]
+    return set(dependencies(first, lambda name: used(values[name])))
 
 
 def check_given(

@@ -6,7 +6,7 @@ inside a formula. Labels are expanded later, so that a renaming does not reach i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 
@@ -62,6 +62,20 @@ def dependency_order(
         cycle = [*cycle[first:-1], *cycle[: first + 1]]
         reason = f"a {what} must not depend on itself, found {' -> '.join(cycle)}"
         raise source.error(places[cycle[0]], reason) from None
+
+
+def dependencies(
+    first: Iterable[str], needs: Callable[[str], Collection[str]]
+) -> dict[str, Collection[str]]:
+    """Return some definitions and all that they need, each with those that it needs directly."""
+    graph: dict[str, Collection[str]] = {}
+    wanted = [*first]
+    while wanted:
+        name = wanted.pop()
+        if name not in graph:
+            graph[name] = needs(name)
+            wanted += graph[name]
+    return graph
 
 
 def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
