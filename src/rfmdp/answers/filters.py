@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,20 @@ import numpy as np
 from rfmdp.answers.quantity import Quantity
 from rfmdp.errors import ModelError
 from rfmdp.language.ast import Type
+from rfmdp.language.check_properties import FILTER_TYPES
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.rounding import UNIT
 from rfmdp.types import AnyArray, BoolArray
 
+REDUCTIONS: dict[str, Callable[[AnyArray], Any]] = {
+    "state": np.min,  # of one state
+    "first": np.min,
+    "min": np.min,
+    "max": np.max,
+    "count": np.count_nonzero,
+    "forall": np.all,
+    "exists": np.any,
+}
 EQUAL = 1e-5  # values this close count as one for argmin and argmax, as in PRISM
 
 
@@ -49,25 +59,15 @@ def apply_filter(
         states = states[:1]
     chosen = [getattr(operand, end)[states] for end in ("lower", "value", "upper")]
     if name == "range":
-        least, most = ([f(x) for x in chosen] for f in (np.min, np.max))
-        return _spread(operand.type, least, where), _spread(operand.type, most, where)
+        least, most = (_reduced(end, operand.type, chosen, where) for end in ("min", "max"))
+        return least, most
     found = _reduced(name, operand.type, chosen, where)
     return found, found
 
 
 def _reduced(name: str, kind: Type, chosen: list[AnyArray], where: BoolArray) -> Quantity:
-    match name:
-        case "state" | "first":
-            return _spread(kind, [x[0] for x in chosen], where)
-        case "min" | "max":
-            reduce = np.min if name == "min" else np.max
-            return _spread(kind, [reduce(x) for x in chosen], where)
-        case "count":
-            return _spread(Type.INT, [np.count_nonzero(x) for x in chosen], where)
-        case "forall":
-            return _spread(Type.BOOL, [np.all(x) for x in chosen], where)
-        case "exists":
-            return _spread(Type.BOOL, [np.any(x) for x in chosen], where)
+    if name in REDUCTIONS:
+        return _spread(FILTER_TYPES.get(name, kind), [REDUCTIONS[name](x) for x in chosen], where)
     size = len(chosen[0])
     with np.errstate(invalid="ignore"):
         sums = [np.sum(x) for x in chosen]
@@ -76,8 +76,8 @@ def _reduced(name: str, kind: Type, chosen: list[AnyArray], where: BoolArray) ->
     if np.isfinite(error):
         sums[0], sums[2] = sums[0] - error, sums[2] + error
     if name == "avg":
-        kind, sums = Type.DOUBLE, [x / size for x in sums]
-    return _spread(kind, sums, where)
+        sums = [x / size for x in sums]
+    return _spread(FILTER_TYPES.get(name, kind), sums, where)
 
 
 def _spread(kind: Type, ends: Sequence[Any], where: BoolArray) -> Quantity:

@@ -156,13 +156,13 @@ def parse_property(text: str, constants: Given | None = None) -> Property:
     >>> parse_property('const int k = 3; Pmaxmin=? [ F<=k "goal" ]').text
     'Pmaxmin=? [ F<=k "goal" ]'
     """
-    found = parse_properties(text, constants, filename="<property>")
+    file = parse_property_file(text, "<property>")
+    found = file.properties
     if len(found) != 1:
-        source = found[0].file.source if found else parse_property_file(text, "<property>").source
-        place = found[1].parsed.position if found else Position(1, 1)
-        raise source.error(place, f"expected one property, found {len(found)}")
-    require_supported(found[0].parsed.expression, found[0].file.source)
-    return found[0]
+        place = found[1].position if found else Position(1, 1)
+        raise file.source.error(place, f"expected one property, found {len(found)}")
+    require_supported(found[0].expression, file.source)
+    return Property(found[0], file, dict(constants or {}))
 
 
 def parse_properties(

@@ -18,8 +18,9 @@ from itertools import product
 
 import numpy as np
 
-from rfmdp.errors import UnsupportedError
 from rfmdp.language.ast import Binary, Call, Expr, Ite, Type, Unary
+from rfmdp.language.source import SourceText
+from rfmdp.language.types import node_type
 from rfmdp.types import AnyArray, BoolArray, FloatArray
 
 
@@ -81,33 +82,28 @@ def compare(operator: str, left: Quantity, right: Quantity) -> Quantity:
 
 def combine(node: Expr, below: Sequence[Quantity]) -> Quantity:
     """Return an operator or function of quantities."""
+    kind = node_type(node, tuple(x.type for x in below), {}, SourceText(""))
     match node:
         case Unary("!"):
             return _not(below[0])
         case Unary():
-            zero = Quantity.exact(below[0].type, np.zeros(1))
-            return _by_corners(ARITHMETIC["-"], [zero, below[0]], below[0].type)
+            zero = Quantity.exact(kind, np.zeros(1))
+            return _by_corners(ARITHMETIC["-"], [zero, below[0]], kind)
+        case Binary(operator) if operator in ARITHMETIC:
+            return _by_corners(ARITHMETIC[operator], below, kind)
+        case Binary(operator) if below[0].type is Type.BOOL:
+            return _logical(operator, *below)
         case Binary(operator):
-            return _binary(operator, below[0], below[1])
+            return compare(operator, *below)
         case Ite():
-            return _choice(*below)
+            return _choice(kind, *below)
         case Call(function):
-            return _by_corners(FUNCTIONS[function], below, _call_type(function, below))
-    raise UnsupportedError(f"{type(node).__name__} cannot be combined with P or R.")
+            return _by_corners(FUNCTIONS[function], below, kind)
+    raise AssertionError(node)  # the static checks let nothing else pass
 
 
 def _not(x: Quantity) -> Quantity:
     return Quantity(Type.BOOL, ~x.upper, ~x.value, ~x.lower)
-
-
-def _binary(operator: str, left: Quantity, right: Quantity) -> Quantity:
-    if operator in ARITHMETIC:
-        both_int = left.type is Type.INT and right.type is Type.INT and operator != "/"
-        kind = Type.INT if both_int else Type.DOUBLE
-        return _by_corners(ARITHMETIC[operator], [left, right], kind)
-    if left.type is Type.BOOL:
-        return _logical(operator, left, right)
-    return compare(operator, left, right)
 
 
 def _logical(operator: str, left: Quantity, right: Quantity) -> Quantity:
@@ -125,8 +121,7 @@ def _logical(operator: str, left: Quantity, right: Quantity) -> Quantity:
     return _logical("&", there, back)
 
 
-def _choice(condition: Quantity, then: Quantity, other: Quantity) -> Quantity:
-    kind = then.type if then.type is other.type else Type.DOUBLE
+def _choice(kind: Type, condition: Quantity, then: Quantity, other: Quantity) -> Quantity:
     least, most = np.minimum(then.lower, other.lower), np.maximum(then.upper, other.upper)
     ends = []
     for name, hull in (("lower", least), ("upper", most)):
@@ -168,13 +163,6 @@ def _power_fits(base: Quantity, exponent: Quantity) -> AnyArray:
 
 def _log_fits(x: Quantity, base: Quantity) -> AnyArray:
     return (x.lower > 0.0) & (base.lower > 0.0) & ((base.upper < 1.0) | (base.lower > 1.0))
-
-
-def _call_type(function: str, below: Sequence[Quantity]) -> Type:
-    if function in ("floor", "ceil", "round", "mod"):
-        return Type.INT
-    ints = function != "log" and all(x.type is Type.INT for x in below)
-    return Type.INT if ints else Type.DOUBLE
 
 
 def _smallest(*values: FloatArray) -> FloatArray:
