@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rfmdp.answers.specification import NextFormula, NowFormula, UntilFormula, normal
+from rfmdp.answers.specification import NextFormula, NowFormula, normal
 from rfmdp.language.ast import Expr
 from rfmdp.language.property_ast import Quantified
 from rfmdp.model.arrays import FactoredMDP
@@ -36,34 +36,21 @@ def paths_hold(
     if isinstance(form, NowFormula):
         return decide(form.holds)
     every = node.every is not form.negated
-    holds = _every(model, form, decide) if every else _some(model, form, decide)
+    graph, target = Graph(model), decide(form.target)
+    if isinstance(form, NextFormula):
+        holds = _next_all(graph, target) if every else ~_next_all(graph, ~target)
+    elif every:
+        fails = _some_until(graph, ~target, ~decide(form.stay) & ~target)
+        holds = ~(fails | _some_globally(graph, ~target))
+    else:
+        holds = _some_until(graph, decide(form.stay), target)
     return ~holds if form.negated else holds
 
 
-def _some(
-    model: FactoredMDP, form: NextFormula | UntilFormula, decide: Callable[[Expr], BoolArray]
-) -> BoolArray:
-    target = decide(form.target)
-    if isinstance(form, NextFormula):
-        return ~_next_all(model, ~target)
-    return _some_until(Graph(model), decide(form.stay), target)
-
-
-def _every(
-    model: FactoredMDP, form: NextFormula | UntilFormula, decide: Callable[[Expr], BoolArray]
-) -> BoolArray:
-    target = decide(form.target)
-    if isinstance(form, NextFormula):
-        return _next_all(model, target)
-    graph, stay = Graph(model), decide(form.stay)
-    fails = _some_until(graph, ~target, ~stay & ~target)
-    return ~(fails | _some_globally(graph, ~target))
-
-
-def _next_all(model: FactoredMDP, target: BoolArray) -> BoolArray:
+def _next_all(graph: Graph, target: BoolArray) -> BoolArray:
     """Return where every possible move leads to the target."""
-    rows = Graph(model).rows_must_stay(target)
-    all_: BoolArray = np.logical_and.reduceat(rows, model.row_ptr[:-1])
+    rows = graph.rows_must_stay(target)
+    all_: BoolArray = np.logical_and.reduceat(rows, graph.model.row_ptr[:-1])
     return all_
 
 
