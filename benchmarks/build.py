@@ -16,7 +16,9 @@ from pathlib import Path
 import numpy as np
 
 import described
-from rfmdp.model import FactoredMDP, numbering, validate
+from rfmdp.model import numbering
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.validate import validate
 
 
 def hashed(build: Callable[[], FactoredMDP]) -> FactoredMDP:

@@ -4,7 +4,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from rfmdp.model import Action, FactoredMDP, Move, States, build
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.build import build
+from rfmdp.model.description import Action, Move, States
 from rfmdp.sets.families import Singleton
 
 STAY = Singleton([1.0])

@@ -224,23 +224,23 @@ from .learning.support import (
 from .learning.transition_rewards import (
     TransitionReward as TransitionReward,
 )
-from .model import (
-    Action as Action,
-)
-from .model import (
+from .model.arrays import (
     FactoredMDP as FactoredMDP,
 )
-from .model import (
-    Move as Move,
-)
-from .model import (
+from .model.arrays import (
     Rewards as Rewards,
 )
-from .model import (
+from .model.arrays import (
     Variable as Variable,
 )
 from .model.build import (
     build as build,
+)
+from .model.description import (
+    Action as Action,
+)
+from .model.description import (
+    Move as Move,
 )
 from .model.validate import (
     validate as validate,

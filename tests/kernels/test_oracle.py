@@ -28,7 +28,7 @@ from rfmdp.testing import (
 
 def pack(sets):
     """Return the kernels' arrays of some sets, vertices of polytopes included."""
-    from rfmdp.model import FactoredMDP
+    from rfmdp.model.arrays import FactoredMDP
 
     one = FactoredMDP.from_rows(
         [[(range(len(sets)), np.zeros(int(np.prod([s.size for s in sets]))).astype(int))]], sets

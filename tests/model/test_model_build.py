@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 
 from examples import half
 from rfmdp.errors import ModelError
-from rfmdp.model import Action, FactoredMDP, Move, Variable, build, validate
+from rfmdp.model.arrays import FactoredMDP, Variable
+from rfmdp.model.build import build
+from rfmdp.model.description import Action, Move
+from rfmdp.model.validate import validate
 from rfmdp.sets.families import Interval, Singleton, UncertaintySet
 
 COIN = Singleton([0.5, 0.5])

@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 from rfmdp.errors import ModelError
-from rfmdp.model import Action, Deadlock, Move, Variable, build
+from rfmdp.model.arrays import Variable
+from rfmdp.model.build import build
+from rfmdp.model.description import Action, Move
+from rfmdp.model.frontier import Deadlock
 from rfmdp.sets.families import Singleton
 
 COIN = Singleton([0.5, 0.5])

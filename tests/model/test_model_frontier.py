@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from processes import python
 from rfmdp.errors import ModelError
 from rfmdp.kernels import frontier as kernels
-from rfmdp.model import Variable
+from rfmdp.model.arrays import Variable
 from rfmdp.model.frontier import CERTAIN, Deadlock, RowBlock, explore
 from rfmdp.model.packing import Packing
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from rfmdp.errors import ModelError
-from rfmdp.model import FactoredMDP, Rewards, Variable, validate
+from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
+from rfmdp.model.validate import validate
 from rfmdp.sets.families import Singleton
 from rfmdp.sets.marginals import Marginals
 

@@ -5,25 +5,3 @@
 Underneath, `frontier` explores, over packed states (`packing`, `numbering`) in growing arrays
 (`buffer`). `flatten`, `restrict` and `unroll` make a model of another one.
 """
-
-from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
-from rfmdp.model.build import build
-from rfmdp.model.description import Action, Move, States
-from rfmdp.model.frontier import Deadlock
-from rfmdp.model.report import Issue, Report, Severity
-from rfmdp.model.validate import validate
-
-__all__ = [
-    "Action",
-    "Deadlock",
-    "FactoredMDP",
-    "Issue",
-    "Move",
-    "Report",
-    "Rewards",
-    "Severity",
-    "States",
-    "Variable",
-    "build",
-    "validate",
-]

@@ -56,7 +56,7 @@ def build(
     Two machines; one that runs fails more often while the other is down; one can be repaired.
 
     >>> import numpy as np
-    >>> from rfmdp.model import Action, Move, build
+    >>> from rfmdp.model.description import Action, Move
     >>> from rfmdp.sets.families import Interval, Singleton
     >>> sets = {  # outcomes: 0 is down, 1 is up
     ...     "calm": Interval([0.05, 0.85], [0.15, 0.95]),
