@@ -10,6 +10,7 @@ import pytest
 
 from formats.models import random_model
 from rfmdp.kernels import flatten as kernels
+from rfmdp.kernels.primitives import STACK
 from rfmdp.model import flatten as flatten_module
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.flatten import flatten, flatten_note, is_known
@@ -153,7 +154,7 @@ def test_kernel_and_its_python_twin_agree():
             model.rows,
             model.structure,
             (sets.lower, sets.upper, sets.nominal),
-            tuple(np.empty(64) for _ in range(3)),
+            (*(np.empty(64) for _ in range(3)), np.empty(64 + STACK, dtype=np.int64)),
             np.full(model.states, -1, dtype=np.int64),
             size,
             targets,

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from rfmdp.errors import FileError
 from rfmdp.kernels import text as kernels
+from rfmdp.kernels.tables import number_segments
 from rfmdp.memory import require_memory
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int8Array, IntArray, frozen
 
@@ -179,10 +180,9 @@ class Words:
 
     def distinct(self) -> tuple[IntArray, list[str]]:
         """Return the number of every word among the different ones, and these."""
-        size = 1 << max(4, int(2 * len(self)).bit_length())
-        table = np.full(size, -1, dtype=np.int64)
+        table = np.zeros(1 << max(4, int(2 * len(self)).bit_length()), dtype=np.int64)
         ids, first = np.empty((2, len(self)), dtype=np.int64)
-        count = kernels.number_words(self.text.data, self.start, self.end, table, ids, first)
+        count = number_segments(self.text.data, self.start, self.end, table, ids, first)
         return ids, [self.word(int(i)) for i in first[:count]]
 
     def as_bytes(self) -> AnyArray:

@@ -1,17 +1,10 @@
-"""Multiply rows out, and find rows that are equal.
+"""Multiply rows out. Twin in the tests: plain dictionaries over `itertools.product`."""
 
-Twin of `flatten_rows` in the tests: plain dictionaries over `itertools.product`.
-"""
-
-import numpy as np
-
-from rfmdp.kernels.decorator import allocating_kernel, inline_kernel, kernel
-from rfmdp.kernels.primitives import outer_product
-
-MIX = np.uint64(0x9E3779B97F4A7C15)
+from rfmdp.kernels.decorator import kernel
+from rfmdp.kernels.primitives import outer_product, sort_long
 
 
-@allocating_kernel
+@kernel
 def flatten_rows(begin, end, model, sets, work, place_S, size, targets, boxes):
     """Multiply out the rows begin..end - 1, one after the other; returns the length written.
 
@@ -21,11 +14,11 @@ def flatten_rows(begin, end, model, sets, work, place_S, size, targets, boxes):
     model : the arrays of `FactoredMDP.structure`
     sets, boxes : lower, upper, nominal of the marginals' outcomes, and of the rows' successors
     place_S : (S,) filled with -1, and so again afterwards
-    work : three (largest tensor,) buffers
+    work : three (K,) buffers for the largest tensor; order (K + STACK,), see `sort_long`
     """
     _, marginal_ptr, marginals, outcome_ptr, successor_ptr, successors = model
     low, high, mid = sets
-    low_K, high_K, mid_K = work
+    low_K, high_K, mid_K, order = work
     lower, upper, nominal = boxes
     at = 0
     for r in range(begin, end):
@@ -43,9 +36,11 @@ def flatten_rows(begin, end, model, sets, work, place_S, size, targets, boxes):
                     found += 1
         for k in range(at, found):
             place_S[targets[k]] = -1
-        part = targets[at:found]
-        part.sort()
+        sort_long(targets[at:found], found - at, order)
+        for i in range(found - at):
+            order[i] = targets[at + order[i]]
         for k in range(at, found):
+            targets[k] = order[k - at]
             place_S[targets[k]] = k
             lower[k], upper[k], nominal[k] = 0.0, 0.0, 0.0
         for k in range(count):
@@ -60,47 +55,3 @@ def flatten_rows(begin, end, model, sets, work, place_S, size, targets, boxes):
         size[r - begin] = found - at
         at = found
     return at
-
-
-@kernel
-def number_rows(pointers, lower, upper, nominal, table, ids, first):
-    """Give equal rows equal numbers, by first appearance; returns how many there are.
-
-    lower, upper, nominal : the bits of the entries as 64-bit integers
-    table : (a power of two above 2 N,) filled with -1
-    """
-    mask = table.shape[0] - 1
-    count = 0
-    for i in range(pointers.shape[0] - 1):
-        key = np.uint64(pointers[i + 1] - pointers[i])
-        for k in range(pointers[i], pointers[i + 1]):
-            key = (key ^ np.uint64(lower[k])) * MIX
-            key = (key ^ (key >> np.uint64(29)) ^ np.uint64(upper[k])) * MIX
-            key = (key ^ (key >> np.uint64(32)) ^ np.uint64(nominal[k])) * MIX
-        slot = np.int64(key >> np.uint64(24)) & mask
-        while True:
-            other = table[slot]
-            if other < 0:
-                table[slot], first[count], ids[i] = count, i, count
-                count += 1
-                break
-            if same_row(pointers, lower, upper, nominal, i, first[other]):
-                ids[i] = other
-                break
-            slot = (slot + 1) & mask
-    return count
-
-
-@inline_kernel
-def same_row(pointers, lower, upper, nominal, i, j):
-    """Return whether two rows have equal entries."""
-    a, b = pointers[i], pointers[j]
-    size = pointers[i + 1] - a
-    if pointers[j + 1] - b != size:
-        return False
-    for k in range(size):
-        if lower[a + k] != lower[b + k] or upper[a + k] != upper[b + k]:
-            return False
-        if nominal[a + k] != nominal[b + k]:
-            return False
-    return True

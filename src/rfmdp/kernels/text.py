@@ -18,7 +18,6 @@ TRUE = np.frombuffer(b"true", dtype=np.uint8)
 FALSE = np.frombuffer(b"false", dtype=np.uint8)
 LARGEST = 1 << 53
 TEN_TO = 10.0 ** np.arange(23)
-FNV_START, FNV_PRIME = np.uint64(14695981039346656037), np.uint64(1099511628211)
 
 
 @step_kernel
@@ -174,33 +173,6 @@ def read_integers(data, start, end, value, kind):
             value[i], kind[i] = 1, BOOLEAN
         elif same_bytes(data, a, b, FALSE):
             value[i], kind[i] = 0, BOOLEAN
-
-
-@kernel
-def number_words(data, start, end, table, ids, first):
-    """Give equal words equal numbers, by first appearance; returns how many there are.
-
-    table : (a power of two above 2 N,) filled with -1
-    """
-    mask = table.shape[0] - 1
-    count = 0
-    for i in range(start.shape[0]):
-        key = FNV_START
-        for k in range(start[i], end[i]):
-            key = (key ^ np.uint64(data[k])) * FNV_PRIME
-        slot = np.int64(key >> np.uint64(20)) & mask
-        while True:
-            other = table[slot]
-            if other < 0:
-                table[slot], first[count], ids[i] = count, i, count
-                count += 1
-                break
-            j = first[other]
-            if same_bytes(data, start[i], end[i], data[start[j] : end[j]]):
-                ids[i] = other
-                break
-            slot = (slot + 1) & mask
-    return count
 
 
 @inline_kernel

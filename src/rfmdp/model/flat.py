@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from rfmdp.kernels.flatten import number_rows
+from rfmdp.kernels.tables import number_segments
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.validate import require_valid
 from rfmdp.ragged import entries, starts
@@ -61,11 +61,11 @@ class FlatBoxes:
 
     def shared(self) -> tuple[IntArray, FlatBoxes]:
         """Return, for every box, its number among the different boxes, (N,); and these boxes."""
-        table = np.full(1 << max(4, int(2 * len(self)).bit_length()), -1, dtype=np.int64)
+        table = np.zeros(1 << max(4, int(2 * len(self)).bit_length()), dtype=np.int64)
         ids, first = np.empty((2, len(self)), dtype=np.int64)
-        columns = [np.ascontiguousarray(a) for a in (self.lower, self.upper, self.nominal)]
-        bits = [a.view(np.int64) for a in columns]
-        count = number_rows(self.pointers, *bits, table, ids, first)
+        bits = np.stack([self.lower, self.upper, self.nominal], axis=1).view(np.int64).reshape(-1)
+        ptr = 3 * self.pointers
+        count = number_segments(bits, ptr[:-1], ptr[1:], table, ids, first)
         return ids, self.take(first[:count])
 
 

@@ -15,6 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from rfmdp.kernels.flatten import flatten_rows
+from rfmdp.kernels.primitives import STACK
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.flat import FlatBoxes, flat_model
@@ -111,7 +112,7 @@ def _multiply(model: FactoredMDP, begin: int, end: int) -> tuple[Int32Array, Fla
     lower, upper, nominal = boxes = tuple(np.empty(length) for _ in range(3))
     used = flatten_rows(
         *(begin, end, model.structure, (sets.lower, sets.upper, sets.nominal)),
-        tuple(np.empty(largest) for _ in range(3)),
+        (*(np.empty(largest) for _ in range(3)), np.empty(largest + STACK, dtype=np.int64)),
         np.full(model.states, -1, dtype=np.int64),
         *(size, targets, boxes),
     )
