@@ -6,22 +6,23 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 from numba import njit
 
-import rfmdp.kernels.graph
+import rfmdp
 from processes import LIMIT, python
+from rfmdp.kernels.sweep import take_back
 
 
-def test_kernels_leave_scipy_alone():
-    """A kernel runs without scipy.linalg, which would take longer than a small model."""
+def test_kernels_leave_scipy_alone(tmp_path):
+    """A kernel is compiled without scipy.linalg, which would take longer than a small model."""
     text = (
-        "import sys; import rfmdp.kernels.graph;"
-        "from numba.core.registry import cpu_target;"
-        "cpu_target.typing_context.refresh(); cpu_target.target_context.refresh();"
-        "print('scipy.linalg' in sys.modules)"
+        "import sys; import numpy as np; from rfmdp.kernels.text import join_lines as kernel;"
+        "kernel(np.zeros(1, np.uint8), *np.zeros((2, 1), np.int64), np.zeros(1, np.uint8));"
+        "print(sum(kernel.stats.cache_misses.values()), 'scipy.linalg' in sys.modules)"
     )
-    found = python(text)
-    assert found.stdout.strip() == "False", found.stderr
+    found = python(text, env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)})
+    assert found.stdout.split() == ["1", "False"], found.stderr
 
 
 def test_linear_algebra_of_others_compiles():
@@ -34,15 +35,34 @@ def test_reading_machine_code_imports_nothing_to_make_it(tmp_path):
     """A kernel from the cache comes without numba's compiler; one that is not there still comes."""
     text = (
         "import sys; import numpy as np;"
-        "from rfmdp.kernels.text import join_lines; from rfmdp.kernels.frontier import place_rows;"
+        "from rfmdp.kernels.text import join_lines; from rfmdp.kernels.sweep import take_back;"
         "byte = np.zeros(1, np.uint8); join_lines(byte, *np.zeros((2, 1), np.int64), byte);"
-        "print('numba.np.random.generator_core' in sys.modules);"
-        "place_rows(*[np.zeros(1, sys.argv[1])] * 4); print(len(place_rows.signatures))"
+        "print('numba.np.arrayobj' in sys.modules);"
+        "x = np.zeros(1, sys.argv[1]); take_back(x, x[:, None], x);"
+        "print(len(take_back.signatures))"
     )
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    for kind, compiled in (("int64", True), ("int32", False)):
+    for kind, compiled in (("float64", True), ("float32", False)):
         found = python(text, kind, env=environment)
         assert found.stdout.split() == [str(compiled), "1"], found.stderr
+
+
+def test_addresses_of_stored_machine_code(tmp_path):
+    """A kernel that is called by its address has one, compiled just now or read from the cache."""
+    text = (
+        "from rfmdp.kernels.curved import curved_address as address, curved_minimum as kernel;"
+        "print(address() > 0, sum(kernel.stats.cache_hits.values()))"
+    )
+    for hits in (0, 1):
+        found = python(text, env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)})
+        assert found.stdout.split() == ["True", str(hits)], found.stderr
+
+
+def test_compiled_code_calls_no_kernel():
+    """A kernel within compiled code is refused: what is kept of it could not be linked."""
+    caller = njit(lambda x: take_back(x, x[:, None], x))
+    with pytest.raises(TypeError, match="take_back is a kernel; compiled code calls steps"):
+        caller(np.zeros(1))
 
 
 def test_processes_compile_a_kernel_once(tmp_path):

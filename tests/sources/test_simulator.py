@@ -24,7 +24,8 @@ def test_alias_tables_keep_the_distribution(d):
     p[p < 1e-3] = 0.0
     p /= p.sum()
     accept, alias = np.empty(d), np.empty(d, dtype=np.int32)
-    kernels.alias_tables(frozen(np.array([0, d])), frozen(p), accept, alias)  # as of a model
+    work = np.empty(d, dtype=np.int64)
+    kernels.alias_tables(frozen(np.array([0, d])), frozen(p), work, accept, alias)  # as of a model
     mass = accept.copy()
     np.add.at(mass, alias, 1.0 - accept)
     assert mass / d == pytest.approx(p, abs=1e-12)

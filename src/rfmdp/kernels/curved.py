@@ -31,8 +31,8 @@ def curved_minimum(head, data, m, v, at, order, p):
     if kind == LP:
         return _lp_minimum(nominal_X, radius, data[place + EXPONENT], value_X, order, p[:d])
     if kind == KL:
-        return kl_minimum(nominal_X, radius, value_X, p[:d])
-    return choquet_minimum(data[n + d : n + d + 2**d], value_X, order, p[:d])
+        return _kl_step(nominal_X, radius, value_X, p[:d])
+    return _choquet_step(data[n + d : n + d + 2**d], value_X, order, p[:d])
 
 
 _NUMBERS, _INDEX = types.float64[::1], types.int64
@@ -360,3 +360,6 @@ def choquet_minimum(lower_B, value_X, order_X, witness_X):
             total += (value_X[i] - value_X[order_X[m - 1]]) * bound
     low, high = value_X[order_X[0]], value_X[order_X[size - 1]]
     return low + total - 2.0 * EPS * size * (abs(low) + high - low)
+
+
+_kl_step, _choquet_step = step_kernel(kl_minimum.py_func), step_kernel(choquet_minimum.py_func)

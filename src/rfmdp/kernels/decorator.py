@@ -6,12 +6,13 @@ inline_kernel   a step that becomes part of its callers
 step_kernel     a large step with several callers, called; an array among its arguments costs
                 seven words
 
-Only kernels call steps. So steps are typed and translated once, but not optimised, and made to
-machine code only as parts of kernels: doing so with each by itself would take longer than all else.
+Compiled code calls steps only, never kernels, and Python calls kernels. So steps are typed and
+translated once, but not optimised, and made to machine code only as parts of kernels: doing so with
+each by itself would take longer than all else.
 
-Kernels work on the arrays that they are given and count no references: the atomic counter of every
-array of every call would cost more than most steps. So tuples of arrays are free to hand around.
-`allocating_kernel` is for those that need memory of their own.
+Kernels work on the arrays that they are given. They allocate none and count no references: the
+atomic counter of every array of every call would cost more than most steps. So tuples of arrays are
+free to hand around.
 
 The cache is a folder named by the text of all kernels. numba itself looks only at the file of a
 kernel, not at those of the steps that it calls, and could answer with the code of an older version;
@@ -36,7 +37,6 @@ from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 from numba.core.types.misc import unliteral
-from numba.np import linalg
 
 # Sums may be reassociated and fused, which lets them use vector units; the margins of
 # `rounding` hold for every order of summation. NaN and infinity keep their meaning.
@@ -52,11 +52,13 @@ _OPTIONS: dict[str, Any] = {
 
 
 def _import_without_scipy() -> None:
-    """Import numba's array functions without scipy.linalg, a fifth of the time of a small command.
+    """Import numba's array functions, for compiling, without scipy.linalg.
 
     numba imports it only to see that it is there, and once more before it compiles `np.dot` and
     the like. SciPy is a requirement of this package, so the first look is left out.
     """
+    from numba.np import linalg
+
     look = linalg.ensure_blas
     linalg.ensure_blas = lambda: None
     try:
@@ -64,9 +66,6 @@ def _import_without_scipy() -> None:
     finally:
         linalg.ensure_blas = look
     arraymath.ensure_blas = look
-
-
-_import_without_scipy()
 
 
 class _StepLibrary(JITCodeLibrary):  # type: ignore[misc]
@@ -118,6 +117,13 @@ class _Step(CPUDispatcher):  # type: ignore[misc]
 class _Kernel(CPUDispatcher):  # type: ignore[misc]
     """A function with an entry point for Python, compiled by one process at a time."""
 
+    def _compilation_chain_init_hook(self) -> None:
+        """Look for no extensions of numba in all installed packages: arrays need none."""
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Refuse to be called by compiled code."""
+        raise TypeError(f"{self.py_func.__qualname__} is a kernel; compiled code calls steps only.")
+
     def compile(self, signature: Any) -> Any:
         """Read the machine code for these types from the cache, or make it."""
         # numba's own lock first: a thread that has the kernel and waits for numba would otherwise
@@ -156,26 +162,26 @@ class _Placed(CompileResultCacheImpl):  # type: ignore[misc]
 
 
 class _Cache(FunctionCache):  # type: ignore[misc]
-    _impl_class = _Placed
-
-
-class _LightCache(_Cache):
     """Reads machine code without importing what it takes to make some, twice the time of reading.
 
     numba does so before it looks, and once more before it compiles.
     """
 
+    _impl_class = _Placed
+
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Return the machine code for these types, or None."""
-        return self._load_overload(signature, target)
+        found = self._load_overload(signature, target)
+        if found is None:
+            _import_without_scipy()
+        return found
 
 
 @contextmanager
 def _alone(function: Callable[..., Any]) -> Iterator[None]:
     """Keep other processes from compiling this function; the end of a process frees it, too.
 
-    Kernels call each other without cycles, so nobody waits for somebody who waits for them. Where
-    the system cannot lock files, all compile.
+    Where the system cannot lock files, all compile.
     """
     try:
         import fcntl
@@ -253,14 +259,8 @@ def kernel(function: Callable[..., Any], options: dict[str, Any] = _OPTIONS) -> 
     """Compile a function when it is first called, or read it from the cache."""
     made = njit(**options)(function)
     made.__class__ = _Kernel
-    # what is imported for numba's memory brings the rest along
-    made._cache = (_Cache if options["_nrt"] else _LightCache)(function)
+    made._cache = _Cache(function)
     return made
-
-
-def allocating_kernel(function: Callable[..., Any]) -> Any:
-    """Compile a function that makes arrays of its own."""
-    return kernel(function, {**_OPTIONS, "_nrt": True})
 
 
 def addressed_kernel(function: Callable[..., Any]) -> Any:

@@ -4,21 +4,22 @@ model   the arrays of `FactoredMDP.structure`
 sets    probability, lower, upper (O,); probabilities are positive
 """
 
-import numpy as np
-
-from rfmdp.kernels.decorator import allocating_kernel, kernel
+from rfmdp.kernels.decorator import kernel
 from rfmdp.kernels.primitives import box_minimum, outer_product, reset
 
 GONE, RARE = 1e-12, 1e-9  # expected visits that are not followed, and that cost nothing
 
 
-@allocating_kernel
-def occupancy(rows_TS, steps, model, sets, initial, terminal, joint, total):
-    """Add to total (S,) the expected visits of every state within some steps of a policy."""
+@kernel
+def occupancy(rows_TS, steps, model, sets, initial, terminal, work, total):
+    """Add to total (S,) the expected visits of every state within some steps of a policy.
+
+    work : joint (K,) of the largest row; mass (S,) and after (S,), zeros
+    """
     states = total.shape[0]
     _, marginal_ptr, row_marginals, outcome_ptr, successor_ptr, successors = model
     probability, _, _ = sets
-    mass, after = np.zeros(states), np.zeros(states)
+    joint, mass, after = work
     for s in initial:
         mass[s] += 1.0 / initial.shape[0]
     for t in range(steps):

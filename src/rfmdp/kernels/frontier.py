@@ -71,34 +71,34 @@ def number_successors(block, row, table, known, count, scratch, out, domain, den
 
 
 @kernel
-def place_rows(source, rank, cursor, position):
-    """Give every row its place among the rows of its state, in the order of arrival.
+def arrange(found, rank, place_S, position, rows, marginals, successors):
+    """Put rows in the order of their states, those of one state as they were found.
 
-    `cursor[s]` is the next free row of final state `s`; it is moved on.
+    found : rows (R, 4) state, action, number of marginals, number of successors; marginals (U, 2)
+        and successors (K,), row by row
+    rank : (S,) final numbers of states
+    place_S : (S,) first row of every final state; moved on
+    position : (R,) filled with the place of every row
+    rows : filled with action (R,), marginal_ptr (R + 1,), successor_ptr (R + 1,); these are zeros
+    marginals : filled with identifier (U,), factor (U,)
     """
-    for r in range(source.shape[0]):
-        s = rank[source[r]]
-        position[r] = cursor[s]
-        cursor[s] += 1
-
-
-@kernel
-def move_segments(length, position, pointer, values, out):
-    """Copy consecutive segments of `values` to `out[pointer[position[r]] : ]`."""
-    at = 0
-    for r in range(length.shape[0]):
-        to = pointer[position[r]]
-        for k in range(length[r]):
-            out[to + k] = values[at + k]
-        at += length[r]
-
-
-@kernel
-def move_successors(length, position, pointer, values, rank, out):
-    """Do the same with state indices that get their final rank on the way."""
-    at = 0
-    for r in range(length.shape[0]):
-        to = pointer[position[r]]
-        for k in range(length[r]):
-            out[to + k] = rank[values[at + k]]
-        at += length[r]
+    old_rows, old_marginals, old_successors = found
+    action, marginal_ptr, successor_ptr = rows
+    identifier, factor = marginals
+    for r in range(position.shape[0]):
+        s = rank[old_rows[r, 0]]
+        to = place_S[s]
+        position[r], place_S[s] = to, to + 1
+        action[to] = old_rows[r, 1]
+        marginal_ptr[to + 1], successor_ptr[to + 1] = old_rows[r, 2], old_rows[r, 3]
+    for r in range(position.shape[0]):
+        marginal_ptr[r + 1] += marginal_ptr[r]
+        successor_ptr[r + 1] += successor_ptr[r]
+    m, k = 0, 0
+    for r in range(position.shape[0]):
+        for to in range(marginal_ptr[position[r]], marginal_ptr[position[r] + 1]):
+            identifier[to], factor[to] = old_marginals[m, 0], old_marginals[m, 1]
+            m += 1
+        for to in range(successor_ptr[position[r]], successor_ptr[position[r] + 1]):
+            successors[to] = rank[old_successors[k]]
+            k += 1

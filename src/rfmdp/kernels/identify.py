@@ -3,9 +3,7 @@
 They take the arrays of `FactoredMDP.structure` as `model`.
 """
 
-import numpy as np
-
-from rfmdp.kernels.decorator import allocating_kernel, inline_kernel, kernel
+from rfmdp.kernels.decorator import inline_kernel, kernel
 from rfmdp.kernels.primitives import outer_product
 
 PLAIN, MERGED, JOINT = 0, 1, 2  # how the outcomes of a row are identified
@@ -47,17 +45,18 @@ def _representatives_differ(successors, start, size, sizes, labels, n, stamp, ma
     return True
 
 
-@allocating_kernel
-def merge_outcomes(model, slot_ptr, label, status):
+@kernel
+def merge_outcomes(model, slot_ptr, work, label, status):
     """Fill label (per slot and outcome, the class it belongs to) and status (R,).
 
     Outcomes of a marginal that give the same successors whatever the other marginals do are one
     class; classes are numbered by first appearance. A row is JOINT if its classes still cannot be
     told from the successor.
+
+    work : stamp (S,) of -1, sizes (n,) of the most marginals of a row
     """
-    row_ptr, marginal_ptr, row_marginals, outcome_ptr, successor_ptr, successors = model
-    stamp = np.full(row_ptr.shape[0] - 1, -1, dtype=np.int64)
-    sizes = np.empty(64, dtype=np.int64)
+    _, marginal_ptr, row_marginals, outcome_ptr, successor_ptr, successors = model
+    stamp, sizes = work
     for r in range(marginal_ptr.shape[0] - 1):
         first, last = marginal_ptr[r], marginal_ptr[r + 1]
         start, size = successor_ptr[r], successor_ptr[r + 1] - successor_ptr[r]
@@ -86,18 +85,17 @@ def merge_outcomes(model, slot_ptr, label, status):
                 status[r] = JOINT
 
 
-@allocating_kernel
-def joint_rows(rows, model, probability, size_N, targets, joint):
+@kernel
+def joint_rows(rows, model, probability, work, size_N, targets, joint):
     """Multiply the listed rows out: distinct successors in order of appearance, and their mass.
 
     Fills size_N, and targets and joint one row after the other; returns the entries used.
+
+    work : place (S,) of -1, product (K,) of the largest row
     """
-    row_ptr, marginal_ptr, row_marginals, outcome_ptr, successor_ptr, successors = model
-    place = np.full(row_ptr.shape[0] - 1, -1, dtype=np.int64)
-    used, largest = 0, 1
-    for r in rows:
-        largest = max(largest, successor_ptr[r + 1] - successor_ptr[r])
-    product = np.empty(largest)
+    _, marginal_ptr, row_marginals, outcome_ptr, successor_ptr, successors = model
+    place, product = work
+    used = 0
     for i in range(rows.shape[0]):
         r = rows[i]
         start, begin = successor_ptr[r], used
@@ -117,15 +115,15 @@ def joint_rows(rows, model, probability, size_N, targets, joint):
     return used
 
 
-@allocating_kernel
-def reduced_tensors(rows, model, slots, new_ptr, out):
+@kernel
+def reduced_tensors(rows, model, slots, new_ptr, pick, out):
     """Fill out[new_ptr[r] : ...] with the successors of every combination of classes.
 
     slots : slot_ptr, label, see `merge_outcomes`; classes of every slot
+    pick : (n,) of the most marginals of a row, scratch memory
     """
     _, marginal_ptr, row_marginals, outcome_ptr, successor_ptr, successors = model
     slot_ptr, label, classes = slots
-    pick = np.empty(64, dtype=np.int64)
     for r in rows:
         first, last = marginal_ptr[r], marginal_ptr[r + 1]
         for k in range(new_ptr[r + 1] - new_ptr[r]):

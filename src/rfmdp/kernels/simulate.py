@@ -15,7 +15,7 @@ wanted     length: most steps of a trajectory; seed; first, count: which traject
 
 import numpy as np
 
-from rfmdp.kernels.decorator import allocating_kernel, inline_kernel, kernel
+from rfmdp.kernels.decorator import inline_kernel, kernel
 from rfmdp.rounding import UNIT
 
 GAMMA = np.uint64(0x9E3779B97F4A7C15)
@@ -46,10 +46,12 @@ def _start(seed, trajectory):
     return _mix(_mix(np.uint64(seed)) + np.uint64(trajectory) * GAMMA)
 
 
-@allocating_kernel
-def alias_tables(outcome_ptr, probability, accept, alias):
-    """Fill the alias table of every marginal: slot i gives i with accept[i], else alias[i]."""
-    work = np.empty(probability.shape[0], dtype=np.int64)
+@kernel
+def alias_tables(outcome_ptr, probability, work, accept, alias):
+    """Fill the alias table of every marginal: slot i gives i with accept[i], else alias[i].
+
+    work : (d,) integers of the largest marginal
+    """
     for j in range(outcome_ptr.shape[0] - 1):
         begin, end = outcome_ptr[j], outcome_ptr[j + 1]
         d = end - begin
@@ -142,40 +144,37 @@ def _begin(initial, seed, trajectory):
     return initial[np.int64(_unit(z) * initial.shape[0])], z
 
 
-@allocating_kernel
-def run_trajectories(world, behaviour, wanted, reward, discount, counts, returns, final):
+@kernel
+def run_trajectories(world, behaviour, wanted, reward, discount, z_L, counts, returns, final):
     """Run trajectories first .. first + count - 1; add to counts (O,), fill returns and final.
 
     A trajectory ends after `length` steps or in a state where `stop` holds. Its return is the sum
-    of discount**t * reward[row]. Returns the number of steps done. Several trajectories run side
-    by side, so that the processor has something to do while it waits for the next state of one.
+    of discount**t * reward[row]. Returns the number of steps done. `LANES` trajectories run side
+    by side, so that the processor has something to do while it waits for the next state of one;
+    z_L is memory for their generators. `final` is where each is until it has ended.
     """
     model, tables, initial, stop = world
     length, seed, first, count = wanted
     steps = 0
-    z_L = np.empty(LANES, dtype=np.uint64)
-    state_L = np.empty(LANES, dtype=np.int64)
-    for start in range(0, count, LANES):
-        lanes = min(LANES, count - start)
+    for start in range(0, count, z_L.shape[0]):
+        lanes = min(z_L.shape[0], count - start)
         for lane in range(lanes):
-            state_L[lane], z_L[lane] = _begin(initial, seed, first + start + lane)
+            final[start + lane], z_L[lane] = _begin(initial, seed, first + start + lane)
             returns[start + lane] = 0.0
         weight = 1.0
         for t in range(length):
             moved = 0
             for lane in range(lanes):
-                state = state_L[lane]
+                state = final[start + lane]
                 if not stop[state]:
                     row, z = _pick(behaviour, model[0], state, t, z_L[lane])
                     returns[start + lane] += weight * reward[row]
-                    state_L[lane], z_L[lane] = _move(row, model, tables, counts, z)
+                    final[start + lane], z_L[lane] = _move(row, model, tables, counts, z)
                     moved += 1
             if moved == 0:
                 break
             steps += moved
             weight *= discount
-        for lane in range(lanes):
-            final[start + lane] = state_L[lane]
     return steps
 
 

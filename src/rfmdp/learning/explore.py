@@ -188,7 +188,8 @@ def _losses(
     visits, loss = np.zeros(model.states), np.zeros(len(model.marginals))
     arrays, boxes = model.structure, (np.array(estimate.nominal), sets.lower, sets.upper)
     initial = np.array(model.initial)
-    occupancy(rows, state.length, arrays, boxes, initial, problem.terminal, joint, visits)
+    spread = joint, np.zeros(model.states), np.zeros(model.states)
+    occupancy(rows, state.length, arrays, boxes, initial, problem.terminal, spread, visits)
     largest = int(np.max(model.marginals.sizes, initial=1))
     work = (joint, np.empty(largest), np.empty(2 * largest), np.empty(largest, dtype=np.int64))
     sign = -1.0 if problem.nature is MAX else 1.0

@@ -147,7 +147,9 @@ class _Slots:
         self.ptr = starts(sizes)
         self.label = np.empty(int(self.ptr[-1]), dtype=np.int64)
         status = np.empty(model.rows, dtype=np.int64)
-        merge_outcomes(model.structure, self.ptr, self.label, status)
+        self.most = int(np.max(np.diff(model.marginal_ptr), initial=0))  # marginals of a row
+        work = np.full(model.states, -1), np.empty(self.most, dtype=np.int64)
+        merge_outcomes(model.structure, self.ptr, work, self.label, status)
         self.classes = np.zeros(len(sizes), dtype=np.int64)
         if len(sizes):
             self.classes = np.maximum.reduceat(self.label, self.ptr[:-1]) + 1
@@ -246,8 +248,8 @@ class _Slots:
         length[joint] = sizes
         pointers = starts(length)
         out = np.empty(int(pointers[-1]), dtype=np.int32)
-        slots = self.ptr, self.label, self.classes
-        reduced_tensors(np.flatnonzero(~self.joint), model.structure, slots, pointers, out)
+        slots, pick = (self.ptr, self.label, self.classes), np.empty(self.most, dtype=np.int64)
+        reduced_tensors(np.flatnonzero(~self.joint), model.structure, slots, pointers, pick, out)
         out[np.repeat(self.joint, length)] = targets
         return pointers, out
 

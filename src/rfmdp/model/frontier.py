@@ -215,10 +215,10 @@ def arranged(
     ModelError
         If self-loops of deadlocks are refused; the first is named.
     """
-    from rfmdp.kernels import frontier as kernels
+    from rfmdp.kernels.frontier import arrange
 
-    source, action, uses, tensor = (np.ascontiguousarray(column) for column in rows.T)
-    dead = source[action == Skeleton.NO_ACTION]
+    source = rows[:, 0]
+    dead = source[rows[:, 1] == Skeleton.NO_ACTION]
     if dead.size and deadlock is Deadlock.ERROR:
         others = f" ({dead.size} such states)" if dead.size > 1 else ""
         name = packing.name(known[dead[packing.order(known[dead])[0]]])
@@ -230,30 +230,22 @@ def arranged(
     rank[order] = np.arange(len(order), dtype=np.int32)
     row_ptr = starts(np.bincount(rank[source], minlength=len(order)))
     position = np.empty(len(source), dtype=np.int32 if len(source) < 2**31 else int)
-    kernels.place_rows(source, rank, row_ptr[:-1].copy(), position)
-
-    def placed(values: Int32Array) -> Int32Array:
-        out = np.empty_like(values)
-        out[position] = values
-        return out
-
-    def moved(values: Int32Array) -> Int32Array:
-        out = np.empty(len(values), dtype=np.int32)
-        kernels.move_segments(uses, position, marginal_ptr, np.ascontiguousarray(values), out)
-        return out
-
-    marginal_ptr, successor_ptr = starts(placed(uses)), starts(placed(tensor))
-    targets = np.empty(len(successors), dtype=np.int32)
-    kernels.move_successors(tensor, position, successor_ptr, successors, rank, targets)
+    action, targets = np.empty(len(source), dtype=np.int32), np.empty(len(successors), np.int32)
+    marginal_ptr, successor_ptr = (np.zeros(len(source) + 1, dtype=np.int64) for _ in range(2))
+    identifier, factor = (np.empty(len(marginals), dtype=np.int32) for _ in range(2))
+    arrange(
+        (rows, marginals, successors), rank, row_ptr[:-1].copy(), position,
+        (action, marginal_ptr, successor_ptr), (identifier, factor), targets,
+    )  # fmt: skip
     return Skeleton(
         variables=packing.variables,
         valuations=packing.unpack(known[order]),
         initial=np.unique(rank[start]).astype(np.int64),
         row_ptr=row_ptr,
-        row_actions=placed(action),
+        row_actions=action,
         marginal_ptr=marginal_ptr,
-        row_marginals=moved(marginals[:, 0]),
-        row_factors=moved(marginals[:, 1]),
+        row_marginals=identifier,
+        row_factors=factor,
         successor_ptr=successor_ptr,
         successors=targets,
     )

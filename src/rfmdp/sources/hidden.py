@@ -56,8 +56,10 @@ def joint_successors(
     """
     from rfmdp.kernels.identify import joint_rows
 
-    length = int(np.sum(np.diff(model.successor_ptr)[rows]))
-    sizes = np.empty(len(rows), dtype=np.int64)
+    lengths = np.diff(model.successor_ptr)[rows]
+    length, sizes = int(lengths.sum()), np.empty(len(rows), dtype=np.int64)
     targets, mass = np.empty(length, dtype=np.int32), np.empty(length)
-    used = joint_rows(rows, model.structure, np.ascontiguousarray(values), sizes, targets, mass)
+    work = np.full(model.states, -1), np.empty(int(lengths.max(initial=1)))
+    entries = np.ascontiguousarray(values)
+    used = joint_rows(rows, model.structure, entries, work, sizes, targets, mass)
     return sizes, targets[:used], mass[:used]

@@ -104,7 +104,7 @@ class Simulator:
         discount : factor per step of the reward
         threads : parts to run side by side; one by default. The result does not depend on it.
         """
-        from rfmdp.kernels.simulate import run_trajectories
+        from rfmdp.kernels.simulate import LANES, run_trajectories
 
         trajectories = wanted.count
         parts = max(1, min(threads or 1, trajectories))
@@ -122,7 +122,8 @@ class Simulator:
                     end = min(begin + size, trajectories)
                     mine = replace(wanted, first=wanted.first + begin, count=end - begin)
                     filled = counts[part], returns[begin:end], final[begin:end]
-                    steps[part] += self.call(run_trajectories, mine, paid, float(discount), *filled)
+                    rest = paid, float(discount), np.empty(LANES, dtype=np.uint64), *filled
+                    steps[part] += self.call(run_trajectories, mine, *rest)
             finally:
                 for _ in slices:  # after Ctrl-C in one thread nothing is left for the others
                     pass
@@ -153,7 +154,8 @@ def alias_tables(sets: Marginals) -> tuple[FloatArray, AnyArray]:
     from rfmdp.kernels.simulate import alias_tables as fill
 
     accept, alias = np.empty(len(sets.nominal)), np.empty(len(sets.nominal), dtype=np.int32)
-    fill(sets.outcome_ptr, sets.nominal, accept, alias)
+    work = np.empty(int(np.max(sets.sizes, initial=0)), dtype=np.int64)
+    fill(sets.outcome_ptr, sets.nominal, work, accept, alias)
     return accept, alias
 
 
