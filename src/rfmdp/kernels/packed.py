@@ -15,6 +15,7 @@ In the worth of a row without its moves to itself a node that is hardly ever lef
 """
 
 from rfmdp.kernels.decorator import inline_kernel, kernel
+from rfmdp.kernels.primitives import multiply
 from rfmdp.rounding import REWARD, SUM, TERM, TINY
 
 LAST_DIGITS = 2.0**-1072  # absolute error of a product or quotient below the normal range, and more
@@ -118,6 +119,20 @@ def sort_box(rows, players, r, x):
 
 
 @inline_kernel
+def nth_move(rows, players, r, i, rest):
+    """Return (entry, probability, free mass left): move i of row r, as `sort_box` has sorted them.
+
+    rest : free mass before it; free[r] if i is 0
+    """
+    entry_ptr, _, low, slack, free, _, _, _, _ = rows
+    k = players[2][i] if free[r] > 0.0 else entry_ptr[r] + i
+    if rest > 0.0:
+        more = min(rest, slack[k])
+        return k, low[k] + more, rest - more
+    return k, low[k], rest
+
+
+@inline_kernel
 def margin(error, reward, size, here):
     """Return a bound of the float error of a drift; `error` is relative to the differences."""
     if size == 0.0 and reward == 0.0:
@@ -154,11 +169,7 @@ def pack(members, node, allowed, reward, model, sets, seen, weight, rows, origin
                 if spare[m] > 0.0:
                     box = m
                     break
-                for i in range(count - 1, -1, -1):
-                    x = weight[i]
-                    for j in range(d):
-                        weight[i * d + j] = x * nominal[o + j]
-                count *= d
+                count = multiply(weight, 0, count, nominal, o, d)
             away = 0.0
             if box >= 0:
                 o = outcome_ptr[box]

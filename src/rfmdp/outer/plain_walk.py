@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from rfmdp.kernels import passes
 from rfmdp.kernels import walk as kernels
 from rfmdp.outer.plain import ONE, ZERO, Packed, players
 from rfmdp.outer.problem import Form, Problem
@@ -94,7 +95,7 @@ class PlainWalk:
         """Choose rows of a component whose chain ends, at more than 0 where there is a way."""
         p, (first, last) = self.packed, self._nodes(component)
         reached = np.zeros(last - first, dtype=np.bool_)
-        kernels.make_progress(p.nodes, p.rows, tuple(self.bounds), first, last, reached)
+        passes.make_progress(p.nodes, p.rows, tuple(self.bounds), first, last, reached)
 
     def _nodes(self, component: int) -> tuple[int, int]:
         first, last = self.packed.component_ptr[component : component + 2].tolist()
@@ -157,7 +158,7 @@ class PlainWalk:
         ptr, inside = np.empty(count + 1, dtype=np.int32), np.empty(most, dtype=np.int32)
         entry, known = np.empty(most), np.empty(count)
         out = ptr, inside, entry, known
-        found = kernels.chain(p.rows, self._players, x, rule, first, last, out)
+        found = passes.chain(p.rows, self._players, x, rule, first, last, out)
         away = entry[ptr[:-1]]
         turned = csc_array((entry[:found], inside[:found], ptr), shape=(count, count))
         # diagonals dominate, so all are pivots, and columns so short are best taken one by one
