@@ -2,10 +2,11 @@
 
 Tuples of arrays come from `outer.graph`:
 
-edges   row_ptr (S + 1,), row_state (R,) int32, successor_ptr (R + 1,), successors (K,) int32,
-        present (K,) bool, or empty if no transition is impossible
-nature  flexible (R,) bool: rows in which nature can choose a support; marginal_ptr (R + 1,),
-        row_marginals, support_ptr (M + 1,), minimal_end (M,), member_ptr, members, sizes (M,)
+edges   row_ptr (S + 1,), row_state (R,) int32, successor_ptr (R + 1,), successors int32: those
+        that can occur
+nature  flexible (R,) bool: rows in which nature can choose a support; tensor_ptr (R + 1,),
+        tensor (K,) int32: all their successors; marginal_ptr (R + 1,), row_marginals,
+        support_ptr (M + 1,), minimal_end (M,), member_ptr, members, sizes (M,)
 work    codes (n, K') uint8, cursor (n,), queue (S,) int32, pending (R,) int32
 marks   status (R,), missing (S,), reached (S,), inside (S,), choice (S,): see `attract`
 
@@ -18,6 +19,7 @@ Rows handed to steps are made int64: for an int32 they would be compiled once mo
 import numpy as np
 
 from rfmdp.kernels.decorator import inline_kernel, kernel, step_kernel
+from rfmdp.kernels.primitives import outer_product
 
 WAITING, FIRED, PENDING, CLOSED = 0, 1, 2, 3  # status of a row in `attract`
 ANY, CERTAIN, TOGETHER = 0, 1, 2  # when a row that nature can bend fires, see `attract`
@@ -32,56 +34,36 @@ def mark_present(model, possible, present):
     """
     _, marginal_ptr, row_marginals, outcome_ptr, successor_ptr, _ = model
     for r in range(successor_ptr.shape[0] - 1):
-        start = successor_ptr[r]
-        present[start] = True
-        size = 1
-        for a in range(marginal_ptr[r], marginal_ptr[r + 1]):
-            first = outcome_ptr[row_marginals[a]]
-            d = outcome_ptr[row_marginals[a] + 1] - first
-            # backwards: entry i moves to i * d and must be read before it is overwritten
-            for i in range(size - 1, -1, -1):
-                before = present[start + i]
-                for o in range(d):
-                    present[start + i * d + o] = before and possible[first + o]
-            size *= d
+        first, last, to = marginal_ptr[r], marginal_ptr[r + 1], successor_ptr[r]
+        outer_product(outcome_ptr, possible, row_marginals, first, last, present, to)
 
 
 @kernel
-def count_predecessors(edges, last_S, pred_ptr):
-    """Add to pred_ptr[s + 1] the number of rows that may move to s; last_S starts at -1."""
-    _, _, successor_ptr, successors, present = edges
-    everything = present.shape[0] == 0
+def list_predecessors(edges, last_S, place_S, pred_rows):
+    """Move place_S[s] on by one for every row that may move to s; write the rows where it was.
+
+    last_S starts at -1. If pred_rows is empty, nothing is written: it only counts.
+    """
+    _, _, successor_ptr, successors = edges
+    writes = pred_rows.shape[0] > 0
     for r in range(successor_ptr.shape[0] - 1):
         for k in range(successor_ptr[r], successor_ptr[r + 1]):
             s = successors[k]
-            if last_S[s] != r and (everything or present[k]):
+            if last_S[s] != r:
                 last_S[s] = r
-                pred_ptr[s + 1] += 1
-
-
-@kernel
-def fill_predecessors(edges, last_S, place_S, pred_rows):
-    """Write the rows counted by `count_predecessors`; place_S is where each list starts."""
-    _, _, successor_ptr, successors, present = edges
-    everything = present.shape[0] == 0
-    for r in range(successor_ptr.shape[0] - 1):
-        for k in range(successor_ptr[r], successor_ptr[r + 1]):
-            s = successors[k]
-            if last_S[s] != r and (everything or present[k]):
-                last_S[s] = r
-                pred_rows[place_S[s]] = r
+                if writes:
+                    pred_rows[place_S[s]] = r
                 place_S[s] += 1
 
 
 @kernel
 def rows_hit(edges, hit_S, out_R):
     """Fill out[r]: row r may move into `hit`."""
-    _, _, successor_ptr, successors, present = edges
-    everything = present.shape[0] == 0
+    _, _, successor_ptr, successors = edges
     for r in range(out_R.shape[0]):
         found = False
         for k in range(successor_ptr[r], successor_ptr[r + 1]):
-            if hit_S[successors[k]] and (everything or present[k]):
+            if hit_S[successors[k]]:
                 found = True
                 break
         out_R[r] = found
@@ -90,35 +72,33 @@ def rows_hit(edges, hit_S, out_R):
 @kernel
 def rows_stay(edges, nature, work, inside_S, out_R):
     """Fill out[r]: nature can choose in row r a support inside `inside`."""
-    _, _, successor_ptr, successors, present = edges
-    everything = present.shape[0] == 0
-    flexible, minimal_end = nature[0], nature[4]  # larger supports stay no better
+    _, _, successor_ptr, successors = edges
+    flexible, minimal_end = nature[0], nature[6]  # larger supports stay no better
     for r in range(out_R.shape[0]):
         stays, meets = True, False
         for k in range(successor_ptr[r], successor_ptr[r + 1]):
-            if everything or present[k]:
-                stays = stays and inside_S[successors[k]]
-                meets = meets or inside_S[successors[k]]
+            stays = stays and inside_S[successors[k]]
+            meets = meets or inside_S[successors[k]]
         out_R[r] = stays or (
-            meets and flexible[r] and fits(edges, nature, work, r, inside_S, inside_S, minimal_end)
+            meets and flexible[r] and fits(nature, work, r, inside_S, inside_S, minimal_end)
         )
 
 
 @step_kernel
-def fits(edges, nature, work, r, inside_S, hit_S, ends_M):
+def fits(nature, work, r, inside_S, hit_S, ends_M):
     """Whether a product of supports of row r lies inside `inside` and meets `hit`.
 
     Depth first over the axes. An entry's code has bit 1 if all that was merged into it lies
     inside, bit 2 if something of it is in `hit`; a branch without an entry 3 is hopeless.
     ends_M : minimal_end if `hit` is `inside`, otherwise support_ptr[1:]
     """
-    _, _, successor_ptr, successors, _ = edges
-    _, marginal_ptr, row_marginals, support_ptr, _, member_ptr, members, sizes = nature
+    _, tensor_ptr, tensor, marginal_ptr, row_marginals = nature[:5]
+    support_ptr, _, member_ptr, members, sizes = nature[5:]
     codes, cursor, _, _ = work
-    start = successor_ptr[r]
-    size = successor_ptr[r + 1] - start
+    start = tensor_ptr[r]
+    size = tensor_ptr[r + 1] - start
     for k in range(size):
-        s = successors[start + k]
+        s = tensor[start + k]
         codes[0, k] = (1 if inside_S[s] else 0) | (2 if hit_S[s] else 0)
     first = marginal_ptr[r]
     last = marginal_ptr[r + 1] - first - 1
@@ -160,7 +140,7 @@ def _merge(codes, level, rest, members, begin, end):
 
 
 @kernel
-def attract(edges, predecessors, nature, work, mode, marks):
+def attract(row_state, predecessors, nature, work, mode, marks):
     """Grow `reached` to the least set closed under firing rows. Changes the marks in place.
 
     A row fires when it may move to a reached state; if nature can bend the row, then
@@ -171,7 +151,6 @@ def attract(edges, predecessors, nature, work, mode, marks):
 
     status : WAITING, FIRED (fires at once) or CLOSED (never fires); ends as WAITING or FIRED
     """
-    row_state = edges[1]
     flexible = nature[0]
     pred_ptr, pred_rows = predecessors
     _, _, queue, pending = work
@@ -204,18 +183,18 @@ def attract(edges, predecessors, nature, work, mode, marks):
         for i in range(waiting):
             r = np.int64(pending[i])
             status_R[r] = WAITING
-            if _fires(edges, nature, work, r, marks, mode):
+            if _fires(nature, work, r, marks, mode):
                 status_R[r] = FIRED
                 tail = _fire(r, row_state, marks, mode, queue, tail)
 
 
 @inline_kernel
-def _fires(edges, nature, work, r, marks, mode):
+def _fires(nature, work, r, marks, mode):
     """Whether a row that nature can bend fires in mode CERTAIN or TOGETHER."""
     _, _, reached_S, inside_S, _ = marks
     if mode == CERTAIN:
-        return not fits(edges, nature, work, r, inside_S, inside_S, nature[4])
-    return fits(edges, nature, work, r, inside_S, reached_S, nature[3][1:])
+        return not fits(nature, work, r, inside_S, inside_S, nature[6])
+    return fits(nature, work, r, inside_S, reached_S, nature[5][1:])
 
 
 @inline_kernel
@@ -243,7 +222,7 @@ def strong_components(edges, rows_R, visits, path, stack, component_S):
     after component, and within one a state after all that it can move to, but where that closes a
     cycle.
     """
-    row_ptr, _, successor_ptr, _, _ = edges
+    row_ptr, _, successor_ptr, _ = edges
     index_S, low_S, row_S, edge_S = visits
     count, seen, emitted = 0, 0, 0
     top = stack.shape[0]  # states left for good wait downwards, those of whole components upwards
@@ -280,8 +259,7 @@ def strong_components(edges, rows_R, visits, path, stack, component_S):
 def _next_child(edges, rows_R, v, visits):
     """Return the next unseen successor of v, or -1; lowers low[v] on the way."""
     index_S, low_S, row_S, edge_S = visits
-    row_ptr, _, successor_ptr, successors, present = edges
-    everything = present.shape[0] == 0
+    row_ptr, _, successor_ptr, successors = edges
     r, k, low = row_S[v], edge_S[v], low_S[v]
     child = -1
     while child < 0 and r < row_ptr[v + 1]:
@@ -289,12 +267,11 @@ def _next_child(edges, rows_R, v, visits):
             r += 1
             k = successor_ptr[r]
             continue
-        if everything or present[k]:
-            seen = index_S[successors[k]]
-            if seen == UNSEEN:
-                child = successors[k]
-            elif seen >= 0:
-                low = min(low, seen)
+        seen = index_S[successors[k]]
+        if seen == UNSEEN:
+            child = successors[k]
+        elif seen >= 0:
+            low = min(low, seen)
         k += 1
     row_S[v], edge_S[v], low_S[v] = r, k, low
     return child
@@ -323,8 +300,7 @@ def component_levels(edges, rows_R, component_S, states, level_C, size_C, loop_C
 
     states : grouped by component, ascending, as `strong_components` leaves them
     """
-    row_ptr, _, successor_ptr, successors, present = edges
-    everything = present.shape[0] == 0
+    row_ptr, _, successor_ptr, successors = edges
     for s in states:
         c = component_S[s]
         size_C[c] += 1
@@ -332,12 +308,11 @@ def component_levels(edges, rows_R, component_S, states, level_C, size_C, loop_C
             if not rows_R[r]:
                 continue
             for k in range(successor_ptr[r], successor_ptr[r + 1]):
-                if everything or present[k]:
-                    other = component_S[successors[k]]
-                    if other == c:
-                        loop_C[c] = True
-                    elif other >= 0:
-                        level_C[c] = max(level_C[c], level_C[other] + 1)
+                other = component_S[successors[k]]
+                if other == c:
+                    loop_C[c] = True
+                elif other >= 0:
+                    level_C[c] = max(level_C[c], level_C[other] + 1)
 
 
 @kernel
@@ -346,8 +321,7 @@ def component_phases(edges, rows_R, component_S, states, kind_C, phase_C):
 
     states : by component, bottom first
     """
-    row_ptr, _, successor_ptr, successors, present = edges
-    everything = present.shape[0] == 0
+    row_ptr, _, successor_ptr, successors = edges
     for s in states:
         c = component_S[s]
         for r in range(row_ptr[s], row_ptr[s + 1]):
@@ -355,7 +329,7 @@ def component_phases(edges, rows_R, component_S, states, kind_C, phase_C):
                 continue
             for k in range(successor_ptr[r], successor_ptr[r + 1]):
                 other = component_S[successors[k]]
-                if other >= 0 and other != c and (everything or present[k]):
+                if other >= 0 and other != c:
                     step = 1 if kind_C[other] != kind_C[c] else 0
                     phase_C[c] = max(phase_C[c], phase_C[other] + step)
 
@@ -363,13 +337,12 @@ def component_phases(edges, rows_R, component_S, states, kind_C, phase_C):
 @kernel
 def rows_within(edges, component_S, rows_R):
     """Drop from `rows` those that may leave the component of their state."""
-    _, row_state, successor_ptr, successors, present = edges
-    everything = present.shape[0] == 0
+    _, row_state, successor_ptr, successors = edges
     for r in range(rows_R.shape[0]):
         if not rows_R[r]:
             continue
         c = component_S[row_state[r]]
         for k in range(successor_ptr[r], successor_ptr[r + 1]):
-            if component_S[successors[k]] != c and (everything or present[k]):
+            if component_S[successors[k]] != c:
                 rows_R[r] = False
                 break

@@ -44,22 +44,21 @@ from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray, frozen
 class Edges:
     """The transitions that can occur, forwards and, when first needed, backwards."""
 
-    def __init__(self, model: FactoredMDP, present: BoolArray) -> None:
+    def __init__(self, model: FactoredMDP, possible: BoolArray) -> None:
         self.row_state: Int32Array = frozen(model.row_states.astype(np.int32))
-        moves = model.successor_ptr, model.successors, frozen(present)
+        moves = _possible_moves(model, possible)
         self.forward: tuple[AnyArray, ...] = model.row_ptr, self.row_state, *moves
 
     @cached_property
     def backward(self) -> tuple[IntArray, Int32Array]:
         """The rows that may move to every state, each once: pointers (S + 1,) and rows."""
         size = len(self.forward[0]) - 1
-        last = np.full(size, -1, dtype=np.int32)
-        pred_ptr = np.zeros(size + 1, dtype=np.int64)
-        kernels.count_predecessors(self.forward, last, pred_ptr)
-        pred_ptr = np.cumsum(pred_ptr)
+        last, count = np.full(size, -1, dtype=np.int32), np.zeros(size, dtype=np.int64)
+        kernels.list_predecessors(self.forward, last, count, np.empty(0, dtype=np.int32))
+        pred_ptr = starts(count)
         pred_rows = np.empty(pred_ptr[-1], dtype=np.int32)
         last[:] = -1
-        kernels.fill_predecessors(self.forward, last, pred_ptr[:-1].copy(), pred_rows)
+        kernels.list_predecessors(self.forward, last, pred_ptr[:-1].copy(), pred_rows)
         return pred_ptr, pred_rows
 
 
@@ -291,7 +290,7 @@ class Graph:
         rule = np.empty(self.model.states, dtype=np.int64) if choice is None else choice
         arrays = (status, missing, reached, inside, rule)
         kernels.attract(
-            self.edges.forward, self.edges.backward, self._nature, self._work(), mode, arrays
+            self.edges.row_state, self.edges.backward, self._nature, self._work(), mode, arrays
         )
 
     def _missing(self, grow: BoolArray, rows: BoolArray, agent: Direction) -> Int32Array:
@@ -340,6 +339,8 @@ def _edges_and_nature(model: FactoredMDP) -> tuple[Edges, tuple[AnyArray, ...]]:
     found = supports(model.marginals)
     nature = (
         segment_any(found.flexible[model.row_marginals], model.marginal_ptr),
+        model.successor_ptr,
+        model.successors,
         model.marginal_ptr,
         model.row_marginals,
         found.support_ptr,
@@ -348,8 +349,7 @@ def _edges_and_nature(model: FactoredMDP) -> tuple[Edges, tuple[AnyArray, ...]]:
         found.members,
         model.marginals.sizes,
     )
-    edges = Edges(model, _present(model, found.possible))
-    return edges, tuple(frozen(array) for array in nature)
+    return Edges(model, found.possible), tuple(frozen(array) for array in nature)
 
 
 def _rows_array(model: FactoredMDP, rows: BoolArray | IntArray) -> BoolArray:
@@ -368,12 +368,12 @@ def _rows_array(model: FactoredMDP, rows: BoolArray | IntArray) -> BoolArray:
     return allowed
 
 
-def _present(model: FactoredMDP, possible: BoolArray) -> BoolArray:
-    """Return which transitions nature can take (K,), empty if all."""
+def _possible_moves(model: FactoredMDP, possible: BoolArray) -> tuple[IntArray, Int32Array]:
+    """Return the successors of all rows without those that nature cannot take, and pointers."""
     used = np.zeros(len(model.marginals), dtype=np.bool_)
     used[model.row_marginals] = True
     if possible[np.repeat(used, model.marginals.sizes)].all():
-        return np.empty(0, dtype=np.bool_)
+        return model.successor_ptr, model.successors
     present = np.empty(model.transitions, dtype=np.bool_)
     kernels.mark_present(model.structure, frozen(possible), present)
-    return present
+    return frozen(starts(present)[model.successor_ptr]), frozen(model.successors[present])

@@ -12,11 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rfmdp.inner.protocol import successor_starts
 from rfmdp.kernels.graph import rows_within
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.graph.components import Groups, no_groups, strong_components
-from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.proofs.faces import Faces
 from rfmdp.outer.proofs.image import Image
 from rfmdp.ragged import entries, segment_all, starts
@@ -49,18 +47,16 @@ def lingering_groups(image: Image, value: FloatArray, policy: IntArray) -> Group
         bent = _vertex_choices(image.faces, rows[bends])
     else:
         answers = image.operator.inner.respond(value, rows[bends])
-        bent = _select(_row_choices(graph, rows[bends]), answers > GUESSED)
-    rigid, present = _row_choices(graph, rows[~bends]), graph.edges.forward[-1]
-    if len(present):
-        rigid = _select(rigid, present[entries(problem.model.successor_ptr, rows[~bends])])
+        model = problem.model
+        every = _row_choices(rows[bends], model.successor_ptr, model.successors)
+        bent = _select(every, answers > GUESSED)
+    rigid = _row_choices(rows[~bends], *graph.edges.forward[2:])
     return _end_components(problem.model, _join(rigid, bent), region.open)
 
 
-def _row_choices(graph: Graph, rows: IntArray) -> Choices:
+def _row_choices(rows: IntArray, pointer: IntArray, successor: Int32Array) -> Choices:
     """Return one choice per row, with all its successors."""
-    model = graph.model
-    successors = model.successors[entries(model.successor_ptr, rows)]
-    return Choices(rows, successor_starts(model, rows), successors)
+    return Choices(rows, starts(np.diff(pointer)[rows]), successor[entries(pointer, rows)])
 
 
 def _vertex_choices(faces: Faces, rows: IntArray) -> Choices:
@@ -92,8 +88,7 @@ def _end_components(model: FactoredMDP, choices: Choices, inside: BoolArray) -> 
     """Return the maximal end components of explicit choices (sorted by row) among some states."""
     state = model.row_states[choices.row].astype(np.int32)
     ends = starts(np.bincount(state, minlength=model.states))
-    everything = np.empty(0, dtype=np.bool_)
-    arrays = ends, state, choices.pointer, choices.successor, everything
+    arrays = ends, state, choices.pointer, choices.successor
     edges = tuple(frozen(array) for array in arrays)  # as those of a `Graph`: compiled once
     alive = inside[state] & segment_all(inside[choices.successor], choices.pointer)
     while True:
