@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import lzma
 import os
-import re
 import tarfile
 import zlib
 from collections.abc import Iterator
@@ -362,14 +361,3 @@ def _rounded(value: Fraction, towards: float) -> float:
     near = float(value)
     beyond = Fraction(near) > value if towards < 0 else Fraction(near) < value
     return float(np.nextafter(near, towards)) if beyond else near
-
-
-def identifier_of(name: str, taken: set[str]) -> str:
-    """Return an identifier of the format for any name, different from those that are taken."""
-    plain = re.sub(r"[^0-9a-z_-]", "_", name.lower()) or "_"
-    found, number = plain, 1
-    while found in taken:
-        number += 1
-        found = f"{plain}-{number}"
-    taken.add(found)
-    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 
 import rfmdp
 from rfmdp.formats.explicit import ExplicitType, FlatModel, Written
-from rfmdp.formats.umb import identifier_of, umbi
+from rfmdp.formats.umb import umbi
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.flat import transition_bounds
 from rfmdp.model.flatten import is_known
@@ -128,7 +129,7 @@ def _annotations(library: Any, model: FactoredMDP, index: Any) -> dict[str, AnyA
     for group, members in groups.items():
         taken: set[str] = set()
         for name, values in members.items():
-            identifier = identifier_of(name, taken)
+            identifier = _identifier(name, taken)
             paid = (
                 {"states": _bits(values)}
                 if group == "aps"
@@ -174,3 +175,14 @@ def _bits(where: BoolArray) -> AnyArray:
     """Return truth values as bits, padded to whole words."""
     packed = np.packbits(where, bitorder="little")
     return np.pad(packed, (0, -len(packed) % WORD))
+
+
+def _identifier(name: str, taken: set[str]) -> str:
+    """Return an identifier of the format for any name, different from those that are taken."""
+    plain = re.sub(r"[^0-9a-z_-]", "_", name.lower()) or "_"
+    found, number = plain, 1
+    while found in taken:
+        number += 1
+        found = f"{plain}-{number}"
+    taken.add(found)
+    return found
