@@ -53,3 +53,24 @@ def test_the_strict_side_leads_to_the_value(seed, spec):
     found = solve(model, spec, states=np.ones(model.states, dtype=bool))
     assert found.status is Status.CERTIFIED
     assert verify(found).valid
+
+
+@pytest.mark.parametrize(
+    ("seed", "spec"),
+    [
+        (93, Spec(ReachReward("goal", "some"), MAX, MIN)),  # some 500 steps to the target
+        (271, Spec(Total("some"), MAX, MIN)),  # rows tie, and whether to linger is up to nature
+        (763, Spec(Reach("goal"), MAX, MIN)),  # likewise
+        (553, Spec(ReachReward("goal", "some"), MIN, MAX)),  # 1e-9, and infinite elsewhere
+        (635, Spec(Total("some"), MAX, MAX)),  # likewise
+        (635, Spec(ReachReward("goal", "some"), MAX, MIN)),  # likewise
+        (894, Spec(ReachReward("goal", "some"), MIN, MAX)),  # likewise
+    ],
+    ids=str,
+)
+def test_no_solve_stays_open(seed, spec):
+    """Bounds come together where ties, many steps or tiny rewards hid the proof."""
+    model = bent_model(seed)
+    found = solve(model, spec, states=np.ones(model.states, dtype=bool))
+    assert found.status is Status.CERTIFIED
+    assert verify(found).valid

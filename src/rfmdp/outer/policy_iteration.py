@@ -27,7 +27,7 @@ STALLED = 8  # sweeps without a smaller residual before another way is tried
 PATIENCE = 3000  # robust sweeps of one cyclic level per attempt
 CHEAP = 40  # sweeps of one chain at most: early policies are not worth more
 FIRST = 30  # sweeps of the first chain, which is nobody's best
-BARRIER = 1e6  # infinite states count this many times the largest finite value while iterating
+FAR = 1e6  # infinite states count this many times the largest finite value
 
 
 @dataclass(slots=True, eq=False)
@@ -48,6 +48,28 @@ class Level:
     cyclic: bool
 
 
+class Barrier:
+    """Keeps infinite states far above all finite ones, so that nobody goes there.
+
+    That is far on the scale of values and rewards: next to a number that dwarfs them, inner solvers
+    could not tell them apart.
+    """
+
+    def __init__(self, region: Region) -> None:
+        self._infinite = np.flatnonzero(np.isinf(region.known))
+        paying = region.finite_rows & region.open[region.graph.edges.row_state]
+        self._paid = float(np.max(region.problem.reward, where=paying, initial=0.0))
+
+    def put(self, value: FloatArray) -> None:
+        """Give infinite states a number, in place; seldom another one, for it moves all others."""
+        if len(self._infinite):
+            finite = value.copy()
+            finite[self._infinite] = 0.0
+            barrier = FAR * (self._paid + float(finite.max()))
+            if not 0.5 * barrier <= value[self._infinite[0]] <= 2.0 * barrier:
+                value[self._infinite] = barrier
+
+
 class PolicyIteration:
     """Finds the value of the open part of a problem to a small residual."""
 
@@ -55,7 +77,7 @@ class PolicyIteration:
         self.problem, self.region = task.problem, region
         self.operator, self.clock = task.operator, task.clock
         self.operator.allowed = region.allowed
-        self._infinite = np.flatnonzero(np.isinf(region.known))
+        self._barrier = Barrier(region)
         self._members = region.groups.members
         self._levels = self._split_levels()
         self._place = np.full(self.problem.model.states, -1, dtype=np.int64)
@@ -71,7 +93,7 @@ class PolicyIteration:
         elif region.cyclic:
             with suppress(LimitReached):  # a guess need not be a good one
                 self._follow_nominal(guess)
-        self._raise_barrier(guess)
+        self._barrier.put(guess.value)
         return guess
 
     def _follow_nominal(self, guess: Iterate) -> None:
@@ -79,7 +101,7 @@ class PolicyIteration:
         problem = self.problem
         nature = IntervalArithmetic().prepare(problem.model.nominal(), problem.nature)
         for level in self._levels:
-            self._raise_barrier(guess)
+            self._barrier.put(guess.value)
             answers = nature.respond(guess.value, guess.choice[level.nodes.states])
             self._evaluate(guess, level, answers, FIRST if level.cyclic else 1)
 
@@ -90,7 +112,7 @@ class PolicyIteration:
         """
         worst = 0.0
         for level in self._levels:
-            self._raise_barrier(guess)
+            self._barrier.put(guess.value)
             if level.cyclic:
                 worst = max(worst, self._cycle(guess, level, residual))
             else:
@@ -185,12 +207,3 @@ class PolicyIteration:
         if not settled and target > 0.0 and len(chain.x) <= DIRECT:
             chain.solve()  # without a solution the sweeps go on without help
         chain.put(guess.value)
-
-    def _raise_barrier(self, guess: Iterate) -> None:
-        """Keep infinite states far above all finite ones, so that nobody goes there."""
-        if len(self._infinite):
-            finite = guess.value.copy()
-            finite[self._infinite] = 0.0
-            barrier = BARRIER * (1.0 + float(finite.max()))
-            if not 0.5 * barrier <= guess.value[self._infinite[0]] <= 2.0 * barrier:
-                guess.value[self._infinite] = barrier  # seldom, for it moves all that can go there

@@ -17,9 +17,9 @@ import numpy as np
 from rfmdp.outer.chain import DIRECT, Chain, Nodes
 from rfmdp.outer.graph.components import no_groups
 from rfmdp.outer.operator import Operator
-from rfmdp.outer.policy_iteration import PolicyIteration
+from rfmdp.outer.policy_iteration import Barrier, PolicyIteration
 from rfmdp.outer.problem import Form
-from rfmdp.outer.proofs.certify import Certifier, Plan
+from rfmdp.outer.proofs.certify import Certifier
 from rfmdp.outer.settings import largest
 from rfmdp.types import FloatArray, IntArray
 
@@ -34,7 +34,7 @@ class Approach:
         self.side = certifier.strict_side
         self.states = certifier.states
         self._nodes = Nodes.alone(self.states)
-        region = certifier.region
+        region, self._barrier = certifier.region, Barrier(certifier.region)
         self.choice = region.choice.copy()
         self.value = certifier.on_side(np.where(region.open, 0.0, region.known), self.side)
         self.proven = self._start() if certifier.problem.form is Form.TO_TARGET else True
@@ -53,10 +53,11 @@ class Approach:
         steps = PolicyIteration(replace(certifier.task, operator=counting), apart)
         guess = steps.start(None)
         steps.improve(guess, 1e-4)
+        steps.improve(guess, 1e-3 / max(largest(guess.value[self.states]), 1.0))  # of one step
         self.choice = guess.choice
         with np.errstate(over="ignore", invalid="ignore"):  # beyond all floats: nothing is proven
             self.value = np.where(region.open, 1.01 * most * guess.value, self.value)
-        self._barrier()
+        self._barrier.put(self.value)
         finite = bool(np.isfinite(self.value[self.states]).all())
         return finite and self._proves(self.value)
 
@@ -64,15 +65,13 @@ class Approach:
         """Return whether a value is a bound; on the side of the guarantee, one of the policy."""
         certifier = self.certifier
         policy = self.choice if self.side == certifier.guarantee else None
-        alone = no_groups(certifier.model)
-        plan = Plan(self.side, self.choice, self._nodes, np.empty(0), policy, alone)
-        return not certifier.failing(value, plan).any()
+        return not certifier.failing(value, self.side, policy, no_groups(certifier.model)).any()
 
     def run(self, eta: float) -> None:
         """Iterate with the factor 1 +- eta until little changes."""
         factor, scale, jump = 1.0 + self.side * eta, 0.0, 1
         for sweep in range(1, SWEEPS):
-            self._barrier()
+            self._barrier.put(self.value)
             old = self.value[self.states]
             new = self._improve(factor)
             scale = float(np.max(np.abs(new), initial=1e-300))
@@ -84,12 +83,6 @@ class Approach:
             if sweep == jump:
                 self._jump(factor)
                 jump += max(1, jump // 2)
-
-    def _barrier(self) -> None:
-        infinite = np.isinf(self.certifier.region.known)
-        if infinite.any():
-            size = float(np.max(np.abs(self.value[~infinite]), initial=1.0))
-            self.value[infinite] = 1e6 * (1.0 + size)
 
     def _improve(self, factor: float) -> FloatArray:
         """Take factor * T(value), from its proven side, and the best rows where that is better.

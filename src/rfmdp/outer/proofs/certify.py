@@ -24,7 +24,7 @@ Where nature cannot empty an outcome, loose checks are enough on both sides: see
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from rfmdp.inner.protocol import Side, successor_starts
 from rfmdp.kernels.sweep import share_group
 from rfmdp.objective import MAX, MIN
 from rfmdp.outer.chain import DIRECT, Chain, Nodes
-from rfmdp.outer.graph.components import Groups, no_groups
+from rfmdp.outer.graph.components import Groups
 from rfmdp.outer.graph.region import Region
 from rfmdp.outer.problem import Form
 from rfmdp.outer.proofs.image import Image
@@ -88,11 +88,11 @@ class Certifier:
             return None
         for attempt in range(TRIES):
             candidate = self._widen(value, plan, 4.0**attempt * steps)
-            failing = self.failing(candidate, plan)
+            failing = self.failing(candidate, plan.side, plan.policy, plan.groups)
             self.clock.tick("certify", float(np.max(steps)))
             if not failing.any():
                 return self.with_known(candidate)
-            steps = self._lengthen(steps, plan, candidate, weight)
+            plan, steps = self._lengthen(steps, plan, choice, candidate, weight)
         return None
 
     def on_side(self, value: FloatArray, side: float) -> FloatArray:
@@ -103,43 +103,33 @@ class Certifier:
         return np.where(self.region.open | np.isinf(below), value, below)
 
     def plan(self, value: FloatArray, choice: IntArray, side: float) -> Plan | None:
-        """Return how to widen the value on a side."""
-        policy, region = self.region.finish_policy(choice), self.region
-        fixed = policy if side == self.guarantee else None
-        if side != self.strict_side:
-            rows, groups = choice, lingering_groups(self.image, value, policy)
-        elif fixed is not None and region.groups.count:
-            rows, groups = choice, region.groups
-        else:
-            rows, groups = policy, no_groups(self.model)
-        nodes = Nodes.joined(self.states, groups.label)
-        plan = Plan(side, rows, nodes, np.empty(0), fixed, groups)
-        return self._answered(value, plan, policy)
-
-    def _answered(self, value: FloatArray, plan: Plan, policy: IntArray) -> Plan | None:
-        """Return a plan with nature's answers to a value, None if there is no way out of a group.
+        """Return how to widen a value on a side, None if there is no way out of a group.
 
         Where a loose bound is looked for, all states of a group follow the best way out of it.
         """
-        rows, vertex = plan.rows.copy(), np.full(self.model.rows, -1, dtype=np.int64)
-        loose = plan.side != self.strict_side
-        if loose and plan.groups.count and not self._exits(value, policy, plan, rows, vertex):
-            return None
-        mine = rows[plan.nodes.states]
+        policy, groups = self.region.finish_policy(choice), self.region.groups
+        rows, vertex = choice.copy(), np.full(self.model.rows, -1, dtype=np.int64)
+        if side != self.strict_side:
+            groups = lingering_groups(self.image, value, policy)
+            if groups.count and not self._exits(value, policy, groups, rows, vertex):
+                return None
+        nodes = Nodes.joined(self.states, groups.label)
+        mine = rows[nodes.states]
         answers = self.operator.inner.respond(value, mine)
         begin = successor_starts(self.model, mine)
         for i in np.flatnonzero(vertex[mine] >= 0):
             answers[segment(begin, i)] = self.image.faces.distribution(int(vertex[mine[i]]))
-        return replace(plan, rows=rows, answers=answers)
+        fixed = policy if side == self.guarantee else None
+        return Plan(side, rows, nodes, answers, fixed, groups)
 
     def _exits(
-        self, value: FloatArray, policy: IntArray, plan: Plan, rows: IntArray, vertex: IntArray
+        self, value: FloatArray, policy: IntArray, groups: Groups, rows: IntArray, vertex: IntArray
     ) -> bool:
         """Let all states of a group follow the best way out, in place; return whether all have one.
 
         `vertex[r]` becomes nature's vertex where nature has to decide to leave.
         """
-        image, region, groups = self.image, self.region, plan.groups
+        image, region = self.image, self.region
         sign = self.problem.lingerer.sign
         members = np.flatnonzero(groups.label >= 0)
         leaving = region.finite_rows & ~groups.rows
@@ -188,20 +178,22 @@ class Certifier:
         weight = size[self.image.row_state]
         return weight, self._steps(plan, weight)
 
-    def failing(self, candidate: FloatArray, plan: Plan) -> BoolArray:
-        """Return which open states (N,) fail the check of a candidate (S,)."""
+    def failing(
+        self, candidate: FloatArray, side: float, policy: IntArray | None, groups: Groups
+    ) -> BoolArray:
+        """Return which open states (N,) fail the check of a candidate (S,), see `Image.of`."""
         here = candidate[self.states]
-        image = self.image.of(candidate, plan.side, plan.policy, plan.groups)
-        loose: BoolArray = ~(plan.side * (image - here) <= 0.0)  # not a number fails
-        if plan.side != self.strict_side or loose.any():
+        image = self.image.of(candidate, side, policy, groups)
+        loose: BoolArray = ~(side * (image - here) <= 0.0)  # not a number fails
+        if side != self.strict_side or loose.any():
             return loose
         equal: BoolArray = here == image
-        if plan.side < 0.0:
+        if side < 0.0:
             equal &= here > 0.0
-        if plan.groups.count and plan.policy is not None and equal.any():
+        if groups.count and policy is not None and equal.any():
             stuck = np.zeros(self.model.states, dtype=np.bool_)
             stuck[self.states[equal]] = True
-            graph = self.region.graph.with_rows(plan.policy).with_rows(plan.groups.rows)
+            graph = self.region.graph.with_rows(policy).with_rows(groups.rows)
             helps = MAX if self.problem.nature is self.problem.agent else MIN
             leaves = graph.positive(~stuck, agent=MAX, nature=helps)
             equal &= ~leaves[self.states]
@@ -249,15 +241,26 @@ class Certifier:
         return steps
 
     def _lengthen(
-        self, steps: FloatArray, plan: Plan, candidate: FloatArray, weight: FloatArray
-    ) -> FloatArray:
-        """Let the steps follow rows and answers that are best at the failing candidate."""
-        rows, operator = plan.rows.copy(), self.operator
+        self,
+        steps: FloatArray,
+        plan: Plan,
+        choice: IntArray,
+        candidate: FloatArray,
+        weight: FloatArray,
+    ) -> tuple[Plan, FloatArray]:
+        """Return the plan at a candidate that fails, and steps (S,) that follow it as well.
+
+        Rows, answers and ways to linger that are equally good at the value are not at the
+        candidate, and it is the candidate that has to be proven.
+        """
+        rows, operator = choice, self.operator
         if plan.policy is None:
-            q = operator.middle(self.image.open_rows)
+            rows, q = plan.rows.copy(), operator.middle(self.image.open_rows)
             q[plan.groups.rows] = -operator.sign * np.inf
             operator.choose(q, self.states, rows, candidate.copy())
-        fixed = rows if plan.policy is None else plan.policy
-        other = self._answered(candidate, replace(plan, rows=rows), fixed)
+        other = self.plan(candidate, rows, plan.side)
         longer = None if other is None else self._steps(other, weight)
-        return steps if longer is None else np.maximum(steps, longer)
+        if other is None or longer is None:
+            return plan, steps
+        same = np.array_equal(plan.groups.label, other.groups.label)
+        return other, np.maximum(steps, longer) if same else longer
