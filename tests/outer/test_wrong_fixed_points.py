@@ -65,6 +65,8 @@ def test_the_strict_side_leads_to_the_value(seed, spec):
         (635, Spec(Total("some"), MAX, MAX)),  # likewise
         (635, Spec(ReachReward("goal", "some"), MAX, MIN)),  # likewise
         (894, Spec(ReachReward("goal", "some"), MIN, MAX)),  # likewise
+        (1120, Spec(ReachReward("goal", "some"), MIN, MAX)),  # chains at value and candidate differ
+        (1356, Spec(ReachReward("goal", "some"), MIN, MAX)),  # likewise
     ],
     ids=str,
 )

@@ -92,7 +92,7 @@ class Certifier:
             self.clock.tick("certify", float(np.max(steps)))
             if not failing.any():
                 return self.with_known(candidate)
-            plan, steps = self._lengthen(steps, plan, choice, candidate, weight)
+            plan, steps = self._replan(plan, steps, choice, candidate, weight)
         return None
 
     def on_side(self, value: FloatArray, side: float) -> FloatArray:
@@ -240,18 +240,19 @@ class Certifier:
         chain.put(steps)
         return steps
 
-    def _lengthen(
+    def _replan(
         self,
-        steps: FloatArray,
         plan: Plan,
+        steps: FloatArray,
         choice: IntArray,
         candidate: FloatArray,
         weight: FloatArray,
     ) -> tuple[Plan, FloatArray]:
-        """Return the plan at a candidate that fails, and steps (S,) that follow it as well.
+        """Return the plan at a candidate that fails, and the sum of weights along its chain (S,).
 
         Rows, answers and ways to linger that are equally good at the value are not at the
-        candidate, and it is the candidate that has to be proven.
+        candidate, and it is the candidate that has to be proven. An endless chain says nothing:
+        then plan and steps stay.
         """
         rows, operator = choice, self.operator
         if plan.policy is None:
@@ -260,7 +261,4 @@ class Certifier:
             operator.choose(q, self.states, rows, candidate.copy())
         other = self.plan(candidate, rows, plan.side)
         longer = None if other is None else self._steps(other, weight)
-        if other is None or longer is None:
-            return plan, steps
-        same = np.array_equal(plan.groups.label, other.groups.label)
-        return other, np.maximum(steps, longer) if same else longer
+        return (plan, steps) if other is None or longer is None else (other, longer)
