@@ -1,5 +1,6 @@
 """Forged results, each once called valid: altered, written anew with a right checksum, rejected."""
 
+import itertools
 import json
 from dataclasses import replace
 
@@ -136,6 +137,56 @@ def test_overflow_proves_nothing():
     for name in ("lower", "upper", "value"):
         arrays[name][:] = 1.7e308
     assert not judge(header, arrays).valid
+
+
+PAIRS = [
+    Singleton([0.5, 0.5]),
+    Interval([0.25, 0.25], [0.75, 0.75]),
+    L1Ball([0.5, 0.5], 0.25),
+    LpBall([0.5, 0.5], 0.1, 2.0),
+    KLBall([0.5, 0.5], 0.1),
+    SubsetSet([0, 0.25, 0.25, 1], [0.5, 0.5]),
+    Polytope([[0.5, 0.5], [0.25, 0.75]]),
+]
+
+
+@pytest.mark.parametrize("uset", PAIRS, ids=lambda uset: type(uset).__name__)
+def test_differences_that_overflow_were_a_proof(uset):
+    """Bounds of 1.2e308 beside -1.2e308, while nothing is paid; the same of what is paid."""
+    model = FactoredMDP.from_rows(
+        [[([0], [1, 2])], [([], [1])], [([], [2])]],
+        [uset],
+        rewards={"r": Rewards(np.array([0.0, -1.0, 1.0]), np.zeros(3))},
+    )
+    for objective, agent, nature, side in itertools.product(
+        (Discounted(0.5, "r"), Instantaneous(1, "r")), (MAX, MIN), (MAX, MIN), (-1, 1)
+    ):
+        header, arrays = opened(solve(model, Spec(objective, agent, nature)))
+        header["status"] = "GAP_OPEN"
+        name, other = ("upper", "lower") if side > 0 else ("lower", "upper")
+        del arrays[other]
+        forged = {k: a.copy() for k, a in arrays.items()}
+        if isinstance(objective, Discounted):
+            forged[name] = np.array([-side, side, side]) * 1.2e308
+            arrays[name] = arrays["value"] = np.array([1.2e308, 3.0, 3.0]) * side
+            assert judge(header, arrays).valid
+        else:
+            forged["model.state_reward.0"] *= 1.2e308
+            forged[name] = np.array([-side, -1.0, 1.0]) * 1.2e308
+        forged["value"] = forged[name]
+        assert not judge(header, forged).valid
+
+
+def test_sums_that_overflow_were_a_proof():
+    """Two rewards of 1.2e308 were infinitely many, whatever was lost before."""
+    rewards = {"r": Rewards(np.array([-1.0, 1.0, 1.0, 0.0]), np.zeros(4))}
+    model = FactoredMDP.from_rows([[([], [k])] for k in (1, 2, 3, 3)], [], rewards=rewards)
+    header, arrays = opened(solve(model, Spec(Cumulative(3, "r"), MAX, MIN)))
+    header["status"] = "GAP_OPEN"
+    arrays["model.state_reward.0"] *= 1.2e308
+    arrays["lower"] = arrays["value"] = np.array([1.7e308, 1.5e308, 1.2e308, 0.0])
+    del arrays["upper"]
+    assert "must be at most 1e+100" in str(judge(header, arrays))
 
 
 def test_certified_means_close():

@@ -23,6 +23,7 @@ from rfmdp.verification.margins import BLUR, TINY, VAGUE, slack
 from rfmdp.verification.means import Axis, Vertices
 from rfmdp.verification.sets import BOX, SINGLETON
 
+LARGE = 2.0**990  # from here on sums of numbers may overflow; fractions may still tell
 LISTED = 1 << 20  # numbers of products of vertices, of all rows at a time, that are just listed
 NODES = 1 << 22  # numbers of the nodes of one level
 
@@ -57,7 +58,16 @@ class Batch:
         return [free[k:] + free[:k] for k in range(max(len(free), 1))]
 
     def bound(self, values: FloatArray, side: int, order: list[int] | None = None) -> FloatArray:
-        """Return bounds (b,), on a side, of nature's least mean of values (b, K)."""
+        """Return bounds (b,), on a side, of nature's least mean of values (b, K).
+
+        They are infinite, and say nothing, where a value is large or no number.
+        """
+        tame = _tame(values)
+        if not tame.all():
+            found = np.full(len(values), side * np.inf)
+            some = np.flatnonzero(tame)
+            found[some] = self.take(some).bound(values[some], side, order)
+            return found
         if not len(values):
             return np.empty(0)
         order = self.orders[0] if order is None else order
@@ -76,7 +86,7 @@ class Batch:
         First by sets in other orders, then by products of vertices, of which those with means from
         a cut (b,) on are of no interest.
         """
-        better = np.fmin if side > 0 else np.fmax
+        better, some = np.fmin if side > 0 else np.fmax, some[_tame(values[some])]
         for order in self.orders[1:]:
             found = self.take(some).bound(values[some], side, order)
             least[some] = better(least[some], found)
@@ -92,6 +102,11 @@ class Batch:
             bounds = by_vertices(axes, values[pick], cut[pick])
             if bounds is not None:
                 least[pick] = better(least[pick], bounds[1 if side > 0 else 0])
+
+
+def _tame(values: FloatArray) -> BoolArray:
+    """Return where (b,) values (b, K) are numbers whose sums are far from the largest float."""
+    return np.asarray((np.abs(values) < LARGE).all(axis=1))
 
 
 def _arranged(

@@ -20,6 +20,7 @@ OBJECTIVES: dict[str, tuple[str, ...]] = {  # the fields of each
     "Cumulative": ("steps", "reward", "discount"), "Instantaneous": ("step", "reward"),
     "Discounted": ("discount", "reward"), "Total": ("reward",),
 }  # fmt: skip
+LARGEST_REWARD = 1e100  # in size
 NEEDED = {"Cumulative": "steps", "Instantaneous": "step", "Discounted": "discount"}
 
 
@@ -97,10 +98,7 @@ class Claim:
     def paid(self) -> FloatArray:
         """Return what rows and their states pay together, (R,)."""
         state, row = self.reward
-        with np.errstate(over="ignore"):
-            paid = row + np.repeat(state, np.diff(self.model.row_ptr))
-        need(np.isfinite(paid).all(), "rewards: must be finite together")
-        return paid
+        return row + np.repeat(state, np.diff(self.model.row_ptr))
 
 
 def read_model(header: Mapping[str, Any], fields: Fields) -> Model:
@@ -128,9 +126,16 @@ def read_model(header: Mapping[str, Any], fields: Fields) -> Model:
     return Model(
         row_ptr, marginal_ptr, row_marginals, successor_ptr, successors, sets, initial,
         {name: fields.booleans(f"label.{i}", states) for i, name in enumerate(labels)},
-        {name: (fields.floats(f"state_reward.{i}", states), fields.floats(f"row_reward.{i}", rows))
-         for i, name in enumerate(rewards)},
+        {name: (_rewards(fields, f"state_reward.{i}", states),
+                _rewards(fields, f"row_reward.{i}", rows)) for i, name in enumerate(rewards)},
     )  # fmt: skip
+
+
+def _rewards(fields: Fields, name: str, size: int) -> FloatArray:
+    """Return rewards whose sums over any number of steps are far from the largest float."""
+    found = fields.floats(name, size)
+    need((np.abs(found) <= LARGEST_REWARD).all(), f"{name}: must be at most {LARGEST_REWARD:g}")
+    return found
 
 
 def _check_names(header: Mapping[str, Any], fields: Fields, states: int, factors: int) -> None:
