@@ -63,6 +63,11 @@ def numbers(rng, count):
     return scale * signs * rng.choice([1.0, 0.3, 1.0 / 3.0, 1.0 + 2.0**-52], count)
 
 
+def least_exactly(rows, ids, values):
+    """Return the least mean of values (K,) in fractions."""
+    return rows.exact.minimum(ids, [(Fraction(x),) for x in values.tolist()])[0]
+
+
 def holds(low, exact, high):
     """Return whether numbers enclose a fraction; one that is none says nothing."""
     left = not np.isfinite(low) or Fraction(float(low)) <= exact
@@ -93,7 +98,7 @@ def test_bounds_of_means_hold_in_fractions(seed):
             below, above = batch.bound(values, -1), batch.bound(values, 1)
         for i, ids in enumerate(batch.ids.tolist()):
             try:
-                exact = rows.exact.minimum(tuple(ids), [Fraction(x) for x in values[i].tolist()])
+                exact = least_exactly(rows, tuple(ids), values[i])
             except Undecided:
                 continue
             where = [sets[j] for j in ids], values[i]
@@ -182,7 +187,7 @@ def test_products_that_differ_by_the_order_of_outcomes_only(seed):
     rows = rows_of(sets, [[0, 1, 2]])
     same = np.array([len({*at}) for at in np.ndindex(3, 3, 3)], dtype=np.float64)
     for values in (same, rng.choice([0.0, 1.0 / 3.0, 1.0], 27), rng.choice([-0.1, 0.0, 0.7], 27)):
-        exact = rows.exact.minimum((0, 1, 2), [Fraction(x) for x in values])
+        exact = least_exactly(rows, (0, 1, 2), values)
         (low,), (high,) = by_vertices(rows, (0, 1, 2), values[None], np.array([10.0]), 0)
         assert holds(low, exact, high)
         assert high - low < 1e-12
@@ -199,7 +204,7 @@ def test_members_of_subset_sets_with_an_empty_outcome(seed):
     rows = rows_of([SubsetSet(low, centre)], [[0]])
     (batch,) = rows.batches(np.array([True]))
     values = rng.normal(size=(1, 4))
-    exact = rows.exact.minimum((0,), [Fraction(x) for x in values[0]])
+    exact = least_exactly(rows, (0,), values[0])
     with np.errstate(all="ignore"):
         (above,) = batch.bound(values, 1)
     assert exact <= Fraction(above) <= exact + Fraction(1, 10**12)

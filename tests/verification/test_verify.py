@@ -27,7 +27,7 @@ from rfmdp.objective import (
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Policy, Status
 from rfmdp.paper.domains import domain, domain_spec
-from rfmdp.sets.families import Interval
+from rfmdp.sets.families import Interval, L1Ball, Polytope, SubsetSet
 from rfmdp.solving import evaluate, solve
 from rfmdp.verification import products
 from rfmdp.verification.solution import verify
@@ -329,3 +329,34 @@ def test_values_beside_infinite_ones_were_called_invalid(cost):
     assert solution.lower[0] == pytest.approx(cost * 1e300)
     assert np.isposinf(solution.lower[2])
     assert verify(solution).valid
+
+
+@pytest.mark.parametrize(
+    "uset",
+    [Interval([0.5, 0.0], [1.0, 0.5]), L1Ball([0.75, 0.25], 0.5),
+     Polytope([[0.5, 0.5], [1.0, 0.0]]), SubsetSet([0.0, 0.5, 0.0, 1.0], [0.75, 0.25])],
+    ids=lambda uset: type(uset).__name__,
+)  # fmt: skip
+def test_values_that_a_helping_nature_attains_exactly_were_called_invalid(uset):
+    """It may avoid the goal, but that would be a loss; so it does not."""
+    lines = [[([0], [2, 1])], [([], [1])], [([], [2])], [([0, 1], [2, 2, 2, 0])]]
+    sets = [uset, Interval([0.5, 0.0], [1.0, 0.5])]
+    model = FactoredMDP.from_rows(lines, sets, labels={"goal": [False, True, False, False]})
+    found = solve(model, Spec(Reach("goal"), MAX, MAX))
+    for value, valid in ((0.5, True), (np.nextafter(0.5, 1.0), False)):
+        exact = np.array([value, 1.0, 0.0, 0.25 * value])
+        claim = replace(found, lower=exact, value=exact, upper=None, status=Status.GAP_OPEN)
+        assert verify(claim).valid == valid
+    # through a toll that is paid, or not, before the end
+    lines = [[([0], [2, 1])], [([], [3])], [([], [3])], [([], [3])]]
+    model = FactoredMDP.from_rows(
+        lines,
+        [uset],
+        labels={"end": [False, False, False, True]},
+        rewards={"cost": Rewards(np.array([0.0, 1.0, 2.0, 0.0]), np.zeros(4))},
+    )
+    found = solve(model, Spec(ReachReward("end", "cost"), MIN, MIN))
+    for value, valid in ((1.5, True), (np.nextafter(1.5, 1.0), False)):
+        exact = np.array([value, 1.0, 2.0, 0.0])
+        claim = replace(found, upper=exact, value=exact, lower=None, status=Status.GAP_OPEN)
+        assert verify(claim).valid == valid

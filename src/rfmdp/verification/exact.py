@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,9 @@ MOST_OUTCOMES = 12  # of a set whose vertices or supports are listed
 MOST_PRODUCTS = 50_000  # of vertices of one row, in fractions
 
 Vector = list[Fraction]
+Numbers = tuple[Fraction, ...]
+"""A number of several parts: the first decides, in ties the next."""
+Objects = np.ndarray[Any, np.dtype[np.object_]]
 
 
 class Undecided(Exception):
@@ -138,21 +142,22 @@ class ExactSet:
                 raise Undecided
             return far < 1
 
-    def minimum(self, values: Sequence[Fraction]) -> Fraction:
-        """Return the least mean of some values."""
-        if len(set(values)) == 1:
-            return values[0]
+    def minimum(self, values: Objects) -> Numbers:
+        """Return the least mean of values (X, c): of their first parts, then of the next."""
+        parts = [tuple(line) for line in values]
+        if len(set(parts)) == 1:
+            return parts[0]
         if self.corners:
-            return min(_dot(v, values) for v in self.corners)
+            return min(tuple(np.array(corner, dtype=object) @ values) for corner in self.corners)
         if self.kind in (KL, LP) or not self._supermodular:
             raise Undecided
-        order = sorted(range(self.size), key=lambda k: values[k])
+        order = sorted(range(self.size), key=parts.__getitem__)
         total, rest = values[order[0]], self.everything
         for k, after in itertools.pairwise(order):
             rest &= ~(1 << k)
-            if values[after] > values[k]:
-                total += (values[after] - values[k]) * self.low(rest)
-        return total
+            if parts[after] > parts[k]:
+                total = total + (values[after] - values[k]) * self.low(rest)
+        return tuple(total)
 
     @cached_property
     def vertices(self) -> list[Vector]:
@@ -244,51 +249,30 @@ class ExactRows:
             raise Undecided
         return {own.largest(mask) for mask in range(1, 1 << own.size)} - {0}
 
-    def minimum(
-        self, ids: tuple[int, ...], values: list[Fraction], bad: BoolArray | None = None
-    ) -> Fraction:
-        """Return the least mean of values (K,) over products that avoid the bad ones."""
-        bad = np.zeros(len(values), dtype=np.bool_) if bad is None else bad
-        order = sorted(range(len(ids)), key=lambda i: self[ids[i]].kind != SINGLETON)
-        count = 1
-        for i in order[: len(order) if bad.any() else -1]:
-            count *= len(self[ids[i]].vertices)
+    def minimum(self, ids: tuple[int, ...], values: Sequence[Numbers]) -> Numbers:
+        """Return the least mean of values (K, c): of their first parts, then of the next.
+
+        Of infinite values, say how many times infinity they are, then what is left.
+        """
+        # points first; subset sets, whose vertices are not listed, last
+        order = sorted(range(len(ids)), key=lambda i: self[ids[i]].kind)
+        count = math.prod(len(self[ids[i]].vertices) for i in order[:-1])
         if not 0 < count <= MOST_PRODUCTS:
             raise Undecided
-        shape = tuple(self[j].size for j in ids)
-        tensor, wrong = np.array(values, dtype=object).reshape(shape), bad.reshape(shape)
-        ordered = [ids[i] for i in order]
-        least = self._least(ordered, tensor.transpose(order), wrong.transpose(order))
-        if least is None:
-            raise Undecided
-        return least
+        tensor = np.array(values, dtype=object).reshape(*(self[j].size for j in ids), -1)
+        return self._least([ids[i] for i in order], tensor.transpose(*order, len(ids)))
 
-    def _least(
-        self, ids: list[int], tensor: np.ndarray[tuple[int, ...], np.dtype[np.object_]],
-        bad: BoolArray,
-    ) -> Fraction | None:  # fmt: skip
+    def _least(self, ids: list[int], tensor: Objects) -> Numbers:
         if not ids:
-            return None if bool(bad) else Fraction(tensor.item())
-        if len(ids) == 1 and not bad.any():
-            return self[ids[0]].minimum(tensor.tolist())
-        best = None
-        for vertex in self[ids[0]].vertices:
-            weights = np.array(vertex, dtype=object)
-            taken = [k for k, x in enumerate(vertex) if x > 0]
-            each = self._least(
-                ids[1:], np.tensordot(weights, tensor, (0, 0)), np.asarray(bad[taken].any(axis=0))
-            )
-            if each is not None and (best is None or each < best):
-                best = each
-        return best
+            return tuple(tensor)
+        if len(ids) == 1:
+            return self[ids[0]].minimum(tensor)
+        weights = (np.array(vertex, dtype=object) for vertex in self[ids[0]].vertices)
+        return min(self._least(ids[1:], np.tensordot(p, tensor, (0, 0))) for p in weights)
 
 
 def _fractions(numbers: FloatArray) -> Vector:
     return [Fraction(x) for x in numbers.tolist()]
-
-
-def _dot(p: Sequence[Fraction], values: Sequence[Fraction]) -> Fraction:
-    return sum((x * v for x, v in zip(p, values, strict=True) if x), Fraction(0))
 
 
 def _mask(held: Iterable[object]) -> int:

@@ -7,13 +7,14 @@ less.
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 
 from rfmdp.ragged import entries, stable_order, starts
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.exact import Undecided
-from rfmdp.verification.game import GAIN, HOLD, Game, gains_exactly, stand_in
+from rfmdp.verification.game import GAIN, HOLD, Game, best_exactly, gains_exactly
 from rfmdp.verification.margins import differences
 from rfmdp.verification.rows import Rows
 
@@ -36,16 +37,18 @@ def gaining(
     def leads(row: int, inside: BoolArray) -> bool:
         successors, here = rows.successors(row), bound[rows.state[row]]
         there, into = bound[successors], inside[successors]
-        there = np.where(np.isinf(there), stand_in(here), there)
-        gain, error = differences(there, here, game.reward[row], 1.0)
+        infinite = np.isinf(there)
+        gain, error = differences(np.where(infinite, 0.0, there), here, game.reward[row], 1.0)
+        gain, error = -side * np.where(infinite, there, gain), np.where(infinite, 0.0, error)
         flat = (gain == 0.0) & (error == 0.0)
-        if helps:
-            return rows.can(row, flat, into)
-        if (-side * gain >= error).all():
+        if helps and rows.can(row, flat, into):
+            return True
+        if not helps and (gain >= error).all():
             return not rows.can(row, flat & ~into, None)
-        exact = gains_exactly(there, here, game.reward[row], 1.0)
-        shifted = [-side * x + int(hit) for x, hit in zip(exact, into.tolist(), strict=True)]
-        return rows.exact.minimum(rows.ids(row), shifted) > 0
+        # a gain, or none and a way into the set
+        exact = gains_exactly(there, here, game.reward[row], 1.0, side)
+        gains = [(*x, Fraction(int(hit))) for x, hit in zip(exact, into.tolist(), strict=True)]
+        return best_exactly(rows, row, gains, helps) == GAIN
 
     return _attract(game, trivial, signs == GAIN, signs == HOLD, leads, side, rule)
 

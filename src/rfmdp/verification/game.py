@@ -7,13 +7,14 @@ else by which successors are possible, else in fractions.
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from fractions import Fraction
 
 import numpy as np
 
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
-from rfmdp.verification.exact import Undecided
+from rfmdp.verification.exact import Numbers, Undecided
 from rfmdp.verification.margins import UNIT, VAGUE, differences, directed, fold
 from rfmdp.verification.products import Batch
 from rfmdp.verification.reading import Model
@@ -116,8 +117,8 @@ class Game:
     def _rounded(self, row: int, values: FloatArray, known: float, side: int) -> float:
         """Return nature's best mean of values (K,) in fractions, rounded to a side, or `known`."""
         try:
-            own = [-self.nature * Fraction(x) for x in values.tolist()]
-            mean = -self.nature * self.rows.exact.minimum(self.rows.ids(row), own)
+            own = [(-self.nature * Fraction(x),) for x in values.tolist()]
+            mean = -self.nature * self.rows.exact.minimum(self.rows.ids(row), own)[0]
         except Undecided:
             return known
         found = float(mean)
@@ -167,6 +168,7 @@ class _Step:
         self.rows, self.reward, self.batch = game.rows, game.reward[batch.rows], batch
         self.side, self.discount, self.helps = side, discount, game.nature == -side
         self.here, there = bound[game.rows.state[batch.rows]], bound[batch.successors]
+        self.raw = there
         infinite = np.isinf(there)
         self.infinite = infinite if infinite.any() else None
         if self.infinite is not None:
@@ -239,21 +241,17 @@ class _Step:
         if not np.isfinite(self.here[i]):
             return FAIL  # infinite the wrong way
         row, gain, error = int(self.batch.rows[i]), self.gain[i], self.error[i]
-        bad = np.zeros(len(gain), dtype=np.bool_) if self.infinite is None else self.infinite[i]
-        vague = bad & (self.side > 0)
+        vague = np.isposinf(self.raw[i]) & (self.side > 0)
         known = (error == 0.0) | (np.abs(gain) > error)
         try:
             if known.all() and (gain <= 0.0).all():
                 if self.helps:
                     return HOLD if self.rows.can(row, (gain == 0.0) & ~vague, None) else FAIL
                 return FAIL if self.rows.can(row, None, (gain < 0.0) | vague) else HOLD
-            values = gains_exactly(self.there[i], self.here[i], self.reward[i], self.discount)
-            towards = self.side if self.helps else -self.side
-            least = self.rows.exact.minimum(
-                self.rows.ids(row), [towards * x for x in values], vague if self.helps else bad
+            gains = gains_exactly(
+                self.raw[i], self.here[i], self.reward[i], self.discount, self.side
             )
-            best = -least if self.helps else least
-            return GAIN if best > 0 else HOLD if best == 0 else FAIL
+            return best_exactly(self.rows, row, gains, self.helps)
         except Undecided:
             return UNKNOWN
 
@@ -263,7 +261,22 @@ def stand_in(here: FloatArray) -> FloatArray:
     return 2.0 * np.clip(here, 2.0**899, np.finfo(np.float64).max / 2.0)
 
 
-def gains_exactly(there: FloatArray, here: float, reward: float, discount: float) -> list[Fraction]:
-    """Return reward + discount * there - here, exactly."""
-    least, rate = Fraction(float(reward)) - Fraction(float(here)), Fraction(discount)
-    return [least + rate * Fraction(x) for x in there.tolist()]
+def gains_exactly(
+    there: FloatArray, here: float, reward: float, discount: float, side: int
+) -> list[Numbers]:
+    """Return -side * (reward + discount * there - here): times infinity, and what is left."""
+    least, rate, zero = Fraction(float(reward)) - Fraction(float(here)), Fraction(discount), 0
+    return [
+        (Fraction(zero), -side * (least + rate * Fraction(x)))
+        if math.isfinite(x)
+        else (Fraction(int(math.copysign(1, -side * x))), Fraction(zero))
+        for x in there.tolist()
+    ]
+
+
+def best_exactly(rows: Rows, row: int, gains: list[Numbers], helps: bool) -> int:
+    """Return the sign of the gain that nature, which helps or not, makes of some (K,) in a row."""
+    sign = -1 if helps else 1
+    found = rows.exact.minimum(rows.ids(row), [tuple(sign * x for x in gain) for gain in gains])
+    best = next((sign * x for x in found if x), Fraction(0))
+    return GAIN if best > 0 else FAIL if best < 0 else HOLD
