@@ -5,10 +5,10 @@ can do to it. Any dual solution will do, so none has to be found exactly:
 
 KL        max over t <= min v of  t + exp(sum centre ln(v - t) - radius)            (Jensen)
 Lp        max over t, w <= v - t of  t + centre.w - radius |w|_q',  1/q + 1/q' = 1   (Hoelder)
-subsets   the layers of v, each with its lower probability                          (Choquet)
 
 `point` is a distribution with nearly the least mean. `share` is the part of the way there from the
-centre, which is a member, that stays in the set; `inner_point` goes so far.
+centre, which is a member, that stays in the set; `inner_point` goes so far. Subset sets need that
+as well: the point of their layers is a member only if they are supermodular.
 """
 
 from __future__ import annotations
@@ -158,26 +158,6 @@ class SubsetSets:
     tables: FloatArray  # of all sets, 2 ** X numbers each
     begin: IntArray  # (B,) where those of a row begin
 
-    def least(self, v: FloatArray) -> FloatArray:
-        """Return (B,): no more than the least mean."""
-        order = np.argsort(v, axis=1, kind="stable")
-        ranked = np.take_along_axis(v, order, axis=1)
-        rest = (self._layers(order)[:, 1:] * np.diff(ranked, axis=1)).sum(axis=1)
-        least = ranked[:, 0]
-        error = slack(v.shape[1]) * (np.abs(least) + rest) + TINY
-        return np.asarray(np.fmax(least + rest - error, least))
-
-    def point(self, v: FloatArray) -> FloatArray:
-        """Return what the layers have more than the next, a member if the set is supermodular."""
-        order = np.argsort(v, axis=1, kind="stable")
-        weights = np.pad(self._layers(order), ((0, 0), (0, 1)))
-        return unsort(np.maximum(weights[:, :-1] - weights[:, 1:], 0.0), order)
-
-    def _layers(self, order: IntArray) -> FloatArray:
-        """Return the lower probabilities (B, X) of the outcomes from every place of an order on."""
-        bits = np.cumsum(1 << order[:, ::-1], axis=1)[:, ::-1]
-        return self.tables[self.begin[:, None] + bits]
-
     def share(self, p: FloatArray) -> FloatArray:
         """Return (B,) how far to go to points; no number if the centre is no member."""
         masks = np.arange(1, (1 << p.shape[1]) - 1)
@@ -190,12 +170,8 @@ class SubsetSets:
         return np.where((spare >= 0.0).all(axis=1), each.min(axis=1, initial=1.0), np.nan)
 
 
-Curved = KLBalls | LpBalls | SubsetSets
-
-
-def inner_point(own: Curved, v: FloatArray) -> FloatArray:
-    """Return points (B, X) with nearly the least means of v, within rounding of members."""
-    p = own.point(v)
+def inner_point(own: KLBalls | LpBalls | SubsetSets, p: FloatArray) -> FloatArray:
+    """Return points (B, X) on the way from points to the centre, within rounding of members."""
     p = p / p.sum(axis=1, keepdims=True)
     back = 1.0 - np.minimum(own.share(p), 1.0)  # to the centre, which is a member
     return np.asarray(p + back[:, None] * (own.centre - p))

@@ -4,12 +4,11 @@
 (`margins`). For these kinds the best dual solutions are known, so the same numbers with the margin
 added are bounds from above:
 
-singleton  sum centre v
-polytope   the least of its corners
-box        max over levels t of  t + sum lower (v - t)+ - sum upper (t - v)+
-L1         min v + max over t of  sum centre min(v - min v, t) - t radius / 2
+singleton, polytope  the least of its corners
+box, L1              the layers of v, each with the least probability of what reaches it (Choquet)
 
-For the kinds of `curved`, `Axis.point` gives a distribution with nearly the least mean, and how far
+Subset sets have layers, too, but only as bounds from below; see `curved` for those of KL and Lp
+balls. For these kinds `Axis.point` gives a distribution with nearly the least mean, and how far
 at most (in L1) a member is from it: from above.
 """
 
@@ -24,12 +23,10 @@ import numpy as np
 
 from rfmdp.ragged import segment, segment_any
 from rfmdp.types import FloatArray, IntArray
-from rfmdp.verification.curved import Curved, KLBalls, LpBalls, SubsetSets, inner_point, unsort
+from rfmdp.verification.curved import KLBalls, LpBalls, SubsetSets, inner_point, unsort
 from rfmdp.verification.exact import ExactRows
 from rfmdp.verification.margins import BLUR, FAINT, NORMAL, TINY, UNIT, VAGUE, mean, slack
-from rfmdp.verification.sets import BOX, KL, L1, LP, POLYTOPE, SINGLETON, Sets, excess
-
-PIECE = 1 << 14  # numbers that stay in a cache
+from rfmdp.verification.sets import BOX, KL, L1, LP, POLYTOPE, SINGLETON, SUBSETS, Sets, excess
 
 
 class RoundedSets:
@@ -140,28 +137,24 @@ class Axis:
         """Radii (B,)."""
         return self.sets.radius[self.ids]
 
-    def _curved(self) -> Curved:
+    def _balls(self) -> KLBalls | LpBalls:
         if self.kind == KL:
             return KLBalls(self.centre, self.radius)
-        if self.kind == LP:
-            return LpBalls(self.centre, self.radius, self.sets.sets.exponent[self.ids], self.faint)
-        return SubsetSets(self.centre, self.sets.sets.corners, self.sets.sets.corner_ptr[self.ids])
+        return LpBalls(self.centre, self.radius, self.sets.sets.exponent[self.ids], self.faint)
 
     def least(self, v: FloatArray, side: float = -1.0) -> FloatArray:
         """Return (B, N): no more than the least mean of values (B, N, X); with side +1 no less."""
         if self.kind in (SINGLETON, POLYTOPE):
             each = (self._mean(self.corners[:, i], v, side) for i in range(self.corners.shape[1]))
             return functools.reduce(np.minimum, each)
-        if self.kind == BOX:
-            return self._least_box(v, side)
-        if self.kind == L1:
-            return self._least_l1(v, side)
-        lines = v.reshape(-1, self.size)
-        own = self if v.shape[1] == 1 else self.take(np.repeat(np.arange(len(v)), v.shape[1]))
-        found = own._attained(lines) if side > 0.0 else np.fmax(
-            own._curved().least(lines), lines.min(axis=1)  # a bound as well, and exact
-        )  # fmt: skip
-        return np.asarray(found.reshape(v.shape[:2]))
+        if self.kind in (BOX, L1) or (self.kind == SUBSETS and side < 0.0):
+            found = self._by_layers(v, side)
+        else:
+            lines = v.reshape(-1, self.size)
+            own = self.take(np.repeat(np.arange(len(v)), v.shape[1]))
+            found = own._attained(lines) if side > 0.0 else own._balls().least(lines)
+            found = found.reshape(v.shape[:2])
+        return found if side > 0.0 else np.fmax(found, v.min(axis=2))  # a bound, too, and exact
 
     def _mean(self, p: FloatArray, v: FloatArray, side: float) -> FloatArray:
         """Return the mean of v (B, N, X), rounded to a side; zero if all its terms are."""
@@ -182,34 +175,54 @@ class Axis:
         error = slack(self.size) * size + 2.0 * off * largest
         return np.asarray(total + error + TINY * (largest > 0.0))
 
-    def _least_box(self, v: FloatArray, side: float) -> FloatArray:
-        """Return the best of the duals at all levels, piece by piece, as caches like it."""
-        best = np.full(v.shape[:2], -np.inf)
-        across, down = (max(1, PIECE // size) for size in (v[:1].size, self.size))
-        for row in range(0, len(v), across):
-            rows = slice(row, row + across)
-            lower, upper = (end[rows].T[:, :, None] for end in self.ends)
-            for line in range(0, v.shape[1], down):
-                part = rows, slice(line, line + down)
-                # outcomes first: sums over a short last axis are slow
-                columns = np.ascontiguousarray(np.moveaxis(v[part], 2, 0))
-                for level in columns:
-                    found = _box_dual(columns, level, lower, upper, side)
-                    np.fmax(best[part], found, out=best[part])
-        return best
+    def _by_layers(self, v: FloatArray, side: float) -> FloatArray:
+        """Return the values (B, N) nearest zero, plus layers above, less what layers below lack."""
+        order = np.argsort(v, axis=2, kind="stable")
+        ranked = np.take_along_axis(v, order, axis=2)
+        nearest = np.abs(ranked).argmin(axis=2)[:, :, None]
+        least, most = self._layers(order, side)
+        above, step = np.arange(self.size - 1) >= nearest, np.diff(ranked, axis=2)
+        weight = np.maximum(np.where(above, least, most), 0.0)
+        terms = weight * step
+        start = np.take_along_axis(ranked, nearest, axis=2)[:, :, 0]
+        size = np.abs(start) + terms.sum(axis=2)
+        found = start + np.where(above, terms, -terms).sum(axis=2) + side * slack(self.size) * size
+        vague = size < VAGUE
+        if vague.any():
+            found[vague & ((weight > 0.0) & (step > 0.0)).any(axis=2)] += side * TINY
+        return np.asarray(found)
 
-    def _least_l1(self, v: FloatArray, side: float) -> FloatArray:
-        least = v.min(axis=2)
-        above = v - least[:, :, None]
-        best = np.zeros_like(least)
-        for k in range(self.size):
-            level = above[:, :, k]
-            kept = (self.centre[:, None, :] * np.minimum(above, level[:, :, None])).sum(axis=2)
-            lost = 0.5 * self.radius[:, None] * level
-            error = slack(self.size) * (kept + lost) + TINY + self.faint[:, None] * level
-            np.fmax(best, kept - lost + side * error * (level > 0.0), out=best)
-        total = least + best + side * 2.0 * UNIT * np.abs(least + best)
-        return np.asarray(np.where(best > 0.0, total, least))
+    def _layers(self, order: IntArray, side: float) -> tuple[FloatArray, FloatArray]:
+        """Return the least probabilities (B, N, X - 1) of outcomes from the second, third, ... on.
+
+        They are rounded to a side; and the most that the others have, rounded to the other side.
+        """
+        more, less = 1.0 + side * slack(self.size), 1.0 - side * slack(self.size)
+
+        def after(p: FloatArray) -> FloatArray:
+            ranked = np.take_along_axis(p[:, None, :], order, axis=2)
+            return np.cumsum(ranked[:, :, :0:-1], axis=2)[:, :, ::-1]
+
+        def before(p: FloatArray) -> FloatArray:
+            return np.cumsum(np.take_along_axis(p[:, None, :], order, axis=2)[:, :, :-1], axis=2)
+
+        if self.kind == SUBSETS:
+            begin = self.sets.sets.corner_ptr[self.ids][:, None, None]
+            bits = np.cumsum(1 << order[:, :, :0:-1], axis=2)[:, :, ::-1]
+            least = self.sets.sets.corners[begin + bits]
+            return least, 1.0 - least - side * UNIT
+        if self.kind == BOX:
+            least, most = more * after(self.ends[0]), less * before(self.ends[1])
+            return (
+                np.maximum(least, 1.0 - most + side * UNIT),
+                np.minimum(most, 1.0 - least - side * UNIT),
+            )
+        half = 0.5 * self.radius[:, None, None]
+        faint = side * self.faint[:, None, None]
+        return (
+            np.maximum(more * after(self.centre) - less * half + faint, 0.0),
+            np.minimum(less * (before(self.centre) + half) - faint, 1.0),
+        )
 
     def point(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return p (B, X) with nearly the least mean of values (B, X), and how far off it is.
@@ -221,36 +234,14 @@ class Axis:
             best = np.einsum("bvx,bx->bv", self.corners, v).argmin(axis=1)
             return self.corners[np.arange(len(v)), best], self.faint
         off = np.full(len(v), slack(self.size))
+        if self.kind in (KL, LP):
+            balls = self._balls()
+            return inner_point(balls, balls.point(v)), off
         order = np.argsort(v, axis=1, kind="stable")
-        if self.kind == BOX:
-            low, high = (np.take_along_axis(end, order, axis=1) for end in self.ends)
-            free = np.maximum(1.0 - low.sum(axis=1), 0.0)
-            room = high - low
-            before = np.cumsum(room, axis=1) - room
-            return unsort(low + np.clip(free[:, None] - before, 0.0, room), order), off
-        if self.kind == L1:
-            held = np.take_along_axis(self.centre, order, axis=1)
-            given = held[:, ::-1].copy()  # from the greatest value down
-            given[:, -1] = 0.0
-            before = np.cumsum(given, axis=1) - given
-            taken = np.clip(0.5 * self.radius[:, None] - before, 0.0, given)[:, ::-1]
-            p = np.maximum(held - taken, 0.0)
-            p[:, 0] += taken.sum(axis=1)
-            return unsort(p, order), off
-        return inner_point(self._curved(), v), off
-
-
-def _box_dual(
-    columns: FloatArray, level: FloatArray, lower: FloatArray, upper: FloatArray, side: float
-) -> FloatArray:
-    """Return the dual of boxes (X, B, 1) at a level (B, N), values (X, B, N)."""
-    above = columns - level
-    gain = (lower * np.maximum(above, 0.0)).sum(axis=0)
-    loss = (upper * np.minimum(above, 0.0)).sum(axis=0)
-    size = np.abs(level) + (gain - loss)
-    found = level + (gain + loss) + (side * slack(len(columns))) * size
-    vague = size < VAGUE
-    if vague.any():
-        weighed = ((above > 0.0) & (lower > 0.0)) | ((above < 0.0) & (upper > 0.0))
-        found[vague & weighed.any(axis=0)] += side * TINY
-    return np.asarray(found)
+        weights = np.pad(self._layers(order[:, None], 0.0)[0][:, 0], ((0, 0), (1, 1)))
+        weights[:, 0] = 1.0
+        p = unsort(np.maximum(weights[:, :-1] - weights[:, 1:], 0.0), order)
+        if self.kind != SUBSETS:
+            return p, self.size * off
+        tables, begin = self.sets.sets.corners, self.sets.sets.corner_ptr[self.ids]
+        return inner_point(SubsetSets(self.centre, tables, begin), p), off
