@@ -37,9 +37,9 @@ def gaining(
     def leads(row: int, inside: BoolArray) -> bool:
         successors, here = rows.successors(row), bound[rows.state[row]]
         there, into = bound[successors], inside[successors]
-        infinite = np.isinf(there)
-        gain, error = differences(np.where(infinite, 0.0, there), here, game.reward[row], 1.0)
-        gain, error = -side * np.where(infinite, there, gain), np.where(infinite, 0.0, error)
+        with np.errstate(over="ignore", invalid="ignore"):
+            gain, error = differences(there, here, game.reward[row], 1.0)
+        gain = -side * gain
         flat = (gain == 0.0) & (error == 0.0)
         if helps and rows.can(row, flat, into):
             return True
@@ -143,13 +143,6 @@ def _attract(
     `leads` says so.
     """
     good, rows = good.copy(), game.rows
-    place = np.empty(max(game.model.rows, game.model.states), dtype=np.int64)
-
-    def once(numbers: IntArray) -> IntArray:
-        """Return numbers of rows or states, each once, faster than by sorting."""
-        place[numbers] = at = np.arange(len(numbers))
-        return np.asarray(numbers[place[numbers] == at])
-
     ptr, into = _entering(rows, np.flatnonzero(open_ & game.asked(start, rule)))
     inside = start | game.enough(good, side, rule)
     new = np.flatnonzero(inside)
@@ -157,7 +150,7 @@ def _attract(
     missing = np.add.reduceat((~good).astype(np.int64), game.model.row_ptr[:-1])
     while len(new):
         found = into[entries(ptr, new)]
-        found = once(found[~good[found]])
+        found = np.unique(found[~good[found]])
         won = rows.rigid[found].copy()
         for i in np.flatnonzero(~won):
             try:
@@ -170,7 +163,7 @@ def _attract(
         if not alone:
             np.subtract.at(missing, states, 1)
             states = states[missing[states] == 0]
-        new = once(states[~inside[states]])
+        new = np.unique(states[~inside[states]])
         inside[new] = True
     return inside
 

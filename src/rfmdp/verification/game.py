@@ -22,6 +22,7 @@ from rfmdp.verification.rows import Rows
 
 GAIN, HOLD, FAIL, UNKNOWN = 1, 0, -1, -2  # what is proven of the gain of a row
 FRACTIONS = 20_000  # rows of one check that are decided one by one
+FAR = 2.0**980  # a gain that stands for an infinite one: more than others that floats handle
 FEW = 64  # outcomes of a row whose products of vertices are tried wherever there is a doubt
 
 
@@ -132,11 +133,9 @@ def signs_of(
     found = np.full(game.model.rows, UNKNOWN, dtype=np.int8)
     if not asked.any():
         return found
-    level = asked & _level(game, bound, discount)
-    found[level] = HOLD
     doubtful = 0
     with np.errstate(all="ignore"):
-        for batch in game.rows.batches(asked & ~level):
+        for batch in game.rows.batches(asked):
             step = _Step(game, batch, bound, side, discount)
             found[batch.rows] = signs = step.signs()
             doubts = np.flatnonzero((signs == UNKNOWN) | step.faint(signs))
@@ -147,18 +146,6 @@ def signs_of(
     return found
 
 
-def _level(game: Game, bound: FloatArray, discount: float) -> BoolArray:
-    """Return the rows (R,) that pay nothing and lead to what their states are worth only."""
-    free = game.reward == 0.0
-    if discount != 1.0 or not free.any():
-        return np.zeros(game.model.rows, dtype=np.bool_)
-    if bound.min() == bound.max():
-        return np.asarray(free & np.isfinite(bound[0]))
-    here, ptr = bound[game.rows.state], game.model.successor_ptr
-    same = bound[game.model.successors] == np.repeat(here, np.diff(ptr))
-    return np.asarray(free & np.isfinite(here) & np.logical_and.reduceat(same, ptr[:-1]))
-
-
 class _Step:
     """Some rows, and what a bound gains in them."""
 
@@ -167,30 +154,24 @@ class _Step:
     ) -> None:
         self.rows, self.reward, self.batch = game.rows, game.reward[batch.rows], batch
         self.side, self.discount, self.helps = side, discount, game.nature == -side
-        self.here, there = bound[game.rows.state[batch.rows]], bound[batch.successors]
-        self.raw = there
-        infinite = np.isinf(there)
-        self.infinite = infinite if infinite.any() else None
-        if self.infinite is not None:
-            # a lower bound that is infinite is proven to be so; an upper one says nothing
-            far = stand_in(self.here[:, None]) if side < 0 else 0.0
-            there = np.where(infinite, far, there)
-        self.there = there
-        gain, error = differences(self.there, self.here[:, None], self.reward[:, None], discount)
-        if self.infinite is not None and side > 0:
-            gain, error = np.where(infinite, 0.0, gain), np.where(infinite, 0.0, error)
-        self.gain, self.error = -side * gain, error
+        self.here, self.there = bound[game.rows.state[batch.rows]], bound[batch.successors]
+        gain, self.error = differences(
+            self.there, self.here[:, None], self.reward[:, None], discount
+        )
+        self.gain = -side * gain
 
     def signs(self) -> AnyArray:
         """Return what floats prove of every row."""
-        side, batch = 1 if self.helps else -1, self.batch
-        values = -side * (self.gain - self.error)  # nature takes their least mean
-        least = -side * fold(np.minimum, self.gain - self.error)  # wherever it goes
+        side, batch, infinite = 1 if self.helps else -1, self.batch, np.isinf(self.there)
+        # infinite lower bounds are proven to be so; upper ones say nothing: see `_beyond`
+        gain = np.where(infinite, FAR if self.side < 0 else 0.0, self.gain)
+        values = -side * (gain - self.error)  # nature takes their least mean
+        least = -side * fold(np.minimum, gain - self.error)  # wherever it goes
         doubt = np.flatnonzero(~(side * least < 0.0))
         found = batch.take(doubt).bound(values[doubt], side)
         least[doubt] = (np.fmin if self.helps else np.fmax)(least[doubt], found)
         doubt = np.flatnonzero(~(side * least <= 0.0))
-        other = -side * (self.gain[doubt] + self.error[doubt])
+        other = -side * (gain[doubt] + self.error[doubt])
         lost = side * batch.take(doubt).bound(other, -side) > 0.0
         if len(batch.orders) > 1:
             aim, cut = np.zeros(len(least)), 2.0**-50 * np.abs(values).max(axis=1)
@@ -199,33 +180,29 @@ class _Step:
         signs[side * least <= 0.0] = HOLD
         signs[side * least < 0.0] = GAIN
         signs[doubt[lost]] = FAIL
-        if self.infinite is not None:
-            decide = self._beyond if self.side < 0 else self._vague
-            for i in np.flatnonzero(self.infinite.any(axis=1)):
-                try:
-                    signs[i] = decide(int(batch.rows[i]), self.infinite[i], int(signs[i]))
-                except Undecided:
-                    signs[i] = UNKNOWN if self.side > 0 or signs[i] == FAIL else signs[i]
+        for i in np.flatnonzero(infinite.any(axis=1)):
+            try:
+                signs[i] = self._beyond(int(batch.rows[i]), infinite[i], int(signs[i]))
+            except Undecided:
+                signs[i] = UNKNOWN if self.side > 0 or signs[i] == FAIL else signs[i]
         return signs
 
-    def _vague(self, row: int, vague: BoolArray, sign: int) -> int:
-        """Return the sign of a row that may lead to an infinite upper bound."""
-        if not self.rows.can(row, None, vague):
-            return sign
-        return UNKNOWN if self.helps and self.rows.can(row, ~vague, None) else FAIL
+    def _beyond(self, row: int, infinite: BoolArray, sign: int) -> int:
+        """Return the sign of a row that leads to infinite bounds, however rarely.
 
-    def _beyond(self, row: int, far: BoolArray, sign: int) -> int:
-        """Return the sign of a row that leads to infinite values, however rarely.
-
-        What stands for them may not be enough. An opposing nature avoids such values if it can.
+        That is a gain of lower bounds and a failure of upper ones. What stood for them was finite:
+        it shows no more than gains of lower bounds.
         """
-        if sign == GAIN:
-            return GAIN
-        if self.helps:
-            return GAIN if self.rows.can(row, None, far) else sign
-        if not self.rows.can(row, ~far, None):
-            return GAIN
-        return UNKNOWN if sign == FAIL else sign  # that may be a loss with a finite value only
+        wanted = self.helps == (self.side < 0)  # nature goes there if it can, or if it must
+        if (
+            self.rows.can(row, None, infinite)
+            if wanted
+            else not self.rows.can(row, ~infinite, None)
+        ):
+            return GAIN if self.side < 0 else FAIL
+        if wanted or not self.rows.can(row, None, infinite):
+            return sign
+        return UNKNOWN if self.side > 0 or sign == FAIL else sign
 
     def faint(self, found: AnyArray) -> BoolArray:
         """Return the rows that hold, and may gain what floats cannot tell from nothing.
@@ -241,35 +218,30 @@ class _Step:
         if not np.isfinite(self.here[i]):
             return FAIL  # infinite the wrong way
         row, gain, error = int(self.batch.rows[i]), self.gain[i], self.error[i]
-        vague = np.isposinf(self.raw[i]) & (self.side > 0)
         known = (error == 0.0) | (np.abs(gain) > error)
         try:
             if known.all() and (gain <= 0.0).all():
                 if self.helps:
-                    return HOLD if self.rows.can(row, (gain == 0.0) & ~vague, None) else FAIL
-                return FAIL if self.rows.can(row, None, (gain < 0.0) | vague) else HOLD
+                    return HOLD if self.rows.can(row, gain == 0.0, None) else FAIL
+                return FAIL if self.rows.can(row, None, gain < 0.0) else HOLD
             gains = gains_exactly(
-                self.raw[i], self.here[i], self.reward[i], self.discount, self.side
+                self.there[i], self.here[i], self.reward[i], self.discount, self.side
             )
             return best_exactly(self.rows, row, gains, self.helps)
         except Undecided:
             return UNKNOWN
 
 
-def stand_in(here: FloatArray) -> FloatArray:
-    """Return what stands for infinite lower bounds beside others: more than these, and finite."""
-    return 2.0 * np.clip(here, 2.0**899, np.finfo(np.float64).max / 2.0)
-
-
 def gains_exactly(
     there: FloatArray, here: float, reward: float, discount: float, side: int
 ) -> list[Numbers]:
     """Return -side * (reward + discount * there - here): times infinity, and what is left."""
-    least, rate, zero = Fraction(float(reward)) - Fraction(float(here)), Fraction(discount), 0
+    least, rate = Fraction(float(reward)) - Fraction(float(here)), Fraction(discount)
+    zero = Fraction(0)
     return [
-        (Fraction(zero), -side * (least + rate * Fraction(x)))
+        (zero, -side * (least + rate * Fraction(x)))
         if math.isfinite(x)
-        else (Fraction(int(math.copysign(1, -side * x))), Fraction(zero))
+        else (Fraction(-side if x > 0.0 else side), zero)
         for x in there.tolist()
     ]
 

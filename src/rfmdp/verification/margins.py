@@ -43,7 +43,10 @@ def directed(a: FloatArray, b: FloatArray, side: float) -> FloatArray:
 def differences(
     there: FloatArray, here: FloatArray, reward: FloatArray, discount: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return reward + discount * there - here, (b, K), and bounds of the error, 0 where exact."""
+    """Return reward + discount * there - here, (b, K), and bounds of the error, 0 where exact.
+
+    Where `there` is infinite, so is the difference.
+    """
     lost: FloatArray | float = 0.0
     if discount != 1.0:
         some = there != 0.0
@@ -52,9 +55,11 @@ def differences(
     first, error = two_sum(there, -here)
     total, more = two_sum(first, reward)
     rest = error + more
-    exact = (error == 0.0) & (more == 0.0)
-    found = total + rest
-    return found, np.where(exact, 0.0, 4.0 * UNIT * (np.abs(found) + np.abs(rest))) + lost
+    infinite = np.isinf(there)
+    exact = infinite | ((error == 0.0) & (more == 0.0))
+    found = np.where(infinite, first, total + rest)
+    error = np.where(exact, 0.0, 4.0 * UNIT * (np.abs(found) + np.abs(rest)))
+    return found, np.where(infinite, 0.0, error + lost)
 
 
 def mean(p: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:

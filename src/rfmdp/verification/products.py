@@ -6,9 +6,9 @@ from above any product of members will do. The two differ, less with the sets in
 
 Where that leaves a doubt, `by_vertices` goes through the vertices of all sets but one: some product
 of vertices has the least mean, and the last set is left to its own minimiser. A node has fixed
-vertices of the first sets; it gets all vertices of the next set. Few products are all listed. Of
-many, what cannot matter is cut: nodes whose bound from below is no less than a cut, and nodes that
-differ by the order of outcomes only, where the sets that are left do not tell these apart.
+vertices of the first sets; it gets all vertices of the next set. What cannot matter is cut: nodes
+whose bound from below is no less than a cut, and nodes that differ by the order of outcomes only,
+where the sets that are left do not tell these apart.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rfmdp.verification.means import Axis, Vertices
 from rfmdp.verification.sets import BOX, SINGLETON
 
 LARGE = 2.0**990  # from here on sums of numbers may overflow; fractions may still tell
-LISTED = 1 << 20  # numbers of products of vertices, of all rows at a time, that are just listed
+LISTED = 1 << 20  # numbers of products of vertices, of all rows at a time
 NODES = 1 << 22  # numbers of the nodes of one level
 
 
@@ -185,7 +185,7 @@ def by_vertices(
     step = max(1, LISTED // max(values.shape[1], products))
     low, high = cut.copy(), np.full(len(cut), np.inf)
     for part in (slice(i, i + step) for i in range(0, len(cut), step)):
-        leaves = _leaves(tensor[part], axes, cut[part], products > LISTED)
+        leaves = _leaves(tensor[part], axes, cut[part])
         if leaves is None:
             return None
         row, paths, bound = leaves
@@ -201,7 +201,7 @@ def by_vertices(
 
 
 def _leaves(
-    tensor: FloatArray, axes: list[Axis], cut: FloatArray, many: bool
+    tensor: FloatArray, axes: list[Axis], cut: FloatArray
 ) -> tuple[IntArray, IntArray, FloatArray] | None:
     """Return rows, vertices and bounds from below of all products below a cut; None: too many.
 
@@ -216,15 +216,14 @@ def _leaves(
         children = np.tile(np.arange(count), len(nodes))
         paths = np.column_stack([paths.repeat(count, axis=0), children])
         nodes, row = _averaged(nodes, own), row.repeat(count)
-        if many and len(left) > 1:
-            nodes, first = _without_twins(nodes, left)
+        if len(left) > 1:
+            nodes, first = _without_twins(nodes, row, left)
             paths, row = paths[first], row[first]
-        if many or len(left) == 1:
-            bound = _chosen(nodes, left, -1)
-            open_ = np.flatnonzero(~(bound >= cut[row]))
-            nodes, row, paths, bound = nodes[open_], row[open_], paths[open_], bound[open_]
-            if not len(open_):
-                break
+        bound = _chosen(nodes, left, -1)
+        open_ = np.flatnonzero(~(bound >= cut[row]))
+        nodes, row, paths, bound = nodes[open_], row[open_], paths[open_], bound[open_]
+        if not len(open_):
+            break
     return row, paths, bound
 
 
@@ -246,14 +245,16 @@ def _averaged(nodes: FloatArray, own: Vertices) -> FloatArray:
     return spread(nodes, own.points) - error
 
 
-def _without_twins(nodes: FloatArray, axes: list[Axis]) -> tuple[FloatArray, IntArray]:
+def _without_twins(
+    nodes: FloatArray, row: IntArray, axes: list[Axis]
+) -> tuple[FloatArray, IntArray]:
     """Return nodes (N, X, ...) that stand for all of some, and which of these they are.
 
-    Numbers that differ in their last digits only become the least of them. Then two nodes are
-    twins if one becomes the other by changing the order of outcomes that have the same bounds in
-    a box: such a change leaves the box as it is, so the two have the same least mean. Outcomes are
-    put in an order by the sums of random codes of their numbers; if that puts twins in different
-    orders, both stay.
+    Numbers that differ in their last digits only become the least of them. Then two nodes of a row
+    are twins if one becomes the other by changing the order of outcomes that have the same bounds
+    in a box: such a change leaves the box as it is, so the two have the same least mean. Outcomes
+    are put in an order by the sums of random codes of their numbers; if that puts twins in
+    different orders, both stay.
     """
     levels, place = np.unique(nodes, return_inverse=True)
     new = np.append(True, np.diff(levels) > BLUR * np.abs(levels[1:]))
@@ -269,5 +270,6 @@ def _without_twins(nodes: FloatArray, axes: list[Axis]) -> tuple[FloatArray, Int
         order = np.lexsort((sums, np.broadcast_to(kind, sums.shape)))
         shape = [len(nodes), *(axis.size if i == k else 1 for i in range(1, codes.ndim))]
         ordered = np.take_along_axis(ordered, order.reshape(shape), axis=k)
-    first = np.unique(ordered.reshape(len(nodes), -1), axis=0, return_index=True)[1]
+    alike = np.column_stack([row, ordered.reshape(len(nodes), -1)])
+    first = np.unique(alike, axis=0, return_index=True)[1]
     return lowest[place[first]], first

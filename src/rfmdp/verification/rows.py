@@ -25,7 +25,6 @@ from rfmdp.verification.reading import Model
 from rfmdp.verification.sets import BOX, POLYTOPE, SINGLETON, SUBSETS, SUM_OFF
 
 BATCH = 1 << 18  # numbers handled at a time
-KEPT = 1 << 22  # successors of a model whose rows are laid out once
 
 
 class Rows:
@@ -35,7 +34,6 @@ class Rows:
         self.model, self.sets = model, model.sets.settled()
         self.exact = ExactRows(self.sets)
         self.state = owners(model.row_ptr)
-        self._batches: dict[tuple[int, int], Batch] = {}
 
     @cached_property
     def rounded(self) -> RoundedSets:
@@ -64,19 +62,14 @@ class Rows:
         return found
 
     def batches(self, asked: BoolArray) -> Iterator[Batch]:
-        """Yield the rows that are asked for; those of small models are kept for the next time."""
-        for number, (rows, ids) in enumerate(self.blocks if asked.any() else ()):
+        """Yield the rows that are asked for."""
+        for rows, ids in self.blocks if asked.any() else ():
             places = np.flatnonzero(asked[rows])
             size = int(np.diff(self.model.successor_ptr)[rows[0]])
             step = max(1, BATCH // size)
             for first in range(0, len(places), step):
                 place = places[first : first + step]
-                batch = self._batches.get((number, first))
-                if batch is None or not np.array_equal(batch.rows, rows[place]):
-                    batch = self.batch(rows[place], ids[place])
-                    if len(self.model.successors) <= KEPT:
-                        self._batches[number, first] = batch
-                yield batch
+                yield self.batch(rows[place], ids[place])
 
     def batch(self, rows: IntArray, ids: IntArray) -> Batch:
         """Return some rows of a block with their sets."""
