@@ -346,3 +346,39 @@ def rows_within(edges, component_S, rows_R):
             if component_S[successors[k]] != c:
                 rows_R[r] = False
                 break
+
+
+@kernel
+def drop_leaving(edges, predecessors, still_S, rows_R, left_S, queue):
+    """Drop rows that may leave `still`, and states that have no row left, until nothing changes.
+
+    left_S : zeros; becomes the number of rows left
+    """
+    _, row_state, successor_ptr, successors = edges
+    pred_ptr, pred_rows = predecessors
+    for r in range(rows_R.shape[0]):
+        for k in range(successor_ptr[r], successor_ptr[r + 1]):
+            rows_R[r] = rows_R[r] and still_S[successors[k]]
+        rows_R[r] = rows_R[r] and still_S[row_state[r]]
+        if rows_R[r]:
+            left_S[row_state[r]] += 1
+    tail = 0
+    for s in range(still_S.shape[0]):
+        if still_S[s] and left_S[s] == 0:
+            still_S[s] = False
+            queue[tail] = s
+            tail += 1
+    head = 0
+    while head < tail:
+        s = queue[head]
+        head += 1
+        for e in range(pred_ptr[s], pred_ptr[s + 1]):
+            r = pred_rows[e]
+            if rows_R[r]:
+                rows_R[r] = False
+                owner = row_state[r]
+                left_S[owner] -= 1
+                if left_S[owner] == 0:
+                    still_S[owner] = False
+                    queue[tail] = owner
+                    tail += 1

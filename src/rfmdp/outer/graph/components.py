@@ -2,10 +2,11 @@
 
 >>> from rfmdp.model.arrays import FactoredMDP
 >>> chain = FactoredMDP.from_rows([[([], [1])], [([], [2])], [([], [1])]], [])
->>> found = components(Graph(chain))
+>>> graph, everywhere = Graph(chain), np.ones(3, dtype=np.bool_)
+>>> found = components(graph)
 >>> found.component.tolist(), found.trivial.tolist(), found.levels()[1].tolist()
 ([1, 0, 0], [False, True], [0])
->>> end_components(Graph(chain)).label.tolist()
+>>> end_components(graph.edges, graph.rows, everywhere).label.tolist()
 [-1, 0, 0]
 """
 
@@ -18,8 +19,7 @@ import numpy as np
 
 from rfmdp.kernels import graph as kernels
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.objective import MAX, MIN
-from rfmdp.outer.graph.graph import Graph
+from rfmdp.outer.graph.graph import Edges, Graph
 from rfmdp.ragged import entries, owners, starts
 from rfmdp.types import AnyArray, BoolArray, IntArray
 
@@ -86,9 +86,8 @@ def components(graph: Graph, states: BoolArray | None = None) -> Components:
 
     Tarjan's algorithm, then the longest way down as level of a component. O(K).
     """
-    component, order, count = strong_components(
-        graph.edges.forward, _inside(graph, states), graph.rows
-    )
+    inside = np.ones(graph.model.states, dtype=np.bool_) if states is None else states
+    component, order, count = strong_components(graph.edges.forward, inside, graph.rows)
     level, size = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     loop = np.zeros(count, dtype=np.bool_)
     kernels.component_levels(graph.edges.forward, graph.rows, component, order, level, size, loop)
@@ -108,47 +107,33 @@ def components(graph: Graph, states: BoolArray | None = None) -> Components:
     )
 
 
-def end_components(graph: Graph, states: BoolArray | None = None) -> Groups:
-    """Return the maximal end components among `states` (all if None): where the agent can stay.
+def end_components(edges: Edges, rows: BoolArray, states: BoolArray) -> Groups:
+    """Return the maximal end components of some rows (R,) among `states` (S,): where one can stay.
 
-    Nature counts as one that takes every possible move. Rounds of Tarjan's algorithm: rows that
-    may leave their component go, then all states that cannot avoid states without rows;
-    components that lost nothing are done.
+    A row counts as one that makes all of its moves. Rounds of Tarjan's algorithm: rows that may
+    leave their component go, then all states that cannot avoid states without rows; components
+    that lost nothing are done.
     """
-    state = graph.edges.row_state
-    still = _inside(graph, states)
-    rows = graph.rows & still[state]
-    final = np.full(graph.model.states, -1, dtype=np.int64)
-    found = 0
-    while still.any():
-        component, _, count = strong_components(graph.edges.forward, still, rows)
-        kept = rows & still[state]
-        lost = kept.copy()
-        kernels.rows_within(graph.edges.forward, component, kept)
-        lost &= ~kept
+    state, still, rows = edges.row_state, states.copy(), rows.copy()
+    label, stay, found = np.full(len(states), -1, dtype=np.int64), np.zeros_like(rows), 0
+    queue = np.empty(len(states), dtype=np.int32)
+    while True:
+        left = np.zeros(len(states), dtype=np.int64)
+        kernels.drop_leaving(edges.forward, edges.backward, still, rows, left, queue)
+        if not still.any():
+            return Groups(label, stay)
+        component, _, count = strong_components(edges.forward, still, rows)
+        kept = rows.copy()
+        kernels.rows_within(edges.forward, component, kept)
         changed = np.zeros(count, dtype=np.bool_)
-        changed[component[state[lost]]] = True
-        rows &= ~lost
-        alive = np.zeros_like(still)
-        alive[state[rows]] = True
-        done = still & alive & ~changed[component]
+        changed[component[state[rows & ~kept]]] = True
+        done = still & ~changed[component]
         numbers, renamed = np.unique(component[done], return_inverse=True)
-        final[done] = found + renamed
+        label[done] = found + renamed
         found += len(numbers)
-        still &= alive & changed[component]
-        if still.any():
-            shrunk = graph.with_rows(rows)
-            still &= ~shrunk.positive(~still, agent=MIN, nature=MAX)
-            rows &= ~still[state] | shrunk.rows_must_stay(still)
-            rows &= still[state] | (final >= 0)[state]
-    rows &= (final >= 0)[state]
-    return Groups(final, rows)
-
-
-def _inside(graph: Graph, states: BoolArray | None) -> BoolArray:
-    if states is None:
-        return np.ones(graph.model.states, dtype=np.bool_)
-    return np.array(states, dtype=np.bool_)
+        stay |= rows & done[state]
+        still &= ~done
+        rows = kept & still[state]
 
 
 def strong_components(

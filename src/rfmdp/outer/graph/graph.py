@@ -36,18 +36,24 @@ from rfmdp.errors import ModelError
 from rfmdp.kernels import graph as kernels
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Direction
-from rfmdp.ragged import segment_any, starts
+from rfmdp.ragged import owners, segment_any, starts
 from rfmdp.sets.supports import supports
 from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray, frozen
 
 
 class Edges:
-    """The transitions that can occur, forwards and, when first needed, backwards."""
+    """The transitions that can occur, forwards and, when first needed, backwards.
 
-    def __init__(self, model: FactoredMDP, possible: BoolArray) -> None:
-        self.row_state: Int32Array = frozen(model.row_states.astype(np.int32))
-        moves = _possible_moves(model, possible)
-        self.forward: tuple[AnyArray, ...] = model.row_ptr, self.row_state, *moves
+    Parameters
+    ----------
+    row_ptr : (S + 1,)
+    successor_ptr, successors : those of every row, pointers (R + 1,)
+    """
+
+    def __init__(self, row_ptr: IntArray, successor_ptr: IntArray, successors: Int32Array) -> None:
+        self.row_state: Int32Array = frozen(owners(row_ptr).astype(np.int32))
+        arrays = row_ptr, self.row_state, successor_ptr, successors
+        self.forward: tuple[AnyArray, ...] = tuple(frozen(array) for array in arrays)
 
     @cached_property
     def backward(self) -> tuple[IntArray, Int32Array]:
@@ -349,7 +355,8 @@ def _edges_and_nature(model: FactoredMDP) -> tuple[Edges, tuple[AnyArray, ...]]:
         found.members,
         model.marginals.sizes,
     )
-    return Edges(model, found.possible), tuple(frozen(array) for array in nature)
+    edges = Edges(model.row_ptr, *_possible_moves(model, found.possible))
+    return edges, tuple(frozen(array) for array in nature)
 
 
 def _rows_array(model: FactoredMDP, rows: BoolArray | IntArray) -> BoolArray:
@@ -376,4 +383,4 @@ def _possible_moves(model: FactoredMDP, possible: BoolArray) -> tuple[IntArray, 
         return model.successor_ptr, model.successors
     present = np.empty(model.transitions, dtype=np.bool_)
     kernels.mark_present(model.structure, frozen(possible), present)
-    return frozen(starts(present)[model.successor_ptr]), frozen(model.successors[present])
+    return starts(present)[model.successor_ptr], model.successors[present]

@@ -173,7 +173,7 @@ def _groups(graph: Graph, problem: Problem, open_: BoolArray, finite_rows: BoolA
         return no_groups(problem.model)
     if problem.nature is not problem.agent:
         free &= ~graph.flexible  # nature could cut the way through
-    return end_components(graph.with_rows(free), open_)
+    return end_components(graph.edges, free, open_)
 
 
 def _nature_to_end(problem: Problem) -> Direction:

@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rfmdp.kernels.graph import rows_within
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.outer.graph.components import Groups, no_groups, strong_components
+from rfmdp.outer.graph.components import Groups, end_components, no_groups
+from rfmdp.outer.graph.graph import Edges
 from rfmdp.outer.proofs.faces import Faces
 from rfmdp.outer.proofs.image import Image
-from rfmdp.ragged import entries, segment_all, starts
-from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray, frozen
+from rfmdp.ragged import entries, starts
+from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
 
 GUESSED = 1e-12  # nature takes what its answer gives more than this; a guess, checked later
 
@@ -51,7 +51,7 @@ def lingering_groups(image: Image, value: FloatArray, policy: IntArray) -> Group
         every = _row_choices(rows[bends], model.successor_ptr, model.successors)
         bent = _select(every, answers > GUESSED)
     rigid = _row_choices(rows[~bends], *graph.edges.forward[2:])
-    return _end_components(problem.model, _join(rigid, bent), region.open)
+    return _staying(problem.model, _join(rigid, bent), region.open)
 
 
 def _row_choices(rows: IntArray, pointer: IntArray, successor: Int32Array) -> Choices:
@@ -84,23 +84,11 @@ def _join(*parts: Choices) -> Choices:
     return Choices(row[order], starts(sizes[order]), successor[entries(starts(sizes), order)])
 
 
-def _end_components(model: FactoredMDP, choices: Choices, inside: BoolArray) -> Groups:
+def _staying(model: FactoredMDP, choices: Choices, inside: BoolArray) -> Groups:
     """Return the maximal end components of explicit choices (sorted by row) among some states."""
-    state = model.row_states[choices.row].astype(np.int32)
-    ends = starts(np.bincount(state, minlength=model.states))
-    arrays = ends, state, choices.pointer, choices.successor
-    edges = tuple(frozen(array) for array in arrays)  # as those of a `Graph`: compiled once
-    alive = inside[state] & segment_all(inside[choices.successor], choices.pointer)
-    while True:
-        part, _, _ = strong_components(edges, inside, alive)
-        stays = alive.copy()
-        rows_within(edges, part, stays)
-        if np.array_equal(stays, alive):
-            break
-        alive = stays
+    row_ptr = starts(np.bincount(model.row_states[choices.row], minlength=model.states))
+    every = np.ones(len(choices.row), dtype=np.bool_)
+    found = end_components(Edges(row_ptr, choices.pointer, choices.successor), every, inside)
     rows = np.zeros(model.rows, dtype=np.bool_)
-    rows[choices.row[alive]] = True
-    label = np.full(model.states, -1, dtype=np.int64)
-    members = np.unique(state[alive])
-    _, label[members] = np.unique(part[members], return_inverse=True)
-    return Groups(label, rows)
+    rows[choices.row[found.rows]] = True
+    return Groups(found.label, rows)
