@@ -15,6 +15,7 @@ from rfmdp.ragged import owners
 from rfmdp.types import FloatArray, IntArray
 
 DIRECT = 3000  # states of a chain that is solved by elimination if it mixes slowly
+BAND = 1e9  # steps of an elimination that larger chains are worth
 SWEEPS, EFFORT = 3, 100_000  # between two extrapolations: at least, and entries worth one
 MEMORY = 5  # rounds that an extrapolation looks back on
 
@@ -121,6 +122,17 @@ class Chain:
                 return True
             mixture.extrapolate(self.x, (self.x - before) / unit)
         return False
+
+    @property
+    def direct(self) -> bool:
+        """Whether to solve it if it mixes slowly: it is small, or moves lead to near states."""
+        ptr, targets = self._packed[:2]
+        count, moves = len(self.x), targets[: ptr[-1]]
+        if count <= DIRECT:
+            return True
+        numbers = self.nodes.states
+        width = np.max(np.abs(numbers[moves] - numbers[owners(ptr)]), initial=1)
+        return count * float(width) ** 2 <= BAND
 
     def solve(self) -> bool:
         """Solve by sparse elimination; return False for a chain with a trap."""

@@ -120,15 +120,19 @@ def _cyclic(solver: PolicyIteration, certifier: Certifier, guess: Iterate) -> Fo
     task, region, clock = certifier.task, certifier.region, certifier.clock
     found = Found(*region.trivial_bounds(), guess.value, guess.choice.copy())
     residual = reached = 1e-2 * task.limits.precision
-    clock.reserve, plain = RESERVE, True
+    clock.reserve, plain, lead = RESERVE, True, None
     try:
         for _ in range(ATTEMPTS):
             if plain:
                 reached = solver.improve(guess, residual)
-            elif not _approach(certifier, solver, guess, found, 1e2 * residual):
-                break
-            proven = _certify(certifier, guess, found)
+            else:
+                lead = _approach(certifier, solver, guess, found, 1e2 * residual)
+                if lead is None:
+                    break
+            proven = _certify(certifier, guess, found, lead=lead)
             if task.closed(found.lower, found.upper, guess.value):
+                break
+            if not plain and residual <= FLOOR:  # the next attempt would be this one again
                 break
             plain = plain and proven and residual > FLOOR
             residual = max(1e-2 * min(residual, reached), FLOOR)
@@ -145,27 +149,38 @@ def _cyclic(solver: PolicyIteration, certifier: Certifier, guess: Iterate) -> Fo
 
 def _approach(
     certifier: Certifier, solver: PolicyIteration, guess: Iterate, found: Found, eta: float
-) -> bool:
-    """Take a bound found from the strict side and go on from there; False if there is no way."""
+) -> FloatArray | None:
+    """Take a bound found from the strict side and go on from there; None if there is no way.
+
+    Returns that bound (S,).
+    """
     side = certifier.strict_side
     better = approach(certifier, (1e3 * eta, eta)) if certifier.proves(side) else None
     if better is None:
-        return False
+        return None
     guess.value, guess.choice = better
+    lead = guess.value.copy()
     _take(certifier, found, certifier.with_known(guess.value), side, guess.choice)
     _certify(certifier, guess, found, (-side,))
     solver.improve(guess, FLOOR)
-    return True
+    return lead
 
 
 def _certify(
-    certifier: Certifier, guess: Iterate, found: Found, sides: tuple[float, ...] = (-1.0, 1.0)
+    certifier: Certifier,
+    guess: Iterate,
+    found: Found,
+    sides: tuple[float, ...] = (-1.0, 1.0),
+    lead: FloatArray | None = None,
 ) -> bool:
-    """Make bounds better by what is proven around the guess; return whether all sides were."""
+    """Make bounds better by what is proven around the guess; return whether all sides were.
+
+    `lead` as in `Certifier.bound`.
+    """
     proven = True
     for side in sides:
         with certifier.operator.stats.phase("certify"):
-            bound = certifier.bound(guess.value, guess.choice, side)
+            bound = certifier.bound(guess.value, guess.choice, side, lead)
         if bound is not None:
             _take(certifier, found, bound, side, guess.choice)
         proven = proven and (bound is not None or not certifier.proves(side))

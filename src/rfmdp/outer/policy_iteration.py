@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from rfmdp.inner.interval import IntervalArithmetic
+from rfmdp.inner.protocol import PreparedInner
 from rfmdp.kernels.sweep import share_group
 from rfmdp.objective import MIN
-from rfmdp.outer.chain import DIRECT, Chain, Nodes
+from rfmdp.outer.chain import Chain, Nodes
 from rfmdp.outer.graph.region import Region
 from rfmdp.outer.settings import LimitReached
 from rfmdp.outer.task import Task
@@ -82,6 +84,12 @@ class PolicyIteration:
         self._levels = self._split_levels()
         self._place = np.full(self.problem.model.states, -1, dtype=np.int64)
 
+    @cached_property
+    def _nominal(self) -> PreparedInner:
+        """Nature without a choice."""
+        problem = self.problem
+        return IntervalArithmetic().prepare(problem.model.nominal(), problem.nature)
+
     def start(self, warm: FloatArray | None) -> Iterate:
         """Return a first guess: a warm start, or the value of a first policy and nominal nature."""
         region = self.region
@@ -98,11 +106,9 @@ class PolicyIteration:
 
     def _follow_nominal(self, guess: Iterate) -> None:
         """Evaluate the first policy under nominal nature, roughly."""
-        problem = self.problem
-        nature = IntervalArithmetic().prepare(problem.model.nominal(), problem.nature)
         for level in self._levels:
             self._barrier.put(guess.value)
-            answers = nature.respond(guess.value, guess.choice[level.nodes.states])
+            answers = self._nominal.respond(guess.value, guess.choice[level.nodes.states])
             self._evaluate(guess, level, answers, FIRST if level.cyclic else 1)
 
     def improve(self, guess: Iterate, residual: float) -> float:
@@ -150,9 +156,8 @@ class PolicyIteration:
             stalled = 0 if change < 0.9 * least else stalled + 1
             least = min(least, change)
             target = max(1e-3 * change, 0.1 * residual * scale, floor)
-            if stalled == STALLED and self.problem.agent is MIN:
-                # perhaps a policy that pays little for ever; the first one ends
-                guess.choice[states] = self.region.choice[states]
+            if stalled == STALLED:
+                self._restart(guess, level, target)
             if stalled < STALLED:
                 self._follow(guess, level, target)
             elif stalled < 3 * STALLED:
@@ -160,6 +165,19 @@ class PolicyIteration:
             elif sweep > 200 and change <= 1e3 * floor:
                 break
         return least / max(scale, 1e-300)
+
+    def _restart(self, guess: Iterate, level: Level, target: float) -> None:
+        """Begin again where those who minimise come to an end.
+
+        Perhaps they found something that pays little for ever, or seems to as long as values are
+        too low. The first policy ends, and so does nominal nature; what they are worth is no less
+        than what the best are worth, and from there on others end as well.
+        """
+        if self.problem.agent is MIN:
+            guess.choice[level.states] = self.region.choice[level.states]
+        if self.problem.nature is MIN:
+            answers = self._nominal.respond(guess.value, guess.choice[level.nodes.states])
+            self._evaluate(guess, level, answers, CHEAP, target)
 
     def _follow(self, guess: Iterate, level: Level, target: float) -> None:
         """Evaluate the chain of policy and nature's answers."""
@@ -204,6 +222,6 @@ class PolicyIteration:
         )  # fmt: skip
         accuracy = np.full(len(chain.x), target)
         settled = chain.settle(self.clock, self.operator.stats, sweeps, accuracy)
-        if not settled and target > 0.0 and len(chain.x) <= DIRECT:
+        if not settled and target > 0.0 and chain.direct:
             chain.solve()  # without a solution the sweeps go on without help
         chain.put(guess.value)

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rfmdp.outer.chain import DIRECT, Chain, Nodes
+from rfmdp.outer.chain import Chain, Nodes
 from rfmdp.outer.graph.components import no_groups
 from rfmdp.outer.operator import Operator
 from rfmdp.outer.policy_iteration import Barrier, PolicyIteration
@@ -110,7 +110,7 @@ class Approach:
         )  # fmt: skip
         clock, stats = certifier.clock, certifier.operator.stats
         settled = chain.settle(clock, stats, 400, np.zeros(len(chain.x)))
-        if not settled and len(chain.x) <= DIRECT and chain.solve():
+        if not settled and chain.direct and chain.solve():
             np.maximum(chain.x, 0.0, out=chain.x)
         chain.put(value)
         better = np.minimum if self.side > 0.0 else np.maximum

@@ -31,7 +31,7 @@ import numpy as np
 from rfmdp.inner.protocol import Side, successor_starts
 from rfmdp.kernels.sweep import share_group
 from rfmdp.objective import MAX, MIN
-from rfmdp.outer.chain import DIRECT, Chain, Nodes
+from rfmdp.outer.chain import Chain, Nodes
 from rfmdp.outer.graph.components import Groups
 from rfmdp.outer.graph.region import Region
 from rfmdp.outer.problem import Form
@@ -75,12 +75,18 @@ class Certifier:
         """Return whether the inner solver can prove a side."""
         return bool(self.task.proves & (Side.ABOVE if side > 0.0 else Side.BELOW))
 
-    def bound(self, value: FloatArray, choice: IntArray, side: float) -> FloatArray | None:
-        """Return a proven bound (S,) on a side (+1 upper), or None if none was found."""
+    def bound(
+        self, value: FloatArray, choice: IntArray, side: float, lead: FloatArray | None = None
+    ) -> FloatArray | None:
+        """Return a proven bound (S,) on a side (+1 upper), or None if none was found.
+
+        `lead` (S,) may be a bound of the strict side: nature's answers to it do leave, where
+        others that are as good at the value stay for ever.
+        """
         if not self.proves(side):
             return None
         value = self.on_side(value, side)
-        plan = self.plan(value, choice, side)
+        plan = self.plan(value, choice, side, lead)
         if plan is None:
             return None
         weight, steps = self._first_steps(value, plan)
@@ -102,10 +108,13 @@ class Certifier:
             return value
         return np.where(self.region.open | np.isinf(below), value, below)
 
-    def plan(self, value: FloatArray, choice: IntArray, side: float) -> Plan | None:
+    def plan(
+        self, value: FloatArray, choice: IntArray, side: float, lead: FloatArray | None = None
+    ) -> Plan | None:
         """Return how to widen a value on a side, None if there is no way out of a group.
 
         Where a loose bound is looked for, all states of a group follow the best way out of it.
+        On the strict side nature gives its answers to `lead`, see `bound`.
         """
         policy, groups = self.region.finish_policy(choice), self.region.groups
         rows, vertex = choice.copy(), np.full(self.model.rows, -1, dtype=np.int64)
@@ -115,7 +124,8 @@ class Certifier:
                 return None
         nodes = Nodes.joined(self.states, groups.label)
         mine = rows[nodes.states]
-        answers = self.operator.inner.respond(value, mine)
+        asked = value if lead is None or side != self.strict_side else lead
+        answers = self.operator.inner.respond(asked, mine)
         begin = successor_starts(self.model, mine)
         for i in np.flatnonzero(vertex[mine] >= 0):
             answers[segment(begin, i)] = self.image.faces.distribution(int(vertex[mine[i]]))
@@ -229,7 +239,7 @@ class Certifier:
             settled = chain.settle(self.clock, self.operator.stats, SWEEPS, accuracy)
             if not settled and not np.max((chain.x - before) / accuracy) < 1e15:
                 return None
-            if not settled and attempt == 0 and len(chain.x) <= DIRECT:
+            if not settled and attempt == 0 and chain.direct:
                 settled = chain.solve()
                 if not settled:
                     return None
