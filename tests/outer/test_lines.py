@@ -73,3 +73,19 @@ def test_staying_for_nothing_changes_no_duration(size, spec):
     exact = s * (size - s) - visits
     assert np.all(lower <= exact)
     assert np.all(exact <= upper)
+
+
+@pytest.mark.parametrize("agent", [MIN, MAX])
+def test_ten_billion_steps_still_have_bounds(agent):
+    """Against the drift the ends are far: floats tell few digits, but both bounds are finite."""
+    spec = Spec(ReachReward("ends", "steps"), agent, MAX)
+    model = line(100, 0.4, 0.6)
+    moving = FactoredMDP.from_rows(
+        [[([], [0])], *([([0], [s + 1, s - 1])] for s in range(1, 100)), [([], [100])]],
+        [model.marginals[0]],
+        labels=model.labels,
+        rewards={"steps": model.rewards["steps"]},
+    )
+    found = solve(moving, spec)
+    assert found.at_initial().lower == 0.0
+    assert 5e9 < found.lower[50] < found.upper[50] < 1.0001 * found.lower[50]

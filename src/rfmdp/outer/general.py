@@ -26,6 +26,7 @@ from rfmdp.types import FloatArray, IntArray
 
 ATTEMPTS = 8
 FLOOR = 2.0**-44  # of the relative residual that is asked for
+NEAREST = 1e2 * FLOOR  # factors that the strict side is approached with differ from 1 by this
 RESERVE = 0.3  # of the time, for a last proof
 
 
@@ -119,23 +120,17 @@ def _cyclic(solver: PolicyIteration, certifier: Certifier, guess: Iterate) -> Fo
     """
     task, region, clock = certifier.task, certifier.region, certifier.clock
     found = Found(*region.trivial_bounds(), guess.value, guess.choice.copy())
-    residual = reached = 1e-2 * task.limits.precision
-    clock.reserve, plain, lead = RESERVE, True, None
+    clock.reserve = RESERVE
     try:
-        for _ in range(ATTEMPTS):
-            if plain:
-                reached = solver.improve(guess, residual)
-            else:
-                lead = _approach(certifier, solver, guess, found, 1e2 * residual)
-                if lead is None:
-                    break
-            proven = _certify(certifier, guess, found, lead=lead)
-            if task.closed(found.lower, found.upper, guess.value):
+        eta = _iterate(solver, certifier, guess, found)
+        while not task.closed(found.lower, found.upper, guess.value):
+            lead = _approach(certifier, solver, guess, found, eta)
+            if lead is None:
                 break
-            if not plain and residual <= FLOOR:  # the next attempt would be this one again
+            _certify(certifier, guess, found, lead=lead)
+            if eta <= NEAREST:
                 break
-            plain = plain and proven and residual > FLOOR
-            residual = max(1e-2 * min(residual, reached), FLOOR)
+            eta = max(1e-2 * eta, NEAREST)
         clock.reserve = 0.0
     except STOPS as stop:
         found.status = status_of(stop)
@@ -145,6 +140,27 @@ def _cyclic(solver: PolicyIteration, certifier: Certifier, guess: Iterate) -> Fo
                 _certify(certifier, guess, found, (certifier.guarantee, -certifier.guarantee))
     found.value = np.where(region.open, guess.value, region.known)
     return found
+
+
+def _iterate(solver: PolicyIteration, certifier: Certifier, guess: Iterate, found: Found) -> float:
+    """Improve and certify while that makes bounds better; return how near to approach next.
+
+    Where a proof fails the residual may be too large yet: in a long chain it adds up to a lot.
+    """
+    task, eta = certifier.task, NEAREST
+    residual, failed = 1e-2 * task.limits.precision, False
+    for _ in range(ATTEMPTS):
+        reached = solver.improve(guess, residual)
+        proven = _certify(certifier, guess, found)
+        if task.closed(found.lower, found.upper, guess.value):
+            break
+        least = min(residual, reached)
+        if not proven and not failed:
+            failed, eta = True, max(least, NEAREST)
+        if residual <= FLOOR or (not proven and reached > residual):
+            break
+        residual = max(1e-2 * least, FLOOR) if proven else FLOOR
+    return eta
 
 
 def _approach(
