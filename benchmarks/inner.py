@@ -20,15 +20,11 @@ import time
 import numpy as np
 
 from rfmdp.errors import RfmdpError
-from rfmdp.inner import (
-    Exact,
-    IntervalArithmetic,
-    McCormick,
-    Orders,
-    Sequential,
-    VertexEnumeration,
-)
-from rfmdp.inner.mccormick import Backend
+from rfmdp.inner.exact import Exact
+from rfmdp.inner.interval import IntervalArithmetic
+from rfmdp.inner.mccormick.solver import Backend, McCormick
+from rfmdp.inner.sequential import Orders, Sequential
+from rfmdp.inner.vertices import VertexEnumeration
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MIN
 from rfmdp.sets.marginals import Marginals

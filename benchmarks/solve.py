@@ -71,7 +71,8 @@ def warm_up(inner) -> None:
 
 
 def ours(name: str, radius: float, method: str) -> dict:
-    from rfmdp.inner import Exact, IntervalArithmetic
+    from rfmdp.inner.exact import Exact
+    from rfmdp.inner.interval import IntervalArithmetic
     from rfmdp.paper.domains import domain_spec
     from rfmdp.paper.solving.runs import bounds
     from rfmdp.solving import solve
@@ -175,7 +176,8 @@ def closed_text(name: str, **other: int) -> str:
 
 def linear_programmes(name: str, radius: float, backend: str, sweeps: int) -> dict:
     """Time McCormick's LPs on some rows; count the sweeps of plain value iteration if unknown."""
-    from rfmdp.inner import Backend, Exact, McCormick
+    from rfmdp.inner.exact import Exact
+    from rfmdp.inner.mccormick.solver import Backend, McCormick
     from rfmdp.paper.domains import domain_spec
     from rfmdp.solving import solve
 
@@ -207,7 +209,7 @@ def linear_programmes(name: str, radius: float, backend: str, sweeps: int) -> di
 
 def plain_sweeps(model, spec, acyclic: bool, change: float = 1e-6) -> int:
     """Return how many sweeps value iteration makes until the values stand still."""
-    from rfmdp.inner import Exact
+    from rfmdp.inner.exact import Exact
     from rfmdp.objective import ReachReward
     from rfmdp.outer.problem import row_rewards
 

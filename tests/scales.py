@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.sets import Interval, KLBall, L1Ball, LinfBall, LpBall, Polytope, Singleton
+from rfmdp.sets.families import Interval, KLBall, L1Ball, LinfBall, LpBall, Polytope, Singleton
 
 TINY = [5e-324, 1e-310, 1e-300, 1e-200, 1e-100, 1e-40, 2.0**-60, 1e-17, 1e-16, 2e-14, 5e-13, 1e-12]
 

@@ -74,40 +74,40 @@ from .formats.umb import (
 from .formats.umb_write import (
     write_umb as write_umb,
 )
-from .inner import (
+from .inner.alternating import (
     Alternating as Alternating,
 )
-from .inner import (
-    Backend as Backend,
-)
-from .inner import (
-    Composition as Composition,
-)
-from .inner import (
-    Exact as Exact,
-)
-from .inner import (
-    IntervalArithmetic as IntervalArithmetic,
-)
-from .inner import (
-    McCormick as McCormick,
-)
-from .inner import (
-    Orders as Orders,
-)
-from .inner import (
-    RadiusSum as RadiusSum,
-)
-from .inner import (
+from .inner.combined import (
     Sandwich as Sandwich,
 )
-from .inner import (
-    Sequential as Sequential,
+from .inner.exact import (
+    Exact as Exact,
 )
-from .inner import (
+from .inner.interval import (
+    IntervalArithmetic as IntervalArithmetic,
+)
+from .inner.mccormick.programme import (
     Variant as Variant,
 )
-from .inner import (
+from .inner.mccormick.solver import (
+    Backend as Backend,
+)
+from .inner.mccormick.solver import (
+    McCormick as McCormick,
+)
+from .inner.radius_sum import (
+    Composition as Composition,
+)
+from .inner.radius_sum import (
+    RadiusSum as RadiusSum,
+)
+from .inner.sequential import (
+    Orders as Orders,
+)
+from .inner.sequential import (
+    Sequential as Sequential,
+)
+from .inner.vertices import (
     VertexEnumeration as VertexEnumeration,
 )
 from .language.load import (
@@ -335,32 +335,32 @@ from .policies.tree import (
 from .report.page import (
     write_report as write_report,
 )
-from .sets import (
+from .sets.families import (
     Interval as Interval,
 )
-from .sets import (
+from .sets.families import (
     KLBall as KLBall,
 )
-from .sets import (
+from .sets.families import (
     L1Ball as L1Ball,
 )
-from .sets import (
+from .sets.families import (
     LinfBall as LinfBall,
 )
-from .sets import (
+from .sets.families import (
     LpBall as LpBall,
 )
-from .sets import (
-    Marginals as Marginals,
-)
-from .sets import (
+from .sets.families import (
     Polytope as Polytope,
 )
-from .sets import (
+from .sets.families import (
     Singleton as Singleton,
 )
-from .sets import (
+from .sets.families import (
     SubsetSet as SubsetSet,
+)
+from .sets.marginals import (
+    Marginals as Marginals,
 )
 from .solving import (
     compare as compare,

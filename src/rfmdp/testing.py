@@ -28,7 +28,8 @@ from rfmdp.inner.protocol import Inner, PreparedInner, Side
 from rfmdp.model.arrays import FactoredMDP, Row
 from rfmdp.objective import MAX, MIN, Direction
 from rfmdp.ragged import starts
-from rfmdp.sets import (
+from rfmdp.sets import rational
+from rfmdp.sets.families import (
     Interval,
     L1Ball,
     LinfBall,
@@ -36,10 +37,9 @@ from rfmdp.sets import (
     Polytope,
     Singleton,
     UncertaintySet,
-    contains,
-    minimise,
-    rational,
 )
+from rfmdp.sets.membership import contains
+from rfmdp.sets.minimiser import minimise
 from rfmdp.threads import set_threads, threads
 from rfmdp.types import FloatArray, IntArray
 

@@ -7,20 +7,16 @@ from hypothesis import strategies as st
 
 from examples import quarter
 from rfmdp import threads
-from rfmdp.inner import (
-    Alternating,
-    Exact,
-    IntervalArithmetic,
-    McCormick,
-    Orders,
-    RadiusSum,
-    Sandwich,
-    Screened,
-    Sequential,
-    VertexEnumeration,
-)
+from rfmdp.inner.alternating import Alternating
+from rfmdp.inner.combined import Sandwich, Screened
+from rfmdp.inner.exact import Exact
+from rfmdp.inner.interval import IntervalArithmetic
+from rfmdp.inner.mccormick.solver import McCormick
+from rfmdp.inner.radius_sum import RadiusSum
+from rfmdp.inner.sequential import Orders, Sequential
+from rfmdp.inner.vertices import VertexEnumeration
 from rfmdp.objective import MIN
-from rfmdp.sets import L1Ball
+from rfmdp.sets.families import L1Ball
 from rfmdp.testing import (
     any_sets,
     boxes,

@@ -6,12 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from examples import quarter
-from rfmdp.inner import Alternating, Exact, Sequential
+from rfmdp.inner.alternating import Alternating
 from rfmdp.inner.curved import OuterPolytope
+from rfmdp.inner.exact import Exact
+from rfmdp.inner.sequential import Sequential
 from rfmdp.kernels.decorator import recorded
 from rfmdp.objective import MAX, MIN
-from rfmdp.sets import Interval, LpBall, contains, minimise
-from rfmdp.sets.membership import distance_to_hull
+from rfmdp.sets.families import Interval, LpBall
+from rfmdp.sets.membership import contains, distance_to_hull
+from rfmdp.sets.minimiser import minimise
 from rfmdp.testing import RowProblem, row_problems, smooth_balls
 
 from .test_exact import solve

@@ -8,11 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from examples import quarter
-from rfmdp.inner import Exact, IntervalArithmetic, VertexEnumeration
 from rfmdp.inner import exact as exact_module
+from rfmdp.inner.exact import Exact
+from rfmdp.inner.interval import IntervalArithmetic
+from rfmdp.inner.vertices import VertexEnumeration
 from rfmdp.kernels.decorator import recorded
 from rfmdp.objective import MAX, MIN
-from rfmdp.sets import Interval, L1Ball, Singleton
+from rfmdp.sets.families import Interval, L1Ball, Singleton
 from rfmdp.testing import RowProblem, boxes, finite_sets, joined_model, row_problems
 
 from .rows import random_box, random_problems

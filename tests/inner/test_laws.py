@@ -7,19 +7,16 @@ from hypothesis import strategies as st
 
 from examples import half, quarter
 from rfmdp.errors import ModelError, UnsupportedError
-from rfmdp.inner import (
-    Alternating,
-    Exact,
-    IntervalArithmetic,
-    McCormick,
-    Orders,
-    Sandwich,
-    Sequential,
-    Side,
-    VertexEnumeration,
-)
+from rfmdp.inner.alternating import Alternating
+from rfmdp.inner.combined import Sandwich
+from rfmdp.inner.exact import Exact
+from rfmdp.inner.interval import IntervalArithmetic
+from rfmdp.inner.mccormick.solver import McCormick
+from rfmdp.inner.protocol import Side
+from rfmdp.inner.sequential import Orders, Sequential
+from rfmdp.inner.vertices import VertexEnumeration
 from rfmdp.objective import MAX, MIN
-from rfmdp.sets import Interval, LinfBall, LpBall, Singleton
+from rfmdp.sets.families import Interval, LinfBall, LpBall, Singleton
 from rfmdp.testing import RowProblem, boxes, joined_model, row_problems
 
 from .rows import random_problems

@@ -9,10 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from examples import half
-from rfmdp.inner import Alternating, Exact, IntervalArithmetic, Sequential, VertexEnumeration
+from rfmdp.inner.alternating import Alternating
+from rfmdp.inner.exact import Exact
+from rfmdp.inner.interval import IntervalArithmetic
+from rfmdp.inner.sequential import Sequential
+from rfmdp.inner.vertices import VertexEnumeration
 from rfmdp.objective import MAX, MIN
 from rfmdp.rounding import KL_UNUSED
-from rfmdp.sets import Interval, KLBall, rational
+from rfmdp.sets import rational
+from rfmdp.sets.families import Interval, KLBall
 from rfmdp.testing import boxes, finite_sets, row_problems
 
 from .rows import one_row_model

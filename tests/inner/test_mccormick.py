@@ -11,12 +11,14 @@ import pytest
 from scipy.optimize import linprog
 
 from rfmdp.errors import SolverError, UnsupportedError
-from rfmdp.inner.mccormick import Backend, McCormick
 from rfmdp.inner.mccormick import highs as mccormick_highs
 from rfmdp.inner.mccormick.programme import Variant, programme
+from rfmdp.inner.mccormick.solver import Backend, McCormick
 from rfmdp.inner.protocol import Side
 from rfmdp.objective import MAX, MIN
-from rfmdp.sets import Interval, L1Ball, Singleton, bounds, vertices
+from rfmdp.sets.bounds import bounds
+from rfmdp.sets.families import Interval, L1Ball, Singleton
+from rfmdp.sets.vertices import vertices
 
 from .rows import one_row_model, product_tensor, rows_model
 

@@ -12,7 +12,7 @@ from rfmdp.errors import UnsupportedError
 from rfmdp.inner.protocol import Side
 from rfmdp.inner.radius_sum import Composition, RadiusSum
 from rfmdp.objective import MAX, MIN
-from rfmdp.sets import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton
+from rfmdp.sets.families import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton
 from rfmdp.sets.minimiser import minimise
 
 from .rows import one_row_model, product_tensor, rows_model

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from examples import half
-from rfmdp.inner import Exact, VertexEnumeration
+from rfmdp.inner.exact import Exact
+from rfmdp.inner.vertices import VertexEnumeration
 from rfmdp.objective import MAX, MIN
-from rfmdp.sets import Interval
+from rfmdp.sets.families import Interval
 from rfmdp.testing import RowProblem
 
 from .test_exact import solve

@@ -13,7 +13,10 @@ from kernels import twins
 from rfmdp.inner.packing import corners_of, pack_sets
 from rfmdp.kernels import interval, layout, oracle, primitives, rows
 from rfmdp.rounding import backup_margin
-from rfmdp.sets import LpBall, contains, minimise, rational
+from rfmdp.sets import rational
+from rfmdp.sets.families import LpBall
+from rfmdp.sets.membership import contains
+from rfmdp.sets.minimiser import minimise
 from rfmdp.testing import (
     any_sets,
     distributions,

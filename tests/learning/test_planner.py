@@ -10,7 +10,7 @@ from rfmdp.learning.planner import Planner
 from rfmdp.learning.store import SetStore
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN
-from rfmdp.sets import Singleton
+from rfmdp.sets.families import Singleton
 
 from .tiny import COST, REACH, distinct_factored, identified, loop_to_goal
 

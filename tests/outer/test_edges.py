@@ -9,7 +9,7 @@ import rfmdp
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, Instantaneous, Reach, ReachReward, Spec
 from rfmdp.outer.solution import Status
-from rfmdp.sets import (
+from rfmdp.sets.families import (
     Interval,
     KLBall,
     L1Ball,

@@ -6,15 +6,13 @@ import numpy as np
 import pytest
 
 from rfmdp.errors import ModelError, NotCertifiedError, UnsupportedError
-from rfmdp.inner import (
-    Alternating,
-    Exact,
-    IntervalArithmetic,
-    McCormick,
-    Sandwich,
-    Sequential,
-    VertexEnumeration,
-)
+from rfmdp.inner.alternating import Alternating
+from rfmdp.inner.combined import Sandwich
+from rfmdp.inner.exact import Exact
+from rfmdp.inner.interval import IntervalArithmetic
+from rfmdp.inner.mccormick.solver import McCormick
+from rfmdp.inner.sequential import Sequential
+from rfmdp.inner.vertices import VertexEnumeration
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, Cumulative, Discounted, Reach, ReachReward, Spec, Total, Until
 from rfmdp.outer.settings import Limits, Measure

@@ -17,7 +17,7 @@ import pytest
 import rfmdp
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, Discounted, Instantaneous, Reach, ReachReward, Spec
-from rfmdp.sets import Interval, Singleton
+from rfmdp.sets.families import Interval, Singleton
 from rfmdp.solving import solve
 from scales import corners, random_set
 

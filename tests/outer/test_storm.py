@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from oracles.storm import storm_value
-from rfmdp.inner import IntervalArithmetic
+from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import (
     MAX,

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from rfmdp.inner import Exact, IntervalArithmetic
+from rfmdp.inner.exact import Exact
+from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.objective import MAX
 from rfmdp.paper.domains import DOMAINS, domain, published_bounds
 from rfmdp.paper.published import EXPLAINED, RADII, published_table

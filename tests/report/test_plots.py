@@ -5,7 +5,9 @@ import pytest
 
 from policies.test_files import SPEC, grid
 from rfmdp.errors import ModelError
-from rfmdp.inner import Exact, IntervalArithmetic, Sequential
+from rfmdp.inner.exact import Exact
+from rfmdp.inner.interval import IntervalArithmetic
+from rfmdp.inner.sequential import Sequential
 from rfmdp.report import plots
 from rfmdp.sets.families import Interval
 from rfmdp.solving import compare, solve

@@ -8,7 +8,8 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import strategies as st
 
-from rfmdp.sets import Interval, L1Ball, LinfBall, Polytope, Singleton
+from rfmdp.ragged import segment
+from rfmdp.sets.families import Interval, L1Ball, LinfBall, Polytope, Singleton
 
 GRAIN = 16  # probabilities k / 16 are floats: what integers say of them holds exactly
 
@@ -122,3 +123,14 @@ def as_grains(points, grain=GRAIN):
     tuples = [tuple(int(x) for x in row) for row in np.rint(scaled)]
     assert len(set(tuples)) == len(tuples), "a vertex appears twice"
     return set(tuples)
+
+
+def listed(found, j):
+    """Return all supports of marginal j, the minimal ones first."""
+    places = range(found.support_ptr[j], found.support_ptr[j + 1])
+    return [tuple(found.members[segment(found.member_ptr, b)].tolist()) for b in places]
+
+
+def listed_minimal(found, j):
+    """Return the minimal supports of marginal j."""
+    return listed(found, j)[: found.minimal_end[j] - found.support_ptr[j]]

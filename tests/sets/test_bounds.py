@@ -4,16 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from examples import quarter
-from rfmdp.sets import (
-    Interval,
-    L1Ball,
-    LpBall,
-    bounds,
-    contains,
-    minimise,
-    vertices,
-)
-from rfmdp.sets.bounds import tighten
+from rfmdp.sets.bounds import bounds, tighten
+from rfmdp.sets.families import Interval, L1Ball, LpBall
+from rfmdp.sets.membership import contains
+from rfmdp.sets.minimiser import minimise
+from rfmdp.sets.vertices import vertices
 
 from .strategies import GRAIN, boxes, finite_sets, grains
 

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from rfmdp.ragged import starts
 from rfmdp.rounding import SUM_OFF
-from rfmdp.sets import Interval, L1Ball, Marginals, Polytope, Singleton
 from rfmdp.sets.bounds import tighten
 from rfmdp.sets.exact import excess, normalised, without_excess
+from rfmdp.sets.families import Interval, L1Ball, Polytope, Singleton
+from rfmdp.sets.marginals import Marginals
 
 PROBABILITIES = st.one_of(
     st.floats(0.0, 1.0),

@@ -5,8 +5,10 @@ from hypothesis import strategies as st
 
 from examples import half
 from rfmdp.errors import ModelError, UnsupportedError
-from rfmdp.sets import Interval, L1Ball, Polytope, contains, vertices
+from rfmdp.sets.families import Interval, L1Ball, Polytope
 from rfmdp.sets.halfspaces import halfspace_vertices
+from rfmdp.sets.membership import contains
+from rfmdp.sets.vertices import vertices
 
 from .strategies import boxes, exact_polytope_vertices
 

@@ -3,18 +3,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rfmdp.sets import (
-    Interval,
-    Kind,
-    L1Ball,
-    LinfBall,
-    LpBall,
-    Marginals,
-    Polytope,
-    Singleton,
-    bounds,
-    vertices,
-)
+from rfmdp.sets.bounds import bounds
+from rfmdp.sets.families import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton
+from rfmdp.sets.marginals import Kind, Marginals
+from rfmdp.sets.vertices import vertices
 
 from .strategies import finite_sets
 

@@ -3,16 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rfmdp.sets import (
-    Interval,
-    L1Ball,
-    LinfBall,
-    LpBall,
-    Polytope,
-    Singleton,
-    contains,
-    vertices,
-)
+from rfmdp.sets.families import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton
+from rfmdp.sets.membership import contains
+from rfmdp.sets.vertices import vertices
 
 from .strategies import finite_sets
 

@@ -4,8 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from examples import half
-from rfmdp.sets import LpBall, contains, minimise, vertices
+from rfmdp.sets.families import LpBall
 from rfmdp.sets.lp_ball import p_norm
+from rfmdp.sets.membership import contains
+from rfmdp.sets.minimiser import minimise
+from rfmdp.sets.vertices import vertices
 
 from .strategies import GRAIN, finite_sets, grains
 

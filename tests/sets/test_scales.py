@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 
 from rfmdp.rounding import TERM, UNIT
-from rfmdp.sets import Marginals, minimise, vertices
+from rfmdp.sets.marginals import Marginals
+from rfmdp.sets.minimiser import minimise
 from rfmdp.sets.supports import supports
-from rfmdp.sets.vertices import vertices_bulk
+from rfmdp.sets.vertices import vertices, vertices_bulk
 from scales import corners, faces, random_set
+
+from .strategies import listed, listed_minimal
 
 SEEDS = range(20)
 COUNT = 40
@@ -35,13 +38,13 @@ def test_supports_are_exact(seed, smooth):
         feasible = faces(uset)
         if not smooth:
             exact = {frozenset(i for i, x in enumerate(p) if x > 0) for p in corners(uset)}
-            assert set(map(frozenset, found.of(j))) <= _unions(exact)
-        assert set(map(frozenset, found.minimal(j))) == minimal(feasible), uset
-        taken = frozenset().union(*found.of(j))
+            assert set(map(frozenset, listed(found, j))) <= _unions(exact)
+        assert set(map(frozenset, listed_minimal(found, j))) == minimal(feasible), uset
+        taken = frozenset().union(*listed(found, j))
         start, end = found.support_ptr[j], found.support_ptr[j + 1]
         assert found.flexible[j] == (end - start > 1 or len(minimal(feasible)) > 1)
         for outcome in taken:
-            containing = [b for b in map(frozenset, found.of(j)) if outcome in b]
+            containing = [b for b in map(frozenset, listed(found, j)) if outcome in b]
             assert containing, "every possible outcome has a support"
 
 

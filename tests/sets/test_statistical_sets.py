@@ -21,6 +21,8 @@ from rfmdp.sets.minimiser import minimise
 from rfmdp.sets.supports import supports
 from rfmdp.solving import solve
 
+from .strategies import listed, listed_minimal
+
 COUNTS = np.array([55, 30, 10, 5])
 
 
@@ -73,9 +75,9 @@ def test_supports():
     seen, all_of_it = kl_ball([6, 4, 0]), KLBall(np.full(3, 1 / 3), np.inf)
     free = SubsetSet(np.array([0, 0, 0, 0.3, 0, 0, 0, 1.0]), np.full(3, 1 / 3))
     found = supports(Marginals.from_sets([seen, all_of_it, free, kl_ball([1, 2, 3])]))
-    assert found.of(0) == [(0, 1), (0, 1, 2)]
-    assert sorted(found.minimal(1)) == [(0,), (1,), (2,)]
-    assert sorted(found.minimal(2)) == [(0,), (1,)]
+    assert listed(found, 0) == [(0, 1), (0, 1, 2)]
+    assert sorted(listed_minimal(found, 1)) == [(0,), (1,), (2,)]
+    assert sorted(listed_minimal(found, 2)) == [(0,), (1,)]
     assert found.flexible.tolist() == [True, True, True, False]
 
 

@@ -13,13 +13,15 @@ from rfmdp.sets.families import Interval, L1Ball, LpBall, Polytope, Singleton
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sets.supports import _none_or_any_one, outcome_flags, supports
 
+from .strategies import listed, listed_minimal
+
 
 def families(uset):
     """Return (minimal, all) supports as sets of frozensets, each listed once."""
     found = supports(Marginals.from_sets([uset]))
-    everything = [frozenset(b) for b in found.of(0)]
+    everything = [frozenset(b) for b in listed(found, 0)]
     assert len(set(everything)) == len(everything)
-    return {frozenset(b) for b in found.minimal(0)}, set(everything)
+    return {frozenset(b) for b in listed_minimal(found, 0)}, set(everything)
 
 
 def minimal(sets):
@@ -135,8 +137,8 @@ def test_many_families_over_several_buffers():
     half = Interval(np.zeros(16), np.full(16, 0.125))  # 12870 supports
     found = supports(Marginals.from_sets([half] * 12 + [Interval([0.7, 0.0], [1.0, 0.3])]))
     assert np.diff(found.support_ptr).tolist() == [12870] * 12 + [2]
-    assert found.of(12) == [(0,), (0, 1)]
-    assert found.of(3) == found.of(11)
+    assert listed(found, 12) == [(0,), (0, 1)]
+    assert listed(found, 3) == listed(found, 11)
 
 
 def test_compiled_and_plain_enumeration_agree():

@@ -10,8 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rfmdp.errors import ModelError
-from rfmdp.sets import KLBall, SubsetSet
-from rfmdp.sets.families import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton
+from rfmdp.sets.families import (
+    Interval,
+    KLBall,
+    L1Ball,
+    LinfBall,
+    LpBall,
+    Polytope,
+    Singleton,
+    SubsetSet,
+)
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.sets.validate import layout_problems, problems, with_own_bounds
 

@@ -8,21 +8,12 @@ from scipy.optimize import linprog
 
 from examples import half
 from rfmdp.errors import UnsupportedError
-from rfmdp.sets import (
-    Interval,
-    L1Ball,
-    LinfBall,
-    LpBall,
-    Marginals,
-    Polytope,
-    Singleton,
-    bounds,
-    contains,
-    count_vertices,
-    minimise,
-    vertices,
-    vertices_bulk,
-)
+from rfmdp.sets.bounds import bounds
+from rfmdp.sets.families import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton
+from rfmdp.sets.marginals import Marginals
+from rfmdp.sets.membership import contains
+from rfmdp.sets.minimiser import minimise
+from rfmdp.sets.vertices import count_vertices, vertices, vertices_bulk
 
 from .strategies import (
     GRAIN,

@@ -10,7 +10,7 @@ import pytest
 from rfmdp.formats.records import model_to_record
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, Instantaneous, Spec
-from rfmdp.sets import Interval, L1Ball, Polytope, Singleton, SubsetSet
+from rfmdp.sets.families import Interval, L1Ball, Polytope, Singleton, SubsetSet
 from rfmdp.solving import solve
 from rfmdp.verification import products
 from rfmdp.verification.exact import Undecided

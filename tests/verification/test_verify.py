@@ -10,7 +10,7 @@ from outer.test_laws import COST, REACH, walk
 from rfmdp.cli.main import run
 from rfmdp.errors import FileError
 from rfmdp.formats.files import load, save
-from rfmdp.inner import IntervalArithmetic
+from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.restrict import restrict
 from rfmdp.objective import (

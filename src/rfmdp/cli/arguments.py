@@ -30,9 +30,9 @@ def one_of(option: str, word: str, known: Mapping[str, T]) -> T:
 
 def inner_method(word: str) -> Inner:
     """Return the inner solver that a word names."""
-    from rfmdp.inner import METHODS
+    from rfmdp.inner.methods import METHODS
 
-    return one_of("--inner", word, METHODS)
+    return one_of("--inner", word, METHODS)()
 
 
 def constants(texts: Iterable[str]) -> dict[str, str]:

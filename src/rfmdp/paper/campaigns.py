@@ -19,7 +19,7 @@ TaskT = TypeVar("TaskT")
 class CampaignMethod:
     """A method of a campaign.
 
-    word : its name in `rfmdp.inner` or `rfmdp.learning.methods`
+    word : its name in `rfmdp.inner.methods` or `rfmdp.learning.methods`
     column : the published column that it is compared with; empty for ours
     left_out : domains that are not run unless asked for by name, with the reason
     """

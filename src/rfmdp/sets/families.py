@@ -181,7 +181,7 @@ class KLBall:
 
     Examples
     --------
-    >>> from rfmdp.sets import bounds
+    >>> from rfmdp.sets.bounds import bounds
     >>> low, high = bounds(KLBall([0.5, 0.5], 0.1))
     >>> low.round(3).tolist(), high.round(3).tolist()
     ([0.287, 0.287], [0.713, 0.713])

@@ -28,7 +28,7 @@ def contains(uset: object, p: ArrayLike, tolerance: float = 1e-12) -> bool:
 
     Examples
     --------
-    >>> from rfmdp.sets import Interval
+    >>> from rfmdp.sets.families import Interval
     >>> contains(Interval([0.2, 0.4], [0.6, 0.8]), [0.5, 0.5])
     True
     """

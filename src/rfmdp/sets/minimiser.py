@@ -39,7 +39,7 @@ def minimise(uset: object, values: ArrayLike) -> tuple[float, FloatArray]:
 
     Examples
     --------
-    >>> from rfmdp.sets import Interval
+    >>> from rfmdp.sets.families import Interval
     >>> value, p = minimise(Interval([0.25, 0.25], [0.75, 0.75]), [1.0, 3.0])
     >>> value, p.tolist()
     (1.5, [0.75, 0.25])

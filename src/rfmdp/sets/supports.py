@@ -42,16 +42,6 @@ class Supports:
     member_ptr: IntArray  # (number of supports + 1,)
     members: Int32Array  # outcomes of all supports, numbered within their marginal
 
-    def of(self, j: int) -> list[tuple[int, ...]]:
-        """Return all supports of marginal j, the minimal ones first."""
-        bounds = range(self.support_ptr[j], self.support_ptr[j + 1])
-        ptr = self.member_ptr
-        return [tuple(self.members[segment(ptr, b)].tolist()) for b in bounds]
-
-    def minimal(self, j: int) -> list[tuple[int, ...]]:
-        """Return the minimal supports of marginal j."""
-        return self.of(j)[: self.minimal_end[j] - self.support_ptr[j]]
-
 
 class _Part(NamedTuple):
     """Some of the supports."""
@@ -74,8 +64,9 @@ def supports(marginals: Marginals) -> Supports:
     Examples
     --------
     >>> from rfmdp.sets.families import Interval
-    >>> supports(Marginals.from_sets([Interval([0.7, 0.0], [1.0, 0.3])])).of(0)
-    [(0,), (0, 1)]
+    >>> found = supports(Marginals.from_sets([Interval([0.7, 0.0], [1.0, 0.3])]))
+    >>> found.member_ptr.tolist(), found.members.tolist()  # {0} and {0, 1}
+    ([0, 1, 3], [0, 0, 1])
     """
     possible, required = outcome_flags(marginals)
     ptr, kind = marginals.outcome_ptr, marginals.kind

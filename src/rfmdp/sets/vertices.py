@@ -35,7 +35,7 @@ def vertices(uset: UncertaintySet) -> FloatArray:
 
     Examples
     --------
-    >>> from rfmdp.sets import L1Ball
+    >>> from rfmdp.sets.families import L1Ball
     >>> vertices(L1Ball([0.5, 0.5], 0.5)).tolist()
     [[0.75, 0.25], [0.25, 0.75]]
     """
@@ -50,7 +50,7 @@ def count_vertices(uset: UncertaintySet) -> int:
 
     Examples
     --------
-    >>> from rfmdp.sets import Interval
+    >>> from rfmdp.sets.families import Interval
     >>> count_vertices(Interval([0.0] * 10, [0.25] * 10))
     210
     """

@@ -6,8 +6,3 @@ programme   the linear programme of one row shape
 highs       programmes on HiGHS
 gurobi      programmes on Gurobi
 """
-
-from rfmdp.inner.mccormick.programme import Variant
-from rfmdp.inner.mccormick.solver import Backend, McCormick
-
-__all__ = ["Backend", "McCormick", "Variant"]

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from rfmdp import __version__, inner
+from rfmdp import __version__
 from rfmdp.errors import ModelError, RfmdpError
+from rfmdp.inner import methods
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Solution, Status
@@ -139,7 +140,7 @@ def run_task(_: None, task: SolvingTask) -> SolvingRecord:
     nominal, built = _nominal(task.domain)
     model = published_bounds(task.domain, nominal, task.radius)
     limits = Limits(precision=PRECISION, seconds=task.timeout)
-    method = inner.METHODS[task.method]
+    method = methods.METHODS[task.method]()
     started, processor = time.perf_counter(), time.process_time()
     try:
         found = _fields(solve(model, find(task.domain).spec, inner=method, limits=limits))
@@ -188,7 +189,7 @@ def _nominal(name: str) -> tuple[FactoredMDP, float]:
 def _warm_up(method: str) -> None:
     """Load compiled code before anything is timed."""
     model = domain("chain", radius=RADII[0])
-    solve(model, find("chain").spec, inner=inner.METHODS[method], limits=Limits(sweeps=2))
+    solve(model, find("chain").spec, inner=methods.METHODS[method](), limits=Limits(sweeps=2))
 
 
 def bounds(solution: Solution) -> tuple[float | None, float | None]:
