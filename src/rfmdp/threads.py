@@ -13,8 +13,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 PART = 20_000  # joint outcomes that are worth a thread: a fraction of a millisecond
 PARTS_PER_THREAD = 4  # rows differ in cost
@@ -73,6 +76,8 @@ def side_by_side(slots: int, work: Callable[[int], None]) -> None:
 
 @cache
 def _pool() -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor
+
     return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="rfmdp")
 
 

@@ -21,13 +21,11 @@ from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.operator import Operator
 from rfmdp.outer.plain import pack_all, players
 from rfmdp.outer.problem import BackwardStep
-from rfmdp.outer.settings import STOPS, status_of
+from rfmdp.outer.settings import BUDGET, STOPS, status_of
 from rfmdp.outer.solution import Status
 from rfmdp.outer.task import Found, Task
 from rfmdp.rounding import UNIT
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
-
-BUDGET = 20_000_000  # entries between two looks at the clock
 
 
 class Backward:

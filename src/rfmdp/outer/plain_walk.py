@@ -14,13 +14,12 @@ from rfmdp.kernels import passes
 from rfmdp.kernels import walk as kernels
 from rfmdp.outer.plain import ONE, ZERO, Packed, players
 from rfmdp.outer.problem import Form, Problem
-from rfmdp.outer.settings import Clock
+from rfmdp.outer.settings import BUDGET, Clock
 from rfmdp.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from scipy.sparse.linalg import SuperLU
 
-BUDGET = 20_000_000  # entries between two looks at the clock
 DIRECT = 20_000  # nodes of a component whose chain is worth an elimination
 ANSWERED = 60  # times that a component is helped so
 

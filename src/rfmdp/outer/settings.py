@@ -22,6 +22,7 @@ class Measure(Enum):
     RELATIVE = "relative"
 
 
+BUDGET = 20_000_000  # entries that compiled code goes through between two looks at the clock
 LAST_SECONDS = 0.3  # for a last proof after the time is over
 LAST_SWEEPS = 100  # for the same after the last sweep
 
