@@ -5,12 +5,17 @@ import pytest
 
 from rfmdp.inner.exact import Exact
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.objective import MAX, MIN, Discounted, Reach, ReachReward, Spec
+from rfmdp.objective import MAX, MIN, Cumulative, Discounted, Reach, ReachReward, Spec
+from rfmdp.outer.horizon import solve_steps
 from rfmdp.outer.operator import Operator
 from rfmdp.outer.problem import pose
+from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Stats
+from rfmdp.outer.task import prepare
 from rfmdp.sets.families import Interval
+from rfmdp.solving import solve
 
+from .test_laws import walk
 from .test_plain import random_model
 
 
@@ -28,11 +33,12 @@ def test_contenders_tell_the_best_rows(seed, discount, agent):
     objective = ReachReward("goal") if discount == 1.0 else Discounted(discount)
     problem = pose(model, Spec(objective, agent, MIN))
     states, rows = np.arange(model.states), np.arange(model.rows)
+    every = np.ones(model.rows, dtype=bool)
     tracked, plain = fresh(problem), fresh(problem)
     value = rng.random(model.states)
     for step in 0.3 ** np.arange(12):
         value = value + step * (rng.random(model.states) - rng.choice([0.0, 0.5, 1.0]))
-        tracked.backup_contenders(value, states, tracked.allowed)
+        tracked.backup_contenders(value, states, every)
         plain.backup(value, rows)
         assert np.all(tracked.below <= plain.above)
         assert np.all(tracked.above >= plain.below)
@@ -52,9 +58,19 @@ def test_a_row_that_is_outdone_is_not_solved_again():
         labels={"goal": [False, True, False]},
     )
     operator = fresh(pose(model, Spec(Reach("goal"), MAX, MIN)))
-    value, states = np.array([0.0, 1.0, 0.0]), np.array([0])
-    operator.backup_contenders(value, states, operator.allowed)
+    value, states, every = np.array([0.0, 1.0, 0.0]), np.array([0]), np.ones(4, dtype=bool)
+    operator.backup_contenders(value, states, every)
     assert operator.stats.rows == 2
-    operator.backup_contenders(value + np.array([0.0, 0.0, 0.1]), states, operator.allowed)
+    operator.backup_contenders(value + np.array([0.0, 0.0, 0.1]), states, every)
     assert operator.stats.rows == 3
     assert operator.above[1] >= 0.1
+
+
+def test_a_policy_leaves_nothing_behind_in_the_operator():
+    """A task gives the same answer whoever was evaluated with it before."""
+    worst = solve(walk(), Spec(Cumulative(4, "cost"), MAX, MIN)).policy.rows
+    problem = pose(walk(), Spec(Cumulative(4, "cost"), MIN, MIN))
+    task = prepare(problem, Exact(), Limits(), np.ones(problem.model.states, dtype=bool))
+    before = solve_steps(task)
+    assert np.any(solve_steps(task, worst).value > before.value)
+    assert np.array_equal(solve_steps(task).value, before.value)

@@ -57,7 +57,7 @@ def _acyclic(
     task: Task, region: Region, below: tuple[FloatArray, FloatArray], guess: Iterate
 ) -> Found:
     """Return bounds from one sweep over the levels; errors add up by level (see `horizon`)."""
-    operator, model = task.operator, task.problem.model
+    operator, model, allowed = task.operator, task.problem.model, region.allowed
     lower, upper = region.trivial_bounds()
     value = np.where(region.open, 0.0, region.known)
     status, total = Status.CERTIFIED, _half_gap(region, below)
@@ -65,8 +65,8 @@ def _acyclic(
         for states in region.components.levels():
             rows = entries(model.row_ptr, states)
             operator.backup(guess.value, rows)
-            q = operator.middle(rows)
-            total += half_width(operator, rows, q)
+            q = operator.middle(rows, allowed)
+            total += half_width(operator, rows[allowed[rows]], q)
             operator.choose(q, states, guess.choice, guess.value)
             value[states] = guess.value[states]
             lower[states], upper[states] = value[states] - total, value[states] + total
@@ -86,7 +86,7 @@ def _sharpen(
     The error of a row then counts as often as the row is met: a row with a large error that is
     hardly ever met no longer makes all bounds above it wide.
     """
-    operator, model = task.operator, task.problem.model
+    operator, model, allowed = task.operator, task.problem.model, region.allowed
     q = np.empty(model.rows)
     with suppress(LimitReached):
         for side, start in zip((-1.0, 1.0), below, strict=True):
@@ -95,7 +95,7 @@ def _sharpen(
                 rows = entries(model.row_ptr, states)
                 operator.backup(value, rows)
                 q[rows] = operator.side(side)[rows]
-                operator.forbid(q, rows)
+                operator.forbid(q, rows, allowed)
                 operator.choose(q, states, choice, value)
                 task.clock.check()
             task.stats.robust_sweeps += 1

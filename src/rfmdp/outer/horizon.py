@@ -35,6 +35,7 @@ class Backward:
         self.problem, self.operator, self.clock = task.problem, task.operator, task.clock
         model = task.problem.model
         self.states, self.rows = np.arange(model.states), np.arange(model.rows)
+        self._every_row = np.ones(model.rows, dtype=np.bool_)
         self.reached: tuple[FloatArray, float, int] = (np.zeros(model.states), 0.0, 0)
 
     @cached_property
@@ -57,10 +58,10 @@ class Backward:
         self.reached = (start, 0.0, 0)
         while self.reached[2] < len(self.problem.steps):
             value, error, done = self.reached
-            self._prepare(policy, done)
+            allowed = self._allowed(policy, done)
             self.operator.backup(value, self.rows)
-            q = self.operator.middle(self.rows)
-            width = half_width(self.operator, self.rows, q)
+            q = self.operator.middle(self.rows, allowed)
+            width = half_width(self.operator, self.rows[allowed], q)
             after = self._take(q, self.problem.steps[done], done)
             error, done = self.problem.discount * error + width, done + 1
             if policy is None and np.array_equal(after, value):
@@ -110,12 +111,12 @@ class Backward:
         value, zero, done = start, start == 0.0, 0
         while done < len(problem.steps):
             before, step = (value, zero), problem.steps[done]
-            self._prepare(policy, done)
+            allowed = self._allowed(policy, done)
             operator.backup(value, self.rows)
-            q = operator.forbid(operator.side(side), self.rows)
+            q = operator.forbid(operator.side(side).copy(), self.rows, allowed)
             value = self._take(q, step, done)
             if graph is not None:
-                zero = self._zero(graph, zero, step)
+                zero = self._zero(graph, zero, step, allowed)
                 value = np.where(zero, 0.0, np.clip(value, 0.0, 1.0))
             done += 1
             same = np.array_equal(value, before[0]) and np.array_equal(zero, before[1])
@@ -136,11 +137,13 @@ class Backward:
             end += 1
         return end - done
 
-    def _prepare(self, policy: IntArray | None, done: int) -> None:
-        """Let the agent take all rows, or those of a policy at this step."""
-        if policy is not None:
-            self.operator.allowed = np.zeros(self.problem.model.rows, dtype=np.bool_)
-            self.operator.allowed[policy[len(policy) - 1 - done]] = True
+    def _allowed(self, policy: IntArray | None, done: int) -> BoolArray:
+        """Return the rows (R,) that the agent may take: all, or those of a policy at this step."""
+        if policy is None:
+            return self._every_row
+        allowed = np.zeros(self.problem.model.rows, dtype=np.bool_)
+        allowed[policy[len(policy) - 1 - done]] = True
+        return allowed
 
     def _take(self, q: FloatArray, step: BackwardStep, done: int) -> FloatArray:
         """Return the value before a step, and note the rows chosen."""
@@ -150,13 +153,15 @@ class Backward:
         self.operator.stats.robust_sweeps += 1
         return np.where(step.fixed, step.given, value)
 
-    def _zero(self, graph: Graph, zero: BoolArray, step: BackwardStep) -> BoolArray:
+    def _zero(
+        self, graph: Graph, zero: BoolArray, step: BackwardStep, allowed: BoolArray
+    ) -> BoolArray:
         """Return where the probability before a step is 0, given where it is 0 after it."""
         problem = self.problem
         rows = graph.rows_must_stay(zero) if problem.nature is MAX else graph.rows_can_stay(zero)
         combine = np.logical_and if problem.agent is MAX else np.logical_or
-        idle = ~self.operator.allowed if problem.agent is MAX else np.zeros_like(rows)
-        rows = (rows & self.operator.allowed) | idle
+        idle = ~allowed if problem.agent is MAX else np.zeros_like(rows)
+        rows = (rows & allowed) | idle
         here: BoolArray = combine.reduceat(rows, problem.model.row_ptr[:-1])
         return np.where(step.fixed, step.given == 0.0, here)
 
@@ -206,7 +211,6 @@ def solve_steps(task: Task, policy: IntArray | None = None) -> Found:
 def solve_prefix(task: Task, tail: Found, policy: IntArray | None = None) -> Found:
     """Run the steps before an unbounded until (`U>=k`) on the bounds of what follows them."""
     model, status = task.problem.model, tail.status
-    task.operator.allowed = np.ones(model.rows, dtype=np.bool_)
     lower, upper = np.zeros(model.states), np.ones(model.states)
     proven = (
         np.clip(tail.lower, 0.0, 1.0) if task.proves & Side.BELOW else None,
@@ -247,10 +251,12 @@ def _both_sides(
 
 
 def half_width(operator: Operator, rows: IntArray, q: FloatArray) -> float:
-    """Return the largest distance of q from the true row value; 0 for a one-sided solver."""
+    """Return the largest distance of q (R,) from the true value of some rows.
+
+    They were backed up last; it is 0 for a one-sided solver.
+    """
     if operator.inner.proves != Side.BOTH or not len(rows):
         return 0.0
-    chosen = rows[operator.allowed[rows]]
-    widths = 0.5 * (operator.above[chosen] - operator.below[chosen])
-    magnitude = float(np.max(np.abs(q[chosen]), initial=0.0))
+    widths = 0.5 * (operator.above[rows] - operator.below[rows])
+    magnitude = float(np.max(np.abs(q[rows]), initial=0.0))
     return float(np.max(widths, initial=0.0)) * (1.0 + 4.0 * UNIT) + 2.0 * UNIT * magnitude

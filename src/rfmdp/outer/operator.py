@@ -16,8 +16,9 @@ from rfmdp.types import BoolArray, FloatArray, IntArray
 class Operator:
     """T(value)(s) = opt over rows of reward + discount * opt over nature, bounded on both sides.
 
-    `below` and `above` hold the bounds of the last backup per row (R,). Rows that the agent must
-    not take are never the best ones. Counts what it does in `stats`.
+    `below` and `above` (R,) hold what the last backup of every row proved, until the next one.
+    Which rows the agent may take is no part of it: `middle` and `forbid` are told, every time.
+    Counts what it does in `stats`.
 
     T moves no row by more than the value moves anywhere: so bounds at an earlier value, wider by
     that much, are bounds at this one, and often enough to tell that a row is not the best one.
@@ -32,7 +33,6 @@ class Operator:
         self.sign = problem.agent.sign
         self.below: FloatArray = np.full(model.rows, -np.inf)
         self.above: FloatArray = np.full(model.rows, np.inf)
-        self.allowed = np.ones(model.rows, dtype=np.bool_)
         self._plain = problem.discount == 1.0 and not problem.reward.any()
         self._at: FloatArray | None = None  # the value of the last `backup_contenders`
         self._moved = TINY  # how far values have moved in all until then, rounded up
@@ -89,19 +89,22 @@ class Operator:
         """Return the bounds (R,) of a side: +1 above, -1 below."""
         return self.above if side > 0.0 else self.below
 
-    def middle(self, rows: IntArray) -> FloatArray:
-        """Return the number to compute with: the middle, or the proven side; (R,) array."""
+    def middle(self, rows: IntArray, allowed: BoolArray) -> FloatArray:
+        """Return the numbers (R,) to compute with: middles, or the proven side.
+
+        Rows that are not `allowed` (R,) are the worst.
+        """
         if self.inner.proves == Side.BOTH:
             q = np.empty_like(self.below)
             with np.errstate(invalid="ignore"):  # a row of which nothing is proven has no middle
                 q[rows] = 0.5 * self.below[rows] + 0.5 * self.above[rows]
         else:
             q = self.side(-1.0 if self.inner.proves == Side.BELOW else 1.0).copy()
-        return self.forbid(q, rows)
+        return self.forbid(q, rows, allowed)
 
-    def forbid(self, q: FloatArray, rows: IntArray) -> FloatArray:
-        """Return q (R,), in which rows that the agent must not take become the worst, in place."""
-        barred = rows[~self.allowed[rows]]
+    def forbid(self, q: FloatArray, rows: IntArray, allowed: BoolArray) -> FloatArray:
+        """Return q (R,), in which listed rows that are not allowed become the worst, in place."""
+        barred = rows[~allowed[rows]]
         q[barred] = -self.sign * np.inf
         return q
 

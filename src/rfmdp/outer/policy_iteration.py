@@ -78,7 +78,7 @@ class PolicyIteration:
     def __init__(self, task: Task, region: Region) -> None:
         self.problem, self.region = task.problem, region
         self.operator, self.clock = task.operator, task.clock
-        self.operator.allowed = region.allowed
+        self._allowed = region.allowed
         self._barrier = Barrier(region)
         self._members = region.groups.members
         self._levels = self._split_levels()
@@ -191,7 +191,7 @@ class PolicyIteration:
         for _ in range(STALLED):
             self._follow(guess, level, target)
             self.operator.backup(guess.value, rows)
-            q = self.operator.middle(rows)[rows]
+            q = self.operator.middle(rows, self._allowed)[rows]
             change = float(np.max(np.abs(q - guess.value[states]), initial=0.0))
             if change <= target:
                 return
@@ -200,10 +200,10 @@ class PolicyIteration:
         """One robust backup of the states; return the largest change of a value."""
         states, rows, operator = level.states, level.rows, self.operator
         if LARGE * len(states) > len(guess.value):
-            operator.backup_contenders(guess.value, states, operator.allowed)
+            operator.backup_contenders(guess.value, states, self._allowed)
         else:
-            operator.backup(guess.value, rows[operator.allowed[rows]])
-        q = operator.middle(rows)
+            operator.backup(guess.value, rows[self._allowed[rows]])
+        q = operator.middle(rows, self._allowed)
         old = guess.value[states]
         scale = float(np.max(np.abs(old), initial=1e-300))
         operator.choose(q, states, guess.choice, guess.value, 1e-13 * scale)

@@ -67,7 +67,7 @@ class Certifier:
         self.problem = problem = task.problem
         self.model = problem.model
         self.image = Image(region, task.operator)
-        self.states = self.image.states
+        self.states, self._allowed = self.image.states, region.allowed
         self.strict_side = -problem.lingerer.sign
         self.guarantee = -problem.agent.sign
 
@@ -94,11 +94,12 @@ class Certifier:
             return None
         for attempt in range(TRIES):
             candidate = self._widen(value, plan, 4.0**attempt * steps)
-            failing = self.failing(candidate, plan.side, plan.policy, plan.groups)
+            rows = (plan.rows if plan.policy is None else choice).copy()
+            failing = self.failing(candidate, plan.side, plan.policy, plan.groups, rows)
             self.clock.tick("certify", float(np.max(steps)))
             if not failing.any():
                 return self.with_known(candidate)
-            plan, steps = self._replan(plan, steps, choice, candidate, weight)
+            plan, steps = self._replan(plan, steps, rows, candidate, weight)
         return None
 
     def on_side(self, value: FloatArray, side: float) -> FloatArray:
@@ -144,7 +145,7 @@ class Certifier:
         members = np.flatnonzero(groups.label >= 0)
         leaving = region.finite_rows & ~groups.rows
         self.operator.backup_contenders(value, members, leaving)
-        q = self.operator.middle(image.open_rows)
+        q = self.operator.middle(image.open_rows, self._allowed)
         q[~leaving] = -sign * np.inf
         if image.nature_lingers:
             stays, leave, found = image.leaving(value, sign, groups)
@@ -189,11 +190,23 @@ class Certifier:
         return weight, self._steps(plan, weight)
 
     def failing(
-        self, candidate: FloatArray, side: float, policy: IntArray | None, groups: Groups
+        self,
+        candidate: FloatArray,
+        side: float,
+        policy: IntArray | None,
+        groups: Groups,
+        choice: IntArray | None = None,
     ) -> BoolArray:
-        """Return which open states (N,) fail the check of a candidate (S,), see `Image.of`."""
+        """Return which open states (N,) fail the check of a candidate (S,), see `Image.of`.
+
+        If there is no policy (S,), `choice` (S,) becomes the best rows at the candidate, in place.
+        """
         here = candidate[self.states]
         image = self.image.of(candidate, side, policy, groups)
+        if choice is not None and policy is None:
+            q = self.operator.middle(self.image.open_rows, self._allowed)
+            q[groups.rows] = -self.operator.sign * np.inf
+            self.operator.choose(q, self.states, choice, candidate.copy())
         loose: BoolArray = ~(side * (image - here) <= 0.0)  # not a number fails
         if side != self.strict_side or loose.any():
             return loose
@@ -254,21 +267,18 @@ class Certifier:
         self,
         plan: Plan,
         steps: FloatArray,
-        choice: IntArray,
+        rows: IntArray,
         candidate: FloatArray,
         weight: FloatArray,
     ) -> tuple[Plan, FloatArray]:
         """Return the plan at a candidate that fails, and the sum of weights along its chain (S,).
 
+        The agent's rows (S,) are the best ones at the candidate, or those of its policy.
+
         Rows, answers and ways to linger that are equally good at the value are not at the
         candidate, and it is the candidate that has to be proven. An endless chain says nothing:
         then plan and steps stay.
         """
-        rows, operator = choice, self.operator
-        if plan.policy is None:
-            rows, q = plan.rows.copy(), operator.middle(self.image.open_rows)
-            q[plan.groups.rows] = -operator.sign * np.inf
-            operator.choose(q, self.states, rows, candidate.copy())
         other = self.plan(candidate, rows, plan.side)
         longer = None if other is None else self._steps(other, weight)
         return (plan, steps) if other is None or longer is None else (other, longer)
