@@ -144,15 +144,13 @@ def to_solution(task: Task, spec: Spec, inner: str, found: Found) -> Solution:
 
     Drops sides that nobody proved, clips probabilities, and says how it ended.
     """
-    problem, status, value, witness = task.problem, found.status, found.value, found.witness
+    problem, value, witness = task.problem, found.value, found.witness
     lower, upper = found.lower, found.upper
     if problem.probability:
         lower, upper = np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
     both = task.proves == Side.BOTH
-    if both and task.excess(lower, upper) <= 1.0:
-        status = Status.CERTIFIED
-    elif status is Status.CERTIFIED:
-        status = Status.GAP_OPEN
+    close = both and task.excess(lower, upper) <= 1.0
+    status = Status.CERTIFIED if close else found.stopped or Status.GAP_OPEN
     if both:
         value = np.clip(value, lower, upper)
     low = lower if task.proves & Side.BELOW else None

@@ -15,7 +15,6 @@ from rfmdp.outer.operator import Operator
 from rfmdp.outer.policy_iteration import Iterate, PolicyIteration
 from rfmdp.outer.problem import Problem
 from rfmdp.outer.settings import STOPS, status_of
-from rfmdp.outer.solution import Status
 from rfmdp.outer.task import Found, Task
 from rfmdp.rounding import UNIT
 from rfmdp.types import FloatArray
@@ -26,7 +25,7 @@ ATTEMPTS = 8
 def solve_discounted(task: Task, warm: FloatArray | None = None) -> Found:
     """Return bounds of all states, from a first guess (S,) of their values."""
     iteration = PolicyIteration(task, _all_open(task.problem))
-    guess, status = iteration.start(warm), Status.CERTIFIED
+    guess, stopped = iteration.start(warm), None
     residual = 1e-1 * task.limits.precision * (1.0 - task.problem.discount)
     try:
         for _ in range(ATTEMPTS):
@@ -36,9 +35,9 @@ def solve_discounted(task: Task, warm: FloatArray | None = None) -> Found:
                 break
             residual = max(residual * 1e-2, 2.0**-52)
     except STOPS as stop:
-        status = status_of(stop)
+        stopped = status_of(stop)
         lower, upper = contraction_bounds(task.operator, guess)
-    return Found(lower, upper, guess.value, guess.choice, status)
+    return Found(lower, upper, guess.value, guess.choice, stopped)
 
 
 def _all_open(problem: Problem) -> Region:

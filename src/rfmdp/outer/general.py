@@ -43,8 +43,7 @@ def solve_general(
     if by_levels:
         found = _acyclic(task, region, below, guess)
         closed = task.closed(found.lower, found.upper, found.value)
-        stopped = found.status is not Status.CERTIFIED
-        if closed or stopped or task.proves != Side.BOTH:
+        if closed or found.stopped or task.proves != Side.BOTH:
             return found
         if not np.isinf(region.known).any():
             _sharpen(task, region, below, found)
@@ -60,7 +59,7 @@ def _acyclic(
     operator, model, allowed = task.operator, task.problem.model, region.allowed
     lower, upper = region.trivial_bounds()
     value = np.where(region.open, 0.0, region.known)
-    status, total = Status.CERTIFIED, _half_gap(region, below)
+    stopped, total = None, _half_gap(region, below)
     try:
         for states in region.components.levels():
             rows = entries(model.row_ptr, states)
@@ -74,8 +73,8 @@ def _acyclic(
         task.stats.robust_sweeps += 1
         task.clock.tick("solve", total)
     except STOPS as stop:
-        status = status_of(stop)
-    return Found(lower, upper, value, guess.choice, status)
+        stopped = status_of(stop)
+    return Found(lower, upper, value, guess.choice, stopped)
 
 
 def _sharpen(
@@ -133,8 +132,8 @@ def _cyclic(solver: PolicyIteration, certifier: Certifier, guess: Iterate) -> Fo
             eta = max(1e-2 * eta, NEAREST)
         clock.reserve = 0.0
     except STOPS as stop:
-        found.status = status_of(stop)
-        if found.status is not Status.INTERRUPTED:
+        found.stopped = status_of(stop)
+        if found.stopped is not Status.INTERRUPTED:
             clock.last_chance()
             with suppress(LimitReached):  # the guarantee first
                 _certify(certifier, guess, found, (certifier.guarantee, -certifier.guarantee))

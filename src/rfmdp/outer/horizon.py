@@ -22,7 +22,6 @@ from rfmdp.outer.operator import Operator
 from rfmdp.outer.plain import pack_all, players
 from rfmdp.outer.problem import BackwardStep
 from rfmdp.outer.settings import BUDGET, STOPS, status_of
-from rfmdp.outer.solution import Status
 from rfmdp.outer.task import Found, Task
 from rfmdp.rounding import UNIT
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
@@ -188,7 +187,7 @@ class Backward:
 def solve_steps(task: Task, policy: IntArray | None = None) -> Found:
     """Solve a finite horizon: once for both sides, or side by side if that is too coarse."""
     problem, start = task.problem, task.problem.start
-    backward, status, complete = Backward(task), Status.CERTIFIED, False
+    backward, stopped, complete = Backward(task), None, False
     packed = pack_all(problem) if policy is None else None
     try:
         if packed is not None:
@@ -201,16 +200,16 @@ def solve_steps(task: Task, policy: IntArray | None = None) -> Found:
             rules = rules.copy()
             lower, upper, rules = _both_sides(backward, (start, start), policy)
     except STOPS as stop:
-        status = status_of(stop)
+        stopped = status_of(stop)
         if not complete:
             lower, upper = backward.hull()
             value, rules = np.clip(backward.value, lower, upper), backward.rules
-    return Found(lower, upper, value, rules if policy is None else policy, status)
+    return Found(lower, upper, value, rules if policy is None else policy, stopped)
 
 
 def solve_prefix(task: Task, tail: Found, policy: IntArray | None = None) -> Found:
     """Run the steps before an unbounded until (`U>=k`) on the bounds of what follows them."""
-    model, status = task.problem.model, tail.status
+    model, stopped = task.problem.model, tail.stopped
     lower, upper = np.zeros(model.states), np.ones(model.states)
     proven = (
         np.clip(tail.lower, 0.0, 1.0) if task.proves & Side.BELOW else None,
@@ -221,10 +220,10 @@ def solve_prefix(task: Task, tail: Found, policy: IntArray | None = None) -> Fou
     try:
         lower, upper, rules = _both_sides(backward, proven, policy)
     except STOPS as stop:
-        status = status_of(stop)
+        stopped = status_of(stop)
     value = lower if task.proves & Side.BELOW else upper
     rules = np.vstack([rules if policy is None else policy, tail.choice])
-    return Found(lower, upper, value, rules, status, witness=proven)
+    return Found(lower, upper, value, rules, stopped, witness=proven)
 
 
 def _both_sides(

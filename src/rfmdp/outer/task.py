@@ -77,20 +77,20 @@ class Found:
     """Bounds, the value between them, and the policy that keeps them.
 
     Bounds are proven on the sides that the task's operator proves, and mean nothing on others.
-    CERTIFIED says that all was done; whether the bounds are close is another question.
+    Whether they are close is for those to say who asked.
     """
 
     lower: FloatArray  # (S,)
     upper: FloatArray  # (S,)
     value: FloatArray  # (S,)
     choice: IntArray  # (S,), or (steps, S) with a rule per step
-    status: Status = Status.CERTIFIED
+    stopped: Status | None = None  # the limit that ended the search, if one did
     witness: tuple[FloatArray | None, FloatArray | None] | None = None  # see `Solution`
 
 
-def nothing_proven(problem: Problem, status: Status) -> Found:
+def nothing_proven(problem: Problem, stopped: Status) -> Found:
     """Return what holds if the time is over before any work: the range of all values."""
     size = problem.model.states
     lower = np.full(size, 0.0 if problem.form is not Form.DISCOUNTED else -np.inf)
     upper = np.full(size, 1.0 if problem.probability else np.inf)
-    return Found(lower, upper, np.zeros(size), problem.model.row_ptr[:-1].copy(), status)
+    return Found(lower, upper, np.zeros(size), problem.model.row_ptr[:-1].copy(), stopped)

@@ -43,7 +43,7 @@ def solve_unbounded(task: Task, warm: FloatArray | None = None) -> Found:
         task.clock.check_overdue()
         found = solve_general(task, region, (region.known, region.known), warm)
     close = task.closed(found.lower, found.upper, found.value)
-    if found.status is Status.CERTIFIED and task.proves == Side.BOTH and not close:
+    if not found.stopped and task.proves == Side.BOTH and not close:
         settle_loops(task, region, found)
     found.choice = region.finish_policy(found.choice)
     return found
@@ -65,26 +65,28 @@ def _walk(task: Task, region: Region, general: BoolArray, warm: FloatArray | Non
     Returns None if there is no such way: some component needs infinity as a bound, or more than
     the inner solver proves.
     """
-    rounds, status = Walk(task, region, general, warm), Status.CERTIFIED
+    rounds = Walk(task, region, general, warm)
     width = max(rounds.share * task.limits.precision, FLOOR)
     try:
         for _ in range(ATTEMPTS):
-            status = rounds.run(width)
-            if status is Status.GAP_OPEN:
+            if not rounds.run(width):
                 return None
             task.stats.robust_sweeps += 1
             excess = task.excess(rounds.low, rounds.high)
-            if status is not Status.CERTIFIED or excess <= 1.0 or width <= FLOOR:
+            if rounds.stopped or excess <= 1.0 or width <= FLOOR:
                 break
             width = max(width / max(3.0 * min(excess, 1e6), 4.0), FLOOR)
         task.clock.tick("solve", width)
     except STOPS as stop:
-        status = status_of(stop)
-    return Found(rounds.low, rounds.high, rounds.middle, rounds.policy, status)
+        rounds.stopped = status_of(stop)
+    return Found(rounds.low, rounds.high, rounds.middle, rounds.policy, rounds.stopped)
 
 
 class Walk:
-    """Bounds made better round by round; `low`, `high` (S,) are proven, `policy` keeps them."""
+    """Bounds made better round by round; `low`, `high` (S,) are proven, `policy` keeps them.
+
+    `stopped` is the limit that ended a round, if one did.
+    """
 
     def __init__(
         self, task: Task, region: Region, general: BoolArray, warm: FloatArray | None
@@ -101,40 +103,40 @@ class Walk:
         self.share = 0.5 / max(int(np.count_nonzero(levels)), 2)
         self.low, self.high = region.trivial_bounds()
         self.middle, self.policy = self.low, region.choice
+        self.stopped: Status | None = None
         self._proven, self._warm = False, warm is not None
         self._value = np.zeros(int(self.packed.component_ptr[-1]))
         if warm is not None:
             open_ = region.open
             self._value[self.packed.node[open_]] = np.nan_to_num(warm[open_], posinf=0.0)
 
-    def run(self, width: float) -> Status:
-        """Settle all components to about a relative width each.
+    def run(self, width: float) -> bool:
+        """Settle all components to about a relative width each, unless it is stopped in between.
 
-        Returns CERTIFIED if that was done, GAP_OPEN if it cannot be (a value too large for floats
-        is finite, but no float bounds it), or the limit that was reached in between.
-        What an interrupted run has proven is kept only if nothing was proven before.
+        Returns False if that cannot be done (a value too large for floats is finite, but no float
+        bounds it). What a stopped run has proven is kept only if nothing was proven before.
         """
         plain = PlainWalk(self.packed, self.task.problem, self._value)
-        rows, status = np.full(len(self.region.open), -1, dtype=np.int64), Status.CERTIFIED
+        rows = np.full(len(self.region.open), -1, dtype=np.int64)
         try:
             for _, last, hard in self.blocks:
-                while status is Status.CERTIFIED and plain.component < last:
+                while not self.stopped and plain.component < last:
                     if not hard and plain.run(last, width, self.task.clock):
                         break
                     if not hard and self.task.proves != Side.BOTH:
-                        return Status.GAP_OPEN
+                        return False
                     end = last if hard else plain.component + 1  # one that sweeps cannot settle
-                    status = self._general(plain.bounds, plain.component, end, width, rows)
+                    if not self._general(plain.bounds, plain.component, end, width, rows):
+                        return False
                     plain.go_to(end)
         except STOPS:
             self._keep(plain.bounds, rows, plain.component)
             raise
         finite = np.isfinite(plain.bounds.lower) & np.isfinite(plain.bounds.upper)
-        if status is Status.CERTIFIED and not finite.all():
-            status = Status.GAP_OPEN
-        if status is not Status.GAP_OPEN:
-            self._keep(plain.bounds, rows, plain.component)
-        return status
+        if not (self.stopped or finite.all()):
+            return False
+        self._keep(plain.bounds, rows, plain.component)
+        return True
 
     def _keep(self, bounds: NodeBounds, rows: IntArray, settled: int) -> None:
         """Take the bounds of the first `settled` components; the guarantee is that of one run."""
@@ -160,8 +162,11 @@ class Walk:
 
     def _general(
         self, bounds: NodeBounds, first: int, last: int, width: float, rows: IntArray
-    ) -> Status:
-        """Settle the components first..last together; their policy goes to `rows`."""
+    ) -> bool:
+        """Settle the components first..last together; their policy goes to `rows`.
+
+        Returns False if some bound is infinite though nothing stopped it.
+        """
         region, node, task = self.region, self.packed.node, self.task
         value, lower, upper = bounds.value, bounds.lower, bounds.upper
         settled = region.open & (node < self.packed.component_ptr[first])
@@ -183,10 +188,9 @@ class Walk:
         np.maximum.at(upper, nodes, found.upper[states])
         value[nodes] = 0.5 * (lower[nodes] + upper[nodes])
         rows[states] = found.choice[states]
-        if found.status is not Status.CERTIFIED:
-            return found.status
-        proven = np.isfinite(lower[nodes]).all() and np.isfinite(upper[nodes]).all()
-        return Status.CERTIFIED if proven else Status.GAP_OPEN
+        self.stopped = found.stopped
+        finite = np.isfinite(lower[nodes]).all() and np.isfinite(upper[nodes]).all()
+        return bool(self.stopped or finite)
 
 
 def _in_phases(region: Region, general: BoolArray) -> tuple[IntArray, list[tuple[int, int, bool]]]:

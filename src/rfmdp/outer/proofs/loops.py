@@ -63,7 +63,7 @@ def settle_loops(task: Task, region: Region, found: Found) -> None:
             middle = 0.5 * found.lower[state] + 0.5 * found.upper[state]
             found.value[state] = middle if np.isfinite(middle) else found.lower[state]
     except STOPS as stop:
-        found.status = status_of(stop)
+        found.stopped = status_of(stop)
 
 
 class Loops:
