@@ -54,7 +54,7 @@ class Chain:
 
     Parameters
     ----------
-    rows, answers
+    choice, answers
         The row (S,) of every state, and nature's answers to those of the nodes, concatenated.
     value
         The values (S,) of all other states; those of the nodes are where `x` begins.
@@ -66,7 +66,7 @@ class Chain:
         self,
         model: FactoredMDP,
         nodes: Nodes,
-        rows: IntArray,
+        choice: IntArray,
         answers: FloatArray,
         value: FloatArray,
         reward: FloatArray,
@@ -86,8 +86,9 @@ class Chain:
         place[states] = np.arange(len(states))
         place[nodes.followers] = place[nodes.leaders]
         kernels.pack_chain(
-            states, rows, place, model.successor_ptr, model.successors,
-            successor_starts(model, rows[states]), answers, value, reward, discount, *self._packed,
+            states, choice, place, model.successor_ptr, model.successors,
+            successor_starts(model, choice[states]), answers, value, reward, discount,
+            *self._packed,
         )  # fmt: skip
         place[states], place[nodes.followers] = -1, -1
 

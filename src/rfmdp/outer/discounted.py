@@ -12,7 +12,7 @@ from rfmdp.outer.graph.components import components, no_groups
 from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.graph.region import Region
 from rfmdp.outer.operator import Operator
-from rfmdp.outer.policy_iteration import Iterate, PolicyIteration
+from rfmdp.outer.policy_iteration import Guess, PolicyIteration
 from rfmdp.outer.problem import Problem
 from rfmdp.outer.settings import STOPS, status_of
 from rfmdp.outer.task import Found, Task
@@ -50,7 +50,7 @@ def _all_open(problem: Problem) -> Region:
     )  # fmt: skip
 
 
-def contraction_bounds(operator: Operator, guess: Iterate) -> tuple[FloatArray, FloatArray]:
+def contraction_bounds(operator: Operator, guess: Guess) -> tuple[FloatArray, FloatArray]:
     """Return bounds from one sweep: value plus or minus its one-sided residual / (1 - discount).
 
     The policy becomes the best rows of the guarantee's side, so that the bound there is proven for

@@ -15,7 +15,7 @@ from rfmdp.inner.protocol import Side
 from rfmdp.objective import MAX
 from rfmdp.outer.graph.region import Region
 from rfmdp.outer.horizon import half_width
-from rfmdp.outer.policy_iteration import Iterate, PolicyIteration
+from rfmdp.outer.policy_iteration import Guess, PolicyIteration
 from rfmdp.outer.proofs.approach import approach
 from rfmdp.outer.proofs.certify import Certifier
 from rfmdp.outer.settings import STOPS, LimitReached, status_of
@@ -31,9 +31,15 @@ RESERVE = 0.3  # of the time, for a last proof
 
 
 def solve_general(
-    task: Task, region: Region, below: tuple[FloatArray, FloatArray], warm: FloatArray | None
+    task: Task,
+    region: Region,
+    settled: tuple[FloatArray, FloatArray] | None,
+    warm: FloatArray | None,
 ) -> Found:
-    """Solve the open part of a region; `below` are bounds (S,) of all that is not open."""
+    """Solve the open part of a region.
+
+    `settled` are bounds (S,) of all that is not open; None if all of that is known exactly.
+    """
     by_levels = not region.cyclic
     by_levels = by_levels and not (np.isinf(region.known).any() and task.problem.nature is not MAX)
     if not by_levels:
@@ -41,25 +47,26 @@ def solve_general(
     solver = PolicyIteration(task, region)
     guess = solver.start(warm)
     if by_levels:
-        found = _acyclic(task, region, below, guess)
+        start = settled or (region.known, region.known)
+        found = _acyclic(task, region, start, guess)
         closed = task.closed(found.lower, found.upper, found.value)
         if closed or found.stopped or task.proves != Side.BOTH:
             return found
         if not np.isinf(region.known).any():
-            _sharpen(task, region, below, found)
+            _sharpen(task, region, start, found)
             if task.closed(found.lower, found.upper, found.value):
                 return found
-    return _cyclic(solver, Certifier(task, region, below), guess)
+    return _cyclic(solver, Certifier(task, region, settled), guess)
 
 
 def _acyclic(
-    task: Task, region: Region, below: tuple[FloatArray, FloatArray], guess: Iterate
+    task: Task, region: Region, settled: tuple[FloatArray, FloatArray], guess: Guess
 ) -> Found:
     """Return bounds from one sweep over the levels; errors add up by level (see `horizon`)."""
     operator, model, allowed = task.operator, task.problem.model, region.allowed
     lower, upper = region.trivial_bounds()
     value = np.where(region.open, 0.0, region.known)
-    stopped, total = None, _half_gap(region, below)
+    stopped, total = None, _half_gap(region, settled)
     try:
         for states in region.components.levels():
             rows = entries(model.row_ptr, states)
@@ -78,9 +85,9 @@ def _acyclic(
 
 
 def _sharpen(
-    task: Task, region: Region, below: tuple[FloatArray, FloatArray], found: Found
+    task: Task, region: Region, settled: tuple[FloatArray, FloatArray], found: Found
 ) -> None:
-    """Sweep over the levels once per side, each from its own bounds below.
+    """Sweep over the levels once per side, each from its own bounds of settled states.
 
     The error of a row then counts as often as the row is met: a row with a large error that is
     hardly ever met no longer makes all bounds above it wide.
@@ -88,7 +95,7 @@ def _sharpen(
     operator, model, allowed = task.operator, task.problem.model, region.allowed
     q = np.empty(model.rows)
     with suppress(LimitReached):
-        for side, start in zip((-1.0, 1.0), below, strict=True):
+        for side, start in zip((-1.0, 1.0), settled, strict=True):
             value, choice = np.where(region.open, 0.0, start), found.choice.copy()
             for states in region.components.levels():
                 rows = entries(model.row_ptr, states)
@@ -104,14 +111,14 @@ def _sharpen(
             bound[region.open] = value[region.open]
 
 
-def _half_gap(region: Region, below: tuple[FloatArray, FloatArray]) -> float:
+def _half_gap(region: Region, settled: tuple[FloatArray, FloatArray]) -> float:
     """Return the most that the values of settled states are off."""
-    settled = ~region.open & np.isfinite(region.known)
-    low, value, high = below[0][settled], region.known[settled], below[1][settled]
+    finite = ~region.open & np.isfinite(region.known)
+    low, value, high = settled[0][finite], region.known[finite], settled[1][finite]
     return float(np.max(np.maximum(high - value, value - low), initial=0.0))
 
 
-def _cyclic(solver: PolicyIteration, certifier: Certifier, guess: Iterate) -> Found:
+def _cyclic(solver: PolicyIteration, certifier: Certifier, guess: Guess) -> Found:
     """Improve and certify in turn, until the bounds are close or a limit is reached.
 
     Policy iteration goes on as long as it leads to proofs. Where it does not, it may have settled
@@ -141,7 +148,7 @@ def _cyclic(solver: PolicyIteration, certifier: Certifier, guess: Iterate) -> Fo
     return found
 
 
-def _iterate(solver: PolicyIteration, certifier: Certifier, guess: Iterate, found: Found) -> float:
+def _iterate(solver: PolicyIteration, certifier: Certifier, guess: Guess, found: Found) -> float:
     """Improve and certify while that makes bounds better; return how near to approach next.
 
     Where a proof fails the residual may be too large yet: in a long chain it adds up to a lot.
@@ -163,7 +170,7 @@ def _iterate(solver: PolicyIteration, certifier: Certifier, guess: Iterate, foun
 
 
 def _approach(
-    certifier: Certifier, solver: PolicyIteration, guess: Iterate, found: Found, eta: float
+    certifier: Certifier, solver: PolicyIteration, guess: Guess, found: Found, eta: float
 ) -> FloatArray | None:
     """Take a bound found from the strict side and go on from there; None if there is no way.
 
@@ -183,7 +190,7 @@ def _approach(
 
 def _certify(
     certifier: Certifier,
-    guess: Iterate,
+    guess: Guess,
     found: Found,
     sides: tuple[float, ...] = (-1.0, 1.0),
     lead: FloatArray | None = None,

@@ -147,8 +147,8 @@ class Backward:
     def _take(self, q: FloatArray, step: BackwardStep, done: int) -> FloatArray:
         """Return the value before a step, and note the rows chosen."""
         value = np.empty(self.problem.model.states)
-        rule = self.rules[len(self.problem.steps) - 1 - done]
-        self.operator.choose(q, self.states, rule, value)
+        choice = self.rules[len(self.problem.steps) - 1 - done]
+        self.operator.choose(q, self.states, choice, value)
         self.operator.stats.robust_sweeps += 1
         return np.where(step.fixed, step.given, value)
 
@@ -197,7 +197,7 @@ def solve_steps(task: Task, policy: IntArray | None = None) -> Found:
             lower, upper = backward.value - backward.error, backward.value + backward.error
         value, rules, complete = backward.value, backward.rules, True
         if packed is None and task.proves == Side.BOTH and not task.excess(lower, upper) <= 1.0:
-            rules = rules.copy()
+            rules = rules.copy()  # both sides write over them, and a stop has to find these
             lower, upper, rules = _both_sides(backward, (start, start), policy)
     except STOPS as stop:
         stopped = status_of(stop)

@@ -33,7 +33,7 @@ FAR = 1e6  # infinite states count this many times the largest finite value
 
 
 @dataclass(slots=True, eq=False)
-class Iterate:
+class Guess:
     """The current guess: value and policy, changed in place."""
 
     value: FloatArray  # (S,)
@@ -90,11 +90,11 @@ class PolicyIteration:
         problem = self.problem
         return IntervalArithmetic().prepare(problem.model.nominal(), problem.nature)
 
-    def start(self, warm: FloatArray | None) -> Iterate:
+    def start(self, warm: FloatArray | None) -> Guess:
         """Return a first guess: a warm start, or the value of a first policy and nominal nature."""
         region = self.region
         value = np.where(region.open, 0.0, np.where(np.isinf(region.known), 0.0, region.known))
-        guess = Iterate(value, region.choice.copy())
+        guess = Guess(value, region.choice.copy())
         if warm is not None:
             value[region.open] = warm[region.open]
             value[~np.isfinite(value)] = 0.0
@@ -104,15 +104,15 @@ class PolicyIteration:
         self._barrier.put(guess.value)
         return guess
 
-    def _follow_nominal(self, guess: Iterate) -> None:
+    def _follow_nominal(self, guess: Guess) -> None:
         """Evaluate the first policy under nominal nature, roughly."""
         for level in self._levels:
             self._barrier.put(guess.value)
             answers = self._nominal.respond(guess.value, guess.choice[level.nodes.states])
             self._evaluate(guess, level, answers, FIRST if level.cyclic else 1)
 
-    def improve(self, guess: Iterate, residual: float) -> float:
-        """Iterate all levels until their residual is at most `residual` times the value's scale.
+    def improve(self, guess: Guess, residual: float) -> float:
+        """Guess all levels until their residual is at most `residual` times the value's scale.
 
         Returns the largest residual that is left, relative to that scale.
         """
@@ -138,8 +138,8 @@ class PolicyIteration:
                     out.append(Level(states, rows, Nodes.joined(states, label), cyclic))
         return out
 
-    def _cycle(self, guess: Iterate, level: Level, residual: float) -> float:
-        """Iterate one cyclic level; return its last residual, relative to the largest value.
+    def _cycle(self, guess: Guess, level: Level, residual: float) -> float:
+        """Guess one cyclic level; return its last residual, relative to the largest value.
 
         Agent and nature change their minds at once, which is fast but may go round in circles. If
         the residual does not fall, nature's best answer to the policy is found first; if even that
@@ -166,7 +166,7 @@ class PolicyIteration:
                 break
         return least / max(scale, 1e-300)
 
-    def _restart(self, guess: Iterate, level: Level, target: float) -> None:
+    def _restart(self, guess: Guess, level: Level, target: float) -> None:
         """Begin again where those who minimise come to an end.
 
         Perhaps they found something that pays little for ever, or seems to as long as values are
@@ -179,12 +179,12 @@ class PolicyIteration:
             answers = self._nominal.respond(guess.value, guess.choice[level.nodes.states])
             self._evaluate(guess, level, answers, CHEAP, target)
 
-    def _follow(self, guess: Iterate, level: Level, target: float) -> None:
+    def _follow(self, guess: Guess, level: Level, target: float) -> None:
         """Evaluate the chain of policy and nature's answers."""
         answers = self.operator.inner.respond(guess.value, guess.choice[level.nodes.states])
         self._evaluate(guess, level, answers, CHEAP, target)
 
-    def _answer(self, guess: Iterate, level: Level, target: float) -> None:
+    def _answer(self, guess: Guess, level: Level, target: float) -> None:
         """Evaluate the policy against nature's best answer to it."""
         states = level.nodes.states
         rows = guess.choice[states]
@@ -196,7 +196,7 @@ class PolicyIteration:
             if change <= target:
                 return
 
-    def _sweep(self, guess: Iterate, level: Level) -> float:
+    def _sweep(self, guess: Guess, level: Level) -> float:
         """One robust backup of the states; return the largest change of a value."""
         states, rows, operator = level.states, level.rows, self.operator
         if LARGE * len(states) > len(guess.value):
@@ -213,7 +213,7 @@ class PolicyIteration:
         return float(np.max(np.abs(guess.value[states] - old), initial=0.0))
 
     def _evaluate(
-        self, guess: Iterate, level: Level, answers: FloatArray, sweeps: int, target: float = 0.0
+        self, guess: Guess, level: Level, answers: FloatArray, sweeps: int, target: float = 0.0
     ) -> None:
         """Give the states the value of the chain that policy and answers define, roughly."""
         chain = Chain(

@@ -41,7 +41,7 @@ def solve_unbounded(task: Task, warm: FloatArray | None = None) -> Found:
     found = _walk(task, region, general, warm) if _worth_a_walk(task, region, general) else None
     if found is None:
         task.clock.check_overdue()
-        found = solve_general(task, region, (region.known, region.known), warm)
+        found = solve_general(task, region, None, warm)
     close = task.closed(found.lower, found.upper, found.value)
     if not found.stopped and task.proves == Side.BOTH and not close:
         settle_loops(task, region, found)
@@ -79,11 +79,11 @@ def _walk(task: Task, region: Region, general: BoolArray, warm: FloatArray | Non
         task.clock.tick("solve", width)
     except STOPS as stop:
         rounds.stopped = status_of(stop)
-    return Found(rounds.low, rounds.high, rounds.middle, rounds.policy, rounds.stopped)
+    return Found(rounds.low, rounds.high, rounds.middle, rounds.choice, rounds.stopped)
 
 
 class Walk:
-    """Bounds made better round by round; `low`, `high` (S,) are proven, `policy` keeps them.
+    """Bounds made better round by round; `low`, `high` (S,) are proven, `choice` keeps them.
 
     `stopped` is the limit that ended a round, if one did.
     """
@@ -102,7 +102,7 @@ class Walk:
         levels = segment_any(slow, region.components.level_ptr)  # widths add up over these
         self.share = 0.5 / max(int(np.count_nonzero(levels)), 2)
         self.low, self.high = region.trivial_bounds()
-        self.middle, self.policy = self.low, region.choice
+        self.middle, self.choice = self.low, region.choice
         self.stopped: Status | None = None
         self._proven, self._warm = False, warm is not None
         self._value = np.zeros(int(self.packed.component_ptr[-1]))
@@ -117,7 +117,7 @@ class Walk:
         bounds it). What a stopped run has proven is kept only if nothing was proven before.
         """
         plain = PlainWalk(self.packed, self.task.problem, self._value)
-        rows = np.full(len(self.region.open), -1, dtype=np.int64)
+        choice = np.full(len(self.region.open), -1, dtype=np.int64)  # of general components
         try:
             for _, last, hard in self.blocks:
                 while not self.stopped and plain.component < last:
@@ -126,28 +126,26 @@ class Walk:
                     if not hard and self.task.proves != Side.BOTH:
                         return False
                     end = last if hard else plain.component + 1  # one that sweeps cannot settle
-                    if not self._general(plain.bounds, plain.component, end, width, rows):
+                    if not self._general(plain.bounds, plain.component, end, width, choice):
                         return False
                     plain.go_to(end)
         except STOPS:
-            self._keep(plain.bounds, rows, plain.component)
+            self._keep(plain.bounds, choice, plain.component)
             raise
         finite = np.isfinite(plain.bounds.lower) & np.isfinite(plain.bounds.upper)
         if not (self.stopped or finite.all()):
             return False
-        self._keep(plain.bounds, rows, plain.component)
+        self._keep(plain.bounds, choice, plain.component)
         return True
 
-    def _keep(self, bounds: NodeBounds, rows: IntArray, settled: int) -> None:
-        """Take the bounds of the first `settled` components; the guarantee is that of one run."""
+    def _keep(self, bounds: NodeBounds, choice: IntArray, count: int) -> None:
+        """Take the bounds of the first `count` components; the guarantee is that of one run."""
         packed, region = self.packed, self.region
-        if settled < len(packed.single) and self._proven:
+        if count < len(packed.single) and self._proven:
             return
         self._proven = True
         node = packed.node
-        done = (
-            region.open & (node < packed.component_ptr[settled]) & np.isfinite(bounds.lower[node])
-        )
+        done = region.open & (node < packed.component_ptr[count]) & np.isfinite(bounds.lower[node])
         lower = np.where(done, bounds.lower[node], self.low)
         upper = np.where(done, bounds.upper[node], self.high)
         if region.problem.agent is MAX:
@@ -156,41 +154,56 @@ class Walk:
             lower = np.maximum(lower, self.low)
         self.low, self.high = lower, upper
         self.middle = np.where(done, bounds.value[node], np.where(region.open, lower, region.known))
-        own = done & (rows < 0)
-        self.policy = np.where(rows >= 0, rows, region.choice)
-        self.policy[own] = packed.origin[bounds.choice[node[own]]]
+        own = done & (choice < 0)
+        self.choice = np.where(choice >= 0, choice, region.choice)
+        self.choice[own] = packed.origin[bounds.choice[node[own]]]
 
     def _general(
-        self, bounds: NodeBounds, first: int, last: int, width: float, rows: IntArray
+        self, bounds: NodeBounds, first: int, last: int, width: float, choice: IntArray
     ) -> bool:
-        """Settle the components first..last together; their policy goes to `rows`.
+        """Settle the components first..last together; their policy goes to `choice` (S,).
 
         Returns False if some bound is infinite though nothing stopped it.
         """
-        region, node, task = self.region, self.packed.node, self.task
-        value, lower, upper = bounds.value, bounds.lower, bounds.upper
-        settled = region.open & (node < self.packed.component_ptr[first])
-        known = np.where(settled, value[node], region.known)
-        below = np.where(settled, lower[node], known), np.where(settled, upper[node], known)
+        region, node, value = self.region, self.packed.node, bounds.value
+        done = region.open & (node < self.packed.component_ptr[first])
+        known = np.where(done, value[node], region.known)
+        settled = (
+            np.where(done, bounds.lower[node], known),
+            np.where(done, bounds.upper[node], known),
+        )
         part = region.part(np.sort(self.numbers[first:last]), known)
-        limits = replace(task.limits, precision=max(width, FLOOR), measure=Measure.RELATIVE)
-        interest = part.open
-        if last == len(self.numbers):  # the end: only what is asked for has to be that precise
-            limits = replace(task.limits, precision=max(0.5 * width / self.share, FLOOR))
-            asked = part.open & task.interest
-            interest = asked if asked.any() else part.open
+        task = self._part_of_task(part, width, at_end=last == len(self.numbers))
         warm = value[node] if self._warm or self._proven else None
-        found = solve_general(replace(task, limits=limits, interest=interest), part, below, warm)
+        found = solve_general(task, part, settled, warm)
         states = part.components.states
-        nodes = node[states]
-        lower[nodes], upper[nodes] = np.inf, -np.inf
-        np.minimum.at(lower, nodes, np.maximum(found.lower[states], 0.0))
-        np.maximum.at(upper, nodes, found.upper[states])
-        value[nodes] = 0.5 * (lower[nodes] + upper[nodes])
-        rows[states] = found.choice[states]
+        choice[states] = found.choice[states]
         self.stopped = found.stopped
-        finite = np.isfinite(lower[nodes]).all() and np.isfinite(upper[nodes]).all()
+        finite = _merge(bounds, node[states], found.lower[states], found.upper[states])
         return bool(self.stopped or finite)
+
+    def _part_of_task(self, part: Region, width: float, at_end: bool) -> Task:
+        """Return the task of a part: all of it to a width; at the end, what is asked for."""
+        task = self.task
+        if not at_end:
+            limits = replace(task.limits, precision=max(width, FLOOR), measure=Measure.RELATIVE)
+            return replace(task, limits=limits, interest=part.open)
+        limits = replace(task.limits, precision=max(0.5 * width / self.share, FLOOR))
+        asked = part.open & task.interest
+        return replace(task, limits=limits, interest=asked if asked.any() else part.open)
+
+
+def _merge(bounds: NodeBounds, nodes: IntArray, low: FloatArray, high: FloatArray) -> bool:
+    """Give nodes (n,) the widest bounds low, high (n,) of their states, in place.
+
+    Returns whether all are finite.
+    """
+    value, lower, upper = bounds.value, bounds.lower, bounds.upper
+    lower[nodes], upper[nodes] = np.inf, -np.inf
+    np.minimum.at(lower, nodes, np.maximum(low, 0.0))
+    np.maximum.at(upper, nodes, high)
+    value[nodes] = 0.5 * (lower[nodes] + upper[nodes])
+    return bool(np.isfinite(lower[nodes]).all() and np.isfinite(upper[nodes]).all())
 
 
 def _in_phases(region: Region, general: BoolArray) -> tuple[IntArray, list[tuple[int, int, bool]]]:

@@ -94,7 +94,7 @@ class Graph:
         return other
 
     @property
-    def chain(self) -> bool:
+    def agent_has_no_choice(self) -> bool:
         """Whether the agent has no choice."""
         return self.model.rows == self.model.states
 
@@ -144,7 +144,7 @@ class Graph:
             return reached
         status = self._status(self.rows, np.zeros_like(self.rows))
         mode = kernels.ANY if nature is MAX else kernels.CERTAIN
-        agent = MAX if self.chain else agent
+        agent = MAX if self.agent_has_no_choice else agent
         grow = ~reached if stay is None else self._states(stay) & ~reached
         self._attract(reached, grow, status, agent, mode, ~reached, choice)
         return reached
@@ -170,7 +170,9 @@ class Graph:
             positive = self.positive(target, stay, agent=agent, nature=nature, choice=choice)
         if positive.all() or np.array_equal(positive, target):
             return positive.copy()
-        if (agent is MIN or self.chain) and not self.flexible.any():  # no way to where it is 0
+        if (
+            agent is MIN or self.agent_has_no_choice
+        ) and not self.flexible.any():  # no way to where it is 0
             return ~self.positive(~positive, ~target, agent=MAX, nature=MAX, choice=choice)
         nothing, none = np.zeros_like(target), np.zeros_like(self.rows)
         return self._nested(target, nothing, positive, none, agent, nature, choice)
@@ -213,14 +215,14 @@ class Graph:
         positive_rows = np.asarray(positive_rows, dtype=np.bool_)
         everywhere = np.ones(self.model.states, dtype=np.bool_)
         won = ~everywhere
-        rule = np.empty(self.model.states, dtype=np.int64)
+        latest = np.empty(self.model.states, dtype=np.int64)
         while True:
-            more = self._nested(won, won, everywhere, positive_rows, agent, nature, rule)
+            more = self._nested(won, won, everywhere, positive_rows, agent, nature, latest)
             if np.array_equal(more, won):
                 return won
-            new = self.positive(more, agent=agent, nature=nature, choice=rule)
+            new = self.positive(more, agent=agent, nature=nature, choice=latest)
             if choice is not None:
-                choice[new & ~won] = rule[new & ~won]
+                choice[new & ~won] = latest[new & ~won]
             won = new
 
     def _nested(
@@ -293,8 +295,8 @@ class Graph:
         inside: BoolArray,
         choice: IntArray | None,
     ) -> None:
-        rule = np.empty(self.model.states, dtype=np.int64) if choice is None else choice
-        arrays = (status, missing, reached, inside, rule)
+        choice = np.empty(self.model.states, dtype=np.int64) if choice is None else choice
+        arrays = (status, missing, reached, inside, choice)
         kernels.attract(
             self.edges.row_state, self.edges.backward, self._nature, self._work(), mode, arrays
         )

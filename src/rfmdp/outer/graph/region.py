@@ -142,10 +142,10 @@ def _free_of_cost(graph: Graph, problem: Problem, choice: IntArray) -> BoolArray
     else:
         graph = graph.with_rows(~paying)
     agent, nature = problem.agent.opposite, problem.nature.opposite
-    rule = choice.copy()
-    zero = graph.almost_sure(problem.target, stay, agent=agent, nature=nature, choice=rule)
+    costless = choice.copy()
+    zero = graph.almost_sure(problem.target, stay, agent=agent, nature=nature, choice=costless)
     if problem.agent is MIN:
-        choice[zero] = rule[zero]
+        choice[zero] = costless[zero]
     return zero
 
 
@@ -167,7 +167,7 @@ def _groups(graph: Graph, problem: Problem, open_: BoolArray, finite_rows: BoolA
     inductive bound must be constant on it. Only where the fixed point is not unique because of it:
     a maximiser who reaches or collects, a minimiser who could dodge the target.
     """
-    ends = graph.chain and not graph.flexible.any()  # a chain leaves where it is open
+    ends = graph.agent_has_no_choice and not graph.flexible.any()  # a chain leaves where it is open
     free = finite_rows & (problem.reward == 0.0)
     if problem.agent is not problem.lingerer or ends or not open_.any() or not free.any():
         return no_groups(problem.model)

@@ -43,7 +43,7 @@ class Approach:
         """Start from a multiple of the steps to the target; return whether that is proven."""
         certifier = self.certifier
         problem, region = certifier.problem, certifier.region
-        rows = certifier.image.open_rows[region.finite_rows[certifier.image.open_rows]]
+        rows = certifier.backups.open_rows[region.finite_rows[certifier.backups.open_rows]]
         most = float(np.max(problem.reward[rows], initial=0.0))
         most = max(most, 1e-3 * largest(region.known))
         unit = replace(problem, reward=np.ones(certifier.model.rows))
@@ -64,8 +64,8 @@ class Approach:
     def _proves(self, value: FloatArray) -> bool:
         """Return whether a value is a bound; on the side of the guarantee, one of the policy."""
         certifier = self.certifier
-        policy = self.choice if self.side == certifier.guarantee else None
-        return not certifier.failing(value, self.side, policy, no_groups(certifier.model)).any()
+        fixed = self.choice if self.side == certifier.guarantee else None
+        return not certifier.failing(value, self.side, fixed, no_groups(certifier.model)).any()
 
     def run(self, eta: float) -> None:
         """Iterate with the factor 1 +- eta until little changes."""
@@ -91,7 +91,7 @@ class Approach:
         open states.
         """
         certifier, states = self.certifier, self.states
-        q = certifier.image.rows(self.value, self.side)
+        q = certifier.backups.rows(self.value, self.side)
         best, choice = self.value.copy(), self.choice.copy()
         certifier.operator.choose(q, states, choice, best)
         better = states[self.side * (factor * best[states] - self.value[states]) < 0.0]

@@ -35,7 +35,7 @@ from rfmdp.outer.chain import Chain, Nodes
 from rfmdp.outer.graph.components import Groups
 from rfmdp.outer.graph.region import Region
 from rfmdp.outer.problem import Form
-from rfmdp.outer.proofs.image import Image
+from rfmdp.outer.proofs.backups import ProvenBackups
 from rfmdp.outer.proofs.lingering import lingering_groups
 from rfmdp.outer.task import Task
 from rfmdp.ragged import segment
@@ -47,27 +47,32 @@ ROUNDS, SWEEPS = 60, 500  # of chains
 
 
 @dataclass(slots=True, eq=False)
-class Plan:
+class Widening:
     """How to widen a value: the chain to follow and what is shared or fixed."""
 
     side: float  # -1 lower, +1 upper
-    rows: IntArray  # (S,) row of every state, perhaps another state's in a group
+    choice: IntArray  # (S,) row of every state, perhaps another state's in a group
     nodes: Nodes  # the open states; those of a group are one
     answers: FloatArray  # to the rows of the nodes, concatenated
-    policy: IntArray | None  # (S,) if the agent is fixed
+    fixed: IntArray | None  # (S,) the agent's choice, on the side of its guarantee
     groups: Groups
 
 
 class Certifier:
-    """Looks for inductive bounds around a value, and checks them."""
+    """Looks for inductive bounds around a value, and checks them.
 
-    def __init__(self, task: Task, region: Region, below: tuple[FloatArray, FloatArray]) -> None:
-        self.task, self.region, self._below = task, region, below
+    `settled` are bounds (S,) of all that is not open; None if all of that is known exactly.
+    """
+
+    def __init__(
+        self, task: Task, region: Region, settled: tuple[FloatArray, FloatArray] | None
+    ) -> None:
+        self.task, self.region, self._settled = task, region, settled
         self.operator, self.clock = task.operator, task.clock
         self.problem = problem = task.problem
         self.model = problem.model
-        self.image = Image(region, task.operator)
-        self.states, self._allowed = self.image.states, region.allowed
+        self.backups = ProvenBackups(region, task.operator)
+        self.states, self._allowed = self.backups.states, region.allowed
         self.strict_side = -problem.lingerer.sign
         self.guarantee = -problem.agent.sign
 
@@ -86,82 +91,90 @@ class Certifier:
         if not self.proves(side):
             return None
         value = self.on_side(value, side)
-        plan = self.plan(value, choice, side, lead)
-        if plan is None:
+        widening = self.widening(value, choice, side, lead)
+        if widening is None:
             return None
-        weight, steps = self._first_steps(value, plan)
+        weight, steps = self._first_steps(value, widening)
         if steps is None:
             return None
         for attempt in range(TRIES):
-            candidate = self._widen(value, plan, 4.0**attempt * steps)
-            rows = (plan.rows if plan.policy is None else choice).copy()
-            failing = self.failing(candidate, plan.side, plan.policy, plan.groups, rows)
+            candidate = self._widen(value, widening, 4.0**attempt * steps)
+            best = (widening.choice if widening.fixed is None else choice).copy()
+            failing = self.failing(candidate, side, widening.fixed, widening.groups, best)
             self.clock.tick("certify", float(np.max(steps)))
             if not failing.any():
                 return self.with_known(candidate)
-            plan, steps = self._replan(plan, steps, rows, candidate, weight)
+            widening, steps = self._widening_at(candidate, best, weight, widening, steps)
         return None
 
     def on_side(self, value: FloatArray, side: float) -> FloatArray:
         """Return the value (S,), with the bounds of a side in states that are settled already."""
-        below = self._below[1 if side > 0.0 else 0]
-        if below is self.region.known:
+        if self._settled is None:
             return value
-        return np.where(self.region.open | np.isinf(below), value, below)
+        bound = self._settled[1 if side > 0.0 else 0]
+        return np.where(self.region.open | np.isinf(bound), value, bound)
 
-    def plan(
+    def widening(
         self, value: FloatArray, choice: IntArray, side: float, lead: FloatArray | None = None
-    ) -> Plan | None:
+    ) -> Widening | None:
         """Return how to widen a value on a side, None if there is no way out of a group.
 
         Where a loose bound is looked for, all states of a group follow the best way out of it.
         On the strict side nature gives its answers to `lead`, see `bound`.
         """
-        policy, groups = self.region.finish_policy(choice), self.region.groups
-        rows, vertex = choice.copy(), np.full(self.model.rows, -1, dtype=np.int64)
+        finished, groups = self.region.finish_policy(choice), self.region.groups
+        choice, vertex = choice.copy(), np.full(self.model.rows, -1, dtype=np.int64)
         if side != self.strict_side:
-            groups = lingering_groups(self.image, value, policy)
-            if groups.count and not self._exits(value, policy, groups, rows, vertex):
+            groups = lingering_groups(self.backups, value, finished)
+            if groups.count and not self._exits(value, finished, groups, choice, vertex):
                 return None
         nodes = Nodes.joined(self.states, groups.label)
-        mine = rows[nodes.states]
+        mine = choice[nodes.states]
         asked = value if lead is None or side != self.strict_side else lead
         answers = self.operator.inner.respond(asked, mine)
         begin = successor_starts(self.model, mine)
         for i in np.flatnonzero(vertex[mine] >= 0):
-            answers[segment(begin, i)] = self.image.faces.distribution(int(vertex[mine[i]]))
-        fixed = policy if side == self.guarantee else None
-        return Plan(side, rows, nodes, answers, fixed, groups)
+            answers[segment(begin, i)] = self.backups.faces.distribution(int(vertex[mine[i]]))
+        fixed = finished if side == self.guarantee else None
+        return Widening(side, choice, nodes, answers, fixed, groups)
 
     def _exits(
-        self, value: FloatArray, policy: IntArray, groups: Groups, rows: IntArray, vertex: IntArray
+        self,
+        value: FloatArray,
+        finished: IntArray,
+        groups: Groups,
+        choice: IntArray,
+        vertex: IntArray,
     ) -> bool:
         """Let all states of a group follow the best way out, in place; return whether all have one.
 
+        It goes to `choice` (S,); an agent who does not linger stays with its `finished` one (S,).
         `vertex[r]` becomes nature's vertex where nature has to decide to leave.
         """
-        image, region = self.image, self.region
+        backups, region = self.backups, self.region
         sign = self.problem.lingerer.sign
         members = np.flatnonzero(groups.label >= 0)
         leaving = region.finite_rows & ~groups.rows
         self.operator.backup_contenders(value, members, leaving)
-        q = self.operator.middle(image.open_rows, self._allowed)
+        q = self.operator.middle(backups.open_rows, self._allowed)
         q[~leaving] = -sign * np.inf
-        if image.nature_lingers:
-            stays, leave, found = image.leaving(value, sign, groups)
-            listed = image.faces.rows[stays]
+        if backups.nature_lingers:
+            stays, leave, found = backups.leaving(value, sign, groups)
+            listed = backups.faces.rows[stays]
             q[listed], vertex[listed] = leave[stays], found[stays]
         best = np.zeros(self.model.states)
         if self.problem.agent is self.problem.lingerer:
-            rows[members] = self.model.row_ptr[members]
-            self.operator.choose(q, members, rows, best)
+            choice[members] = self.model.row_ptr[members]
+            self.operator.choose(q, members, choice, best)
         else:
-            rows[members] = policy[members]
-            best[members] = q[policy[members]]
-        share_group(*groups.members, q, sign, rows, best)
+            choice[members] = finished[members]
+            best[members] = q[finished[members]]
+        share_group(*groups.members, q, sign, choice, best)
         return bool(np.isfinite(best[members]).all())
 
-    def _first_steps(self, value: FloatArray, plan: Plan) -> tuple[FloatArray, FloatArray | None]:
+    def _first_steps(
+        self, value: FloatArray, widening: Widening
+    ) -> tuple[FloatArray, FloatArray | None]:
         """Return weights (R,) that make up for the residual, and their sums along the chain (S,).
 
         Weights are the largest relative residual everywhere; or, if that adds up to too much, a
@@ -170,13 +183,13 @@ class Certifier:
         states, limits = self.states, self.clock.limits
         size = np.abs(value)
         size += max(1e-12 * float(np.max(size[states], initial=0.0)), 1e-290)
-        weight = size[self.image.row_state]
-        steps = self._steps(plan, weight)
+        weight = size[self.backups.row_state]
+        steps = self._steps(widening, weight)
         if steps is None:
             return weight, None
-        flat = self._widen(value, plan, 0.0 * value)
-        image = self.image.of(flat, plan.side, plan.policy, plan.groups)
-        gap = np.maximum(plan.side * (image - value[states]), 0.0)
+        flat = self._widen(value, widening, 0.0 * value)
+        image = self.backups.of(flat, widening.side, widening.fixed, widening.groups)
+        gap = np.maximum(widening.side * (image - value[states]), 0.0)
         gap[~np.isfinite(gap)] = 0.0
         length = float(np.max(steps[states] / size[states], initial=1.0))
         with np.errstate(over="ignore"):  # too far apart to tell: no slack is enough
@@ -186,25 +199,25 @@ class Certifier:
             return eps * weight, eps * steps
         size *= fair
         size[states] += 2.0 * gap
-        weight = size[self.image.row_state]
-        return weight, self._steps(plan, weight)
+        weight = size[self.backups.row_state]
+        return weight, self._steps(widening, weight)
 
     def failing(
         self,
         candidate: FloatArray,
         side: float,
-        policy: IntArray | None,
+        fixed: IntArray | None,
         groups: Groups,
         choice: IntArray | None = None,
     ) -> BoolArray:
-        """Return which open states (N,) fail the check of a candidate (S,), see `Image.of`.
+        """Return which open states (N,) fail the check of a candidate (S,), see `ProvenBackups.of`.
 
-        If there is no policy (S,), `choice` (S,) becomes the best rows at the candidate, in place.
+        If no choice (S,) is `fixed`, `choice` (S,) becomes the best one at the candidate, in place.
         """
         here = candidate[self.states]
-        image = self.image.of(candidate, side, policy, groups)
-        if choice is not None and policy is None:
-            q = self.operator.middle(self.image.open_rows, self._allowed)
+        image = self.backups.of(candidate, side, fixed, groups)
+        if choice is not None and fixed is None:
+            q = self.operator.middle(self.backups.open_rows, self._allowed)
             q[groups.rows] = -self.operator.sign * np.inf
             self.operator.choose(q, self.states, choice, candidate.copy())
         loose: BoolArray = ~(side * (image - here) <= 0.0)  # not a number fails
@@ -213,10 +226,10 @@ class Certifier:
         equal: BoolArray = here == image
         if side < 0.0:
             equal &= here > 0.0
-        if groups.count and policy is not None and equal.any():
+        if groups.count and fixed is not None and equal.any():
             stuck = np.zeros(self.model.states, dtype=np.bool_)
             stuck[self.states[equal]] = True
-            graph = self.region.graph.with_rows(policy).with_rows(groups.rows)
+            graph = self.region.graph.with_rows(fixed).with_rows(groups.rows)
             helps = MAX if self.problem.nature is self.problem.agent else MIN
             leaves = graph.positive(~stuck, agent=MAX, nature=helps)
             equal &= ~leaves[self.states]
@@ -226,27 +239,27 @@ class Certifier:
         """Return the bound (S,) of all states, known values put back."""
         return np.where(self.region.open, candidate, self.region.known)
 
-    def _widen(self, value: FloatArray, plan: Plan, step: FloatArray) -> FloatArray:
+    def _widen(self, value: FloatArray, widening: Widening, step: FloatArray) -> FloatArray:
         """Return the candidate: value and step on open states, equal within groups."""
         bound = value.copy()
-        bound[self.states] += plan.side * step[self.states]
+        bound[self.states] += widening.side * step[self.states]
         np.maximum(bound, 0.0, out=bound)
         if self.problem.form is Form.REACH:
             np.minimum(bound, 1.0, out=bound)
-        if plan.groups.count:
-            members = np.flatnonzero(plan.groups.label >= 0)
-            label = plan.groups.label[members]
-            extreme = np.full(plan.groups.count, -plan.side * np.inf)
-            gather = np.maximum if plan.side > 0.0 else np.minimum
+        if widening.groups.count:
+            members = np.flatnonzero(widening.groups.label >= 0)
+            label = widening.groups.label[members]
+            extreme = np.full(widening.groups.count, -widening.side * np.inf)
+            gather = np.maximum if widening.side > 0.0 else np.minimum
             gather.at(extreme, label, bound[members])
             bound[members] = extreme[label]
         return bound
 
-    def _steps(self, plan: Plan, weight: FloatArray) -> FloatArray | None:
-        """Return the expected sum of weights along the chain of a plan, None if endless."""
+    def _steps(self, widening: Widening, weight: FloatArray) -> FloatArray | None:
+        """Return the expected sum of weights along the chain to follow, None if endless."""
         steps = np.zeros(self.model.states)
-        chain = Chain(self.model, plan.nodes, plan.rows, plan.answers, steps, weight)
-        accuracy = 0.01 * weight[plan.rows[plan.nodes.states]]
+        chain = Chain(self.model, widening.nodes, widening.choice, widening.answers, steps, weight)
+        accuracy = 0.01 * weight[widening.choice[widening.nodes.states]]
         for attempt in range(ROUNDS):
             before = chain.x.copy()
             settled = chain.settle(self.clock, self.operator.stats, SWEEPS, accuracy)
@@ -263,22 +276,22 @@ class Certifier:
         chain.put(steps)
         return steps
 
-    def _replan(
+    def _widening_at(
         self,
-        plan: Plan,
-        steps: FloatArray,
-        rows: IntArray,
         candidate: FloatArray,
+        choice: IntArray,
         weight: FloatArray,
-    ) -> tuple[Plan, FloatArray]:
-        """Return the plan at a candidate that fails, and the sum of weights along its chain (S,).
+        widening: Widening,
+        steps: FloatArray,
+    ) -> tuple[Widening, FloatArray]:
+        """Return how to widen at a candidate that fails, and the sum of weights so (S,).
 
-        The agent's rows (S,) are the best ones at the candidate, or those of its policy.
+        The agent's choice (S,) is the best one at the candidate, or that of the guarantee.
 
         Rows, answers and ways to linger that are equally good at the value are not at the
         candidate, and it is the candidate that has to be proven. An endless chain says nothing:
-        then plan and steps stay.
+        then widening and steps stay.
         """
-        other = self.plan(candidate, rows, plan.side)
+        other = self.widening(candidate, choice, widening.side)
         longer = None if other is None else self._steps(other, weight)
-        return (plan, steps) if other is None or longer is None else (other, longer)
+        return (widening, steps) if other is None or longer is None else (other, longer)

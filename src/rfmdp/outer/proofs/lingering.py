@@ -15,8 +15,8 @@ import numpy as np
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.graph.components import Groups, end_components, no_groups
 from rfmdp.outer.graph.graph import Edges
+from rfmdp.outer.proofs.backups import ProvenBackups
 from rfmdp.outer.proofs.faces import Faces
-from rfmdp.outer.proofs.image import Image
 from rfmdp.ragged import entries, starts
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
 
@@ -31,22 +31,22 @@ class Choices(NamedTuple):
     successor: Int32Array  # of all choices, one after the other
 
 
-def lingering_groups(image: Image, value: FloatArray, policy: IntArray) -> Groups:
+def lingering_groups(backups: ProvenBackups, value: FloatArray, choice: IntArray) -> Groups:
     """Return the groups in which the lingerer can stay, the other player fixed.
 
-    An agent who does not linger follows the policy (S,), nature gives its answers to the value.
+    An agent who does not linger follows its choice (S,), nature gives its answers to the value.
     """
-    problem, region, graph = image.problem, image.region, image.region.graph
+    problem, region, graph = backups.problem, backups.region, backups.region.graph
     lingers = problem.agent is problem.lingerer
-    rows = image.open_rows if lingers else policy[image.states]
+    rows = backups.open_rows if lingers else choice[backups.states]
     rows = rows[(problem.reward[rows] == 0.0) & region.finite_rows[rows]]
     bends = graph.flexible[rows]
     if not bends.any():
         return region.groups if lingers else no_groups(problem.model)
-    if image.nature_lingers:
-        bent = _vertex_choices(image.faces, rows[bends])
+    if backups.nature_lingers:
+        bent = _vertex_choices(backups.faces, rows[bends])
     else:
-        answers = image.operator.inner.respond(value, rows[bends])
+        answers = backups.operator.inner.respond(value, rows[bends])
         model = problem.model
         every = _row_choices(rows[bends], model.successor_ptr, model.successors)
         bent = _select(every, answers > GUESSED)

@@ -133,7 +133,7 @@ class Loops:
         """Return the products (K,) of vertices of a row, in integers."""
         model = self.problem.model
         ids = model.row_marginals[segment(model.marginal_ptr, row)]
-        sets = [self._listed(j) for j in ids.tolist()]
+        sets = [self._integer_vertices(j) for j in ids.tolist()]
         if math.prod(len(corners) * len(corners[0]) for corners in sets) > PRODUCTS:
             raise UnsupportedError("The row has too many products of vertices.")
         found: list[AnyArray] = [np.ones(1, dtype=object)]
@@ -141,7 +141,7 @@ class Loops:
             found = [np.multiply.outer(p, q).ravel() for p in found for q in corners]
         return found
 
-    def _listed(self, marginal: int) -> Corners:
+    def _integer_vertices(self, marginal: int) -> Corners:
         """Return the vertices of a set in integers."""
         if marginal not in self._corners:
             sets = self.problem.model.marginals
@@ -164,8 +164,8 @@ def _best(player: Direction, worths: list[Worth]) -> int:
 def _integers(numbers: FloatArray) -> tuple[AnyArray, int]:
     """Return finite floats as integers, all times one power of two, and that power."""
     ratios = [x.as_integer_ratio() for x in numbers.tolist()]
-    unit = max((below for _, below in ratios), default=1)
-    whole = np.array([above * (unit // below) for above, below in ratios], dtype=object)
+    unit = max((divisor for _, divisor in ratios), default=1)
+    whole = np.array([number * (unit // divisor) for number, divisor in ratios], dtype=object)
     return whole, unit
 
 

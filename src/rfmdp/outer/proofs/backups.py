@@ -17,7 +17,7 @@ from rfmdp.rounding import reward_margin
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 
-class Image:
+class ProvenBackups:
     """Backups of bounds: side +1 from above, -1 from below.
 
     Three things are settled by structure and not by numbers: rows that certainly meet an
@@ -53,9 +53,9 @@ class Image:
     def rows(self, value: FloatArray, side: float) -> FloatArray:
         """Return the proven side of all open rows, (R,) with garbage elsewhere."""
         self.operator.backup(value, self.open_rows)
-        return self._settled(value, self.open_rows, side)
+        return self._take_side(value, self.open_rows, side)
 
-    def _settled(self, value: FloatArray, rows: IntArray, side: float) -> FloatArray:
+    def _take_side(self, value: FloatArray, rows: IntArray, side: float) -> FloatArray:
         """Return the side of rows that were backed up, infinite ones as the graph knows them."""
         q = self.operator.side(side).copy()
         if self._dodging is not None:
@@ -79,15 +79,15 @@ class Image:
         q[listed] = reward + best + side * slack
 
     def of(
-        self, value: FloatArray, side: float, policy: IntArray | None, groups: Groups
+        self, value: FloatArray, side: float, fixed: IntArray | None, groups: Groups
     ) -> FloatArray:
-        """Return the image of the open states, for a fixed policy (S,) or the best rows."""
-        rows = self.open_rows if policy is None else policy[self.states]
+        """Return the image (N,) of the open states, for a fixed choice (S,) or the best rows."""
+        rows = self.open_rows if fixed is None else fixed[self.states]
         self._back_up(value, rows, groups)
-        q = self._settled(value, rows, side)
+        q = self._take_side(value, rows, side)
         if groups.count:
             self._stay(q, value, rows, side, groups)
-        if policy is not None:
+        if fixed is not None:
             return q[rows]
         return self.operator.best(q, self.states)
 
@@ -124,9 +124,10 @@ class Image:
     def leaving(
         self, value: FloatArray, side: float, groups: Groups
     ) -> tuple[BoolArray, FloatArray, IntArray]:
-        """Return, for the rows of `faces`: which can stay in their group, and the best way out.
+        """Return which rows of `faces` can stay in their group, and their best ways out.
 
-        It is given as the proven side of its value, infinite if none, and its vertex or -1.
+        Returns stays (F,), the best proven value of leaving (F,), infinite if there is none, and
+        its vertex (F,), or -1.
         """
         faces = self.faces
         own = groups.label[self.row_state[faces.rows]]
