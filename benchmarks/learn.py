@@ -19,7 +19,7 @@ from pathlib import Path
 
 os.environ["NUMBA_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"  # read at import
 
-from rfmdp.learning.loop import learn
+from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import METHODS, find_method
 from rfmdp.learning.schedule import Geometric, StopWhen
 from rfmdp.paper.domains import domain, domain_spec

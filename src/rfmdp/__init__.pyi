@@ -173,7 +173,7 @@ from .learning.explore import (
 from .learning.identifiers import (
     Granularity as Granularity,
 )
-from .learning.loop import (
+from .learning.learn import (
     learn as learn,
 )
 from .learning.methods import (

@@ -6,7 +6,7 @@ import pytest
 from rfmdp import parse_prism
 from rfmdp.errors import ModelError
 from rfmdp.learning.identifiers import Granularity
-from rfmdp.learning.loop import learn
+from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import find_method
 from rfmdp.learning.schedule import StopWhen
 from rfmdp.model.arrays import FactoredMDP

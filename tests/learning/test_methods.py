@@ -6,7 +6,7 @@ from rfmdp import load_prism
 from rfmdp.learning.budget import ASSUMPTION
 from rfmdp.learning.confidence import DRAWS, FIXED_SIZE, SUPPORT, GridClopperPearson, Validity
 from rfmdp.learning.identifiers import Granularity
-from rfmdp.learning.loop import learn
+from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import METHODS
 from rfmdp.learning.schedule import StopWhen
 from rfmdp.learning.setup import PRODUCT, REWARDS, SHARED, STRUCTURE, TIED

@@ -17,7 +17,7 @@ from rfmdp.learning.budget import EqualEvents, PerComponent, PerProbability, Sha
 from rfmdp.learning.confidence import AllSubsets, KLDirichlet, Mixture, Weissman
 from rfmdp.learning.explore import UniformRandom
 from rfmdp.learning.identifiers import Granularity
-from rfmdp.learning.loop import learn
+from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import METHODS, ROLLOUT
 from rfmdp.learning.rewards import DeterministicReward, RewardRange
 from rfmdp.learning.schedule import Geometric, StopWhen

@@ -10,7 +10,7 @@ from rfmdp.learning.confidence import (
     Mixture,
 )
 from rfmdp.learning.explore import Optimistic, UniformRandom
-from rfmdp.learning.loop import learn
+from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import ROLLOUT
 from rfmdp.learning.schedule import Geometric, StopWhen
 from rfmdp.learning.store import AssumptionAlarm

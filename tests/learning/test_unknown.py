@@ -9,8 +9,8 @@ import pytest
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.learning.confidence import KLDirichlet
 from rfmdp.learning.explore import GapDirected, Optimistic, UniformRandom
+from rfmdp.learning.learn import learn
 from rfmdp.learning.learned_model import settle_unseen, with_unseen
-from rfmdp.learning.loop import learn
 from rfmdp.learning.methods import ANYTIME, ROLLOUT, find_method
 from rfmdp.learning.rewards import DeterministicReward, MixtureReward, RewardRange
 from rfmdp.learning.schedule import Geometric, StopWhen

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from rfmdp.learning.loop import learn
+from rfmdp.learning.learn import learn
 from rfmdp.learning.schedule import StopWhen
 from rfmdp.paper.domains import domain, domain_spec
 from rfmdp.report.page import write_report

@@ -17,7 +17,7 @@ from rfmdp.errors import UnsupportedError
 from rfmdp.formats.files import save
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.interval import IntervalArithmetic
-from rfmdp.learning.loop import learn
+from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import find_method
 from rfmdp.learning.schedule import StopWhen
 from rfmdp.objective import MAX, MIN, Reach, Spec, Until

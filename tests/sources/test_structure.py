@@ -10,8 +10,8 @@ from learning.tiny import REACH, bernoulli, distinct_factored, random_factored, 
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.language.load import parse_prism
 from rfmdp.learning.identifiers import Granularity, identify
+from rfmdp.learning.learn import learn
 from rfmdp.learning.learned_model import with_unseen
-from rfmdp.learning.loop import learn
 from rfmdp.learning.methods import ANYTIME_KL, TIED
 from rfmdp.learning.schedule import StopWhen
 from rfmdp.learning.store import AssumptionAlarm

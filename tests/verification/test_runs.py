@@ -18,7 +18,7 @@ from rfmdp.learning.confidence import (
     Mixture,
     Weissman,
 )
-from rfmdp.learning.loop import learn
+from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import METHODS
 from rfmdp.learning.run import run_to_record
 from rfmdp.learning.schedule import StopWhen

@@ -8,12 +8,12 @@ from fractions import Fraction
 import numpy as np
 
 from rfmdp.answers.certain import with_certainties
+from rfmdp.answers.exact_thresholds import exact_values
 from rfmdp.answers.quantity import Quantity, compare
 from rfmdp.answers.rational import read
 from rfmdp.answers.specification import (
     number,
 )
-from rfmdp.answers.ties import exact_values
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.protocol import Inner
 from rfmdp.inner.radius_sum import RadiusSum

@@ -14,7 +14,7 @@ from rfmdp.campaign.local import LocalCores
 from rfmdp.campaign.runner import Runner
 from rfmdp.errors import FileError
 from rfmdp.formats.files import save
-from rfmdp.learning.loop import learn
+from rfmdp.learning.learn import learn
 from rfmdp.learning.run import Progress, Run
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Spec

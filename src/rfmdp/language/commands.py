@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from rfmdp.kernels import addresses
 from rfmdp.language.ast import Assignment, Command, Expr, ProbabilityInterval, Update
-from rfmdp.language.boxes import implied_ranges
 from rfmdp.language.checked import CheckedModel
 from rfmdp.language.expressions import Expressions
+from rfmdp.language.guard_ranges import implied_ranges
 from rfmdp.language.program import Program
 from rfmdp.model.arrays import Variable
 from rfmdp.model.packing import Packing

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from rfmdp.language.ast import Expr
-from rfmdp.language.boxes import implied_ranges
 from rfmdp.language.checked import CheckedModel
+from rfmdp.language.guard_ranges import implied_ranges
 from rfmdp.language.states import CHUNK, evaluate_states
 from rfmdp.types import IntArray
 

@@ -16,9 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rfmdp.inner.combined import OneSided
-from rfmdp.learning import proof
 from rfmdp.learning.planner import Planner
-from rfmdp.learning.proof import LEAST, worst
 from rfmdp.learning.sampling import Sampling
 from rfmdp.learning.store import SetStore
 from rfmdp.learning.transition_rewards import TransitionRewards
@@ -28,6 +26,15 @@ from rfmdp.objective import MAX, MIN, Spec
 from rfmdp.outer.problem import Form
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Policy, Solution, Status
+from rfmdp.policy_bound import (
+    LEAST,
+    initial_guarantee,
+    initial_optimistic,
+    nature_can_block,
+    prove,
+    prove_better,
+    worst,
+)
 from rfmdp.solving import evaluate, solve
 from rfmdp.types import FloatArray, IntArray
 
@@ -76,7 +83,7 @@ class Evaluator:
         model, spec = self.learned.optimistic(self._sets.marginals())
         inner = OneSided(self._inner) if self._cyclic else self._inner
         solution = self._solve("optimistic", model, spec, inner)
-        return proof.at_initial(solution, guaranteed=False)
+        return initial_optimistic(solution)
 
     def performance(self, rows: IntArray) -> float:
         """Return the value of a policy on the truth; nan if it is not known, or not in time."""
@@ -101,20 +108,20 @@ class Evaluator:
         """Return a proof of the last policy, or of another one if a plan promises more."""
         inner, sign = self._inner, spec.agent.sign
         last, found = self._sampling.exploration.robust, None
-        if last is None and proof.nature_can_block(model, spec):
+        if last is None and nature_can_block(model, spec):
             return None
         if last is not None:
             warm = self.warm.get("pessimistic")
-            found = proof.prove(model, spec, inner, last[0], self._limits(), warm)
-            if sign * (proof.at_initial(found) - known) > 0.0:
-                known = proof.at_initial(found)
+            found = prove(model, spec, inner, last[0], self._limits(), warm)
+            if sign * (initial_guarantee(found) - known) > 0.0:
+                known = initial_guarantee(found)
         promise, value, rows = self._promise(found)
         scale = max(1.0, abs(known)) if np.isfinite(known) else 0.0
         if sign * (promise - known) > WORTH * scale:
-            other = proof.prove(model, spec, inner, rows, self._limits(), value)
-            if found is None or sign * (proof.at_initial(other) - proof.at_initial(found)) > 0.0:
+            other = prove(model, spec, inner, rows, self._limits(), value)
+            if found is None or sign * (initial_guarantee(other) - initial_guarantee(found)) > 0.0:
                 found = other
-            found = proof.prove_better(found, inner, self._limits())
+            found = prove_better(found, inner, self._limits())
         elif found is None and self._last():
             return self._solve("pessimistic", model, spec, OneSided(inner))
         if found is not None and np.all(np.isfinite(found.value)):

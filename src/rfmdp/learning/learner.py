@@ -1,4 +1,8 @@
-"""The state of a learning run, and its loop: sample, look at the counts, evaluate."""
+"""The state of a learning run, and its loop: sample, evaluate.
+
+An evaluation looks at the counts, if there are new ones, brings the sets to them, and finds what
+these prove. The best guarantee, or the last one, stands.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,6 @@ from rfmdp.learning.confidence import Validity
 from rfmdp.learning.evaluation import Evaluator, trivial
 from rfmdp.learning.identifiers import Identifiers
 from rfmdp.learning.learned_model import LearnedModel
-from rfmdp.learning.proof import at_initial
 from rfmdp.learning.rewards import UnknownRewards
 from rfmdp.learning.rollout import Rollouts
 from rfmdp.learning.run import Point, Run, arrays_of
@@ -25,6 +28,7 @@ from rfmdp.learning.support import Discovery
 from rfmdp.learning.watch import Watch
 from rfmdp.objective import MAX
 from rfmdp.outer.solution import Policy, Solution
+from rfmdp.policy_bound import initial_guarantee
 from rfmdp.sources.tally import Tally
 from rfmdp.types import AnyArray, IntArray
 
@@ -84,13 +88,13 @@ class Learner:
         return setup.stop.reason(setup.spec.agent, self.history[-1], self._watch.seconds)
 
     def _evaluate(self) -> None:
-        """Solve the learned model robustly and optimistically; append a point."""
+        """Find out which guarantee stands now; append a point."""
         sampling, standing, agent = self.sampling, self.standing, self.setup.spec.agent
         self._watch.tell("evaluating", sampling.done)
         last, policy = self.history[-1] if self.history else self._nothing, standing.rows
         fresh, optimistic, solution = last.fresh, last.optimistic, None
         if not standing.looked_at(sampling.seen.counts):
-            fresh, optimistic, solution = self._look(last)
+            fresh, optimistic, solution = self._prove(last)
         guarantee, performance = last.guarantee, last.performance
         if solution is not None:
             sampling.exploration.robust = rows = solution.policy.rows
@@ -114,14 +118,14 @@ class Learner:
                 "declared."
             )
 
-    def _look(self, last: Point) -> tuple[float, float, Solution | None]:
-        """Return what the counts prove now: a guarantee, an optimistic bound, and a solution."""
+    def _prove(self, last: Point) -> tuple[float, float, Solution | None]:
+        """Look at the counts: return guarantee, optimistic bound and solution that they prove."""
         agent, counts = self.setup.spec.agent, self.sampling.seen.counts
         self.standing.look(counts, last.guarantee)
         self.sets.refresh(counts)
         lasting = last if self.standing.anytime else self._nothing
         solution = self.evaluator.guarantee(lasting.guarantee)
-        fresh = lasting.guarantee if solution is None else at_initial(solution)
+        fresh = lasting.guarantee if solution is None else initial_guarantee(solution)
         optimistic = self.evaluator.optimistic(lasting.optimistic)
         if self.standing.anytime:
             optimistic = (min if agent is MAX else max)(optimistic, last.optimistic)

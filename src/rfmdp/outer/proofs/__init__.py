@@ -6,4 +6,6 @@ lingering   groups of states in which somebody could stay for ever, where stayin
 faces       nature's vertices in rows where it can empty outcomes, for both
 approach    bounds from the strict side, where a value may be a wrong fixed point
 loops       single states that sweeps leave open, in integers
+
+by_discounting   lower bounds of one policy without any of these, for `policy_bound`
 """

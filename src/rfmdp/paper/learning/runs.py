@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from rfmdp import __version__
 from rfmdp.campaign.records import without_infinities
 from rfmdp.errors import FileError, ModelError, RfmdpError
-from rfmdp.learning.loop import learn
+from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import find_method
 from rfmdp.learning.run import Progress, Run
 from rfmdp.learning.schedule import LogSpaced, StopWhen

@@ -4,7 +4,7 @@ A play that ends with probability eta at every step reaches the target no more o
 goes on. With eta > 0 the operator (1 - eta) T contracts, so it has one fixed point, found from any
 start, whatever lingers; and a value v with (1 - eta) T(v) >= v - r makes L = max(v - r / eta, 0)
 inductive: L <= (1 - eta) T(L), hence L < T(L) where L > 0, the strict check of
-`outer.proofs.certify`. Nothing has to be known of the graph. What discounting costs is about eta
+`certify`. Nothing has to be known of the graph. What discounting costs is about eta
 times the expected steps, so eta falls until that no longer counts.
 """
 

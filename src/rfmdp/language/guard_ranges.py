@@ -1,4 +1,4 @@
-"""Ranges of variables that a condition implies."""
+"""Ranges of variables that a guard, or another condition, implies."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""The learning loop: sample, plan, evaluate, until the guarantee is good enough.
+"""Learn: sample and evaluate, again and again, until the guarantee is good enough.
 
     run = learn(model, spec, ANYTIME, stop=StopWhen(trajectories=100_000), length=15, seed=7)
     run.guarantee, run.statement(), run.policy, run.model
+
+This file checks what is asked for; the loop is in `rfmdp.learning.learner`.
 
 The learner talks to a source (`rfmdp.sources.source`). A model is a source too: then its nominal
 probabilities are the hidden truth, seen only through counts of simulated outcomes (and, to report

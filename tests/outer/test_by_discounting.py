@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from outer.games import random_model
+from rfmdp import policy_bound
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.interval import IntervalArithmetic
-from rfmdp.learning import proof
-from rfmdp.learning.proof import GAIN, at_initial, prove
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Reach, Spec
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Status
+from rfmdp.policy_bound import GAIN, initial_guarantee, prove
 from rfmdp.sets.families import Interval
 from rfmdp.solving import evaluate
 from rfmdp.verification.solution import verify
@@ -19,7 +19,7 @@ from rfmdp.verification.solution import verify
 
 @pytest.fixture(autouse=True)
 def _every_model_is_large(monkeypatch):
-    monkeypatch.setattr(proof, "LARGE", 0)
+    monkeypatch.setattr(policy_bound, "LARGE", 0)
 
 
 GOAL = Spec(Reach("goal"), MAX, MIN)
@@ -36,7 +36,7 @@ def test_bounds_are_below_the_value_of_the_policy_and_close(seed, inner):
     found = prove(model, spec, inner, rows, Limits(), np.ones(model.states))
     true = evaluate(model, found.policy, spec, inner=inner)
     assert np.all(found.lower <= true.guarantee + 1e-6)
-    assert at_initial(found) >= (1.0 - 2.0 * GAIN) * at_initial(true) - 1e-9
+    assert initial_guarantee(found) >= (1.0 - 2.0 * GAIN) * initial_guarantee(true) - 1e-9
     assert verify(found).valid
 
 
@@ -53,7 +53,7 @@ def test_what_is_left_rarely_is_proven_nevertheless(leave):
     """Nature sends two of three plays to the trap; a millionth is lost per step until then."""
     model, steps = lingering(leave), 1.0 / (3.0 * leave)
     found = prove(model, GOAL, Exact(), model.row_ptr[:-1].copy(), Limits())
-    assert (1.0 - GAIN - 1e-6 * steps) / 3.0 <= at_initial(found) <= 1.0 / 3.0
+    assert (1.0 - GAIN - 1e-6 * steps) / 3.0 <= initial_guarantee(found) <= 1.0 / 3.0
 
 
 def test_no_time_proves_nothing_wrong():
@@ -62,5 +62,5 @@ def test_no_time_proves_nothing_wrong():
     limits = Limits(seconds=1e-9)
     found = prove(model, GOAL, Exact(), model.row_ptr[:-1].copy(), limits, np.ones(4))
     assert found.status is Status.TIME_LIMIT
-    assert at_initial(found) <= 1.0 / 3.0
+    assert initial_guarantee(found) <= 1.0 / 3.0
     assert verify(found).valid

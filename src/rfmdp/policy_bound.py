@@ -1,4 +1,4 @@
-"""Guarantees of models with cycles: one policy, one side.
+"""One bound of one policy: guarantees of learned models with cycles.
 
 To solve such a model is to prove both bounds for all policies, which takes minutes with almost no
 data. A guarantee needs less: one bound for one policy, which has one row per state. The policy
@@ -16,13 +16,13 @@ import numpy as np
 from rfmdp.inner.combined import OneSided
 from rfmdp.inner.protocol import Inner
 from rfmdp.kernels.sweep import choose
-from rfmdp.learning.discounting import Discounting, fits
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.restrict import restrict
 from rfmdp.objective import MAX, MIN, Spec
 from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.operator import Operator
 from rfmdp.outer.problem import Form, Problem, pose, where
+from rfmdp.outer.proofs.by_discounting import Discounting, fits
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
 from rfmdp.outer.task import prepare
@@ -88,11 +88,11 @@ def prove_better(best: Solution, inner: Inner, limits: Limits) -> Solution:
             break
         guess = best.value if np.isfinite(best.value).all() else None
         found = prove(model, spec, inner, better, replace(limits, seconds=left), guess)
-        gain = spec.agent.sign * (at_initial(found) - at_initial(best))
+        gain = spec.agent.sign * (initial_guarantee(found) - initial_guarantee(best))
         if not gain > 0.0:
             break
         best = found
-        if gain <= GAIN * abs(at_initial(best)):
+        if gain <= GAIN * abs(initial_guarantee(best)):
             break
     return best
 
@@ -122,12 +122,20 @@ def nature_can_block(model: FactoredMDP, spec: Spec) -> bool:
     return not bool(sure[model.initial].all())
 
 
-def at_initial(solution: Solution, *, guaranteed: bool = True) -> float:
-    """Return the guarantee in the initial state, of several ones the worst; else the other bound.
+def initial_guarantee(solution: Solution) -> float:
+    """Return the guarantee in the initial state, of several ones the worst.
 
     It is infinite if nobody proved it.
     """
-    lower = (solution.spec.agent is MAX) == guaranteed
+    return _initial_bound(solution, lower=solution.spec.agent is MAX)
+
+
+def initial_optimistic(solution: Solution) -> float:
+    """Return the bound of the optimum on the other side, likewise."""
+    return _initial_bound(solution, lower=solution.spec.agent is not MAX)
+
+
+def _initial_bound(solution: Solution, *, lower: bool) -> float:
     bound = solution.lower if lower else solution.upper
     if bound is None:
         return -np.inf if lower else np.inf

@@ -1,4 +1,4 @@
-"""The learning loop: soundness on small models, monotony, determinism, resuming."""
+"""Learning: soundness on small models, monotony, determinism, resuming."""
 
 import math
 from dataclasses import replace
@@ -25,7 +25,7 @@ from rfmdp.learning.confidence import (
 from rfmdp.learning.evaluation import Evaluator
 from rfmdp.learning.explore import GapDirected, Optimistic, RobustGreedy, UniformRandom
 from rfmdp.learning.identifiers import Granularity
-from rfmdp.learning.loop import learn
+from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import ANYTIME, METHODS, ROLLOUT, find_method
 from rfmdp.learning.schedule import Doubling, Geometric, LogSpaced, StopWhen
 from rfmdp.learning.store import SetStore

@@ -6,13 +6,13 @@ import pytest
 from outer.games import random_model
 from rfmdp.inner.exact import Exact
 from rfmdp.learning.identifiers import Granularity
-from rfmdp.learning.loop import learn
+from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import find_method
-from rfmdp.learning.proof import at_initial, prove, prove_better
 from rfmdp.learning.schedule import StopWhen
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, Reach, ReachReward, Spec, Until
 from rfmdp.outer.settings import Limits
+from rfmdp.policy_bound import initial_guarantee, prove, prove_better
 from rfmdp.sets.families import Singleton
 from rfmdp.solving import solve
 from rfmdp.verification.solution import verify
@@ -27,10 +27,10 @@ def test_proofs_of_policies_meet_those_of_solve(seed, agent):
     spec = Spec(Reach(target), agent, agent.opposite)
     whole = solve(model, spec)
     best = prove(model, spec, Exact(), whole.policy.rows[0], Limits())
-    assert at_initial(best) == pytest.approx(at_initial(whole), abs=2e-6)
+    assert initial_guarantee(best) == pytest.approx(initial_guarantee(whole), abs=2e-6)
     first = prove(model, spec, Exact(), model.row_ptr[:-1].copy(), Limits())
     found = prove_better(first, Exact(), Limits())
-    assert agent.sign * (at_initial(found) - at_initial(whole)) <= 2e-6
+    assert agent.sign * (initial_guarantee(found) - initial_guarantee(whole)) <= 2e-6
     for solution in (best, found):
         assert solution.model is model
         assert (solution.upper is None) == (agent is MAX)
@@ -73,5 +73,5 @@ def test_learning_with_cycles_guarantees_what_the_learned_model_has(method, spec
         length=30, seed=1,
     )  # fmt: skip
     again = solve(run.model, spec, inner=find_method(method).inner)
-    assert run.guarantee == pytest.approx(at_initial(again), rel=1e-3)
+    assert run.guarantee == pytest.approx(initial_guarantee(again), rel=1e-3)
     assert verify(run).valid
