@@ -1,4 +1,4 @@
-"""A model by its name: a file of any format that rfmdp reads, or a domain of the paper."""
+"""A model by its name: a file of any format, a domain of the paper, a Gymnasium environment."""
 
 from __future__ import annotations
 
@@ -34,13 +34,14 @@ def open_model(
     deadlock: Deadlock = Deadlock.LOOP,
     progress: Progress | None = None,
 ) -> FactoredMDP:
-    """Return a model by its file or by the name of a domain.
+    """Return a model by its file, or by the name of a domain or of a Gymnasium environment.
 
     Parameters
     ----------
     name
         A file: `.rfmdp`, `.tra` with what stands beside it, `.drn`, `.umb`, else the PRISM
-        language. Or a domain, "aircraft" for instance, if there is no such file.
+        language. Or a domain, "aircraft" for instance, if there is no such file. Or `gym:` and
+        the name of an environment with a table of its probabilities: "gym:FrozenLake-v1".
     constants
         Values of constants; a string is read as an expression.
     also_known
@@ -78,8 +79,9 @@ def read_model(name: str | PathLike[str]) -> Blueprint:
         from rfmdp.sources.gym.table import gym_model
 
         return Blueprint(str(name), made=gym_model(str(name)[len(GYM) :]))
-    if is_domain(name):
+    if names_domain(name):
         return Blueprint(str(name))
+    require_file_or_domain(name)
     if path.suffix in (SAVED, *EXPLICIT):
         return Blueprint(str(name), made=load(path, kind="model"))
     from rfmdp.language.load import read_text
@@ -145,29 +147,35 @@ class Blueprint:
         return model
 
 
-def is_domain(name: str | PathLike[str]) -> bool:
-    """Return whether a word means a domain: it is no file and has no ending of one.
-
-    Raises
-    ------
-    FileError
-        If there is neither such a file nor such a domain.
-    """
-    path = Path(name)
-    if path.suffix in ENDINGS or path.exists() or path.name != str(name):
+def names_domain(name: str | PathLike[str]) -> bool:
+    """Return whether a word means a domain of the paper."""
+    if _means_file(name):
         return False
-    if str(name).startswith(GYM):
-        return False
-    from rfmdp.paper.domains.table import DOMAINS, find
+    from rfmdp.paper.domains.table import find
 
     try:
         find(str(name))
     except ModelError:
+        return False
+    return True
+
+
+def require_file_or_domain(name: str | PathLike[str]) -> None:
+    """Raise FileError if a word means no file, and there is no such domain."""
+    if not _means_file(name) and not names_domain(name):
+        from rfmdp.paper.domains.table import DOMAINS
+
         raise FileError(
             f"{name}: there is no such file, and no such domain; the domains are "
             f"{', '.join(DOMAINS)}."
-        ) from None
-    return True
+        )
+
+
+def _means_file(name: str | PathLike[str]) -> bool:
+    """Return whether a word is a file, or looks like one or like an environment."""
+    path = Path(name)
+    looks = path.suffix in ENDINGS or path.name != str(name) or str(name).startswith(GYM)
+    return looks or path.exists()
 
 
 def _refuse_deadlocks(name: str, model: FactoredMDP) -> None:

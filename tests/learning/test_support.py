@@ -8,7 +8,7 @@ from rfmdp.errors import ModelError
 from rfmdp.learning.confidence import SUPPORT, ClopperPearson, Mixture
 from rfmdp.learning.support import (
     DeclaredSupport,
-    Discovery,
+    DiscoveredOutcomes,
     DomainSupport,
     FloorSupport,
     SparseSupport,
@@ -74,13 +74,13 @@ def test_seen_outcomes_share_their_delta():
     ranks = np.arange(1, 1000)
     assert discovery_delta(0.1, ranks).sum() <= 0.1
     ptr, counts, first = np.array([0, 3]), np.array([41, 31, 28]), np.array([1, 10, 20])
-    found = Discovery(Mixture(), SparseSupport()).discovered(
+    found = DiscoveredOutcomes(Mixture(), SparseSupport()).discovered(
         ptr, counts, first, np.array([0.2]), np.zeros(1)
     )
     expected = Mixture().interval([40, 30, 27], [99, 90, 80], 0.1 / np.array([2, 6, 12]))
     assert_allclose([found.lower, found.upper], tighten(ptr, *expected))
     with pytest.raises(ModelError, match="anytime"):
-        Discovery(ClopperPearson(), SparseSupport())
+        DiscoveredOutcomes(ClopperPearson(), SparseSupport())
 
 
 @pytest.mark.parametrize("support", [DeclaredSupport(), DomainSupport(), FloorSupport(0.1)])
@@ -108,10 +108,10 @@ def test_few_of_the_listed_outcomes_happen():
         first = np.zeros(8, dtype=np.int64)
         for outcome in np.unique(draws):
             first[outcome] = int(np.argmax(draws == outcome)) + 1
-        sets = Discovery(Mixture(), SparseSupport()).discovered(
+        sets = DiscoveredOutcomes(Mixture(), SparseSupport()).discovered(
             ptr, counts, first, delta, np.zeros(1)
         )
-        floored = Discovery(Mixture(), SparseSupport(0.2)).discovered(
+        floored = DiscoveredOutcomes(Mixture(), SparseSupport(0.2)).discovered(
             ptr, counts, first, delta, np.full(1, 0.2)
         )
         misses += bool(np.any((truth < sets.lower) | (truth > sets.upper)))
@@ -120,4 +120,4 @@ def test_few_of_the_listed_outcomes_happen():
     assert misses <= 20
     with pytest.raises(ModelError, match=r"SparseSupport: p_min must lie in \[0, 1\)"):
         SparseSupport(1.0)
-    assert SUPPORT in Discovery(Mixture(), SparseSupport()).assumptions
+    assert SUPPORT in DiscoveredOutcomes(Mixture(), SparseSupport()).assumptions

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import rfmdp as rf
 from examples import quarter
 from rfmdp.inner.exact import Exact
-from rfmdp.learning.transition_rewards import TransitionRewards
+from rfmdp.learning.transition_rewards import TransitionRewardBounds
 from rfmdp.sets.vertices import vertices
 
 SIZE = 3
@@ -57,7 +57,7 @@ def table(amounts):
 
 def known(reward, model, spec):
     """Return what the transitions of a model pay."""
-    return TransitionRewards(reward, model, spec, Exact())
+    return TransitionRewardBounds(reward, model, spec, Exact())
 
 
 def answers(model, row):

@@ -26,7 +26,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from rfmdp.answers.rational import Part, TooHardError, chain_values, reachable, read
+from rfmdp.answers.rational import FractionModel, TooHardError, chain_values, reachable, read
 from rfmdp.objective import MAX, MIN, Direction
 from rfmdp.outer.problem import Form, Problem, pose
 from rfmdp.outer.solution import Solution
@@ -76,7 +76,7 @@ def exact_values(solution: Solution, where: BoolArray) -> ExactValues | None:
 def _steps(problem: Problem, where: BoolArray) -> ExactValues:
     """Step back exactly."""
     none = np.zeros(problem.model.states, dtype=np.bool_)
-    part = Part(problem.model, reachable(problem.model, where, none), problem.nature)
+    part = FractionModel(problem.model, reachable(problem.model, where, none), problem.nature)
     value = {s: read(problem.start[s]) for s in part.states}
     for step in problem.steps:
         value = {
@@ -86,12 +86,12 @@ def _steps(problem: Problem, where: BoolArray) -> ExactValues:
     return ExactValues(value, below=True, above=True)
 
 
-def _best(problem: Problem, part: Part, state: int, value: Values) -> Fraction:
+def _best(problem: Problem, part: FractionModel, state: int, value: Values) -> Fraction:
     pick = max if problem.agent is MAX else min
     return part.limit.spend(pick(_row(problem, part, r, value)[0] for r in part.rows[state]))
 
 
-def _row(problem: Problem, part: Part, row: int, value: Values) -> tuple[Fraction, Vector]:
+def _row(problem: Problem, part: FractionModel, row: int, value: Values) -> tuple[Fraction, Vector]:
     """Return what a row is worth against nature's best answer, and the answer."""
     expected, point = part.respond(row, value)
     return read(problem.reward[row]) + read(problem.discount) * expected, point
@@ -107,7 +107,7 @@ def _fixed_point(problem: Problem, solution: Solution, where: BoolArray) -> Exac
         raise TooHardError
     settled = (lower == upper) & ((lower == 0.0) | (lower == 1.0) | np.isinf(lower))
     settled |= problem.terminal
-    part = Part(problem.model, reachable(problem.model, where, settled), problem.nature)
+    part = FractionModel(problem.model, reachable(problem.model, where, settled), problem.nature)
     known = {
         int(t): read(lower[t])
         for t in {t for targets in part.targets.values() for t in targets}
@@ -128,7 +128,7 @@ def _fixed_point(problem: Problem, solution: Solution, where: BoolArray) -> Exac
     return ExactValues(value, below, above)
 
 
-def _finite(part: Part, row: int, known: Values) -> bool:
+def _finite(part: FractionModel, row: int, known: Values) -> bool:
     """Return whether all successors of a row have a finite value.
 
     Raises
@@ -148,7 +148,7 @@ class _Play:
     def __init__(
         self,
         problem: Problem,
-        part: Part,
+        part: FractionModel,
         rows: dict[int, list[int]],
         known: Values,
         solution: Solution,

@@ -64,8 +64,8 @@ def read(number: float) -> Fraction:
     return simple if abs(simple - exact) <= NEAR * abs(exact) else exact
 
 
-class Part:
-    """States of a model with their rows and sets in fractions.
+class FractionModel:
+    """Some states of a model, with their rows and sets in fractions.
 
     Raises
     ------

@@ -115,12 +115,9 @@ def require_result(path: str) -> None:
 
     What is in an archive is left to whoever reads the file.
     """
-    from rfmdp.opening import ENDINGS, is_domain
+    from rfmdp.opening import ENDINGS, names_domain
 
-    try:
-        named = is_domain(path)
-    except FileError:
-        named = False
+    named = names_domain(path)
     if named or (Path(path).suffix in ENDINGS[1:] and Path(path).exists()):
         kind = "the name of a domain" if named else "a model"
         raise FileError(

@@ -11,7 +11,7 @@ from rfmdp.answers.property import Property, load_properties, parse_properties
 from rfmdp.cli.arguments import STANDARD_INPUT
 from rfmdp.errors import FileError, ModelError, PrismError
 from rfmdp.language.check_properties import check_property
-from rfmdp.opening import Blueprint, is_domain
+from rfmdp.opening import Blueprint, names_domain, require_file_or_domain
 
 
 def chosen_properties(file: str | None, wanted: Sequence[str]) -> list[Property]:
@@ -42,12 +42,14 @@ def properties_about(model: str, file: str | None, wanted: Sequence[str]) -> lis
     asked = chosen_properties(file, wanted)
     if asked or file is not None:
         return asked
-    if model != STANDARD_INPUT and is_domain(model):
-        from rfmdp.paper.domains.table import find
+    if model != STANDARD_INPUT:
+        if names_domain(model):
+            from rfmdp.paper.domains.table import find
 
-        return parse_properties(find(model).prop)
-    if model != STANDARD_INPUT and not Path(model).exists():
-        raise FileError(f"{model}: there is no such file.")
+            return parse_properties(find(model).prop)
+        require_file_or_domain(model)
+        if not Path(model).exists():
+            raise FileError(f"{model}: there is no such file.")
     raise ModelError(
         "A property is needed: give a file of properties after the model, or --prop "
         "'Pmaxmin=? [ F \"goal\" ]'."

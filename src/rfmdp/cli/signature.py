@@ -40,7 +40,7 @@ class Option:
     section: str = ""  # title in the help for this option and those behind it
 
 
-class Command(click.Command):
+class FunctionCommand(click.Command):
     """A function as a command; its help has arguments and options in sections."""
 
     def __init__(self, function: Callable[..., int | None]) -> None:
@@ -85,9 +85,9 @@ class Command(click.Command):
                     formatter.write_dl(records)
 
 
-def command(function: Callable[..., int | None]) -> Command:
+def command(function: Callable[..., int | None]) -> FunctionCommand:
     """Make a function a command of the same name."""
-    return Command(function)
+    return FunctionCommand(function)
 
 
 def _parameter(name: str, kind: Any, default: Any, word: Argument | Option) -> click.Parameter:

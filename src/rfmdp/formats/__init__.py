@@ -1,1 +1,1 @@
-"""Files: saved models and results, explicit files of PRISM and Storm, stormpy in memory."""
+"""Formats: saved models and results, explicit files of PRISM and Storm, UMB, stormpy, matrices."""

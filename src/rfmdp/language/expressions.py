@@ -23,8 +23,8 @@ INT_RANGE = (-INT_LIMIT, INT_LIMIT - 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Step:
-    """One step of an expression."""
+class ExpressionStep:
+    """One step of an expression: an operator, a literal or a variable."""
 
     node: Expr
     operands: tuple[int, ...]
@@ -49,7 +49,7 @@ class Expressions:
     def __init__(self, variables: Sequence[Variable], source: SourceText) -> None:
         self.variables = tuple(variables)
         self.source = source
-        self.steps: list[Step] = []
+        self.steps: list[ExpressionStep] = []
         self.uses: list[int] = []
         self.number: dict[int, int] = {}  # of every expression that was added, by its id
         self._numbers: dict[tuple[object, ...], int] = {}
@@ -85,15 +85,15 @@ class Expressions:
                 self.uses[operand] += 1
         return found
 
-    def _step(self, node: Expr, below: tuple[int, ...]) -> Step:
+    def _step(self, node: Expr, below: tuple[int, ...]) -> ExpressionStep:
         types = tuple(self.steps[number].type for number in below)
         type_ = node_type(node, types, self._types, self.source)
         if isinstance(node, Name):
             column = self._columns[node.name]
             variable = self.variables[column]
-            return Step(node, (), type_, (variable.low, variable.high), column)
+            return ExpressionStep(node, (), type_, (variable.low, variable.high), column)
         bounds = self._bounds(node, below) if type_ is Type.INT else INT_RANGE
-        return Step(node, below, type_, bounds)
+        return ExpressionStep(node, below, type_, bounds)
 
     def _bounds(self, node: Expr, below: tuple[int, ...]) -> Range:
         """Return bounds of an int that has a value, so they lie within 32 bits."""

@@ -20,7 +20,7 @@ from rfmdp.kernels import opcodes as op
 from rfmdp.kernels.addresses import HEADER, STACK
 from rfmdp.language.ast import Binary, Call, Ite, Literal, Name, Type, Unary
 from rfmdp.language.evaluate import DECIDED_BY
-from rfmdp.language.expressions import INT_RANGE, Expressions, Step
+from rfmdp.language.expressions import INT_RANGE, Expressions, ExpressionStep
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
 Emission: TypeAlias = Generator["Emission", None, None]
@@ -239,7 +239,7 @@ class Program:
             case _:
                 yield from self._truth(number)
 
-    def _folded(self, number: int, step: Step, operation: int) -> Emission:
+    def _folded(self, number: int, step: ExpressionStep, operation: int) -> Emission:
         """Emit an operation on two operands, or on one after the other."""
         for operand in step.operands:
             yield self._value(operand)
@@ -252,7 +252,7 @@ class Program:
             self._check(number, step, operation)
             first = target
 
-    def _check(self, number: int, step: Step, operation: int) -> None:
+    def _check(self, number: int, step: ExpressionStep, operation: int) -> None:
         """Emit a look at the size of an int, unless its static bounds say that it is small."""
         low, high = step.bounds
         if operation not in (op.ADD, op.SUBTRACT, op.MULTIPLY):
@@ -260,7 +260,7 @@ class Program:
         if low <= INT_RANGE[0] or high >= INT_RANGE[1]:
             self._add(op.CHECK, self._cell(number))
 
-    def _negated(self, number: int, step: Step) -> None:
+    def _negated(self, number: int, step: ExpressionStep) -> None:
         if step.type is Type.DOUBLE:
             # times -1, not 0 minus: that would turn 0 into 0 instead of -0
             self._floats.append(-1.0)
@@ -271,7 +271,7 @@ class Program:
             self._add(op.SUBTRACT, target, self._constant(0), self._cell(step.operands[0]))
             self._check(number, step, op.SUBTRACT)
 
-    def _choice(self, number: int, step: Step) -> Emission:
+    def _choice(self, number: int, step: ExpressionStep) -> Emission:
         condition, then, otherwise = step.operands
         if self._costs[then] == self._costs[otherwise] == 0 and not self._decided(condition):
             yield self._value(condition)
@@ -290,7 +290,7 @@ class Program:
                 self._set(other)
         self._set(end)
 
-    def _select(self, number: int, step: Step) -> None:
+    def _select(self, number: int, step: ExpressionStep) -> None:
         """Emit a choice between variables and literals without a jump.
 
         A jump that depends on the state cannot be foreseen, and costs more than two moves.
@@ -306,7 +306,7 @@ class Program:
             self._add(op.MOVE, target, self._cell(otherwise))
             self._add(op.MOVE_IF, target, self._cell(then), truth)
 
-    def _compared(self, number: int, step: Step, sign: str) -> Emission:
+    def _compared(self, number: int, step: ExpressionStep, sign: str) -> Emission:
         """Emit a comparison whose truth is asked for as a value."""
         for operand in step.operands:
             yield self._value(operand)
@@ -332,7 +332,7 @@ class Program:
         node = self._steps[number].node
         return isinstance(node, Binary) and node.operator in DECIDED_BY
 
-    def _has_floats(self, step: Step) -> bool:
+    def _has_floats(self, step: ExpressionStep) -> bool:
         return any(self._steps[k].type is Type.DOUBLE for k in step.operands)
 
     def _jump(self, number: int, target: Target, when: bool) -> Emission:

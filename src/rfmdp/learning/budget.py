@@ -23,7 +23,7 @@ import numpy as np
 from rfmdp.errors import ModelError
 from rfmdp.learning.confidence import ConfidenceSet
 from rfmdp.learning.identifiers import Identifiers
-from rfmdp.learning.support import Discovery
+from rfmdp.learning.support import DiscoveredOutcomes
 from rfmdp.types import AnyArray, FloatArray, IntArray, frozen
 
 # each share is shortened by this factor, far above the rounding of a million products
@@ -123,7 +123,7 @@ class Budget(Protocol):
     """Makes the ledger before the first sample."""
 
     def ledger(
-        self, shares: Shares, confidence: ConfidenceSet | Discovery, ids: Identifiers
+        self, shares: Shares, confidence: ConfidenceSet | DiscoveredOutcomes, ids: Identifiers
     ) -> Ledger:
         """Return the error probability of every event."""
 
@@ -133,7 +133,7 @@ class EqualEvents:
     """Every event gets the same error probability."""
 
     def ledger(
-        self, shares: Shares, confidence: ConfidenceSet | Discovery, ids: Identifiers
+        self, shares: Shares, confidence: ConfidenceSet | DiscoveredOutcomes, ids: Identifiers
     ) -> Ledger:
         """Return delta = model share / events."""
         events = confidence.events(ids.model.marginals.sizes)
@@ -150,7 +150,7 @@ class PerProbability:
     """
 
     def ledger(
-        self, shares: Shares, confidence: ConfidenceSet | Discovery, ids: Identifiers
+        self, shares: Shares, confidence: ConfidenceSet | DiscoveredOutcomes, ids: Identifiers
     ) -> Ledger:
         """Return delta = beta / U."""
         sizes = ids.model.marginals.sizes
@@ -166,7 +166,7 @@ class PerComponent:
     """
 
     def ledger(
-        self, shares: Shares, confidence: ConfidenceSet | Discovery, ids: Identifiers
+        self, shares: Shares, confidence: ConfidenceSet | DiscoveredOutcomes, ids: Identifiers
     ) -> Ledger:
         """Return delta = beta / |Q|."""
         sizes = ids.model.marginals.sizes

@@ -19,7 +19,7 @@ from rfmdp.inner.combined import OneSided
 from rfmdp.learning.planner import Planner
 from rfmdp.learning.sampling import Sampling
 from rfmdp.learning.store import SetStore
-from rfmdp.learning.transition_rewards import TransitionRewards
+from rfmdp.learning.transition_rewards import TransitionRewardBounds
 from rfmdp.learning.watch import Watch
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Spec
@@ -62,7 +62,7 @@ class Evaluator:
         """Return the truth for reports, with what its rows pay on average."""
         episodes, payments = self.setup.episodes, self.learned.payments
         truth = None if episodes is None else episodes.truth(self.learned.worst[0])
-        if truth is None or not isinstance(payments, TransitionRewards):
+        if truth is None or not isinstance(payments, TransitionRewardBounds):
             return truth
         return payments.apply(truth, low=True)
 

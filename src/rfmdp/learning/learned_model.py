@@ -20,7 +20,7 @@ from rfmdp.learning.rewards import UnknownRewards
 from rfmdp.learning.setup import Setup
 from rfmdp.learning.store import SetStore
 from rfmdp.learning.support import DeclaredSupport, SparseSupport
-from rfmdp.learning.transition_rewards import TransitionReward, TransitionRewards
+from rfmdp.learning.transition_rewards import TransitionReward, TransitionRewardBounds
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, ReachReward, Spec, Total
 from rfmdp.outer.problem import pose
@@ -44,10 +44,10 @@ class LearnedModel:
     def __init__(self, setup: Setup, ids: Identifiers) -> None:
         spec, rewards = setup.spec, setup.rewards
         self.states = ids.model.states
-        self.payments: UnknownRewards | TransitionRewards | None = None
+        self.payments: UnknownRewards | TransitionRewardBounds | None = None
         listed = isinstance(setup.support, DeclaredSupport | SparseSupport)
         if isinstance(rewards, TransitionReward):
-            self.payments = TransitionRewards(rewards, ids.model, spec, setup.method.inner)
+            self.payments = TransitionRewardBounds(rewards, ids.model, spec, setup.method.inner)
             if not listed:
                 raise UnsupportedError(
                     "TransitionReward: outcomes must be listed, nobody knows what others pay; "

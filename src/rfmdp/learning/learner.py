@@ -24,7 +24,7 @@ from rfmdp.learning.run import Point, Run, arrays_of
 from rfmdp.learning.sampling import Sampling
 from rfmdp.learning.setup import Setup, assumptions_of, require_same, settings_of
 from rfmdp.learning.store import SetStore
-from rfmdp.learning.support import Discovery
+from rfmdp.learning.support import DiscoveredOutcomes
 from rfmdp.learning.watch import Watch
 from rfmdp.objective import MAX
 from rfmdp.outer.solution import Policy, Solution
@@ -55,7 +55,7 @@ class Learner:
         self.rollouts = Rollouts(self.sampling, self.ledger.shares.rollout, watch)
         self._nothing = self._without_data()
         anytime = self.confidence.validity is Validity.ANYTIME
-        self.standing = Standing(anytime, setup.spec.agent.sign, self._nothing.guarantee)
+        self.standing = StandingGuarantee(anytime, setup.spec.agent.sign, self._nothing.guarantee)
         self.history: list[Point] = []
         self.alarms: list[str] = []
 
@@ -133,7 +133,7 @@ class Learner:
 
     def _evidence(self) -> dict[str, AnyArray]:
         """Return what sets and rewards are derived from beside the counts, as it is now."""
-        unknown = isinstance(self.confidence, Discovery)
+        unknown = isinstance(self.confidence, DiscoveredOutcomes)
         first = {"first": self.sampling.seen.first.copy()} if unknown else {}
         payments = self.learned.payments
         return {**first, **({} if payments is None else payments.evidence())}
@@ -228,7 +228,7 @@ class Learner:
         self.rollouts.restore(run, state)
 
 
-class Standing:
+class StandingGuarantee:
     """The solution behind the guarantee, with the counts and other evidence that it rests on.
 
     Guarantees of sets that are valid at any time hold together, so all looks count, and the best

@@ -13,7 +13,7 @@ from rfmdp.learning.rewards import UnknownRewards
 from rfmdp.learning.schedule import NEVER
 from rfmdp.learning.setup import Setup
 from rfmdp.learning.store import SetStore
-from rfmdp.learning.support import Discovery
+from rfmdp.learning.support import DiscoveredOutcomes
 from rfmdp.learning.transition_rewards import TransitionReward
 from rfmdp.learning.watch import Watch
 from rfmdp.objective import MAX
@@ -61,7 +61,8 @@ class Sampling:
 
     def count(self, records: Records) -> list[str]:
         """Count all recorded transitions at once; return what contradicts an assumption."""
-        counted, ordered = self.learned.worst[0], isinstance(self.setup.confidence, Discovery)
+        counted = self.learned.worst[0]
+        ordered = isinstance(self.setup.confidence, DiscoveredOutcomes)
         found = records.counts(counted, ordered=ordered)
         for new, old in zip(found.arrays, self.seen.arrays, strict=True):
             old[:] = new[: len(old)]
@@ -95,7 +96,7 @@ class Sampling:
         With an unknown support they are not counted: when their outcomes were first seen is not
         known. All rollouts are left out then, whatever they showed, so nothing is selected.
         """
-        if isinstance(self.setup.confidence, Discovery):
+        if isinstance(self.setup.confidence, DiscoveredOutcomes):
             return
         self.seen.counts[:] += counts
         added = segment_sum(counts.astype(np.float64), self._sets.ptr)

@@ -19,7 +19,7 @@ from rfmdp.learning.identifiers import Granularity, Identifiers
 from rfmdp.learning.methods import Method
 from rfmdp.learning.rewards import SHARE, MixtureReward, RewardFamily
 from rfmdp.learning.schedule import LogSpaced, StopWhen
-from rfmdp.learning.support import DeclaredSupport, Discovery, Support
+from rfmdp.learning.support import DeclaredSupport, DiscoveredOutcomes, Support
 from rfmdp.learning.transition_rewards import TransitionReward
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Spec
@@ -80,14 +80,14 @@ class Setup:
         return self.source if self.records is None else None  # type: ignore[return-value]
 
     @property
-    def confidence(self) -> ConfidenceSet | Discovery:
+    def confidence(self) -> ConfidenceSet | DiscoveredOutcomes:
         """The confidence sets that the guarantee is made from."""
         base = self.method.confidence
         if isinstance(self.support, DeclaredSupport):
             return base
         if self.p_min > 0.0:
             raise UnsupportedError("p_min: with an unknown support, use FloorSupport(p_min).")
-        return Discovery(base, self.support)  # type: ignore[arg-type]  # checked there
+        return DiscoveredOutcomes(base, self.support)  # type: ignore[arg-type]  # checked there
 
     def floors(self, ids: Identifiers) -> FloatArray:
         """Return the assumed least probability of the outcomes of every identifier, (M,)."""

@@ -15,7 +15,7 @@ import numpy as np
 from rfmdp.errors import RfmdpError, UnsupportedError
 from rfmdp.learning.confidence import ConfidenceSet, Validity
 from rfmdp.learning.packed_sets import pick, with_table
-from rfmdp.learning.support import Discovery
+from rfmdp.learning.support import DiscoveredOutcomes
 from rfmdp.ragged import entries, owners, segment, segment_all, segment_any, segment_sum, starts
 from rfmdp.rounding import SUM_SLACK, one_minus
 from rfmdp.sets.bounds import tighten
@@ -61,7 +61,7 @@ class SetStore:
 
     def __init__(
         self,
-        confidence: ConfidenceSet | Discovery,
+        confidence: ConfidenceSet | DiscoveredOutcomes,
         outcome_ptr: IntArray,
         delta: FloatArray,
         floors: FloatArray | None = None,
@@ -163,7 +163,7 @@ class SetStore:
         """Return the sets of some identifiers, made from their counts and nothing else."""
         pointers, at = self.part(which)
         counts, delta = self.counts[at], self.delta[which]
-        if isinstance(self.confidence, Discovery):
+        if isinstance(self.confidence, DiscoveredOutcomes):
             first, floors = self._first[at], self.floors[which]
             return self.confidence.discovered(pointers, counts, first, delta, floors)
         return self.confidence.sets(pointers, counts, delta)
@@ -182,8 +182,8 @@ class SetStore:
         """Return bounds (O,) that hold before any data, None if there are none; `box` (M,) sets."""
         sizes = np.diff(self.ptr)
         floors = np.where(sizes > 1, self.floors, 0.0)
-        if isinstance(self.confidence, Discovery):  # floors of what was seen, which it looks after
-            floors[:] = 0.0
+        if isinstance(self.confidence, DiscoveredOutcomes):
+            floors[:] = 0.0  # it looks after those of what was seen
         narrowed = {
             "p_min: a least probability": floors > 0.0,
             "Prior knowledge:": np.zeros_like(box) if prior is None else informed(prior),

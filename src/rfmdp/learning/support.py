@@ -10,7 +10,7 @@
 - `SparseSupport(p_min)`: the model lists all outcomes, perhaps a whole domain, but few of them
   happen. Bounds are those of the two before; no outcome leads anywhere else.
 
-`Discovery` makes confidence sets of intervals and one of the last three.
+`DiscoveredOutcomes` makes confidence sets of intervals and one of the last three.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ Support: TypeAlias = DeclaredSupport | DomainSupport | FloorSupport | SparseSupp
 
 
 @dataclass(frozen=True, slots=True)
-class Discovery:
+class DiscoveredOutcomes:
     """Boxes of identifiers with outcomes that may never happen.
 
     Unless the model lists all outcomes, the last one stands for those that it does not list.

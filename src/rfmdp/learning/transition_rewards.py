@@ -84,7 +84,7 @@ class TransitionReward:
         return found
 
 
-class TransitionRewards:
+class TransitionRewardBounds:
     """Rewards of transitions that are known, and bounds of what rows pay on average.
 
     `model` is the learning model, the objective of `spec` says which rewards count, and `inner`

@@ -50,7 +50,7 @@ class SetRegistry:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Plan:
+class _MovePlan:
     """A move with its sets looked up: L sets of at most d outcomes."""
 
     move: Move
@@ -87,7 +87,7 @@ class Expander:
             if enabled.size:
                 yield self._block(number, select(states, enabled), enabled, codes)
 
-    def _plan(self, action: Action, move: Move) -> _Plan:
+    def _plan(self, action: Action, move: Move) -> _MovePlan:
         """Look up the sets of a move."""
         where = f"Action {action.name!r}, factor {move.factor!r}"
         named = _named_sets(move, f"{move.factor}, {action.name}")
@@ -108,7 +108,7 @@ class Expander:
                 marginal[i] = self.identifiers.number(uset, name)
         factor = self.factors.setdefault(move.factor, len(self.factors))
         size = occurs.sum(axis=1).astype(np.int32)
-        return _Plan(move, factor, where, marginal, size, occurs)
+        return _MovePlan(move, factor, where, marginal, size, occurs)
 
     def _block(self, number: int, states: States, rows: IntArray, codes: IntArray) -> RowBlock:
         """Build the rows of one action."""
@@ -121,7 +121,7 @@ class Expander:
         moves = [self._block_move(plan, states, claims) for plan in self._plans[number]]
         return RowBlock.joined(rows, number, rest, moves)
 
-    def _block_move(self, plan: _Plan, states: States, claims: dict[str, str]) -> BlockMove:
+    def _block_move(self, plan: _MovePlan, states: States, claims: dict[str, str]) -> BlockMove:
         """Ask a move for its effect, outcome by outcome, over all rows that have it."""
         chosen = _identify(plan, states)
         occurs, marginal, size = plan.occurs[chosen], plan.marginal[chosen], plan.size[chosen]
@@ -209,7 +209,7 @@ def _checked(values: ArrayLike, states: States, where: str, kinds: str, wanted: 
     return array
 
 
-def _identify(plan: _Plan, states: States) -> IntArray:
+def _identify(plan: _MovePlan, states: States) -> IntArray:
     """Return the index of every state's set."""
     if plan.move.identify is None:
         return np.zeros(len(states), dtype=np.int64)

@@ -115,7 +115,7 @@ def explore(
         For a deadlock (if asked), a successor outside the variables' ranges, more than 2^31
         states.
     """
-    found = _Found(packing)
+    found = _Explored(packing)
     own = RowBlock.joined(np.arange(len(initial)), 0, initial, ())
     start = np.empty(len(initial), dtype=np.int32)
     found.number(own, np.ones(len(initial), dtype=np.int64), start)
@@ -130,7 +130,7 @@ def explore(
     return found.arranged(start, deadlock)
 
 
-class _Found:
+class _Explored:
     """All states and rows so far, in the order of discovery; see `arranged`."""
 
     def __init__(self, packing: Packing) -> None:

@@ -1,4 +1,4 @@
-"""Exact questions about sums of floats, in bulk: floats are rationals, and nothing is near enough.
+"""Exact questions about sums of floats, in bulk: a float is the rational number that it is.
 
 Sums are first taken in pairs of floats with their rounding errors kept (Knuth's two-sum, which is
 exact at all scales); only where that leaves a doubt is a sum taken by `math.fsum`, which rounds

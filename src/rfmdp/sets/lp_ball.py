@@ -101,7 +101,7 @@ def minimise_lp_ball(uset: LpBall, values: FloatArray) -> tuple[float, FloatArra
     if p_norm(toward_best, uset.exponent) <= uset.radius:
         p = np.maximum(nominal + toward_best, 0.0)
         return float(p @ values), p
-    problem = _Problem(scaled, nominal, uset.radius, uset.exponent)
+    problem = _BallProblem(scaled, nominal, uset.radius, uset.exponent)
     low = math.log(uset.radius / len(nominal))
     step = 1.0
     while problem.within_radius(low + step) and step < 1e9:
@@ -115,7 +115,7 @@ def minimise_lp_ball(uset: LpBall, values: FloatArray) -> tuple[float, FloatArra
 
 
 @dataclass(frozen=True, slots=True)
-class _Problem:
+class _BallProblem:
     """Values in [0, 1], nominal, radius and exponent."""
 
     values: FloatArray  # (X,)

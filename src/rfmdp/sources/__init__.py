@@ -1,1 +1,1 @@
-"""Sources: where samples come from, the simulator of a known model or recorded transitions."""
+"""Sources: where samples come from, a simulated model, a Gymnasium environment or recorded data."""

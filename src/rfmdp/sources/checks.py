@@ -136,11 +136,11 @@ def _dependence(
     ptr = starts(own[:, 0] * own[:, 1])
     at = ptr[group] + outcomes[0] * own[group, 1] + outcomes[1]
     joint = np.bincount(at, times, minlength=int(ptr[-1])).astype(np.float64)
-    logs = _mixtures(joint, ptr)
+    logs = _log_mixtures(joint, ptr)
     for side in range(2):
         part = starts(own[:, side])
         alone = np.bincount(part[group] + outcomes[side], times, minlength=int(part[-1]))
-        logs -= _likelihoods(alone.astype(np.float64), part)
+        logs -= _log_likelihoods(alone.astype(np.float64), part)
     return logs, pairs
 
 
@@ -162,8 +162,9 @@ def _sharing(model: FactoredMDP, shown: ShownOutcomes, times: FloatArray) -> EVa
     number, ids = len(model.marginals), model.row_marginals
     counts, ptr = shown.per_slot(model, times)
     seen = segment_sum(counts, ptr) > 0.0
-    mixed = np.bincount(ids[seen], _mixtures(counts, ptr)[seen], minlength=number)
-    logs: FloatArray = mixed - _likelihoods(shown.counts(model, times), model.marginals.outcome_ptr)
+    mixed = np.bincount(ids[seen], _log_mixtures(counts, ptr)[seen], minlength=number)
+    total = shown.counts(model, times)
+    logs: FloatArray = mixed - _log_likelihoods(total, model.marginals.outcome_ptr)
     tested = np.flatnonzero(np.bincount(ids[seen], minlength=number) > 1)
     possible = int(np.count_nonzero(np.bincount(ids, minlength=number) > 1))
     return logs[tested], tested[:, None], possible
@@ -176,13 +177,14 @@ def _alike(model: FactoredMDP, shown: ShownOutcomes, times: FloatArray) -> EValu
     ptr = model.marginals.outcome_ptr
     parts = [shown.counts(model, part) for part in times]
     total = np.sum(parts, axis=0)
-    logs: FloatArray = np.sum([_mixtures(p, ptr) for p in parts], axis=0) - _likelihoods(total, ptr)
+    mixed: FloatArray = np.sum([_log_mixtures(p, ptr) for p in parts], axis=0)
+    logs = mixed - _log_likelihoods(total, ptr)
     several = np.sum([segment_sum(p, ptr) > 0.0 for p in parts], axis=0) > 1
     tested = np.flatnonzero(several)
     return logs[tested], tested[:, None], len(model.marginals)
 
 
-def _mixtures(counts: FloatArray, ptr: IntArray) -> FloatArray:
+def _log_mixtures(counts: FloatArray, ptr: IntArray) -> FloatArray:
     """Return logarithms of the probabilities of sequences with these counts, mixed, (N,)."""
     from scipy.special import gammaln
 
@@ -191,7 +193,7 @@ def _mixtures(counts: FloatArray, ptr: IntArray) -> FloatArray:
     return np.asarray(gammaln(half) - gammaln(n + half) + parts)
 
 
-def _likelihoods(counts: FloatArray, ptr: IntArray) -> FloatArray:
+def _log_likelihoods(counts: FloatArray, ptr: IntArray) -> FloatArray:
     """Return logarithms of the largest probabilities of sequences with these counts, (N,)."""
     from scipy.special import xlogy
 

@@ -1,4 +1,4 @@
-"""From counts to sets: what a set must hold is every distribution that no samples rule out.
+"""From counts to sets: a learned set must contain all distributions that samples do not rule out.
 
 A bound p of a probability seen x times in n is tested forwards: its tail or its likelihood ratio
 is computed, no quantile is searched for. Special functions are good to about `ACCURACY`; so far an

@@ -46,7 +46,7 @@ class ExactSet:
     """
 
     def __init__(self, sets: Sets, j: int) -> None:
-        """Take set j of sets that are settled."""
+        """Read set j; `sets` must come from `Sets.settled()`."""
         part, self.kind = segment(sets.ptr, j), int(sets.kind[j])
         self.lower, self.upper = _fractions(sets.lower[part]), _fractions(sets.upper[part])
         self.size = len(self.lower)

@@ -139,8 +139,22 @@ def _attract(
 ) -> BoolArray:  # fmt: skip
     """Return the least set: `start`, and states whose rows are good or lead into the set.
 
-    Rows that are open lead into the set if they are rigid and have a successor in it, or if
-    `leads` says so.
+    Of a state without a rule, an agent that helps needs one such row; one that opposes must not
+    escape by any, so all rows must be such. A rule leaves one row per state, and that is needed.
+
+    Parameters
+    ----------
+    start, good
+        States (S,) that are in the set, and rows (R,) that are enough whatever the set.
+    open_
+        Rows (R,) that may lead into the set. Those that are rigid, where nature has no choice of
+        successors, do if one of their successors is in it; of the others `leads` says so.
+    side
+        That of the bound which is to be proven, -1 lower, +1 upper: who pulls the other way helps.
+    rule
+        Rows (S,) that the agent is bound to, or None.
+    unknown
+        What holds of rows that `leads` cannot decide; it must be what proves less.
     """
     good, rows = good.copy(), game.rows
     ptr, into = _entering(rows, np.flatnonzero(open_ & game.asked(start, rule)))

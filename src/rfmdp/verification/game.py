@@ -136,18 +136,18 @@ def signs_of(
     doubtful = 0
     with np.errstate(all="ignore"):
         for batch in game.rows.batches(asked):
-            step = _Step(game, batch, bound, side, discount)
-            found[batch.rows] = signs = step.signs()
-            doubts = np.flatnonzero((signs == UNKNOWN) | step.faint(signs))
+            gains = _Gains(game, batch, bound, side, discount)
+            found[batch.rows] = signs = gains.signs()
+            doubts = np.flatnonzero((signs == UNKNOWN) | gains.faint(signs))
             doubts = doubts[: FRACTIONS - doubtful]
             doubtful += len(doubts)
-            decided = [step.decide(int(i)) for i in doubts]
+            decided = [gains.decide(int(i)) for i in doubts]
             found[batch.rows[doubts]] = np.maximum(signs[doubts], decided)
     return found
 
 
-class _Step:
-    """Some rows, and what a bound gains in them."""
+class _Gains:
+    """What a bound gains in some rows."""
 
     def __init__(
         self, game: Game, batch: Batch, bound: FloatArray, side: int, discount: float

@@ -24,7 +24,7 @@ from rfmdp.types import AnyArray, FloatArray, IntArray
 from rfmdp.verification.confidence import SUPPORT, Confidence, Known, NotChecked, sets_hold
 from rfmdp.verification.fields import Fields, need
 from rfmdp.verification.reading import Claim, read_claim
-from rfmdp.verification.rewards import Payments
+from rfmdp.verification.rewards import read_payments
 from rfmdp.verification.rollouts import check_rollouts
 from rfmdp.verification.supports import Support, discovered, expects_the_worst
 
@@ -64,7 +64,7 @@ def check_run(
     part = {name[9:]: array for name, array in arrays.items() if name.startswith("solution/")}
     claim = read_claim(header["solution"], part)
     try:
-        _LearnedModel(header, Fields(arrays), claim, note).check()
+        _LearnedModelCheck(header, Fields(arrays), claim, note).check()
     except NotChecked as what:
         leave_open(f"{what}: not checked here")
     check_rollouts(header, Fields(arrays), claim, note)
@@ -72,15 +72,15 @@ def check_run(
     _check_guarantee(header, Fields(arrays), claim, note)
 
 
-class _LearnedModel:
-    """That the learned model follows from what was seen, at the stated errors."""
+class _LearnedModelCheck:
+    """Checks that the learned model follows from what was seen, at the stated errors."""
 
     def __init__(self, header: Mapping[str, Any], fields: Fields, claim: Claim, note: Note) -> None:
         self.header, self.fields, self.claim, self.note = header, fields, claim, note
         self.settings, self.sets = header["settings"], claim.model.sets
         self.confidence = Confidence(self.settings["confidence"])
         self.support = Support(self.settings["support"], self.settings["p_min"], self.confidence)
-        self.payments = Payments(self.settings["rewards"])
+        self.payments = read_payments(self.settings["rewards"])
 
     def check(self) -> None:
         """Check ledger, assumptions, sets and rewards."""

@@ -1,4 +1,4 @@
-"""What rows of a learned model pay, if that was learned too, or hangs on the successor.
+"""What rows of a learned model pay, if that was learned too, or depends on the successor.
 
 A row must pay no more (for an agent that minimises: no less) than
 
@@ -11,7 +11,7 @@ A row must pay no more (for an agent that minimises: no less) than
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,6 +26,7 @@ PAID = "every transition pays what was declared for its state, action and succes
 CONSTANT = "the reward of an identifier is always the same"
 MEAN = "every reward sample of an identifier has the same mean given all earlier samples"
 PER_TRANSITION = "of transitions, "
+RANDOM = "MixtureReward"  # the bound of rewards that are random
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -34,32 +35,43 @@ def plainly(number: float) -> str:
     return str(np.format_float_positional(number, trim="-"))
 
 
-class Payments:
-    """What the settings of a run say about rewards."""
+def read_payments(text: str) -> Payments:
+    """Return what the settings of a run say about rewards.
 
-    def __init__(self, text: str) -> None:
-        self.text, self.name = text, "known"
-        if text == "known":
-            self.assumptions = {REWARDS}
-        elif text.startswith(PER_TRANSITION):
-            self.name, self.assumptions = "transitions", {PAID}
-        else:
-            self.name, options = parsed(text)
-            if self.name not in ("MixtureReward", "DeterministicReward") or set(options) != {
-                "range"
-            }:
-                raise NotChecked(f"rewards {text}")
-            kind, ends = parsed(str(options["range"]))
-            need(kind == "RewardRange" and set(ends) == {"low", "high"}, "rewards: need a range")
-            self.low, self.high = float(ends["low"]), float(ends["high"])
-            need(-np.inf < self.low < self.high < np.inf, "rewards: need a range")
-            span = f"every reward lies in [{plainly(self.low)}, {plainly(self.high)}]"
-            self.assumptions = {span, MEAN if self.random else CONSTANT}
+    Raises
+    ------
+    NotChecked
+        If this checker does not know what they say.
+    """
+    if text == "known":
+        return Payments(text, "known", frozenset({REWARDS}))
+    if text.startswith(PER_TRANSITION):
+        return Payments(text, "transitions", frozenset({PAID}))
+    name, options = parsed(text)
+    if name not in (RANDOM, "DeterministicReward") or set(options) != {"range"}:
+        raise NotChecked(f"rewards {text}")
+    kind, ends = parsed(str(options["range"]))
+    need(kind == "RewardRange" and set(ends) == {"low", "high"}, "rewards: need a range")
+    low, high = float(ends["low"]), float(ends["high"])
+    need(-np.inf < low < high < np.inf, "rewards: need a range")
+    span = f"every reward lies in [{plainly(low)}, {plainly(high)}]"
+    return Payments(text, name, frozenset({span, MEAN if name == RANDOM else CONSTANT}), low, high)
+
+
+@dataclass(frozen=True, slots=True)
+class Payments:
+    """How rewards of a learned model are known: declared, by transition, or learned."""
+
+    text: str
+    name: str  # "known", "transitions", or that of the bound
+    assumptions: frozenset[str]
+    low: float = np.nan  # of rewards that are learned
+    high: float = np.nan
 
     @property
     def random(self) -> bool:
         """Whether rewards are random, so that their bounds may fail."""
-        return self.name == "MixtureReward"
+        return self.name == RANDOM
 
     def fails(
         self, claim: Claim, evidence: Fields, looks: AnyArray, steps: list[int], share: float,

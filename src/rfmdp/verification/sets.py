@@ -1,4 +1,4 @@
-"""What the uncertainty sets of a file are: kinds and numbers, looked at, then settled.
+"""The uncertainty sets of a file: kinds and numbers, checked, then given one exact meaning.
 
 Every float is the rational number that it is. With d the nominal numbers of a set and S = sum d:
 

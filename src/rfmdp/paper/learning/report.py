@@ -13,8 +13,8 @@ from rfmdp.paper.learning.figure import figure
 from rfmdp.paper.learning.settings import SETTINGS
 from rfmdp.paper.learning.text import (
     NOTES,
+    column_groups,
     full_cost,
-    groups,
     lines,
     method_order,
     overview,
@@ -104,4 +104,5 @@ def _add_domain(found: Document, table: LearningTable, name: str) -> None:
         f"{domain.about} {domain.prop}, {goal}; {version.states:,} states, optimum "
         f"{version.optimum:g}, trajectories of {first.length} steps, beta {first.beta:g}."
     )
-    found.table(groups(table, name), [line for curve in curves for line in lines(curve, flat)])
+    rows = [line for curve in curves for line in lines(curve, flat)]
+    found.table(column_groups(table, name), rows)

@@ -119,8 +119,8 @@ def decided(model: FactoredMDP, spec: Spec) -> BoolArray:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """How the published experiments are read."""
+class PaperReading:
+    """One way to read the published experiments: by the paper's text, or by its code."""
 
     name: str
     title: str
@@ -158,13 +158,13 @@ class Setting:
         return Simulated(model, ends=decided(model, spec) if self is CODE else None)
 
 
-TEXT = Setting("text", "as the paper's text has it", 1e-4)
-CODE = Setting("code", "as public versions of its code have it", 1e-3)
-SETTINGS: Mapping[str, Setting] = MappingProxyType({s.name: s for s in (TEXT, CODE)})
+TEXT = PaperReading("text", "as the paper's text has it", 1e-4)
+CODE = PaperReading("code", "as public versions of its code have it", 1e-3)
+SETTINGS: Mapping[str, PaperReading] = MappingProxyType({s.name: s for s in (TEXT, CODE)})
 
 
-def find_setting(name: str) -> Setting:
-    """Return a setting by its name."""
+def find_setting(name: str) -> PaperReading:
+    """Return a reading by its name."""
     if name not in SETTINGS:
         raise ModelError(f"There is no setting '{name}'; there are: {', '.join(SETTINGS)}.")
     return SETTINGS[name]

@@ -99,8 +99,12 @@ def _cost(cost: LearningCost) -> str:
     return f"{count(cost.trajectories)} in {seconds(cost.seconds)} s"
 
 
-def groups(table: LearningTable, domain: str) -> list[ColumnGroup]:
-    """Return the columns of `lines`."""
+def column_groups(table: LearningTable, domain: str) -> list[ColumnGroup]:
+    """Return the columns of the table of a domain, whose rows are those of `lines`.
+
+    There are three groups: the method with what it has guaranteed; what it cost to reach the
+    printed guarantee; what it cost to reach the one with which our own flat learning ends.
+    """
     flat, value = table.of(domain, FLAT), table.flat_guarantee(domain)
     own = "to the end of our flat learning, which has none yet"
     if flat is not None and value is not None:

@@ -167,7 +167,7 @@ def _fields(solution: Solution) -> dict[str, Any]:
     """Return what a record keeps of a solution."""
     if solution.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
-    lower, upper = bounds(solution)
+    lower, upper = largest_initial_bounds(solution)
     return {
         "status": solution.status.name,
         "value": lower if solution.spec.agent.sign > 0 else upper,
@@ -192,8 +192,8 @@ def _warm_up(method: str) -> None:
     solve(model, find("chain").spec, inner=methods.METHODS[method](), limits=Limits(sweeps=2))
 
 
-def bounds(solution: Solution) -> tuple[float | None, float | None]:
-    """Return the proven bounds of the value, of the largest if there are several starts."""
+def largest_initial_bounds(solution: Solution) -> tuple[float | None, float | None]:
+    """Return the proven bounds of the value in the initial state, of several the largest each."""
 
     def largest(side: FloatArray | None) -> float | None:
         if side is None:

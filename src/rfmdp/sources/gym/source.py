@@ -206,12 +206,12 @@ class GymSource:
                 "initial state, with one action whose outcomes are the starts."
             )
 
-    def pay(self, rows: IntArray, successors: IntArray, paid: FloatArray) -> None:
-        """Take note of what transitions paid; compare it with what was declared."""
-        if self.declared is None:
-            self._paid.add(rows, paid)
-            return
-        declared = self.declared(rows, successors)
+    def note_paid(self, rows: IntArray, paid: FloatArray) -> None:
+        """Take note of what rows paid, for those who learn rewards."""
+        self._paid.add(rows, paid)
+
+    def check_paid(self, rows: IntArray, declared: FloatArray, paid: FloatArray) -> None:
+        """Raise ModelError unless rows paid what was declared."""
         differs = np.abs(declared - paid) > 1e-9 * np.maximum(1.0, np.abs(declared))
         if np.any(differs):
             at = int(np.argmax(differs))

@@ -65,9 +65,17 @@ class PendingTransitions:
             if self._source.pays:
                 paid = np.array(self.paid, dtype=np.float64)
                 own = ~np.isnan(paid)
-                self._source.pay(rows[own], successors[own], paid[own])
+                self._pay(rows[own], successors[own], paid[own])
             for part in (self.rows, self.successors, self.paid):
                 part.clear()
+
+    def _pay(self, rows: IntArray, successors: IntArray, paid: FloatArray) -> None:
+        """Have the source compare what was paid with what was declared, or else note it."""
+        declared = self._source.declared
+        if declared is None:
+            self._source.note_paid(rows, paid)
+        else:
+            self._source.check_paid(rows, declared(rows, successors), paid)
 
 
 class LimitWatch:
