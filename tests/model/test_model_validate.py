@@ -154,11 +154,20 @@ def test_arrays_and_rows_give_the_same_model(model):
         assert other.actions == ("a0", "a1")
 
 
+A_ROW = "must be (marginals, successors) or (marginals, successors, action)"
 BAD_ROWS = [
     ([[([0], [0])]], "State 0, row 0: the tensor must have 2 successors, has 1."),
     ([[([0, 1], [0])]], "State 0, row 0: the tensor must have 2 x 3 = 6 successors, has 1."),
     ([[([], [0])], [([3], [0])]], "State 1, row 0: marginals must be within 0..1, got 3."),
     ([[([], [0.5])]], "State 0, row 0, successors: must be integers, got float64."),
+    ([[([], [[0], [0, 1]])]], "State 0, row 0, successors: must be integers, got [[0], [0, 1]]."),
+    ([[([0.0], [0, 0])]], "State 0, row 0, marginals: must be integers, got float64."),
+    ([[(0, [0, 0])]], "State 0, row 0, marginals: must be a list, got 0."),
+    ([[([0],)]], f"State 0, row 0: {A_ROW}, got ([0],)."),
+    ([([0], [0, 0])], f"State 0, row 0: {A_ROW}, got [0]."),
+    ([[([], [0], 1)]], "State 0, row 0: the action must be a name, got 1."),
+    ([0], "State 0: must be a list of rows, got 0."),
+    (None, "from_rows: must be given a list per state, got None."),
 ]
 
 
@@ -183,6 +192,30 @@ def test_bad_arrays_are_named(arrays, message):
     with pytest.raises(ModelError) as caught:
         FactoredMDP.from_arrays(*arrays, [COIN, DIE])
     assert str(caught.value) == message
+
+
+PAYS = "must be Rewards(state, row): a number per state, and one per row; got"
+BAD_PARTS = [
+    ({"rewards": {"c": [1.0, 2.0]}}, f'Reward "c": {PAYS} [1.0, 2.0].'),
+    ({"rewards": {"c": None}}, f'Reward "c": {PAYS} None.'),
+    ({"rewards": [1.0, 2.0]}, "rewards: must be given by name, {name: ...}, got [1.0, 2.0]."),
+    ({"labels": ["goal"]}, "labels: must be given by name, {name: ...}, got ['goal']."),
+    ({"labels": {1: [True]}}, "labels: names must be text, got 1."),
+    ({"marginals": COIN}, f"marginals: must be a list of uncertainty sets, got {COIN!r}."),
+]
+
+
+@pytest.mark.parametrize(("parts", "message"), BAD_PARTS)
+def test_parts_of_a_wrong_type_are_named(parts, message):
+    """The message says what must be given."""
+    given = {"marginals": [COIN]} | parts
+    for make in (
+        lambda: FactoredMDP.from_rows([[([], [0])]], **given),
+        lambda: FactoredMDP.from_arrays([0, 1], [[]], [0], **given),
+    ):
+        with pytest.raises(ModelError) as caught:
+            make()
+        assert message in str(caught.value)
 
 
 def test_arrays_are_validated():

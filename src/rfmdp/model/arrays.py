@@ -151,8 +151,8 @@ class FactoredMDP:
             initial=given.integers("initial", np.atleast_1d(np.asarray(initial))),
             row_actions=given.narrow("row_actions", chosen),
             actions=tuple(actions),
-            labels={name: np.asarray(where) for name, where in labels.items()},
-            rewards=dict(rewards),
+            labels={k: np.asarray(where) for k, where in given.by_name("labels", labels).items()},
+            rewards=given.by_name("rewards", rewards),
         )
         require_valid(model)
         return model
@@ -186,11 +186,9 @@ class FactoredMDP:
         sizes, names = sets.sizes.tolist(), dict[str, int]()
         chosen: list[int] = []
         targets = [np.empty(0, dtype=np.int64)]
-        for s, rows in enumerate(states):
-            for number, row in enumerate(rows):
-                targets.append(given.tensor(sizes, f"State {s}, row {number}", row[0], row[1]))
-                name = row[2] if len(row) == 3 else f"a{number}"
-                chosen.append(names.setdefault(name, len(names)))
+        for where, ids, successors, action in given.rows(states):
+            targets.append(given.tensor(sizes, where, ids, successors))
+            chosen.append(names.setdefault(action, len(names)))
         return FactoredMDP.from_arrays(
             starts([len(rows) for rows in states]),
             [row[0] for rows in states for row in rows],

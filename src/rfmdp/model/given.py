@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,8 @@ from rfmdp.types import AnyArray, IntArray
 
 def sets(marginals: Marginals | Iterable[UncertaintySet]) -> Marginals:
     """Return packed sets whose arrays fit each other; `validate` looks at their numbers."""
+    if not isinstance(marginals, Iterable):
+        raise ModelError(f"marginals: must be a list of uncertainty sets, got {marginals!r}.")
     if not isinstance(marginals, Marginals):
         return Marginals.from_sets(marginals)
     for j, message in layout_problems(marginals):
@@ -27,12 +29,44 @@ def sets(marginals: Marginals | Iterable[UncertaintySet]) -> Marginals:
     return marginals
 
 
+def by_name(what: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return labels or rewards with their names."""
+    if not isinstance(given, Mapping):
+        raise ModelError(f"{what}: must be given by name, {{name: ...}}, got {given!r}.")
+    for name in given:
+        if not isinstance(name, str):
+            raise ModelError(f"{what}: names must be text, got {name!r}.")
+    return dict(given)
+
+
+def rows(states: Sequence[Sequence[Any]]) -> Iterator[tuple[str, Any, Any, str]]:
+    """Give place, marginals, successors and action of all rows of lists of rows."""
+    if not isinstance(states, Sequence):
+        raise ModelError(f"from_rows: must be given a list per state, got {states!r}.")
+    for s, found in enumerate(states):
+        if not isinstance(found, Sequence):
+            raise ModelError(f"State {s}: must be a list of rows, got {found!r}.")
+        for number, row in enumerate(found):
+            where = f"State {s}, row {number}"
+            if not isinstance(row, Sequence) or len(row) not in (2, 3):
+                raise ModelError(
+                    f"{where}: must be (marginals, successors) or (marginals, successors, action), "
+                    f"got {row!r}."
+                )
+            action = row[2] if len(row) == 3 else f"a{number}"
+            if not isinstance(action, str):
+                raise ModelError(f"{where}: the action must be a name, got {action!r}.")
+            yield where, row[0], row[1], action
+
+
 def tensor(
     sizes: Sequence[int], where: str, marginals: Sequence[int], successors: ArrayLike
 ) -> IntArray:
     """Return the successors (K,) of a row; raise if their number is wrong."""
     last = len(sizes) - 1
-    for j in marginals:
+    if not isinstance(marginals, Sequence | np.ndarray):
+        raise ModelError(f"{where}, marginals: must be a list, got {marginals!r}.")
+    for j in integers(f"{where}, marginals", marginals).tolist():
         if not 0 <= j <= last:
             raise ModelError(f"{where}: marginals must be within 0..{last}, got {j}.")
     own = [sizes[j] for j in marginals]
@@ -86,7 +120,10 @@ def successor_pointers(
 
 def integers(name: str, values: ArrayLike) -> IntArray:
     """Return integers of 64 bits (N,)."""
-    array: AnyArray = np.asarray(values)
+    try:
+        array: AnyArray = np.asarray(values)
+    except ValueError:  # lists of different lengths
+        raise ModelError(f"{name}: must be integers, got {values!r}.") from None
     if array.size == 0:
         return np.empty(0, dtype=np.int64)
     if array.dtype.kind not in "iu":

@@ -16,7 +16,7 @@ from weakref import WeakSet
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.model.arrays import FactoredMDP, Variable
+from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.report import Issue, Report, Severity, model_sizes
 from rfmdp.ragged import owner, segment, segment_product
 from rfmdp.sets.validate import layout_problems, problems
@@ -280,6 +280,10 @@ def _check_rewards(model: FactoredMDP) -> list[Issue]:
     """Reward structures have one number per state and per row, none of which may overflow."""
     issues: list[Issue] = []
     for name, reward in model.rewards.items():
+        if not isinstance(reward, Rewards):
+            must = "must be Rewards(state, row): a number per state, and one per row; got"
+            issues.append(_error(f'Reward "{name}"', f"{must} {reward!r}."))
+            continue
         issues += _check_payments(f'Reward "{name}"', "state", reward.state, model.states)
         issues += _check_payments(f'Reward "{name}"', "row", reward.row, model.rows)
     return issues
