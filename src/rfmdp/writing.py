@@ -1,14 +1,11 @@
-"""Files that are complete or untouched, whatever interrupts, and Ctrl-C."""
+"""Files that are complete or untouched, whatever interrupts."""
 
 from __future__ import annotations
 
 import os
-import signal
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import FrameType
 from uuid import uuid4
 
 from rfmdp.errors import FileError
@@ -48,23 +45,6 @@ def leave_now(code: int) -> None:
         with suppress(OSError):
             part.unlink()
     os._exit(code)
-
-
-@contextmanager
-def handling_interrupts(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Let a handler hear Ctrl-C, if this process does.
-
-    Signals go to the main thread; a job in the background hears none.
-    """
-    main = threading.current_thread() is threading.main_thread()
-    if not main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        yield
-        return
-    before = signal.signal(signal.SIGINT, handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def check_writable(*paths: str | os.PathLike[str] | None) -> None:

@@ -22,7 +22,8 @@ from typing import Any
 
 from rfmdp.campaign.runner import Done, Work, packed_result, unpacked_result
 from rfmdp.errors import SolverError
-from rfmdp.writing import handling_interrupts, leave_now
+from rfmdp.signals import handling_interrupts
+from rfmdp.writing import leave_now
 
 POLL = 0.1  # seconds between two looks at the note of Ctrl-C
 GRACE = 1.0  # seconds for children to leave by themselves

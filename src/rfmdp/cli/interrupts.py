@@ -11,7 +11,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rfmdp.writing import handling_interrupts, leave_now
+from rfmdp.signals import handling_interrupts
+from rfmdp.writing import leave_now
 
 INTERRUPTED = 130  # exit code
 GRACE = 5.0  # seconds for what is under way to end
