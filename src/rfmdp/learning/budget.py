@@ -4,6 +4,9 @@ A guarantee with probability 1 - beta is a union bound over *events* such as "th
 its probability". The ledger lists the error probability of every event before any sample is seen.
 The confidence set says how many events an identifier has.
 
+beta is divided twice: `Setup.shares` divides it among model, rewards and rollouts; a `Budget`
+divides the share of the model among the events of all identifiers.
+
     ledger = EqualEvents().ledger(Shares(model=0.5e-4, rollout=0.5e-4), Mixture(), ids)
     ledger.delta                  # (M,) error probability of each event of identifier j
 

@@ -102,7 +102,10 @@ class Setup:
         return floors
 
     def shares(self) -> Shares:
-        """Return how beta is divided among model, rewards and rollouts."""
+        """Return how beta is divided among model, rewards and rollouts.
+
+        `budget` divides the model's share once more, among events.
+        """
         rollout = self.beta * self.method.rollout
         rest = self.beta - rollout
         reward = SHARE * rest if isinstance(self.rewards, MixtureReward) else 0.0

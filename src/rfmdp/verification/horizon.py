@@ -1,6 +1,6 @@
 """Claims over finitely many steps: all steps again, from proven bounds, rounding outwards.
 
-Where floats do not suffice for a claim, the rows that it hangs on are counted exactly.
+Where floats do not suffice for a claim, the rows that it depends on are counted exactly.
 """
 
 from __future__ import annotations
