@@ -20,6 +20,7 @@ from rfmdp.inner.packing import (
 )
 from rfmdp.kernels import alternating, exact, pair, sequential, vertices
 from rfmdp.kernels import interval as kernels_interval
+from rfmdp.kernels.layout import MARGINALS
 from rfmdp.objective import MIN
 from rfmdp.rounding import backup_margin
 from rfmdp.sets import rational
@@ -70,7 +71,7 @@ def test_pair_equals_the_general_kernel(problem):
     tensor = values[packed.model.successors[: len(problem.successors)]].reshape(
         [s.size for s in problem.sets]
     )
-    tensor = tensor.T if packed.rows[3][0] == 1 else tensor
+    tensor = tensor.T if packed.rows[MARGINALS][0] == 1 else tensor
     slack = 1e-12 * problem.span + 4.0 * backup_margin(
         tensor.shape[0] + tensor.shape[1], problem.span, np.abs(tensor).max() + problem.span
     )

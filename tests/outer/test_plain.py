@@ -208,7 +208,7 @@ def test_checked_bounds_are_inductive_in_fractions(seed):
     walk = walk_through(problem, 1e-7)
     packed, (_, lower, upper, choice, _, _) = walk.packed, walk.bounds
     sign, nature = spec.agent.sign, 1.0 if spec.nature is MAX else -1.0
-    row_ptr, leave = packed.row_ptr, packed.rows[5]
+    row_ptr, (_, _, _, _, _, leave, _, _, _) = packed.row_ptr, packed.rows
     for side, bound in ((-1.0, lower), (1.0, upper)):
         x = [Fraction(v) for v in bound]
         for s in range(plain.FIRST, len(x)):

@@ -21,7 +21,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfmdp.inner.packing import PackedModel, Sets, Work
-from rfmdp.kernels.layout import CORNERS, CORNERS_END, KIND, LOWER, PLACE, SIZE
+from rfmdp.kernels.layout import (
+    AXES,
+    CORNERS,
+    CORNERS_END,
+    KIND,
+    LEVELS,
+    LOWER,
+    PLACE,
+    POINT,
+    SIZE,
+)
 from rfmdp.ragged import segment, starts
 from rfmdp.rounding import CUT_INSIDE, UNIT, cut_outwards
 from rfmdp.sets.bounds import bounds
@@ -132,7 +142,7 @@ def refine(packed: PackedModel, row: int, tensor: FloatArray, limit: int, gap: f
     Stops when the sides are within `gap`, or after `limit` cuts.
     """
     axes = packed.row_axes(row)
-    head = packed.sets[0]
+    head, _, _, _ = packed.sets
     listed = (head[axes, CORNERS] < head[axes, CORNERS_END]) | (head[axes, KIND] == Kind.SINGLETON)
     outer = {
         k: OuterPolytope(packed.model.marginals[int(axes[k])])
@@ -179,7 +189,8 @@ def _relaxed(
     rest = (np.arange(n, dtype=np.int32), np.zeros(1, np.int32), np.zeros(2, np.int64))
     rows: list[AnyArray] = [*pointers, *rest, np.empty(0, np.int32)]
     sets = _packed(packed.sets, axes, outer)
-    answer = np.empty(int(sets[0][:, SIZE].sum()))
+    head, _, _, _ = sets
+    answer = np.empty(int(head[:, SIZE].sum()))
     below, above, nodes = np.empty(1), np.empty(1), np.empty(1, np.int64)
     asked = frozen(np.zeros(1, np.int64)), frozen(tensor), 1.0, 0, 1
     answers, bounds = (np.zeros(1, np.int64), answer), (below, above)
@@ -218,7 +229,7 @@ def _improve(
     """Improve a product of members in place by coordinate descent; return its value."""
     from rfmdp.kernels.exact import improve_product
 
-    levels, mine, places = work[0], work[3], work[8]
+    levels, mine, places = work[LEVELS], work[POINT], work[AXES]
     levels[: len(tensor)], mine[: len(point)], places[: len(axes)] = tensor, point, axes
     value = improve_product(packed.sets, work, len(axes), len(tensor), len(point), 0.1 * gap)
     point[:] = mine[: len(point)]

@@ -18,6 +18,7 @@ from rfmdp.inner.packing import (
     pack_rows,
 )
 from rfmdp.inner.protocol import InnerStats, Side
+from rfmdp.kernels.layout import MARGINALS
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
 from rfmdp.ragged import segment_any
@@ -76,7 +77,7 @@ class PreparedExact:
         inside = np.ones(len(model.row_marginals), dtype=np.bool_)
         ends = model.marginal_ptr[1:][np.diff(model.marginal_ptr) > 0]
         inside[ends - 1] = False  # the last factor is only given to its minimiser
-        branched = np.unique(layout.rows[3][inside])
+        branched = np.unique(layout.rows[MARGINALS][inside])
         known = ~np.isin(model.marginals.kind[branched], CURVED) & (
             weight[branched] * model.marginals.sizes[branched] <= CORNER_LIMIT
         )

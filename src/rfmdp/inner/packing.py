@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from rfmdp.inner.protocol import PreparedRows, Side, successor_starts
+from rfmdp.kernels import layout
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
@@ -31,10 +32,10 @@ from rfmdp.threads import spread
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray, frozen
 
 Sets: TypeAlias = tuple[IntArray, FloatArray, FloatArray, int]  # see kernels.layout
-Rows: TypeAlias = tuple[AnyArray, ...]  # see kernels.rows
+Rows: TypeAlias = tuple[AnyArray, ...]  # see kernels.layout
 Work: TypeAlias = tuple[Any, ...]  # arrays: see scratch
 Corners: TypeAlias = tuple[IntArray, FloatArray]  # ptr (M + 1,) and vertices, d numbers each
-Answers: TypeAlias = tuple[IntArray, FloatArray]  # where, answer: see kernels.rows
+Answers: TypeAlias = tuple[IntArray, FloatArray]  # where, answer: see kernels.layout
 Solve: TypeAlias = Callable[[FloatArray, IntArray, Answers, FloatArray, FloatArray], object]
 # fills bounds of rows and, if wanted, the marginals that attain them
 NO_ANSWERS: Answers = (np.empty(0, dtype=np.int64), np.empty(0))
@@ -77,7 +78,7 @@ class PackedModel:
     ) -> None:
         """Call `kernel(sets, rows, work, asked, *arguments)` for parts of `rows`, on all threads.
 
-        `asked` is the tuple of `kernels.rows`.
+        `asked` is the tuple of `kernels.layout`.
         """
         value, wanted = _plain(value, np.float64), _plain(rows, np.int64)
 
@@ -113,7 +114,7 @@ class PackedModel:
         """Return the marginals that `solve` finds for `rows` in the model's order, concatenated."""
         where, answer = self._answers(solve, value, rows)
         out = answer.copy()
-        kinds = self.rows[4][rows]
+        kinds = self.rows[layout.ROW_KIND][rows]
         sizes = self.model.marginals.sizes
         for kind in np.unique(kinds[kinds > 0]):  # kind 0 is stored in the solver's order
             members = np.flatnonzero(kinds == kind)
@@ -137,24 +138,23 @@ class PackedModel:
     def row_axes(self, row: int) -> IntArray:
         """Return the marginals of a row in the solver's order, (n,)."""
         pointers = self.model.marginal_ptr
-        axes: IntArray = self.rows[3][segment(pointers, row)].astype(np.int64)
+        axes: IntArray = self.rows[layout.MARGINALS][segment(pointers, row)].astype(np.int64)
         return axes
 
     def tensor(self, value: FloatArray, row: int) -> tuple[FloatArray, float]:
         """Return sign * (value - reference) of a row (K,), in solver order, and the reference."""
         pointers = self.model.successor_ptr
         stored = value[self.model.successors[segment(pointers, row)]]
-        tables, kind = self.rows[5], self.rows[4][row]
-        gather = self.rows[6][segment(tables, kind)]
-        ordered = stored[gather] if len(gather) else stored
+        *_, kind, gather_ptr, gather = self.rows
+        table = gather[segment(gather_ptr, kind[row])]
+        ordered = stored[table] if len(table) else stored
         return self.sign * (ordered - stored[0]), float(stored[0])
 
     def lacks_vertices(self) -> BoolArray:
         """Return (R,): rows with a factor, not the last one, whose vertices are not listed."""
-        from rfmdp.kernels.layout import CORNERS, CORNERS_END
-
-        head, pointers = self.sets[0], self.model.marginal_ptr
-        lacking = head[self.rows[3], CORNERS] == head[self.rows[3], CORNERS_END]
+        (head, _, _, _), pointers = self.sets, self.model.marginal_ptr
+        marginals = self.rows[layout.MARGINALS]
+        lacking = head[marginals, layout.CORNERS] == head[marginals, layout.CORNERS_END]
         lacking[pointers[1:][np.diff(pointers) > 0] - 1] = False
         return segment_any(lacking, pointers)
 
@@ -182,8 +182,6 @@ def _plain(array: AnyArray, kind: type) -> AnyArray:
 
 def pack_sets(marginals: Marginals, corners: Corners) -> Sets:
     """Return the sets for the kernels, with known vertices."""
-    from rfmdp.kernels import layout
-
     sizes = marginals.sizes
     head = np.empty((len(marginals), 5), dtype=np.int64)
     head[:, layout.KIND], head[:, layout.SIZE] = marginals.kind, sizes
@@ -305,9 +303,10 @@ def scratch(model: FactoredMDP) -> Work:
 
     With K joint outcomes, n marginals and d outcomes of the largest: levels (2 K, and K for every
     marginal with one outcome), the tensors along a path of the tree; slices (n d), bounds per
-    depth; folds (K + 3 d); point and best (n d), the marginals of a candidate and of U; p (d + 1);
-    order (d); cursor (n + n d), the next vertex per depth and, behind these, d outcomes per depth
-    for `kernels.symmetry`; axes (n); curved (d), a member of such a set.
+    depth; folds (K + 3 d); point and best (n d), the marginals of a candidate and of U; member
+    (d + 1), a minimiser and its value; order (d); cursor (n), the next vertex per depth; classes
+    (n d), d outcomes per depth for `kernels.symmetry`; axes (n); curved (d), a member of such a
+    set. `kernels.layout` has their places.
     """
     size, n, d = _largest(model)
     ones = model.marginals.sizes[model.row_marginals] == 1
@@ -316,7 +315,7 @@ def scratch(model: FactoredMDP) -> Work:
     require_memory(8 * sum(floats), f"Solving a row of {size} successors")
     return (
         *(np.zeros(length) for length in floats),
-        *(np.zeros(length, dtype=np.int64) for length in (d, n + n * d, n)),
+        *(np.zeros(length, dtype=np.int64) for length in (d, n, n * d, n)),
         np.zeros(d),
     )
 
@@ -335,13 +334,12 @@ def ball_scratch(model: FactoredMDP, kinds: AnyArray) -> Work:
 
     kinds : of the balls
     """
-    from rfmdp.kernels.layout import LOWER
     from rfmdp.kernels.primitives import STACK
 
     size, _, _ = _largest(model)
     ball = (
         np.zeros((1, 5), dtype=np.int64),
-        np.zeros(LOWER + 3 * size),
+        np.zeros(layout.LOWER + 3 * size),
         frozen(np.zeros(0)),
         minimiser_address(kinds),
     )

@@ -1,1 +1,1 @@
-"""Compiled kernels: arrays in, arrays out, no classes, no exceptions, no allocation in loops."""
+"""Compiled kernels: arrays in, arrays out, no classes, no exceptions, no allocation."""

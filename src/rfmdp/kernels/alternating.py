@@ -1,8 +1,10 @@
 """Coordinate descent for nature from several starts."""
 
+import numpy as np
+
 from rfmdp.kernels.decorator import inline_kernel, kernel
 from rfmdp.kernels.exact import descend, improve
-from rfmdp.kernels.layout import SIZE
+from rfmdp.kernels.layout import AXES, BEST, FIRST, FOLDS, HEAD, LAST, LEVELS, MEMBER, POINT, SIZE
 from rfmdp.kernels.oracle import minimum
 from rfmdp.kernels.rows import load, store, take_axes, write_answer
 from rfmdp.rounding import PROGRESS
@@ -14,10 +16,10 @@ def random_product(sets, work, n, state):
 
     A linear congruence per row, so that the result does not depend on threads.
     """
-    _, _, folds, point, _, p, _, _, axes, _ = work
+    folds, point, p, axes = work[FOLDS], work[POINT], work[MEMBER], work[AXES]
     place = 0
     for k in range(n):
-        d = sets[0][axes[k], SIZE]
+        d = sets[HEAD][axes[k], SIZE]
         for i in range(d):
             state = ((state & 0x7FFFFFFF) * 1103515245 + 12345) & 0x7FFFFFFF
             folds[i] = state * 2.0**-31
@@ -34,10 +36,10 @@ def alternating_tensor(sets, work, n, size, width, seed, starts, gap):
 
     Returns the best value; its marginals are in best[0 : width].
     """
-    point, best = work[3], work[4]
-    state, high = seed, float("inf")
+    point, best = work[POINT], work[BEST]
+    state, high = seed, np.inf
     for start in range(starts):
-        value = float("inf")
+        value = np.inf
         if start == 0:
             _, value = descend(sets, work, n, size, width)
         else:
@@ -53,12 +55,12 @@ def alternating_tensor(sets, work, n, size, width, seed, starts, gap):
 @kernel
 def alternating_rows(sets, rows, work, asked, starts, seed, answers, bounds):
     """Fill the restriction's side of every wanted row, the other one open, and wanted answers."""
-    for i in range(asked[3], asked[4]):
-        row, size = load(rows, asked, i, work[0])
+    for i in range(asked[FIRST], asked[LAST]):
+        row, size = load(rows, asked, i, work[LEVELS])
         r, _, span = row
-        n, width = take_axes(rows, r, sets[0], work[8])
+        n, width = take_axes(rows, r, sets[HEAD], work[AXES])
         q = 0.0
         if n > 0:
             q = alternating_tensor(sets, work, n, size, width, seed + r, starts, PROGRESS * span)
-        store(-float("inf"), q, width, row, asked, bounds)
-        write_answer(work[4], width, i, answers)
+        store(-np.inf, q, width, row, asked, bounds)
+        write_answer(work[BEST], width, i, answers)

@@ -11,13 +11,34 @@ min { sum A[o1..on] p1[o1] ... pn[on] : p_i in P_i } for every row.
    fixes vertices of the first k factors; its tensor is contracted once from its parent's, and
    `corner . slices` of step 1 bounds each child. The last factor is only given to its minimiser.
 
-`sets` and `work` are the tuples of `kernels.rows`; axes[0 : n] are the marginals of the row at
+`sets` and `work` are the tuples of `kernels.layout`; axes[0 : n] are the marginals of the row at
 hand, `size` its joint outcomes (the tensor is levels[0 : size]), `width` the outcomes of all its
 marginals together. Twin: `sets.rational.product_minimum`.
 """
 
+import numpy as np
+
 from rfmdp.kernels.decorator import inline_kernel, kernel
-from rfmdp.kernels.layout import CORNERS, CORNERS_END, SIZE
+from rfmdp.kernels.layout import (
+    AXES,
+    BEST,
+    CLASSES,
+    CORNERS,
+    CORNERS_END,
+    CURSOR,
+    CURVED,
+    FIRST,
+    FOLDS,
+    HEAD,
+    LAST,
+    LEVELS,
+    MEMBER,
+    ORDER,
+    POINT,
+    SIZE,
+    SLICES,
+    WHERE,
+)
 from rfmdp.kernels.oracle import minimise, minimum
 from rfmdp.kernels.primitives import contract_first, dot, reset
 from rfmdp.kernels.rows import branch_margin, load, store, take_axes, write_answer
@@ -31,8 +52,9 @@ def fold(sets, work, k, n, at, size, width):
     Fills folds[0 : d_k], a lower bound per slice of axis k. Returns whether they are attained by
     one answer per axis; these are then in `point`, which ends at `width`.
     """
-    head = sets[0]
-    levels, _, folds, point, _, _, order, _, axes, curved = work
+    head = sets[HEAD]
+    levels, folds, point = work[LEVELS], work[FOLDS], work[POINT]
+    order, axes, curved = work[ORDER], work[AXES], work[CURVED]
     if k == n - 1:
         for f in range(size):
             folds[f] = levels[at + f]
@@ -55,12 +77,13 @@ def descend(sets, work, n, size, width):
 
     The bounds per outcome of the first factor are kept in `slices`, for the tree.
     """
-    levels, slices, folds, point, _, p, _, _, axes, _ = work
+    levels, slices, folds = work[LEVELS], work[SLICES], work[FOLDS]
+    point, p, axes = work[POINT], work[MEMBER], work[AXES]
     start, count, place = 0, size, 0
     low, high = 0.0, 0.0
     for k in range(n):
         m = axes[k]
-        d = sets[0][m, SIZE]
+        d = sets[HEAD][m, SIZE]
         product = fold(sets, work, k, n, start, count, width)
         bound = minimum(sets, work, m)
         if k == 0:
@@ -81,7 +104,7 @@ def descend(sets, work, n, size, width):
 @inline_kernel
 def contract_others(head, work, n, keep, size, width):
     """Contract all axes but `keep` by the marginals in `point`; fills folds[0 : d_keep]."""
-    tensor, _, out, point, _, _, _, _, axes, _ = work
+    tensor, out, point, axes = work[LEVELS], work[FOLDS], work[POINT], work[AXES]
     if n == 1:
         for f in range(size):
             out[f] = tensor[f]
@@ -109,12 +132,12 @@ def contract_others(head, work, n, keep, size, width):
 @inline_kernel
 def improve(sets, work, n, size, width, high, gap):
     """Coordinate descent from the product in `point`; returns the improved value U."""
-    _, _, folds, point, _, p, _, _, axes, _ = work
+    folds, point, p, axes = work[FOLDS], work[POINT], work[MEMBER], work[AXES]
     quiet, k, place = 0, 0, 0
     while quiet < n:
         m = axes[k]
-        d = sets[0][m, SIZE]
-        contract_others(sets[0], work, n, k, size, width)
+        d = sets[HEAD][m, SIZE]
+        contract_others(sets[HEAD], work, n, k, size, width)
         minimum(sets, work, m)
         value = dot(p, 0, folds, 0, d)
         if value < high - gap:
@@ -138,13 +161,17 @@ def branch(sets, work, n, size, width, low, high, gap, limit):
     least `least`, so that the smaller of these is a lower bound at the end; at the node limit L
     stays what it was. A node whose step 1 gives a product is a leaf. Of vertices that are the same
     but for names of outcomes one is looked at (`kernels.symmetry`).
+
+    low, high : L and U so far; U is attained by the product in `best`
+    gap : a subtree that could lower U by no more is left out
+    limit : nodes to look at, at most; if there are more, limit + 1 is returned
     """
     head, data, corners, _ = sets
-    levels, slices, folds, _, _, p, order, cursor, axes, _ = work
-    stride = p.shape[0]
+    levels, slices, folds, p = work[LEVELS], work[SLICES], work[FOLDS], work[MEMBER]
+    cursor, classes, axes = work[CURSOR], work[CLASSES], work[AXES]
+    stride, most = p.shape[0], work[ORDER].shape[0]  # per depth, in `slices` and in `classes`
     nodes, k, start, count, least = 0, 0, 0, size, high
-    named = cursor.shape[0] // (1 + order.shape[0])  # classes of outcomes stand behind the cursors
-    alike = alike_outcomes(head, data, axes, n, levels, size, folds, cursor, named)
+    alike = alike_outcomes(head, data, axes, n, levels, size, folds, classes)
     cursor[0] = head[axes[0], CORNERS]
     while k >= 0:
         m = axes[k]
@@ -157,8 +184,8 @@ def branch(sets, work, n, size, width, low, high, gap, limit):
                 start -= count
             continue
         cursor[k] = c + d
-        at = named + k * order.shape[0]
-        if d == alike and not falls(corners, c, d, cursor, at):
+        at = k * most
+        if d == alike and not falls(corners, c, d, classes, at):
             continue
         if dot(corners, c, slices, k * stride, d) >= high - gap:
             continue
@@ -179,12 +206,12 @@ def branch(sets, work, n, size, width, low, high, gap, limit):
                 remember(head, corners, work, k + 1, width)
             continue
         start, count, k = child, rest, k + 1
-        then = at + order.shape[0]
+        then = at + most
         if head[m, SIZE] == alike:
-            split_classes(corners, c, alike, cursor, at, then)
+            split_classes(corners, c, alike, classes, at, then)
         else:
             for i in range(alike):
-                cursor[then + i] = cursor[at + i]
+                classes[then + i] = classes[at + i]
         for i in range(d):
             slices[k * stride + i] = folds[i]
         cursor[k] = head[axes[k], CORNERS]
@@ -194,7 +221,7 @@ def branch(sets, work, n, size, width, low, high, gap, limit):
 @inline_kernel
 def remember(head, corners, work, leaf, width):
     """Copy vertices of the axes before `leaf`, p for it and `point` for those behind to `best`."""
-    _, _, _, point, best, p, _, cursor, axes, _ = work
+    point, best, p, cursor, axes = work[POINT], work[BEST], work[MEMBER], work[CURSOR], work[AXES]
     for i in range(width):
         best[i] = point[i]
     place = 0
@@ -214,7 +241,7 @@ def solve_tensor(sets, work, n, size, width, gap, limit):
     nodes: 0 certified without branching, > 0 branched, < 0 gap left after -1 - nodes of them
     (at the limit, or for want of vertices).
     """
-    head, point, best, axes = sets[0], work[3], work[4], work[8]
+    head, point, best, axes = sets[HEAD], work[POINT], work[BEST], work[AXES]
     branches = n > 1
     for k in range(n - 1):
         if head[axes[k], CORNERS] == head[axes[k], CORNERS_END]:
@@ -237,24 +264,24 @@ def exact_rows(sets, rows, work, asked, tolerance, limit, answers, bounds, nodes
     """Fill both bounds of every wanted row, nodes[i] (see `solve_tensor`) and, if wanted, answers.
 
     A row is exact when its sides differ by at most `tolerance` times the span of its values; its
-    tree has at most `limit` nodes. The tuples are those of `kernels.rows`.
+    tree has at most `limit` nodes. The tuples are those of `kernels.layout`.
     """
-    for i in range(asked[3], asked[4]):
-        row, size = load(rows, asked, i, work[0])
+    for i in range(asked[FIRST], asked[LAST]):
+        row, size = load(rows, asked, i, work[LEVELS])
         r, _, span = row
         nodes[i] = 0
-        if span == 0.0 and answers[0].shape[0] == 0:
+        if span == 0.0 and answers[WHERE].shape[0] == 0:
             store(0.0, 0.0, 0, row, asked, bounds)
             continue
-        n, width = take_axes(rows, r, sets[0], work[8])
+        n, width = take_axes(rows, r, sets[HEAD], work[AXES])
         low, high, nodes[i] = solve_tensor(sets, work, n, size, width, tolerance * span, limit)
         if nodes[i] != 0:
             low -= branch_margin(width, span)
         store(low, high, width, row, asked, bounds)
-        write_answer(work[4], width, i, answers)
+        write_answer(work[BEST], width, i, answers)
 
 
 @kernel
 def improve_product(sets, work, n, size, width, gap):
     """Coordinate descent for one row whose tensor, axes and product (`point`) are in `work`."""
-    return improve(sets, work, n, size, width, float("inf"), gap)
+    return improve(sets, work, n, size, width, np.inf, gap)

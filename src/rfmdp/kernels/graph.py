@@ -24,6 +24,7 @@ from rfmdp.kernels.primitives import outer_product
 WAITING, FIRED, PENDING, CLOSED = 0, 1, 2, 3  # status of a row in `attract`
 ANY, CERTAIN, TOGETHER = 0, 1, 2  # when a row that nature can bend fires, see `attract`
 OUTSIDE, UNSEEN = -2, -1  # in Tarjan's index
+FLEXIBLE, SUPPORT_PTR, MINIMAL_END = 0, 5, 6  # in `nature`
 
 
 @kernel
@@ -73,7 +74,7 @@ def rows_hit(edges, hit_S, out_R):
 def rows_stay(edges, nature, work, inside_S, out_R):
     """Fill out[r]: nature can choose in row r a support inside `inside`."""
     _, _, successor_ptr, successors = edges
-    flexible, minimal_end = nature[0], nature[6]  # larger supports stay no better
+    flexible, minimal_end = nature[FLEXIBLE], nature[MINIMAL_END]  # larger supports stay no better
     for r in range(out_R.shape[0]):
         stays, meets = True, False
         for k in range(successor_ptr[r], successor_ptr[r + 1]):
@@ -92,8 +93,8 @@ def fits(nature, work, r, inside_S, hit_S, ends_M):
     inside, bit 2 if something of it is in `hit`; a branch without an entry 3 is hopeless.
     ends_M : minimal_end if `hit` is `inside`, otherwise support_ptr[1:]
     """
-    _, tensor_ptr, tensor, marginal_ptr, row_marginals = nature[:5]
-    support_ptr, _, member_ptr, members, sizes = nature[5:]
+    _, tensor_ptr, tensor, marginal_ptr, row_marginals = nature[:SUPPORT_PTR]
+    support_ptr, _, member_ptr, members, sizes = nature[SUPPORT_PTR:]
     codes, cursor, _, _ = work
     start = tensor_ptr[r]
     size = tensor_ptr[r + 1] - start
@@ -151,7 +152,7 @@ def attract(row_state, predecessors, nature, work, mode, marks):
 
     status : WAITING, FIRED (fires at once) or CLOSED (never fires); ends as WAITING or FIRED
     """
-    flexible = nature[0]
+    flexible = nature[FLEXIBLE]
     pred_ptr, pred_rows = predecessors
     _, _, queue, pending = work
     status_R, missing_S, reached_S, _, _ = marks
@@ -193,8 +194,8 @@ def _fires(nature, work, r, marks, mode):
     """Whether a row that nature can bend fires in mode CERTAIN or TOGETHER."""
     _, _, reached_S, inside_S, _ = marks
     if mode == CERTAIN:
-        return not fits(nature, work, r, inside_S, inside_S, nature[6])
-    return fits(nature, work, r, inside_S, reached_S, nature[5][1:])
+        return not fits(nature, work, r, inside_S, inside_S, nature[MINIMAL_END])
+    return fits(nature, work, r, inside_S, reached_S, nature[SUPPORT_PTR][1:])
 
 
 @inline_kernel
@@ -317,7 +318,10 @@ def component_levels(edges, rows_R, component_S, states, level_C, size_C, loop_C
 
 @kernel
 def component_phases(edges, rows_R, component_S, states, kind_C, phase_C):
-    """Raise phase[c] to the least that allows for all below: one more where the kind changes.
+    """Raise phase[c] to the largest phase of its successors, plus 1 where their kind differs.
+
+    phase[c] = max over successor components b of phase[b] + (kind[b] != kind[c]), at least what it
+    was.
 
     states : by component, bottom first
     """

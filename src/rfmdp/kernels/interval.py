@@ -1,13 +1,17 @@
 """Interval arithmetic: product bounds, one greedy over the whole product support.
 
 The semantics of PRISM and Storm for synchronised intervals. Branches that meet in one successor
-add their intervals up; since they have one value, the greedy gives the same without merging.
+add their intervals up; since they have one value, the greedy (`kernels.boxes`) gives the same
+without merging.
 Twin in the tests: `kernels.twins.interval_arithmetic`.
 """
 
+import numpy as np
+
+from rfmdp.kernels.boxes import box_member, box_minimum
 from rfmdp.kernels.decorator import inline_kernel, kernel
-from rfmdp.kernels.layout import LOWER, PLACE, SIZE
-from rfmdp.kernels.primitives import box_member, box_minimum, sort_long
+from rfmdp.kernels.layout import DATA, FIRST, HEAD, LAST, LOWER, PLACE, SIZE
+from rfmdp.kernels.primitives import sort_long
 from rfmdp.kernels.rows import load, store, take_axes
 
 
@@ -38,9 +42,9 @@ def product_box(head, data, axes, n, size, out):
 def sorted_box(sets, rows, r, size, work):
     """Return the product box of row r, and fill the order of its values."""
     tensor, products, order, axes = work
-    n, _ = take_axes(rows, r, sets[0], axes)
+    n, _ = take_axes(rows, r, sets[HEAD], axes)
     sort_long(tensor, size, order)
-    return product_box(sets[0], sets[1], axes, n, size, products)
+    return product_box(sets[HEAD], sets[DATA], axes, n, size, products)
 
 
 @kernel
@@ -50,19 +54,22 @@ def interval_rows(sets, rows, work, asked, bounds):
     work : tensor (K,), box (2 K,), order (K + STACK,), axes
     """
     tensor, _, order, _ = work
-    for i in range(asked[3], asked[4]):
+    for i in range(asked[FIRST], asked[LAST]):
         row, size = load(rows, asked, i, tensor)
+        r, _, span = row
         q = 0.0
-        if row[2] > 0.0:
-            box = sorted_box(sets, rows, row[0], size, work)
+        if span > 0.0:
+            box = sorted_box(sets, rows, r, size, work)
             q, _ = box_minimum(box, tensor, 0, order)
-        store(q, float("inf"), size, row, asked, bounds)
+        store(q, np.inf, size, row, asked, bounds)
 
 
 @kernel
 def interval_answers(sets, rows, work, asked, begin, out):
     """Write the attaining distribution over the stored successors of wanted[i] to begin[i]."""
-    for i in range(asked[3], asked[4]):
-        row, size = load(rows, asked, i, work[0])
-        box = sorted_box(sets, rows, row[0], size, work)
-        box_member(box, work[2], out, begin[i])
+    tensor, _, order, _ = work
+    for i in range(asked[FIRST], asked[LAST]):
+        row, size = load(rows, asked, i, tensor)
+        r, _, _ = row
+        box = sorted_box(sets, rows, r, size, work)
+        box_member(box, order, out, begin[i])

@@ -11,7 +11,7 @@ asked      value (S,), sign (+1 nature minimises, -1 it maximises), rows (B,), a
 tensors    successor_ptr, successors of the model; table (K,), the entry of the contracted tensor of
            every joint outcome; weight (K,), the product of the known marginals' entries
 box        low_X, width_X, share_X, mass_N, free_N, low_P, width_P: see `coefficients`; of `greedy`
-           the only uncertain marginal, as in `kernels.primitives`
+           the only uncertain marginal, as in `kernels.boxes`
 places     where the last marginal and the last prefix are in `box`, the first columns of x, xi and
            t, outcomes of the last marginal, entries of the last prefix
 programme  ptr, indices, data, right-hand sides, number of equalities, errors of the entries by row
@@ -20,8 +20,9 @@ charged    free mass of marginals that were taken as known; longest chain of pro
 witness    where (B,) the distributions start, and the array to fill; empty if none are wanted
 """
 
+from rfmdp.kernels.boxes import box_member
 from rfmdp.kernels.decorator import inline_kernel, kernel
-from rfmdp.kernels.primitives import box_member, dot, reset, sort
+from rfmdp.kernels.primitives import dot, reset, sort
 from rfmdp.kernels.rows import margin
 from rfmdp.rounding import UNIT
 

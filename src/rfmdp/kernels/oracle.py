@@ -9,24 +9,29 @@ Sets with curved boundaries (Lp, KL) and subset sets have minimisers of their ow
 does not contain them, and a model without such sets does not compile them.
 """
 
+from rfmdp.kernels.boxes import box_member, box_minimum, box_of
 from rfmdp.kernels.curved import call_curved
 from rfmdp.kernels.decorator import inline_kernel, step_kernel
 from rfmdp.kernels.layout import (
     BOX,
     CORNERS,
     CORNERS_END,
+    CURVED,
+    FOLDS,
+    HEAD,
     KIND,
     L1,
     LOWER,
     LP,
+    MEMBER,
+    ORDER,
     PLACE,
     POLYTOPE,
     RADIUS,
     SINGLETON,
     SIZE,
-    box_of,
 )
-from rfmdp.kernels.primitives import box_member, box_minimum, dot, reset, sort
+from rfmdp.kernels.primitives import dot, reset, sort
 
 
 @step_kernel
@@ -73,8 +78,8 @@ def minimise(sets, m, source, start, count, order, curved, out, to, point, place
 @inline_kernel
 def minimum(sets, work, m):
     """Return min p.v over marginal m for the values v = folds[0 : d]; the minimiser is p[0 : d]."""
-    _, _, folds, _, _, p, order, _, _, curved = work
-    d = sets[0][m, SIZE]
+    folds, p, order, curved = work[FOLDS], work[MEMBER], work[ORDER], work[CURVED]
+    d = sets[HEAD][m, SIZE]
     reset(order, d)
     minimise(sets, m, folds, 0, 1, order, curved, p, d, p, 0)
     return p[d]

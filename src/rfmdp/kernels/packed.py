@@ -14,10 +14,13 @@ whose float error, with its `error` per row, is relative to the differences, not
 In the worth of a row without its moves to itself a node that is hardly ever left is like others.
 """
 
+import numpy as np
+
 from rfmdp.kernels.decorator import inline_kernel, kernel
 from rfmdp.kernels.primitives import multiply
 from rfmdp.rounding import REWARD, SUM, TERM, TINY
 
+DONE, NOW = 0, 1  # in `place` of `steps_back`: steps taken, side of `sides` that holds the bounds
 LAST_DIGITS = 2.0**-1072  # absolute error of a product or quotient below the normal range, and more
 
 
@@ -30,7 +33,7 @@ def drift(rows, players, r, here, x):
     run out count in full. What has no upper bound but 1 takes all that is left.
     """
     entry_ptr, target, low, slack, free, _, _, _, error = rows
-    order = players[2]
+    _, _, order = players
     begin, end = entry_ptr[r], entry_ptr[r + 1]
     mean, size = 0.0, 0.0
     for k in range(begin, end):
@@ -82,7 +85,7 @@ def backup(rows, players, r, s, x):
     A sum of products, several times faster than differences: to compute with, not to prove.
     """
     entry_ptr, target, low, slack, free, _, inverse, reward, _ = rows
-    order = players[2]
+    _, _, order = players
     begin, end = entry_ptr[r], entry_ptr[r + 1]
     mean = 0.0
     if free[r] == 0.0:
@@ -125,7 +128,8 @@ def nth_move(rows, players, r, i, rest):
     rest : free mass before it; free[r] if i is 0
     """
     entry_ptr, _, low, slack, free, _, _, _, _ = rows
-    k = players[2][i] if free[r] > 0.0 else entry_ptr[r] + i
+    _, _, order = players
+    k = order[i] if free[r] > 0.0 else entry_ptr[r] + i
     if rest > 0.0:
         more = min(rest, slack[k])
         return k, low[k] + more, rest - more
@@ -205,24 +209,24 @@ def pack(members, node, allowed, reward, model, sets, seen, weight, rows, origin
 
 @kernel
 def steps_back(row_ptr, rows, players, step, sides, moved, place, rules, budget):
-    """Take rules.shape[0] equal steps back, from place[0] on; ends early if the budget is used up.
+    """Take rules.shape[0] equal steps back, from place[DONE] on, or as many as the budget lasts.
 
     Where `fixed` the value is `given`; elsewhere reward + discount * mean, rounded outwards, of
     the agent's best row. What can only move to one value gets exactly that. A state none of whose
     successors moved in the step before keeps its bounds; if none is left, so do all.
 
     step : fixed (S,), given (S,), discount
-    sides : (2, S, 2) bounds, those of now in sides[place[1]]; moved : (2, S) likewise
+    sides : (2, S, 2) bounds, those of now in sides[place[NOW]]; moved : (2, S) likewise
     rules : (n, S) or, if there is nothing to choose, (n, 0); the last step goes to rules[0]
     """
     entry_ptr, target = rows[:2]
     fixed, given, discount = step
-    while place[0] < rules.shape[0] and budget > 0:
-        now, then = place[1], 1 - place[1]
-        rule, after = rules[rules.shape[0] - 1 - place[0]], rules[rules.shape[0] - place[0] :]
+    while place[DONE] < rules.shape[0] and budget > 0:
+        now, then = place[NOW], 1 - place[NOW]
+        rule, after = rules[rules.shape[0] - 1 - place[DONE]], rules[rules.shape[0] - place[DONE] :]
         stir = False
         for s in range(fixed.shape[0]):
-            fresh = place[0] == 0
+            fresh = place[DONE] == 0
             for k in range(entry_ptr[row_ptr[s]], entry_ptr[row_ptr[s + 1]]):
                 if fresh or fixed[s]:
                     break
@@ -240,22 +244,22 @@ def steps_back(row_ptr, rows, players, step, sides, moved, place, rules, budget)
             moved[then, s] = a != sides[now, s, 0] or b != sides[now, s, 1]
             stir = stir or moved[then, s]
             sides[then, s, 0], sides[then, s, 1] = a, b
-        place[0], place[1] = place[0] + 1, then
+        place[DONE], place[NOW] = place[DONE] + 1, then
         budget -= fixed.shape[0]
         if not stir:
-            for i in range(rules.shape[0] - place[0]):
+            for i in range(rules.shape[0] - place[DONE]):
                 for s in range(rule.shape[0]):
                     rules[i, s] = rule[s]
-            place[0] = rules.shape[0]
+            place[DONE] = rules.shape[0]
 
 
 @inline_kernel
 def step_back(row_ptr, rows, players, discount, sides, s):
     """Return (lower, upper, best row) of state s one step before `sides` (S, 2)."""
     entry_ptr, target, low, _, free, _, _, reward, error = rows
-    sign = players[0]
+    sign, _, _ = players
     lower, upper = sides[:, 0], sides[:, 1]
-    least, most, best, choice = -float("inf"), -float("inf"), -float("inf"), row_ptr[s]
+    least, most, best, choice = -np.inf, -np.inf, -np.inf, row_ptr[s]
     for r in range(row_ptr[s], row_ptr[s + 1]):
         a, b = sides[target[entry_ptr[r]], 0], sides[target[entry_ptr[r]], 1]
         if free[r] > 0.0:

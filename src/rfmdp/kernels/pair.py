@@ -10,30 +10,30 @@ because sum_i (v - p*)[i] = 0 lets the common part go. Its slack is proportional
 v moves away from p*, that of `v . slices` to all mass, so most vertices are pruned by it. If no
 move from one entry to another can pay, whatever q is, none has to be looked at.
 
-Names: `first` and `second` are the boxes P and Q as tuples (see `kernels.primitives`), `a` the
-tensor, `work` the scratch memory (see `kernels.rows`), `best` the witness (p, q) behind each other.
+Names: `first` and `second` are the boxes P and Q as tuples (see `kernels.boxes`), `a` the
+tensor, `work` the scratch memory (see `kernels.layout`), `best` the witness (p, q), one behind the
+other.
 """
 
+from rfmdp.kernels.boxes import box_maximum, box_member, box_minimum, box_of, box_point
 from rfmdp.kernels.decorator import inline_kernel, kernel
-from rfmdp.kernels.layout import CORNERS, CORNERS_END, box_of
-from rfmdp.kernels.primitives import (
-    box_maximum,
-    box_member,
-    box_minimum,
-    contract_first,
-    dot,
-    reset,
-    sort,
+from rfmdp.kernels.layout import (
+    AXES,
+    BEST,
+    CORNERS,
+    CORNERS_END,
+    FIRST,
+    FOLDS,
+    HEAD,
+    LAST,
+    LEVELS,
+    ORDER,
+    POINT,
+    SLICES,
+    WHERE,
 )
+from rfmdp.kernels.primitives import contract_first, dot, reset
 from rfmdp.kernels.rows import branch_margin, load, store, take_axes, write_answer
-
-
-@inline_kernel
-def box_point(box, v, at, order, p, to):
-    """Fill p[to : to + d] with the minimiser over a box; returns p.v."""
-    sort(v, at, box[2], order)
-    box_member(box, order, p, to)
-    return dot(p, to, v, at, box[2])
 
 
 @inline_kernel
@@ -43,10 +43,11 @@ def solve_pair(sets, work, gap, limit):
     nodes: as in `exact.solve_tensor`.
     """
     head, data, _, _ = sets
-    a, slices, folds, _, best, _, order, _, axes, _ = work
+    a, slices, folds = work[LEVELS], work[SLICES], work[FOLDS]
+    best, order, axes = work[BEST], work[ORDER], work[AXES]
     m1, m2 = axes[0], axes[1]
     first, second = box_of(head, data, m1), box_of(head, data, m2)
-    d1, d2 = first[2], second[2]
+    (_, _, d1, _), (_, _, d2, _) = first, second
     changes = 0
     reset(order, d2)
     for i in range(d1):
@@ -75,9 +76,10 @@ def solve_pair(sets, work, gap, limit):
 def branch_pair(sets, first, second, work, low, high, gap, limit):
     """Try the vertices of the first factor that neither bound excludes; returns (L, U, nodes)."""
     head, _, corners, _ = sets
-    a, slices, folds, point, best, _, order, _, axes, _ = work
+    a, slices, folds, point = work[LEVELS], work[SLICES], work[FOLDS], work[POINT]
+    best, order, axes = work[BEST], work[ORDER], work[AXES]
     m1 = axes[0]
-    d1, d2 = first[2], second[2]
+    (_, _, d1, _), (_, _, d2, _) = first, second
     # extremes of R[i].q, kept behind the slices
     least, most = d1, 2 * d1
     contract_first(best, 0, d1, a, 0, d2, folds, 0)
@@ -134,8 +136,8 @@ def best_move(box, p, slices):
 @inline_kernel
 def alternate(first, second, work, high, gap):
     """Coordinate descent on p and q in `best`; returns the improved value."""
-    a, _, folds, point, best, _, order, _, _, _ = work
-    d1, d2 = first[2], second[2]
+    a, folds, point, best, order = work[LEVELS], work[FOLDS], work[POINT], work[BEST], work[ORDER]
+    (_, _, d1, _), (_, _, d2, _) = first, second
     while True:
         for i in range(d1):
             folds[i] = dot(best, d1, a, i * d2, d2)
@@ -154,16 +156,16 @@ def alternate(first, second, work, high, gap):
 @kernel
 def pair_rows(sets, rows, work, asked, tolerance, limit, answers, bounds, nodes):
     """Solve rows of two boxes; everything as in `exact.exact_rows`."""
-    for i in range(asked[3], asked[4]):
-        row, _ = load(rows, asked, i, work[0])
+    for i in range(asked[FIRST], asked[LAST]):
+        row, _ = load(rows, asked, i, work[LEVELS])
         r, _, span = row
         nodes[i] = 0
-        if span == 0.0 and answers[0].shape[0] == 0:
+        if span == 0.0 and answers[WHERE].shape[0] == 0:
             store(0.0, 0.0, 0, row, asked, bounds)
             continue
-        _, width = take_axes(rows, r, sets[0], work[8])
+        _, width = take_axes(rows, r, sets[HEAD], work[AXES])
         low, high, nodes[i] = solve_pair(sets, work, tolerance * span, limit)
         if nodes[i] != 0:
             low -= branch_margin(width, span)
         store(low, high, width, row, asked, bounds)
-        write_answer(work[4], width, i, answers)
+        write_answer(work[BEST], width, i, answers)

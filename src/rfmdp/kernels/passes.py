@@ -4,6 +4,8 @@ Rows and players come as in `kernels.packed`, nodes and bounds as in `kernels.wa
 or checks, and says what came of it; what to do next is decided there.
 """
 
+import numpy as np
+
 from rfmdp.kernels.decorator import kernel, step_kernel
 from rfmdp.kernels.packed import backup, drift, margin, nth_move, sort_box, spread
 from rfmdp.rounding import REWARD, SUM
@@ -23,12 +25,13 @@ def solve_single(nodes, rows, players, bounds, component, stop, budget):
     """
     component_ptr, row_ptr, single = nodes
     entry_ptr, target, _, _, _, leave, _, reward, error = rows
-    sign, value, choice = players[0], bounds[0], bounds[3]
+    sign, _, _ = players
+    value, lower, upper, choice, _, _ = bounds
     while component < stop and single[component] and budget > 0:
         s = component_ptr[component]
         for i in range(2):
-            side, x = (-1.0, bounds[1]) if i == 0 else (1.0, bounds[2])
-            best, most = row_ptr[s], -float("inf")
+            side, x = (-1.0, lower) if i == 0 else (1.0, upper)
+            best, most = row_ptr[s], -np.inf
             for r in range(row_ptr[s], row_ptr[s + 1]):
                 if leave[r] <= 0.0:
                     continue
@@ -43,7 +46,7 @@ def solve_single(nodes, rows, players, bounds, component, stop, budget):
             if side == -sign:
                 choice[s] = best
         budget -= 1 + entry_ptr[row_ptr[s + 1]] - entry_ptr[row_ptr[s]]
-        value[s] = 0.5 * (bounds[1][s] + bounds[2][s])
+        value[s] = 0.5 * (lower[s] + upper[s])
         component += 1
     return component
 
@@ -59,7 +62,9 @@ def sweep(nodes, rows, players, first, last, x, value, rule, shape, every, push)
 
     push : side (-1 lower, +1 upper, 0 none), step, floor
     """
-    row_ptr, inverse, sign = nodes[1], rows[6], players[0]
+    _, row_ptr, _ = nodes
+    _, _, _, _, _, _, inverse, _, _ = rows
+    sign, _, _ = players
     side, step, floor = push
     keep = shape.shape[0] == 0
     worst, scale = -1.0 if side != 0.0 else 0.0, 0.0
@@ -67,7 +72,7 @@ def sweep(nodes, rows, players, first, last, x, value, rule, shape, every, push)
         begin, end = row_ptr[s], row_ptr[s + 1]
         if not every:
             begin, end = rule[s], rule[s] + 1
-        best, most = begin, -float("inf")
+        best, most = begin, -np.inf
         for r in range(begin, end):
             if inverse[r] > 0.0:
                 q = sign * backup(rows, players, r, s, x)
@@ -93,12 +98,13 @@ def sweep(nodes, rows, players, first, last, x, value, rule, shape, every, push)
 @step_kernel
 def check_side(nodes, rows, players, bounds, first, last, side):
     """Return whether a bound is inductive, rounding included; choice follows the guarantee."""
-    row_ptr, sign = nodes[1], players[0]
+    _, row_ptr, _ = nodes
     _, _, _, _, _, leave, _, reward, error = rows
-    x = bounds[1] if side < 0.0 else bounds[2]
-    choice = bounds[3]
+    sign, _, _ = players
+    _, lower, upper, choice, _, _ = bounds
+    x = lower if side < 0.0 else upper
     for s in range(first, last):
-        best, most = row_ptr[s], -float("inf")
+        best, most = row_ptr[s], -np.inf
         for r in range(row_ptr[s], row_ptr[s + 1]):
             if leave[r] > 0.0:
                 mean, size = drift(rows, players, r, x[s], x)
@@ -120,10 +126,11 @@ def guess(nodes, rows, bounds, first, last, small, step):
     What the bounds of lower components are off by, they are off by here at most: relative to the
     values, or absolutely, or relative to more than small values, whichever is least.
     """
+    _, row_ptr, _ = nodes
     entry_ptr, target = rows[:2]
-    value, lower, upper, shape = bounds[0], bounds[1], bounds[2], bounds[4]
+    value, lower, upper, _, shape, _ = bounds
     relative, absolute, mixed = 0.0, 0.0, 0.0
-    for k in range(entry_ptr[nodes[1][first]], entry_ptr[nodes[1][last]]):
+    for k in range(entry_ptr[row_ptr[first]], entry_ptr[row_ptr[last]]):
         t = target[k]
         if t < first and lower[t] < upper[t]:
             off = max(upper[t] - value[t], value[t] - lower[t])
@@ -142,8 +149,8 @@ def add_up(rows, players, bounds, first, last, floor):
 
     Returns (whether it is near, largest sum in units of c, cost). `lower` is scratch memory.
     """
-    entry_ptr, target, free = rows[0], rows[1], rows[4]
-    value, lower, choice, shape = bounds[0], bounds[1], bounds[3], bounds[4]
+    entry_ptr, target, _, _, free, _, _, _, _ = rows
+    value, lower, _, choice, shape, _ = bounds
     change, rate, cost, steps = 1.0, 0.0, 0, 1.0
     for _ in range(CHEAP):
         before, old = change, rate
@@ -199,7 +206,7 @@ def chain(rows, players, value, choice, first, last, out):
     Fills out: ptr (n + 1,), inside and entry (columns and numbers among the nodes first..last,
     what stays left out of both sides), and known (n,), what the others add. Returns the entries.
     """
-    entry_ptr, target, free = rows[0], rows[1], rows[4]
+    entry_ptr, target, _, _, free, _, _, _, _ = rows
     ptr, inside, entry, known = out
     at = 0
     ptr[0] = 0
@@ -232,8 +239,9 @@ def make_progress(nodes, rows, bounds, first, last, reached):
 
     To where the value is positive if there is a way, else to anywhere. reached : (n,) of False
     """
-    row_ptr, (entry_ptr, target) = nodes[1], rows[:2]
-    value, choice = bounds[0], bounds[3]
+    _, row_ptr, _ = nodes
+    entry_ptr, target = rows[:2]
+    value, _, _, choice, _, _ = bounds
     for anywhere in range(2):
         grown, step = True, 1
         while grown:

@@ -1,7 +1,26 @@
-"""One ball around the nominal product of every row, minimised over."""
+"""One ball around the nominal product of every row, minimised over.
+
+The ball of the row at hand is written to memory as a packed set of one marginal (`kernels.layout`):
+head[0] and, at place 0 of `data`, free mass, radius, exponent, then lower bounds, slacks and the
+nominal product, one number per joint outcome each. p[0 : d] is the minimiser, p[d] the minimum.
+"""
+
+import numpy as np
 
 from rfmdp.kernels.decorator import inline_kernel, kernel
-from rfmdp.kernels.layout import BOX, EXPONENT, FREE, KIND, LOWER, LP, PLACE, RADIUS, SIZE
+from rfmdp.kernels.layout import (
+    BOX,
+    EXPONENT,
+    FIRST,
+    FREE,
+    KIND,
+    LAST,
+    LOWER,
+    LP,
+    PLACE,
+    RADIUS,
+    SIZE,
+)
 from rfmdp.kernels.oracle import minimise
 from rfmdp.kernels.primitives import outer_product, sort_long
 from rfmdp.kernels.rows import load, store, write_answer
@@ -9,8 +28,9 @@ from rfmdp.kernels.rows import load, store, write_answer
 
 @inline_kernel
 def pack_ball(r, d, balls, rows, nominals, head, data):
-    """Write the ball of row r as a packed set (see `kernels.layout`)."""
-    kind, radius, exponent = balls[0][r], balls[1][r], balls[2][r]
+    """Write the ball of row r, with d joint outcomes, as the set of marginal 0."""
+    kinds, radii, exponents = balls
+    kind, radius, exponent = kinds[r], radii[r], exponents[r]
     outcome_ptr, nominal = nominals
     _, _, marginal_ptr, marginals, _, _, _ = rows
     head[0, KIND], head[0, SIZE], head[0, PLACE] = kind, d, 0
@@ -35,22 +55,23 @@ def radius_sum_rows(sets, rows, work, asked, balls, nominals, answers, bounds):
 
     The sets of the marginals are not looked at: their balls are one ball per row,
     min { p.v : p in the simplex, ||p - nominal product|| <= radius }
-    balls    : kind, radius, exponent, one per row
+    balls    : kinds (R,), radii (R,), exponents (R,)
     nominals : outcome_ptr (M + 1,), nominal probabilities
-    work     : a packed set (see `kernels.layout`), v, p (K + 1,), order (K + STACK,), curved
+    work     : the packed set, v (K,) values, p (K + 1,), order (K + STACK,), curved (K,)
     """
     ball, v, p, order, curved = work
     head, data, _, _ = ball
-    for i in range(asked[3], asked[4]):
+    _, _, marginal_ptr, _, _, _, _ = rows
+    for i in range(asked[FIRST], asked[LAST]):
         row, d = load(rows, asked, i, v)
-        r = row[0]
+        r, _, _ = row
         pack_ball(r, d, balls, rows, nominals, head, data)
         # the minimisers sort by insertion, quadratic for long rows: hand them a sorted order
         sort_long(v, d, order)
         least = v[order[0]]
         minimise(ball, 0, v, 0, 1, order, curved, p, d, p, 0)
-        terms = d + rows[2][r + 1] - rows[2][r]
+        terms = d + marginal_ptr[r + 1] - marginal_ptr[r]
         if head[0, KIND] == LP:  # powers and a dual value instead of one dot product
             terms *= 4
-        store(max(p[d], least), float("inf"), terms, row, asked, bounds)
+        store(max(p[d], least), np.inf, terms, row, asked, bounds)
         write_answer(p, d, i, answers)

@@ -1,32 +1,16 @@
 """What every row kernel does first and last: load the tensor, and write bounds and answers.
 
-Arrays that travel together travel as plain tuples, everywhere in the same order (neither named
-tuples nor classes appear in kernel signatures: numba's cache stores types by reference, and a
-cache written before a renaming could not be read any more):
-
-sets     head (M, 5), data, corners, minimiser: the uncertainty sets, see `kernels.layout`
-rows     successor_ptr (R + 1,), successors (K,) int32, marginal_ptr (R + 1,), marginals int32,
-         kind (R,) int32, gather_ptr (classes + 1,), gather int32
-work     levels, slices, folds, point, best, p, order, cursor, axes, curved: scratch memory of one
-         thread, see `inner.packing.scratch`
-asked    wanted (N,) rows, value (S,), sign (+1 nature minimises, -1 it maximises), first, last:
-         the kernel does wanted[first : last], a part of the rows
-answers  where (N,) or empty if no answers are wanted, answer: the marginals of wanted[i], in the
-         rows' order of axes, are written to answer[where[i]:]
-bounds   below (R,), above (R,): filled for the wanted rows
-
-The axes of every tensor are in a solver's order. A row's `kind` is its class of shapes: rows of one
-class share a table in `gather` that lists where the entries of the reordered tensor stand in the
-stored one; an empty table means "as stored".
+The tuples `sets`, `rows`, `asked`, `answers` and `bounds` are those of `kernels.layout`.
 """
 
+import numpy as np
+
 from rfmdp.kernels.decorator import inline_kernel
-from rfmdp.kernels.layout import SIZE
+from rfmdp.kernels.layout import SIGN, SIZE
 from rfmdp.rounding import backup_margin, branching_margin
 
 margin = inline_kernel(backup_margin)
 branch_margin = inline_kernel(branching_margin)
-INFINITY = float("inf")
 
 
 @inline_kernel
@@ -80,11 +64,11 @@ def store(low, high, terms, row, asked, bounds):
     Values whose differences overflow leave both sides open; a constant row has no error.
     """
     r, reference, span = row
-    sign = asked[2]
+    sign = asked[SIGN]
     below, above = bounds
     error = margin(terms, span, abs(reference) + span)
-    if not error < INFINITY:
-        below[r], above[r] = -INFINITY, INFINITY
+    if not error < np.inf:
+        below[r], above[r] = -np.inf, np.inf
     elif sign > 0.0:
         below[r] = reference + low - error
         above[r] = reference + high + error

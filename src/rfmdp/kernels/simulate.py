@@ -154,6 +154,7 @@ def run_trajectories(world, behaviour, wanted, reward, discount, z_L, counts, re
     z_L is memory for their generators. `final` is where each is until it has ended.
     """
     model, tables, initial, stop = world
+    row_ptr, _, _, _, _ = model
     length, seed, first, count = wanted
     steps = 0
     for start in range(0, count, z_L.shape[0]):
@@ -167,7 +168,7 @@ def run_trajectories(world, behaviour, wanted, reward, discount, z_L, counts, re
             for lane in range(lanes):
                 state = final[start + lane]
                 if not stop[state]:
-                    row, z = _pick(behaviour, model[0], state, t, z_L[lane])
+                    row, z = _pick(behaviour, row_ptr, state, t, z_L[lane])
                     returns[start + lane] += weight * reward[row]
                     final[start + lane], z_L[lane] = _move(row, model, tables, counts, z)
                     moved += 1
@@ -210,6 +211,7 @@ def run_until_doubled(world, behaviour, wanted, row_marginals, limit, tally):
     Returns (trajectories, steps).
     """
     model, tables, initial, stop = world
+    row_ptr, _, _, _, _ = model
     length, seed, first, count = wanted
     steps = 0
     for i in range(count):
@@ -218,7 +220,7 @@ def run_until_doubled(world, behaviour, wanted, row_marginals, limit, tally):
         for t in range(length):
             if stop[state]:
                 break
-            row, z = _pick(behaviour, model[0], state, t, z)
+            row, z = _pick(behaviour, row_ptr, state, t, z)
             state, z, reached = _move_tallied(row, model, tables, row_marginals, limit, tally, z)
             due |= reached
             steps += 1
@@ -234,6 +236,7 @@ def record_trajectories(world, behaviour, wanted, counts, rows_N, successors_N, 
     length_T are the transitions of every trajectory. The arrays must hold count * length entries.
     """
     model, tables, initial, stop = world
+    row_ptr, _, _, _, _ = model
     length, seed, first, count = wanted
     used = 0
     for i in range(count):
@@ -242,7 +245,7 @@ def record_trajectories(world, behaviour, wanted, counts, rows_N, successors_N, 
         for t in range(length):
             if stop[state]:
                 break
-            row, z = _pick(behaviour, model[0], state, t, z)
+            row, z = _pick(behaviour, row_ptr, state, t, z)
             state, z = _move(row, model, tables, counts, z)
             rows_N[used], successors_N[used] = row, state
             used += 1

@@ -1,5 +1,7 @@
 """Kernels of the outer loop: pick rows, evaluate a chain. Direction is a sign."""
 
+import numpy as np
+
 from rfmdp.kernels.decorator import kernel
 
 SLACK = 2.0**-49  # of the numbers added: more than their sum is off by, in any order
@@ -55,7 +57,7 @@ def contenders(
     below, above = sides
     count = 0
     for i in range(states.shape[0]):
-        best = -float("inf")
+        best = -np.inf
         first, last = row_ptr[states[i]], row_ptr[states[i] + 1]
         for r in range(first, last):
             if not among[r]:
@@ -63,7 +65,7 @@ def contenders(
             up = moved - stamp[r]
             down = -up
             if stamp[r] == before:
-                down, up = float("inf"), -float("inf")
+                down, up = np.inf, -np.inf
                 for k in range(successor_ptr[r], successor_ptr[r + 1]):
                     x = discount * change[successors[k]]
                     down, up = min(down, x), max(up, x)

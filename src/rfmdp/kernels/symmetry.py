@@ -1,4 +1,4 @@
-"""Outcomes that can be renamed: where numbers are drawn by equals, it is the same who draws which.
+"""Outcomes that are interchangeable: of vertices that differ only by swapping them, one is enough.
 
 If a row's tensor and its boxes stay what they are when two outcomes change places in every axis
 of one size at once, these outcomes are *alike*. Likeness is an equivalence, and all permutations
@@ -18,8 +18,8 @@ WORTH = 200.0  # leaves of a tree from which on it pays to look
 
 
 @step_kernel
-def alike_outcomes(head, data, axes, n, levels, size, image, before, at):
-    """Fill before[at : at + d] for the tensor levels[0 : size], d the size of the last axis.
+def alike_outcomes(head, data, axes, n, levels, size, image, before):
+    """Fill before[0 : d] for the tensor levels[0 : size], d the size of the last axis.
 
     Returns d, or 0 if no two outcomes are alike. image (size,) is scratch memory.
     """
@@ -30,12 +30,12 @@ def alike_outcomes(head, data, axes, n, levels, size, image, before, at):
     if leaves < WORTH:
         return 0
     for j in range(d):
-        before[at + j] = -1
+        before[j] = -1
         for i in range(j - 1, -1, -1):
             if same_bounds(head, data, axes, n, d, i, j) and same_values(
                 head, axes, n, levels, size, image, d, i, j
             ):
-                before[at + j], found = i, True
+                before[j], found = i, True
                 break
     return d if found else 0
 

@@ -1,7 +1,20 @@
 """All products of vertices (Theorem 1 of the paper)."""
 
+import numpy as np
+
 from rfmdp.kernels.decorator import inline_kernel, kernel
-from rfmdp.kernels.layout import CORNERS, CORNERS_END, SIZE
+from rfmdp.kernels.layout import (
+    AXES,
+    BEST,
+    CORNERS,
+    CORNERS_END,
+    CURSOR,
+    FIRST,
+    HEAD,
+    LAST,
+    LEVELS,
+    SIZE,
+)
 from rfmdp.kernels.primitives import contract_first, dot
 from rfmdp.kernels.rows import load, store, take_axes, write_answer
 
@@ -10,8 +23,8 @@ from rfmdp.kernels.rows import load, store, take_axes, write_answer
 def enumerate_tensor(sets, work, n, size):
     """Return the minimum over all products of vertices; the attaining product is in `best`."""
     head, _, corners, _ = sets
-    levels, _, _, _, best, _, _, cursor, axes, _ = work
-    high, k, start, count = float("inf"), 0, 0, size
+    levels, best, cursor, axes = work[LEVELS], work[BEST], work[CURSOR], work[AXES]
+    high, k, start, count = np.inf, 0, 0, size
     cursor[0] = head[axes[0], CORNERS]
     while k >= 0:
         m = axes[k]
@@ -45,9 +58,10 @@ def enumerate_tensor(sets, work, n, size):
 @kernel
 def vertex_rows(sets, rows, work, asked, answers, bounds):
     """Fill both sides of every wanted row with the minimum over all products, and answers."""
-    for i in range(asked[3], asked[4]):
-        row, size = load(rows, asked, i, work[0])
-        n, width = take_axes(rows, row[0], sets[0], work[8])
+    for i in range(asked[FIRST], asked[LAST]):
+        row, size = load(rows, asked, i, work[LEVELS])
+        r, _, _ = row
+        n, width = take_axes(rows, r, sets[HEAD], work[AXES])
         q = enumerate_tensor(sets, work, n, size) if n > 0 else 0.0
         store(q, q, width, row, asked, bounds)
-        write_answer(work[4], width, i, answers)
+        write_answer(work[BEST], width, i, answers)

@@ -52,10 +52,11 @@ def walk(nodes, rows, players, bounds, state, stop, width, budget, direct):
 
     width : relative width of the bounds that a component may add, about
     """
+    _, _, single = nodes
     place, pace = state
     while place[COMPONENT] < stop:
         start = place[COMPONENT]
-        if nodes[2][start]:
+        if single[start]:
             place[COMPONENT] = solve_single(nodes, rows, players, bounds, start, stop, budget)
             budget -= 4 * (place[COMPONENT] - start)
         else:
@@ -75,19 +76,37 @@ def walk(nodes, rows, players, bounds, state, stop, width, budget, direct):
 def settle(nodes, rows, players, bounds, state, width, budget, direct):
     """Settle one component with cycles: its value, how errors add up, then a bound on either side.
 
+    Goes on in the phase where `state` stands; returns (how it ended, cost).
+
     With w the expected sum of c = value + floor along the chain at hand, value + e w drops by e c
     in a step of that chain, not counting moves of a node to itself, and is inductive if the
     residual is less and no other row spoils it. Where one does, the bound is iterated with every
     step dearer (or cheaper) by e c: its limit is inductive with something to spare, so it is
     enough to come near it.
     """
-    place, pace = state
-    component = place[COMPONENT]
-    first, last = nodes[0][component], nodes[0][component + 1]
-    everything = rows[0][nodes[1][last]] - rows[0][nodes[1][first]]
+    place, _ = state
+    first, last, everything = extent(nodes, rows, place[COMPONENT])
     width *= 0.125 ** place[TRIES]
     patience = PATIENCE + CHANCES * everything if last - first <= direct else 1 << 62
-    value, rule, shape = bounds[0], bounds[5], bounds[4]
+    found, spent = find_value(nodes, rows, players, bounds, state, width, budget, patience)
+    if found == SETTLED:
+        found, cost = prove_sides(
+            nodes, rows, players, bounds, state, width, budget - spent, patience
+        )
+        spent += cost
+    return found, spent
+
+
+@inline_kernel
+def find_value(nodes, rows, players, bounds, state, width, budget, patience):
+    """Take the phases VALUE and ERRORS of a component to their end; returns (how it ended, cost).
+
+    Leaves the value, `shape`, pace[STEPS] and the first guess of both bounds. SLOW after `patience`
+    entries.
+    """
+    place, pace = state
+    first, last, _ = extent(nodes, rows, place[COMPONENT])
+    value, _, _, _, shape, _ = bounds
     spent = 0
     while place[PHASE] < LOWER:
         if place[PHASE] == VALUE:
@@ -117,9 +136,22 @@ def settle(nodes, rows, players, bounds, state, width, budget, direct):
             return SLOW, spent
         elif spent > budget:
             return PAUSED, spent
+    return SETTLED, spent
+
+
+@inline_kernel
+def prove_sides(nodes, rows, players, bounds, state, width, budget, patience):
+    """Take the phases LOWER and UPPER of a component to their end; returns (how it ended, cost).
+
+    A bound that takes too long fails: all begins again with another width.
+    """
+    place, pace = state
+    first, last, everything = extent(nodes, rows, place[COMPONENT])
+    value, lower, upper, _, shape, rule = bounds
+    spent = 0
     floor, step = FLOOR * pace[SCALE], max(width / pace[STEPS], 8.0 * LEAST)
     while place[PHASE] <= UPPER:
-        side, x = (-1.0, bounds[1]) if place[PHASE] == LOWER else (1.0, bounds[2])
+        side, x = (-1.0, lower) if place[PHASE] == LOWER else (1.0, upper)
         spent += everything
         if check_side(nodes, rows, players, bounds, first, last, side):
             place[PHASE] += 1
@@ -146,8 +178,17 @@ def settle(nodes, rows, players, bounds, state, width, budget, direct):
         if spent > budget:
             return PAUSED, spent
     for s in range(first, last):
-        value[s] = 0.5 * (bounds[1][s] + bounds[2][s])
+        value[s] = 0.5 * (lower[s] + upper[s])
     return SETTLED, spent
+
+
+@inline_kernel
+def extent(nodes, rows, component):
+    """Return (first node, end of the nodes, number of entries) of a component."""
+    component_ptr, row_ptr, _ = nodes
+    entry_ptr, _ = rows[:2]
+    first, last = component_ptr[component], component_ptr[component + 1]
+    return first, last, entry_ptr[row_ptr[last]] - entry_ptr[row_ptr[first]]
 
 
 @inline_kernel
@@ -161,13 +202,13 @@ def enough(pace, width):
 def iterate(nodes, rows, players, bounds, state, width, most):
     """One sweep over all rows, `most` cheap ones after it; returns (whether enough, cost)."""
     place, pace = state
-    component = place[COMPONENT]
-    first, last = nodes[0][component], nodes[0][component + 1]
-    everything = rows[0][nodes[1][last]] - rows[0][nodes[1][first]]
+    first, last, everything = extent(nodes, rows, place[COMPONENT])
     push, keep = (0.0, 0.0, FLOOR * pace[SCALE] + 1e-300), pace[STEPS] > 0.0
-    value, choice = bounds[0], bounds[3]
-    shape = bounds[4][:0] if keep else bounds[4]
-    cheap = max(1, everything * (last - first) // (nodes[1][last] - nodes[1][first]))
+    _, row_ptr, _ = nodes
+    value, _, _, choice, shape, _ = bounds
+    if keep:
+        shape = shape[:0]
+    cheap = max(1, everything * (last - first) // (row_ptr[last] - row_ptr[first]))
     cost, change, start, rate, done = 0, pace[CHANGE], 0.0, 0.0, False
     for i in range(most + 1):
         before, old = change, rate

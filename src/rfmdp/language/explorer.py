@@ -1,4 +1,4 @@
-"""The reachable states of a PRISM model, found by the machine of `kernels.expand`.
+"""The reachable states of a PRISM model, found by the machine of `kernels.explorer`.
 
 The machine runs until it needs something: room, a distribution that it has not met, the marginal
 of a random choice. Then it forgets what it did in that state, is given what it needs and goes on.
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.kernels import addresses, expand, tables
+from rfmdp.kernels import addresses, explorer, tables
 from rfmdp.kernels.decorator import was_compiled
 from rfmdp.language.annotate import CHAINS
 from rfmdp.language.ast import Assignment, Command, Literal
@@ -46,7 +46,7 @@ class _Machine(NamedTuple):
     fill_keys: Any
 
 
-COMPILED = _Machine(expand.explore, tables.enter_states, tables.fill_keys)
+COMPILED = _Machine(explorer.explore, tables.enter_states, tables.fill_keys)
 # hashes overflow by design, and quotients that do not exist are found out later
 AS_PYTHON = _Machine(*(np.errstate(all="ignore")(kernel.py_func) for kernel in COMPILED))
 
@@ -64,7 +64,7 @@ class StateExplorer:
         widest = max((len(c.updates) for m in checked.modules for c in m.commands), default=0)
         self.floats = np.concatenate([program.floats(), np.zeros(2 * widest + 1)])
         self._code = program.code()
-        self.machine = COMPILED if was_compiled(expand.explore) else AS_PYTHON
+        self.machine = COMPILED if was_compiled(explorer.explore) else AS_PYTHON
         # what vectors of probabilities and random choices stand for, as the machine looks it up
         self._keys, self._known_keys = Buffer(np.int64), 0
         self._key_table: AnyArray = np.zeros(64, dtype=np.int64)

@@ -180,7 +180,7 @@ def _losses(
     state: ExplorationState, estimate: Marginals, value: FloatArray, rows: IntArray
 ) -> FloatArray:
     """Return what every identifier's set costs, (M,)."""
-    from rfmdp.kernels.explore import gap_losses, occupancy
+    from rfmdp.kernels.gaps import gap_losses, occupancy
 
     planner, sets = state.planner, state.sets
     model, problem = planner.model, planner.problem

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from rfmdp.inner.protocol import Side
-from rfmdp.kernels.packed import steps_back
+from rfmdp.kernels.packed import DONE, NOW, steps_back
 from rfmdp.objective import MAX
 from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.operator import Operator
@@ -87,17 +87,17 @@ class Backward:
             rules = self.rules[count - done - same : count - done]
             given = np.empty((same, 0), dtype=np.int64) if chain else rules
             place, step = np.array([0, now]), problem.steps[done]
-            while place[0] < same:
-                before = int(place[0])
+            while place[DONE] < same:
+                before = int(place[DONE])
                 steps_back(
                     model.row_ptr, rows, both, (step.fixed, step.given, problem.discount), sides,
                     moved, place, given, BUDGET,
                 )  # fmt: skip
-                self.operator.stats.robust_sweeps += int(place[0]) - before
-                now = int(place[1])
+                self.operator.stats.robust_sweeps += int(place[DONE]) - before
+                now = int(place[NOW])
                 error = float(np.max(sides[now, :, 1] - sides[now, :, 0], initial=0.0))
-                self.reached = (sides[now].mean(axis=1), error, done + int(place[0]))
-                self._tick(done + int(place[0]), error)
+                self.reached = (sides[now].mean(axis=1), error, done + int(place[DONE]))
+                self._tick(done + int(place[DONE]), error)
             done += same
         return sides[now, :, 0].copy(), sides[now, :, 1].copy()
 

@@ -152,14 +152,15 @@ class PlainWalk:
         from scipy.sparse import csc_array
         from scipy.sparse.linalg import splu
 
-        p, count, chosen = self.packed, last - first, rule[first:last]
-        most = count + int(np.sum(p.rows[0][chosen + 1] - p.rows[0][chosen]))
+        rows, count, chosen = self.packed.rows, last - first, rule[first:last]
+        entry_ptr, _, _, _, _, _, _, reward, _ = rows
+        most = count + int(np.sum(entry_ptr[chosen + 1] - entry_ptr[chosen]))
         ptr, inside = np.empty(count + 1, dtype=np.int32), np.empty(most, dtype=np.int32)
         entry, known = np.empty(most), np.empty(count)
         out = ptr, inside, entry, known
-        found = passes.chain(p.rows, self._players, x, rule, first, last, out)
+        found = passes.chain(rows, self._players, x, rule, first, last, out)
         away = entry[ptr[:-1]]
         turned = csc_array((entry[:found], inside[:found], ptr), shape=(count, count))
         # diagonals dominate, so all are pivots, and columns so short are best taken one by one
         factors = splu(turned, diag_pivot_thresh=0.0, relax=1, panel_size=1)
-        return factors, p.rows[7][chosen] + known, away
+        return factors, reward[chosen] + known, away

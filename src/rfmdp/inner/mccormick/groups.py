@@ -128,7 +128,7 @@ class RowGroups:
             yield self._group(np.ascontiguousarray(rows[places], dtype=np.int64), places)
 
     def box(self, group: Group) -> tuple[FloatArray, int, int, float]:
-        """Return a group's only uncertain marginal, if any, as a box of `kernels.primitives`."""
+        """Return a group's only uncertain marginal, if any, as a box of `kernels.boxes`."""
         if not len(group.uncertain):
             return np.array([1.0, 0.0]), 0, 1, 0.0
         j, marginals = int(group.uncertain[0]), self._model.marginals

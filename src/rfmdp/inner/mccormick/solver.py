@@ -182,7 +182,8 @@ class PreparedMcCormick:
     ) -> None:
         """Solve rows with at most one uncertain marginal: no relaxation is needed."""
         box = self._groups.box(group)
-        d, wanted = box[2], (group.rows, np.empty(0)) if witness is None else witness
+        _, _, d, _ = box
+        wanted = (group.rows, np.empty(0)) if witness is None else witness
         asked = value, self._sign, group.rows
         work = np.empty(d), np.empty(d, dtype=np.int64), np.empty(d)
         kernels.greedy(asked, group.tensors, box, group.charged, work, wanted, bound)

@@ -101,7 +101,7 @@ class Graph:
     @property
     def flexible(self) -> BoolArray:
         """Rows (R,) in which nature can remove edges."""
-        return self._nature[0]
+        return self._nature[kernels.FLEXIBLE]
 
     def rows_possible(self, target: BoolArray) -> BoolArray:
         """Return the rows (R,) in which nature can move to `target` with positive probability."""

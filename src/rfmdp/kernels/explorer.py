@@ -216,7 +216,8 @@ def explore(machine, vectors, states, found, scratch, pause):
 
     pause : number of states after which to come back
     """
-    memory, distributions = machine[0], vectors[3]
+    memory, _, _, _ = machine
+    _, _, _, distributions, _ = vectors
     known, table = states
     rows, marginals, successors = found
     tensor, delta = scratch
