@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 from numba import njit
+from numba.core.errors import TypingError
 
 import rfmdp
 from processes import LIMIT, python
@@ -61,7 +62,7 @@ def test_addresses_of_stored_machine_code(tmp_path):
 def test_compiled_code_calls_no_kernel():
     """A kernel within compiled code is refused: what is kept of it could not be linked."""
     caller = njit(lambda x: take_back(x, x[:, None], x))
-    with pytest.raises(TypeError, match="take_back is a kernel; compiled code calls steps"):
+    with pytest.raises(TypingError, match="take_back is a kernel; compiled code calls steps"):
         caller(np.zeros(1))
 
 

@@ -35,6 +35,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.errors import TypingError
 from numba.core.registry import CPUDispatcher
 from numba.core.types.misc import unliteral
 
@@ -122,7 +123,8 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """Refuse to be called by compiled code."""
-        raise TypeError(f"{self.py_func.__qualname__} is a kernel; compiled code calls steps only.")
+        name = self.py_func.__qualname__
+        raise TypingError(f"{name} is a kernel; compiled code calls steps only.")
 
     def compile(self, signature: Any) -> Any:
         """Read the machine code for these types from the cache, or make it."""
