@@ -220,7 +220,7 @@ class SubsetSet:
                 f"SubsetSet: {2 ** len(self.nominal)} lower probabilities must be given for "
                 f"{len(self.nominal)} outcomes, got shape {table.shape}."
             )
-        fault = subset_fault(table)
+        fault = subset_fault(table, self.nominal)
         if fault:
             raise ModelError(f"SubsetSet: {fault}")
         object.__setattr__(self, "lower", frozen(table))
@@ -234,8 +234,11 @@ class SubsetSet:
 UncertaintySet: TypeAlias = Singleton | Interval | LpBall | Polytope | KLBall | SubsetSet
 
 
-def subset_fault(lower: FloatArray) -> str:
-    """Return what is wrong with lower probabilities of all subsets (2**X,), or nothing."""
+def subset_fault(lower: FloatArray, nominal: FloatArray) -> str:
+    """Return what is wrong with lower probabilities of all subsets (2**X,), or nothing.
+
+    nominal : (X,) which must be a member, so that there is one
+    """
     if not np.all((lower >= 0.0) & (lower <= 1.0)) or lower[0] != 0.0 or lower[-1] != 1.0:
         return (
             "lower probabilities must lie in [0, 1], that of the empty set is 0 and that of all "
@@ -244,6 +247,15 @@ def subset_fault(lower: FloatArray) -> str:
     both = np.column_stack([lower, lower[::-1]]).ravel()
     if np.any(excess(both, np.arange(0, 2 * len(lower) + 1, 2)) > 0.0):
         return "a set and its complement must not both be that likely."
+    held = np.zeros(1)  # the nominal probability of every subset
+    for x in nominal:
+        held = np.concatenate([held, held + x])
+    short = lower - held
+    if short.max() > SUM_TOLERANCE:
+        worst = int(short.argmax())
+        outcomes = [k for k in range(len(nominal)) if worst >> k & 1]
+        found = f"outcomes {outcomes} have {held[worst]}, less than {lower[worst]}."
+        return f"nominal must be a member, {found}"
     return ""
 
 

@@ -156,7 +156,7 @@ def _corners(sets: Marginals) -> Iterator[Problem]:
         if sets.kind[j] == Kind.POLYTOPE:
             fault = _polytope(part, size, lower, upper)
         else:
-            fault = _table(part, size, lower, upper)
+            fault = _table(part, sets.nominal[own], lower, upper)
         if fault:
             yield int(j), fault
 
@@ -176,11 +176,12 @@ def _polytope(part: FloatArray, size: int, lower: FloatArray, upper: FloatArray)
     return ""
 
 
-def _table(part: FloatArray, size: int, lower: FloatArray, upper: FloatArray) -> str:
+def _table(part: FloatArray, nominal: FloatArray, lower: FloatArray, upper: FloatArray) -> str:
     """Return what is wrong with the lower probabilities of all subsets, or nothing."""
+    size = len(nominal)
     if size > LARGEST_TABLE or len(part) != 1 << size:
         return f"2^{size} lower probabilities must be given for {size} outcomes, got {len(part)}."
-    fault = subset_fault(part)
+    fault = subset_fault(part, nominal)
     if fault:
         return fault
     single = 1 << np.arange(size)

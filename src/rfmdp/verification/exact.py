@@ -55,7 +55,7 @@ class ExactSet:
         total = sum(nominal)
         self.centre = [x / total for x in nominal]
         self.exponent, radius = float(sets.exponent[j]), float(sets.radius[j])
-        self.radius = Fraction(radius) / total if self.kind in (L1, LP, KL) else Fraction(0)
+        self.radius = Fraction(radius) / total if self.kind in (L1, LP) else Fraction(0)
         self.table = _fractions(sets.listed(j))
         self.corners = [self.centre] if self.kind == SINGLETON else list[Vector]()
         if self.kind == POLYTOPE:

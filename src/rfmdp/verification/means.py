@@ -36,7 +36,7 @@ class RoundedSets:
         self.sets, self.exact, sizes = sets, exact, sets.sizes
         total = 1.0 + excess(sets.nominal, sets.ptr)
         self.centre = sets.nominal / np.repeat(total, sizes)
-        self.radius = sets.radius / total
+        self.radius = np.where(sets.kind == KL, sets.radius, sets.radius / total)
         self.corners = sets.corners.copy()
         subnormal = segment_any((self.centre > 0.0) & (self.centre < NORMAL), sets.ptr)
         subnormal |= ((sets.kind == L1) | (sets.kind == LP)) & (self.radius < NORMAL)

@@ -167,3 +167,7 @@ def _check_corners(sets: Sets) -> None:
         need(low[0] == 0.0 and low[-1] == 1.0, f"corners: set {j}, from 0 to 1")
         total, error = two_sum(low, low[::-1])
         need(((total - 1.0) + error <= 0.0).all(), f"corners: set {j}, a set and its complement")
+        held = np.zeros(1)  # the nominal probability of every subset
+        for x in sets.nominal[segment(sets.ptr, j)]:
+            held = np.concatenate([held, held + x])
+        need((low <= held + SUM_OFF).all(), f"nominal: set {j}, must be a member")
