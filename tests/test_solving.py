@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -46,6 +47,43 @@ def test_what_is_no_question(model):
         rf.solve(model, 'filter(min, P=? [ F "goal" ], true)')
     with pytest.raises(UnsupportedError, match="a parsed property or its text, got a Reach"):
         rf.solve(model, rf.Reach("goal"))
+
+
+@pytest.mark.parametrize("text", ['P=? [ F "goal" ]', "R=? [ C<=2 ]"])
+def test_a_question_without_a_direction(model, text):
+    """Where somebody has a choice that matters, min or max must be said, as for `check`."""
+    paid = rf.Rewards(np.ones(3), np.zeros(3))
+    model = replace(model, rewards={"steps": paid})
+    policy = rf.solve(model, 'Pmaxmin=? [ F "goal" ]').policy
+    for ask in (
+        lambda: rf.solve(model, text),
+        lambda: rf.solve(model, rf.parse_property(text)),
+        lambda: rf.evaluate(model, policy, text),
+        lambda: rf.compare(model, text, [rf.Exact()]),
+        lambda: rf.check(model, text),
+    ):
+        with pytest.raises(PrismError, match="must say min or max on a model with choices"):
+            ask()
+    low, high = (rf.evaluate(model, policy, text, nature=n).at_initial() for n in (rf.MIN, rf.MAX))
+    assert low.lower <= high.upper
+    assert rf.simulate(model, policy, text, trajectories=10).estimate >= 0.0
+    with pytest.raises(ModelError, match="must oppose the agent"):
+        rf.learn(model, text)
+    rf.solve(model.nominal(), text)  # a chain: nobody has a choice
+
+
+def test_the_policy_is_the_choice_of_an_mdp():
+    """An MDP needs a direction to be solved; with a policy, and without sets, nothing is open."""
+    model = rf.FactoredMDP.from_rows(
+        [[([], [0], "stay"), ([], [1], "go")], [([], [1], "stay")]],
+        [],
+        labels={"goal": [False, True]},
+    )
+    text = 'P=? [ F "goal" ]'
+    with pytest.raises(PrismError, match="here: agent"):
+        rf.solve(model, text)
+    worst = rf.solve(model, 'Pmin=? [ F "goal" ]')
+    assert rf.evaluate(model, worst.policy, text).at_initial().upper == 0.0
 
 
 @pytest.mark.parametrize("warm", [np.zeros(2), np.zeros((3, 1)), np.full(3, np.nan), np.array("x")])

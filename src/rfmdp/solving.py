@@ -85,13 +85,18 @@ def solve(
     return to_solution(task, asked, method.name, found)
 
 
-def as_spec(wanted: Spec | Property | str, model: FactoredMDP) -> Spec:
+def as_spec(wanted: Spec | Property | str, model: FactoredMDP, *, settled: bool = False) -> Spec:
     """Return the specification that a property, or its text, stands for with a model.
+
+    Parameters
+    ----------
+    settled
+        Whether `P=?` will do on a model with choices, because nobody's direction matters.
 
     Raises
     ------
     PrismError
-        For a text that is not one property.
+        For a text that is not one property, or says neither min nor max where that matters.
     UnsupportedError
         For a property that is more than one P or R, and for anything else.
     """
@@ -106,7 +111,7 @@ def as_spec(wanted: Spec | Property | str, model: FactoredMDP) -> Spec:
             "A specification must be a Spec, a parsed property or its text, got a "
             f"{type(wanted).__name__}."
         )
-    return wanted.spec(model)
+    return wanted.spec(model, settled=settled)
 
 
 def _guess(model: FactoredMDP, warm: Solution | FloatArray | None) -> FloatArray | None:
@@ -205,7 +210,7 @@ def evaluate(
         the first steps of an unbounded until, as `solve` returns it).
     nature
         `MIN` or `MAX` picks the worst or best nature; by default the specification's. For the
-        nominal value hand in `model.nominal()`.
+        nominal value hand in `model.nominal()`. One of both must say it if there are sets.
 
     Returns
     -------
@@ -219,7 +224,7 @@ def evaluate(
         If a time-dependent policy meets an objective without a matching number of steps.
     """
     require_valid(model)
-    asked = as_spec(spec, model)
+    asked = as_spec(spec, model, settled=nature is not None or not model.uncertain)
     wanted = replace(asked, nature=nature or asked.nature)
     if policy.stationary:
         fixed = restrict(model, policy.rows[0])

@@ -154,7 +154,7 @@ def _as_written(solution: Solution, prop: Property) -> Solution:
     The names in it were replaced before it was solved. Of other properties it is returned as it is.
     """
     try:
-        asked = prop.spec(solution.model).objective
+        asked = prop.spec(solution.model, settled=True).objective
     except UnsupportedError:
         return solution
     own = solution.spec.objective

@@ -19,7 +19,7 @@ from rfmdp.inner.protocol import Inner
 from rfmdp.inner.radius_sum import RadiusSum
 from rfmdp.language import property_ast as tree
 from rfmdp.language.ast import Literal, ModelType, Type
-from rfmdp.language.model_scope import is_uncertain, model_type
+from rfmdp.language.model_scope import model_type
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.arrays import Rewards as RewardArrays
 from rfmdp.objective import MAX, Spec
@@ -86,7 +86,7 @@ def effective_method(model: FactoredMDP, inner: Inner | None) -> Inner:
     """
     if inner is None:
         return Exact()
-    known = not is_uncertain(model) and model.marginals.stated is None
+    known = not model.uncertain and model.marginals.stated is None
     boxes = bool(np.all(np.isin(model.marginals.kind, (Kind.SINGLETON, Kind.BOX))))
     single = bool(np.all(np.diff(model.marginal_ptr) <= 1))
     if known or (boxes and single and not isinstance(inner, RadiusSum)):

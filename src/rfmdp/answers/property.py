@@ -20,7 +20,7 @@ from rfmdp.language.ast import Expr, nodes
 from rfmdp.language.check_properties import CheckedProperty, check_property, with_numbers
 from rfmdp.language.constants import Given
 from rfmdp.language.load import read_text
-from rfmdp.language.model_scope import scope
+from rfmdp.language.model_scope import model_type, scope
 from rfmdp.language.parse_properties import parse_property_file
 from rfmdp.language.source import Position
 from rfmdp.language.supported import require_supported
@@ -66,15 +66,23 @@ class Property:
         given = {**self.constants, **(constants or {})}
         return check_property(self.parsed, self.file, scope(model, self.file.source), given)
 
-    def spec(self, model: FactoredMDP | None = None) -> Spec:
+    def spec(self, model: FactoredMDP | None = None, *, settled: bool = False) -> Spec:
         """Return the specification of a single P or R; of one with a bound, what it bounds.
 
         Sets of states are resolved when the specification meets a model. Numbers of steps and
         discounts are needed at once: they may use constants of the property's own text, and those
         of `model`.
 
+        Parameters
+        ----------
+        settled
+            Whether nobody's direction matters (a policy and nature's choice are given, say). Then,
+            and without a model, `P=?` is taken for `Pmax=?`.
+
         Raises
         ------
+        PrismError
+            If it says neither min nor max, and somebody has a choice in the model.
         UnsupportedError
             If the property is more than that (a filter, a formula over several); use `check`.
         """
@@ -82,7 +90,8 @@ class Property:
         require_supported(node, source)
         if not isinstance(node, tree.Probability | tree.Reward):
             raise _refuse(f"found '{self.text}'")
-        agent, nature = directions(node, None, source)
+        kind = None if model is None or settled else model_type(model)
+        agent, nature = directions(node, kind, source)
         path = with_numbers(node.path, self.file, scope(model, source), self.constants)
         if isinstance(node, tree.Probability):
             form = normal(path)

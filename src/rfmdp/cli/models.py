@@ -50,8 +50,7 @@ class Uncertainty:
             if self.floor:
                 raise ModelError("--floor must go with --radius, --set linf:R or --radius-of.")
             return model
-        marginals = model.marginals
-        if bool((marginals.lower < marginals.upper).any()):
+        if model.uncertain:
             raise ModelError(
                 "--radius must be around a nominal model, this one has sets of its own; add "
                 "--nominal to drop them first."

@@ -13,17 +13,11 @@ from rfmdp.language.source import SourceText
 from rfmdp.model.arrays import FactoredMDP
 
 
-def is_uncertain(model: FactoredMDP) -> bool:
-    """Return whether nature has a choice somewhere."""
-    marginals = model.marginals
-    return bool((marginals.lower < marginals.upper).any())
-
-
 def model_type(model: FactoredMDP) -> ModelType:
     """Return the PRISM type that a model amounts to; one row per state is a chain."""
     if model.rows == model.states:
-        return ModelType.IDTMC if is_uncertain(model) else ModelType.DTMC
-    return ModelType.IMDP if is_uncertain(model) else ModelType.MDP
+        return ModelType.IDTMC if model.uncertain else ModelType.DTMC
+    return ModelType.IMDP if model.uncertain else ModelType.MDP
 
 
 def scope(model: FactoredMDP | None, source: SourceText) -> CheckedModel:

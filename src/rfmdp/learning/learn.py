@@ -179,7 +179,7 @@ def _checked(spec: Spec | Property | str, model: FactoredMDP) -> Spec:
             f"learn: the goal must be a value (=?), found the threshold {spec}; ask for the value, "
             "and stop at the threshold (--target, or StopWhen(guarantee=...))."
         )
-    asked = as_spec(spec, model)
+    asked = as_spec(spec, model, settled=True)  # refused below, with a better reason
     if not asked.robust:
         raise ModelError(
             "learn: what is unknown must oppose the agent, here it helps, so nothing would be "

@@ -171,7 +171,7 @@ def simulate(
             "simulate: length and trajectories must be at least 1 and confidence within (0, 1), "
             f"found {length}, {trajectories} and {confidence:g}."
         )
-    scene = scene_of(model, policy, as_spec(spec, model))
+    scene = scene_of(model, policy, as_spec(spec, model, settled=True))
     return scene.simulate(length, trajectories, seed, confidence=confidence, threads=threads)
 
 

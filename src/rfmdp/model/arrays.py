@@ -217,6 +217,11 @@ class FactoredMDP:
         return len(self.successors)
 
     @property
+    def uncertain(self) -> bool:
+        """Whether nature has a choice somewhere."""
+        return bool((self.marginals.lower < self.marginals.upper).any())
+
+    @property
     def row_states(self) -> IntArray:
         """The state of every row, (R,)."""
         return owners(self.row_ptr)

@@ -36,7 +36,8 @@ def evaluate(
 
     uncertainty = Uncertainty(radius, set_, radius_of, floor)
     asked, subject = property_and_model(model, props, prop, const, uncertainty)
-    chosen, spec = open_policy(policy, subject), asked.spec(subject)
+    chosen = open_policy(policy, subject)
+    spec = asked.spec(subject, settled=not subject.uncertain)
     limits = rfmdp.Limits(precision)
     worst = spec.agent.opposite
     rows: dict[str, Any] = {}

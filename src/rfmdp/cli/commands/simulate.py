@@ -72,7 +72,9 @@ def simulate(
     choice = one_of("--nature", nature, {choice.value: choice for choice in NatureChoice})
     uncertainty = Uncertainty(radius, set_, radius_of, floor)
     asked, subject = property_and_model(model, props, prop, const, uncertainty)
-    spec = asked.spec(subject)
+    decides = policy == "optimal" and subject.rows > subject.states
+    pushes = choice in (NatureChoice.WORST, NatureChoice.BEST)
+    spec = asked.spec(subject, settled=not (decides or pushes))
     chosen = _policy(policy, subject, spec)
     if choice is NatureChoice.NOMINAL and not trace:
         scene = scene_of(subject, chosen, spec)
