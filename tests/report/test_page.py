@@ -103,7 +103,7 @@ def charts_of(path):
 def test_a_table_becomes_a_chart(tmp_path):
     """One line per method over the parameter that varies, with the values of the table."""
     table = tabulate(
-        lambda radius: walk().with_radius(radius),
+        lambda radius: walk().nominal().with_radius(radius),
         SPEC,
         (Exact(), IntervalArithmetic()),
         radius=[0.02, 0.01],

@@ -139,6 +139,15 @@ def test_bad_radii(radius):
             around(points, np.asarray(radius))
 
 
+@pytest.mark.parametrize("radius", ["a", [0.1, 0.2, 0.3], {}])
+def test_radii_that_are_no_numbers(radius):
+    """A radius is a number, or an array of one per marginal."""
+    with pytest.raises(
+        ModelError, match=r"A radius must be a number, or .* one per marginal \(2\)"
+    ):
+        boxes_around(Marginals.from_points(PTR, [*GOOD, *GOOD]), radius)
+
+
 def test_bad_floor():
     """A floor of one half or more leaves no room."""
     with pytest.raises(ModelError, match=r"floor must lie in \[0, 0.5\)"):

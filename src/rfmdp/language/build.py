@@ -22,6 +22,7 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.frontier import Deadlock, Progress
 from rfmdp.model.packing import Packing
 from rfmdp.model.skeleton import Skeleton
+from rfmdp.model.touching import warn_if_touching
 from rfmdp.model.validate import is_valid
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ def build_model(
         outcome_names=outcomes,
         formulas={**checked.constants, **checked.formulas},
     )
+    warn_if_touching(model)
     is_valid(model)  # remembered, so that the first question need not check again
     return model
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.touching import warn_if_touching
 from rfmdp.ragged import entries, starts
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sets.radius import balls_around, boxes_around
@@ -69,8 +70,12 @@ def with_uncertainty(
     _check_names("action", by_action, model.actions)
     model, radii = _split(model, radius, _radii(model, radius, by_module, by_action))
     if math.isinf(exponent):
-        return model.with_marginals(boxes_around(model.marginals, radii, floor))
-    return model.with_marginals(balls_around(model.marginals, radii, exponent))
+        sets = boxes_around(model.marginals, radii, floor)
+    else:
+        sets = balls_around(model.marginals, radii, exponent)
+    model = model.with_marginals(sets)
+    warn_if_touching(model, radii)
+    return model
 
 
 def _radii(

@@ -272,10 +272,23 @@ class FactoredMDP:
         Every probability p that is not 0 or 1 becomes [max(p - radius, floor),
         min(p + radius, 1 - floor)]; the support is kept. `floor` is an explicit assumption
         that every possible outcome has at least that probability.
-        """
-        from rfmdp.sets.radius import boxes_around
 
-        return self.with_marginals(boxes_around(self.marginals, radius, floor))
+        Raises
+        ------
+        ModelError
+            If the model has sets already; `model.nominal().with_radius(...)` replaces them.
+        """
+        from rfmdp.model.touching import warn_if_touching
+        from rfmdp.sets.radius import boxes_around, radii_of
+
+        if self.uncertain:
+            raise ModelError(
+                "with_radius: must be around a nominal model, this one has sets of its own; use "
+                "model.nominal().with_radius(...) to drop them first."
+            )
+        model = self.with_marginals(boxes_around(self.marginals, radius, floor))
+        warn_if_touching(model, radii_of(self.marginals, radius))
+        return model
 
     def nominal(self) -> FactoredMDP:
         """Return the model with every set replaced by its nominal member."""

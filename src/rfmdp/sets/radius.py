@@ -16,7 +16,7 @@ def boxes_around(marginals: Marginals, radius: float | FloatArray, floor: float 
 
     Probabilities 0 and 1 stay as they are. `radius` is one number or one per marginal (M,).
     """
-    radii = _radii(marginals, radius)
+    radii = radii_of(marginals, radius)
     if not 0.0 <= floor < 0.5:
         raise ModelError(f"The floor must lie in [0, 0.5), got {floor!r}.")
     p = marginals.nominal
@@ -33,16 +33,22 @@ def balls_around(marginals: Marginals, radius: float | FloatArray, exponent: flo
     Certain marginals (one outcome with probability 1) stay as they are.
     """
     sets = []
-    for j, r in enumerate(_radii(marginals, radius)):
+    for j, r in enumerate(radii_of(marginals, radius)):
         part = segment(marginals.outcome_ptr, j)
         certain = bool(np.any(marginals.nominal[part] == 1.0))
         sets.append(LpBall(marginals.nominal[part], 0.0 if certain else float(r), exponent))
     return Marginals.from_sets(sets)
 
 
-def _radii(marginals: Marginals, radius: float | FloatArray) -> FloatArray:
+def radii_of(marginals: Marginals, radius: float | FloatArray) -> FloatArray:
     """Return the radius of every marginal (M,)."""
-    radii = np.broadcast_to(np.asarray(radius, dtype=np.float64), (len(marginals),))
+    try:
+        radii = np.broadcast_to(np.asarray(radius, dtype=np.float64), (len(marginals),))
+    except (TypeError, ValueError):
+        raise ModelError(
+            f"A radius must be a number, or an array of one per marginal ({len(marginals)}), got "
+            f"{radius!r:.60}."
+        ) from None
     if not np.all(radii >= 0.0):
         raise ModelError(f"A radius must be >= 0, got {radius!r}.")
     return radii

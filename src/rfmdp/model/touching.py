@@ -1,0 +1,95 @@
+"""Sets that miss 0 by rounding only: a warning, because that decides between the values 0 and 1.
+
+Floats are rationals, so nature cannot empty an outcome that it must leave 2^-54. Decimals rarely
+mean that: 1 - 0.7 is a float above 0.3, and 0.1 + 0.2 + 0.7 is less than one.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rfmdp.errors import PrismWarning
+from rfmdp.ragged import owner, segment, segment_sum
+from rfmdp.rounding import DOUBT, RESIDUE, RESIDUE_GRAIN
+from rfmdp.sets.marginals import Kind, Marginals
+from rfmdp.types import BoolArray, FloatArray
+
+if TYPE_CHECKING:
+    from rfmdp.model.arrays import FactoredMDP
+
+
+def warn_if_touching(model: FactoredMDP, radii: FloatArray | None = None) -> None:
+    """Warn of outcomes that nature cannot empty by rounding only; the first one is named.
+
+    Parameters
+    ----------
+    radii : (M,) of the balls that were put around nominal distributions; None for sets of a text
+    """
+    sets = model.marginals
+    missing = least_by_rounding(sets)
+    if radii is not None:
+        missing[sets.lower == sets.nominal] = 0.0  # no radius, so nothing touches it
+    found = np.flatnonzero(missing)
+    if not found.size:
+        return
+    k = int(found[0])
+    j = owner(sets.outcome_ptr, k)
+    effect = f": {model.outcome_names[k]}" if model.outcome_names else ""
+    where = f"{model.marginal_name(j)}, outcome {k - int(sets.outcome_ptr[j]) + 1}{effect}"
+    radius = None if radii is None else float(radii[j])
+    more = f" So for {found.size - 1} more." if found.size > 1 else ""
+    reason = _reason(sets, k, float(missing[k]), radius)
+    warnings.warn(f"{where}: {reason}{more}", PrismWarning, stacklevel=3)
+
+
+def _reason(sets: Marginals, k: int, missing: float, radius: float | None) -> str:
+    """Return what is the matter with an outcome, and what to write."""
+    p = float(sets.nominal[k])
+    if sets.lower[k] == 0.0:
+        return (
+            f"nature cannot empty it, because the upper bounds of the others sum to {missing:.2g} "
+            "less than one. That is rounding; let them sum to more than one, or to clearly less."
+        )
+    if radius is not None and sets.lower[k] < sets.upper[k]:
+        return (
+            f"nature cannot empty it, because the radius {radius!r} leaves {missing:.2g} of its "
+            f"probability {p!r}. That is rounding; give a slightly larger radius if nature may "
+            "empty it, else a smaller one."
+        )
+    if sets.lower[k] == sets.upper[k]:
+        return (
+            f"it can happen, with probability {missing:.2g}. That is what rounding left of 0; "
+            "write 0 if that is meant."
+        )
+    return (
+        f"nature cannot empty it, because its lower bound is {missing:.2g}. That is what rounding "
+        "left of 0; write 0 if that is meant, else a larger bound."
+    )
+
+
+def least_by_rounding(sets: Marginals) -> FloatArray:
+    """Return the least probability of outcomes (O,) where it is a residue of rounding, else 0.
+
+    A residue is positive, at most 2^-50, and a multiple of 2^-70, as differences of numbers above
+    1e-5 are. Small numbers that someone wrote, 1e-20 say, have more digits than that.
+    """
+    found = np.where(_is_residue(sets.lower), sets.lower, 0.0)
+    boxes = np.repeat(sets.kind == Kind.BOX, sets.sizes)
+    others = np.repeat(segment_sum(sets.upper, sets.outcome_ptr), sets.sizes) - sets.upper
+    doubtful = boxes & (sets.lower == 0.0) & (sets.upper > 0.0) & (np.abs(others - 1.0) <= DOUBT)
+    for k in np.flatnonzero(doubtful).tolist():
+        part = segment(sets.outcome_ptr, owner(sets.outcome_ptr, k))
+        missing = math.fsum([1.0, float(sets.upper[k]), *(-sets.upper[part]).tolist()])
+        found[k] = missing if 0.0 < missing <= RESIDUE else 0.0
+    return found
+
+
+def _is_residue(values: FloatArray) -> BoolArray:
+    small: BoolArray = (values > 0.0) & (values <= RESIDUE)
+    grains = values[small] / RESIDUE_GRAIN
+    small[small] = grains == np.rint(grains)
+    return small
