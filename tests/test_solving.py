@@ -86,6 +86,40 @@ def test_the_policy_is_the_choice_of_an_mdp():
     assert rf.evaluate(model, worst.policy, text).at_initial().upper == 0.0
 
 
+def test_what_is_no_policy(model):
+    """A solution stands for its policy; other things say what must be given."""
+    solution = rf.solve(model, TEXT)
+    found = rf.evaluate(model, solution, TEXT).at_initial()
+    assert found == rf.evaluate(model, solution.policy, TEXT).at_initial()
+    with pytest.raises(UnsupportedError, match=r"evaluate: must be a policy, .* got a ndarray"):
+        rf.evaluate(model, solution.policy.rows, TEXT)
+
+
+def test_values_of_constants():
+    """Numbers of NumPy are numbers; what is no mapping, or no number, is said so."""
+    text = "dtmc const int N; const double p; module m x:[0..N]; [] x<N -> (x'=x+1); "
+    text += "[] x=N -> p:(x'=0) + 1-p:(x'=N); endmodule"
+    assert rf.parse_prism(text, {"N": np.int64(16), "p": np.float32(0.5)}).states == 17
+    with pytest.raises(PrismError, match="must be of type int"):
+        rf.parse_prism(text, {"N": np.float64(16), "p": 0.5})
+    with pytest.raises(ModelError, match=r"constants: must be a mapping .*got 'N=16'"):
+        rf.parse_prism(text, "N=16")
+    with pytest.raises(ModelError, match=r"constants: N must be a number, .*got \[1, 2\]"):
+        rf.parse_prism(text, {"N": [1, 2], "p": 0.5})
+    prop = rf.parse_property("const int k; P=? [ F<=k x=1 ]", {"k": np.int8(1)})
+    model = rf.parse_prism(text, {"N": 2, "p": 0.5})
+    assert rf.check(model, prop).value == 1.0
+    assert rf.check(model, "const int k; P=? [ F<=k x=1 ]", constants={"k": np.uint8(0)}).value == 0
+    with pytest.raises(ModelError, match="constants: must be a mapping"):
+        rf.check(model, "const int k; P=? [ F<=k x=1 ]", constants="k=1")
+
+
+def test_what_cannot_be_verified():
+    """`verify` says what it takes."""
+    with pytest.raises(UnsupportedError, match=r"verify: must be a solution, .* got a int"):
+        rf.verify(3)
+
+
 @pytest.mark.parametrize("warm", [np.zeros(2), np.zeros((3, 1)), np.full(3, np.nan), np.array("x")])
 def test_warm_values_of_another_model(model, warm):
     """Values that do not fit the states are refused before any work."""

@@ -193,7 +193,7 @@ def _refuse_overflow(
 
 def evaluate(
     model: FactoredMDP,
-    policy: Policy,
+    policy: Policy | Solution,
     spec: Spec | Property | str,
     *,
     nature: Direction | None = None,
@@ -207,7 +207,8 @@ def evaluate(
     ----------
     policy
         Stationary, or with one rule per step of the objective (and one more for what follows
-        the first steps of an unbounded until, as `solve` returns it).
+        the first steps of an unbounded until, as `solve` returns it). A solution stands for its
+        policy.
     nature
         `MIN` or `MAX` picks the worst or best nature; by default the specification's. For the
         nominal value hand in `model.nominal()`. One of both must say it if there are sets.
@@ -224,6 +225,12 @@ def evaluate(
         If a time-dependent policy meets an objective without a matching number of steps.
     """
     require_valid(model)
+    policy = policy.policy if isinstance(policy, Solution) else policy
+    if not isinstance(policy, Policy):
+        raise UnsupportedError(
+            f"evaluate: must be a policy, or a solution that has one, got a "
+            f"{type(policy).__name__}; `solve(...).policy` and `read_policy` return one."
+        )
     asked = as_spec(spec, model, settled=nature is not None or not model.uncertain)
     wanted = replace(asked, nature=nature or asked.nature)
     if policy.stationary:

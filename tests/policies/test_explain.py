@@ -95,6 +95,23 @@ def test_where_all_is_decided_no_action_is_better(objective):
     assert {choice.value for choice in found.choices} == {found.value}
 
 
+@pytest.mark.parametrize(
+    "text", ["Pmaxmin=? [ F x=1 ]", "Pminmax=? [ F x=2 ]", "Pmaxmin=? [ G x!=2 ]"]
+)
+def test_probabilities_stay_probabilities(text):
+    """Margins for rounding do not show as probabilities below 0 or above 1."""
+    model = parse_prism(
+        "imdp module m x:[0..2]; [a] x=0 -> [0,0.3]:(x'=1) + [0.7,1]:(x'=2); "
+        "[b] x=0 -> [0,0.4]:(x'=1) + [0.5,1]:(x'=2); [] x>0 -> true; endmodule"
+    )
+    solution = solve(model, text)
+    for state in range(model.states):
+        found = explain(solution, state)
+        for bounds in (found.value, *(choice.value for choice in found.choices)):
+            assert 0.0 <= bounds.lower <= bounds.upper <= 1.0
+        assert "[-" not in str(found)
+
+
 @pytest.mark.parametrize("step", [-1, 3, 4])
 def test_no_decision_is_explained_beyond_the_horizon(step):
     """After the last step there is nothing to decide."""

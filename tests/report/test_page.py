@@ -80,7 +80,17 @@ def test_what_is_no_result_is_refused(tmp_path):
     """A page of something else is not written at all."""
     with pytest.raises(UnsupportedError, match="solutions and learning runs, and tables"):
         write_report([walk()], tmp_path / "page.html")
+    for nothing in ([], 3):
+        with pytest.raises(UnsupportedError, match="write_report: must be a list with a result"):
+            write_report(nothing, tmp_path / "page.html")
     assert not list(tmp_path.iterdir())
+
+
+def test_one_result_is_a_page(tmp_path):
+    """A single solution need not be in a list."""
+    solution = solve(walk(), SPEC)
+    write_report(solution, tmp_path / "page.html")
+    assert str(solution.spec).replace('"', "&quot;") in (tmp_path / "page.html").read_text()
 
 
 def test_command_writes_a_page(tmp_path, capsys):

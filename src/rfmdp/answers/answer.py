@@ -19,7 +19,7 @@ from rfmdp.answers.quantity import Quantity
 from rfmdp.errors import UnsupportedError
 from rfmdp.inner.protocol import Inner
 from rfmdp.language.ast import ModelType, Type
-from rfmdp.language.constants import Given
+from rfmdp.language.constants import Given, checked_given
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction, NamedStates
 from rfmdp.outer.settings import Limits
@@ -111,7 +111,7 @@ def check(
     (True, 1.0)
     """
     asked = parse_property(prop) if isinstance(prop, str) else prop
-    asked = replace(asked, constants={**asked.constants, **(constants or {})})
+    asked = replace(asked, constants={**asked.constants, **checked_given(constants)})
     bound = asked.bind(model)
     limits = limits or Limits()
     evaluator = PropertyEvaluator(model, bound, inner, limits)

@@ -18,7 +18,7 @@ from rfmdp.errors import UnsupportedError
 from rfmdp.language import property_ast as tree
 from rfmdp.language.ast import Expr, nodes
 from rfmdp.language.check_properties import CheckedProperty, check_property, with_numbers
-from rfmdp.language.constants import Given
+from rfmdp.language.constants import Given, checked_given
 from rfmdp.language.load import read_text
 from rfmdp.language.model_scope import model_type, scope
 from rfmdp.language.parse_properties import parse_property_file
@@ -63,7 +63,7 @@ class Property:
         PrismError
             If the property does not fit the model, or is not supported.
         """
-        given = {**self.constants, **(constants or {})}
+        given = {**self.constants, **checked_given(constants)}
         return check_property(self.parsed, self.file, scope(model, self.file.source), given)
 
     def spec(self, model: FactoredMDP | None = None, *, settled: bool = False) -> Spec:
@@ -171,7 +171,7 @@ def parse_property(text: str, constants: Given | None = None) -> Property:
         place = found[1].position if found else Position(1, 1)
         raise file.source.error(place, f"expected one property, found {len(found)}")
     require_supported(found[0].expression, file.source)
-    return Property(found[0], file, dict(constants or {}))
+    return Property(found[0], file, checked_given(constants))
 
 
 def parse_properties(
@@ -179,7 +179,7 @@ def parse_properties(
 ) -> list[Property]:
     """Return all properties of a text; those that are not supported say so when they are used."""
     file = parse_property_file(text, filename)
-    return [Property(parsed, file, dict(constants or {})) for parsed in file.properties]
+    return [Property(parsed, file, checked_given(constants)) for parsed in file.properties]
 
 
 def load_properties(path: str | PathLike[str], constants: Given | None = None) -> list[Property]:

@@ -25,7 +25,7 @@ from rfmdp.language.ast import (
     rewrite,
 )
 from rfmdp.language.checked import CheckedModel
-from rfmdp.language.constants import Given, check_given, constant_values, needed
+from rfmdp.language.constants import Given, check_given, checked_given, constant_values, needed
 from rfmdp.language.evaluate import Value, evaluate, simplify
 from rfmdp.language.expand import (
     all_modules,
@@ -68,7 +68,7 @@ def check_model(
     >>> check_model(parse_model(text), {"N": 3}).variables[0].high
     3
     """
-    source, given = model.source, dict(constants or {})
+    source, given = model.source, checked_given(constants)
     if not model.modules:
         raise source.error(Position(1, 1), "a model must have at least one module")
     _check_module_names(model)

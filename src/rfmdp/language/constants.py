@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+import numpy as np
+
+from rfmdp.errors import ModelError
 from rfmdp.language.ast import Constant, Expr, Type, type_of_value
 from rfmdp.language.evaluate import Value, evaluate
 from rfmdp.language.expand import dependencies, dependency_order, names_in, substitute
@@ -73,6 +76,29 @@ def needed(
 
     first = [name for text in texts for name in used(text)]
     return set(dependencies(first, lambda name: used(values[name])))
+
+
+def checked_given(given: Given | None) -> dict[str, bool | int | float | str]:
+    """Return values of constants by name; NumPy's numbers become Python's.
+
+    Raises
+    ------
+    ModelError
+        If it is no mapping from names to numbers, truth values or texts.
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise ModelError(f'constants: must be a mapping such as {{"N": 16}}, got {given!r:.60}.')
+    found = {}
+    for name, value in given.items():
+        plain = value.item() if isinstance(value, np.generic) else value
+        if not isinstance(plain, bool | int | float | str):
+            raise ModelError(
+                f"constants: {name} must be a number, a truth value or a text, got {value!r:.60}."
+            )
+        found[name] = plain
+    return found
 
 
 def check_given(

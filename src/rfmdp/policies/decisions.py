@@ -81,6 +81,8 @@ def decisions(solution: Solution, states: IntArray, step: int = 0) -> Decisions:
     over = np.repeat(_decided(problem, step)[states], counts)
     for bound, now in zip((lower, upper), values_after(solution, step), strict=True):
         bound[over] = np.repeat(now[states], counts)[over]
+    if problem.probability:  # margins for rounding may leave [0, 1]
+        lower, upper = np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
     sizes = model.marginals.sizes[model.row_marginals].astype(np.float64)
     outcomes = segment_sum(sizes, model.marginal_ptr)[rows]
     return Decisions(

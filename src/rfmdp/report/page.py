@@ -50,7 +50,11 @@ class Section:
 
 
 def write_report(
-    results: Iterable[object], path: str | os.PathLike[str], *, title: str = "", command: str = ""
+    results: Solution | Run | Iterable[object],
+    path: str | os.PathLike[str],
+    *,
+    title: str = "",
+    command: str = "",
 ) -> None:
     """Write one page with results that works without a network.
 
@@ -58,7 +62,7 @@ def write_report(
     ----------
     results
         Solutions of `solve`, runs of `learn`, or what `load` returns of them, and tables: what
-        `tabulate` returns.
+        `tabulate` returns. One solution or run may be given as it is, everything else in a list.
     path
         The file, replaced when all is written.
     title
@@ -69,18 +73,24 @@ def write_report(
     Raises
     ------
     UnsupportedError
-        If something is no result.
+        If something is no result, or there is none.
     FileError
         If the file cannot be written.
     """
-    text = page([section(result) for result in results], title, command)
+    given = [results] if isinstance(results, Solution | Run) else results
+    sections = [section(result) for result in given] if isinstance(given, Iterable) else []
+    if not sections:
+        raise UnsupportedError(
+            f"write_report: must be a list with a result at least, got {results!r:.60}."
+        )
+    text = page(sections, title, command)
     with replacing(path) as part:
         part.write_text(text, encoding="utf-8")
 
 
 def page(sections: Sequence[Section], title: str, command: str) -> str:
     """Return the page of some sections."""
-    heading = title or (sections[0].title if sections else "Nothing to report")
+    heading = title or sections[0].title
     charts = [asdict(chart) for s in sections for chart in s.charts]
     charts += map(asdict, learning_chart(s.run for s in sections if s.run is not None))
     explored = [s for s in sections if s.explorer is not None][:EXPLORERS]

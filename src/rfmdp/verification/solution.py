@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from rfmdp.errors import FileError
+from rfmdp.errors import FileError, UnsupportedError
 from rfmdp.formats.archive import read_archive
 from rfmdp.record import Record, to_record
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
@@ -129,7 +129,13 @@ def _record(result: object | str | os.PathLike[str]) -> Record:
             raise FileError(f"{place}: cannot be read ({reason}); check the name.") from error
     import rfmdp.formats.files  # noqa: F401  registers what can be written
 
-    return to_record(result)
+    try:
+        return to_record(result)
+    except UnsupportedError:
+        raise UnsupportedError(
+            "verify: must be a solution, a learning run or the name of a file that holds one, got "
+            f"a {type(result).__name__}."
+        ) from None
 
 
 def _plain_checks(claim: Claim, verdict: Verdict) -> None:
