@@ -12,6 +12,7 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Run the command line and leave the process; Ctrl-C is heard from the first import on."""
+    _open_streams()
     gc.set_threshold(250_000, 20, 20)  # a small solve makes 160,000 objects, hardly any garbage
     code = INTERRUPTED
     try:
@@ -30,6 +31,16 @@ def main() -> None:
         with suppress(OSError):  # a full disk: `run` has said so
             stream.flush()
     os._exit(code)
+
+
+def _open_streams() -> None:
+    """Put the null device in place of standard streams that are closed: Python has None there.
+
+    Opened first, it also takes their numbers, which files must not get.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
 
 
 def _others_at_work() -> bool:

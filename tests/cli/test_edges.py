@@ -278,3 +278,57 @@ def test_a_simulated_threshold_was_not_mentioned(folder, capsys):
     assert "'>= 0.5' is not decided here" in capsys.readouterr().err
     assert run([*words, 'Pmax=? [ F "top" ]']) == 0
     assert "decided" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("closed", "words", "code", "said"),
+    [
+        ([1], ["domains"], 0, ""),
+        ([1], ["--version"], 0, ""),
+        ([1], ["solve", "no.prism"], 1, "no.prism: there is no such file"),
+        ([2], ["domains"], 0, "chain"),
+        ([2], ["solve", "no.prism"], 1, ""),
+        (
+            [0],
+            ["solve", "-", "--prop", "Pmax=? [ F x=1 ]"],
+            1,
+            "-: a model must be on standard input",
+        ),
+        ([0], ["solve", "m.prism", "-"], 1, "-: properties must be on standard input"),
+        ([0, 1, 2], ["domains"], 0, ""),
+    ],
+)
+def test_closed_streams_were_tracebacks(closed, words, code, said, folder):
+    """What is written to a closed stream is lost, and one to read from is empty."""
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    shut = f"import os, sys; [os.close(n) for n in {closed}]; "
+    shut += "os.execv(sys.executable, [sys.executable, '-m', 'rfmdp', *sys.argv[1:]])"
+    with process(["-c", shut, *words], text=True, **pipes) as started:
+        output, errors = started.communicate(timeout=LIMIT)
+    assert started.returncode == code
+    assert said in output + errors
+    assert bool(output + errors) == bool(said)
+    assert len(errors.splitlines()) <= 1
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_a_full_standard_output_was_called_a_file(folder):
+    """The line on standard error says what could not be written."""
+    with (
+        open("/dev/full", "w", encoding="utf-8") as full,
+        process(["-m", "rfmdp", "domains"], stdout=full, stderr=subprocess.PIPE, text=True) as run_,
+    ):
+        _, errors = run_.communicate(timeout=LIMIT)
+    assert run_.returncode == 1
+    assert errors.startswith("rfmdp: error: standard output: No space left")
+
+
+def test_a_scaled_distribution_was_called_wrong_only(folder, capsys):
+    """The one line of the warning says what is done with it."""
+    (folder / "sum.prism").write_text(
+        "mdp module m x:[0..1]; [] true -> 0.5:(x'=0) + 0.4999999:(x'=1); endmodule"
+    )
+    assert run(["check", "sum.prism"]) == 0
+    error = capsys.readouterr().err
+    assert "must sum to 1, found 0.9999999; they are scaled to sum to 1" in error
+    assert len(error.splitlines()) == 1

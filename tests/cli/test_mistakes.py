@@ -25,6 +25,8 @@ FILES = {
     "turned.prism": "imdp\nmodule m\n  x : [0..1];\n  [] true -> [0.6,0.4]:(x'=0);\nendmodule",
     "ctmc.prism": "ctmc\nmodule m\n  x : [0..1];\n  [] true -> 2:(x'=0);\nendmodule",
     "empty.prism": "",
+    "paid.prism": "mdp\nmodule m\n  x : [0..1];\n  [a] true -> (x'=1);\nendmodule\n"
+    "rewards [a] true : -1; endrewards",
     "text.rfmdp": "hello",
     "bad.drn": "@type: MDP\n@model\nstate 0\n action 0\n  7 : 0.5\n",
     "bad.tra": "2 1 2\n0 0 1 0.5\n0 0 5 0.5\n",
@@ -105,6 +107,7 @@ MISTAKES = [  # words, what the one line must say
     (["solve", "m.prism", *TOP], ["m.prism:2:11", "found none for N; give N=..."]),
     (["solve", "m.prism", *TOP, "--const", "N"], ["--const must be NAME=VALUE", "'N'"]),
     (["solve", "m.prism", *TOP, "--const", "N=2.5"], ["'N'", "int", "2.5"]),
+    (["solve", "m.prism", *TOP, "--const", "N=99999999999"], ["at most 2147483647"]),
     (["solve", "m.prism", *TOP, "--const", "N=x"], ["'N'", "a number", "'x'"]),
     (["solve", "m.prism", *TOP, "--const", "N=3,M=2"], ["'M'", "no such constant", "N"]),
     (["solve", "m.prism", *TOP, "--const", "N=3,N=4"], ["--const N", "one value, got 3 and 4"]),
@@ -120,7 +123,22 @@ MISTAKES = [  # words, what the one line must say
     (["solve", "m.prism", "bad.props", *N.split()], ["bad.props:1:", "']'", "end of the text"]),
     (["simulate", "m.prism", "empty.props", *N.split()], ["one property", "found 0", "--prop"]),
     (["solve", "m.prism", "m.props", "--prop", "9"], ["--prop", "1..3", "9"]),
-    (prop("2"), ["--prop: a number must be in 1..0"]),
+    (["solve", "m.prism", "empty.props", *N.split()], ["empty.props: must have at least one prop"]),
+    (["check", "m.prism", "empty.props", *N.split()], ["empty.props: must have at least one prop"]),
+    (["solve", "-", "-"], ["the model or the properties must be a file"]),
+    (["check", "-", "-"], ["the model or the properties must be a file"]),
+    (prop("2"), ["--prop 2: a number must be that of a property in a file", "after the model"]),
+    (["solve", "m.prism", "m.props", *N.split(), "--prop", "zzz"], ["'zzz'", "reach, cost, sure"]),
+    (prop("filter(foo, Pmax=? [ F x=1 ])"), ["--prop:1:8", "'foo'", "range, argmin, argmax"]),
+    (prop("filter(foralls, P>0 [ F x=1 ])"), ["did you mean 'forall' instead of 'foralls'?"]),
+    (
+        ["simulate", "m.prism", *N.split(), "--prop", "filter(max, Pmax=? [ F x=1 ])"],
+        ["found 'filter(", "`rfmdp solve`"],
+    ),
+    (
+        ["solve", "paid.prism", "--prop", "Rmax=? [ F x=1 ]"],
+        ["rewards >= 0", "pays -1", "C<=k", "C{discount=0.9}"],
+    ),
     (["solve", "m.prism", "m.props", *N.split(), "--prop", "reach"], ["m.props:1:11", "k=..."]),
     (["simulate", "m.prism", "m.props", *N.split(), "--prop", "reach"], ["m.props:1:11", "k=..."]),
     (["simulate", "m.prism", "m.props", *N.split()], ["one property", "found 3", "--prop"]),
@@ -145,7 +163,9 @@ MISTAKES = [  # words, what the one line must say
         ["engine", "must be a module or action of the model; it has: m, up, jump, stay"],
     ),
     (top("solve m.prism --floor 0.1"), ["--floor must go with --radius"]),
-    (["solve", "i.prism", *GOAL, "--radius", "0.1"], ["--radius", "add --nominal"]),
+    (["solve", "i.prism", *GOAL, "--radius", "0.1"], ["--radius must", "add --nominal"]),
+    (["solve", "i.prism", *GOAL, "--set", "l1:0.1"], ["--set must", "add --nominal"]),
+    (["solve", "i.prism", *GOAL, "--radius-of", "a=0.1"], ["--radius-of must", "add --nominal"]),
     (top("solve m.prism --inner exakt"), ["--inner must be one of exact", "'exakt'"]),
     (top("solve m.prism --precision 0"), ["precision must be > 0", "0.0"]),
     (top("solve m.prism --timeout -1"), ["--timeout must be > 0", "-1"]),
@@ -154,6 +174,10 @@ MISTAKES = [  # words, what the one line must say
     (top("solve m.prism -o folder"), ["folder", "it is a folder", "name a file"]),
     (top("solve m.prism --export-policy no/p.csv"), ["no/p.csv: cannot be written"]),
     (["solve", "m.prism", "m.props", "--const", "N=3,k=1", "--export-policy", "p"], ["found 3"]),
+    (
+        ["solve", "m.prism", *TOP, "--const", "N=1:2", "-o", "x.rfmdp"],
+        ["one run, found 2", "one value", "-o FILE.json"],
+    ),
     ([*prop("x=1"), "--export-policy", "p"], ["neither P nor R"]),
     # results
     (["verify", "no.rfmdp"], ["no.rfmdp", "check the name"]),
@@ -251,3 +275,17 @@ def test_a_mistake_is_one_line_that_helps(words, said, made, monkeypatch, capsys
     assert lines[0].startswith("rfmdp: error: ")
     assert [part for part in said if part not in lines[0]] == []
     assert {path: path.read_bytes() for path in made.iterdir() if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    ("words", "last"),
+    [
+        (prop("filter(foo, Pmax=? [ F x=1 ])"), "argmin, argmax"),  # floor is no filter
+        (["solve", "m.prism", *TOP, "--const", "N=99999999999"], "2147483647"),  # N is no double
+    ],
+)
+def test_a_line_ends_without_a_hint_that_would_not_help(words, last, made, monkeypatch, capsys):
+    """What was found is said, and nothing is suggested that would be refused again."""
+    monkeypatch.chdir(made)
+    assert run(words) == 1
+    assert capsys.readouterr().err.rstrip().endswith(last)

@@ -122,10 +122,12 @@ def test_ranges_of_constants(folder, capsys):
 
 
 def test_a_file_without_properties(folder, capsys):
-    """The model is built, and nothing is asked."""
+    """It is no answer that nothing was asked; but its text may serve a property of --prop."""
     (folder / "none.props").write_text("// later")
-    assert run(["solve", "m.prism", "none.props", "--const", "N=3"]) == 0
-    assert "4 states" in capsys.readouterr().out
+    words = ["solve", "m.prism", "none.props", "--const", "N=3"]
+    assert run(words) == 1
+    assert "none.props: must have at least one property, found 0" in capsys.readouterr().err
+    assert run([*words, "--prop", "x=0"]) == 0
 
 
 def test_refused_deadlocks(folder, capsys):

@@ -148,7 +148,7 @@ def _refuse(what: str) -> UnsupportedError:
     """Return (not raise) the error of a property that is no single specification."""
     return UnsupportedError(
         f"A specification is a single P or R over X, F, G, U or a reward; {what}. "
-        "Use `check(model, property)`."
+        "Answer it with `rfmdp solve`, in Python `check(model, property)`."
     )
 
 

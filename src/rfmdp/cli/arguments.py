@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from itertools import product
 from pathlib import Path
@@ -19,6 +20,22 @@ if TYPE_CHECKING:
 MOST_RUNS = 10_000
 STANDARD_INPUT = "-"
 T = TypeVar("T")
+
+
+def standard_input(what: str) -> str:
+    """Return the text on standard input, where a model or properties must be.
+
+    Raises
+    ------
+    FileError
+        If there is none.
+    """
+    text = sys.stdin.read()
+    if not text.strip():
+        raise FileError(
+            f"-: {what} must be on standard input, it is empty; pipe it in or name a file."
+        )
+    return text
 
 
 def one_of(option: str, word: str, known: Mapping[str, T]) -> T:

@@ -8,6 +8,7 @@ the output.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -92,7 +93,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
         leave_pipe()
         return BROKEN_PIPE
     except OSError as error:
-        complain(f"{error.filename or 'a file'}: {error.strerror or error}; check the disk.")
+        # files are written by `replacing`, which names them: what has no name is our output
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        unnamed = "standard output" if full else "a file"
+        complain(f"{error.filename or unnamed}: {error.strerror or error}; check the disk.")
     except MemoryError:
         complain("the machine's memory is used up; try a smaller model.")
     return USER_ERROR

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import sys
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from rfmdp.answers.property import Property
-from rfmdp.cli.arguments import STANDARD_INPUT, constants, finite_number
+from rfmdp.cli.arguments import STANDARD_INPUT, constants, finite_number, standard_input
 from rfmdp.cli.output import showing_progress, spoken_warnings
 from rfmdp.cli.properties import misfits, one_property
 from rfmdp.errors import ModelError, PrismWarning
@@ -51,8 +50,10 @@ class Uncertainty:
                 raise ModelError("--floor must go with --radius, --set linf:R or --radius-of.")
             return model
         if model.uncertain:
+            given = {"--radius": self.radius, "--set": self.norm, "--radius-of": self.parts or None}
+            option = next(name for name, value in given.items() if value is not None)
             raise ModelError(
-                "--radius must be around a nominal model, this one has sets of its own; add "
+                f"{option} must be around a nominal model, this one has sets of its own; add "
                 "--nominal to drop them first."
             )
         exponent, size = self._norm()
@@ -110,7 +111,7 @@ def read_blueprint(model: str) -> Blueprint:
     if model != STANDARD_INPUT:
         with spoken_warnings():
             return read_model(model)
-    return Blueprint(model, parsed=parse_model(sys.stdin.read(), "<standard input>"))
+    return Blueprint(model, parsed=parse_model(standard_input("a model"), "<standard input>"))
 
 
 def build_with_sets(

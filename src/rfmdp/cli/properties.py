@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from rfmdp.answers.property import Property, load_properties, parse_properties
-from rfmdp.cli.arguments import STANDARD_INPUT
+from rfmdp.cli.arguments import STANDARD_INPUT, standard_input
 from rfmdp.errors import FileError, ModelError, PrismError
 from rfmdp.language.check_properties import check_property
 from rfmdp.opening import Blueprint, names_domain, require_file_or_domain
 
 
-def chosen_properties(file: str | None, wanted: Sequence[str]) -> list[Property]:
+def chosen_properties(model: str, file: str | None, wanted: Sequence[str]) -> list[Property]:
     """Return the properties that the user asks about; none if neither is given.
 
     A number counts the properties of the file from 1. A text may use constants, labels, formulas
@@ -23,10 +22,15 @@ def chosen_properties(file: str | None, wanted: Sequence[str]) -> list[Property]
     Raises
     ------
     RfmdpError
-        For a file or text that cannot be read, a number that is too large.
+        For a file or text that cannot be read, a file without properties, a number that is too
+        large; if model and properties should both come from standard input.
     """
+    if model == file == STANDARD_INPUT:
+        raise FileError("- -: the model or the properties must be a file, both are standard input.")
     listed = [] if file is None else _load(file)
     if not wanted:
+        if file is not None and not listed:
+            raise FileError(f"{file}: must have at least one property, found 0; or give --prop.")
         return listed
     return [one for text in wanted for one in _named(text, listed, file)]
 
@@ -39,8 +43,8 @@ def properties_about(model: str, file: str | None, wanted: Sequence[str]) -> lis
     RfmdpError
         If there are none, and as in `chosen_properties`.
     """
-    asked = chosen_properties(file, wanted)
-    if asked or file is not None:
+    asked = chosen_properties(model, file, wanted)
+    if asked:
         return asked
     if model != STANDARD_INPUT:
         if names_domain(model):
@@ -90,7 +94,7 @@ def misfits(
 
 def _load(file: str) -> list[Property]:
     if file == STANDARD_INPUT:
-        return parse_properties(sys.stdin.read(), filename="<standard input>")
+        return parse_properties(standard_input("properties"), filename="<standard input>")
     try:
         return load_properties(file)
     except FileError as error:
@@ -102,9 +106,13 @@ def _named(text: str, listed: list[Property], file: str | None) -> list[Property
     word = text.strip()
     if word.isdecimal():
         number = int(word)
+        if file is None:
+            raise ModelError(
+                f"--prop {number}: a number must be that of a property in a file; give one after "
+                "the model, or the text of a property."
+            )
         if not 1 <= number <= len(listed):
-            have = "no file of properties is given" if file is None else f"found {number}"
-            raise ModelError(f"--prop: a number must be in 1..{len(listed)}, {have}.")
+            raise ModelError(f"--prop: a number must be in 1..{len(listed)}, found {number}.")
         return [listed[number - 1]]
     named = [prop for prop in listed if prop.name == word.strip('"')]
     if named:

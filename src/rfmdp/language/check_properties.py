@@ -153,16 +153,20 @@ def with_numbers(path: Expr, file: PropertyFile, model: CheckedModel, given: Giv
 
 
 def _refuse_misspelt(prop: PropertyDefinition, file: PropertyFile, model: CheckedModel) -> None:
-    """Raise if a property is a single unknown name that looks like the name of another property."""
+    """Raise if a property is a single unknown name, and others have names that may be meant."""
     expr = prop.expression
     if not isinstance(expr, Name):
         return
     known = {*model.variable_types(), *model.constants, *model.formulas}
     known |= {c.name for c in file.constants} | {f.name for f in file.formulas}
-    meant = nearest(expr.name, [p.name for p in file.properties if p.name is not None])
-    if expr.name not in known and meant is not None:
-        reason = f"unknown name '{expr.name}'; did you mean the property '{meant}'?"
-        raise file.source.error(expr.position, reason)
+    named = [p.name for p in file.properties if p.name is not None]
+    if expr.name in known or not named:
+        return
+    meant = nearest(expr.name, named)
+    hint = f"did you mean the property '{meant}'?"
+    if meant is None:
+        hint = f"properties with a name are {', '.join(named)}"
+    raise file.source.error(expr.position, f"unknown name '{expr.name}'; {hint}")
 
 
 def check_file(file: PropertyFile, model: CheckedModel) -> None:

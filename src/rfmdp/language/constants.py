@@ -148,7 +148,10 @@ def _read(constant: Constant, text: str, source: SourceText) -> Value:
         return evaluate(expr, {}, named)
     except PrismSourceError as error:
         reason = f"the value given for '{constant.name}' must be a number or a truth value"
-        raise source.error(constant.position, f"{reason}, found '{text}': {error.reason}") from None
+        why = error.reason
+        if constant.type is Type.INT:  # a double would not do
+            why = why.partition("; write")[0]
+        raise source.error(constant.position, f"{reason}, found '{text}': {why}") from None
 
 
 def _promoted(value: Value, wanted: Type) -> Value:

@@ -121,10 +121,10 @@ def _checked_sum(place: Position, vector: FloatArray, state: State) -> FloatArra
     if abs(found - 1.0) <= SUM_TOLERANCE:
         return vector
     reason = f"the probabilities of a command must sum to 1, found {found:.9g}"
-    error = state.error(place, reason)
     if abs(found - 1.0) > SCALED_WITHIN:
-        raise error
-    warnings.warn(f"{error}\nThey are scaled to sum to 1.", PrismWarning, stacklevel=2)
+        raise state.error(place, reason)
+    scaled = state.error(place, f"{reason}; they are scaled to sum to 1")
+    warnings.warn(str(scaled), PrismWarning, stacklevel=2)
     return vector / found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -104,7 +104,8 @@ def parse(parser: Lark, source: SourceText, start: str) -> Any:
         raise hinted(_character_error(source, error), source, start) from None
     except BuildError as error:
         if error.supported:
-            raise hinted(source.error(error.position, error.reason), source, start) from None
+            found = source.error(error.position, error.reason)
+            raise hinted(found, source, start, error.words) from None
         raise source.unsupported(error.position, error.reason) from None
 
 
@@ -163,15 +164,18 @@ def unknown_function(name: str, position: Position, source: SourceText) -> Prism
     return source.error(position, f"unknown function '{name[:SHOWN]}'; there are {known}")
 
 
-def hinted(error: PrismSourceError, source: SourceText, start: str) -> PrismSourceError:
-    """Add to a syntax error what was probably meant."""
+def hinted(
+    error: PrismSourceError, source: SourceText, start: str, words: Sequence[str] = ()
+) -> PrismSourceError:
+    """Add to a syntax error what was probably meant: one of some words, or of the language."""
     if isinstance(error, PrismUnsupportedError):
         return error
     place = Position(error.line, error.column)
     hint = ""
     if start == "model" and "module" not in source.text:
         hint = other_language(source)
-    hint = hint or misspelt(source, place, PROPERTY_WORDS if start == "properties" else MODEL_WORDS)
+    known = words or (PROPERTY_WORDS if start == "properties" else MODEL_WORDS)
+    hint = hint or misspelt(source, place, known)
     return source.error(place, error.reason + hint) if hint else error
 
 

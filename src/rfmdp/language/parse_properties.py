@@ -243,7 +243,7 @@ class PropertyBuilder(ExpressionBuilder):
         if name not in props.FILTERS:
             known = ", ".join(props.FILTERS)
             reason = f"unknown filter '{operator[:40]}'; there are {known}"
-            raise BuildError(position_of(operator), reason)
+            raise BuildError(position_of(operator), reason, words=props.FILTERS)
         return props.Filter(name, operand, states, position=position_of(token))
 
 

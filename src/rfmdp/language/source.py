@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -45,11 +46,18 @@ class PrismUnsupportedError(PrismSourceError):
 class BuildError(Exception):
     """Raised while a tree is made, where the text is not known; `parse` adds the source line."""
 
-    def __init__(self, position: Position, reason: str, supported: bool = True) -> None:
+    def __init__(
+        self,
+        position: Position,
+        reason: str,
+        supported: bool = True,
+        words: Sequence[str] = (),  # what may stand there, if a word is wrong
+    ) -> None:
         super().__init__(reason)
         self.position = position
         self.reason = reason
         self.supported = supported
+        self.words = words
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,6 +170,7 @@ def _costs(model: FactoredMDP, name: str | None, what: str) -> FloatArray:
         row = int(reward.argmin())
         raise ModelError(
             f"The {what} is defined for rewards >= 0 only; {model.row_name(row)} pays "
-            f"{reward[row]:g}. Use a finite horizon (Cumulative) or Discounted."
+            f"{reward[row]:g}. Use a finite horizon, C<=k (Cumulative in Python), or a discount, "
+            "C{discount=0.9} (Discounted)."
         )
     return reward

@@ -100,14 +100,18 @@ def solve(
     check_writable(export_policy, output)
     asked = properties_about(model, props, prop)
     records = output is not None and output.endswith(".json")
-    count = len(asked) * len(runs)
     solution = export_policy or (output and not records)
     if scheduler is not None and solution:
         raise ModelError("--scheduler is for values; a policy or solution file is made here.")
-    if count > 1 and solution:
+    if len(asked) > 1 and solution:
         raise ModelError(
-            f"A policy or solution file must be that of one property, found {count}; "
+            f"A policy or solution file must be that of one property, found {len(asked)}; "
             "pick one with --prop."
+        )
+    if len(runs) > 1 and solution:
+        raise ModelError(
+            f"A policy or solution file must be that of one run, found {len(runs)}; give one value "
+            "in place of each range, or -o FILE.json for the values of all."
         )
     request = Request(
         read_blueprint(model),
