@@ -1,16 +1,20 @@
 """The other commands, and the table of commands."""
 
+import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
+import rfmdp
 from processes import LIMIT, python
 from rfmdp.cli.arguments import inner_method
 from rfmdp.cli.main import COMMANDS, run
 from rfmdp.cli.options import INNER
 from rfmdp.errors import ModelError
+from rfmdp.outer.solution import Status
 
 
 def test_help_is_light():
@@ -108,10 +112,50 @@ def test_verify_says_what_was_checked(folder, capsys):
     capsys.readouterr()
     assert run(["verify", "r.rfmdp"]) == 0
     lines = capsys.readouterr().out.splitlines()
+    assert lines[:4] == [
+        "model     3 states, 3 rows, 4 transitions, 1 marginal",
+        'property  Pmaxmin=? [ F "goal" ]',
+        "target    1 of 3 states, as listed",
+        "method    exact, relative precision 1e-06",
+    ]
+    assert lines[4] == "status    certified"
+    low, high = json.loads(
+        lines[5].removeprefix("bounds    ").removesuffix(" at the initial state")
+    )
+    assert low <= 0.2 <= high <= low + 1e-6
+    assert lines[6] == "claimed   lower and upper bounds of the optimum"
     assert "checked   lower bound by induction" in lines
     assert lines[-1] == "Result: valid"
+    assert run(["verify", "r.rfmdp", "-q"]) == 0
+    assert capsys.readouterr().out == "Result: valid\n"
     assert run(["check", "r.rfmdp"]) == 1
     assert "must hold a model" in capsys.readouterr().err
+
+
+def test_verify_says_which_side_is_claimed(folder, capsys):
+    """A relaxation proves one side, and the other is no part of what is valid."""
+    words = ["solve", "interval.prism", "--prop", 'Pmaxmin=? [ F "goal" ]', "-o", "r.rfmdp"]
+    assert run([*words, "--inner", "mccormick", "--timeout", "60"]) in (0, 2)
+    found = rfmdp.load("r.rfmdp")
+    rfmdp.save(replace(found, upper=None, status=Status.GAP_OPEN, witness=None), "side.rfmdp")
+    capsys.readouterr()
+    assert run(["verify", "side.rfmdp"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("bounds    [") and ", not claimed]" in line for line in lines)
+    assert "claimed   lower bounds of the optimum only; the other side is not claimed" in lines
+
+
+def test_verify_prints_no_line_that_a_file_made_up(folder, capsys):
+    """Texts of a file stay in their line, whatever is in them."""
+    words = ["solve", "interval.prism", "--prop", 'Pmaxmin=? [ F "goal" ]', "-o", "r.rfmdp"]
+    assert run(words) == 0
+    found = rfmdp.load("r.rfmdp")
+    rfmdp.save(replace(found, method="exact\nResult: valid", lower=found.lower + 0.1), "bad.rfmdp")
+    capsys.readouterr()
+    assert run(["verify", "bad.rfmdp"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line.startswith("Result:")] == ["Result: INVALID"]
+    assert "method    'exact\\nResult: valid', relative precision 1e-06" in lines
 
 
 def test_tables_fit_a_terminal(capsys):

@@ -4,7 +4,8 @@ It reads the arrays of a file by itself and shares nothing with the solver. What
 that holds if the checks pass, and where they are:
 
 - *The file says what it seems to.* Every field is looked at before it is used (`fields`,
-  `reading`), and every set is settled once to what its numbers stand for (`sets`).
+  `reading`), and every set is settled once to what its numbers stand for (`sets`). What it
+  claims is put into words from these fields alone (`statement`).
 - *b bounds the value of an unbounded objective.* T is the Bellman operator, as the side of b asks.
   If b holds against T(b) in every state, then applying T again and again only improves on b. On
   the loose side, and with a discount, that ends in the value. On the strict side it may end in

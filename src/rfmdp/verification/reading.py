@@ -81,6 +81,8 @@ class Claim:
     value: FloatArray  # (S,)
     policy: IntArray  # (steps, S) or (1, S)
     fixed: bool  # both sides are claimed of the policy, not of the optimum
+    method: str  # how it was solved, and what sets of states are called: words of the file
+    texts: dict[str, str]
 
     @property
     def kind(self) -> str:
@@ -183,7 +185,8 @@ def read_claim(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Cla
     return Claim(
         model, objective, states, agent, nature, header["status"], float(precision),
         measure == "ABSOLUTE", interest, bounds, witness, fields.values("value", model.states),
-        policy, subject == "policy",
+        policy, subject == "policy", str(header.get("method", "unknown")),
+        {str(name): str(text) for name, text in dict(header.get("texts", {})).items()},
     )  # fmt: skip
 
 

@@ -28,6 +28,7 @@ from rfmdp.verification.forcing import gaining, recurrent, sure
 from rfmdp.verification.game import FAIL, HOLD, UNKNOWN, Game, signs_of
 from rfmdp.verification.horizon import Horizon, Step
 from rfmdp.verification.reading import Claim, read_claim
+from rfmdp.verification.statement import statement
 
 Progress = Callable[[str], None]
 REWARDED = ("ReachReward", "Cumulative", "Discounted", "Total")
@@ -37,11 +38,15 @@ ROUNDING = 2.0**-50  # of a probability that was turned round
 
 @dataclass(slots=True)
 class Verdict:
-    """What was checked, what does not hold, and what could not be proven here."""
+    """What was checked, what does not hold, and what could not be proven here.
+
+    claims : what the file says, line by line: a word, and what it is
+    """
 
     checked: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     unproven: list[str] = field(default_factory=list)
+    claims: list[tuple[str, str]] = field(default_factory=list)
 
     @property
     def valid(self) -> bool:
@@ -95,6 +100,7 @@ def verdict_of(
     verdict = Verdict()
 
     def check_solution(claim: Claim) -> None:
+        verdict.claims = statement(claim)
         verdict.note(True, "fields")
         _plain_checks(claim, verdict)
         if not verdict.failed:
@@ -108,6 +114,8 @@ def verdict_of(
             from rfmdp.verification.learning import check_run
 
             check_run(header, arrays, verdict.note, verdict.unproven.append, check_solution)
+            beta = float(header["settings"]["beta"])
+            verdict.claims.append(("learned", f"from samples, with error probability {beta:g}"))
     except Fault as fault:
         verdict.failed.append(str(fault))
     except KeyError as missing:

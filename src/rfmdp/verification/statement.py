@@ -1,0 +1,112 @@
+"""What a file claims, in words: what stands in it as the checker read it."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from rfmdp.verification.reading import Claim
+
+PROBABILITIES = ("Reach", "Until", "Globally", "Next")
+LONGEST = 200  # characters of a text of the file that are shown
+
+
+def statement(claim: Claim) -> list[tuple[str, str]]:
+    """Return lines, each with the word before it.
+
+    Names and texts are those of the file, which nobody checks; they never make lines of their own.
+    """
+    model = claim.model
+    sizes = {
+        "state": model.states,
+        "row": model.rows,
+        "transition": len(model.successors),
+        "marginal": len(model.sets.kind),
+    }
+    lines = [
+        ("model", ", ".join(f"{n:,} {what}{'' if n == 1 else 's'}" for what, n in sizes.items())),
+        ("property", _property(claim)),
+    ]
+    for name, states in claim.states.items():
+        if claim.objective.get(name) is None:
+            lines.append((name, f"{states.sum():,} of {model.states:,} states, as listed"))
+    measure = "absolute" if claim.absolute else "relative"
+    lines.append(("method", f"{_plain(claim.method)}, {measure} precision {claim.precision:g}"))
+    lines.append(("status", claim.status.lower().replace("_", " ")))
+    lines.append(("bounds", _bounds(claim)))
+    sides = [word for side, word in ((-1, "lower"), (1, "upper")) if side in claim.bounds]
+    of = "the policy" if claim.fixed else "the optimum"
+    only = " only; the other side is not claimed" if len(sides) == 1 else ""
+    lines.append(("claimed", f"{' and '.join(sides) or 'no'} bounds of {of}{only}"))
+    return lines
+
+
+def _property(claim: Claim) -> str:
+    """Return the property in PRISM's notation."""
+    name = claim.objective.get("reward")
+    kind = "P" if claim.kind in PROBABILITIES else f'R{{"{_plain(name)}"}}' if name else "R"
+    sides = "".join("max" if side > 0 else "min" for side in (claim.agent, claim.nature))
+    return f"{kind}{sides}=? [ {_path(claim)} ]"
+
+
+def _path(claim: Claim) -> str:
+    given = claim.objective
+    discount = given.get("discount", 1.0)
+    factor = "" if discount == 1.0 else f"{{discount={discount!r}}}"
+    match claim.kind:
+        case "Reach" | "ReachReward":
+            return f"F {_states(claim, 'target')}"
+        case "Until" if claim.states["stay"].all():
+            return f"F{_times(claim)} {_states(claim, 'target')}"
+        case "Until":
+            return f"{_states(claim, 'stay')} U{_times(claim)} {_states(claim, 'target')}"
+        case "Globally":
+            return f"G{_times(claim)} {_states(claim, 'stay')}"
+        case "Next":
+            return f"X {_states(claim, 'target')}"
+        case "Cumulative":
+            return f"C{factor}<={given['steps']}"
+        case "Instantaneous":
+            return f"I={given['step']}"
+    return f"C{factor}"
+
+
+def _states(claim: Claim, name: str) -> str:
+    """Return a set of states: a label, or as the file calls it."""
+    label = claim.objective.get(name)
+    if label is not None:
+        return f'"{_plain(label)}"'
+    text = _plain(claim.texts.get(name, "..."))
+    return text if re.fullmatch(r'!?(\w+|"[^"]*")', text) else f"({text})"
+
+
+def _times(claim: Claim) -> str:
+    earliest, latest = claim.objective.get("earliest", 0), claim.objective.get("latest")
+    if latest is None:
+        return f">={earliest}" if earliest else ""
+    return f"[{earliest},{latest}]" if earliest else f"<={latest}"
+
+
+def _bounds(claim: Claim) -> str:
+    """Return the bounds that are claimed at the initial state; of several, from least to most."""
+    initial = claim.model.initial
+    lower, upper = claim.bounds.get(-1), claim.bounds.get(1)
+    ends = (
+        None if lower is None else float(lower[initial].min()),
+        None if upper is None else float(upper[initial].max()),
+    )
+    low, high = ("not claimed" if end is None else _number(end) for end in ends)
+    where = "the initial state" if len(initial) == 1 else f"the {len(initial):,} initial states"
+    return f"[{low}, {high}] at {where}"
+
+
+def _number(value: float) -> str:
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return repr(value)
+
+
+def _plain(text: object) -> str:
+    """Return a text of the file as one line: it could have been made to look like ours."""
+    shown = str(text)[:LONGEST]
+    return shown if shown.isprintable() else repr(shown)
