@@ -162,7 +162,7 @@ def test_time_counts_from_the_start(folder, capsys):
     words = ["solve", "m.prism", "--const", "N=3", "--timeout", "1e-9", "--json"]
     assert run([*words, "--prop", "Pmax=? [ F x=1 ]; Pmax=? [ F x=2 ]"]) == 2
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [list(one) for one in found] == [["property", "error"]] * 2
+    assert [list(one) for one in found] == [["constants", "property", "status", "error"]] * 2
     assert "try a larger --timeout" in found[0]["error"]
 
 
@@ -181,7 +181,7 @@ def test_ranges_of_radii(folder, capsys):
     assert run([*words, "--const", "N=2:3", "--radius", "0.05:0.05:0.15", "-o", "all.json"]) == 0
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(one["constants"]["N"], one["radius"]) for one in found] == [
-        (n, r) for n in "23" for r in (0.05, 0.1, 0.15)
+        (n, r) for n in (2, 3) for r in (0.05, 0.1, 0.15)
     ]
     assert [one["value"] for one in found] == pytest.approx([0.2, 0.15, 0.1] * 2, abs=1e-6)
     assert len((folder / "all.json").read_text().splitlines()) == 6

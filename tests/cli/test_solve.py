@@ -60,7 +60,9 @@ def test_json_is_one_object_per_property(folder, capsys):
     """Nothing else on standard output; the fields are fixed."""
     assert run(["solve", "m.prism", "m.props", "--const", "N=3,k=2", "--json"]) == 0
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [list(one) for one in found] == [FIELDS] * 3
+    assert [list(one) for one in found] == [["constants", "name", *FIELDS]] * 3
+    assert [one["constants"] for one in found] == [{"N": 3, "k": 2}] * 3
+    assert [one["name"] for one in found] == ["reach", "cost", "sure"]
     assert found[0]["lower"] <= found[0]["value"] <= found[0]["upper"]
     assert found[0]["status"] == "certified"
     assert found[0]["version"] == __version__
@@ -74,7 +76,8 @@ def test_a_property_that_fails_does_not_stop_the_others(folder, capsys):
     assert run(["solve", "m.prism", "--prop", text, "--const", "N=3", "--json"]) == 1
     captured = capsys.readouterr()
     first, second, third = (json.loads(line) for line in captured.out.splitlines())
-    assert list(first) == list(second) == ["property", "error"]
+    assert list(first) == list(second) == ["constants", "property", "status", "error"]
+    assert first["status"] == second["status"] == "error"
     assert "nothing" in first["error"]
     assert "steady-state" in second["error"]
     assert third["value"] == pytest.approx(1.0)
@@ -111,7 +114,7 @@ def test_ranges_of_constants(folder, capsys):
     assert run([*args, "const int k; Pmax=? [ F<=k x=N ]", "--json"]) == 0
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     runs = [(one["constants"]["N"], one["constants"]["k"]) for one in found]
-    assert runs == [(n, k) for n in "123" for k in "135"]
+    assert runs == [(n, k) for n in (1, 2, 3) for k in (1, 3, 5)]
     assert [one["value"] for one in found[6:]] == sorted(one["value"] for one in found[6:])
     assert run([*args, "x=0", "-o", "all.json"]) == 1  # k is no constant of this property
     assert run([*args[:4], "--const", "N=1:3", "--prop", "x=0", "-o", "all.json"]) == 0
@@ -209,7 +212,7 @@ def test_record_file(folder, capsys):
     """-o with .json writes what --json prints."""
     args = ["solve", "m.prism", "--const", "N=3", "--prop", "Pmax=? [ X x=3 ]", "-o", "r.json"]
     assert run(args) == 0
-    assert list(json.loads((folder / "r.json").read_text())) == FIELDS
+    assert list(json.loads((folder / "r.json").read_text())) == ["constants", *FIELDS]
 
 
 def test_warnings_of_the_model_go_to_standard_error(folder, capsys):

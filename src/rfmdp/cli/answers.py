@@ -12,7 +12,7 @@ from typing import NamedTuple
 from rfmdp.answers.answer import Answer, check
 from rfmdp.answers.property import Property
 from rfmdp.cli.answer_text import AnswerRecord, answer_lines, answer_record, phases
-from rfmdp.cli.arguments import Experiment, inner_method
+from rfmdp.cli.arguments import Experiment, inner_method, plain_value
 from rfmdp.cli.interrupts import stop_if_interrupted
 from rfmdp.cli.models import Uncertainty, build_with_sets
 from rfmdp.cli.output import (
@@ -58,19 +58,15 @@ class Reply(NamedTuple):
 
 
 def replies_of_run(request: Request, run: Experiment) -> list[Reply]:
-    """Return the replies of one run of many; each record says which run it is."""
-    which: AnswerRecord = {"constants": run.constants} if run.constants else {}
-    if run.radius is not None:
-        which["radius"] = run.radius
-    found = [
-        reply._replace(answer=None, record=None if reply.record is None else which | reply.record)
-        for reply in replies(request, run, time.monotonic(), quiet=True)
-    ]
-    return [Reply(("", str(run))), *found]
+    """Return the replies of one run of many; answers with their models stay where they are."""
+    found = replies(request, run, time.monotonic(), quiet=True)
+    return [Reply(("", str(run))), *(reply._replace(answer=None) for reply in found)]
 
 
 def replies(request: Request, run: Experiment, started: float, *, quiet: bool) -> Iterator[Reply]:
     """Build the model and give a reply to every property; an error is a reply too.
+
+    Each record says which run it is of: the constants and the radius that were given.
 
     Parameters
     ----------
@@ -79,6 +75,16 @@ def replies(request: Request, run: Experiment, started: float, *, quiet: bool) -
     quiet
         Show no progress.
     """
+    which: AnswerRecord = {}
+    if run.constants:
+        which["constants"] = {name: plain_value(text) for name, text in run.constants.items()}
+    if run.radius is not None:
+        which["radius"] = run.radius
+    for reply in _replies(request, run, started, quiet):
+        yield reply._replace(record=None if reply.record is None else which | reply.record)
+
+
+def _replies(request: Request, run: Experiment, started: float, quiet: bool) -> Iterator[Reply]:
     begun, deadline = time.monotonic(), started + request.limits.seconds
     wrong = misfits(request.blueprint, request.asked, run.constants)
     if wrong and len(wrong) == len(request.asked):  # nothing to build the model for
@@ -135,7 +141,7 @@ def _answered(
     more = phases(answer) if request.verbose and answer.solutions else ()
     return Reply(
         ("", *table, *more, result),
-        answer_record(answer, model, request.inner, built, gone),
+        _named(prop) | answer_record(answer, model, request.inner, built, gone),
         CERTIFIED if answer.certified else NOT_CERTIFIED,
         answer=answer,
     )
@@ -143,8 +149,14 @@ def _answered(
 
 def _failed(prop: Property, error: RfmdpError) -> Reply:
     text = str(error)
-    found = {"property": prop.text, "error": text.partition("\n")[0]}
-    return Reply(("", f"property  {prop.text}", "status    error"), found, USER_ERROR, text)
+    found = {"property": prop.text, "status": "error", "error": text.partition("\n")[0]}
+    lines = ("", f"property  {prop.text}", "status    error")
+    return Reply(lines, _named(prop) | found, USER_ERROR, text)
+
+
+def _named(prop: Property) -> AnswerRecord:
+    """Return the field that only properties with a name have."""
+    return {} if prop.name is None else {"name": prop.name}
 
 
 def write_files(reply: Reply, policy: str | None, solution: str | None) -> Reply:

@@ -71,6 +71,20 @@ def constants(texts: Iterable[str]) -> dict[str, str]:
     return found
 
 
+def plain_value(text: str) -> bool | int | float | str:
+    """Return the number or truth value that a text is; an expression stays a text.
+
+    >>> [plain_value(text) for text in ("3", "0.5", "true", "2*k")]
+    [3, 0.5, True, '2*k']
+    """
+    if text in ("true", "false"):
+        return text == "true"
+    if re.fullmatch(r"[+-]?[0-9]+", text):
+        return int(text) if len(text) < 20 else text
+    value = finite_number(text)
+    return text if value is None else value
+
+
 class Experiment(NamedTuple):
     """One run of many: the values of constants, and the radius around all probabilities."""
 

@@ -19,6 +19,7 @@ RecordList: TypeAlias = Sequence[Mapping[str, Any]]
 RESULTS = {
     *("value", "lower", "upper", "gap_percent", "seconds", "status", "precision", "version"),
     *("states", "rows", "transitions", "marginals", "seconds_build", "seconds_solve", "error"),
+    "name",  # of the property, which is one
 }  # fields of a record that are no parameters
 
 
