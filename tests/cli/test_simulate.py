@@ -109,3 +109,17 @@ def test_data_of_another_model_is_refused(folder, capsys):
     assert "those of the given model" in capsys.readouterr().err
     assert run(["learn", *MODEL, *REACH, "--data", "d.rfmdp", "--method", "rollout"]) == 1
     assert "recorded transitions" in capsys.readouterr().err
+
+
+def test_trajectories_that_cannot_win_any_more_were_called_cut_off(folder, capsys):
+    """A longer trajectory would tell nothing new about them, so that is not advised."""
+    words = ["--prop", 'Pmaxmin=? [ F "goal" ]', "--trajectories", "1000"]
+    assert run(["simulate", "interval.prism", *words]) == 0
+    told = capsys.readouterr()
+    assert told.err == ""
+    assert "% can never reach the target)" in told.out
+    assert run(["simulate", "interval.prism", *words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert 0.6 < found["lost"] < 0.8
+    assert found["ended"] + found["lost"] == pytest.approx(1.0)
+    assert found["mean"] == found["ended"]

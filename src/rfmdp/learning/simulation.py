@@ -51,7 +51,8 @@ class Simulation:
     trajectories: int
     length: int  # most steps of a trajectory
     steps: int
-    ended: float  # share of trajectories that the objective ended; the others were cut off
+    ended: float  # share of trajectories that the objective ended
+    lost: float  # share of those that can no longer come to its target; the others were cut off
     returns: FloatArray  # (trajectories,)
     final: IntArray  # (trajectories,) last states
     seconds: float
@@ -102,12 +103,24 @@ class Scene:
         if measured.last is not None:
             batch.returns = measured.last[batch.final]
         estimate, lower, upper, interval = _interval(batch, measured, 1.0 - confidence)
-        ended = 0.0 if measured.stop is None else float(np.mean(measured.stop[batch.final]))
+        ended, lost = (1.0, 0.0) if measured.steps is not None else self._ends(batch.final)
         return Simulation(
             estimate, lower, upper, confidence, interval, trajectories, steps, batch.steps,
-            ended if measured.steps is None else 1.0, batch.returns, self.states[batch.final],
-            seconds,
+            ended, lost, batch.returns, self.states[batch.final], seconds,
         )  # fmt: skip
+
+    def _ends(self, final: IntArray) -> tuple[float, float]:
+        """Return the shares of last states (trajectories,) that end it, and that never will."""
+        stop, target = self.measured.stop, self.measured.target
+        if stop is None:
+            return 0.0, 0.0
+        still = final[~stop[final]]
+        lost = 0
+        if still.size:  # only then the graph is worth its time
+            goal = stop if target is None else target
+            reached = _graph(self.model, self.behaviour).positive(goal, agent=MAX, nature=MAX)
+            lost = int(np.count_nonzero(~reached[still]))
+        return float(np.mean(stop[final])), lost / final.size
 
     def record(self, length: int, trajectories: int, seed: int) -> Transitions:
         """Return all transitions of a simulation, as transitions of `behind`."""
@@ -144,7 +157,7 @@ def simulate(
         What is measured: any probability or reward.
     length
         Most steps of a trajectory, unless the objective has a number of steps of its own. What
-        would follow is not counted; `ended` says how many trajectories were not cut off.
+        would follow is not counted; `ended` and `lost` say how many trajectories were not cut off.
     confidence
         Of the interval: exact for probabilities, approximate for rewards.
     threads

@@ -105,7 +105,8 @@ def simulate(
 def _say_what_is_missing(asked: Property, found: Simulation, discount: float) -> None:
     """Say that a threshold is not decided, and that trajectories were cut off.
 
-    Where rewards after the last step would count next to nothing, nothing is cut off.
+    Where rewards after the last step would count next to nothing, nothing is cut off; nor where
+    the target cannot be reached any more.
     """
     bound = getattr(asked.parsed.expression, "bound", None)
     if bound is not None:
@@ -116,9 +117,10 @@ def _say_what_is_missing(asked: Property, found: Simulation, discount: float) ->
             "estimates the value of one policy; `solve` decides thresholds.",
             kind="note",
         )
-    if found.ended < 1.0 and discount**found.length > 1e-6:
+    cut = round((1.0 - found.ended - found.lost) * found.trajectories)
+    if cut and discount**found.length > 1e-6:
         complain(
-            f"{100 * (1 - found.ended):.4g} % of the trajectories were cut off after "
+            f"{100 * cut / found.trajectories:.4g} % of the trajectories were cut off after "
             f"{found.length} steps; what would have followed is not counted. "
             "Try a larger --length.",
             kind="note",
@@ -162,6 +164,7 @@ def _report(found: Simulation, seed: int) -> dict[str, Any]:
         "trajectories": found.trajectories,
         "steps": found.steps,
         "ended": found.ended,
+        "lost": found.lost,
         "seed": seed,
         "seconds": round(found.seconds, 6),
         "steps_per_second": round(found.steps / max(found.seconds, 1e-9)),
@@ -173,9 +176,10 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
     """Give the report for people."""
     yield f"property      {report['property']}"
     yield f"policy        {report['policy']}, nature {report['nature']}"
+    lost = f", {100 * report['lost']:.4g} % can never reach the target" if report["lost"] else ""
     yield (
         f"trajectories  {report['trajectories']} ({report['steps']} steps, "
-        f"{100 * report['ended']:.4g} % ended by themselves)"
+        f"{100 * report['ended']:.4g} % ended by themselves{lost})"
     )
     yield (
         f"interval      [{report['lower']:.6g}, {report['upper']:.6g}] "
