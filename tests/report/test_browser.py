@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 
+from rfmdp.language.load import load_prism
 from rfmdp.learning.learn import learn
 from rfmdp.learning.schedule import StopWhen
 from rfmdp.paper.domains import domain, domain_spec
@@ -170,7 +171,7 @@ def test_nothing_is_cut_off_on_paper(page):
 
 def test_the_colours_are_those_of_the_map(page):
     """The scale shows five values of this map, from the darkest to the brightest."""
-    ticks = page.locator("#place-1 [data-role=scale] span").all_inner_texts()
+    ticks = page.locator("#place-1 [data-role=scale] span").all_text_contents()
     numbers = [float(text) for text in ticks]
     assert len(numbers) == 5
     assert numbers == sorted(numbers)
@@ -200,3 +201,35 @@ def test_sliders_move_the_map_alone(page):
     )
     assert page.evaluate("document.querySelector('canvas').toDataURL()") != pixels
     assert shown_state(page) == before
+
+
+def test_the_map_opens_at_the_initial_state(page):
+    """Variables that are not on it have the values of the state that is shown first."""
+    page.reload()
+    page.wait_for_selector("#place-0 [data-role=actions]")
+    shown = dict(part.split("=") for part in shown_state(page).split(", "))
+    sliders = page.locator("#place-0 [data-slider]")
+    assert sliders.count() == len(shown) - 2
+    for k in range(sliders.count()):
+        assert sliders.nth(k).input_value() == shown[sliders.nth(k).get_attribute("data-slider")]
+
+
+def test_one_variable_has_a_curve(page, tmp_path):
+    """Values over the one variable stand where others have a map; marks at whole numbers only."""
+    text = "mdp module m x:[0..3]; [a] x<3 -> 0.5:(x'=x+1)+0.5:(x'=x); [b] x=3 -> true; endmodule"
+    model = load_prism_text(tmp_path, text)
+    write_report([solve(model, "Rmax=? [ F x=3 ]")], tmp_path / "one.html")
+    page.goto((tmp_path / "one.html").as_uri())
+    page.wait_for_selector("#place-0 [data-role=curve] svg")
+    assert page.locator("#place-0 [data-role=curve] circle").count() == 5  # four, and the current
+    marks = page.locator(
+        "#place-0 [data-role=curve] svg text[text-anchor=middle]"
+    ).all_text_contents()
+    assert marks == ["0", "1", "2", "3", "x", "value"]
+
+
+def load_prism_text(folder, text):
+    """Return the model of a text, whose steps cost one each."""
+    file = folder / "m.prism"
+    file.write_text(text + " rewards true : 1; endrewards")
+    return load_prism(file)

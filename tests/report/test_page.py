@@ -5,6 +5,7 @@ import json
 import re
 import zlib
 from dataclasses import replace
+from html import escape
 
 import numpy as np
 import pytest
@@ -70,6 +71,8 @@ def test_page_is_complete_and_closed(tmp_path):
     path = tmp_path / "page.html"
     write_report([solution], path, command="make <this> again")
     text = path.read_text()
+    made = f"<li>solved: {escape(str(solution.spec))}, method exact, relative precision 1e-06</li>"
+    assert made in text
     assert not re.search(r"(src|href)=|https?://(?!www\.w3\.org/2000/svg)", text)
     assert "certified" in text
     assert "make &lt;this&gt; again" in text

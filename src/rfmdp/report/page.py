@@ -47,6 +47,7 @@ class Section:
     charts: list[Chart] = field(default_factory=list)
     explorer: Solution | None = None
     run: Run | None = None  # for the chart of all runs
+    made: str = ""  # how the result was found
 
 
 def write_report(
@@ -115,7 +116,7 @@ def page(sections: Sequence[Section], title: str, command: str) -> str:
             f'<div id="place-{number}">unpacking ...</div><script type="application/x-explorer" '
             f'data-place="place-{number}">{explorer(chosen.explorer)}</script>'
         )
-    parts.append(f"<h2>Made with</h2>{_environment(command)}")
+    parts.append(f"<h2>Made with</h2>{_environment(command, [s.made for s in sections if s.made])}")
     parts.append(f"<script>{_asset('page.js')}</script></body></html>")
     return "\n".join(parts) + "\n"
 
@@ -148,7 +149,9 @@ def _(solution: Solution) -> Section:
         "states": model.states, "rows": model.rows, "transitions": model.transitions,
         "marginals": len(model.marginals), "seconds": sum(solution.stats.seconds.values()),
     }  # fmt: skip
-    return Section(title, card, cells, explorer=solution)
+    precision = f"{solution.measure.lower()} precision {solution.precision:g}"
+    made = f"solved: {title}, method {solution.method}, {precision}"
+    return Section(title, card, cells, explorer=solution, made=made)
 
 
 @section.register
@@ -166,7 +169,10 @@ def _(run: Run) -> Section:
     )
     cells: Cells = {"result": f"learned: {method}", "method": method, side: run.guarantee}
     cells |= {"status": holds, "seconds": last.seconds if last else 0.0}
-    return Section(f"Learned: {method}", card, cells, explorer=run.solution, run=run)
+    words = ("source", "method", "confidence", "exploration", "schedule", "beta", "length", "seed")
+    told = [f"{word} {run.settings[word]}" for word in words if word in run.settings]
+    made = ", ".join([f"learned: {run.question}", run.name, *told])
+    return Section(f"Learned: {method}", card, cells, explorer=run.solution, run=run, made=made)
 
 
 def _holds(run: Run) -> str:
@@ -244,10 +250,12 @@ def _scope(solution: Solution) -> str:
     )
 
 
-def _environment(command: str) -> str:
+def _environment(command: str, results: Sequence[str]) -> str:
     made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     machine = f"{platform.system()} {platform.machine()}"
-    again = f"<pre>{escape(command)}</pre>" if command else ""
+    again = "".join(f"<li>{escape(line)}</li>" for line in dict.fromkeys(results))
+    again = f'<ul class="soft" data-role="made">{again}</ul>' if results else ""
+    again += f"<pre>{escape(command)}</pre>" if command else ""
     return (
         f'{again}<p class="soft">rfmdp {escape(__version__)}, Python {platform.python_version()}, '
         f"NumPy {np.__version__}, {escape(machine)}, {made}</p>"

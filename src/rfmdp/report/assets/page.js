@@ -51,8 +51,8 @@ const svg = (tag, attributes, text) => {
   return node;
 };
 
-function ticks(low, high) {
-  const rough = (high - low) / 5, unit = 10 ** Math.floor(Math.log10(rough));
+function ticks(low, high, whole = false) {
+  const rough = Math.max((high - low) / 5, whole ? 1 : 0), unit = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((k) => k * unit).find((k) => k >= rough);
   const found = [];
   for (let k = Math.ceil(low / step); k * step <= high * (1 + 1e-12); k += 1) found.push(Number((k * step).toPrecision(12)));
@@ -108,7 +108,8 @@ function drawChart(place, chart) {
       root.append(svg("line", { class: "grid", x1: left, x2: W - right, y1: Y(y), y2: Y(y) }));
       root.append(svg("text", { x: left - 8, y: Y(y) + 4, "text-anchor": "end" }, digits(y)));
     }
-    for (const x of chart.log ? decades(x0, x1) : ticks(x0, x1)) {
+    const whole = points.every((p) => Number.isInteger(p[0])); // then so are the marks
+    for (const x of chart.log ? decades(x0, x1) : ticks(x0, x1, whole)) {
       root.append(svg("text", { x: X(x), y: H - bottom + 18, "text-anchor": "middle" }, x.toLocaleString("en")));
     }
     root.append(svg("text", { x: (W + left) / 2, y: H - 6, "text-anchor": "middle" }, chart.x));
@@ -164,7 +165,7 @@ class Explorer {
     this.start = Math.max(data.state.indexOf(head.initial), 0);
     this.now = this.start;
     this.axes = this.widest();
-    this.others = this.richest(); // of the map: values of the variables not on it
+    this.others = [...this.valuation(this.now)]; // of the map: values of the variables not on it
     this.main = $("div", { class: "card" });
     this.side = $("div", { class: "card" });
     place.replaceChildren($("div", { class: "explorer" }, this.main, this.side));
@@ -182,36 +183,29 @@ class Explorer {
     }).join(", ");
   }
 
-  // the two variables whose map has the most cells, on average over the others
+  // the two variables whose map of the first state shows the most values, then the most cells
   widest() {
     if (this.width < 2) return [0, 0];
-    const count = this.data.state.length, stride = Math.max(1, Math.floor(count / 3000));
-    let best = [0, 1], fewest = Infinity;
+    let best = [0, 1], most = -1;
     for (let a = 0; a < this.width; a += 1) {
       for (let b = a + 1; b < this.width; b += 1) {
-        const others = new Set();
-        for (let i = 0; i < count; i += stride) others.add(this.offMap(i, [a, b]));
-        if (others.size < fewest) [best, fewest] = [[a, b], others.size];
+        const cells = this.onMap(this.now, [a, b]);
+        const worth = new Set(cells.map((i) => this.sure[i])).size + cells.length / (this.data.state.length + 1);
+        if (worth > most) [best, most] = [[a, b], worth];
       }
     }
     return best;
   }
 
-  // the first map: that of the current state, or of the state with the most others on its map
-  richest() {
-    const keys = this.maps();
-    const counts = new Map();
-    for (const key of keys) counts.set(key, (counts.get(key) || 0) + 1);
-    if (counts.get(keys[this.now]) > 3) return [...this.valuation(this.now)];
-    const most = Math.max(...counts.values());
-    return [...this.valuation(keys.findIndex((key) => counts.get(key) === most))];
+  // the states on the map of a state: only variables on the axes tell them apart
+  onMap(i, axes) {
+    const off = this.head.variables.map((_, v) => v).filter((v) => !axes.includes(v));
+    const all = this.data.valuation, width = this.width, found = [];
+    for (let k = 0; k < this.data.state.length; k += 1) {
+      if (off.every((v) => all[k * width + v] === all[i * width + v])) found.push(k);
+    }
+    return found;
   }
-
-  // what tells the map of a state from others: its variables that are not on the axes
-  offMap(i, axes) { return this.valuation(i).filter((_, v) => !axes.includes(v)).join(); }
-
-  // that of every state
-  maps() { return Array.from(this.data.state, (_, i) => this.offMap(i, this.axes)); }
 
   go(i) {
     if (i < 0 || i === this.now) return;
@@ -221,8 +215,7 @@ class Explorer {
 
   at(i) {
     this.now = i;
-    const keys = this.maps();
-    if (keys.filter((key) => key === keys[i]).length > 3) this.others = [...this.valuation(i)]; // else a map of next to nothing
+    if (this.onMap(i, this.axes).length > 3) this.others = [...this.valuation(i)]; // else a map of next to nothing
     this.show();
   }
 
@@ -352,9 +345,21 @@ class Explorer {
       $("table", { "data-role": "next" }, $("thead", {}, $("tr", {}, ...["state", "nominal", "nature", this.head.steps > 1 ? "value there, with all steps left" : "value there"].map((t) => $("th", {}, t)))), body));
   }
 
+  // of a model with one variable: values over it
+  curve() {
+    const place = $("div", { "data-role": "curve" }), name = this.head.variables[0][0];
+    const point = (i) => [this.valuation(i)[0], this.sure[i]];
+    const all = Array.from(this.data.state, (_, i) => point(i)).filter((p) => Number.isFinite(p[1])).sort((p, q) => p[0] - q[0]);
+    const stride = Math.ceil(all.length / 500); // more dots than that nobody tells apart
+    const line = (label, points) => ({ name: label, note: "", points, band: [], dashed: false });
+    const lines = [line("all states", all.filter((_, k) => k % stride === 0)), line("this state", [point(this.now)].filter((p) => Number.isFinite(p[1])))];
+    drawChart(place, { title: `Guaranteed values over ${name}`, x: name, y: "value", log: false, lines });
+    return place;
+  }
+
   heatmap() {
     const variables = this.head.variables;
-    if (variables.length < 2) return $("p", { class: "soft" }, "A map needs two variables.");
+    if (variables.length < 2) return this.curve();
     const choose = (axis) => $("select", { "aria-label": axis ? "vertical variable" : "horizontal variable", onchange: (event) => { this.axes[axis] = Number(event.target.value); this.show(); } },
       ...variables.map(([name], v) => $("option", { value: v, ...(this.axes[axis] === v ? { selected: "" } : {}) }, name)));
     const [a, b] = this.axes, fixed = this.others;
