@@ -123,6 +123,15 @@ def program(tmp_path):
         ("rfmdp reproduce le", 2, ["learning"]),
         ("rfmdp solve --radius", 2, ["--radius", "--radius-of"]),
         ("rfmdp solve m", 2, []),  # a file
+        ("rfmdp solve air", 2, ["aircraft"]),
+        ("rfmdp domains air", 2, ["aircraft"]),
+        ("rfmdp solve chain --inner ver", 4, ["vertices"]),
+        ("rfmdp solve chain --inner x", 4, []),
+        ("rfmdp learn chain --explore gr", 4, ["greedy"]),
+        ("rfmdp learn chain --support p", 4, ["pmin:"]),
+        ("rfmdp learn chain --method anytime-k", 4, ["anytime-kl"]),
+        ("rfmdp simulate chain --nature w", 4, ["worst"]),
+        ("rfmdp simulate chain --policy opt", 4, ["optimal"]),
         ("rfmdp slove --r", 2, []),
     ],
 )
@@ -141,6 +150,21 @@ def test_a_shell_completes_words(words, last, found, program):
     *files, plain = shell.stdout.splitlines()
     assert plain.split() == found
     assert files == (["compopt -o default"] if words.endswith(" m") else [])
+
+
+def test_files_are_offered_before_domains(tmp_path, monkeypatch):
+    """Shells take either; a domain is offered where no file begins like it."""
+    monkeypatch.chdir(tmp_path)
+    (model,) = [p for p in app.get_command(None, "solve").params if p.name == "model"]
+
+    def offered(begun):
+        return [(item.type, item.value) for item in model.shell_complete(None, begun)]
+
+    assert offered("air") == [("plain", "aircraft")]
+    (tmp_path / "airport.prism").write_text("")
+    assert offered("air") == [("file", "air")]
+    assert offered("aircr") == [("plain", "aircraft")]
+    assert offered("nothing") == [("file", "nothing")]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Annotated
 
-from rfmdp.cli.signature import Argument, Option
+from rfmdp.cli.signature import Argument, Option, Words
 
 INNER = (  # words of `--inner`
     "exact, vertices, interval, mccormick, mccormick:simplex, mccormick:printed, sequential, "
@@ -20,9 +22,27 @@ PARTS = {  # words of the options of `learn` for parts of a method; `learn_words
     "--support": "declared, domain, pmin:P, sparse[:P]",
     "--rewards": "known, fixed:LOW:HIGH, random:LOW:HIGH",
 }
+
+
+def listed(text: str) -> Words:
+    """Return the words of a list for people; what is to be filled in is left out.
+
+    >>> list(listed("gap, greedy[:OTHER], pmin:P, mccormick:simplex").known())
+    ['gap', 'greedy', 'pmin:', 'mccormick:simplex']
+    """
+    return Words(lambda: [re.sub(r"\[.*|(?<=:)[A-Z].*", "", word) for word in text.split(", ")])
+
+
+def _domains() -> Iterable[str]:
+    from rfmdp.paper.domains.table import DOMAINS
+
+    return DOMAINS
+
+
 SETS, RUNS = "Uncertainty sets", "Runs"  # titles of sections
 MODEL = Argument(
-    "PRISM file (- for standard input), .tra, .drn, .umb, .rfmdp, or a name of `rfmdp domains`."
+    "PRISM file (- for standard input), .tra, .drn, .umb, .rfmdp, or a name of `rfmdp domains`.",
+    Words(_domains, files=True),
 )
 Model = Annotated[str, MODEL]
 Result = Annotated[str, Argument("File that `rfmdp solve -o` or `learn -o` wrote.")]
@@ -30,7 +50,13 @@ Props = Annotated[str | None, Argument("File of properties in PRISM's language."
 Prop = Annotated[tuple[str, ...], Option("Property: TEXT, or NAME or NUMBER in PROPS; repeatable.")]
 Const = Annotated[tuple[str, ...], Option("Constants: A=1,B=0.5.")]
 Radius = Annotated[float | None, Option("Radius of boxes around all probabilities.", section=SETS)]
-OtherSet = Annotated[str | None, Option("Other sets of radius R: l1:R, linf:R, lp2:R.", "--set")]
+NORMS = "l1:R, linf:R, lp2:R"
+OtherSet = Annotated[
+    str | None, Option(f"Other sets of radius R: {NORMS}.", "--set", words=listed(NORMS))
+]
+DomainName = Annotated[
+    str | None, Argument("Domain to describe; all if left out.", Words(_domains))
+]
 RadiusOf = Annotated[
     tuple[str, ...], Option("Radius of one part: MODULE=R or ACTION=R; repeatable.")
 ]

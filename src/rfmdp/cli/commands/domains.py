@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Annotated
 
-from rfmdp.cli.signature import Argument, Option, command
+from rfmdp.cli.options import DomainName
+from rfmdp.cli.signature import Option, command
 from rfmdp.errors import ModelError
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ WIDTH = 80
 
 @command
 def domains(
-    name: Annotated[str | None, Argument("Domain to describe; all if left out.")] = None,
+    name: DomainName = None,
     text: Annotated[bool, Option("Print the PRISM text of NAME.")] = False,
     as_json: Annotated[bool, Option("One object per version.", "--json")] = False,
 ) -> None:

@@ -6,16 +6,27 @@ import json
 import math
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from rfmdp.cli.arguments import check_positive, constants, inner_method
-from rfmdp.cli.options import MODEL, PARTS, RUNS, Const, Jobs, Prop, Props, Scheduler
+from rfmdp.cli.options import (
+    INNER,
+    MODEL,
+    PARTS,
+    RUNS,
+    Const,
+    Jobs,
+    Prop,
+    Props,
+    Scheduler,
+    listed,
+)
 from rfmdp.cli.output import CERTIFIED, NOT_CERTIFIED, complain, spoken_warnings
-from rfmdp.cli.signature import Option, command
+from rfmdp.cli.signature import Option, Words, command
 from rfmdp.errors import ModelError
 from rfmdp.writing import check_writable
 
@@ -26,6 +37,12 @@ if TYPE_CHECKING:
 
 LENGTH = 100  # steps of a trajectory, if nothing says otherwise
 LEAST = 0.01  # seconds that are left for learning, whatever reading took
+
+
+def _methods() -> Iterable[str]:
+    from rfmdp.learning.methods import METHODS
+
+    return METHODS
 
 
 @command
@@ -47,24 +64,51 @@ def learn(
     ] = None,
     timeout: Annotated[float | None, Option("Seconds per seed, reading included.")] = None,
     method: Annotated[
-        str, Option("Method; `rfmdp learn --method list` prints all.", section="Method")
+        str,
+        Option(
+            "Method; `rfmdp learn --method list` prints all.",
+            section="Method",
+            words=Words(lambda: ["list", *_methods()]),
+        ),
     ] = "anytime",
     inner: Annotated[
-        str | None, Option("How sets are composed, in place of the method's; as in `solve`.")
+        str | None,
+        Option(
+            "How sets are composed, in place of the method's; as in `solve`.", words=listed(INNER)
+        ),
     ] = None,
-    confidence: Annotated[str | None, Option(f"Confidence sets: {PARTS['--confidence']}.")] = None,
+    confidence: Annotated[
+        str | None,
+        Option(f"Confidence sets: {PARTS['--confidence']}.", words=listed(PARTS["--confidence"])),
+    ] = None,
     explore: Annotated[
-        str | None, Option(f"What to sample: {PARTS['--explore']}; OTHER: chance of any action.")
+        str | None,
+        Option(
+            f"What to sample: {PARTS['--explore']}; OTHER: chance of any action.",
+            words=listed(PARTS["--explore"]),
+        ),
     ] = None,
-    schedule: Annotated[str | None, Option(f"When to plan again: {PARTS['--schedule']}.")] = None,
+    schedule: Annotated[
+        str | None,
+        Option(f"When to plan again: {PARTS['--schedule']}.", words=listed(PARTS["--schedule"])),
+    ] = None,
     granularity: Annotated[
-        str | None, Option(f"What is counted together: {PARTS['--granularity']}.")
+        str | None,
+        Option(
+            f"What is counted together: {PARTS['--granularity']}.",
+            words=listed(PARTS["--granularity"]),
+        ),
     ] = None,
     tie: Annotated[
         tuple[str, ...], Option("NAME=NAME: marginals that are the same; repeatable.")
     ] = (),
-    support: Annotated[str | None, Option(f"Possible outcomes: {PARTS['--support']}.")] = None,
-    rewards: Annotated[str | None, Option(f"Rewards: {PARTS['--rewards']}.")] = None,
+    support: Annotated[
+        str | None,
+        Option(f"Possible outcomes: {PARTS['--support']}.", words=listed(PARTS["--support"])),
+    ] = None,
+    rewards: Annotated[
+        str | None, Option(f"Rewards: {PARTS['--rewards']}.", words=listed(PARTS["--rewards"]))
+    ] = None,
     length: Annotated[
         int | None,
         Option("Steps of a trajectory; default: of the domain, or 100.", section="Samples"),

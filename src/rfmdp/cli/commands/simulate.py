@@ -10,9 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from rfmdp import __version__
 from rfmdp.cli.arguments import check_positive, one_of
-from rfmdp.cli.options import Const, Floor, Json, Model, OtherSet, Prop, Props, Radius, RadiusOf
+from rfmdp.cli.options import (
+    Const,
+    Floor,
+    Json,
+    Model,
+    OtherSet,
+    Prop,
+    Props,
+    Radius,
+    RadiusOf,
+    listed,
+)
 from rfmdp.cli.output import complain, showing_progress
-from rfmdp.cli.signature import Option, command
+from rfmdp.cli.signature import Option, Words, command
 from rfmdp.errors import ModelError
 from rfmdp.writing import check_writable
 
@@ -32,10 +43,17 @@ def simulate(
     const: Const = (),
     policy: Annotated[
         str,
-        Option("uniform, optimal, or a file of `solve`, `learn` (also FILE:rollout) or `policy`."),
+        Option(
+            "uniform, optimal, or a file of `solve`, `learn` (also FILE:rollout) or `policy`.",
+            words=Words(lambda: ("uniform", "optimal"), files=True),
+        ),
     ] = "uniform",
     nature: Annotated[
-        str, Option("Probabilities: nominal, worst, best or random members of the sets.")
+        str,
+        Option(
+            "Probabilities: nominal, worst, best or random members of the sets.",
+            words=listed("nominal, worst, best, random"),
+        ),
     ] = "nominal",
     trajectories: Annotated[
         int, Option("Number of trajectories.", section="Trajectories")

@@ -19,6 +19,7 @@ from rfmdp.cli.options import (
     Props,
     RadiusOf,
     Scheduler,
+    listed,
 )
 from rfmdp.cli.signature import Option, command
 from rfmdp.errors import ModelError
@@ -49,7 +50,11 @@ def solve(
     nominal: Nominal = False,
     inner: Annotated[
         str,
-        Option(f"How nature's choice in a row is found: {INNER}.", section="Method and limits"),
+        Option(
+            f"How nature's choice in a row is found: {INNER}.",
+            section="Method and limits",
+            words=listed(INNER),
+        ),
     ] = "exact",
     precision: Annotated[
         float, Option("Wanted width of the bounds, relative to the value.")
