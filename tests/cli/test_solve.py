@@ -125,7 +125,7 @@ def test_ranges_of_constants(folder, capsys):
 
 
 def test_a_file_without_properties(folder, capsys):
-    """It is no answer that nothing was asked; but its text may serve a property of --prop."""
+    """It is no answer that nothing was asked; a text of --prop is asked all the same."""
     (folder / "none.props").write_text("// later")
     words = ["solve", "m.prism", "none.props", "--const", "N=3"]
     assert run(words) == 1
