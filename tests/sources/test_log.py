@@ -304,6 +304,59 @@ def test_an_end_that_hides_its_outcome(model):
         read_log(model, rows)
 
 
+def broken_for_ever():
+    """Return a machine that runs until it breaks, which is the end."""
+    lines = "m:[0..1]; [run] m=0 -> [0,1]:(m'=0) + [0,1]:(m'=1); [run] m=1 -> true;"
+    text = f'mdp module a {lines} endmodule rewards "r" true : 1; endrewards'
+    return rf.parse_prism(text)
+
+
+RUNS = {"episode": [0, 0, 1], "t": [0, 1, 0], "m": [0, 0, 0], "next_m": [0, 1, 0],
+        "terminated": [False, True, False]}  # fmt: skip
+
+
+def test_an_end_where_the_structure_goes_on(model, table):
+    """Terminated where a row leaves the state: its value would be counted on for ever."""
+    over = [t == 11 for t in table["t"].to_pylist()]
+    with pytest.raises(DataError, match=r"`terminated` in a state .* left.*\(row 11, 23, .*: \(m="):
+        read_log(model, table.append_column("terminated", pa.array(over)))
+    with pytest.raises(DataError, match=r"`terminated` in a state .* \(row 2: \(m=0\)\)"):
+        read_log(broken_for_ever(), RUNS | {"terminated": [0, 1, 1]})
+    cut = table.append_column("truncated", pa.array(over))
+    assert read_log(model, cut).steps == table.num_rows
+    log = read_log(broken_for_ever(), RUNS, manifest=NONE)
+    assert (log.steps, log.last.tolist()) == (3, [1])
+
+
+@pytest.mark.parametrize("marked", [3, 2])
+def test_an_end_in_a_sequence(marked):
+    """The row of the last action may say that the episode is over, or that of the last state."""
+    rows = {"episode": [0] * 4, "m": [0, 0, 0, 1], "action": ["run"] * 3 + [None]}
+    over = [i == marked for i in range(4)]
+    assert read_log(broken_for_ever(), rows | {"terminated": over}).last.tolist() == [1]
+    with pytest.raises(DataError, match=r"`terminated` in a state .* \(row \d: \(m=0\)\)"):
+        read_log(broken_for_ever(), rows | {"terminated": over, "m": [0] * 4})
+
+
+def test_an_episode_that_goes_on_after_its_end(model, table):
+    """The rows after it would be those of another episode."""
+    again = RUNS | {"m": [0, 0, 1], "next_m": [0, 1, 1], "episode": [0] * 3, "t": [0, 1, 2]}
+    fault = r"end an episode, but another row of the episode follows \(row 1\)"
+    with pytest.raises(DataError, match=fault):
+        read_log(broken_for_ever(), again)
+    lines = table.slice(0, 12).drop_columns(["next_m", "next_b"])
+    cut = lines.append_column("truncated", pa.array([i == 1 for i in range(12)]))
+    with pytest.raises(DataError, match=fault):
+        read_log(model, cut)
+
+
+def test_nothing_is_paid_after_the_end():
+    """A structure that pays where episodes are over, for ever, is wrong."""
+    log = read_log(broken_for_ever(), RUNS, manifest=NONE)
+    with pytest.raises(DataError, match=r"terminated in \(m=1\).*pay 1 for ever"):
+        rf.learn(log, 'R{"r"}maxmin=? [ C<=5 ]')
+
+
 @pytest.mark.parametrize("selection", ["unknown", "outcome", Selection.UNKNOWN])
 def test_selected_data_guarantee_nothing(model, table, selection):
     """Only `none` is learned from; coverage is reported all the same."""

@@ -7,8 +7,8 @@ import numpy as np
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.packing import Packing
-from rfmdp.ragged import find, owners
-from rfmdp.types import AnyArray, IntArray
+from rfmdp.ragged import find, owners, segment_all
+from rfmdp.types import AnyArray, BoolArray, IntArray
 
 DENSE = 1 << 25  # entries of a table; larger ones are searched
 
@@ -128,3 +128,9 @@ def _by_column(
     table = np.full((states, columns), -1, dtype=np.int32)
     table[at, column] = rows
     return table
+
+
+def absorbing(model: FactoredMDP) -> BoolArray:
+    """Return the states that no row leaves, (S,)."""
+    stays = model.successors == model.row_states[owners(model.successor_ptr)]
+    return segment_all(segment_all(stays, model.successor_ptr), model.row_ptr)

@@ -16,8 +16,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.problem import row_rewards
-from rfmdp.sources.gym.source import absorbing
-from rfmdp.sources.index import choices
+from rfmdp.sources.index import absorbing, choices
 from rfmdp.sources.simulator import alias_tables
 
 MASK = (1 << 64) - 1

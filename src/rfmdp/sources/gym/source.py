@@ -27,11 +27,10 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.problem import row_rewards
 from rfmdp.outer.solution import Policy
-from rfmdp.ragged import owners, segment_all
 from rfmdp.sources.gym.spaces import actions_of, entries_of, make_env, read, require_gymnasium
 from rfmdp.sources.gym.table import REWARD, known_table
 from rfmdp.sources.hidden import counted_truth
-from rfmdp.sources.index import Index, choices
+from rfmdp.sources.index import Index, absorbing, choices
 from rfmdp.sources.paid import Paid, Payer, Payments
 from rfmdp.sources.recorded import structure_of
 from rfmdp.sources.source import Sampler
@@ -264,12 +263,6 @@ class GymSource:
         meant = dict(zip(given, elements, strict=True))
         pairs = zip(column.tolist(), own.tolist(), strict=True)
         return [meant[known[a]] if yes else None for a, yes in pairs]
-
-
-def absorbing(model: FactoredMDP) -> BoolArray:
-    """Return the states that no row leaves, (S,)."""
-    stays = model.successors == model.row_states[owners(model.successor_ptr)]
-    return segment_all(segment_all(stays, model.successor_ptr), model.row_ptr)
 
 
 def env(

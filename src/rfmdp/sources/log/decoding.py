@@ -29,7 +29,8 @@ class LogRows:
     after: Any  # (N,) next states; None: they stand in the next rows
     episode: Any  # (N,) or None, as all that follow but the last
     time: Any  # (N,)
-    ended: BoolArray | None  # (N,) whether the episode was over then
+    ended: BoolArray | None  # (N,) whether the episode was over then: terminated, or cut off
+    terminated: BoolArray | None  # (N,) whether it was over for ever
     reward: FloatArray | None  # (N,) what the action paid
     earlier: IntArray  # (N,) action of the row before, of the same episode; -1: not known (yet)
 
@@ -87,7 +88,7 @@ class Decoder:
             after,
             self._numbers(batch, places.episode, rows, named=True),
             self._numbers(batch, places.time, rows, named=False),
-            self._ends(batch, rows),
+            *self._ends(batch, rows),
             self._rewards(batch, rows),
             np.full(len(rows), -1),
         )
@@ -149,16 +150,22 @@ class Decoder:
         self._note(f"have no number in column {column!r}", odd, rows)
         return values
 
-    def _ends(self, batch: Any, rows: IntArray) -> BoolArray | None:
-        """Return where an episode was over: terminated or truncated."""
-        found = None
-        for column in (self._places.terminated, self._places.truncated):
-            if column is not None:
-                values, missing, odd = integers(batch.column(column), _TRUTH)
-                self._note(f"have no value in column {column!r}", missing, rows)
-                self._note(f"have no truth value in column {column!r}", odd, rows)
-                found = (values != 0) | (False if found is None else found)
-        return found
+    def _ends(self, batch: Any, rows: IntArray) -> tuple[BoolArray | None, BoolArray | None]:
+        """Return where an episode was over, terminated or truncated, and where terminated."""
+        terminated = self._truths(batch, self._places.terminated, rows)
+        truncated = self._truths(batch, self._places.truncated, rows)
+        if terminated is None or truncated is None:
+            return (truncated if terminated is None else terminated), terminated
+        return terminated | truncated, terminated
+
+    def _truths(self, batch: Any, column: str | None, rows: IntArray) -> BoolArray | None:
+        """Return the truth values of a column."""
+        if column is None:
+            return None
+        values, missing, odd = integers(batch.column(column), _TRUTH)
+        self._note(f"have no value in column {column!r}", missing, rows)
+        self._note(f"have no truth value in column {column!r}", odd, rows)
+        return np.asarray(values != 0)
 
     def _rewards(self, batch: Any, rows: IntArray) -> FloatArray | None:
         """Return what actions paid; rows without an action need no reward."""

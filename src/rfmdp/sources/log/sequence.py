@@ -109,6 +109,7 @@ class EpisodeFollower:
         same = self._together(rows)
         self._begin(rows, np.append(True, ~same)[: len(rows)] & ~old)
         ordered = self._in_order(rows, same)
+        self._over(rows, same)
         # without episodes, rows that have their own next states may come from anywhere
         follows = rows.after is None or rows.episode is not None
         if follows:
@@ -192,6 +193,16 @@ class EpisodeFollower:
             ):  # fmt: skip
                 self._note(fault, wrong & where, rows.take(slice(1, None)), rows.time[1:])
         return np.asarray(step == 1)
+
+    def _over(self, rows: LogRows, same: BoolArray) -> None:
+        """Note rows after which an episode was over, and goes on."""
+        if rows.after is not None:  # what was cut off may go on, its next state is there
+            over, more = rows.terminated, same
+        else:  # the next row may be the last state
+            over, more = rows.ended, same & (rows.action[1:] != -2)
+        if over is not None:
+            fault = "end an episode, but another row of the episode follows"
+            self._note(fault, over[:-1] & more, rows.take(slice(0, -1)))
 
     def _chained(self, rows: LogRows, follow: BoolArray) -> None:
         """Note rows that do not begin where the row before ended."""

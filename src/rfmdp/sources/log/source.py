@@ -24,7 +24,7 @@ from rfmdp.errors import DataError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.ragged import starts
 from rfmdp.sources.checks import LEVEL, Check, checks
-from rfmdp.sources.index import Index, SuccessorPairs
+from rfmdp.sources.index import Index, SuccessorPairs, absorbing
 from rfmdp.sources.log.decoding import Decoder, LogRows
 from rfmdp.sources.log.manifest import Manifest, Places, Selection
 from rfmdp.sources.log.problems import Problems
@@ -34,7 +34,7 @@ from rfmdp.sources.paid import Paid, Payer, Payments, unlike
 from rfmdp.sources.recorded import ALL, structure_of
 from rfmdp.sources.structure import Structure
 from rfmdp.sources.tally import Tally, count_transitions, tally_pairs
-from rfmdp.types import FloatArray, IntArray
+from rfmdp.types import AnyArray, FloatArray, IntArray
 
 BINS = 4  # parts of the data, by their order, that are counted apart
 OFTEN = 0.5  # seconds between two reports of progress
@@ -60,6 +60,7 @@ class Log:
     bins: IntArray  # (bins, pairs) transitions, early ones first
     contexts: IntArray  # (1 + actions, pairs) transitions by the action before; first: not known
     paid: Paid  # (pairs,) what transitions paid, if a column says so
+    last: IntArray  # states in which episodes terminated, ascending
     episodes: int
     unfinished: int  # rows at the end of an episode without a next state
     omitted: int  # rows that could not be read
@@ -155,8 +156,16 @@ class Log:
         Raises
         ------
         DataError
-            If they differ; the data are read again to name the rows.
+            If they differ; the data are read again to name the rows. Or if transitions must pay
+            in states in which episodes are over.
         """
+        after = paid(self.model.row_ptr[self.last], self.last)
+        if np.any(after):
+            at = int(np.argmax(after != 0.0))
+            raise DataError(
+                f"Data: an episode terminated in {self.model.state_name(int(self.last[at]))}, "
+                f"where the structure goes on to pay {after[at]:g} for ever; let it pay 0 there."
+            )
         declared = paid(self.pairs.rows, self.pairs.successors)
         if not self.paid.differs(declared):
             return
@@ -260,8 +269,9 @@ def read_log(
     _raise(problems, bad)
     all_of_it = hashlib.sha256("".join(digests).encode()).hexdigest()
     return Log(
-        model, asked, reader.pairs, counter.bins, after, paid, reader.episodes,
-        reader.unfinished, reader.omitted, problems, all_of_it, level, tuple(opened),
+        model, asked, reader.pairs, counter.bins, after, paid, np.flatnonzero(reader.over),
+        reader.episodes, reader.unfinished, reader.omitted, problems, all_of_it, level,
+        tuple(opened),
     )  # fmt: skip
 
 
@@ -296,6 +306,8 @@ class _Reader:
         self._index, self.pairs = Index(model), SuccessorPairs(model)
         self.episodes = self.unfinished = self.omitted = self.read = 0
         self._seen = SeenEpisodes()
+        self._absorbing = absorbing(model)
+        self.over = np.zeros(model.states, dtype=np.bool_)  # where episodes terminated
 
     def transitions(self, table: LogTable) -> Iterator[tuple[IntArray, LogRows]]:
         """Yield the transitions of a table, some at a time; note what is wrong with it.
@@ -310,12 +322,27 @@ class _Reader:
         follower = EpisodeFollower(table.name, self._problems, seen)
         self.read = 0
         for batch in table.read(places.names):
-            found = follower.transitions(decoder.decode(batch))
+            rows = decoder.decode(batch)
+            found = follower.transitions(rows)
+            self._ended(table.name, rows.take(rows.action == -2), rows.state[rows.action == -2])
+            self._ended(table.name, found, found.after)
             self.read += batch.num_rows
             yield self._of_model(table.name, found)
         follower.finish()
         self.episodes += follower.episodes
         self.unfinished += follower.unfinished
+
+    def _ended(self, table: str, rows: LogRows, last: AnyArray) -> None:
+        """Note rows that end an episode in a state (N,), -1: unknown, that the model leaves."""
+        if rows.terminated is None:
+            return
+        over = rows.terminated & (last >= 0)
+        self.over[last[over]] = True
+
+        def shown(i: int) -> str:
+            return self._model.state_name(int(last[i]))
+
+        self._problems.add(table, LEFT, over & ~self._absorbing[last], rows.number, shown)
 
     def _of_model(self, table: str, steps: LogRows) -> tuple[IntArray, LogRows]:
         """Return the transitions that the model allows, with their pairs; note the others."""
@@ -348,6 +375,11 @@ class _Reader:
         return found, steps
 
 
+LEFT = (
+    "have `terminated` in a state that the structure lets be left; give it no enabled action "
+    "(guards), add a variable that says that the episode is over, or, if it was only cut "
+    "off, call that `truncated`"
+)
 PAYS = "pay another reward than was declared"
 DISABLED = "have an action that the state does not have"
 SUPPORT = "lead where the model says they cannot"
