@@ -307,6 +307,58 @@ def test_a_successor_that_was_not_declared_is_an_error():
         rf.learn(source, GOAL, length=3)
 
 
+class Wear(Steps):
+    """Shows half-way values, whatever its space says."""
+
+    def _seen(self):
+        x = 0.5 * self._x
+        return {"a": np.array([x])} if isinstance(self.observation_space, spaces.Dict) else x
+
+
+HALVES = [
+    (spaces.Discrete(4), None, r"value of x in 0\.5 must be a whole number, found 0\.5"),
+    (spaces.MultiDiscrete([4]), None, r"value of x in 0\.5 must be a whole number, found 0\.5"),
+    (spaces.Box(0.0, 4.0, ()), lambda o: [o], "value of x in .* found 0.5"),
+    (spaces.Discrete(4), lambda o: [float(o)], r"value of x in .* found 0\.5.*Markov"),
+    (spaces.Discrete(4), lambda o: ["0"], "found '0'"),
+    (spaces.Discrete(4), lambda o: [np.nan], "found nan"),
+    (spaces.Discrete(4), lambda o: {"x": 0}, r"`observe` must give a list of .* x.*found \{'x': 0"),
+    (spaces.Discrete(4), lambda o: 0, r"`observe` must give a list of the values of x.*found 0"),
+    (
+        spaces.Discrete(4),
+        lambda o: "0",
+        r"`observe` must give a list of the values of x.*found '0'",
+    ),
+    (spaces.Discrete(4), lambda o: [0, 0], "found 2 values"),
+]
+
+
+@pytest.mark.parametrize(("space", "observe", "message"), HALVES)
+def test_observations_are_whole_numbers(space, observe, message):
+    """Nothing is cut to a whole number: what follows would depend on the rest."""
+    source = rf.GymSource(Wear(space), counter({"x": (0, 3)}, ["x"]), observe=observe)
+    with pytest.raises(rf.ModelError, match=message):
+        rf.learn(source, GOAL, length=10)
+
+
+def test_real_numbers_may_be_translated():
+    """Observations that differ in their fractions only are different ones, also in a Dict."""
+    space = spaces.Dict({"a": spaces.Box(0.0, 4.0, (1,))})
+    model = counter({"x": (0, 3)}, ["x"])
+    source = rf.GymSource(Wear(space), model, observe=lambda o: [2.0 * o["a"][0]])
+    run = rf.learn(source, GOAL, stop=StopWhen(trajectories=100), length=10)
+    assert 0.35 < run.counts[1] / run.counts.sum() < 0.65
+
+
+def test_an_observation_of_a_known_table_is_whole():
+    """A number between two states is none."""
+    env = gymnasium.make("FrozenLake-v1")
+    source = rf.GymSource(env, rf.gym_model(env))
+    assert source.state(4.0) == source.state(4)
+    with pytest.raises(rf.ModelError, match=r"an observation must be a whole number, found 4\.5"):
+        source.state(4.5)
+
+
 def test_payments_are_compared_with_declared_rewards():
     """The environment pays 1 for each step; a structure that says 2 is wrong."""
     model = counter({"x": (0, 3)}, ["x"])

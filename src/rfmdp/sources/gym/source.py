@@ -18,7 +18,7 @@ Every step is one observed transition: the state before it, the action, and the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,7 +27,14 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.problem import row_rewards
 from rfmdp.outer.solution import Policy
-from rfmdp.sources.gym.spaces import actions_of, entries_of, make_env, read, require_gymnasium
+from rfmdp.sources.gym.spaces import (
+    actions_of,
+    entries_of,
+    make_env,
+    read,
+    require_gymnasium,
+    whole,
+)
 from rfmdp.sources.gym.table import REWARD, known_table
 from rfmdp.sources.hidden import counted_truth
 from rfmdp.sources.index import Index, absorbing, choices
@@ -161,15 +168,23 @@ class GymSource:
         Raises
         ------
         ModelError
-            If the structure has no such state: guarantees from this source are void.
+            If the structure has no such state: guarantees from this source are void. Or if a
+            value is no whole number.
         """
-        values = [*map(int, self._observe(observation)), *([0] if self.starts else [])]
         names = [v.name for v in self.structure.model.variables]
+        values = [
+            *self._values(observation, names[: len(names) - self.starts]),
+            *([0] if self.starts else []),
+        ]
         if len(values) != len(names):
             raise ModelError(
                 f"Environment: an observation must give the variables {', '.join(names)}, found "
                 f"{len(values)} values in {observation!r}."
             )
+        values = [
+            whole(value, f"the value of {name} in {observation!r}")
+            for name, value in zip(names, values, strict=True)
+        ]
         state = int(self._index.states(np.array([values]))[0])
         if state < 0:
             shown = ", ".join(f"{name}={x}" for name, x in zip(names, values, strict=True))
@@ -178,6 +193,16 @@ class GymSource:
                 f"({shown}). Guarantees are void: declare the outcome that leads there."
             )
         return state
+
+    def _values(self, observation: Any, names: list[str]) -> list[Any]:
+        """Return what an observation gives, in the order of the variables."""
+        found = self._observe(observation)
+        if isinstance(found, Mapping | Set | str) or not np.iterable(found):
+            raise ModelError(
+                f"Environment: `observe` must give a list of the values of {', '.join(names)}, in "
+                f"this order, found {found!r}."
+            )
+        return list(found)
 
     def check_end(self, state: int) -> None:
         """Raise ModelError unless the structure ends where an episode ended."""
@@ -225,7 +250,7 @@ class GymSource:
         known = known_table(self.env)
         names = [] if known is None else [v.name for v in known.variables]
         if known is not None and names == own:
-            return lambda observation: known.values(int(observation))
+            return lambda observation: known.values(whole(observation, "an observation"))
         wanted = entries_of(self.space)
         if len(own) != len(wanted):
             ready = f"call them {', '.join(names)}, or " if len(names) == len(own) else ""

@@ -72,6 +72,14 @@ def entries_of(space: Any) -> tuple[Variable, ...]:
     return tuple(_entries(space, "x"))
 
 
+def finite(space: Any) -> bool:
+    """Return whether an element of a space consists of some integers."""
+    try:
+        return bool(entries_of(space))
+    except UnsupportedError:
+        return False
+
+
 def _entries(space: Any, name: str) -> Iterator[Variable]:
     spaces = require_gymnasium().spaces
     if isinstance(space, spaces.Discrete):
@@ -97,17 +105,32 @@ def _entries(space: Any, name: str) -> Iterator[Variable]:
         )
 
 
-def read(space: Any, element: Any) -> list[int]:
-    """Return the integers of an element of a space."""
+def whole(value: Any, what: str) -> int:
+    """Return a whole number as an integer, whatever its type.
+
+    Raises
+    ------
+    ModelError
+        If it is none; `what` says where it stands.
+    """
+    array = np.asarray(value)
+    if array.size == 1 and array.dtype.kind in "iubf" and float(array.item()).is_integer():
+        return int(array.item())
+    raise ModelError(
+        f"Environment: {what} must be a whole number, found {value!r}. Real numbers that are cut "
+        "to whole ones do not follow a Markov process; wrap the environment, or give `observe`."
+    )
+
+
+def read(space: Any, element: Any) -> list[Any]:
+    """Return the values of an element of a space, as they are: integers, if it is one."""
     spaces = require_gymnasium().spaces
-    if isinstance(space, spaces.Discrete):
-        return [int(element)]
     if isinstance(space, spaces.Tuple):
         parts = zip(space.spaces, element, strict=True)
         return [value for part, own in parts for value in read(part, own)]
     if isinstance(space, spaces.Dict):
         return [v for key, part in space.spaces.items() for v in read(part, element[key])]
-    return [int(value) for value in np.asarray(element).reshape(-1)]
+    return list(np.asarray(element).reshape(-1).tolist())
 
 
 def actions_of(space: Any) -> list[Any]:

@@ -22,7 +22,7 @@ import numpy as np
 from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.ragged import owners
-from rfmdp.sources.gym.spaces import read, require_gymnasium, stacked
+from rfmdp.sources.gym.spaces import finite, read, require_gymnasium, stacked
 from rfmdp.sources.simulator import DrawnTrajectories, Trajectories
 from rfmdp.sources.tally import Tally, count_transitions
 from rfmdp.types import BoolArray, FloatArray, IntArray
@@ -301,12 +301,18 @@ def state_finder(source: GymSource) -> Callable[[Any], int]:
     if isinstance(source.space, spaces.Discrete):
         return cache(source.state)
     nested = isinstance(source.space, spaces.Tuple | spaces.Dict)
+    if nested and not finite(source.space):  # two of them may have the same values
+        return source.state
     known: dict[Any, int] = {}
 
     def find(observation: Any) -> int:
-        key = (
-            tuple(read(source.space, observation)) if nested else np.asarray(observation).tobytes()
-        )
+        if nested:
+            key: Any = tuple(read(source.space, observation))
+        else:
+            array = np.asarray(observation)
+            if array.dtype.hasobject:  # its bytes are addresses
+                return source.state(observation)
+            key = array.tobytes()
         if key not in known:
             known[key] = source.state(observation)
         return known[key]
