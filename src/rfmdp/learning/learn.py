@@ -45,6 +45,7 @@ from rfmdp.objective import NamedStates, Spec, StateSet
 from rfmdp.outer.problem import where
 from rfmdp.outer.settings import Limits
 from rfmdp.solving import as_spec
+from rfmdp.sources.gym.table import EXPECTED
 from rfmdp.sources.measure import SETS
 from rfmdp.sources.source import Simulated, Source
 
@@ -149,6 +150,7 @@ def learn(
     chosen = replace(method, **{k: v for k, v in parts.items() if v is not None})  # type: ignore[arg-type]
     known = Simulated(source) if isinstance(source, FactoredMDP) else source
     asked = _checked(spec, known.structure.model)
+    _refuse_expected_rewards(asked, known.structure.model, given=rewards is not None)
     setup = Setup(
         known, asked, chosen, beta, stop or StopWhen(), points or LogSpaced(), length, seed,
         limits or Limits(), p_min or 0.0, support or DeclaredSupport(), rewards, name,
@@ -188,6 +190,20 @@ def _checked(spec: Spec | Property | str, model: FactoredMDP) -> Spec:
     sets = {name: getattr(asked.objective, name) for name in SETS if hasattr(asked.objective, name)}
     found: dict[str, Any] = {name: _resolved(model, states) for name, states in sets.items()}
     return replace(asked, objective=replace(asked.objective, **found))
+
+
+def _refuse_expected_rewards(spec: Spec, model: FactoredMDP, *, given: bool) -> None:
+    """Raise ModelError if known rewards are those that `gym_model` made of probabilities."""
+    if EXPECTED not in model.rewards or not hasattr(spec.objective, "reward"):
+        return
+    name = spec.objective.reward or next(iter(model.rewards))
+    if name not in model.rewards or (name == EXPECTED and not given):
+        raise ModelError(
+            f'learn: what this environment pays depends on the successor, and "{EXPECTED}" is made '
+            f'of probabilities, which are not known; ask for R{{"{EXPECTED}"}} and give what '
+            "transitions pay (`rewards=TransitionReward(...)`), or learn it "
+            "(`rewards=MixtureReward(RewardRange(low, high))`, --rewards)."
+        )
 
 
 def _resolved(model: FactoredMDP, states: StateSet) -> StateSet:

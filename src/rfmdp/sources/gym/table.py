@@ -39,7 +39,8 @@ def gym_model(env: Any) -> FactoredMDP:
 
     States in which episodes terminate are left by no action (label `terminal`); all states in which
     they may start are initial. The reward structure is `reward`, or `expected reward` if what is
-    paid depends on the successor.
+    paid depends on the successor. That one is made of probabilities, so `learn` refuses it as a
+    known reward.
 
     Parameters
     ----------
