@@ -114,6 +114,11 @@ def test_next_states_may_stand_in_the_next_row(model, table):
     assert log.digest == read_log(model, table).digest
     assert log.unfinished == 0
     cut = rows.take(pa.array([i for i, line in enumerate(sequence) if line["action"]]))
+    with pytest.raises(
+        DataError, match=r"40 row\(s\) that are the last of their episode.*\(row 11,"
+    ):
+        read_log(model, cut, manifest=NONE)
+    cut = cut.append_column("terminated", pa.array([False] * len(cut)))
     log = read_log(model, cut, manifest=NONE)
     assert (log.unfinished, log.steps) == (40, table.num_rows - 40)
     assert "40 rows have no next state" in log.assumptions[1]
@@ -222,6 +227,7 @@ def test_episodes_may_be_interleaved(seed, batch, sequences):
     model, table = machines({}), log_table(9, 6, seed=2)
     if sequences:  # states in sequence; the last action of an episode has no outcome
         table = table.drop_columns(["next_m", "next_b"])
+        table = table.append_column("terminated", pa.array([False] * len(table)))
     rng = np.random.default_rng(seed)
     places = np.argsort(rng.permutation(table["episode"].to_numpy()), kind="stable")
     merged = np.argsort(places)  # the k-th row of an episode stands at its k-th place
@@ -302,6 +308,21 @@ def test_an_end_that_hides_its_outcome(model):
             "terminated": [False, True, False]}  # fmt: skip
     with pytest.raises(DataError, match=r"end an episode by an action .* \(row 1\)"):
         read_log(model, rows)
+
+
+def test_the_last_outcome_of_one_sequence_may_be_missing(model):
+    """What stops is the recording; of many tables, or episodes, each may have ended so."""
+    rows = {"m": [0, 0, 1], "b": [0, 0, 0], "action": ["run"] * 3}
+    log = read_log(model, rows)
+    assert (log.steps, log.unfinished) == (2, 1)
+    assert "1 rows have no next state" in log.assumptions[1]
+    fault = r"table 1, 1 row\(s\) that are the last of their episode, have no next state.*\(row 2\)"
+    with pytest.raises(DataError, match=fault):
+        read_log(model, rows, {"m": [0], "b": [0], "action": ["run"]})
+    with pytest.raises(DataError, match=fault):
+        read_log(model, rows | {"episode": [5] * 3})
+    with pytest.raises(DataError, match=fault):  # who was not cut off may have terminated
+        read_log(model, rows | {"episode": [5] * 3, "truncated": [False] * 3})
 
 
 def broken_for_ever():

@@ -92,8 +92,9 @@ class LastRows:
 class EpisodeFollower:
     """Follows the episodes of one table from batch to batch."""
 
-    def __init__(self, table: str, problems: Problems, seen: SeenEpisodes) -> None:
+    def __init__(self, table: str, problems: Problems, seen: SeenEpisodes, *, alone: bool) -> None:
         self._table, self._problems = table, problems
+        self._alone = alone  # whether there is no other table
         self._last: LogRows | None = None  # the last row so far, if rows have no times
         self._open = LastRows()  # if they have
         self._seen = seen
@@ -222,14 +223,24 @@ class EpisodeFollower:
         return replace(before, after=rows.state[1:]).take(same & acted)
 
     def _unfinished(self, rows: LogRows, where: BoolArray) -> None:
-        """Count rows without a next state; where an episode ended with one, that is a fault."""
-        hidden = where if rows.ended is None else where & rows.ended
+        """Count rows without a next state; where one may end an episode, that is a fault.
+
+        If all rows are one sequence, its last outcome alone may be missing: sets that hold at all
+        times together hold at the time before it.
+        """
         if rows.ended is not None:
             fault = (
                 "end an episode by an action whose next state is not there; record the last state "
                 "as a row without action, or next states"
             )
-            self._note(fault, hidden, rows)
+            self._note(fault, where & rows.ended, rows)
+        if rows.terminated is None and not (rows.episode is None and self._alone):
+            fault = (
+                "are the last of their episode, have no next state, and may have ended it; record "
+                "the last state as a row without action, or next states, or say in a column "
+                "`terminated` that the episode was not over"
+            )
+            self._note(fault, where if rows.ended is None else where & ~rows.ended, rows)
         self.unfinished += int(where.sum())
 
     def _note(

@@ -184,7 +184,7 @@ class Log:
 
     def _again(self) -> Iterator[tuple[str, IntArray, LogRows]]:
         """Read the data once more: a table's name and some of its transitions, with their pairs."""
-        reader = _Reader(self.model, self.manifest, Problems())
+        reader = _Reader(self.model, self.manifest, Problems(), alone=len(self.tables) == 1)
         for table in self.tables:
             for pairs, found in reader.transitions(table):
                 yield table.name, pairs, found
@@ -235,12 +235,12 @@ def read_log(
     if not tables:
         raise DataError("Data: there must be a table, found none.")
     problems = Problems()
-    reader = _Reader(model, asked, problems)
     opened = [
         table
         for number, given in enumerate(tables, start=1)
         for table in open_table(given, number, [v.name for v in model.variables])
     ]
+    reader = _Reader(model, asked, problems, alone=len(opened) == 1)
     _refuse_twice(opened)
     size, contexts = len(reader.pairs), len(model.actions) + 1
     counter, paid = BinnedCounts(size), Paid.nothing(size)
@@ -301,12 +301,14 @@ class BinnedCounts:
 class _Reader:
     """Turns tables into transitions of a model."""
 
-    def __init__(self, model: FactoredMDP, manifest: Manifest, problems: Problems) -> None:
+    def __init__(
+        self, model: FactoredMDP, manifest: Manifest, problems: Problems, *, alone: bool
+    ) -> None:
         self._model, self._manifest, self._problems = model, manifest, problems
         self._index, self.pairs = Index(model), SuccessorPairs(model)
         self.episodes = self.unfinished = self.omitted = self.read = 0
         self._seen = SeenEpisodes()
-        self._absorbing = absorbing(model)
+        self._absorbing, self._alone = absorbing(model), alone
         self.over = np.zeros(model.states, dtype=np.bool_)  # where episodes terminated
 
     def transitions(self, table: LogTable) -> Iterator[tuple[IntArray, LogRows]]:
@@ -319,7 +321,7 @@ class _Reader:
         decoder = Decoder(
             table.name, places, self._index, self._manifest, self._problems, seen.names
         )
-        follower = EpisodeFollower(table.name, self._problems, seen)
+        follower = EpisodeFollower(table.name, self._problems, seen, alone=self._alone)
         self.read = 0
         for batch in table.read(places.names):
             rows = decoder.decode(batch)
