@@ -370,6 +370,28 @@ def test_payments_are_compared_with_declared_rewards():
         )  # fmt: skip
 
 
+@pytest.mark.parametrize("paid", [np.nan, np.inf, None])
+@pytest.mark.parametrize("copies", [1, 3])
+def test_payments_are_numbers(paid, copies):
+    """NaN is no payment: not the declared one, and none to learn from."""
+
+    class Odd(Steps):
+        def step(self, action):
+            seen, _, *rest = super().step(action)
+            return seen, paid, *rest
+
+    env = Odd(spaces.Discrete(9), n=8)
+    if copies > 1 and paid is not None:
+        env = gymnasium.vector.SyncVectorEnv([lambda: Odd(spaces.Discrete(9), n=8)] * copies)
+    model = counter({"x": (0, 8)}, ["x"], n=8)
+    source = rf.GymSource(env, model)
+    words = {"stop": StopWhen(trajectories=50), "length": 2}
+    message = r"\(x=\d\), action a\d paid (NaN|inf), must pay a finite number"
+    for rewards in (None, MixtureReward(RewardRange(0.0, 2.0))):
+        with pytest.raises(rf.ModelError, match=message):
+            rf.learn(source, 'R{"reward"}maxmin=? [ C<=5 ]', rewards=rewards, **words)
+
+
 def test_nothing_is_paid_after_the_end():
     """A structure that pays in terminal states, for ever, is wrong."""
     model = counter({"x": (0, 3)}, ["x"])

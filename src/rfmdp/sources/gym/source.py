@@ -234,6 +234,17 @@ class GymSource:
         """Take note of what rows paid, for those who learn rewards."""
         self._paid.add(rows, paid)
 
+    def check_finite(self, rows: IntArray, paid: FloatArray) -> None:
+        """Raise ModelError unless rows paid finite numbers."""
+        wrong = ~np.isfinite(paid)
+        if np.any(wrong):
+            at = int(np.argmax(wrong))
+            found = "NaN" if np.isnan(paid[at]) else f"{paid[at]:g}"
+            raise ModelError(
+                f"Environment: {self.structure.model.row_name(int(rows[at]))} paid {found}, must "
+                "pay a finite number; nothing can be said about its rewards."
+            )
+
     def check_paid(self, rows: IntArray, declared: FloatArray, paid: FloatArray) -> None:
         """Raise ModelError unless rows paid what was declared."""
         differs = np.abs(declared - paid) > 1e-9 * np.maximum(1.0, np.abs(declared))

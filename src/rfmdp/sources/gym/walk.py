@@ -44,8 +44,9 @@ Lines: TypeAlias = list[list[int]]  # the row of every state, for every step
 class PendingTransitions:
     """Transitions that were observed and not counted yet."""
 
-    def __init__(self, source: GymSource, counted: FactoredMDP) -> None:
+    def __init__(self, source: GymSource, counted: FactoredMDP, start: int) -> None:
         self._source, self._counted = source, counted
+        self._start = start  # the row of random starts, which pays nothing; -1: none
         self.rows: list[int] = []
         self.successors: list[int] = []
         self.paid: list[float] = []
@@ -64,13 +65,14 @@ class PendingTransitions:
             count_transitions(self._counted, rows, successors, tally)
             if self._source.pays:
                 paid = np.array(self.paid, dtype=np.float64)
-                own = ~np.isnan(paid)
+                own = rows != self._start
                 self._pay(rows[own], successors[own], paid[own])
             for part in (self.rows, self.successors, self.paid):
                 part.clear()
 
     def _pay(self, rows: IntArray, successors: IntArray, paid: FloatArray) -> None:
         """Have the source compare what was paid with what was declared, or else note it."""
+        self._source.check_finite(rows, paid)
         declared = self._source.declared
         if declared is None:
             self._source.note_paid(rows, paid)
@@ -137,7 +139,7 @@ class Walker:
         if stop is not None:
             over = np.repeat(stop[: model.states], np.diff(model.row_ptr))
             self._actions = [None if o else a for a, o in zip(self._actions, over, strict=True)]
-        self._seen = PendingTransitions(source, counted)
+        self._seen = PendingTransitions(source, counted, self._start)
         self._find = state_finder(source)
         self._rounds = self._side_by_side if source.vector else self._one_by_one
 
@@ -276,7 +278,7 @@ class Walker:
         """Check where an episode begins; a random start is a transition, too."""
         self._source.check_start(state)
         if self._start >= 0:
-            self._seen.note(self._start, state, np.nan)
+            self._seen.note(self._start, state, 0.0)
 
     def _going(self, copies: Iterable[int], state: list[int]) -> list[int]:
         """Return the copies in whose states something is done."""
