@@ -169,9 +169,31 @@ def test_a_page_says_how_far_a_guarantee_holds(tmp_path):
     held = "holds with probability 0.9999 (fixed sample size, single look)"
     write_report([run], page)
     assert page.read_text().count(held) == 2  # the card and the table
-    write_report([replace(run, alarms=("bounds contradict each other",))], page)
-    assert held not in page.read_text()
-    assert page.read_text().count("ALARM, nothing is guaranteed") == 2
+    headline = f'<div class="big">at least {run.guaranteed}</div>'
+    assert headline in page.read_text()
+    assert 'data-place="place-0"' in page.read_text()
+    alarmed = replace(run, alarms=("bounds contradict each other",))
+    write_report([alarmed], page)
+    text = page.read_text()
+    assert held not in text
+    assert text.count("ALARM, nothing is guaranteed") == 2
+    assert '<div class="big">nothing is guaranteed</div>' in text
+    assert f"at least {run.guaranteed}" not in text
+    assert 'data-place="place-0"' not in text  # no explorer: its bounds are void
+    assert "after an alarm nothing is guaranteed" in text
+
+
+def test_a_run_shows_its_alarm():
+    """Its text, its table in notebooks and its number claim nothing then."""
+    run = learn(
+        domain("aircraft", instance="learning"), domain_spec("aircraft"),
+        stop=StopWhen(trajectories=100), length=15,
+    )  # fmt: skip
+    assert f"value >= {run.guaranteed} with probability 0.9999" in repr(run)
+    alarmed = replace(run, alarms=("bounds contradict each other",))
+    assert repr(alarmed).endswith("100 trajectories, ALARM, nothing is guaranteed)")
+    assert "value >= " not in alarmed._repr_html_()
+    assert (alarmed.guarantee, replace(alarmed, agent=MIN).guarantee) == (-np.inf, np.inf)
 
 
 @given(st.floats(allow_nan=False), st.integers(2, 16))

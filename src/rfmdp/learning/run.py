@@ -115,10 +115,10 @@ class Run:
     def __repr__(self) -> str:
         side = ">=" if self.agent is MAX else "<="
         done = self.history[-1].trajectories if self.history else 0
-        return (
-            f"Run({self.settings.get('method', 'learning')}, {done:,} trajectories, value {side} "
-            f"{self.guaranteed} with probability {1.0 - self.beta:.6g})"
-        )
+        what = f"value {side} {self.guaranteed} with probability {1.0 - self.beta:.6g}"
+        if self.alarms:
+            what = "ALARM, nothing is guaranteed"
+        return f"Run({self.settings.get('method', 'learning')}, {done:,} trajectories, {what})"
 
     def _repr_html_(self) -> str:
         """Return the statement, for notebooks."""
@@ -131,7 +131,9 @@ class Run:
 
     @property
     def guarantee(self) -> float:
-        """The last guarantee."""
+        """The last guarantee; after an alarm an infinite bound, which says nothing."""
+        if self.alarms:
+            return -math.inf * self.agent.sign
         return self.history[-1].guarantee if self.history else math.nan
 
     @property

@@ -51,13 +51,17 @@ class Chart:
 def learning_chart(runs: Iterable[Run]) -> list[Chart]:
     """Return the curves of runs, the seeds of a method together; none if nothing was evaluated."""
     methods: dict[str, list[Run]] = {}
+    alarm = False
     for run in runs:
+        alarm |= bool(run.alarms)
         methods.setdefault(run.settings.get("method", "learning"), []).append(run)
     lines = [_mean(name, same, column) for name, same in methods.items() for column in LINES]
     lines = [line for line in lines if line.points]
     title = "Learning: guarantee (dashed) and true value of the policy (solid)"
     if any(line.band for line in lines):
         title += ", mean and standard deviation over seeds"
+    if alarm:
+        title += "; after an alarm nothing is guaranteed"
     return [Chart(title, "trajectories", "value", True, lines)] if lines else []
 
 

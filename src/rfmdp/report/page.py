@@ -159,20 +159,23 @@ def _(run: Run) -> Section:
     method = run.settings.get("method", "learning")
     side = "at least" if run.agent is MAX else "at most"
     last = run.history[-1] if run.history else None
-    holds = _holds(run)
+    holds, alarm = _holds(run), bool(run.alarms)
+    claim = "nothing is guaranteed" if alarm else f"{side} {run.guaranteed}"
     card = (
         f'<section class="card"><h3>Learned: {escape(method)}</h3>'
-        f'<div class="big">{side} {run.guaranteed}</div>'
+        f'<div class="big">{claim}</div>'
         f'<p class="soft">{escape(run.subject)}: {escape(holds)}</p>'
         f"<details><summary>statement and assumptions</summary>"
         f"<pre>{escape(run.statement())}</pre></details></section>"
     )
-    cells: Cells = {"result": f"learned: {method}", "method": method, side: run.guarantee}
+    cells: Cells = {"result": f"learned: {method}", "method": method}
+    cells |= {} if alarm else {side: run.guarantee}
     cells |= {"status": holds, "seconds": last.seconds if last else 0.0}
     words = ("source", "method", "confidence", "exploration", "schedule", "beta", "length", "seed")
     told = [f"{word} {run.settings[word]}" for word in words if word in run.settings]
     made = ", ".join([f"learned: {run.question}", run.name, *told])
-    return Section(f"Learned: {method}", card, cells, explorer=run.solution, run=run, made=made)
+    shown = None if alarm else run.solution  # its bounds are void
+    return Section(f"Learned: {method}", card, cells, explorer=shown, run=run, made=made)
 
 
 def _holds(run: Run) -> str:
