@@ -321,6 +321,27 @@ def test_rollout_certificates_are_separate():
         learn(loop_to_goal(0.5), COST, ROLLOUT, stop=FEW)
 
 
+NUMBERS = [
+    ({"beta": 0}, "beta must be a number larger than 0 and less than 1, found 0"),
+    ({"beta": 2}, "beta must be .* less than 1, found 2"),
+    ({"beta": math.nan}, "beta must be .* found NaN"),
+    ({"beta": "0.1"}, "beta must be .* found '0.1'"),
+    ({"p_min": -0.1}, "p_min must be a number at least 0 and less than 1, found -0.1"),
+    ({"p_min": math.nan}, "p_min must be .* found NaN"),
+    ({"p_min": 1.5}, r"p_min must be .* found 1\.5"),
+    ({"length": 2.5}, "length of a trajectory must be a whole number, at least 1, found 2.5"),
+    ({"length": 0}, "length of a trajectory must be a whole number, at least 1, found 0"),
+    ({"length": "10"}, "length of a trajectory must be a whole number.* found '10'"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), NUMBERS)
+def test_numbers_that_are_none(words, message):
+    """Each is refused by its name, before any work."""
+    with pytest.raises(ModelError, match=f"^learn: (the )?{message}"):
+        learn(two_arms(0.3, 0.8), REACH, **words)
+
+
 def test_the_name_of_a_method_is_no_method():
     """The error says how to get one."""
     with pytest.raises(UnsupportedError, match="got 'tied'; a named one is find_method"):

@@ -27,6 +27,7 @@ import numpy as np
 from rfmdp.errors import FileError, ModelError, UnsupportedError
 from rfmdp.formats.files import load
 from rfmdp.inner.protocol import Inner
+from rfmdp.learning.asked import probability, whole_number
 from rfmdp.learning.budget import Budget
 from rfmdp.learning.confidence import ConfidenceSet
 from rfmdp.learning.explore import Exploration
@@ -152,11 +153,11 @@ def learn(
     asked = _checked(spec, known.structure.model)
     _refuse_expected_rewards(asked, known.structure.model, given=rewards is not None)
     setup = Setup(
-        known, asked, chosen, beta, stop or StopWhen(), points or LogSpaced(), length, seed,
-        limits or Limits(), p_min or 0.0, support or DeclaredSupport(), rewards, name,
+        known, asked, chosen, probability("beta", beta), stop or StopWhen(),
+        points or LogSpaced(), whole_number("the length of a trajectory", length, 1), seed,
+        limits or Limits(), probability("p_min", p_min or 0.0, zero=True),
+        support or DeclaredSupport(), rewards, name,
     )  # fmt: skip
-    if length < 1:
-        raise ModelError(f"learn: the length of a trajectory must be at least 1, found {length}.")
     if setup.records is not None and (resume or chosen.rollout > 0.0):
         raise UnsupportedError(
             "learn: recorded transitions are read once; they have no rollouts. Learn without "
