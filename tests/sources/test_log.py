@@ -451,6 +451,30 @@ def test_files_that_are_none(model, tmp_path):
         read_log(model)
 
 
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        ({"columns": 3}, "columns: must say the columns of variables .* found 3"),
+        ({"columns": {"m": 3}}, "columns: 'm' must have a name, found 3"),
+        ({"actions": ["run"]}, r"actions: must say what the actions are called.* found \['run'\]"),
+        ({"actions": {"go": None}}, "actions: 'go' must have a name, found None"),
+        ({"values": 3}, "values: must say what the values of variables are called.* found 3"),
+        ({"values": {"m": [1, 2]}}, r"values: 'm' must have a number for .* found \[1, 2\]"),
+        ({"values": {"m": {"0": "a"}}}, r"values: 'm' must have a number for .* found \{'0': 'a'"),
+        ({"values": {"m": {"a": 0.5}}}, r"values: 'm' must have a number for .* found \{'a': 0.5"),
+        ({"selection": ["none"]}, "selection: must be one of none, unknown, outcome"),
+    ],
+)
+def test_manifests_of_another_form(tmp_path, field, message):
+    """One line each, which names the file if there is one."""
+    with pytest.raises(DataError, match=f"^{message}"):
+        Manifest(**field)
+    (tmp_path / "m.json").write_text(json.dumps(field))
+    with pytest.raises(FileError, match=rf"m\.json: {message}") as caught:
+        Manifest.read(tmp_path / "m.json")
+    assert "\n" not in str(caught.value)
+
+
 def test_texts_that_are_no_tables(model, tmp_path):
     """Short lines and odd entries of a text file are told with their rows."""
     head = "m,b,action,next_m,next_b\n0,0,run,1,1\n"

@@ -22,6 +22,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from rfmdp.errors import DataError, FileError
 from rfmdp.model.arrays import FactoredMDP
 
@@ -74,6 +76,15 @@ class Manifest:
                     f"selection: must be one of {', '.join(words)}, found {self.selection!r}."
                 )
             object.__setattr__(self, "selection", Selection(self.selection))
+        _require_names("columns", self.columns, "the columns of variables and roles", null=True)
+        _require_names("actions", self.actions, "what the actions are called")
+        _require_mapping("values", self.values, "what the values of variables are called")
+        for name, called in self.values.items():
+            if not isinstance(called, Mapping) or not all(map(_is_whole, called.values())):
+                raise DataError(
+                    f"values: {name!r} must have a number for every one of its names, like "
+                    f'{{"new": 0, "worn": 1}}, found {called!r}.'
+                )
 
     @staticmethod
     def read(path: str | os.PathLike[str]) -> Manifest:
@@ -92,7 +103,28 @@ class Manifest:
         if not isinstance(found, dict) or set(found) - set(known):
             odd = sorted(set(found) - set(known)) if isinstance(found, dict) else "no object"
             raise FileError(f"{path}: a manifest has the fields {', '.join(known)}; found {odd}.")
-        return Manifest(**found)
+        try:
+            return Manifest(**found)
+        except DataError as error:
+            raise FileError(f"{path}: {error}") from error
+
+
+def _require_names(field: str, given: Any, what: str, *, null: bool = False) -> None:
+    """Raise DataError unless a field of a manifest has names by name; `null`: or None."""
+    _require_mapping(field, given, what)
+    for name, called in given.items():
+        if not (isinstance(called, str) or (null and called is None)):
+            raise DataError(f"{field}: {name!r} must have a name, found {called!r}.")
+
+
+def _require_mapping(field: str, given: Any, what: str) -> None:
+    """Raise DataError unless a field of a manifest has something by name."""
+    if not isinstance(given, Mapping):
+        raise DataError(f"{field}: must say {what}, each by its name, found {given!r}.")
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and float(value).is_integer()
 
 
 @dataclass(frozen=True, slots=True)
