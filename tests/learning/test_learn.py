@@ -331,6 +331,11 @@ NUMBERS = [
     ({"p_min": 1.5}, r"p_min must be .* found 1\.5"),
     ({"length": 2.5}, "length of a trajectory must be a whole number, at least 1, found 2.5"),
     ({"length": 0}, "length of a trajectory must be a whole number, at least 1, found 0"),
+    ({"seed": None}, "seed must be a whole number, at least 0, found None; it fixes all"),
+    ({"seed": "a"}, "seed must be a whole number.* found 'a'"),
+    ({"seed": 1.5}, "seed must be a whole number.* found 1.5"),
+    ({"seed": -1}, "seed must be a whole number.* found -1"),
+    ({"seed": np.random.default_rng(1)}, "seed must be a whole number.* found Generator"),
     ({"length": "10"}, "length of a trajectory must be a whole number.* found '10'"),
 ]
 
@@ -340,6 +345,14 @@ def test_numbers_that_are_none(words, message):
     """Each is refused by its name, before any work."""
     with pytest.raises(ModelError, match=f"^learn: (the )?{message}"):
         learn(two_arms(0.3, 0.8), REACH, **words)
+
+
+def test_whole_numbers_of_other_types():
+    """They mean the same, and the runs are the same."""
+    plain = quick(two_arms(0.3, 0.8), length=3, seed=4)
+    other = quick(two_arms(0.3, 0.8), length=3.0, seed=np.int64(4))
+    assert other.settings == plain.settings
+    assert other.guarantee == plain.guarantee
 
 
 def test_the_name_of_a_method_is_no_method():

@@ -154,7 +154,8 @@ def learn(
     _refuse_expected_rewards(asked, known.structure.model, given=rewards is not None)
     setup = Setup(
         known, asked, chosen, probability("beta", beta), stop or StopWhen(),
-        points or LogSpaced(), whole_number("the length of a trajectory", length, 1), seed,
+        points or LogSpaced(), whole_number("the length of a trajectory", length, 1),
+        whole_number("the seed", seed, 0, "; it fixes all randomness: runs can be repeated"),
         limits or Limits(), probability("p_min", p_min or 0.0, zero=True),
         support or DeclaredSupport(), rewards, name,
     )  # fmt: skip
