@@ -355,10 +355,68 @@ def test_whole_numbers_of_other_types():
     assert other.guarantee == plain.guarantee
 
 
-def test_the_name_of_a_method_is_no_method():
-    """The error says how to get one."""
-    with pytest.raises(UnsupportedError, match="got 'tied'; a named one is find_method"):
-        learn(two_arms(0.3, 0.8), Spec(Until("init", "goal", 1)), "tied", stop=FEW)
+def test_the_name_of_a_method_is_one():
+    """Other names are told which there are, other things what to pass."""
+    run = quick(two_arms(0.3, 0.8), "gap-directed")
+    assert run.settings == quick(two_arms(0.3, 0.8), find_method("gap-directed")).settings
+    with pytest.raises(ModelError, match=r"no learning method 'foo'; there are: .*anytime"):
+        quick(two_arms(0.3, 0.8), "foo")
+    with pytest.raises(UnsupportedError, match=r"must be a Method or its name, found 3; .*anytime"):
+        quick(two_arms(0.3, 0.8), 3)
+
+
+@pytest.mark.parametrize(
+    ("part", "given", "message"),
+    [
+        ("stop", 200, r"stop must be an object like StopWhen\(trajectories=200\), found 200"),
+        ("stop", {"trajectories": 2}, "stop must be .* found a dict"),
+        ("confidence", "kl", r"confidence must be .* Mixture\(\).* found 'kl'"),
+        ("confidence", Mixture, "confidence must be .* found a type"),
+        ("support", "sparse", r"support must be .* SparseSupport\(0\.05\), found 'sparse'"),
+        ("rewards", "fixed:0:1", r"rewards must be .* MixtureReward\(.* found 'fixed:0:1'"),
+        ("rewards", (0, 1), "rewards must be .* found a tuple"),
+        ("exploration", "gap", r"exploration must be .* GapDirected\(\), found 'gap'"),
+        ("schedule", 3, "schedule must be .* found 3"),
+        ("granularity", "local", "granularity must be .* Granularity.LOCAL, found 'local'"),
+        ("inner", "exact", r"inner must be .* Exact\(\).* found 'exact'"),
+        ("limits", 1e-6, r"limits must be .* Limits\(precision=1e-4\), found 1e-06"),
+        ("budget", "equal", "budget must be .* found 'equal'"),
+        ("points", 8, "points must be .* found 8"),
+    ],
+)
+def test_parts_that_are_none(part, given, message):
+    """Words of the command line are no objects: each is told what to pass."""
+    with pytest.raises(UnsupportedError, match=f"^learn: {message}"):
+        learn(two_arms(0.3, 0.8), REACH, **{part: given})
+
+
+class Env:
+    """What looks like an environment."""
+
+    reset = step = None
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (Env(), r"cannot sample a Env; give GymSource\(env, model\)"),
+        ("chain", r"cannot sample 'chain'; give a model, open_model\('chain'\)"),
+        (None, r"cannot sample None; give a model, GymSource\(.*read_log\("),
+        (solve(two_arms(0.3, 0.8), REACH), "cannot sample a Solution; give a model"),
+    ],
+)
+def test_sources_that_are_none(source, message):
+    """The message says how to make one."""
+    with pytest.raises(UnsupportedError, match=f"^learn: {message}"):
+        learn(source, REACH)
+
+
+@pytest.mark.parametrize("goal", [REACH.objective, None, 3, [REACH]])
+def test_goals_that_are_none(goal):
+    """An objective alone says neither who chooses nor what nature does."""
+    found = rf"found a {type(goal).__name__}; an objective is .* Spec\(objective, MAX, MIN\)"
+    with pytest.raises(UnsupportedError, match=f"^learn: the goal must be a Spec.*{found}"):
+        learn(two_arms(0.3, 0.8), goal)
 
 
 def test_rollouts_of_bounded_objectives():
@@ -388,5 +446,5 @@ def test_schedules():
     while found[-1] < 1000:
         found.append(points.next(found[-1]))
     assert found[1:] == [10, 18, 32, 56, 100, 178, 316, 562, 1000]
-    with pytest.raises(ModelError, match="no learning method"):
+    with pytest.raises(ModelError, match=r"no learning method"):
         find_method("magic")

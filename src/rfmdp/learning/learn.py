@@ -27,7 +27,7 @@ import numpy as np
 from rfmdp.errors import FileError, ModelError, UnsupportedError
 from rfmdp.formats.files import load
 from rfmdp.inner.protocol import Inner
-from rfmdp.learning.asked import probability, whole_number
+from rfmdp.learning.asked import as_method, as_source, probability, require_parts, whole_number
 from rfmdp.learning.budget import Budget
 from rfmdp.learning.confidence import ConfidenceSet
 from rfmdp.learning.explore import Exploration
@@ -48,7 +48,7 @@ from rfmdp.outer.settings import Limits
 from rfmdp.solving import as_spec
 from rfmdp.sources.gym.table import EXPECTED
 from rfmdp.sources.measure import SETS
-from rfmdp.sources.source import Simulated, Source
+from rfmdp.sources.source import Source
 
 if TYPE_CHECKING:
     from rfmdp.answers.property import Property
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 def learn(
     source: FactoredMDP | Source,
     spec: Spec | Property | str,
-    method: Method = ANYTIME,
+    method: Method | str = ANYTIME,
     *,
     confidence: ConfidenceSet | None = None,
     budget: Budget | None = None,
@@ -91,7 +91,7 @@ def learn(
         Gymnasium environment, `Recorded(model, transitions)` are read in one look; then a model
         says what is known, and its probabilities are ignored.
     method
-        Which parts to use; see `rfmdp.learning.methods`.
+        Which parts to use, or the name of such a combination; see `rfmdp.learning.methods`.
     confidence, budget, exploration, schedule, granularity, inner
         Replacements for single parts of the method.
     beta
@@ -140,16 +140,15 @@ def learn(
     True
     """
     started = time.monotonic()
-    if not isinstance(method, Method):
-        raise UnsupportedError(
-            f"method: must be a Method, got {method!r}; a named one is find_method(name)."
-        )
     parts = {
         "confidence": confidence, "budget": budget, "exploration": exploration,
         "schedule": schedule, "granularity": granularity, "inner": inner,
     }  # fmt: skip
-    chosen = replace(method, **{k: v for k, v in parts.items() if v is not None})  # type: ignore[arg-type]
-    known = Simulated(source) if isinstance(source, FactoredMDP) else source
+    require_parts(
+        **parts, stop=stop, points=points, support=support, rewards=rewards, limits=limits
+    )
+    chosen = replace(as_method(method), **{k: v for k, v in parts.items() if v is not None})  # type: ignore[arg-type]
+    known = as_source(source)
     asked = _checked(spec, known.structure.model)
     _refuse_expected_rewards(asked, known.structure.model, given=rewards is not None)
     setup = Setup(
@@ -178,6 +177,11 @@ def _checked(spec: Spec | Property | str, model: FactoredMDP) -> Spec:
         from rfmdp.answers.property import parse_property
 
         spec = parse_property(spec)
+    if not isinstance(spec, Spec) and not hasattr(spec, "parsed"):
+        raise UnsupportedError(
+            f"learn: the goal must be a Spec, a property or its text, found a "
+            f"{type(spec).__name__}; an objective is one of them as Spec(objective, MAX, MIN)."
+        )
     if not isinstance(spec, Spec) and getattr(spec.parsed.expression, "bound", None) is not None:
         raise UnsupportedError(
             f"learn: the goal must be a value (=?), found the threshold {spec}; ask for the value, "
