@@ -536,7 +536,7 @@ def test_frozen_lake_is_learned_from_interaction_only():
     told = rf.learn(told, 'Pmaxmin=? [ F<=100 "goal" ]', stop=StopWhen(400), length=100)
     assert run.guarantee == told.guarantee <= told.history[-1].performance <= best + 1e-9
     observation, _ = env.reset(seed=1)
-    assert source.agent(run.policy)(observation) in range(4)
+    assert source.agent(run.policy)(observation, step=0) in range(4)
 
 
 def test_the_guarantee_is_for_the_worst_of_several_starts():
@@ -684,6 +684,44 @@ def test_expected_rewards_of_a_table_are_not_known(name):
         arriving = rf.TransitionReward(lambda s, action, t: (t.row == 3) & (t.column == 3))
         for rewards in (arriving, MixtureReward(RewardRange(0.0, 1.0))):
             assert rf.learn(source, spec, rewards=rewards, **words).guarantee <= 1.0
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_the_agent_of_copies_acts_for_all(name):
+    """An array of actions, as if each copy were asked; also where an episode is over."""
+    space, names, values = SPACES[name]
+    model = counter(names, values or list(names))
+    vector = gymnasium.vector.SyncVectorEnv([lambda: Steps(space, truth=1.0)] * 3)
+    rows = np.stack([model.row_ptr[:-1], model.row_ptr[:-1]])
+    rows[1] += np.diff(model.row_ptr) > 1  # a0 at first, a1 then
+    act = rf.GymSource(vector, model).agent(rf.Policy(rows))
+    alone = rf.GymSource(Steps(space), model).agent(rf.Policy(rows))
+    single, _ = Steps(space).reset()
+    observations, _ = vector.reset()
+    for k in range(6):  # three steps to the end, then one that resets
+        actions = act(observations, step=k)
+        assert actions.tolist() == [0 if k in (0, 3) else 1] * 3
+        observations, *_ = vector.step(actions)
+    observations, _ = vector.reset()
+    assert act(observations, step=[0, 1, 5]).tolist() == [0, 1, 1]
+    assert act(single, step=1) == alone(single, step=1) == 1
+    for step, message in ((None, "must be given"), (-1, "from 0 on"), ([0, 1], "each of the 3")):
+        with pytest.raises(rf.ModelError, match=message):
+            act(observations, step=step)
+    with pytest.raises(rf.ModelError, match=r"depends on the number of steps.*step=k"):
+        alone(single)
+
+
+def test_a_random_start_is_a_step_of_the_structure():
+    """What was planned for the first step is the start itself, which a reset has done."""
+    up = rf.Move("x", {"up": rf.unknown(2)}, lambda s, identifier, outcome: {"x": s.x + outcome})
+    starts = rf.Move("s", {"s": rf.unknown(2)}, lambda s, i, outcome: {"x": outcome, "start": 0})
+    reset = rf.Action("reset", [starts], lambda s: s.start == 1)
+    own = [rf.Action(a, [up], lambda s: (s.start == 0) & (s.x < 3)) for a in ("a0", "a1")]
+    model = rf.build({"x": (0, 3), "start": (0, 1)}, [reset, *own], initial={"x": 0, "start": 1})
+    first, second = model.row_ptr[:-1], model.row_ptr[:-1] + (np.diff(model.row_ptr) > 1)
+    act = rf.GymSource(Steps(spaces.Discrete(4)), model).agent(rf.Policy(np.stack([first, second])))
+    assert [act(0, step=k) for k in range(2)] == [1, 1]
 
 
 def test_names_that_would_be_understood_are_told():

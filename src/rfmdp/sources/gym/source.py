@@ -4,7 +4,7 @@
     source = GymSource(env, structure)                 # variables of the structure = observation
     run = learn(source, 'Pmaxmin=? [ F "goal" ]', length=100)
     act = source.agent(run.policy)
-    observation, info = env.reset(); env.step(act(observation))
+    observation, info = env.reset(); env.step(act(observation))    # finite horizons: step=0, too
 
 Every step is one observed transition: the state before it, the action, and the state after it.
 - `terminated`: the episode ended in the state that was observed last, so the structure must end
@@ -33,6 +33,8 @@ from rfmdp.sources.gym.spaces import (
     make_env,
     read,
     require_gymnasium,
+    split,
+    stacked,
     whole,
 )
 from rfmdp.sources.gym.table import REWARD, known_table
@@ -151,11 +153,21 @@ class GymSource:
     def agent(self, policy: Policy) -> Callable[..., Any]:
         """Return a policy as a function: observation in, action of the environment out.
 
-        A policy of a finite horizon needs the number of steps that are gone, too.
+        A policy of a finite horizon needs the number of steps since the reset, too. Observations
+        of a vectorised environment give an array of actions, one per copy; then steps may be one
+        number per copy. A copy whose episode is over gets any action, which a reset ignores.
         """
+        idle = actions_of(self.action_space)[0]
 
-        def act(observation: Any, step: int = 0) -> Any:
-            action = self.actions[policy.row(self.state(observation), step)]
+        def one(observation: Any, step: int) -> Any:
+            return self.actions[policy.row(self.state(observation), step + self.starts)]
+
+        def act(observation: Any, step: Any = None) -> Any:
+            if self.vector and self.env.observation_space.contains(observation):
+                parts = split(self.env, observation)
+                found = map(one, parts, _steps(policy, step, len(parts)))
+                return stacked(self.action_space, [idle if a is None else a for a in found])
+            action = one(observation, _steps(policy, step, 1)[0])
             if action is None:
                 raise UnsupportedError("Agent: the episode is over in this state; reset.")
             return action
@@ -299,6 +311,22 @@ class GymSource:
         meant = dict(zip(given, elements, strict=True))
         pairs = zip(column.tolist(), own.tolist(), strict=True)
         return [meant[known[a]] if yes else None for a, yes in pairs]
+
+
+def _steps(policy: Policy, step: Any, copies: int) -> list[int]:
+    """Return how many steps are gone in every copy; refuse to guess it if the policy needs it."""
+    if step is None and len(policy.rows) > 1:
+        raise ModelError(
+            "Agent: this policy depends on the number of steps since the reset, which must be "
+            "given: act(observation, step=k), from 0 on."
+        )
+    given = np.asarray(0 if step is None else step)
+    if given.dtype.kind not in "iu" or np.any(given < 0) or given.shape not in ((), (copies,)):
+        raise ModelError(
+            f"Agent: step must be a whole number from 0 on, or one for each of the {copies} "
+            f"observations, found {step!r}."
+        )
+    return [int(k) for k in np.broadcast_to(given, (copies,))]
 
 
 def env(

@@ -156,3 +156,10 @@ def actions_of(space: Any) -> list[Any]:
 def stacked(space: Any, actions: Sequence[Any]) -> AnyArray:
     """Return actions as one array, as vectorised environments take them."""
     return np.stack([np.asarray(action, dtype=space.dtype) for action in actions])
+
+
+def split(env: Any, observations: Any) -> list[Any]:
+    """Return the observations of all copies of a vectorised environment."""
+    from gymnasium.vector.utils import iterate
+
+    return list(iterate(env.observation_space, observations))

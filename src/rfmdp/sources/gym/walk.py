@@ -22,7 +22,7 @@ import numpy as np
 from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.ragged import owners
-from rfmdp.sources.gym.spaces import finite, read, require_gymnasium, stacked
+from rfmdp.sources.gym.spaces import finite, read, require_gymnasium, split, stacked
 from rfmdp.sources.simulator import DrawnTrajectories, Trajectories
 from rfmdp.sources.tally import Tally, count_transitions
 from rfmdp.types import BoolArray, FloatArray, IntArray
@@ -233,7 +233,7 @@ class Walker:
         random = Random(f"{wanted.seed} {wanted.first}")
         copies, own = range(env.num_envs), range(wanted.count)
         observations, _ = env.reset(seed=[seed_of(wanted.seed, wanted.first + i) for i in copies])
-        first = self._split(observations)
+        first = split(env, observations)
         state = [self._find(first[i]) for i in own]
         for s in state:
             self._begin(s)
@@ -251,7 +251,7 @@ class Walker:
             observations, paid, terminated, truncated, info = env.step(
                 stacked(source.action_space, actions)
             )
-            ended, after = terminated | truncated, self._split(observations)
+            ended, after = terminated | truncated, split(env, observations)
             for i, row in taken.items():
                 # a reset in the same step hides the last observation
                 hidden = ended[i] and mode == "SAME_STEP"
@@ -283,12 +283,6 @@ class Walker:
     def _going(self, copies: Iterable[int], state: list[int]) -> list[int]:
         """Return the copies in whose states something is done."""
         return [i for i in copies if self._actions[self._row_ptr[state[i]]] is not None]
-
-    def _split(self, observations: Any) -> list[Any]:
-        """Return the observations of all copies."""
-        from gymnasium.vector.utils import iterate
-
-        return list(iterate(self._source.env.observation_space, observations))
 
     def _seed(self, wanted: Trajectories) -> dict[str, Any]:
         """Return what `reset` is given before the first of some episodes."""
