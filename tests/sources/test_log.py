@@ -217,7 +217,12 @@ def test_shuffled_and_doubled_rows(model, table, tmp_path):
     assert read_log(model, table.slice(0, 245), table.slice(245)).steps == table.num_rows
     # without the columns that say so, a shuffled table is only a table
     bare = table.drop_columns(["episode", "t"]).take(pa.array(order))
-    assert read_log(model, bare).steps == table.num_rows
+    log = read_log(model, bare)
+    assert log.steps == table.num_rows
+    assert "no transition stands twice in the data" in log.assumptions[-1]
+    assert "stands twice" in read_log(model, table.drop_columns(["t"])).assumptions[-1]
+    assert "stands twice" in read_log(model, table.slice(0, 12), bare).assumptions[-1]
+    assert len(read_log(model, table).assumptions) == 1
 
 
 @given(st.integers(0, 10**6), st.integers(1, 50), st.booleans())
@@ -529,12 +534,17 @@ def test_a_stream_is_read_once(model, table):
 
 
 def test_an_empty_table_says_nothing(model, table):
-    """No rows: no steps, no alarm, and a guarantee that says nothing."""
+    """No rows: no steps, and nothing to learn from; also if all were left out."""
     log = read_log(model, table.slice(0, 0), manifest=NONE)
     assert (log.steps, log.trajectories) == (0, 1)
-    run = rf.learn(log, 'Pmaxmin=? [ F<=6 "down" ]')
-    assert run.guarantee == 0.0
-    assert not run.alarms
+    with pytest.raises(DataError, match=r"a transition to learn from.*: the tables are empty"):
+        rf.learn(log, 'Pmaxmin=? [ F<=6 "down" ]')
+    wrong = changed(table, "m", np.arange(table.num_rows), None)
+    log = read_log(model, wrong, manifest=NONE, bad=Bad.OMIT)
+    with pytest.raises(DataError, match=rf"found none: {table.num_rows} rows were left out"):
+        rf.learn(log, 'Pmaxmin=? [ F<=6 "down" ]')
+    both = read_log(model, table.slice(0, 0), table, manifest=NONE)
+    assert rf.learn(both, 'Pmaxmin=? [ F<=6 "down" ]').guarantee > 0.0
 
 
 @pytest.mark.parametrize("kind", ["string", "category", "float", "int8", "nullable", "large"])

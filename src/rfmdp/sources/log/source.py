@@ -64,6 +64,7 @@ class Log:
     episodes: int
     unfinished: int  # rows at the end of an episode without a next state
     omitted: int  # rows that could not be read
+    undated: bool  # whether some table lacks episodes or times, so that rows may stand twice
     problems: Problems  # what was wrong with them
     digest: str
     level: float
@@ -110,6 +111,11 @@ class Log:
                 f"{self.unfinished} rows have no next state, and that does not depend on what it "
                 "would have been"
             )
+        if self.undated:
+            found.append(
+                "no transition stands twice in the data, which shows only where they have columns "
+                "of episodes and times"
+            )
         return tuple(found)
 
     def counts(self, counted: FactoredMDP, *, ordered: bool = False) -> Tally:
@@ -118,7 +124,8 @@ class Log:
         Raises
         ------
         DataError
-            If the data may have been selected by their outcomes: nothing would be guaranteed.
+            If the data may have been selected by their outcomes: nothing would be guaranteed. Or
+            if there are none.
         """
         if self.manifest.selection is not Selection.NONE:
             raise DataError(
@@ -126,6 +133,9 @@ class Log:
                 f"their selection is {self.manifest.selection.value!r}; if it is none, say so "
                 '(manifest {"selection": "none"}, or --selection none).'
             )
+        if not self.steps:
+            why = f"{self.omitted} rows were left out" if self.omitted else "the tables are empty"
+            raise DataError(f"Data: there must be a transition to learn from, found none: {why}.")
         if not ordered:
             return tally_pairs(counted, self.pairs.rows, self.pairs.successors, self.bins.sum(0))
         tally = Tally.empty(counted, visits=True)
@@ -270,8 +280,8 @@ def read_log(
     all_of_it = hashlib.sha256("".join(digests).encode()).hexdigest()
     return Log(
         model, asked, reader.pairs, counter.bins, after, paid, np.flatnonzero(reader.over),
-        reader.episodes, reader.unfinished, reader.omitted, problems, all_of_it, level,
-        tuple(opened),
+        reader.episodes, reader.unfinished, reader.omitted, reader.undated, problems, all_of_it,
+        level, tuple(opened),
     )  # fmt: skip
 
 
@@ -307,6 +317,7 @@ class _Reader:
         self._model, self._manifest, self._problems = model, manifest, problems
         self._index, self.pairs = Index(model), SuccessorPairs(model)
         self.episodes = self.unfinished = self.omitted = self.read = 0
+        self.undated = False
         self._seen = SeenEpisodes()
         self._absorbing, self._alone = absorbing(model), alone
         self.over = np.zeros(model.states, dtype=np.bool_)  # where episodes terminated
@@ -317,6 +328,7 @@ class _Reader:
         They are numbers of pairs of a row and its successor, (N,), and where these stand.
         """
         places = Places.find(table.name, table.columns, self._model, self._manifest)
+        self.undated |= places.episode is None or places.time is None
         seen = SeenEpisodes() if table.numbered else self._seen
         decoder = Decoder(
             table.name, places, self._index, self._manifest, self._problems, seen.names
