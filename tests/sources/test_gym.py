@@ -183,6 +183,18 @@ class Jumps(Steps):
         return self._seen(), 1.0, True, False, {}
 
 
+class Pays(Steps):
+    """Pays something else."""
+
+    def __init__(self, space, paid):
+        super().__init__(space)
+        self._paid = paid
+
+    def step(self, action):
+        seen, _, *rest = super().step(action)
+        return seen, self._paid, *rest
+
+
 def counter(names, values, n=3):
     """Return the structure of `Steps`: up or not, with one unknown."""
     up = rf.unknown(2)
@@ -413,6 +425,20 @@ def test_rewards_are_learned_from_what_is_paid(family):
     )  # fmt: skip
     assert 2.5 < run.guarantee < 5.0
     assert rf.verify(run).valid
+
+
+@pytest.mark.parametrize("family", [DeterministicReward, MixtureReward])
+@pytest.mark.parametrize("ends", [(0.9, 1.1), (-2.0, -0.5)])
+def test_nothing_is_learned_of_what_is_paid_after_the_end(family, ends):
+    """An end of the range would be paid for ever: 0 must lie in it."""
+    source = rf.GymSource(Pays(spaces.Discrete(4), paid=ends[1]), counter({"x": (0, 3)}, ["x"]))
+    words = {"rewards": family(RewardRange(*ends)), "stop": StopWhen(trajectories=300)}
+    for goal in ('R{"reward"}maxmin=? [ C<=100 ]', 'R{"reward"}minmax=? [ C<=100 ]'):
+        with pytest.raises(rf.ModelError, match=r"over in \(x=3\).*range must contain 0, found \["):
+            rf.learn(source, goal, length=30, **words)
+    if ends[0] > 0.0:  # there the end is the target, behind which nothing counts
+        run = rf.learn(source, 'R{"reward"}maxmin=? [ F "goal" ]', length=30, **words)
+        assert run.history
 
 
 def test_wrong_structures_are_refused_with_what_is_wanted():

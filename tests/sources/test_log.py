@@ -381,6 +381,13 @@ def test_nothing_is_paid_after_the_end():
     log = read_log(broken_for_ever(), RUNS, manifest=NONE)
     with pytest.raises(DataError, match=r"terminated in \(m=1\).*pay 1 for ever"):
         rf.learn(log, 'R{"r"}maxmin=? [ C<=5 ]')
+    paid = Manifest("none", columns={"reward": "paid"})
+    log = read_log(broken_for_ever(), RUNS | {"paid": [1.0] * 3}, manifest=paid)
+    learned = rf.MixtureReward(rf.RewardRange(0.5, 1.0))
+    with pytest.raises(rf.ModelError, match=r"over in \(m=1\).*must contain 0, found \[0\.5, 1\]"):
+        rf.learn(log, 'R{"r"}maxmin=? [ C<=5 ]', rewards=learned)
+    learned = rf.MixtureReward(rf.RewardRange(0.0, 1.0))
+    assert rf.learn(log, 'R{"r"}maxmin=? [ C<=5 ]', rewards=learned).guarantee < 1.0
 
 
 @pytest.mark.parametrize("selection", ["unknown", "outcome", Selection.UNKNOWN])

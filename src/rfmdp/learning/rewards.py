@@ -196,6 +196,20 @@ class UnknownRewards:
             )
         self.observed[at] = paid.least
 
+    def check_ends(self, model: FactoredMDP, last: IntArray) -> None:
+        """Raise ModelError if states in which episodes were over (N,) must pay all the same.
+
+        Nothing is paid there, so nothing is learned: they pay the end of the range for ever.
+        """
+        span = self.family.range
+        over = last[np.isin(model.row_ptr[last], self._open)]
+        if len(over) and not span.low <= 0.0 <= span.high:
+            raise ModelError(
+                f"Reward: an episode was over in {model.state_name(int(over[0]))}, where nothing "
+                f"is paid, so the range must contain 0, found [{span.low:g}, {span.high:g}]; "
+                "widen it."
+            )
+
     def bounds(self, sets: Marginals, low: bool) -> FloatArray:
         """Return what rows pay on average at least, or at most, (R,), whatever the sets.
 

@@ -119,6 +119,7 @@ class Sampling:
         """Take note of what new visits paid, if rewards are learned."""
         if self.unknown is not None and self._payer is not None:
             self.unknown.take(self.seen.visits, self._payer, self.setup.seed, self.done)
+            self.unknown.check_ends(self.learned.worst[0], self.setup.source.last)
 
     def state(self) -> dict[str, AnyArray]:
         """Return the arrays that `restore` needs; the learner saves the numbers."""

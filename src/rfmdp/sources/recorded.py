@@ -91,6 +91,11 @@ class Recorded:
         """Number of recorded transitions."""
         return len(self.transitions.rows)
 
+    @property
+    def last(self) -> IntArray:
+        """None: transitions do not say where a trajectory was over."""
+        return np.empty(0, dtype=np.int64)
+
     def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:
         """Raise UnsupportedError: transitions alone have no rewards."""
         raise UnsupportedError(

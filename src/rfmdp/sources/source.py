@@ -62,6 +62,10 @@ class Source(Protocol):
     def words(self) -> dict[str, str]:
         """What tells this source from others, by name; a resumed run needs the same."""
 
+    @property
+    def last(self) -> IntArray:
+        """States in which episodes were over for ever, ascending: nothing was paid there."""
+
     def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:
         """Return what says which rewards were paid; `ends` is the range of random ones."""
 
@@ -145,6 +149,11 @@ class Simulated:
             ends = f"{int(self._ends.sum())} states {digest_of(self._ends)[:16]}"
             words["trajectories end in"] = ends
         return words
+
+    @property
+    def last(self) -> IntArray:
+        """None: a simulation goes on for ever."""
+        return np.empty(0, dtype=np.int64)
 
     def sampler(self, counted: FactoredMDP, stop: BoolArray | None = None) -> Sampler:
         """Return a simulator that counts."""

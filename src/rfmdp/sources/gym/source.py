@@ -104,6 +104,7 @@ class GymSource:
         self.actions = self._row_actions(model, actions)
         self.ends = absorbing(model).tolist()
         self._starts, self._learns = frozenset(model.initial.tolist()), False
+        self._last: set[int] = set()
         self._paid = Paid.nothing(model.rows)  # since it was last asked for
         self.declared: Payments | None = None
         self._endless = np.zeros(model.states)  # what states pay that nothing leaves
@@ -135,6 +136,11 @@ class GymSource:
         from rfmdp.sources.gym.walk import Walker
 
         return Walker(self, counted, stop)
+
+    @property
+    def last(self) -> IntArray:
+        """States in which episodes terminated, ascending."""
+        return np.array(sorted(self._last), dtype=np.int64)
 
     def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:
         """Return the rewards that the environment paid; they are learned, so none is compared."""
@@ -225,6 +231,7 @@ class GymSource:
                 "structure lets be left. Give it no enabled action (guards), or add a variable "
                 "that says that the episode is over."
             )
+        self._last.add(state)
         paid = 0.0 if self.declared is None else self._endless[state]
         if paid:
             raise ModelError(
