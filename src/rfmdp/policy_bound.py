@@ -83,7 +83,8 @@ def prove_better(best: Solution, inner: Inner, limits: Limits) -> Solution:
     problem = pose(model, spec)
     operator = Operator(problem, OneSided(inner).prepare(model, problem.nature), Stats())
     for _ in range(ROUNDS):
-        better, left = improved(operator, best), end - time.monotonic()
+        better = improved(operator, best)
+        left = end - time.monotonic()
         if left < LEAST or np.array_equal(better, best.policy.rows[0]):
             break
         guess = best.value if np.isfinite(best.value).all() else None
@@ -105,7 +106,8 @@ def improved(operator: Operator, solution: Solution) -> IntArray:
     largest = float(np.max(np.abs(value[finite]), initial=1.0))
     value[~finite] = BARRIER * largest
     value = 1.0 - value if flipped else value
-    rows, states = np.arange(problem.model.rows), np.flatnonzero(~problem.terminal)
+    rows = np.arange(problem.model.rows)
+    states = np.flatnonzero(~problem.terminal)
     operator.backup(value, rows)
     q = operator.below if problem.agent is MAX else operator.above
     rule: IntArray = solution.policy.rows[0].copy()

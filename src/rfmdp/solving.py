@@ -77,7 +77,8 @@ def solve(
     (True, True)
     """
     require_valid(model)
-    asked, method = as_spec(spec, model), inner or Exact()
+    asked = as_spec(spec, model)
+    method = inner or Exact()
     task = prepare(pose(model, asked), method, limits or Limits(), where(model, states))
     guess = _guess(model, warm)
     with task.stats.phase("solve"):

@@ -246,7 +246,8 @@ def check_inner_solver(
         the span of a row's values.
     """
     model, values = joined_model(problems)
-    rows, spans = np.arange(len(problems)), np.array([p.span for p in problems])
+    rows = np.arange(len(problems))
+    spans = np.array([p.span for p in problems])
     allowed = tolerance * (spans + 1e-6 * np.abs(values).max())
 
     def bounds(solver: PreparedInner, values: FloatArray) -> FloatArray:
@@ -309,7 +310,8 @@ def _check_answer(
     assert np.all(p >= -1e-12), f"{where}: a negative probability in {p}"
     assert abs(p.sum() - 1.0) <= 1e-8, f"{where}: the answer sums to {p.sum()}"
     first = problem.tensor[0]
-    value, ends = first + p @ (problem.tensor - first), bounds[np.isfinite(bounds)]
+    value = first + p @ (problem.tensor - first)
+    ends = bounds[np.isfinite(bounds)]
     assert ends.min() - allowed <= value <= ends.max() + allowed, (
         f"{where}: the answer has the value {value}, the bounds are {ends}"
     )

@@ -64,7 +64,8 @@ class PropertyEvaluator:
         self.model, self.prop, self.names = model, prop, prop.scope
         self.source = prop.scope.source
         self.kind = model_type(model)
-        self.inner, self.limits = effective_method(model, inner), limits
+        self.inner = effective_method(model, inner)
+        self.limits = limits
         self.solutions: list[Solution] = []
         self.natures: list[tuple[Direction, Direction]] = []  # with the agents
         self.bounded: list[Quantity] = []  # what bounds such as >= are about
@@ -84,7 +85,8 @@ class PropertyEvaluator:
 
         They differ only over several initial states.
         """
-        initial, top = self.model.label("init"), self.prop.expression
+        initial = self.model.label("init")
+        top = self.prop.expression
         if isinstance(top, tree.Filter) and top.operator not in LISTS:
             return self._filter(top)
         found = self.quantity(top, initial)
@@ -118,7 +120,8 @@ class PropertyEvaluator:
         It is decided by the exact method: one that proves a single side rarely could.
         """
         everywhere = np.ones(self.model.states, dtype=np.bool_)
-        outer, self.inner = self.inner, Exact()
+        outer = self.inner
+        self.inner = Exact()
         try:
             found = self.quantity(expr, everywhere)
         finally:

@@ -36,7 +36,8 @@ def paths_hold(
     if isinstance(form, NowFormula):
         return decide(form.holds)
     every = node.every is not form.negated
-    graph, target = Graph(model), decide(form.target)
+    graph = Graph(model)
+    target = decide(form.target)
     if isinstance(form, NextFormula):
         holds = _next_all(graph, target) if every else ~_next_all(graph, ~target)
     elif every:

@@ -90,7 +90,8 @@ def _extreme_states(operand: Quantity, where: BoolArray, least: bool) -> Quantit
     sign = 1.0 if least else -1.0
     lower, upper = (operand.lower, operand.upper) if least else (-operand.upper, -operand.lower)
     value = sign * operand.value
-    surely, best = np.sort(lower[where]), float(np.min(upper[where]))
+    surely = np.sort(lower[where])
+    best = float(np.min(upper[where]))
     second = surely[1] if len(surely) > 1 else np.inf
     others = np.where(lower > surely[0], surely[0], second)  # least lower bound of the others
     sure = where & (upper <= others)

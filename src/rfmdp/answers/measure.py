@@ -70,7 +70,8 @@ def _quantity(solution: Solution) -> Quantity:
         value,
         np.full_like(value, np.inf) if upper is None else upper,
     )
-    kind, spec = model_type(solution.model), solution.spec
+    kind = model_type(solution.model)
+    spec = solution.spec
     if kind is ModelType.DTMC:
         return found
     low = spec.nature is not MAX if kind is ModelType.IDTMC else spec.agent is MAX

@@ -74,7 +74,9 @@ class FractionModel:
     """
 
     def __init__(self, model: FactoredMDP, states: IntArray, nature: Direction) -> None:
-        self.model, self.states, self.limit = model, states.tolist(), OperationLimit()
+        self.model = model
+        self.states = states.tolist()
+        self.limit = OperationLimit()
         self.sign = 1 if nature is MIN else -1
         ends = model.row_ptr.tolist()
         self.rows = {s: range(ends[s], ends[s + 1]) for s in self.states}
@@ -112,7 +114,8 @@ class FractionModel:
             part = segment(marginals.outcome_ptr, j)
             sides = marginals.lower[part], marginals.upper[part]
             lower, upper = (tuple(read(x) for x in side) for side in sides)
-            known, small_box = marginals.kind[j] == Kind.SINGLETON, len(lower) <= OUTCOMES
+            known = marginals.kind[j] == Kind.SINGLETON
+            small_box = len(lower) <= OUTCOMES
             if not (known or (marginals.kind[j] == Kind.BOX and small_box)):
                 raise TooHardError
             if not sum(lower) <= 1 <= sum(upper):
@@ -130,14 +133,16 @@ def reachable(model: FactoredMDP, start: BoolArray, terminal: BoolArray) -> IntA
         If these are many.
     """
     by_state = model.successor_ptr[model.row_ptr]  # where the successors of every state begin
-    found, frontier = start & ~terminal, np.flatnonzero(start & ~terminal)
+    found = start & ~terminal
+    frontier = np.flatnonzero(start & ~terminal)
     while frontier.size:
         if np.diff(by_state)[found].sum() > TRANSITIONS:
             raise TooHardError
         after = np.zeros(model.states, dtype=np.bool_)
         after[model.successors[entries(by_state, frontier)]] = True
         after &= ~found & ~terminal
-        found, frontier = found | after, np.flatnonzero(after)
+        found = found | after
+        frontier = np.flatnonzero(after)
     return np.flatnonzero(found)
 
 
@@ -162,14 +167,17 @@ def chain_values(
     >>> str(chain_values(moves, {0: 0 * half, 1: half}, OperationLimit())[0])
     '1'
     """
-    rows, value = {s: dict(row) for s, row in moves.items()}, dict(paid)
+    rows = {s: dict(row) for s, row in moves.items()}
+    value = dict(paid)
     before: dict[int, set[int]] = {s: set() for s in rows}
     for s, row in rows.items():
         for t in row:
             before[t].add(s)
-    order, gone = _bottom_up(rows), set[int]()
+    order = _bottom_up(rows)
+    gone = set[int]()
     for s in order:
-        row, loop = rows[s], rows[s].pop(s, Fraction(0))
+        row = rows[s]
+        loop = rows[s].pop(s, Fraction(0))
         if loop == 1:
             raise TooHardError
         scale = 1 / (1 - loop)

@@ -88,13 +88,17 @@ def normal(path: Expr) -> NextFormula | UntilFormula | NowFormula:
     target: Expr
     match path.operator:
         case "G":
-            stay, target, negated = TRUE, _not(right), not negated
+            stay = TRUE
+            target = _not(right)
+            negated = not negated
         case "W":
             first = Binary("&", left, _not(right), position=left.position)
             both = Binary("&", _not(left), _not(right), position=left.position)
             stay, target, negated = first, both, not negated
         case "R":
-            stay, target, negated = _not(left), _not(right), not negated
+            stay = _not(left)
+            target = _not(right)
+            negated = not negated
         case _:
             stay, target = left, right
     return UntilFormula(stay, target, earliest, latest, negated)

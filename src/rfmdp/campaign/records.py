@@ -41,7 +41,8 @@ class RecordFolder(Generic[RecordT]):
     """The records of one kind in a folder, by the keys of their tasks."""
 
     def __init__(self, folder: str | os.PathLike[str], kind: type[RecordT]) -> None:
-        self._folder, self._kind = make_folder(folder), kind
+        self._folder = make_folder(folder)
+        self._kind = kind
 
     def read(self, task: RecordedTask) -> RecordT | None:
         """Return the record of a task; None if it is missing, damaged, or of another version."""

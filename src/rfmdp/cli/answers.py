@@ -85,7 +85,8 @@ def replies(request: Request, run: Experiment, started: float, *, quiet: bool) -
 
 
 def _replies(request: Request, run: Experiment, started: float, quiet: bool) -> Iterator[Reply]:
-    begun, deadline = time.monotonic(), started + request.limits.seconds
+    begun = time.monotonic()
+    deadline = started + request.limits.seconds
     wrong = misfits(request.blueprint, request.asked, run.constants)
     if wrong and len(wrong) == len(request.asked):  # nothing to build the model for
         yield from map(_failed, request.asked, wrong)
@@ -131,7 +132,8 @@ def _seconds_left(deadline: float) -> float:
 def _answered(
     request: Request, model: FactoredMDP, prop: Property, given: dict[str, str], built: float
 ) -> Reply:
-    started, inner = time.monotonic(), inner_method(request.inner)
+    started = time.monotonic()
+    inner = inner_method(request.inner)
     try:
         answer = check(model, prop, inner=inner, limits=request.limits, constants=given)
     except RfmdpError as error:

@@ -127,7 +127,9 @@ def _range(option: str, text: str) -> list[str]:
     from fractions import Fraction  # slow to import
 
     numbers = [Fraction(end) if finite_number(end) is not None else None for end in ends]
-    low, high, step = numbers[0], numbers[-1], numbers[1] if len(ends) == 3 else Fraction(1)
+    low = numbers[0]
+    high = numbers[-1]
+    step = numbers[1] if len(ends) == 3 else Fraction(1)
     if len(ends) > 3 or low is None or high is None or step is None or step <= 0 or low > high:
         raise ModelError(
             f"{option}: a range must be LOW:HIGH or LOW:STEP:HIGH with numbers, LOW <= HIGH "

@@ -62,7 +62,8 @@ def examples() -> Iterator[FactoredMDP]:
     from rfmdp.sets.families import Interval, Singleton, UncertaintySet
 
     half = np.array([0.5, 0.5])
-    coin, box = Singleton(half), Interval(half - 0.1, half + 0.1)
+    coin = Singleton(half)
+    box = Interval(half - 0.1, half + 0.1)
     rows: list[list[UncertaintySet]] = [[coin], [box, box]]
     for sets in rows:
         parts = list(range(len(sets)))

@@ -126,7 +126,8 @@ def build_with_sets(
     """Return a model with sets; a domain knows what a plain radius means for it."""
     uncertainty.warn_if_all()
     if uncertainty.just_radius and blueprint.is_domain:
-        given, uncertainty = {**given, "radius": repr(uncertainty.radius)}, Uncertainty()
+        given = {**given, "radius": repr(uncertainty.radius)}
+        uncertainty = Uncertainty()
     model = blueprint.build(given, also_known=also_known, deadlock=deadlock, progress=progress)
     return uncertainty.apply(model)
 

@@ -44,7 +44,9 @@ class ShownProgress:
 
     def __init__(self, what: str, quiet: bool) -> None:
         self._quiet = quiet
-        self._what, self._started, self._shown = what, time.monotonic(), 0.0
+        self._what = what
+        self._started = time.monotonic()
+        self._shown = 0.0
         self._bar: Any = None
         self._lock = Lock()
         self._terminal = sys.stderr.isatty() and not quiet

@@ -85,12 +85,15 @@ def _read_header(text: Text) -> _Header:
     found = re.search(rb"^@model[ \t\r]*(\n|\Z)", bytes(text.data), re.MULTILINE)
     if found is None:
         text.fail(1, "A DRN file must have a line `@model`; this one may be truncated.")
-    head, end = _Header(), found.end()
+    head = _Header()
+    end = found.end()
     lines = bytes(text.data[:end]).decode("utf-8", "replace").splitlines()
-    head.line, head.end = len(lines), end
+    head.line = len(lines)
+    head.end = end
     at = 0
     while at < len(lines) - 1:
-        line, after = lines[at].strip(), lines[at + 1]
+        line = lines[at].strip()
+        after = lines[at + 1]
         at += 1
         if not line or line.startswith("//"):
             continue
@@ -190,7 +193,9 @@ class _Body:
             numbers == np.arange(len(numbers)),
             lambda i: f"States must be numbered 0, 1, 2, ...; expected {i}, found {numbers[i]}.",
         )
-        head, text, rows = self.head, self.words.text, int(self.starts_row.sum())
+        head = self.head
+        text = self.words.text
+        rows = int(self.starts_row.sum())
         if len(numbers) != head.states:
             text.fail(
                 head.line,

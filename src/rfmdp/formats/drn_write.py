@@ -64,7 +64,8 @@ def _check_names(model: FactoredMDP) -> None:
 
 def _lines(flat: FlatModel) -> Iterator[str]:
     yield from _head(flat)
-    model, texts = flat.model, flat.probabilities(", ")
+    model = flat.model
+    texts = flat.probabilities(", ")
     labels = _labels(model)
     comments = _valuations(model)
     state_rewards = _rewards([r.state for r in model.rewards.values()], model.states)

@@ -199,7 +199,8 @@ class FlatModel:
 
     def transitions(self) -> Iterator[tuple[list[int], list[int], list[int]]]:
         """Return rows, successors and outcomes, some transitions at a time."""
-        model, outcome = self.model, joint_outcomes(self.model)
+        model = self.model
+        outcome = joint_outcomes(self.model)
         for begin in range(0, model.transitions, LINES):
             at = np.arange(begin, min(begin + LINES, model.transitions))
             rows = np.searchsorted(model.successor_ptr, at, side="right") - 1

@@ -173,7 +173,8 @@ def to_matrices(model: FactoredMDP) -> Matrices:
             f"{flat.state_name(int(odd[0] // number))} has {flat.actions[odd[0] % number]!r} "
             f"{times[odd[0]]} times; write another format."
         )
-    at, sides = owners(flat.successor_ptr), []
+    at = owners(flat.successor_ptr)
+    sides = []
     for value in transition_bounds(flat):
         matrices = []
         for a in range(number):
@@ -225,7 +226,8 @@ class _Entries:
             (part.coords[0].astype(np.int64) * number + a) * columns + part.coords[1]
             for a, part in enumerate(parts)
         ]
-        key, value = np.concatenate(keys), np.concatenate([part.data for part in parts])
+        key = np.concatenate(keys)
+        value = np.concatenate([part.data for part in parts])
         order = np.argsort(key, kind="stable")
         kept = order[value[order] != 0.0]
         return _Entries((number, rows, columns), key[kept], value[kept])

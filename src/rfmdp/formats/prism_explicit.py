@@ -126,7 +126,8 @@ def _read_transitions(path: Path) -> tuple[int, bool, FileRows]:
     if width[0] < 2:
         words.fail(0, "The header must be `states transitions` or `states choices transitions`.")
     header = words[: width[0]].integers("number in the header")
-    states, mdp = int(header[0]), len(header) == 3
+    states = int(header[0])
+    mdp = len(header) == 3
     if header.min() < 0 or states == 0:
         words.fail(0, "The header must have at least one state and no negative number.")
     if states >= 1 << 31:

@@ -92,7 +92,8 @@ def _row_starts(flat: FlatModel) -> list[str]:
 
 
 def _transitions(flat: FlatModel) -> Iterator[str]:
-    model, texts = flat.model, flat.probabilities(",")
+    model = flat.model
+    texts = flat.probabilities(",")
     yield _head(flat, model.transitions)
     names = flat.actions("", before=" ")
     actions = [names[a] for a in model.row_actions.tolist()]

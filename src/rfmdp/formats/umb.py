@@ -55,7 +55,8 @@ def read_umb(path: str | os.PathLike[str], *, deadlock: Deadlock = Deadlock.LOOP
         them; and for rewards of branches (their expectation would depend on nature).
     """
     library = umbi()
-    place, files = Path(path), library.tar.TarCoder()
+    place = Path(path)
+    files = library.tar.TarCoder()
     try:
         files.update(_members(place))
         index = library.umb.index.UmbIndex.from_json(files.read_json("index.json"))
@@ -309,7 +310,8 @@ def _valuations(archive: Archive) -> tuple[tuple[Variable, ...], Int32Array | No
     if described is None or len(described.classes) != 1:
         return (), None
     fields = described.classes[0]
-    states, size = archive.count("states"), fields.size_bytes
+    states = archive.count("states")
+    size = fields.size_bytes
     data = archive.array("valuations/states/valuations.bin", "u1", states * size)
     if data is None:
         return (), None

@@ -147,7 +147,8 @@ def _annotations(library: Any, model: FactoredMDP, index: Any) -> dict[str, AnyA
 
 def _valuations(library: Any, model: FactoredMDP, index: Any) -> dict[str, AnyArray]:
     """Return the values of the variables, packed bit by bit, and describe them in the index."""
-    fields, columns = library.binary.StructType(), []
+    fields = library.binary.StructType()
+    columns = []
     for variable, column in zip(model.variables, model.valuations.T, strict=True):
         bits = 1 if variable.boolean else _width(variable.low, variable.high)
         word = "bool" if variable.boolean else "int"

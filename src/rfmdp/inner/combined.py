@@ -74,7 +74,8 @@ class Screened:
             raise UnsupportedError(
                 f"Screened: the inner solver must be a relaxation, {self.relaxation.name} is not."
             )
-        screen, stats = Exact(node_limit=0, cut_limit=0).prepare(model, nature), InnerStats()
+        screen = Exact(node_limit=0, cut_limit=0).prepare(model, nature)
+        stats = InnerStats()
 
         def screened(
             value: FloatArray, rows: IntArray, below: FloatArray, above: FloatArray
@@ -119,7 +120,8 @@ class OneSided:
 
     def prepare(self, model: FactoredMDP, nature: Direction) -> PreparedRows:
         """Bind the solver; raise `UnsupportedError` if it does not prove that side."""
-        prepared, side = self.inner.prepare(model, nature), relaxation_side(nature)
+        prepared = self.inner.prepare(model, nature)
+        side = relaxation_side(nature)
         if not prepared.proves & side:
             raise UnsupportedError(
                 f"{self.inner.name}: a guarantee needs bounds that hold whatever nature does; use "

@@ -153,7 +153,10 @@ def refine(packed: PackedModel, row: int, tensor: FloatArray, limit: int, gap: f
     places = [segment(ends, k) for k in range(len(axes))]
     work = packed.work(0)
     span = float(np.ptp(tensor))
-    low, high, best, cuts = -math.inf, math.inf, np.empty(ends[-1]), 0
+    low = -math.inf
+    high = math.inf
+    best = np.empty(ends[-1])
+    cuts = 0
     while True:
         proven, answer = _relaxed(packed, axes, outer, tensor, work, 0.1 * gap / max(span, gap))
         # rounding a vertex moves it by 2 u in L1 at most: its mean by 2 u of the span
@@ -191,9 +194,12 @@ def _relaxed(
     sets = _packed(packed.sets, axes, outer)
     head, _, _, _ = sets
     answer = np.empty(int(head[:, SIZE].sum()))
-    below, above, nodes = np.empty(1), np.empty(1), np.empty(1, np.int64)
+    below = np.empty(1)
+    above = np.empty(1)
+    nodes = np.empty(1, np.int64)
     asked = frozen(np.zeros(1, np.int64)), frozen(tensor), 1.0, 0, 1
-    answers, bounds = (np.zeros(1, np.int64), answer), (below, above)
+    answers = (np.zeros(1, np.int64), answer)
+    bounds = (below, above)
     packed_rows = tuple(frozen(a) for a in rows)
     exact_rows(sets, packed_rows, work, asked, tolerance, NODE_LIMIT, answers, bounds, nodes)
     return float(below[0]), answer
@@ -210,8 +216,11 @@ def _packed(sets: Sets, axes: IntArray, outer: dict[int, OuterPolytope]) -> Sets
         mine = data[line[PLACE] : line[PLACE] + LOWER + 3 * line[SIZE] + table]
         listed = corners[line[CORNERS] : line[CORNERS_END]]
         if k in outer:
-            line[KIND], listed = Kind.POLYTOPE, outer[k].vertices.ravel()
-        line[PLACE], line[CORNERS], line[CORNERS_END] = place, corner, corner + len(listed)
+            line[KIND] = Kind.POLYTOPE
+            listed = outer[k].vertices.ravel()
+        line[PLACE] = place
+        line[CORNERS] = corner
+        line[CORNERS_END] = corner + len(listed)
         numbers.append(mine)
         points.append(listed)
         place, corner = place + len(mine), corner + len(listed)

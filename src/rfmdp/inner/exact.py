@@ -131,7 +131,8 @@ class PreparedExact:
         for kernel, chosen in ((pair_rows, pairs), (exact_rows, ~pairs)):
             mine = np.flatnonzero(chosen)
             if len(mine):  # a kernel that is not needed is not compiled
-                own, visited = where[mine] if len(where) else where, nodes[mine]
+                own = where[mine] if len(where) else where
+                visited = nodes[mine]
                 wanted = *limits, (own, answer), bounds, visited
                 self._packed.run(kernel, value, rows[mine], *wanted)
                 nodes[mine] = visited
@@ -152,7 +153,9 @@ class PreparedExact:
         """Close the gap of row i of the wanted ones by outer polytopes."""
         from rfmdp.inner.curved import refine
 
-        packed, settings, row = self._packed, self._settings, int(rows[i])
+        packed = self._packed
+        settings = self._settings
+        row = int(rows[i])
         tensor, reference = packed.tensor(value, row)
         span = float(np.ptp(tensor))
         gap = settings.cut_tolerance * span

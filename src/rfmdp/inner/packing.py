@@ -257,7 +257,8 @@ def pack_rows(model: FactoredMDP, weight: IntArray | None = None) -> Layout:
     size and weight share one table that says where the reordered entries are stored.
     """
     ids, sizes = model.row_marginals, model.marginals.sizes
-    ordered, kind = ids.copy(), np.zeros(model.rows, dtype=np.int32)
+    ordered = ids.copy()
+    kind = np.zeros(model.rows, dtype=np.int32)
     tables, permutations = [np.empty(0, dtype=np.int32)], [np.empty(0, dtype=np.int64)]
     moved = _reordered(model, weight) if weight is not None and len(ids) else ()
     for axes, rows, places in moved:
@@ -282,7 +283,8 @@ def _reordered(
     The marginals of rows that come together agree in size and weight.
     """
     _, types = np.unique(np.stack([model.marginals.sizes, weight]), axis=1, return_inverse=True)
-    types, arity = types.reshape(-1), np.diff(model.marginal_ptr)
+    types = types.reshape(-1)
+    arity = np.diff(model.marginal_ptr)
     for n in np.unique(arity[arity > 1]):
         rows = np.flatnonzero(arity == n)
         places = model.marginal_ptr[rows][:, None] + np.arange(n)
@@ -325,7 +327,8 @@ def interval_scratch(model: FactoredMDP) -> Work:
     from rfmdp.kernels.primitives import STACK
 
     size, n, _ = _largest(model)
-    order, axes = np.zeros(size + STACK, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    order = np.zeros(size + STACK, dtype=np.int64)
+    axes = np.zeros(n, dtype=np.int64)
     return np.zeros(size), np.zeros(2 * size), order, axes
 
 

@@ -79,7 +79,8 @@ class RadiusSum:
 
         def respond(value: FloatArray, rows: IntArray) -> FloatArray:
             begin = successor_starts(model, rows)
-            answers, ignored = (begin, np.empty(begin[-1])), tuple(np.empty((2, model.rows)))
+            answers = (begin, np.empty(begin[-1]))
+            ignored = tuple(np.empty((2, model.rows)))
             packed.run(radius_sum_rows, value, rows, balls, nominals, answers, ignored)
             return answers[1]
 
@@ -95,7 +96,8 @@ def _row_balls(model: FactoredMDP, composition: Composition) -> tuple[FloatArray
     cap = 2.0 ** (1.0 / np.where(point, 1.0, exponent))
     radius = np.where(point, 0.0, np.minimum(marginals.radius, cap))
     row_exponent = _common_exponent(model, exponent)
-    ids, rows = model.row_marginals, owners(model.marginal_ptr)
+    ids = model.row_marginals
+    rows = owners(model.marginal_ptr)
     total = np.bincount(rows, weights=radius[ids], minlength=model.rows)
     if composition is Composition.COUPLED:
         kept = np.ones(model.rows)
@@ -126,7 +128,8 @@ def _common_exponent(model: FactoredMDP, exponent: FloatArray) -> FloatArray:
     ids = model.row_marginals
     rows = owners(model.marginal_ptr)
     ball = ~np.isnan(exponent[ids])
-    least, most = np.full(model.rows, math.inf), np.full(model.rows, 1.0)
+    least = np.full(model.rows, math.inf)
+    most = np.full(model.rows, 1.0)
     np.minimum.at(least, rows[ball], exponent[ids[ball]])
     np.maximum.at(most, rows[ball], exponent[ids[ball]])
     none = np.ones(model.rows, dtype=np.bool_)

@@ -231,7 +231,8 @@ def _kl_distance(nominal_X, value_X, low, span, rho):
     bracket. Any D is sound; precision here only buys tightness, to second order.
     """
     high = 0.5 / math.sqrt(rho)
-    low_end, s_high = -700.0, math.log(high)
+    low_end = -700.0
+    s_high = math.log(high)
     s = s_high
     for _ in range(80):
         logs, inverse, slope = _kl_profile(nominal_X, value_X, low, span, math.exp(s))

@@ -252,7 +252,8 @@ def explore(machine, vectors, states, found, scratch, pause):
                 if status != at.DONE:
                     break
                 memory[at.WIDEST] = max(memory[at.WIDEST], int(total))
-                room, begin = memory[at.STATES] + int(total), memory[at.SUCCESSORS]
+                room = memory[at.STATES] + int(total)
+                begin = memory[at.SUCCESSORS]
                 if (
                     memory[at.ROWS] >= rows.shape[0]
                     or memory[at.MARGINALS] + count > marginals.shape[0]

@@ -158,7 +158,11 @@ def coefficients(variant, sizes_N, ids_N, outcome_ptr, lower, upper, box, data, 
     prefix = sizes_N[0]
     for i in range(prefix):
         low_P[i], width_P[i] = low_X[i], width_X[i]
-    mass, free, here, x, terms = mass_N[0], free_N[0], 0, prefix, float(prefix)
+    mass = mass_N[0]
+    free = free_N[0]
+    here = 0
+    x = prefix
+    terms = float(prefix)
     for k in range(1, n):
         d = sizes_N[k]
         if variant == MARGINALISED:

@@ -55,7 +55,8 @@ def minimise(sets, m, source, start, count, order, curved, out, to, point, place
     if kind == BOX and d == 2:
         return _two_outcomes(data, l, source, start, count, out, to, point, place)
     if kind == BOX:
-        box, changes = box_of(head, data, m), 0
+        box = box_of(head, data, m)
+        changes = 0
         for f in range(count):
             out[to + f], moved = box_minimum(box, source, start + f * d, order)
             changes += moved and f > 0
@@ -129,7 +130,8 @@ def _polytope(corners, at, d, source, start, count, out, to, point, place):
     begin, end = at
     same, last = True, begin
     for f in range(count):
-        best, chosen = dot(corners, begin, source, start + f * d, d), begin
+        best = dot(corners, begin, source, start + f * d, d)
+        chosen = begin
         for c in range(begin + d, end, d):
             total = dot(corners, c, source, start + f * d, d)
             if total < best:

@@ -45,7 +45,8 @@ def drift(rows, players, r, here, x):
         rest, most = free[r], 0.0
         for i in range(end - begin):
             k = order[i]
-            y, mass = x[target[k]] - here, min(max(rest, 0.0), slack[k])
+            y = x[target[k]] - here
+            mass = min(max(rest, 0.0), slack[k])
             mean += mass * y
             size += mass * abs(y)
             if rest >= -error[r] and rest - slack[k] <= error[r]:

@@ -67,7 +67,8 @@ def sweep(nodes, rows, players, first, last, x, value, rule, shape, every, push)
     sign, _, _ = players
     side, step, floor = push
     keep = shape.shape[0] == 0
-    worst, scale = -1.0 if side != 0.0 else 0.0, 0.0
+    worst = -1.0 if side != 0.0 else 0.0
+    scale = 0.0
     for s in range(first, last):
         begin, end = row_ptr[s], row_ptr[s + 1]
         if not every:
@@ -79,9 +80,11 @@ def sweep(nodes, rows, players, first, last, x, value, rule, shape, every, push)
                 if q > most:
                     best, most = r, q
         rule[s] = best
-        old, new = x[s], max(sign * most, 0.0)
+        old = x[s]
+        new = max(sign * most, 0.0)
         if side == 0.0:
-            off, unit = abs(new - old), new + floor
+            off = abs(new - old)
+            unit = new + floor
         else:
             unit = step * (value[s] + floor)
             off = side * (new - old) if side > 0.0 or old > 0.0 else -unit
@@ -134,13 +137,15 @@ def guess(nodes, rows, bounds, first, last, small, step):
         t = target[k]
         if t < first and lower[t] < upper[t]:
             off = max(upper[t] - value[t], value[t] - lower[t])
-            absolute, mixed = max(absolute, off), max(mixed, off / (value[t] + small))
+            absolute = max(absolute, off)
+            mixed = max(mixed, off / (value[t] + small))
             if off > relative * value[t]:
                 relative = off / value[t]
     for s in range(first, last):
         off = min(relative * value[s], min(absolute, mixed * (value[s] + small)))
         off = step * shape[s] + 1.001 * off
-        lower[s], upper[s] = max(value[s] - off, 0.0), value[s] + off
+        lower[s] = max(value[s] - off, 0.0)
+        upper[s] = value[s] + off
 
 
 @step_kernel

@@ -28,7 +28,9 @@ def _log_rising(a, y):
         return 0.0, 0.0
     z = a + y
     if a < 16.0:
-        upper, lower, power = _log_gamma(z), math.lgamma(a), y * math.log(a)
+        upper = _log_gamma(z)
+        lower = math.lgamma(a)
+        power = y * math.log(a)
         return upper - lower - power, abs(upper) + abs(lower) + abs(power) + z
     growth = (z - 0.5) * math.log1p(y / a)
     return growth - y + _stirling(1.0 / z) - _stirling(1.0 / a), growth + y

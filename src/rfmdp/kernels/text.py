@@ -81,7 +81,11 @@ def read_number(data, at, end):
     if at < end and (data[at] == MINUS or data[at] == PLUS):
         sign = -1.0 if data[at] == MINUS else 1.0
         at += 1
-    digits, mantissa, exponent, long, point = 0, np.int64(0), 0, False, False
+    digits = 0
+    mantissa = np.int64(0)
+    exponent = 0
+    long = False
+    point = False
     while at < end:
         c = data[at]
         if ZERO <= c <= NINE:

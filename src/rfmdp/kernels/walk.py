@@ -149,7 +149,8 @@ def prove_sides(nodes, rows, players, bounds, state, width, budget, patience):
     first, last, everything = extent(nodes, rows, place[COMPONENT])
     value, lower, upper, _, shape, rule = bounds
     spent = 0
-    floor, step = FLOOR * pace[SCALE], max(width / pace[STEPS], 8.0 * LEAST)
+    floor = FLOOR * pace[SCALE]
+    step = max(width / pace[STEPS], 8.0 * LEAST)
     while place[PHASE] <= UPPER:
         side, x = (-1.0, lower) if place[PHASE] == LOWER else (1.0, upper)
         spent += everything

@@ -53,7 +53,8 @@ def _row_rewards(
         pays = _sum(own)
         if action == "" and checked.type in CHAINS:
             # such a row of a DTMC may be a random choice among several labels
-            own, pays = of_rows, _mean(of_rows, checked)
+            own = of_rows
+            pays = _mean(of_rows, checked)
         if own:
             rows = np.flatnonzero(skeleton.row_actions == number)
             row[rows] = _pays(pays, own, checked, skeleton, skeleton.row_states[rows])

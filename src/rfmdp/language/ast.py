@@ -87,7 +87,8 @@ class Node(_Record):
 
     def rebuilt(self, children: Iterable[Expr]) -> Self:
         """Return this node with other expressions, in the order of `children()`."""
-        rest, parts = iter(children), ((name, getattr(self, name)) for name in self.compared)
+        rest = iter(children)
+        parts = ((name, getattr(self, name)) for name in self.compared)
         return replace(self, **{name: _refilled(part, rest) for name, part in parts})
 
 

@@ -68,7 +68,8 @@ def check_model(
     >>> check_model(parse_model(text), {"N": 3}).variables[0].high
     3
     """
-    source, given = model.source, checked_given(constants)
+    source = model.source
+    given = checked_given(constants)
     if not model.modules:
         raise source.error(Position(1, 1), "a model must have at least one module")
     _check_module_names(model)

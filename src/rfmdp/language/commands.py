@@ -109,7 +109,10 @@ class CommandRecords:
     def _module(self, commands: Sequence[tuple[int, Command]]) -> int:
         """Lay out a module: its commands by the value of the variable that tells most."""
         own = [(address, implied_ranges(command.guard)) for address, command in commands]
-        key, low, buckets, fewest = 0, 0, [[address for address, _ in own]], WORTH * len(own)
+        key = 0
+        low = 0
+        buckets = [[address for address, _ in own]]
+        fewest = WORTH * len(own)
         for variable, cell in zip(self._checked.variables, self.program.variables, strict=True):
             found = _by_value(variable, own)
             average = sum(map(len, found)) / max(len(found), 1)

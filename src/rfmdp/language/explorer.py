@@ -66,9 +66,11 @@ class StateExplorer:
         self._code = program.code()
         self.machine = COMPILED if was_compiled(explorer.explore) else AS_PYTHON
         # what vectors of probabilities and random choices stand for, as the machine looks it up
-        self._keys, self._known_keys = Buffer(np.int64), 0
+        self._keys = Buffer(np.int64)
+        self._known_keys = 0
         self._key_table: AnyArray = np.zeros(64, dtype=np.int64)
-        self._distributions, self._support = Buffer(np.int64, 3), Buffer(np.int64)
+        self._distributions = Buffer(np.int64, 3)
+        self._support = Buffer(np.int64)
         self._rows, self._marginals = (np.empty((ROOM, n), dtype=np.int32) for n in (4, 2))
         self._successors = np.empty(ROOM, dtype=np.int32)
         self._tensor = np.empty((ROOM, packing.words), dtype=np.int64)
@@ -98,7 +100,8 @@ class StateExplorer:
     ) -> Skeleton:
         """Return what can be reached from initial valuations (I, vars)."""
         start = self._enter(self.packing.pack(initial))
-        pause, started = FEW, time.monotonic()
+        pause = FEW
+        started = time.monotonic()
         while True:
             if time.monotonic() > started + PATIENCE:
                 self.machine = COMPILED
@@ -156,7 +159,8 @@ class StateExplorer:
         """Make room for the rows of one more state; twice as much if that was not enough."""
         memory = self.memory
         again = self._stuck == memory[addresses.EXPANDED]
-        self._stuck, self._room = int(memory[addresses.EXPANDED]), self._room * 2 if again else 1024
+        self._stuck = int(memory[addresses.EXPANDED])
+        self._room = self._room * 2 if again else 1024
         more = self._room + int(memory[addresses.WIDEST])
         self.states.make_room(int(memory[addresses.STATES]), more)
         for array, used in (
@@ -198,7 +202,8 @@ class StateExplorer:
         """
         memory, command = self.memory, self.records.node[address]
         assert isinstance(command, Command)
-        first, size = int(memory[addresses.VECTOR]), len(command.updates)
+        first = int(memory[addresses.VECTOR])
+        size = len(command.updates)
         vector = self.floats[first : first + size * (1 + has_intervals(command))].copy()
         module = self.checked.modules[memory[address + addresses.MODULE]].name
         lower, upper = vector[:size], vector[-size:]
@@ -214,9 +219,13 @@ class StateExplorer:
 
     def _add_mix(self, key: IntArray) -> None:
         """Enter the rows (action, number of marginals, marginals) of the state as one choice."""
-        names, choices, actions, at = [*self.checked.actions, ""], [], set(), 0
+        names = [*self.checked.actions, ""]
+        choices = []
+        actions = set()
+        at = 0
         while at < len(key):
-            action, size = int(key[at]), int(key[at + 1])
+            action = int(key[at])
+            size = int(key[at + 1])
             boxes = [self.marginals[j] for j in key[at + 2 : at + 2 + size]]
             choices.append((names[action], boxes))
             actions.add(action)
@@ -239,5 +248,6 @@ class StateExplorer:
         self._keys.extend(len(record))[:] = record
         self._known_keys += 1
         if 2 * self._known_keys > len(self._key_table):
-            self._key_table, first = np.zeros(2 * len(self._key_table), dtype=np.int64), 0
+            self._key_table = np.zeros(2 * len(self._key_table), dtype=np.int64)
+            first = 0
         self.machine.fill_keys(self._key_table, self._keys.array, first, self._keys.size)

@@ -140,7 +140,8 @@ def _token_error(parser: Lark, source: SourceText, error: UnexpectedToken) -> Pr
         position = Position(token.end_line or 1, token.end_column or 1)
         found = "the end of the text"
     else:
-        position, found = position_of(token), f"'{token[:SHOWN]}'"
+        position = position_of(token)
+        found = f"'{token[:SHOWN]}'"
     # a state that accepts nothing is the one after the whole text
     accepted: set[str] = error.interactive_parser.accepts() or {"$END"}
     last = error.interactive_parser.parser_state.value_stack[-1:]

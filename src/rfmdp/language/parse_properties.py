@@ -224,7 +224,8 @@ class PropertyBuilder(ExpressionBuilder):
     def coalition(self, token: Token, *parts: Any) -> Expr:
         """Make a game operator, which is not supported."""
         *players, operand = parts
-        opened, closed = str(token), ">>" if token == "<<" else "]]"
+        opened = str(token)
+        closed = ">>" if token == "<<" else "]]"
         listed = ",".join(str(player) for player in players)
         text = f"{opened}{listed}{closed} ({write_expression(operand)})"
         construct = f"the game operator '{opened}...{closed}'"

@@ -101,7 +101,8 @@ class Program:
 
     def condition(self, number: int) -> int:
         """Emit a condition that answers yes or no, and return its place."""
-        place, no = len(self._code), Target()
+        place = len(self._code)
+        no = Target()
         self._emit(self._jump(number, no, False))
         self._add(op.YES)
         self._set(no)
@@ -244,7 +245,8 @@ class Program:
         for operand in step.operands:
             yield self._value(operand)
         cell = self._float if step.type is Type.DOUBLE else self._cell
-        target, first = self._cell(number), cell(step.operands[0])
+        target = self._cell(number)
+        first = cell(step.operands[0])
         if len(step.operands) == 1:
             self._add(op.FMOVE if step.type is Type.DOUBLE else op.MOVE, target, first)
         for operand in step.operands[1:]:
@@ -264,7 +266,8 @@ class Program:
         if step.type is Type.DOUBLE:
             # times -1, not 0 minus: that would turn 0 into 0 instead of -0
             self._floats.append(-1.0)
-            minus, operand = len(self._floats) - 1, self._float(step.operands[0])
+            minus = len(self._floats) - 1
+            operand = self._float(step.operands[0])
             self._add(op.FMULTIPLY, self._cell(number), operand, minus)
         else:
             target = self._cell(number)

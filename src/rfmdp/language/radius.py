@@ -105,7 +105,8 @@ def _split(model: FactoredMDP, radius: float, uses: FloatArray) -> tuple[Factore
     kinds, kind = np.unique(uses, return_inverse=True)
     codes, numbers = np.unique(ids.astype(np.int64) * len(kinds) + kind, return_inverse=True)
     old = codes // len(kinds)
-    pointers, outcomes = starts(sets.sizes[old]), entries(sets.outcome_ptr, old)
+    pointers = starts(sets.sizes[old])
+    outcomes = entries(sets.outcome_ptr, old)
     new_radii = kinds[codes % len(kinds)]
     parted = replace(
         model,

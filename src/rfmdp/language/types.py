@@ -119,7 +119,8 @@ def _choice_type(node: Ite, below: tuple[Type, ...], source: SourceText) -> Type
 
 
 def _call_type(node: Call, below: tuple[Type, ...], source: SourceText) -> Type:
-    function, count = node.function, len(below)
+    function = node.function
+    count = len(below)
     if function not in ARITY:
         known = ", ".join(ARITY)
         raise source.error(node.position, f"unknown function '{function}'; there are {known}")

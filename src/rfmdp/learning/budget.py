@@ -173,7 +173,8 @@ class PerComponent:
     ) -> Ledger:
         """Return delta = beta / |Q|."""
         sizes = ids.model.marginals.sizes
-        total, one = max(ids.components, len(sizes), 1), np.ones_like(sizes)
+        total = max(ids.components, len(sizes), 1)
+        one = np.ones_like(sizes)
         return _divided(
             f"paper, beta/|Q|, |Q|={total}", shares, total, one, confidence.events(sizes)
         )

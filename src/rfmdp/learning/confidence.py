@@ -205,7 +205,8 @@ class Weissman:
         vertices = k * np.log(2.0) + np.log1p(-(2.0 ** (1.0 - k)))
         wide = np.sqrt(2.0 * (vertices - np.log(delta[usable])) / totals[usable])
         radius[usable] = np.minimum(wide * (1.0 + 8.0 * EPS), 2.0)
-        centre, half = empirical(outcome_ptr, counts), np.repeat(radius / 2.0, sizes)
+        centre = empirical(outcome_ptr, counts)
+        half = np.repeat(radius / 2.0, sizes)
         lower, upper = np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
         return packed(outcome_ptr, Kind.L1, centre, lower, upper, radius)
 
@@ -232,7 +233,8 @@ class KLDirichlet:
         visits = np.repeat(np.maximum(totals, 1.0), sizes)
         logs = np.where(x > 0, x * np.log(np.maximum(x, 1.0) / visits), 0.0)
         terms = logs - gammaln(x + 0.5) + gammaln(0.5)
-        n, k = totals[usable], sizes[usable].astype(np.float64)
+        n = totals[usable]
+        k = sizes[usable].astype(np.float64)
         evidence = -np.log(delta[usable]) - gammaln(k / 2) + gammaln(n + k / 2)
         rounding = 8.0 * EPS * (np.abs(evidence) + (n + k) * np.log(n + k + 2.0))
         rho = np.where(sizes == 1, 0.0, np.inf)

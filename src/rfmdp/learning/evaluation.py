@@ -152,7 +152,8 @@ class Evaluator:
 
     def _limits(self) -> Limits:
         """Return limits for a solver: not longer than the run, and than `PATIENCE` with cycles."""
-        limits, patience = self.setup.limits, PATIENCE if self._cyclic else np.inf
+        limits = self.setup.limits
+        patience = PATIENCE if self._cyclic else np.inf
         seconds = min(limits.seconds, max(self._watch.left, LEAST), patience)
         return replace(limits, seconds=seconds, progress=self._tell)
 
@@ -187,5 +188,6 @@ def trivial(spec: Spec, least: float) -> tuple[float, float]:
     """
     low, high = 0.0, 1.0
     if hasattr(spec.objective, "reward"):
-        low, high = 0.0 if least >= 0.0 else -np.inf, np.inf
+        low = 0.0 if least >= 0.0 else -np.inf
+        high = np.inf
     return (low, high) if spec.agent is MAX else (high, low)

@@ -185,8 +185,10 @@ def _losses(
     planner, sets = state.planner, state.sets
     model, problem = planner.model, planner.problem
     joint = np.empty(int(np.max(np.diff(model.successor_ptr), initial=1)))
-    visits, loss = np.zeros(model.states), np.zeros(len(model.marginals))
-    arrays, boxes = model.structure, (np.array(estimate.nominal), sets.lower, sets.upper)
+    visits = np.zeros(model.states)
+    loss = np.zeros(len(model.marginals))
+    arrays = model.structure
+    boxes = (np.array(estimate.nominal), sets.lower, sets.upper)
     initial = np.array(model.initial)
     spread = joint, np.zeros(model.states), np.zeros(model.states)
     occupancy(rows, state.length, arrays, boxes, initial, problem.terminal, spread, visits)

@@ -229,7 +229,8 @@ class _Slots:
 
     def _merged(self, slots: IntArray, values: FloatArray) -> FloatArray:
         """Return the sums over the classes of some slots, concatenated."""
-        sizes, class_ptr = np.diff(self.ptr)[slots], starts(self.classes[slots])
+        sizes = np.diff(self.ptr)[slots]
+        class_ptr = starts(self.classes[slots])
         label = self.label[entries(self.ptr, slots)]
         chosen = self.model.row_marginals[slots]
         source = values[entries(self.model.marginals.outcome_ptr, chosen)]
@@ -248,7 +249,8 @@ class _Slots:
         length[joint] = sizes
         pointers = starts(length)
         out = np.empty(int(pointers[-1]), dtype=np.int32)
-        slots, pick = (self.ptr, self.label, self.classes), np.empty(self.most, dtype=np.int64)
+        slots = (self.ptr, self.label, self.classes)
+        pick = np.empty(self.most, dtype=np.int64)
         reduced_tensors(np.flatnonzero(~self.joint), model.structure, slots, pointers, pick, out)
         out[np.repeat(self.joint, length)] = targets
         return pointers, out
@@ -312,7 +314,8 @@ def _local_keys(model: FactoredMDP, local: LocalStates) -> list[IntArray]:
 
 def _moved(model: FactoredMDP, factor: int) -> list[str]:
     """Return the variables that differ along the axis of a factor in some row."""
-    differs, rows = np.zeros(len(model.variables), dtype=np.bool_), owners(model.marginal_ptr)
+    differs = np.zeros(len(model.variables), dtype=np.bool_)
+    rows = owners(model.marginal_ptr)
     for slot in np.flatnonzero(model.row_factors == factor)[:4096]:
         row = rows[slot]
         shape = model.marginals.sizes[model.row_marginals[segment(model.marginal_ptr, row)]]

@@ -204,7 +204,8 @@ def _beta_quantile(x: FloatArray, n: FloatArray, alpha: FloatArray) -> FloatArra
     """
     lower = np.zeros(np.shape(n))
     rows = np.flatnonzero(np.asarray(x).ravel() > 0)
-    a, b = np.ravel(x)[rows], np.ravel(n - x)[rows] + 1.0
+    a = np.ravel(x)[rows]
+    b = np.ravel(n - x)[rows] + 1.0
     # room for the forward function's own error, which grows with its exponents
     target = np.ravel(alpha)[rows] * (1.0 - 1e-12 - np.minimum(2.0 * EPS * (a + b), 0.5))
     p = special.betaincinv(a, b, target)

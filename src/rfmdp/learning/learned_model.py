@@ -107,7 +107,8 @@ def with_unseen(ids: Identifiers) -> Identifiers:
             f"Unknown support: an outcome more per factor makes {total:.3g} successors of "
             f"{model.transitions}, at most {MOST:g} are allowed; declare the support."
         )
-    successor_ptr, successors = starts(lengths), np.empty(int(total), dtype=np.int32)
+    successor_ptr = starts(lengths)
+    successors = np.empty(int(total), dtype=np.int32)
     extended_tensors(model.structure, successor_ptr, model.states, successors)
     low = np.array([[v.low for v in model.variables]], dtype=np.int32)
     valuations = np.vstack([model.valuations, low]) if model.variables else model.valuations
@@ -130,7 +131,8 @@ def with_unseen(ids: Identifiers) -> Identifiers:
 
 def _with_lump(sets: Marginals, most: float) -> Marginals:
     """Return sets with one more outcome behind the others, of at most some probability."""
-    behind, ptr = sets.outcome_ptr[1:], sets.outcome_ptr + np.arange(len(sets) + 1)
+    behind = sets.outcome_ptr[1:]
+    ptr = sets.outcome_ptr + np.arange(len(sets) + 1)
     lower = np.insert(np.asarray(sets.lower), behind, 0.0)
     upper = np.insert(np.asarray(sets.upper), behind, most)
     nominal = np.insert(np.asarray(sets.nominal), behind, 0.0)

@@ -91,7 +91,8 @@ class Learner:
         """Find out which guarantee stands now; append a point."""
         sampling, standing, agent = self.sampling, self.standing, self.setup.spec.agent
         self._watch.tell("evaluating", sampling.done)
-        last, policy = self.history[-1] if self.history else self._nothing, standing.rows
+        last = self.history[-1] if self.history else self._nothing
+        policy = standing.rows
         fresh, optimistic, solution = last.fresh, last.optimistic, None
         if not standing.looked_at(sampling.seen.counts):
             fresh, optimistic, solution = self._prove(last)
@@ -215,7 +216,8 @@ class Learner:
         numbers = (int(x) for x in state["numbers"])
         sampling.exploration.plans, sampling.due, sampling.earliest = islice(numbers, 3)
         sampling.done, sampling.steps, standing.proven_at = numbers
-        standing.solution, standing.evidence = run.solution, dict(run.evidence)
+        standing.solution = run.solution
+        standing.evidence = dict(run.evidence)
         standing.looks = list(run.looks)
         if run.solution is not None:
             standing.looks += list(state["later"])
@@ -265,7 +267,8 @@ class StandingGuarantee:
         if self.anytime:
             self.looks.append(counts.copy())
         elif self.solution is None or guarantee == self._nothing:
-            self.solution, self.looks = None, [counts.copy()]
+            self.solution = None
+            self.looks = [counts.copy()]
 
     def improves(self, fresh: float, last: float) -> bool:
         """Return whether a fresh guarantee is to stand in place of the last one."""

@@ -74,7 +74,8 @@ class Planner:
         `start` must not lie above the value: a loop could keep it there for ever. The last plan
         with a store stands until one of its sets changes.
         """
-        last, problem = self._load(sets, nature), self.problem
+        last = self._load(sets, nature)
+        problem = self.problem
         if last is not None and last.result is not None:
             return last.result
         if problem.form is Form.STEPS:
@@ -178,7 +179,8 @@ class Planner:
         if isinstance(sets, Marginals):
             self._packed.sets = _packed(sets)
             return None
-        stale, last = sets.changes(), self._last
+        stale = sets.changes()
+        last = self._last
         if last is None or last.store is not sets or last.nature is not nature:
             last = LastPlan(sets, nature, _packed(sets.marginals()))
         elif len(stale) and sets.boxes:
@@ -211,7 +213,8 @@ class Planner:
     def _backward(self, nature: Direction) -> tuple[FloatArray, IntArray]:
         """Plan a finite horizon."""
         problem, model = self.problem, self.model
-        value, count = problem.start.copy(), max(len(problem.steps), 1)
+        value = problem.start.copy()
+        count = max(len(problem.steps), 1)
         states, rows = np.arange(model.states), np.arange(model.rows)
         rules = np.tile(model.row_ptr[:-1], (count, 1))
         for number, step in enumerate(problem.steps):
@@ -253,7 +256,8 @@ def _repack(packed: Sets, store: SetStore, which: IntArray) -> None:
     lower = store.lower[entries]
     data[place + FREE] = np.maximum(0.0, 1.0 - np.add.reduceat(lower, pointers[:-1]))
     within = np.arange(len(entries)) - np.repeat(pointers[:-1], sizes)
-    at, step = np.repeat(place + LOWER, sizes) + within, np.repeat(sizes, sizes)
+    at = np.repeat(place + LOWER, sizes) + within
+    step = np.repeat(sizes, sizes)
     data[at] = lower
     data[at + step] = store.upper[entries] - lower
     data[at + 2 * step] = store.nominal[entries]

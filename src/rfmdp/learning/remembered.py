@@ -92,7 +92,8 @@ def _remembering(
     Behind it the state (S',) and the amount (S',) of every pair. `paid` (K,) is by transitions.
     """
     amounts, kind = np.unique(np.append(paid, 0.0), return_inverse=True)
-    count, nothing = len(amounts), int(kind[-1])
+    count = len(amounts)
+    nothing = int(kind[-1])
     keys: IntArray = model.successors * np.int64(count) + kind[:-1]
     plain = np.arange(model.states) * count + nothing  # of every state with nothing paid
     ends = np.empty(0, dtype=np.int64) if target is None else np.flatnonzero(target)
@@ -100,7 +101,8 @@ def _remembering(
     home, own = pairs // count, pairs % count
     sizes = np.add.reduceat(np.diff(model.successor_ptr), model.row_ptr[:-1])
     require_memory(16.0 * sizes[home].sum(), "A model that remembers what transitions paid")
-    rows, row_ptr = entries(model.row_ptr, home), starts(np.diff(model.row_ptr)[home])
+    rows = entries(model.row_ptr, home)
+    row_ptr = starts(np.diff(model.row_ptr)[home])
     pair = np.repeat(owners(row_ptr), np.diff(model.successor_ptr)[rows])
     after = keys[entries(model.successor_ptr, rows)]
     if target is not None:  # what was paid on the way into the target is collected there

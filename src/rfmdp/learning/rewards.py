@@ -145,7 +145,8 @@ class UnknownRewards:
     def __init__(
         self, family: RewardFamily, model: FactoredMDP, spec: Spec, shares: Shares
     ) -> None:
-        self.family, self.name = family, reward_of(model, spec)
+        self.family = family
+        self.name = reward_of(model, spec)
         open_states = ~pose(model, spec).terminal
         self._open = np.flatnonzero(np.repeat(open_states, np.diff(model.row_ptr)))
         self._delta = shares.reward_delta(len(self._open))
@@ -215,7 +216,9 @@ class UnknownRewards:
 
         Both sides are bounds of one event.
         """
-        paid, at, sign = np.zeros(len(self.visits)), self._open, 1.0 if low else -1.0
+        paid = np.zeros(len(self.visits))
+        at = self._open
+        sign = 1.0 if low else -1.0
         span = self.family.range if low else self.family.range.mirrored()
         paid[at] = sign * replace(self.family, range=span).lower(
             sign * self.observed[at], self.visits[at], np.full(len(at), self._delta)
@@ -224,7 +227,8 @@ class UnknownRewards:
 
     def apply(self, model: FactoredMDP, low: bool) -> FactoredMDP:
         """Return a model whose rows pay the bounds; rows behind these pay the end of the range."""
-        span, own = self.family.range, row_rewards(model, self.name)
+        span = self.family.range
+        own = row_rewards(model, self.name)
         end = np.minimum(own, span.low) if low else np.maximum(own, span.high)
         paid = self.bounds(model.marginals, low)
         return paying(model, self.name, np.append(paid, end[len(paid) :]))

@@ -121,11 +121,13 @@ class Rollouts:
 
     def _rolled_out(self, rows: IntArray, trajectories: int) -> DrawnTrajectories:
         """Run the frozen policy, some trajectories at a time, until all are run or time is over."""
-        sampling, behaviour = self._sampling, Behaviour(rows)
+        sampling = self._sampling
+        behaviour = Behaviour(rows)
         parts: list[DrawnTrajectories] = []
         done = 0
         while done < trajectories and not (parts and self._watch.over()):
-            some, first = min(trajectories - done, sampling.chunk), sampling.done + done
+            some = min(trajectories - done, sampling.chunk)
+            first = sampling.done + done
             wanted = Trajectories(behaviour, self._length, some, sampling.setup.seed, first)
             parts.append(
                 self._sampler.run(wanted, reward=self._reward, discount=self._measured.discount)
@@ -141,7 +143,8 @@ class Rollouts:
 
     def _certify(self, batch: DrawnTrajectories) -> RolloutCertificate:
         """Return what the trajectories of a frozen policy prove about the initial state."""
-        delta, target = epoch_delta(self.share, self.epoch), self._measured.target
+        delta = epoch_delta(self.share, self.epoch)
+        target = self._measured.target
         if target is not None:
             reached = int(np.count_nonzero(target[batch.final]))
             return certify_successes(reached, len(batch.final), delta)

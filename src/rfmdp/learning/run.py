@@ -237,7 +237,9 @@ def run_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -
         )
         for i, c in enumerate(header["rollouts"])
     ]
-    rollout, solution, prior = arrays.get("rollout_policy"), None, None
+    rollout = arrays.get("rollout_policy")
+    solution = None
+    prior = None
     if "prior_lower" in arrays:
         prior = np.stack([arrays["prior_lower"], arrays["prior_upper"]])
     if "solution" in header:

@@ -78,9 +78,11 @@ class Sampling:
             doubled = bool(np.any(self.seen.totals >= self.limits))
             if self.done >= self.due or (self.done >= self.earliest and doubled):
                 self._plan()
-            limits, stop = self.limits, min(goal, self.due)
+            limits = self.limits
+            stop = min(goal, self.due)
             if self.done < self.earliest:  # no new plan yet, whatever doubles
-                limits, stop = np.full_like(limits, NEVER), min(stop, self.earliest)
+                limits = np.full_like(limits, NEVER)
+                stop = min(stop, self.earliest)
             assert self.behaviour is not None
             some = min(stop - self.done, self.chunk)
             wanted = Trajectories(self.behaviour, setup.length, some, setup.seed, self.done)

@@ -92,7 +92,8 @@ class Setup:
     def floors(self, ids: Identifiers) -> FloatArray:
         """Return the assumed least probability of the outcomes of every identifier, (M,)."""
         least = getattr(self.support, "p_min", self.p_min)
-        floors, sizes = ids.floors(least), ids.model.marginals.sizes
+        floors = ids.floors(least)
+        sizes = ids.model.marginals.sizes
         if self.p_min > 0.0 and np.any(floors * sizes > 1.0):
             largest = int(np.argmax(floors * sizes))
             raise ModelError(

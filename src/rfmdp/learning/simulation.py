@@ -196,7 +196,9 @@ def scene_of(model: FactoredMDP, policy: Policy | Behaviour | None, spec: Spec) 
     every trajectory leaves the set or comes to such a state, sooner or later.
     """
     behaviour, asked = behaviour_of(model, policy), with_state_arrays(model, spec)
-    states, rows, world = np.arange(model.states), np.arange(model.rows), model
+    states = np.arange(model.states)
+    rows = np.arange(model.rows)
+    world = model
     if isinstance(asked.objective, Until | Globally) and asked.objective.earliest > 0:
         if behaviour.other > 0.0:
             raise UnsupportedError(
@@ -215,7 +217,8 @@ def _measured(model: FactoredMDP, behaviour: Behaviour, spec: Spec) -> Measured:
     """Return what to look at, where only rows of the behaviour are taken."""
     objective = spec.objective
     if isinstance(objective, Globally) and objective.latest is None:
-        graph, stay = _graph(model, behaviour), np.asarray(objective.stay)
+        graph = _graph(model, behaviour)
+        stay = np.asarray(objective.stay)
         kept = ~graph.positive(~stay, agent=MAX, nature=MAX)
         return Measured(kept | ~stay, kept)
     if isinstance(objective, Total):

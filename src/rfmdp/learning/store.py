@@ -73,7 +73,8 @@ class SetStore:
     ) -> None:
         self.confidence, self.ptr, self.delta = confidence, outcome_ptr, delta
         self.coarse, self._name = coarse, name
-        count, size = len(outcome_ptr) - 1, int(outcome_ptr[-1])
+        count = len(outcome_ptr) - 1
+        size = int(outcome_ptr[-1])
         self.floors = np.zeros(count) if floors is None else floors
         self._first = np.zeros(size, np.int64) if first is None else first
         self.nested = confidence.validity is Validity.ANYTIME if nested is None else nested
@@ -84,7 +85,8 @@ class SetStore:
         self.kind, self.radius = fresh.kind.copy(), fresh.radius.copy()
         self.nominal = fresh.nominal.copy()
         self.lower, self.upper = fresh.lower.copy(), fresh.upper.copy()
-        self.table_ptr, self.table = fresh.corner_ptr, fresh.corners.copy()
+        self.table_ptr = fresh.corner_ptr
+        self.table = fresh.corners.copy()
         self._changed = [everything]
         self._known = self._known_box(prior, fresh.kind == Kind.BOX)
         self._absorb(everything, fresh)
@@ -196,7 +198,8 @@ class SetStore:
                 )
         least = np.repeat(floors, sizes)
         if prior is not None:
-            lower, upper = np.maximum(least, prior.lower), one_minus(least, 1.0)
+            lower = np.maximum(least, prior.lower)
+            upper = one_minus(least, 1.0)
             return lower, np.minimum(upper, prior.upper)
         return (least, one_minus(least, 1.0)) if np.any(floors > 0.0) else None
 

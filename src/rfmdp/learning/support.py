@@ -198,7 +198,8 @@ class DiscoveredOutcomes:
         spend = np.where(delta > 0.0, delta, 0.5) / 2.0
         mass = missing_mass(distinct, since, spend, floors)
         unseen = np.where(delta > 0.0, mass, 1.0)
-        lower, upper = np.zeros(len(counts)), unseen[owner]
+        lower = np.zeros(len(counts))
+        upper = unseen[owner]
         seen = np.flatnonzero((counts > 0) & (delta[owner] > 0.0))
         upper[seen] = 1.0
         lower[seen] = floors[owner[seen]]
@@ -209,7 +210,8 @@ class DiscoveredOutcomes:
         # the cost of an outcome depends on its rank, not on the size of the domain
         share = discovery_delta(spend[j], rank[some])
         low, high = self.base.interval(counts[at] - 1, later[some], share)
-        lower[at], upper[at] = np.maximum(low, floors[j]), high
+        lower[at] = np.maximum(low, floors[j])
+        upper[at] = high
         lower, upper = tighten(outcome_ptr, lower, upper)
         return packed(outcome_ptr, Kind.BOX, empirical(outcome_ptr, counts), lower, upper)
 

@@ -64,10 +64,13 @@ class TransitionReward:
         ModelError
             If the function gives other things than finite numbers.
         """
-        found, own, stuck = np.zeros(len(rows)), model.row_states[rows], model.label("deadlock")
+        found = np.zeros(len(rows))
+        own = model.row_states[rows]
+        stuck = model.label("deadlock")
         actions = np.where(stuck[own], -1, model.row_actions[rows])
         for action in np.unique(actions[actions >= 0]):
-            at, name = np.flatnonzero(actions == action), model.actions[action]
+            at = np.flatnonzero(actions == action)
+            name = model.actions[action]
             before, after = (
                 States(model.variables, model.valuations, states[at])
                 for states in (own, successors)
@@ -99,7 +102,9 @@ class TransitionRewardBounds:
                 "TransitionReward: the model must have variables, as those of `build` and of PRISM "
                 "files; this one has numbered states only."
             )
-        self.reward, self.name, self._inner = reward, reward_of(model, spec), inner
+        self.reward = reward
+        self.name = reward_of(model, spec)
+        self._inner = inner
         paid = reward.of(model, owners(model.successor_ptr), model.successors)
         self.words = f"of transitions, {digest_of(paid)[:16]}"
         self._amounts, place = np.unique(paid, return_inverse=True)

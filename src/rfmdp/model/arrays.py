@@ -132,7 +132,8 @@ class FactoredMDP:
         from rfmdp.model import given
         from rfmdp.model.validate import require_valid
 
-        sets, first_rows = given.sets(marginals), given.integers("row_ptr", row_ptr)
+        sets = given.sets(marginals)
+        first_rows = given.integers("row_ptr", row_ptr)
         marginal_ptr, ids = given.ragged(row_marginals)
         targets = given.integers("successors", successors)
         successor_ptr = given.successor_pointers(sets, marginal_ptr, ids, len(targets))
@@ -183,7 +184,8 @@ class FactoredMDP:
         from rfmdp.model import given
 
         sets = given.sets(marginals)
-        sizes, names = sets.sizes.tolist(), dict[str, int]()
+        sizes = sets.sizes.tolist()
+        names = dict[str, int]()
         chosen: list[int] = []
         targets = [np.empty(0, dtype=np.int64)]
         for where, ids, successors, action in given.rows(states):

@@ -88,7 +88,8 @@ def build(
     skeleton = explore(packing, start, expander, deadlock=deadlock, progress=progress)
     states = States(packing.variables, skeleton.valuations)
     skeleton, used = skeleton.drop_unused()
-    sets, names = expander.identifiers.sets, list(expander.identifiers.names)
+    sets = expander.identifiers.sets
+    names = list(expander.identifiers.names)
     structures = _rewards(skeleton, states, expander.actions, rewards or {})
     skeleton, labelled = _by_name(skeleton, expander.actions)
     return skeleton.model(

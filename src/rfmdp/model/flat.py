@@ -134,5 +134,6 @@ def joint_outcomes(flat: FactoredMDP) -> IntArray:
 
 def transition_bounds(flat: FactoredMDP) -> tuple[FloatArray, FloatArray]:
     """Return bounds of the probabilities of a flat model's transitions, lower and upper (K,)."""
-    outcome, sets = joint_outcomes(flat), flat.marginals
+    outcome = joint_outcomes(flat)
+    sets = flat.marginals
     return np.append(sets.lower, 1.0)[outcome], np.append(sets.upper, 1.0)[outcome]

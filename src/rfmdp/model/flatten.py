@@ -43,7 +43,10 @@ def flatten(model: FactoredMDP) -> FactoredMDP:
     >>> flat.successors.tolist(), flat.marginals.lower.round(2).tolist()
     ([0, 1, 1], [0.16, 0.64])
     """
-    parts, ids, targets, known = [], [np.empty(0, np.int64)], [np.empty(0, np.int32)], 0
+    parts = []
+    ids = [np.empty(0, np.int64)]
+    targets = [np.empty(0, np.int32)]
+    known = 0
     for begin, end in _chunks(model.successor_ptr):
         found, boxes = _multiply(model, begin, end)
         numbers, different = boxes.shared()
@@ -94,7 +97,8 @@ def is_known(model: FactoredMDP) -> bool:
 
 def _chunks(successor_ptr: IntArray) -> list[tuple[int, int]]:
     """Return ranges of rows with about `CHUNK` transitions each, at least one row each."""
-    rows, cuts = len(successor_ptr) - 1, [0]
+    rows = len(successor_ptr) - 1
+    cuts = [0]
     while cuts[-1] < rows:
         goal = successor_ptr[cuts[-1]] + CHUNK
         cuts.append(max(cuts[-1] + 1, int(np.searchsorted(successor_ptr, goal, "right")) - 1))
@@ -103,7 +107,8 @@ def _chunks(successor_ptr: IntArray) -> list[tuple[int, int]]:
 
 def _multiply(model: FactoredMDP, begin: int, end: int) -> tuple[Int32Array, FlatBoxes]:
     """Return successors and boxes of the rows begin..end - 1, multiplied out."""
-    pointers, sets = model.successor_ptr, model.marginals.as_stated()
+    pointers = model.successor_ptr
+    sets = model.marginals.as_stated()
     length = int(pointers[end] - pointers[begin])
     require_memory(3 * 28 * length, f"Multiplying out {model.transitions} transitions")
     largest = int(np.max(np.diff(pointers[begin : end + 1]), initial=1))

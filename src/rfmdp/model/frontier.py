@@ -134,7 +134,9 @@ class _Explored:
     """All states and rows so far, in the order of discovery; see `arranged`."""
 
     def __init__(self, packing: Packing) -> None:
-        self.packing, self.states, self.count = packing, StateTable(packing), 0
+        self.packing = packing
+        self.states = StateTable(packing)
+        self.count = 0
         self.rows, self.marginals = Buffer(np.int32, 4), Buffer(np.int32, 2)
         self.successors = Buffer(np.int32)
 
@@ -150,7 +152,8 @@ class _Explored:
         stored = block.marginal != CERTAIN
         rows = self.rows.extend(count)
         rows[:, 0], rows[:, 1] = block.source + first, block.action
-        rows[:, 2], rows[:, 3] = stored.sum(axis=1), total
+        rows[:, 2] = stored.sum(axis=1)
+        rows[:, 3] = total
         marginals = self.marginals.extend(int(stored.sum()))
         marginals[:, 0] = block.marginal[stored]
         marginals[:, 1] = np.broadcast_to(block.factor, stored.shape)[stored]
@@ -167,7 +170,9 @@ class _Explored:
         while row < len(block.rest):
             tables = (states.table, states.known, self.count, scratch)
             found = number_successors(arrays, row, *tables, out[at:], domain, states.dense)
-            row, self.count, at = int(found[0]), int(found[1]), at + int(found[2])
+            row = int(found[0])
+            self.count = int(found[1])
+            at = at + int(found[2])
             if row < 0:
                 raise ModelError(
                     f"A row of {len(block.rest)} explored together leaves the variables' ranges "
@@ -230,7 +235,8 @@ def arranged(
     rank[order] = np.arange(len(order), dtype=np.int32)
     row_ptr = starts(np.bincount(rank[source], minlength=len(order)))
     position = np.empty(len(source), dtype=np.int32 if len(source) < 2**31 else int)
-    action, targets = np.empty(len(source), dtype=np.int32), np.empty(len(successors), np.int32)
+    action = np.empty(len(source), dtype=np.int32)
+    targets = np.empty(len(successors), np.int32)
     marginal_ptr, successor_ptr = (np.zeros(len(source) + 1, dtype=np.int64) for _ in range(2))
     identifier, factor = (np.empty(len(marginals), dtype=np.int32) for _ in range(2))
     arrange(

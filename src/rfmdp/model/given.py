@@ -111,7 +111,8 @@ def successor_pointers(
             f"Row {row}: marginals must be within 0..{len(marginals) - 1}, got {ids[wrong[0]]}."
         )
     size = segment_product(marginals.sizes[ids], pointers)
-    ptr, needed = starts(size), float(np.sum(size, dtype=np.float64))  # integers could wrap
+    ptr = starts(size)
+    needed = float(np.sum(size, dtype=np.float64))  # integers could wrap
     if needed > 2.0 * given or ptr[-1] != given:
         shown = f"{needed:.3g}" if needed > 2.0 * given else ptr[-1]
         raise ModelError(f"successors: the tensors of all rows need {shown} entries, got {given}.")

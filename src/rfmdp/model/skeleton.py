@@ -77,7 +77,8 @@ class Skeleton:
         Self-loops of deadlocks get the unlabelled action "", which is added if it is missing,
         and their states the label "deadlock".
         """
-        names, labels = list(actions), dict(labels or {})
+        names = list(actions)
+        labels = dict(labels or {})
         own: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
         loops = self.row_actions == self.NO_ACTION
         if loops.any():

@@ -86,7 +86,10 @@ def _reachable(
     model: FactoredMDP, rules: IntArray, steps: int, ends: bool
 ) -> tuple[list[IntArray], list[IntArray], list[IntArray]]:
     """Return the states of every layer, their rows, and the number of rows of every state."""
-    layers, rows, counts, size = [np.array(model.initial, dtype=np.int64)], [], [], 0
+    layers = [np.array(model.initial, dtype=np.int64)]
+    rows = []
+    counts = []
+    size = 0
     for number in range(steps + 1):
         rule = rules[min(number, len(rules) - 1)]
         if number == steps and not ends:

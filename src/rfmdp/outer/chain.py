@@ -128,7 +128,8 @@ class Chain:
     def direct(self) -> bool:
         """Whether to solve it if it mixes slowly: it is small, or moves lead to near states."""
         ptr, targets = self._packed[:2]
-        count, moves = len(self.x), targets[: ptr[-1]]
+        count = len(self.x)
+        moves = targets[: ptr[-1]]
         if count <= DIRECT:
             return True
         numbers = self.nodes.states
@@ -141,7 +142,9 @@ class Chain:
         from scipy.sparse.linalg import splu
 
         ptr, targets, weights, constants = self._packed
-        count, end, own = len(self.x), int(ptr[-1]), np.arange(len(self.x))
+        count = len(self.x)
+        end = int(ptr[-1])
+        own = np.arange(len(self.x))
         entry = np.concatenate([np.ones(count), -weights[:end]])
         places = np.concatenate([own, targets[:end]]), np.concatenate([own, owners(ptr)])
         turned = csc_array((entry, places), shape=(count, count))  # rows are columns to SciPy
@@ -162,11 +165,13 @@ class AndersonMixture:
         self._rounds = 0
         self._end, self._change = np.empty(0), np.empty(0)
         self._moves, self._steps = np.zeros((MEMORY, size)), np.zeros((MEMORY, size))
-        self._squares, self._right = np.zeros((MEMORY, MEMORY)), np.zeros(MEMORY)
+        self._squares = np.zeros((MEMORY, MEMORY))
+        self._right = np.zeros(MEMORY)
 
     def extrapolate(self, x: FloatArray, change: FloatArray) -> None:
         """Move x (n,), the end of a round with this change (n,), to the best mixture, in place."""
-        end, slot = x.copy(), self._rounds % MEMORY
+        end = x.copy()
+        slot = self._rounds % MEMORY
         if self._rounds:
             self._moves[slot], self._steps[slot] = end - self._end, change - self._change
             kernels.correlate(self._steps, slot, change, self._squares, self._right)

@@ -25,7 +25,8 @@ ATTEMPTS = 8
 def solve_discounted(task: Task, warm: FloatArray | None = None) -> Found:
     """Return bounds of all states, from a first guess (S,) of their values."""
     iteration = PolicyIteration(task, _all_open(task.problem))
-    guess, stopped = iteration.start(warm), None
+    guess = iteration.start(warm)
+    stopped = None
     residual = 1e-1 * task.limits.precision * (1.0 - task.problem.discount)
     try:
         for _ in range(ATTEMPTS):
@@ -42,7 +43,8 @@ def solve_discounted(task: Task, warm: FloatArray | None = None) -> Found:
 
 def _all_open(problem: Problem) -> Region:
     """Return the region of a problem in which nothing is settled by the graph."""
-    model, graph = problem.model, Graph(problem.model)
+    model = problem.model
+    graph = Graph(problem.model)
     everywhere, rows = np.ones(model.states, dtype=np.bool_), np.ones(model.rows, dtype=np.bool_)
     return Region(
         problem, graph, np.zeros(model.states), everywhere, rows, components(graph, everywhere),
@@ -58,9 +60,11 @@ def contraction_bounds(operator: Operator, guess: Guess) -> tuple[FloatArray, Fl
     """
     states, rows = np.arange(operator.model.states), np.arange(operator.model.rows)
     operator.backup(guess.value, rows)
-    value, guarantee = guess.value, operator.side(-operator.sign)
+    value = guess.value
+    guarantee = operator.side(-operator.sign)
     if np.isfinite(guarantee).all():
-        guess.choice, ignored = guess.choice.copy(), value.copy()
+        guess.choice = guess.choice.copy()
+        ignored = value.copy()
         operator.choose(guarantee, states, guess.choice, ignored)
     slack = 8.0 * UNIT * float(np.max(np.abs(value), initial=0.0))
     bounds = []

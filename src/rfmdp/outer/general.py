@@ -66,7 +66,8 @@ def _acyclic(
     operator, model, allowed = task.operator, task.problem.model, region.allowed
     lower, upper = region.trivial_bounds()
     value = np.where(region.open, 0.0, region.known)
-    stopped, total = None, _half_gap(region, settled)
+    stopped = None
+    total = _half_gap(region, settled)
     try:
         for states in region.components.levels():
             rows = entries(model.row_ptr, states)
@@ -96,7 +97,8 @@ def _sharpen(
     q = np.empty(model.rows)
     with suppress(LimitReached):
         for side, start in zip((-1.0, 1.0), settled, strict=True):
-            value, choice = np.where(region.open, 0.0, start), found.choice.copy()
+            value = np.where(region.open, 0.0, start)
+            choice = found.choice.copy()
             for states in region.components.levels():
                 rows = entries(model.row_ptr, states)
                 operator.backup(value, rows)
@@ -162,7 +164,8 @@ def _iterate(solver: PolicyIteration, certifier: Certifier, guess: Guess, found:
             break
         least = min(residual, reached)
         if not proven and not failed:
-            failed, eta = True, max(least, NEAREST)
+            failed = True
+            eta = max(least, NEAREST)
         if residual <= FLOOR or (not proven and reached > residual):
             break
         residual = max(1e-2 * least, FLOOR) if proven else FLOOR

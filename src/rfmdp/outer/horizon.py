@@ -76,17 +76,22 @@ class Backward:
     ) -> tuple[FloatArray, FloatArray]:
         """Return both bounds (S,) after all steps, by packed rows (see `plain.pack_all`)."""
         problem, model = self.problem, self.problem.model
-        count, chain = len(problem.steps), model.rows == model.states
+        count = len(problem.steps)
+        chain = model.rows == model.states
         if chain:
             self.rules = np.broadcast_to(model.row_ptr[:-1], (count, model.states))
-        sides, done = np.empty((2, model.states, 2)), 0
+        sides = np.empty((2, model.states, 2))
+        done = 0
         sides[0, :, 0], sides[0, :, 1] = start, start
-        moved, now, both = np.ones((2, model.states), dtype=np.bool_), 0, players(problem)
+        moved = np.ones((2, model.states), dtype=np.bool_)
+        now = 0
+        both = players(problem)
         while done < count:
             same = self._same(done)
             rules = self.rules[count - done - same : count - done]
             given = np.empty((same, 0), dtype=np.int64) if chain else rules
-            place, step = np.array([0, now]), problem.steps[done]
+            place = np.array([0, now])
+            step = problem.steps[done]
             while place[DONE] < same:
                 before = int(place[DONE])
                 steps_back(
@@ -125,7 +130,8 @@ class Backward:
 
     def _repeat(self, done: int) -> int:
         """Give the next steps the rule of the last one while they are the same; return how many."""
-        steps, end = self.problem.steps, done + self._same(done - 1) - 1
+        steps = self.problem.steps
+        end = done + self._same(done - 1) - 1
         self.rules[len(steps) - end : len(steps) - done] = self.rules[len(steps) - done]
         return end - done
 
@@ -187,7 +193,9 @@ class Backward:
 def solve_steps(task: Task, policy: IntArray | None = None) -> Found:
     """Solve a finite horizon: once for both sides, or side by side if that is too coarse."""
     problem, start = task.problem, task.problem.start
-    backward, stopped, complete = Backward(task), None, False
+    backward = Backward(task)
+    stopped = None
+    complete = False
     packed = pack_all(problem) if policy is None else None
     try:
         if packed is not None:
@@ -203,7 +211,8 @@ def solve_steps(task: Task, policy: IntArray | None = None) -> Found:
         stopped = status_of(stop)
         if not complete:
             lower, upper = backward.hull()
-            value, rules = np.clip(backward.value, lower, upper), backward.rules
+            value = np.clip(backward.value, lower, upper)
+            rules = backward.rules
     return Found(lower, upper, value, rules if policy is None else policy, stopped)
 
 

@@ -55,7 +55,8 @@ class Nature:
         return tuple(self._answers(state))
 
     def _answers(self, state: int) -> Iterator[MarginalAnswer]:
-        model, place = self.model, int(self.begin[state])
+        model = self.model
+        place = int(self.begin[state])
         row = self.rows[state]
         for j in model.row_marginals[segment(model.marginal_ptr, row)].tolist():
             size = int(model.marginals.sizes[j])
@@ -69,7 +70,8 @@ class Nature:
         """Return the Markov chain of rule and answers: one row per state, no uncertainty."""
         fixed = restrict(self.model, self.rows)
         sizes = self.model.marginals.sizes[fixed.row_marginals]
-        ends, kept = starts(sizes), fixed.row_marginals
+        ends = starts(sizes)
+        kept = fixed.row_marginals
         points = Marginals.from_points(ends, _exact_sums(self.probabilities, ends))
         own = np.arange(len(kept), dtype=np.int32)
         effects = entries(self.model.marginals.outcome_ptr, kept) if fixed.outcome_names else ()
@@ -149,7 +151,8 @@ def _arrive(problem: Problem, rows: IntArray, begin: IntArray, answers: FloatArr
 
     Every member that stays among these states is optimal in one step, but not for ever.
     """
-    region, label = analyse(problem), np.full(problem.model.states, -1, dtype=np.int64)
+    region = analyse(problem)
+    label = np.full(problem.model.states, -1, dtype=np.int64)
     ends = problem.target.copy()
     if problem.form is Form.REACH and problem.nature is MAX:
         label[~region.open & (region.known == 1.0)] = 0

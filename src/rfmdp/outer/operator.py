@@ -48,7 +48,8 @@ class Operator:
             rows = entries(self.model.row_ptr, states)  # nothing to compare by, or with
             self.backup(value, rows[among[rows]])
             return
-        before, change = self._moved, self._move(value)
+        before = self._moved
+        change = self._move(value)
         wanted = np.empty(self.model.rows, dtype=np.int64)
         count = contenders(
             (self.model.row_ptr, self.model.successor_ptr, self.model.successors), states, among,
@@ -64,7 +65,8 @@ class Operator:
             far = float(np.max(np.abs(change), initial=0.0))
         self._moved = (self._moved + far) * (1.0 + 4.0 * UNIT)
         if self._at is None or not np.isfinite(self._moved):
-            self._moved, self._stamp = TINY, np.full(self.model.rows, -np.inf)
+            self._moved = TINY
+            self._stamp = np.full(self.model.rows, -np.inf)
         self._at = value.copy()
         return change
 
@@ -121,6 +123,7 @@ class Operator:
 
     def best(self, q: FloatArray, states: IntArray) -> FloatArray:
         """Return the best of some numbers (R,) for the agent, in every listed state."""
-        value, ignored = np.empty(self.model.states), self.model.row_ptr[:-1].copy()
+        value = np.empty(self.model.states)
+        ignored = self.model.row_ptr[:-1].copy()
         self.choose(q, states, ignored, value)
         return value[states]

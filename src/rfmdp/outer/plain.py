@@ -161,7 +161,8 @@ def _pack_rows(
     """
     model, marginals = problem.model, problem.model.marginals
     sizes = np.diff(model.successor_ptr)
-    count, entries = int(np.count_nonzero(used)), int(sizes[used].sum())
+    count = int(np.count_nonzero(used))
+    entries = int(sizes[used].sum())
     boxes = bool(np.any(marginals.kind[model.row_marginals] == Kind.BOX))
     rows: tuple[AnyArray, ...] = (
         np.zeros(count + 1, dtype=np.int64),
@@ -193,7 +194,8 @@ def _nodes(
 
     Groups are one node each, but not in the states that are `left` to others.
     """
-    parts, label = region.components, np.where(left, -1, region.groups.label)
+    parts = region.components
+    label = np.where(left, -1, region.groups.label)
     states = parts.states[entries(parts.component_ptr, numbers)]
     component_ptr = starts(np.diff(parts.component_ptr)[numbers])
     first = np.arange(len(states))

@@ -41,7 +41,8 @@ class PlainWalk:
     def __init__(self, packed: Packed, problem: Problem, value: FloatArray) -> None:
         self.packed = packed
         self._players = players(problem)
-        size, top = len(value), 1.0 if problem.form is Form.REACH else np.inf
+        size = len(value)
+        top = 1.0 if problem.form is Form.REACH else np.inf
         choice = packed.row_ptr[:-1]
         self.bounds = NodeBounds(
             value, np.zeros(size), np.full(size, top), choice.copy(), np.zeros(size), choice.copy()
@@ -133,7 +134,8 @@ class PlainWalk:
         size = bounds.value[first:last] + kernels.FLOOR * pace[kernels.SCALE]
         try:
             factors, paid, away = self._chain(x, bounds.rule, first, last)
-            value, total = factors.solve(paid, "T"), factors.solve(away * size, "T")
+            value = factors.solve(paid, "T")
+            total = factors.solve(away * size, "T")
         except RuntimeError:  # singular: a trap of this chain
             return
         if np.isfinite(value).all() and np.isfinite(total).all() and np.all(total > 0.0):
@@ -155,7 +157,8 @@ class PlainWalk:
         rows, count, chosen = self.packed.rows, last - first, rule[first:last]
         entry_ptr, _, _, _, _, _, _, reward, _ = rows
         most = count + int(np.sum(entry_ptr[chosen + 1] - entry_ptr[chosen]))
-        ptr, inside = np.empty(count + 1, dtype=np.int32), np.empty(most, dtype=np.int32)
+        ptr = np.empty(count + 1, dtype=np.int32)
+        inside = np.empty(most, dtype=np.int32)
         entry, known = np.empty(most), np.empty(count)
         out = ptr, inside, entry, known
         found = passes.chain(rows, self._players, x, rule, first, last, out)

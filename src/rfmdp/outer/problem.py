@@ -129,7 +129,8 @@ def _pose(objective: Objective, blank: Problem) -> Problem:
         case Next(target):
             return replace(blank, start=where(model, target).astype(np.float64), steps=(free,))
         case ReachReward(target, name):
-            goal, paid = where(model, target), _costs(model, name, "reward to a target")
+            goal = where(model, target)
+            paid = _costs(model, name, "reward to a target")
             return replace(blank, form=Form.TO_TARGET, target=goal, reward=paid)
         case Total(name):
             return replace(blank, form=Form.TOTAL, reward=_costs(model, name, "total reward"))

@@ -109,7 +109,8 @@ class Stats:
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Add the seconds of a block to a phase, less those of phases within it."""
-        started, inner = time.perf_counter(), sum(self.seconds.values())
+        started = time.perf_counter()
+        inner = sum(self.seconds.values())
         try:
             yield
         finally:

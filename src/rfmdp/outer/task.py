@@ -66,7 +66,8 @@ def prepare(
     problem: Problem, inner: Inner, limits: Limits, interest: BoolArray, stats: Stats | None = None
 ) -> Task:
     """Return the task to solve a problem; an inner solver that does not fit it refuses here."""
-    stats, clock = stats or Stats(), Clock(limits)
+    stats = stats or Stats()
+    clock = Clock(limits)
     with stats.phase("prepare"):
         rows = inner.prepare(problem.model, problem.nature)
         return Task(Operator(problem, rows, stats), limits, interest, clock)

@@ -208,7 +208,9 @@ def _merge(bounds: NodeBounds, nodes: IntArray, low: FloatArray, high: FloatArra
 
 def _in_phases(region: Region, general: BoolArray) -> tuple[IntArray, list[tuple[int, int, bool]]]:
     """Return components (C,) in the order of the walk, and its blocks (first, last, general)."""
-    count, parts, graph = len(general), region.components, region.graph
+    count = len(general)
+    parts = region.components
+    graph = region.graph
     phase = general.astype(np.int64)
     if general.any():
         component_phases(

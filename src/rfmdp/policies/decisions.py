@@ -46,7 +46,8 @@ class Decisions:
 
     def successors(self, place: int) -> tuple[IntArray, FloatArray, FloatArray]:
         """Return successors of the row at a place, with nominal and nature's probabilities (K,)."""
-        sets, joint = self.model.marginals, np.ones((2, 1))
+        sets = self.model.marginals
+        joint = np.ones((2, 1))
         for j, answer in self.marginals(place):
             own = np.stack([sets.nominal[segment(sets.outcome_ptr, j)], answer])
             joint = (joint[:, :, None] * own[:, None, :]).reshape(2, -1)
@@ -68,7 +69,8 @@ def decisions(solution: Solution, states: IntArray, step: int = 0) -> Decisions:
     step
         For finite horizons: how many steps are gone.
     """
-    model, problem = solution.model, pose(solution.model, solution.spec)
+    model = solution.model
+    problem = pose(solution.model, solution.spec)
     rows = entries(model.row_ptr, states)
     nature = Exact().prepare(model, solution.spec.nature)
     low, high = finite(*values_after(solution, step + 1))
@@ -105,7 +107,9 @@ def reached(solution: Solution, most: int, successors: int) -> IntArray:
     model, rule = solution.model, solution.policy.rows[0]
     seen = np.zeros(model.states, dtype=np.bool_)
     seen[model.initial] = True
-    frontier, found, size = np.array(model.initial), [np.array(model.initial)], 0
+    frontier = np.array(model.initial)
+    found = [np.array(model.initial)]
+    size = 0
     while len(frontier) and sum(map(len, found)) < most and size < successors:
         places = entries(model.successor_ptr, rule[frontier])
         size += len(places)

@@ -56,7 +56,8 @@ def resolved(
     ResourceError
         If the states of all steps do not fit into memory.
     """
-    steps, earliest = horizon(spec), getattr(spec.objective, "earliest", 0)
+    steps = horizon(spec)
+    earliest = getattr(spec.objective, "earliest", 0)
     if steps is None and earliest == 0 and policy.stationary:
         rule = policy.rows[0]
         found = Unrolled(
@@ -65,7 +66,8 @@ def resolved(
         )  # fmt: skip
     else:
         found = unroll(model, policy.rows, steps, earliest)
-    chain, asked = found.model, unrolled_spec(model, spec, found)
+    chain = found.model
+    asked = unrolled_spec(model, spec, found)
     if nature is NatureChoice.NOMINAL:
         chain = chain.nominal()
     elif nature is NatureChoice.RANDOM:
@@ -83,7 +85,8 @@ def resolved(
 def _answers_by_step(model: FactoredMDP, spec: Spec, found: Unrolled) -> Nature:
     """Return nature's answers in every layer of a finite horizon, by steps back from its end."""
     problem = pose(model, spec)
-    inner, value = Exact().prepare(model, problem.nature), problem.start
+    inner = Exact().prepare(model, problem.nature)
+    value = problem.start
     below, above = np.empty((2, model.rows))
     answers = []
     for layer in reversed(range(len(found.layers) - 1)):
@@ -128,7 +131,8 @@ def trace(chain: FactoredMDP, length: int, stop: BoolArray | None, seed: int) ->
     stop : (S,)
         Where it ends early.
     """
-    random, sets = np.random.default_rng(seed), chain.marginals
+    random = np.random.default_rng(seed)
+    sets = chain.marginals
     state = int(chain.initial[0])
     for step in range(length):
         if stop is not None and stop[state]:
@@ -140,7 +144,8 @@ def trace(chain: FactoredMDP, length: int, stop: BoolArray | None, seed: int) ->
             p = sets.nominal[segment(sets.outcome_ptr, j)]
             p = p / p.sum()  # a sum that NumPy accepts
             outcome = int(random.choice(len(p), p=p))
-            place, chance = place * len(p) + outcome, chance * float(p[outcome])
+            place = place * len(p) + outcome
+            chance = chance * float(p[outcome])
             words.append(_effect(chain, int(j), outcome))
         happened = "; ".join(words) or "for certain"
         yield (

@@ -96,7 +96,8 @@ def _number(value: Any) -> int:
 
 def _row(model: FactoredMDP, state: int, action: str, number: Any, line: int) -> int:
     """Return the row of a state that an action's name, or its number, stands for."""
-    first, last = int(model.row_ptr[state]), int(model.row_ptr[state + 1])
+    first = int(model.row_ptr[state])
+    last = int(model.row_ptr[state + 1])
     named = [row for row in range(first, last) if model.choice_name(row) == action]
     if len(named) == 1:
         return named[0]

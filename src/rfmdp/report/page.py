@@ -132,8 +132,10 @@ def section(result: object) -> Section:
 
 @section.register
 def _(solution: Solution) -> Section:
-    model, first = solution.model, int(solution.model.initial[0])
-    bounds, title = solution.at(first), str(solution.spec)
+    model = solution.model
+    first = int(solution.model.initial[0])
+    bounds = solution.at(first)
+    title = str(solution.spec)
     status = solution.status
     card = (
         f'<section class="card"><h3>{escape(title)}</h3><div class="big">'
@@ -159,7 +161,8 @@ def _(run: Run) -> Section:
     method = run.settings.get("method", "learning")
     side = "at least" if run.agent is MAX else "at most"
     last = run.history[-1] if run.history else None
-    holds, alarm = _holds(run), bool(run.alarms)
+    holds = _holds(run)
+    alarm = bool(run.alarms)
     claim = "nothing is guaranteed" if alarm else f"{side} {run.guaranteed}"
     card = (
         f'<section class="card"><h3>Learned: {escape(method)}</h3>'

@@ -43,7 +43,8 @@ def tighten(
     # floats find the few boxes for which the exact numbers are needed
     loose = segment_any(width > np.minimum(spare_low, spare_high) - DOUBT, outcome_ptr)
     which = np.flatnonzero(loose)
-    place, ends = entries(outcome_ptr, which), starts(sizes[which])
+    place = entries(outcome_ptr, which)
+    ends = starts(sizes[which])
     low, high = lower[place], upper[place]
     tight_upper = without_excess(low, low, ends, 1.0)
     tight_lower = without_excess(high, high, ends, -1.0)
@@ -122,7 +123,8 @@ def _kl_lower(p: FloatArray, radius: FloatArray) -> FloatArray:
         log_p, log_rest = np.log(p), np.log(rest)
         entropy = -p * log_p - np.where(rest > 0.0, rest * log_rest, 0.0)
         # where even exp(-800) may be too large, the answer is the 0 that it is as a float
-        outside, inside = np.maximum(-(radius + entropy) / p - 1e-9, -800.0), log_p
+        outside = np.maximum(-(radius + entropy) / p - 1e-9, -800.0)
+        inside = log_p
         for _ in range(70):
             log_q = 0.5 * (outside + inside)
             away = np.log1p(-np.exp(log_q))

@@ -102,7 +102,8 @@ def receiver_boxes(nominal: FloatArray, radius: FloatArray) -> list[tuple[IntArr
         ball = owners(ptr)
         receiver = np.arange(len(ball)) - ptr[ball]
         row = np.arange(len(ball))
-        width, upper = centre[ball], nominal[which[ball]].copy()
+        width = centre[ball]
+        upper = nominal[which[ball]].copy()
         width[row, receiver] = 0
         others = width.sum(axis=1)
         whole = (half[ball] >= others) | (reach[which[ball]] == 2.0)
@@ -202,7 +203,8 @@ def to_floats(units: AnyArray, bits: int) -> FloatArray:
     """Return integers in units of 2^-bits as floats, rounded once; positive ones stay positive."""
     if units.dtype != object:
         return np.ldexp(units.astype(np.float64), -bits)
-    one, least = 1 << bits, math.ulp(0.0)
+    one = 1 << bits
+    least = math.ulp(0.0)
     floats = [max(int(x) / one, least) if x else 0.0 for x in units.ravel()]
     return np.array(floats, dtype=np.float64).reshape(units.shape)
 
@@ -230,7 +232,9 @@ def _choices(widths: AnyArray, mass: AnyArray) -> tuple[IntArray, AnyArray, AnyA
     # rest[:, k]: what the entries from k on can still take
     rest = np.zeros((boxes, size + 1), dtype=widths.dtype)
     rest[:, :-1] = np.cumsum(widths[:, ::-1], axis=1)[:, ::-1]
-    box, left, fraction = np.arange(boxes), mass, np.zeros(boxes, dtype=widths.dtype)
+    box = np.arange(boxes)
+    left = mass
+    fraction = np.zeros(boxes, dtype=widths.dtype)
     trail = []
     for k in range(size):
         width = widths[box, k]
@@ -246,7 +250,9 @@ def _choices(widths: AnyArray, mass: AnyArray) -> tuple[IntArray, AnyArray, AnyA
         child = np.flatnonzero(keep)
         parent = child // 3
         trail.append((parent, (child % 3).astype(np.int8)))
-        box, left, fraction = box[parent], next_left.ravel()[child], next_fraction.ravel()[child]
+        box = box[parent]
+        left = next_left.ravel()[child]
+        fraction = next_fraction.ravel()[child]
     return box, _walk_back(trail, len(box)), left
 
 
@@ -284,7 +290,8 @@ def _subset_sums(widths: AnyArray, cap: int, entries: int) -> tuple[AnyArray, An
         order = np.argsort(both, kind="stable")
         both = both[order]
         fresh = np.flatnonzero(np.concatenate([[True], both[1:] != both[:-1]]))
-        sums, counts = both[fresh], np.add.reduceat(counts[order], fresh)
+        sums = both[fresh]
+        counts = np.add.reduceat(counts[order], fresh)
         if len(sums) > SUMS_LIMIT:
             raise UnsupportedError(
                 f"The vertices of a box with {entries} outcomes of different widths are too many "

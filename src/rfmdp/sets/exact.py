@@ -124,7 +124,8 @@ def needed(upper: FloatArray, ptr: IntArray) -> BoolArray:
     """
     lack = upper - np.repeat(segment_sum(upper, ptr) - 1.0, np.diff(ptr))
     close = np.flatnonzero(segment_any(np.abs(lack) <= DOUBT, ptr))
-    place, ends = entries(ptr, close), starts(np.diff(ptr)[close])
+    place = entries(ptr, close)
+    ends = starts(np.diff(ptr)[close])
     own = upper[place]
     most, lack[place] = (without_excess(own, own, ends, side) for side in (1.0, -1.0))
     for i in np.flatnonzero((most > 0.0) & (lack[place] <= 0.0)):  # rounding leaves a doubt
@@ -145,7 +146,8 @@ def digits(values: FloatArray, base_bits: int) -> IntArray:
     >>> digits(np.array([0.5, 1.0, 2.0**-33]), 32).tolist()
     [[2147483648, 0], [4294967296, 0], [0, 2147483648]]
     """
-    base, rest = 2.0**base_bits, values.astype(np.float64)
+    base = 2.0**base_bits
+    rest = values.astype(np.float64)
     found: list[IntArray] = []
     while not found or rest.any():
         scaled = rest * base
@@ -179,7 +181,8 @@ def within_ball(lost: list[float], kept: int, radius: float, exponent: float) ->
     if abs(gap) > 16.0 * UNIT * reach:
         return gap < 0.0
     if exponent.is_integer() and exponent <= 64.0:
-        p, exact = int(exponent), [Fraction(x) for x in lost]
+        p = int(exponent)
+        exact = [Fraction(x) for x in lost]
         side = sum((x**p for x in exact), Fraction(0)) * kept ** (p - 1) + sum(exact) ** p
         return bool(side <= Fraction(radius) ** p * kept ** (p - 1))
     return _within_ball_by_digits(lost, kept, radius, exponent)

@@ -80,14 +80,16 @@ class CutSimplex:
 
     def __init__(self, lower: FloatArray) -> None:
         low = [Fraction(x) for x in lower.tolist()]
-        free, size = max(1 - sum(low), Fraction(0)), len(low)
+        free = max(1 - sum(low), Fraction(0))
+        size = len(low)
         self._exact = [[x + free * (i == k) for i, x in enumerate(low)] for k in range(size)]
         self._active: BoolArray = ~np.eye(size, dtype=np.bool_)
         self.points = _rounded(self._exact)
 
     def cut(self, normal: FloatArray, bound: float) -> None:
         """Keep {p : normal.p <= bound}."""
-        row, limit = [Fraction(x) for x in normal.tolist()], Fraction(bound)
+        row = [Fraction(x) for x in normal.tolist()]
+        limit = Fraction(bound)
         sides = self._sides(normal, bound, row, limit)
         self._active = np.concatenate([self._active, (sides == 0)[:, None]], axis=1)
         if not (sides < 0).any():

@@ -92,7 +92,8 @@ def _bisect(holds: Callable[[float], bool], low: float, high: float) -> tuple[fl
 def minimise_lp_ball(uset: LpBall, values: FloatArray) -> tuple[float, FloatArray]:
     """Return (dual bound of the minimum, feasible p (X,)) for 1 < exponent < inf."""
     nominal = uset.nominal
-    base, span = float(values.min()), float(np.ptp(values))
+    base = float(values.min())
+    span = float(np.ptp(values))
     if span == 0.0 or uset.radius == 0.0:
         return float(nominal @ values), nominal
     scaled = (values - base) / span

@@ -84,7 +84,8 @@ class Marginals:
     def __getitem__(self, j: int) -> UncertaintySet:
         if not 0 <= j < len(self):
             raise IndexError(j)
-        kind, part = self.kind[j], segment(self.outcome_ptr, j)
+        kind = self.kind[j]
+        part = segment(self.outcome_ptr, j)
         if not math.isnan(self.exponent[j]):
             return LpBall(self.nominal[part], float(self.radius[j]), float(self.exponent[j]))
         if kind == Kind.SINGLETON:
@@ -193,7 +194,8 @@ def _columns(
     radius = exponent = math.nan
     # the box of one point that an L-infinity ball is may have moved
     if isinstance(uset, LpBall | KLBall) and np.array_equal(uset.nominal, nominal):
-        radius, exponent = uset.radius, getattr(uset, "exponent", math.nan)
+        radius = uset.radius
+        exponent = getattr(uset, "exponent", math.nan)
     corners = np.empty(0)
     if isinstance(uset, Polytope):
         corners = uset.vertices.ravel()

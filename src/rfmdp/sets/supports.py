@@ -110,7 +110,8 @@ def outcome_flags(marginals: Marginals) -> tuple[BoolArray, BoolArray]:
     loose = segment_any(possible & ~required, marginals.outcome_ptr) & (kind == Kind.BOX)
     which = np.flatnonzero(loose)
     if len(which):
-        place, ends = entries(marginals.outcome_ptr, which), starts(sizes[which])
+        place = entries(marginals.outcome_ptr, which)
+        ends = starts(sizes[which])
         lower, upper = marginals.lower[place], marginals.upper[place]
         full = np.repeat(excess(lower, ends) >= 0.0, sizes[which])
         scant = np.repeat(excess(upper, ends) <= 0.0, sizes[which])
@@ -202,7 +203,9 @@ def _none_or_any_one(
     There is at most one more than free outcomes, so that a large set is no problem.
     """
     part = segment(marginals.outcome_ptr, j)
-    weights, may, must = numbers[part], np.flatnonzero(free[part]), required[part]
+    weights = numbers[part]
+    may = np.flatnonzero(free[part])
+    must = required[part]
     if marginals.kind[j] == Kind.L1:
         wanted = sum(map(Fraction, weights[may].tolist())) - Fraction(float(marginals.radius[j]))
     else:
@@ -218,10 +221,12 @@ def _enumerate(
 ) -> Iterator[_Part]:
     """Yield the supports of some boxes and L1 balls, see `_by_sums`."""
     ptr = marginals.outcome_ptr
-    every, home = entries(ptr, which), np.repeat(np.arange(len(which)), np.diff(ptr)[which])
+    every = entries(ptr, which)
+    home = np.repeat(np.arange(len(which)), np.diff(ptr)[which])
     may = np.flatnonzero(free[every])
     may = may[np.lexsort((every[may], -numbers[every[may]], home[may]))]  # by descending weight
-    place, ends = every[may], starts(np.bincount(home[may], minlength=len(which)))
+    place = every[may]
+    ends = starts(np.bincount(home[may], minlength=len(which)))
     large = np.flatnonzero(np.diff(ends) > FREE_LIMIT)
     if len(large):
         raise UnsupportedError(
@@ -241,7 +246,8 @@ def _enumerate(
     np.add.at(threshold, home, sign[:, None] * weight)
     weight = weight[may]
     bare = ~segment_any(required, ptr)[which]
-    masks, scratch = np.empty(SUPPORT_LIMIT, dtype=np.int64), np.empty((3, 64), dtype=np.int64)
+    masks = np.empty(SUPPORT_LIMIT, dtype=np.int64)
+    scratch = np.empty((3, 64), dtype=np.int64)
     done = 0
     while done < len(which):
         found = np.zeros((len(which) - done, 2), dtype=np.int64)

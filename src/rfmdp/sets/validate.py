@@ -89,7 +89,8 @@ def _layout(sets: Marginals) -> Iterator[Problem]:
         shapes["stated"] = (2, outcomes)
     whole = True
     for name, shape in shapes.items():
-        array, wanted = getattr(sets, name), TYPES.get(name, np.float64)
+        array = getattr(sets, name)
+        wanted = TYPES.get(name, np.float64)
         if array.shape != shape or array.dtype != wanted:
             whole = False
             kind = np.dtype(wanted).name
@@ -148,10 +149,12 @@ def _balls(sets: Marginals) -> Iterator[Problem]:
 
 def _corners(sets: Marginals) -> Iterator[Problem]:
     """Yield what is wrong with vertices of polytopes and with tables of subsets."""
-    sizes, listed = sets.sizes, np.isin(sets.kind, [Kind.POLYTOPE, Kind.SUBSETS])
+    sizes = sets.sizes
+    listed = np.isin(sets.kind, [Kind.POLYTOPE, Kind.SUBSETS])
     for j in np.flatnonzero(listed):
         part = sets.corners[segment(sets.corner_ptr, j)]
-        size, own = int(sizes[j]), segment(sets.outcome_ptr, j)
+        size = int(sizes[j])
+        own = segment(sets.outcome_ptr, j)
         lower, upper = sets.lower[own], sets.upper[own]
         if sets.kind[j] == Kind.POLYTOPE:
             fault = _polytope(part, size, lower, upper)

@@ -59,7 +59,8 @@ def count_vertices(uset: UncertaintySet) -> int:
 
 def vertex_count(marginals: Marginals, j: int) -> int:
     """Return `count_vertices` of one of many sets."""
-    kind, part = Kind(marginals.kind[j]), segment(marginals.outcome_ptr, j)
+    kind = Kind(marginals.kind[j])
+    part = segment(marginals.outcome_ptr, j)
     chosen = marginals, np.array([j]), kind, int(part.stop - part.start)
     if kind in (Kind.KL, Kind.SUBSETS):
         raise _without_vertices(marginals[j])

@@ -104,7 +104,9 @@ def _averaged(
     unseen = tested - len(logs)
     if unseen > 0:
         total = np.logaddexp(total, math.log(unseen))
-    mean, worst, most = float(total) - math.log(tested) if tested else 0.0, "", 0.0
+    mean = float(total) - math.log(tested) if tested else 0.0
+    worst = ""
+    most = 0.0
     if len(logs):
         at = int(np.argmax(logs))
         worst = " and ".join(model.marginal_name(int(j)) for j in ids[at])
@@ -114,7 +116,8 @@ def _averaged(
 
 def _independence(model: FactoredMDP, shown: ShownOutcomes, times: FloatArray) -> EValues:
     """Test every pair of identifiers that rows draw together, in the same places."""
-    together, logs = [np.empty((0, 2), dtype=np.int64)], [np.empty(0)]
+    together = [np.empty((0, 2), dtype=np.int64)]
+    logs = [np.empty(0)]
     for back in range(len(shown.slots)):
         for ahead in range(back + 1, len(shown.slots)):
             own = np.flatnonzero(shown.slots[ahead] >= 0)  # then the later one exists, too
@@ -159,7 +162,8 @@ def _drawn_together(model: FactoredMDP) -> int:
 
 def _sharing(model: FactoredMDP, shown: ShownOutcomes, times: FloatArray) -> EValues:
     """Test every identifier that stands in several places."""
-    number, ids = len(model.marginals), model.row_marginals
+    number = len(model.marginals)
+    ids = model.row_marginals
     counts, ptr = shown.per_slot(model, times)
     seen = segment_sum(counts, ptr) > 0.0
     mixed = np.bincount(ids[seen], _log_mixtures(counts, ptr)[seen], minlength=number)
@@ -188,7 +192,8 @@ def _log_mixtures(counts: FloatArray, ptr: IntArray) -> FloatArray:
     """Return logarithms of the probabilities of sequences with these counts, mixed, (N,)."""
     from scipy.special import gammaln
 
-    half, n = 0.5 * np.diff(ptr), segment_sum(counts, ptr)
+    half = 0.5 * np.diff(ptr)
+    n = segment_sum(counts, ptr)
     parts: FloatArray = segment_sum(gammaln(counts + 0.5) - gammaln(0.5), ptr)
     return np.asarray(gammaln(half) - gammaln(n + half) + parts)
 

@@ -57,7 +57,8 @@ def joint_successors(
     from rfmdp.kernels.identify import joint_rows
 
     lengths = np.diff(model.successor_ptr)[rows]
-    length, sizes = int(lengths.sum()), np.empty(len(rows), dtype=np.int64)
+    length = int(lengths.sum())
+    sizes = np.empty(len(rows), dtype=np.int64)
     targets, mass = np.empty(length, dtype=np.int32), np.empty(length)
     work = np.full(model.states, -1), np.empty(int(lengths.max(initial=1)))
     entries = np.ascontiguousarray(values)

@@ -68,7 +68,8 @@ class Index:
     def __init__(self, model: FactoredMDP) -> None:
         if not model.variables:
             raise ModelError("Structure: must have variables, by which its states are observed.")
-        self.model, self.packing = model, Packing(model.variables)
+        self.model = model
+        self.packing = Packing(model.variables)
         self.packing.require_one_word()
         codes = self.packing.pack(model.valuations)[:, 0]
         self.coded = KeyNumbers(codes, self.packing.domain).find  # states by their words
@@ -91,7 +92,8 @@ class Index:
 
 def _row_table(model: FactoredMDP) -> AnyArray:
     """Return the row of every state and action (S, A), -1 where there is none."""
-    rows, at = np.arange(model.rows), (model.row_states, model.row_actions)
+    rows = np.arange(model.rows)
+    at = (model.row_states, model.row_actions)
     table = _by_column(model.states, len(model.actions), *at, rows)
     other = table[at] != rows
     if other.any():

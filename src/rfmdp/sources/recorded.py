@@ -69,7 +69,8 @@ class Recorded:
                 "Transitions: must be those of the given model; its states, rows or successors "
                 "differ from those that were recorded. Give the same model and constants."
             )
-        self.structure, self.transitions = Structure.of(model), transitions
+        self.structure = Structure.of(model)
+        self.transitions = transitions
 
     @property
     def words(self) -> dict[str, str]:
@@ -116,7 +117,8 @@ class Recorded:
         pairs, number = np.unique(
             np.stack([data.rows, data.successors]).astype(np.int64), axis=1, return_inverse=True
         )
-        number, middle = number.reshape(-1), len(data.rows) // 2
+        number = number.reshape(-1)
+        middle = len(data.rows) // 2
         early, late = (
             np.bincount(part, minlength=pairs.shape[1])
             for part in (number[:middle], number[middle:])

@@ -102,7 +102,8 @@ def informed(sets: Marginals) -> BoolArray:
 
 def equal_numbers(ptr: IntArray, numbers: FloatArray) -> IntArray:
     """Return for every marginal (M,) the first one with equal numbers (O,), to 12 digits."""
-    same, sizes = np.arange(len(ptr) - 1), np.diff(ptr)
+    same = np.arange(len(ptr) - 1)
+    sizes = np.diff(ptr)
     rounded = np.round(numbers, 12) + 0.0
     for size in np.unique(sizes):
         which = np.flatnonzero(sizes == size)

@@ -31,7 +31,8 @@ class Tally:
     @staticmethod
     def empty(model: FactoredMDP, visits: bool = False) -> Tally:
         """Return zeros for the identifiers of a learning model."""
-        outcomes, identifiers = len(model.marginals.nominal), len(model.marginals)
+        outcomes = len(model.marginals.nominal)
+        identifiers = len(model.marginals)
         sizes = (outcomes, identifiers, outcomes, model.rows if visits else 0)
         return Tally(*(np.zeros(size, dtype=np.int64) for size in sizes))
 

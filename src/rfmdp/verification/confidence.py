@@ -207,7 +207,8 @@ def sets_hold(
     sets: Sets, looks: IntArray, delta: FloatArray, confidence: Confidence, known: Known
 ) -> BoolArray:
     """Return which sets (M,) have all distributions within known bounds that no look rules out."""
-    fine, box = sets.sizes == 1, boxes(sets)
+    fine = sets.sizes == 1
+    box = boxes(sets)
     for size in np.unique(sets.sizes[~fine]).tolist():
         own = confidence.of_size(size)
         for ids in batches(sets, np.flatnonzero(box & (sets.sizes == size)), len(looks)):
@@ -244,7 +245,8 @@ def boxes_hold(sets: Sets, ids: IntArray, trials: Trials, known: Known) -> BoolA
 
     Trials are of the outcomes (N,) of these sets, one after the other.
     """
-    ptr, at = starts(sets.sizes[ids]), entries(sets.ptr, ids)
+    ptr = starts(sets.sizes[ids])
+    at = entries(sets.ptr, ids)
     lower, upper, misses = sets.lower[at], sets.upper[at], trials.misses
     least, most = known[0][at], known[1][at]
     low = trials.below(lower) | (lower <= least)
@@ -265,7 +267,8 @@ def boxes_hold(sets: Sets, ids: IntArray, trials: Trials, known: Known) -> BoolA
 def _ball_holds(sets: Sets, j: int, looks: IntArray, delta: float, own: Confidence) -> bool:
     """Return the same of a set that is no box."""
     part = slice(sets.ptr[j], sets.ptr[j + 1])
-    kind, seen = int(sets.kind[j]), looks[:, part].astype(np.float64)
+    kind = int(sets.kind[j])
+    seen = looks[:, part].astype(np.float64)
     seen = seen[seen.sum(axis=1) > 0] if delta > 0.0 else seen[:0]
     if kind == SUBSETS and own.name == "AllSubsets":
         table = sets.corners[sets.corner_ptr[j] : sets.corner_ptr[j + 1]]
@@ -293,7 +296,8 @@ def _centred(nominal: FloatArray, counts: FloatArray) -> bool:
 def _l1_holds(nominal: FloatArray, radius: float, counts: FloatArray | None, delta: float) -> bool:
     if radius >= 2.0 or counts is None:
         return radius >= 2.0
-    k, n = len(nominal), counts.sum()
+    k = len(nominal)
+    n = counts.sum()
     vertices = k * math.log(2.0) + math.log1p(-(2.0 ** (1.0 - k)))
     needed = math.sqrt(2.0 * (vertices - math.log(delta * (1.0 + ACCURACY))) / n)
     return _centred(nominal, counts) and radius >= needed
@@ -302,7 +306,8 @@ def _l1_holds(nominal: FloatArray, radius: float, counts: FloatArray | None, del
 def _kl_holds(nominal: FloatArray, radius: float, counts: FloatArray | None, delta: float) -> bool:
     if math.isinf(radius) or counts is None:
         return math.isinf(radius)
-    k, n = len(nominal), counts.sum()
+    k = len(nominal)
+    n = counts.sum()
     logs = special.xlogy(counts, counts / n).sum()
     prior = special.gammaln(counts + 0.5).sum() - k * special.gammaln(0.5)
     evidence = special.gammaln(n + k / 2) - special.gammaln(k / 2) - prior + logs

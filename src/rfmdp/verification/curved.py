@@ -34,7 +34,8 @@ class KLBalls:
         """Return (B,): no more than the least mean."""
         size = v.shape[1]
         least, unit, scaled = _scaled(v)
-        seen, best = self.centre > 0.0, least.copy()
+        seen = self.centre > 0.0
+        best = least.copy()
         for shift in (*self._shifts(scaled), np.zeros(len(v))):
             w = scaled + shift[:, None]
             logs = np.where(seen, np.log(np.where(seen, w, 1.0)), 0.0)
@@ -100,7 +101,8 @@ class LpBalls:
         q = self.exponent
         dual = q / (q - 1.0)
         error = slack(v.shape[1]) * (4.0 + dual + q)
-        above, best = v - level[:, None], v.min(axis=1)
+        above = v - level[:, None]
+        best = v.min(axis=1)
         cap = (self.centre / pace[:, None]) ** (q[:, None] - 1.0)
         for w in (np.minimum(above, cap), above):
             norm = _norm(np.abs(w), dual)
@@ -198,7 +200,8 @@ def _scaled(v: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     What is nearly the least counts as that, which makes it no larger: logarithms of subnormal
     numbers are wild.
     """
-    least, span = v.min(axis=1), np.ptp(v, axis=1)
+    least = v.min(axis=1)
+    span = np.ptp(v, axis=1)
     unit = np.where(span > 0.0, span, 1.0)
     scaled = (v - least[:, None]) / unit[:, None]
     scaled[scaled < VAGUE] = 0.0

@@ -47,7 +47,8 @@ class ExactSet:
 
     def __init__(self, sets: Sets, j: int) -> None:
         """Read set j; `sets` must come from `Sets.settled()`."""
-        part, self.kind = segment(sets.ptr, j), int(sets.kind[j])
+        part = segment(sets.ptr, j)
+        self.kind = int(sets.kind[j])
         self.lower, self.upper = _fractions(sets.lower[part]), _fractions(sets.upper[part])
         self.size = len(self.lower)
         self.everything = (1 << self.size) - 1  # all outcomes
@@ -124,7 +125,8 @@ class ExactSet:
         if self.kind not in (KL, LP):
             return self.low(self.everything & ~within) == 0
         outside = [self.centre[k] for k in range(self.size) if not within >> k & 1]
-        gone, left = [x for x in outside if x > 0], within.bit_count()
+        gone = [x for x in outside if x > 0]
+        left = within.bit_count()
         if not gone or self.kind == KL:
             return not gone
         # what the others receive is spread evenly: distances grow least
@@ -167,7 +169,8 @@ class ExactSet:
         if self.kind == L1:
             faces = []
             for k in range(self.size):  # that receives what is taken from the others
-                low, high = [Fraction(0)] * self.size, list(self.centre)
+                low = [Fraction(0)] * self.size
+                high = list(self.centre)
                 low[k] = high[k] = min(self.centre[k] + self.radius / 2, Fraction(1))
                 faces.append(box_vertices(low, high))
             return list(itertools.chain(*faces)) if all(faces) else []
@@ -237,7 +240,8 @@ class ExactRows:
             return bool(found & _mask((hit & allowed).tolist()))
         for support in self._supports(own, free[place]):
             taken = [k for k in range(own.size) if support >> k & 1]
-            inside, counts = np.asarray(allowed[taken].all(axis=0)), hit[taken].any(axis=0)
+            inside = np.asarray(allowed[taken].all(axis=0))
+            counts = hit[taken].any(axis=0)
             if self._search(rest, inside, np.asarray(counts)):
                 return True
         return False

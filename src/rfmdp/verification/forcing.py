@@ -35,7 +35,8 @@ def gaining(
     helps, rows = game.nature == -side, game.rows
 
     def leads(row: int, inside: BoolArray) -> bool:
-        successors, here = rows.successors(row), bound[rows.state[row]]
+        successors = rows.successors(row)
+        here = bound[rows.state[row]]
         there, into = bound[successors], inside[successors]
         with np.errstate(over="ignore", invalid="ignore"):
             gain, error = differences(there, here, game.reward[row], 1.0)
@@ -156,7 +157,8 @@ def _attract(
     unknown
         What holds of rows that `leads` cannot decide; it must be what proves less.
     """
-    good, rows = good.copy(), game.rows
+    good = good.copy()
+    rows = game.rows
     ptr, into = _entering(rows, np.flatnonzero(open_ & game.asked(start, rule)))
     inside = start | game.enough(good, side, rule)
     new = np.flatnonzero(inside)
@@ -185,7 +187,8 @@ def _attract(
 def _entering(rows: Rows, chosen: IntArray) -> tuple[IntArray, IntArray]:
     """Return pointers (S + 1,) to the chosen rows that can lead to every state, and these."""
     model = rows.model
-    ptr, held = model.successor_ptr, rows.possible(chosen)
+    ptr = model.successor_ptr
+    held = rows.possible(chosen)
     states = model.successors[entries(ptr, chosen)][held]
     into = np.repeat(chosen, np.diff(ptr)[chosen])[held]
     return starts(np.bincount(states, minlength=model.states)), into[stable_order(states)]

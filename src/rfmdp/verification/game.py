@@ -65,7 +65,8 @@ class Game:
 
         The means of rows that are wanted exact are counted in fractions and rounded once.
         """
-        q, decided = np.full(self.model.rows, side * np.inf), 0
+        q = np.full(self.model.rows, side * np.inf)
+        decided = 0
         with np.errstate(all="ignore"):
             for batch in self.rows.batches(asked):
                 there = value[batch.successors]
@@ -74,7 +75,10 @@ class Game:
                     there = np.where(batch.possible, there, least[:, None])
                 mean, top = fold(np.minimum, there), fold(np.maximum, there)
                 some = np.flatnonzero(mean < top)
-                part, there, base, top = batch.take(some), there[some], mean[some], top[some]
+                part = batch.take(some)
+                there = there[some]
+                base = mean[some]
+                top = top[some]
                 found = self._mean(part, there - base[:, None], side)
                 mean[some] = np.clip(directed(base, found, side), base, top)
                 faint = ((found != 0.0) & (np.abs(found) < VAGUE)) | exact[part.rows]
@@ -162,7 +166,9 @@ class _Gains:
 
     def signs(self) -> AnyArray:
         """Return what floats prove of every row."""
-        side, batch, infinite = 1 if self.helps else -1, self.batch, np.isinf(self.there)
+        side = 1 if self.helps else -1
+        batch = self.batch
+        infinite = np.isinf(self.there)
         # infinite lower bounds are proven to be so; upper ones say nothing: see `_beyond`
         gain = np.where(infinite, FAR if self.side < 0 else 0.0, self.gain)
         values = -side * (gain - self.error)  # nature takes their least mean
@@ -174,7 +180,8 @@ class _Gains:
         other = -side * (gain[doubt] + self.error[doubt])
         lost = side * batch.take(doubt).bound(other, -side) > 0.0
         if len(batch.orders) > 1:
-            aim, cut = np.zeros(len(least)), 2.0**-50 * np.abs(values).max(axis=1)
+            aim = np.zeros(len(least))
+            cut = 2.0**-50 * np.abs(values).max(axis=1)
             batch.refine(doubt[~lost], values, least, side, aim, cut)
         signs = np.full(len(least), UNKNOWN, dtype=np.int8)
         signs[side * least <= 0.0] = HOLD
@@ -217,7 +224,9 @@ class _Gains:
         """Return the sign of one row by what is possible, or in fractions."""
         if not np.isfinite(self.here[i]):
             return FAIL  # infinite the wrong way
-        row, gain, error = int(self.batch.rows[i]), self.gain[i], self.error[i]
+        row = int(self.batch.rows[i])
+        gain = self.gain[i]
+        error = self.error[i]
         known = (error == 0.0) | (np.abs(gain) > error)
         try:
             if known.all() and (gain <= 0.0).all():
@@ -236,7 +245,8 @@ def gains_exactly(
     there: FloatArray, here: float, reward: float, discount: float, side: int
 ) -> list[Numbers]:
     """Return -side * (reward + discount * there - here): times infinity, and what is left."""
-    least, rate = Fraction(float(reward)) - Fraction(float(here)), Fraction(discount)
+    least = Fraction(float(reward)) - Fraction(float(here))
+    rate = Fraction(discount)
     zero = Fraction(0)
     return [
         (zero, -side * (least + rate * Fraction(x)))

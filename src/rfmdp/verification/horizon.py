@@ -56,12 +56,14 @@ class Horizon:
         Rows all of whose successors are worth what they were a step before are worth the same.
         """
         game, done, before = self.game, 0, value
-        q, known = np.full(game.model.rows, side * np.inf), np.zeros(game.model.rows, np.bool_)
+        q = np.full(game.model.rows, side * np.inf)
+        known = np.zeros(game.model.rows, np.bool_)
         while done < len(self.steps):
             (fixed, given), rule = self.steps[done], self._rule(done)
             end = "upper" if side > 0 else "lower"
             self.progress(f"step {done + 1} of {len(self.steps)}, {end}")
-            asked, changed = game.asked(fixed, rule), value != before
+            asked = game.asked(fixed, rule)
+            changed = value != before
             if 4 * np.count_nonzero(changed) < len(changed):
                 known &= ~game.rows.touch(changed)
             else:  # finding the others would take as long
@@ -69,7 +71,8 @@ class Horizon:
             todo = asked & (~known | exact[done])
             q[todo] = game.backup(value, side, self.discount, todo, exact[done] & asked)[todo]
             known, before = known | asked, value
-            value, done = np.where(fixed, given, game.pick(q, rule)), done + 1
+            value = np.where(fixed, given, game.pick(q, rule))
+            done = done + 1
             still = np.array_equal(before, value)
             while still and self._same(done):
                 done += 1
@@ -79,7 +82,8 @@ class Horizon:
         """Return whether there is a next step back, and it is like the last."""
         if done >= len(self.steps) or self.steps[done][0] is not self.steps[done - 1][0]:
             return False
-        rule, last = self._rule(done), self._rule(done - 1)
+        rule = self._rule(done)
+        last = self._rule(done - 1)
         return rule is last or np.array_equal(rule, last)  # type: ignore[arg-type]
 
     def _cone(self, states: BoolArray) -> list[BoolArray] | None:

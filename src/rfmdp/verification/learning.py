@@ -86,7 +86,9 @@ class _LearnedModelCheck:
         """Check ledger, assumptions, sets and rewards."""
         delta, share = self._check_ledger()
         self._check_assumptions()
-        sets, looks, evidence = self.sets, self._looks(), self.fields.within("evidence/")
+        sets = self.sets
+        looks = self._looks()
+        evidence = self.fields.within("evidence/")
         floors = self.fields.floats("floors", len(delta))  # less where marginals are multiplied
         fits = (floors >= 0.0) & (floors <= self.support.floor)
         need(fits.all(), "floors: must lie between 0 and p_min")
@@ -111,13 +113,16 @@ class _LearnedModelCheck:
 
         All events are counted and cost no more than their share, and shares no more than beta.
         """
-        ledger, sets = self.fields.within("ledger/"), self.sets
-        shares, delta = ledger.floats("shares", 4), ledger.floats("delta", len(sets.kind))
+        ledger = self.fields.within("ledger/")
+        sets = self.sets
+        shares = ledger.floats("shares", 4)
+        delta = ledger.floats("delta", len(sets.kind))
         for name, numbers in (("shares", shares), ("delta", delta)):
             inside = (numbers >= 0.0) & (numbers < 1.0)
             need(inside.all(), f"ledger/{name}: must lie in [0, 1)")
         events = ledger.integers("events", len(delta))
-        granted, beta = sum(map(Fraction, shares.tolist())), float(self.settings["beta"])
+        granted = sum(map(Fraction, shares.tolist()))
+        beta = float(self.settings["beta"])
         within = 0 < granted < 1 and float(granted) <= beta * (1.0 + 2.0**-50)
         self.note(within, "shares within beta")
         needed = [self.support.events(self.confidence, size) for size in sets.sizes.tolist()]
@@ -162,7 +167,8 @@ class _LearnedModelCheck:
         if not self.support.declared:
             floors = np.zeros(len(floors))  # they are of what is possible, not of what is listed
         prior = self.settings["prior"]
-        least, most = np.repeat(floors, self.sets.sizes), np.ones(len(self.sets.nominal))
+        least = np.repeat(floors, self.sets.sizes)
+        most = np.ones(len(self.sets.nominal))
         if prior == "nothing":
             need(not self.fields.has("prior_lower"), "prior: there must be none")
             return least, most

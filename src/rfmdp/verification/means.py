@@ -41,7 +41,8 @@ class RoundedSets:
         subnormal = segment_any((self.centre > 0.0) & (self.centre < NORMAL), sets.ptr)
         subnormal |= ((sets.kind == L1) | (sets.kind == LP)) & (self.radius < NORMAL)
         for j in np.flatnonzero(sets.kind == POLYTOPE):
-            own, ends = sets.listed(j), np.arange(0, len(sets.listed(j)) + 1, sizes[j])
+            own = sets.listed(j)
+            ends = np.arange(0, len(sets.listed(j)) + 1, sizes[j])
             sums = np.repeat(1.0 + excess(own, ends), sizes[j])
             self.corners[segment(sets.corner_ptr, j)] = own / sums
             subnormal[j] = ((own > 0.0) & (own < NORMAL)).any()
@@ -78,7 +79,8 @@ def _rounded(vertices: list[list[Fraction]]) -> Vertices:
         return Vertices(points, 0.0, 0.0)
     mantissa, exponent = np.frexp(points)
     merged = np.unique(np.ldexp(np.rint(mantissa * (2.0 / BLUR)) * (BLUR / 2.0), exponent), axis=0)
-    size, error = points.shape[1], slack(points.shape[1])
+    size = points.shape[1]
+    error = slack(points.shape[1])
     if 2 * len(merged) <= len(points):
         points, error = merged, error + BLUR
     subnormal = ((points > 0.0) & (points < NORMAL)).any()
@@ -181,7 +183,8 @@ class Axis:
         ranked = np.take_along_axis(v, order, axis=2)
         nearest = np.abs(ranked).argmin(axis=2)[:, :, None]
         least, most = self._layers(order, side)
-        above, step = np.arange(self.size - 1) >= nearest, np.diff(ranked, axis=2)
+        above = np.arange(self.size - 1) >= nearest
+        step = np.diff(ranked, axis=2)
         weight = np.maximum(np.where(above, least, most), 0.0)
         terms = weight * step
         start = np.take_along_axis(ranked, nearest, axis=2)[:, :, 0]

@@ -71,7 +71,8 @@ class Batch:
         if not len(values):
             return np.empty(0)
         order = self.orders[0] if order is None else order
-        free, points = len(order), [i for i in range(len(self.axes)) if i not in order]
+        free = len(order)
+        points = [i for i in range(len(self.axes)) if i not in order]
         tensor, axes = _arranged(values, self.axes, order + points)
         if side < 0 or free < 2:
             return _chosen(tensor, axes, side)
@@ -86,7 +87,8 @@ class Batch:
         First by sets in other orders, then by products of vertices, of which those with means from
         a cut (b,) on are of no interest.
         """
-        better, some = np.fmin if side > 0 else np.fmax, some[_tame(values[some])]
+        better = np.fmin if side > 0 else np.fmax
+        some = some[_tame(values[some])]
         for order in self.orders[1:]:
             found = self.take(some).bound(values[some], side, order)
             least[some] = better(least[some], found)
@@ -130,10 +132,13 @@ def _attained(tensor: FloatArray, axes: list[Axis]) -> FloatArray:
 
     Each is chosen for what the sets after it, one by one, make of the values at best.
     """
-    rest, points, off = tensor, [], np.zeros(len(tensor))
+    rest = tensor
+    points = []
+    off = np.zeros(len(tensor))
     for n, axis in enumerate(axes[:-1]):
         p, distance = axis.point(_chosen(rest, axes[n + 1 :], -1))
-        rest, off = _weigh(rest, p), off + distance
+        rest = _weigh(rest, p)
+        off = off + distance
         points.append(p)
     return _reached(tensor, points, axes[-1], slack(sum(tensor.shape[1:])), off)
 
@@ -147,7 +152,8 @@ def _reached(
     them together, in L1.
     """
     largest = _largest(tensor)
-    size, moves = np.abs(tensor), (tensor != 0.0).astype(np.float64)
+    size = np.abs(tensor)
+    moves = (tensor != 0.0).astype(np.float64)
     for p in points:
         tensor, size = _weigh(tensor, p), _weigh(size, p)
         moves = _weigh(moves, (p > 0.0).astype(np.float64))
@@ -183,7 +189,8 @@ def by_vertices(
     error, off = sum(own.error for own in vertices), sum(own.faint for own in vertices)
     products = math.prod(len(own.points) for own in vertices) * axes[-1].size
     step = max(1, LISTED // max(values.shape[1], products))
-    low, high = cut.copy(), np.full(len(cut), np.inf)
+    low = cut.copy()
+    high = np.full(len(cut), np.inf)
     for part in (slice(i, i + step) for i in range(0, len(cut), step)):
         leaves = _leaves(tensor[part], axes, cut[part])
         if leaves is None:
@@ -207,7 +214,9 @@ def _leaves(
 
     The numbers of a node are no more than the means that they stand for.
     """
-    nodes, row, paths = tensor, np.arange(len(tensor)), np.empty((len(tensor), 0), dtype=np.int64)
+    nodes = tensor
+    row = np.arange(len(tensor))
+    paths = np.empty((len(tensor), 0), dtype=np.int64)
     for depth, axis in enumerate(axes[:-1]):
         own, left = axis.vertices, axes[depth + 1 :]
         count = len(own.points)
@@ -215,7 +224,8 @@ def _leaves(
             return None
         children = np.tile(np.arange(count), len(nodes))
         paths = np.column_stack([paths.repeat(count, axis=0), children])
-        nodes, row = _averaged(nodes, own), row.repeat(count)
+        nodes = _averaged(nodes, own)
+        row = row.repeat(count)
         if len(left) > 1:
             nodes, first = _without_twins(nodes, row, left)
             paths, row = paths[first], row[first]
@@ -258,7 +268,8 @@ def _without_twins(
     """
     levels, place = np.unique(nodes, return_inverse=True)
     new = np.append(True, np.diff(levels) > BLUR * np.abs(levels[1:]))
-    lowest, place = levels[new], (np.cumsum(new) - 1)[place].reshape(nodes.shape)
+    lowest = levels[new]
+    place = (np.cumsum(new) - 1)[place].reshape(nodes.shape)
     codes = np.random.default_rng(0).integers(1 << 40, size=len(lowest))[place]
     ordered = place
     for k, axis in enumerate(axes, start=1):

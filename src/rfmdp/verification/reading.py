@@ -92,7 +92,8 @@ class Claim:
     @property
     def reward(self) -> tuple[FloatArray, FloatArray]:
         """What states (S,) and rows (R,) pay; without a name, the first reward of the model."""
-        name, rewards = self.objective.get("reward"), self.model.rewards
+        name = self.objective.get("reward")
+        rewards = self.model.rewards
         name = next(iter(rewards), None) if name is None else name
         need(name in rewards, f"objective: there is no reward {name!r}")
         return rewards[str(name)]
@@ -204,7 +205,8 @@ def _check_objective(objective: Mapping[str, Any]) -> None:
     need(set(objective) <= known, f"objective: only {sorted(known)} belong to {kind}")
     wanted = NEEDED.get(kind, "type")
     need(wanted in objective, f"objective: {wanted} is missing")
-    earliest, latest = objective.get("earliest", 0), objective.get("latest")
+    earliest = objective.get("earliest", 0)
+    latest = objective.get("latest")
     for name in ("earliest", "steps", "step", *(("latest",) if latest is not None else ())):
         count = objective.get(name, 0)
         need(type(count) is int and count >= 0, f"{name}: must be a number of steps")

@@ -97,7 +97,8 @@ class Payments:
             return "must be those of rows, collected by the objective"
         if self.name == "transitions":
             return self._by_transition(claim, evidence, row)
-        model, extra = claim.model, 0 if listed else 1
+        model = claim.model
+        extra = 0 if listed else 1
         visits = evidence.integers("visits", model.rows - extra)
         paid = evidence.floats("paid", model.rows - extra)
         counts = np.append(visits, [0] * extra)
@@ -121,7 +122,9 @@ class Payments:
     ) -> BoolArray:
         """Return which rows pay no more than what is proven, as the agent sees it."""
         low, high = (self.low, self.high) if agent > 0 else (-self.high, -self.low)
-        row, paid, n = agent * row, agent * paid, visits.astype(np.float64)
+        row = agent * row
+        paid = agent * paid
+        n = visits.astype(np.float64)
         fine = row <= low
         if not self.random:
             inside = (paid >= low) & (paid <= high)

@@ -26,9 +26,11 @@ def check_rollouts(header: Mapping[str, Any], fields: Fields, claim: Claim, note
     """Check the certificates of frozen policies, what they cost, and which one is reported."""
     found = header["rollouts"]
     need(isinstance(found, list), "rollouts: must be a list")
-    bounds, cost = [], Fraction(0)
+    bounds = []
+    cost = Fraction(0)
     for i, each in enumerate(found):
-        runs, delta = each["trajectories"], float(each["delta"])
+        runs = each["trajectories"]
+        delta = float(each["delta"])
         bounds.append(float(each["bound"]))
         need(type(runs) is int and runs > 0 and 0.0 < delta < 1.0, f"rollouts: {i}, out of range")
         cost += Fraction(delta)
@@ -49,7 +51,8 @@ def check_rollouts(header: Mapping[str, Any], fields: Fields, claim: Claim, note
     last = float(header["history"][-1]["rollout"])
     note(bool(np.isnan(last) or last <= max(bounds, default=-np.inf)), "best of the rollouts")
     if bounds:
-        rows, model = fields.integers("rollout_policy", ndim=2), claim.model
+        rows = fields.integers("rollout_policy", ndim=2)
+        model = claim.model
         count = rows.shape[1]
         own = count <= model.states and len(rows) > 0
         own = own and bool((rows >= model.row_ptr[:count]).all())
@@ -59,7 +62,9 @@ def check_rollouts(header: Mapping[str, Any], fields: Fields, claim: Claim, note
 
 def _check_successes(i: int, each: Mapping[str, Any], claim: Claim, note: Note) -> None:
     """Check a bound of the chance to win by the exact binomial tail."""
-    won, runs, bound = each["successes"], each["trajectories"], float(each["bound"])
+    won = each["successes"]
+    runs = each["trajectories"]
+    bound = float(each["bound"])
     need(type(won) is int and 0 <= won <= runs, f"rollouts: {i}, successes out of range")
     tail = special.betainc(max(won, 1), runs - won + 1.0, min(max(bound, 0.0), 1.0))
     fine = bound <= 0.0 or (won > 0 and tail <= float(each["delta"]) * (1.0 + ACCURACY))
@@ -72,7 +77,8 @@ def _range_of_returns(i: int, settings: Mapping[str, str], claim: Claim) -> tupl
     """Return what trajectories can earn; what is earned later must not be negative."""
     asks = claim.agent > 0 and claim.kind in ("ReachReward", "Cumulative", "Discounted", "Total")
     need(asks and settings["rewards"] == "known", f"rollouts: {i}, not what the objective asks")
-    reward, length = claim.paid(), int(settings["length"])
+    reward = claim.paid()
+    length = int(settings["length"])
     steps = claim.objective["steps"] if claim.kind == "Cumulative" else math.inf
     least, most = float(reward.min(initial=0.0)), float(reward.max(initial=0.0))
     need(length > 0 and (least >= 0.0 or steps <= length), f"rollouts: {i}, costs after the end")
@@ -93,7 +99,9 @@ def bets_against(bound: float, returns: FloatArray, low: float, high: float, del
     if not mean < 1.0:
         return False
     scaled = np.minimum((returns - low) / (high - low), 1.0)
-    n, t, wanted = len(scaled), np.arange(1.0, len(scaled) + 1.0), -math.log(delta)
+    n = len(scaled)
+    t = np.arange(1.0, len(scaled) + 1.0)
+    wanted = -math.log(delta)
     centre = (0.5 + np.cumsum(scaled)) / (t + 1.0)
     squares = 0.25 + np.append(0.0, np.cumsum((scaled - centre) ** 2)[:-1])
     bet = np.minimum(np.sqrt(2.0 * wanted * t / (squares * n)), 0.75 / mean)

@@ -31,7 +31,8 @@ class Rows:
     """All rows of a model, whose sets are settled here."""
 
     def __init__(self, model: Model) -> None:
-        self.model, self.sets = model, model.sets.settled()
+        self.model = model
+        self.sets = model.sets.settled()
         self.exact = ExactRows(self.sets)
         self.state = owners(model.row_ptr)
 
@@ -43,7 +44,8 @@ class Rows:
     @cached_property
     def blocks(self) -> list[tuple[IntArray, IntArray]]:
         """Rows (B,) and their sets (B, n), those with sets of the same shape together."""
-        model, lengths = self.model, np.diff(self.model.marginal_ptr)
+        model = self.model
+        lengths = np.diff(self.model.marginal_ptr)
         described = np.column_stack(
             [self.sets.kind, self.sets.sizes, np.diff(self.sets.corner_ptr)]
         )
@@ -139,7 +141,8 @@ class Rows:
 
 def among(model: Model, held: BoolArray, rows: IntArray) -> BoolArray:
     """Return for all entries of some rows whether all their outcomes are among some (O,)."""
-    sets, sizes = model.sets, np.diff(model.successor_ptr)[rows]
+    sets = model.sets
+    sizes = np.diff(model.successor_ptr)[rows]
     if held.all():
         return np.ones(int(sizes.sum()), dtype=np.bool_)
     number = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)

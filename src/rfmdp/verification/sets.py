@@ -60,12 +60,15 @@ class Sets:
         infinite radius, has all distributions. A box whose lower bounds sum to one or more is the
         point d = lower; else one whose upper bounds sum to one or less is the point d = upper.
         """
-        kind, sizes, nominal = self.kind.copy(), self.sizes, self.nominal.copy()
+        kind = self.kind.copy()
+        sizes = self.sizes
+        nominal = self.nominal.copy()
         lower, upper = self.lower.copy(), self.upper.copy()
         ball, cube = ~np.isnan(self.exponent), np.isinf(self.exponent)
         kind[ball] = np.where(cube, BOX, np.where(self.exponent == 1.0, L1, LP))[ball]
         kind[np.isin(kind, (L1, LP, KL)) & (self.radius == 0.0)] = SINGLETON
-        at, radius = np.repeat(cube, sizes), np.repeat(self.radius, sizes)
+        at = np.repeat(cube, sizes)
+        radius = np.repeat(self.radius, sizes)
         lower[at] = np.maximum(nominal - radius, 0.0)[at]
         upper[at] = np.minimum(nominal + radius, 1.0)[at]
         whole = (kind == KL) & np.isinf(self.radius) | (kind == L1) & (self.radius >= 2.0)
@@ -85,7 +88,9 @@ def excess(values: FloatArray, ptr: IntArray) -> FloatArray:
     """Return the sum of every segment minus one, rounded correctly where that is near zero."""
     found = segment_sum(values, ptr) - 1.0
     near = np.flatnonzero(np.abs(found) < 10.0 * SUM_OFF)
-    flat, begin, end = values.tolist(), ptr[near].tolist(), ptr[near + 1].tolist()
+    flat = values.tolist()
+    begin = ptr[near].tolist()
+    end = ptr[near + 1].tolist()
     found[near] = [math.fsum((-1.0, *flat[i:k])) for i, k in zip(begin, end, strict=True)]
     return found
 
@@ -146,7 +151,9 @@ def _check_balls(sets: Sets) -> None:
 
 def _check_corners(sets: Sets) -> None:
     """Polytopes have their vertices, subset sets their table, all others nothing."""
-    kind, lengths, sizes = sets.kind, np.diff(sets.corner_ptr), sets.sizes
+    kind = sets.kind
+    lengths = np.diff(sets.corner_ptr)
+    sizes = sets.sizes
     table = kind == SUBSETS
     hull = (kind == POLYTOPE) | ((kind == SINGLETON) & (lengths > 0))
     need((lengths[~hull & ~table] == 0).all(), "corners: only polytopes and subset sets have any")
@@ -158,7 +165,8 @@ def _check_corners(sets: Sets) -> None:
     need(fits.all(), "corners: a subset set must have 2^size lower probabilities")
     need(((sets.corners >= 0) & (sets.corners <= 1)).all(), "corners: must lie in [0, 1]")
     for j in np.flatnonzero(hull):
-        vertices, part = sets.listed(j).reshape(-1, sizes[j]), segment(sets.ptr, j)
+        vertices = sets.listed(j).reshape(-1, sizes[j])
+        part = segment(sets.ptr, j)
         need((np.abs(vertices.sum(1) - 1.0) <= SUM_OFF).all(), f"corners: set {j}, sums not one")
         own = (vertices.min(0) == sets.lower[part]) & (vertices.max(0) == sets.upper[part])
         need(own.all(), f"lower, upper: set {j}, not those of its vertices")

@@ -226,8 +226,10 @@ class _Checker:
         sets = self.claim.states
         target = sets["target"] if "target" in sets else ~sets["stay"]
         stay = sets["stay"] if self.kind == "Until" else np.ones_like(target)
-        self.stop, self.pay = target | ~stay, target.astype(np.float64)
-        latest, earliest = self.objective.get("latest"), self.objective.get("earliest", 0)
+        self.stop = target | ~stay
+        self.pay = target.astype(np.float64)
+        latest = self.objective.get("latest")
+        earliest = self.objective.get("earliest", 0)
         before = (~stay, self.zeros)
         if latest is not None:
             self._rule_per_step(latest)
@@ -259,7 +261,8 @@ class _Checker:
         elif self.kind == "Instantaneous":
             (start, _), steps = self.claim.reward, self.objective["step"]
         else:
-            steps, discount = self.objective["steps"], float(self.objective.get("discount", 1.0))
+            steps = self.objective["steps"]
+            discount = float(self.objective.get("discount", 1.0))
         self._rule_per_step(steps)
         nothing = (self.stop, self.zeros)
         self._steps([nothing] * steps, {-1: start, 1: start}, self.policy, discount)

@@ -81,7 +81,8 @@ def _states(claim: Claim, name: str) -> str:
 
 
 def _times(claim: Claim) -> str:
-    earliest, latest = claim.objective.get("earliest", 0), claim.objective.get("latest")
+    earliest = claim.objective.get("earliest", 0)
+    latest = claim.objective.get("latest")
     if latest is None:
         return f">={earliest}" if earliest else ""
     return f"[{earliest},{latest}]" if earliest else f"<={latest}"

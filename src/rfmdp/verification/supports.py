@@ -46,7 +46,8 @@ class Support:
             raise NotChecked(f"support {text}")
         self.declared = self.name == "DeclaredSupport"
         self.listed = self.declared or self.name == "SparseSupport"
-        self.floor, declared_floor = float(options.get("p_min", 0.0)), float(p_min)
+        self.floor = float(options.get("p_min", 0.0))
+        declared_floor = float(p_min)
         self.assumptions = {DRAWS} | ({SUPPORT} if self.listed else set())
         need(self.declared or declared_floor == 0.0, "p_min: needs the declared support")
         if self.declared:
@@ -77,9 +78,12 @@ def discovered(
     least a floor (M,) or nothing, then it has that once it was seen.
     """
     need(_fits(sets, first, looks), "first: must be when outcomes were first seen")
-    fine, least, most = boxes(sets), known[0].copy(), known[1].copy()
+    fine = boxes(sets)
+    least = known[0].copy()
+    most = known[1].copy()
     for ids in batches(sets, np.flatnonzero(fine), len(looks)):
-        at, owner = entries(sets.ptr, ids), owners(starts(sets.sizes[ids]))
+        at = entries(sets.ptr, ids)
+        owner = owners(starts(sets.sizes[ids]))
         seen, total = counted(sets, looks, ids)
         there, new, spent = seen > 0.0, first[at], 0.5 * delta[ids][owner]
         ever = there.any(axis=0)
@@ -100,7 +104,8 @@ def _fits(sets: Sets, first: IntArray, looks: IntArray) -> bool:
     """Return whether some sequence of samples has these first appearances and these looks."""
     if not len(looks):
         return not first.any()
-    owner, counts = owners(sets.ptr), looks[-1]
+    owner = owners(sets.ptr)
+    counts = looks[-1]
     total = np.add.reduceat(looks, sets.ptr[:-1], axis=1)[:, owner]
     there = (first > 0) & (first <= total)
     if not np.array_equal(there, looks > 0) or not np.array_equal(first > 0, counts > 0):
@@ -131,7 +136,8 @@ def _missing(
     wait = total - np.maximum.reduceat(new, ptr[:-1], axis=1)[:, owner]
     usable = (rank > 0.0) & (spent > 0.0)
     share = np.where(usable, spent * (1.0 + ACCURACY) / np.maximum(rank * (rank + 1.0), 1.0), 0.5)
-    level, floor = np.log(share), floors[owner]
+    level = np.log(share)
+    floor = floors[owner]
     mass = np.where(wait > 0.0, -np.expm1(level / np.maximum(wait, 1.0)), 1.0)
     mass = np.where((floor > 0.0) & (wait * np.log1p(-floor) <= level), 0.0, mass)
     return np.where(usable, mass, 1.0)
@@ -140,7 +146,8 @@ def _missing(
 def expects_the_worst(claim: Claim) -> bool:
     """Return whether unlisted outcomes lead to a last state that is worst."""
     model, last = claim.model, claim.model.states - 1
-    row, listed = model.rows - 1, np.ones(len(model.sets.nominal), dtype=np.bool_)
+    row = model.rows - 1
+    listed = np.ones(len(model.sets.nominal), dtype=np.bool_)
     alone = model.row_ptr[-2] == row and model.successor_ptr[-2] + 1 == model.successor_ptr[-1]
     if not alone or model.successors[-1] != last or last in model.initial:
         return False

@@ -31,7 +31,8 @@ def check(
     from rfmdp.cli.models import read_blueprint
     from rfmdp.cli.properties import chosen_properties, open_constants
 
-    given, asked = constants(const), chosen_properties(model, props, prop)
+    given = constants(const)
+    asked = chosen_properties(model, props, prop)
     started = time.perf_counter()
     with spoken_warnings(), showing_progress("building") as show:
         built = read_blueprint(model).build(

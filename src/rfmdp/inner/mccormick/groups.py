@@ -60,9 +60,11 @@ class Shape:
         self.error = np.zeros(rows)
         lp = self.lp
         self.matrix = (lp.ptr, lp.indices, lp.data, lp.rhs, lp.equalities, self.error)
-        total, d = sum(sizes), sizes[-1]
+        total = sum(sizes)
+        d = sizes[-1]
         prefixes = np.cumprod(sizes[:-1])
-        prefix, all_prefixes = int(prefixes[-1]), int(prefixes.sum())
+        prefix = int(prefixes[-1])
+        all_prefixes = int(prefixes.sum())
         self.tensor = np.empty(prefix * d)
         # numba passes tuples by value: arrays here are shared with the kernels
         self.box = tuple(
@@ -131,7 +133,8 @@ class RowGroups:
         """Return a group's only uncertain marginal, if any, as a box of `kernels.boxes`."""
         if not len(group.uncertain):
             return np.array([1.0, 0.0]), 0, 1, 0.0
-        j, marginals = int(group.uncertain[0]), self._model.marginals
+        j = int(group.uncertain[0])
+        marginals = self._model.marginals
         part = segment(marginals.outcome_ptr, j)
         lower, upper = marginals.lower[part], marginals.upper[part]
         return np.concatenate([lower, upper - lower]), 0, len(lower), float(self._free[j])
@@ -144,11 +147,14 @@ class RowGroups:
         if key not in self._tables:
             self._tables[key] = _contraction(sizes, known.tolist())
         table = self._tables[key]
-        slack, uncertain, weight = 0.0, ids, np.ones(len(table))
+        slack = 0.0
+        uncertain = ids
+        weight = np.ones(len(table))
         if known.any():
             marginals = self._model.marginals
             kernels.known_weights(ids, known, marginals.outcome_ptr, marginals.lower, weight)
-            slack, uncertain = float(self._free[ids[known]].sum()), ids[~known]
+            slack = float(self._free[ids[known]].sum())
+            uncertain = ids[~known]
         return Group(
             rows=rows,
             places=places,
@@ -169,7 +175,8 @@ def _contraction(sizes: tuple[int, ...], known: list[bool]) -> IntArray:
 def _classes(model: FactoredMDP) -> IntArray:
     """Return a number per row (R,), equal for rows with the same tuple of marginals."""
     found: dict[bytes, int] = {}
-    ids, ptr = model.row_marginals, model.marginal_ptr.tolist()
+    ids = model.row_marginals
+    ptr = model.marginal_ptr.tolist()
     keys = [ids[a:b].tobytes() for a, b in pairwise(ptr)]
     for key in sorted(set(keys)):
         found[key] = len(found)

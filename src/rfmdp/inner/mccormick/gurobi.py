@@ -62,7 +62,8 @@ class GurobiSession:
             self._add_rows()
             self._loaded = entries.copy()
             return
-        lp, row_of = self._programme, owners(self._programme.ptr)
+        lp = self._programme
+        row_of = owners(self._programme.ptr)
         for e in np.flatnonzero(entries != self._loaded).tolist():
             self._model.chgCoeff(self._rows[row_of[e]], self._columns[lp.indices[e]], entries[e])
         self._loaded[:] = entries

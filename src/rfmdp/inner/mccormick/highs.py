@@ -52,7 +52,8 @@ class HighsSession:
             return
         changed = np.flatnonzero(entries != self._loaded)
         if len(changed) <= FEW:
-            change, values = self._highs.changeCoeff, entries.tolist()
+            change = self._highs.changeCoeff
+            values = entries.tolist()
             for e in changed.tolist():
                 change(self._row_of[e], self._col_of[e], values[e])
         else:

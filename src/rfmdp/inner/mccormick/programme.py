@@ -106,7 +106,8 @@ def programme(sizes: tuple[int, ...], variant: Variant) -> Programme:
             rhs[-1] = 1.0
     equalities = len(rows)
     data = np.zeros(sum(len(row) for row in rows))
-    entries, bounds = [data], [np.array(rhs)]
+    entries = [data]
+    bounds = [np.array(rhs)]
     for level in levels:
         envelope, signs = _envelope(level)
         rows += list(envelope)

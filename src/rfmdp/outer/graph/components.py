@@ -114,8 +114,12 @@ def end_components(edges: Edges, rows: BoolArray, states: BoolArray) -> Groups:
     leave their component go, then all states that cannot avoid states without rows; components
     that lost nothing are done.
     """
-    state, still, rows = edges.row_state, states.copy(), rows.copy()
-    label, stay, found = np.full(len(states), -1, dtype=np.int64), np.zeros_like(rows), 0
+    state = edges.row_state
+    still = states.copy()
+    rows = rows.copy()
+    label = np.full(len(states), -1, dtype=np.int64)
+    stay = np.zeros_like(rows)
+    found = 0
     queue = np.empty(len(states), dtype=np.int32)
     while True:
         left = np.zeros(len(states), dtype=np.int64)

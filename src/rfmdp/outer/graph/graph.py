@@ -59,7 +59,8 @@ class Edges:
     def backward(self) -> tuple[IntArray, Int32Array]:
         """The rows that may move to every state, each once: pointers (S + 1,) and rows."""
         size = len(self.forward[0]) - 1
-        last, count = np.full(size, -1, dtype=np.int32), np.zeros(size, dtype=np.int64)
+        last = np.full(size, -1, dtype=np.int32)
+        count = np.zeros(size, dtype=np.int64)
         kernels.list_predecessors(self.forward, last, count, np.empty(0, dtype=np.int32))
         pred_ptr = starts(count)
         pred_rows = np.empty(pred_ptr[-1], dtype=np.int32)
@@ -119,7 +120,8 @@ class Graph:
 
     def rows_can_stay(self, stay: BoolArray) -> BoolArray:
         """Return the rows (R,) in which nature can keep all probability within `stay`."""
-        inside, out = self._states(stay), np.empty(self.model.rows, dtype=np.bool_)
+        inside = self._states(stay)
+        out = np.empty(self.model.rows, dtype=np.bool_)
         kernels.rows_stay(self.edges.forward, self._nature, self._work(), inside, out)
         return out
 
@@ -174,7 +176,8 @@ class Graph:
             agent is MIN or self.agent_has_no_choice
         ) and not self.flexible.any():  # no way to where it is 0
             return ~self.positive(~positive, ~target, agent=MAX, nature=MAX, choice=choice)
-        nothing, none = np.zeros_like(target), np.zeros_like(self.rows)
+        nothing = np.zeros_like(target)
+        none = np.zeros_like(self.rows)
         return self._nested(target, nothing, positive, none, agent, nature, choice)
 
     def zero_total(
@@ -249,7 +252,8 @@ class Graph:
         if nature is MIN and not excused.any():
             leave = kernels.ANY
         advance = kernels.TOGETHER if nature is MAX else kernels.CERTAIN
-        rows, stay = self.rows.copy(), within
+        rows = self.rows.copy()
+        stay = within
         while True:
             lost = ~stay
             if lost.any():

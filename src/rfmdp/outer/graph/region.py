@@ -35,7 +35,8 @@ class Region:
 
     def part(self, numbers: IntArray, known: FloatArray) -> Region:
         """Return the region in which only some components are open, with values (S,) elsewhere."""
-        parts, label = self.components.part(numbers), np.full_like(self.groups.label, -1)
+        parts = self.components.part(numbers)
+        label = np.full_like(self.groups.label, -1)
         open_ = np.zeros_like(self.open)
         open_[parts.states] = True
         grouped = open_ & (self.groups.label >= 0)
@@ -63,7 +64,8 @@ class Region:
 
         It takes rows that come closer to what is known, and allowed ones where there are none.
         """
-        graph, choice = self.graph, self.choice.copy()
+        graph = self.graph
+        choice = self.choice.copy()
         owner = graph.edges.row_state
         rows = np.flatnonzero(self.allowed & self.open[owner])[::-1]
         choice[owner[rows]] = rows
@@ -84,7 +86,8 @@ class Region:
         if grouped.any():
             exits = np.zeros_like(grouped)
             exits[self.graph.edges.row_state[choice[grouped]]] = True
-            inside, nature = self.graph.with_rows(self.groups.rows), _nature_to_end(self.problem)
+            inside = self.graph.with_rows(self.groups.rows)
+            nature = _nature_to_end(self.problem)
             inside.positive(exits, grouped & ~exits, agent=MAX, nature=nature, choice=choice)
         return choice
 
@@ -92,7 +95,9 @@ class Region:
 def analyse(problem: Problem, clock: Clock | None = None) -> Region:
     """Classify the states of an unbounded problem; a clock may end it by `LimitReached`."""
     look = (clock or Clock(Limits())).check_overdue
-    graph, agent, nature = Graph(problem.model), problem.agent, problem.nature
+    graph = Graph(problem.model)
+    agent = problem.agent
+    nature = problem.nature
     look()
     known = np.zeros(problem.model.states)
     finite_rows = np.ones(problem.model.rows, dtype=np.bool_)

@@ -34,7 +34,8 @@ class Approach:
         self.side = certifier.strict_side
         self.states = certifier.states
         self._nodes = Nodes.alone(self.states)
-        region, self._barrier = certifier.region, Barrier(certifier.region)
+        region = certifier.region
+        self._barrier = Barrier(certifier.region)
         self.choice = region.choice.copy()
         self.value = certifier.on_side(np.where(region.open, 0.0, region.known), self.side)
         self.proven = self._start() if certifier.problem.form is Form.TO_TARGET else True
@@ -47,7 +48,8 @@ class Approach:
         most = float(np.max(problem.reward[rows], initial=0.0))
         most = max(most, 1e-3 * largest(region.known))
         unit = replace(problem, reward=np.ones(certifier.model.rows))
-        known, alone = region.known / max(most, 1e-300), no_groups(certifier.model)
+        known = region.known / max(most, 1e-300)
+        alone = no_groups(certifier.model)
         apart = replace(region, problem=unit, known=known, groups=alone)
         counting = Operator(unit, certifier.operator.inner, certifier.task.stats)
         steps = PolicyIteration(replace(certifier.task, operator=counting), apart)

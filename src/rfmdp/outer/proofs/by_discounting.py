@@ -56,7 +56,8 @@ class Discounting:
         """
         last = np.inf
         for eta in ETAS:
-            status, before = Status.GAP_OPEN, self._guaranteed()
+            status = Status.GAP_OPEN
+            before = self._guaranteed()
             try:
                 self._settle(eta, gain)
             except LimitReached as reached:

@@ -122,8 +122,10 @@ class Certifier:
         Where a loose bound is looked for, all states of a group follow the best way out of it.
         On the strict side nature gives its answers to `lead`, see `bound`.
         """
-        finished, groups = self.region.finish_policy(choice), self.region.groups
-        choice, vertex = choice.copy(), np.full(self.model.rows, -1, dtype=np.int64)
+        finished = self.region.finish_policy(choice)
+        groups = self.region.groups
+        choice = choice.copy()
+        vertex = np.full(self.model.rows, -1, dtype=np.int64)
         if side != self.strict_side:
             groups = lingering_groups(self.backups, value, finished)
             if groups.count and not self._exits(value, finished, groups, choice, vertex):

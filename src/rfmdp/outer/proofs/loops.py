@@ -50,7 +50,8 @@ class Worth:
 
 def settle_loops(task: Task, region: Region, found: Found) -> None:
     """Make the bounds of single states that stayed apart better, bottom first, in place."""
-    parts, loops = region.components, Loops(region, task.clock)
+    parts = region.components
+    loops = Loops(region, task.clock)
     found.lower = np.where(region.open, found.lower, region.known)  # what they build upon
     found.upper = np.where(region.open, found.upper, region.known)
     states = np.flatnonzero(region.open)
@@ -112,7 +113,8 @@ class Loops:
         reward = Fraction(float(self.problem.reward[row]))
         found = []
         for weight in self._products(row):
-            leaving, total = weight[away], int(weight.sum())
+            leaving = weight[away]
+            total = int(weight.sum())
             share = int(leaving.sum())
             if not share:
                 found.append(self._staying(reward))

@@ -54,7 +54,8 @@ def published_bounds(name: str, model: FactoredMDP, radius: float) -> FactoredMD
         Greater than 0.
     """
     rule = RULES.get(name, PLAIN)
-    nominal, floor = model.marginals.nominal, rule.floor(radius)
+    nominal = model.marginals.nominal
+    floor = rule.floor(radius)
     radii = np.full(len(nominal), radius)
     if rule.fixed is not None:
         radii[_matching(model, *rule.fixed)] = FIXED

@@ -65,7 +65,8 @@ def _draw_values(axis: Any, table: LearningTable, name: str, handles: dict[str, 
                     where, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0
                 )
             handles.setdefault(title, Line2D([], [], color="#444444", linestyle=style))
-    domain, target = DOMAINS[name], published_learning()[name].target
+    domain = DOMAINS[name]
+    target = published_learning()[name].target
     handles["printed guarantee"] = axis.axhline(target, **PRINTED)
     optimum = domain.versions["learning"].optimum
     assert optimum is not None  # of every learning instance

@@ -140,7 +140,8 @@ class PaperReading:
 
     def keywords(self, domain: str, method: Method) -> dict[str, Any]:
         """Return what `learn` is asked for, with a method."""
-        setup, chosen = SETUPS[domain], self.method(domain, method)
+        setup = SETUPS[domain]
+        chosen = self.method(domain, method)
         boxes = isinstance(chosen.confidence, ClopperPearson | PseudoCounts)
         # boxes of more than 62 outcomes that nature may empty are beyond the analysis of graphs
         vast = method.granularity is Granularity.FLAT and domain in ("sysadmin", "drone")

@@ -105,7 +105,8 @@ def column_groups(table: LearningTable, domain: str) -> list[ColumnGroup]:
     There are three groups: the method with what it has guaranteed; what it cost to reach the
     printed guarantee; what it cost to reach the one with which our own flat learning ends.
     """
-    flat, value = table.of(domain, FLAT), table.flat_guarantee(domain)
+    flat = table.of(domain, FLAT)
+    value = table.flat_guarantee(domain)
     own = "to the end of our flat learning, which has none yet"
     if flat is not None and value is not None:
         own = f"to {value:.4g}, our flat learning after {count(flat.done)}"

@@ -97,13 +97,16 @@ class GymSource:
         prefix = "single_" if self.vector else ""
         self.space = getattr(self.env, f"{prefix}observation_space")
         self.action_space = getattr(self.env, f"{prefix}action_space")
-        self.structure, self._truth = Structure.of(model), truth
+        self.structure = Structure.of(model)
+        self._truth = truth
         self.starts = bool(model.variables) and model.variables[-1].name == START
         own = [v.name for v in model.variables[: len(model.variables) - self.starts]]
-        self._observe, self._index = observe or self._observer(own), Index(model)
+        self._observe = observe or self._observer(own)
+        self._index = Index(model)
         self.actions = self._row_actions(model, actions)
         self.ends = absorbing(model).tolist()
-        self._starts, self._learns = frozenset(model.initial.tolist()), False
+        self._starts = frozenset(model.initial.tolist())
+        self._learns = False
         self._last: set[int] = set()
         self._paid = Paid.nothing(model.rows)  # since it was last asked for
         self.declared: Payments | None = None
@@ -149,8 +152,10 @@ class GymSource:
 
     def expect(self, paid: Payments) -> None:
         """Compare what the environment pays with what transitions must pay."""
-        model, last = self.structure.model, np.flatnonzero(self.ends)
-        self.declared, self._endless[last] = paid, paid(model.row_ptr[last], last)
+        model = self.structure.model
+        last = np.flatnonzero(self.ends)
+        self.declared = paid
+        self._endless[last] = paid(model.row_ptr[last], last)
 
     def truth(self, counted: FactoredMDP) -> FactoredMDP | None:
         """Return the given truth as it is counted, for reports."""

@@ -71,7 +71,8 @@ def gym_structure(
         ]
 
     found = [Action(name, moves(), guard=lambda s: begun(s) & ~over(s)) for name in names]
-    domains, start = dict(variables), initial
+    domains = dict(variables)
+    start = initial
     if initial is None:
         found.append(_random_start(variables))
         domains[START] = (0, 1)

@@ -62,7 +62,8 @@ def gym_model(env: Any) -> FactoredMDP:
     0.8235
     """
     env = make_env(env)
-    known, bare = known_table(env), env.unwrapped
+    known = known_table(env)
+    bare = env.unwrapped
     if known is None:
         raise UnsupportedError(
             f"gym_model: {type(bare).__name__} must have a table P of its transitions; learn from "
@@ -111,7 +112,8 @@ def _rows(known: KnownTable, ends: set[int], order: list[int], initial: list[int
     for s in order:
         rows: list[Any] = []
         for a, entries in [] if s in ends else known.transitions[s].items():
-            p, targets = [e[0] for e in entries], [number[e[1]] for e in entries]
+            p = [e[0] for e in entries]
+            targets = [number[e[1]] for e in entries]
             varies |= len({e[2] for e in entries if e[0] > 0.0}) > 1
             paid.append(float(sum(e[0] * e[2] for e in entries)))
             if len(set(targets)) == 1:
@@ -146,7 +148,8 @@ def _rows(known: KnownTable, ends: set[int], order: list[int], initial: list[int
 def known_table(env: Any) -> KnownTable | None:
     """Return what is known of an environment; None if it does not show its transitions."""
     bare = getattr(env, "envs", [env])[0].unwrapped  # of a vectorised one the first copy
-    table, kind = getattr(bare, "P", None), type(bare).__name__
+    table = getattr(bare, "P", None)
+    kind = type(bare).__name__
     if table is None:
         return None
     if kind == "FrozenLakeEnv":

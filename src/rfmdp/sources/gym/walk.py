@@ -92,7 +92,8 @@ class LimitWatch:
         self._often = max(1, int(np.max(np.diff(counted.marginal_ptr), initial=1)))
         self._close = limit - tally.totals < CLOSE
         near = owners(counted.marginal_ptr)[self._close[counted.row_marginals]]
-        self._rare, self._looked = frozenset(near.tolist()), 0
+        self._rare = frozenset(near.tolist())
+        self._looked = 0
         self._renew()
 
     def reached(self, seen: PendingTransitions) -> bool:
@@ -145,7 +146,9 @@ class Walker:
 
     def run_until(self, wanted: Trajectories, limit: IntArray, tally: Tally) -> tuple[int, int]:
         """Run episodes until an identifier's total reaches its limit; add to the tally."""
-        done, steps, watch = 0, 0, LimitWatch(self._counted, limit, tally)
+        done = 0
+        steps = 0
+        watch = LimitWatch(self._counted, limit, tally)
         for found in self._rounds(wanted, None, 1.0):
             done, steps = done + len(found.steps), steps + sum(found.steps)
             if watch.reached(self._seen):
@@ -161,7 +164,8 @@ class Walker:
         discount: float = 1.0,
     ) -> DrawnTrajectories:
         """Run episodes of a frozen behaviour; return what they gave."""
-        tally, steps = Tally.empty(self._counted), 0
+        tally = Tally.empty(self._counted)
+        steps = 0
         returns: list[float] = []
         final: list[int] = []
         for found in self._rounds(wanted, reward, discount):
@@ -183,12 +187,16 @@ class Walker:
         source, seen, find, actions = self._source, self._seen, self._find, self._actions
         env, pays, note_paid = source.env, source.pays, seen.paid.append
         note_row, note_successor = seen.rows.append, seen.successors.append
-        other, lines = wanted.behaviour.other, self._lines(wanted)
+        other = wanted.behaviour.other
+        lines = self._lines(wanted)
         strays = other > 0.0 or bool(np.any(wanted.behaviour.rows < 0))
-        random, words = Random(f"{wanted.seed} {wanted.first}"), self._seed(wanted)
+        random = Random(f"{wanted.seed} {wanted.first}")
+        words = self._seed(wanted)
         for _ in range(wanted.count):
             observation, _ = env.reset(**words)
-            words, cut, state = {}, False, find(observation)
+            words = {}
+            cut = False
+            state = find(observation)
             self._begin(state)
             begin = len(seen.rows)
             for rows in islice(chain(lines, repeat(lines[-1])), wanted.length):
@@ -209,7 +217,8 @@ class Walker:
                         source.check_end(state)
                     cut = not terminated and len(seen.rows) - begin < wanted.length
                     break
-            steps, earned = len(seen.rows) - begin, 0.0
+            steps = len(seen.rows) - begin
+            earned = 0.0
             if reward is not None and steps:
                 earned = float(reward[seen.rows[begin:]] @ discount ** np.arange(steps))
             yield Round([steps], [state], [earned], cut)
@@ -218,7 +227,8 @@ class Walker:
         self, wanted: Trajectories, reward: FloatArray | None, discount: float
     ) -> Iterator[Round]:
         """Run rounds of all copies of a vectorised environment; every reset has seeds."""
-        lines, copies = self._lines(wanted), self._source.env.num_envs
+        lines = self._lines(wanted)
+        copies = self._source.env.num_envs
         for done in range(0, wanted.count, copies):
             count = min(copies, wanted.count - done)
             part = replace(wanted, count=count, first=wanted.first + done)
@@ -238,7 +248,9 @@ class Walker:
         for s in state:
             self._begin(s)
         alive = self._going(own, state)
-        steps, earned, cut = [0 for _ in own], [0.0 for _ in own], False
+        steps = [0 for _ in own]
+        earned = [0.0 for _ in own]
+        cut = False
         for t, rows in enumerate(islice(chain(lines, repeat(lines[-1])), wanted.length)):
             if not alive:
                 break
@@ -251,7 +263,8 @@ class Walker:
             observations, paid, terminated, truncated, info = env.step(
                 stacked(source.action_space, actions)
             )
-            ended, after = terminated | truncated, split(env, observations)
+            ended = terminated | truncated
+            after = split(env, observations)
             for i, row in taken.items():
                 # a reset in the same step hides the last observation
                 hidden = ended[i] and mode == "SAME_STEP"

@@ -62,7 +62,8 @@ class Decoder:
         episodes: dict[str, int],
     ) -> None:  # fmt: skip
         self._table, self._places, self._index = table, places, index
-        self._note, self._manifest = partial(problems.add, table), manifest
+        self._note = partial(problems.add, table)
+        self._manifest = manifest
         model = index.model
         self._names = {name: i for i, name in enumerate(model.actions)}
         unknown = sorted(set(manifest.actions.values()) - set(self._names))
@@ -77,7 +78,8 @@ class Decoder:
 
     def decode(self, batch: Any) -> LogRows:
         """Return the next batch of the table."""
-        rows, places = self._next + np.arange(batch.num_rows), self._places
+        rows = self._next + np.arange(batch.num_rows)
+        places = self._places
         self._next += batch.num_rows
         state = self._states(batch, places.now, rows, "state")
         after = places.after and self._states(batch, places.after, rows, "next state")
@@ -99,7 +101,8 @@ class Decoder:
         code, faulty = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.bool_)
         strides = packing.stride.tolist()
         for variable, column, stride in zip(variables, columns, strides, strict=True):
-            entries, called = batch.column(column), self._values.get(variable.name)
+            entries = batch.column(column)
+            called = self._values.get(variable.name)
             values, missing, odd = integers(entries, called)
             digit = values - variable.low
             odd |= digit.view(np.uint64) > variable.high - variable.low  # negative ones are huge
@@ -181,7 +184,8 @@ class Decoder:
             paid = entries.to_numpy(zero_copy_only=False).astype(np.float64)
         else:
             paid = np.full(len(entries), np.nan)
-        none, action = ~np.isfinite(paid) | _missing(entries), self._places.action
+        none = ~np.isfinite(paid) | _missing(entries)
+        action = self._places.action
         acted = True if action is None else ~_missing(batch.column(action))
         self._note(f"have no number in column {column!r}", none & acted, rows)
         return np.where(none, 0.0, paid)

@@ -34,7 +34,8 @@ class SeenEpisodes:
         """
         if not len(new):
             return np.zeros(0, dtype=np.bool_)
-        last, self._last = self._last, int(new[-1])
+        last = self._last
+        self._last = int(new[-1])
         ahead = bool(new[0] > self._largest and np.all(new[1:] > new[:-1]))
         self._largest = max(self._largest, int(new.max()))
         if ahead:
@@ -147,7 +148,8 @@ class EpisodeFollower:
         old = np.arange(len(rows)) < len(rows) - len(batch)
         if mixed:
             order = np.argsort(rows.episode, kind="stable")
-            rows, old = rows.take(order), old[order]
+            rows = rows.take(order)
+            old = old[order]
         return rows, old, mixed
 
     def _keep(self, rows: LogRows, same: BoolArray) -> None:
@@ -215,7 +217,8 @@ class EpisodeFollower:
 
     def _followed(self, rows: LogRows, same: BoolArray) -> LogRows:
         """Return rows with the states of the next ones as theirs; only these have an outcome."""
-        before, acted = rows.take(slice(0, -1)), rows.action[:-1] != -2
+        before = rows.take(slice(0, -1))
+        acted = rows.action[:-1] != -2
         fault = "have no action, but another row of the episode follows"
         self._note(fault, same & ~acted, before)
         if not _timed(rows):  # else it may go on later

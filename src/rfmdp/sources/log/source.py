@@ -252,11 +252,15 @@ def read_log(
     ]
     reader = _Reader(model, asked, problems, alone=len(opened) == 1)
     _refuse_twice(opened)
-    size, contexts = len(reader.pairs), len(model.actions) + 1
-    counter, paid = BinnedCounts(size), Paid.nothing(size)
+    size = len(reader.pairs)
+    contexts = len(model.actions) + 1
+    counter = BinnedCounts(size)
+    paid = Paid.nothing(size)
     after = np.zeros((contexts if contexts * size <= LARGE else 0, size), dtype=np.int64)
     digests: dict[str, str] = {}
-    total, started, told = 0, time.monotonic(), 0.0
+    total = 0
+    started = time.monotonic()
+    told = 0.0
     for table in opened:
         digest = hashlib.sha256()
         before = counter.total
@@ -319,7 +323,8 @@ class _Reader:
         self.episodes = self.unfinished = self.omitted = self.read = 0
         self.undated = False
         self._seen = SeenEpisodes()
-        self._absorbing, self._alone = absorbing(model), alone
+        self._absorbing = absorbing(model)
+        self._alone = alone
         self.over = np.zeros(model.states, dtype=np.bool_)  # where episodes terminated
 
     def transitions(self, table: LogTable) -> Iterator[tuple[IntArray, LogRows]]:
@@ -375,7 +380,8 @@ class _Reader:
 
             note(table, DISABLED, disabled, steps.number, choice, omittable=True)
             self.omitted += int(np.count_nonzero(disabled))
-            steps, rows = steps.take(~disabled), rows[~disabled]
+            steps = steps.take(~disabled)
+            rows = rows[~disabled]
         found = self.pairs.find(rows, steps.after)
         outside = found < 0
         if outside.any():
@@ -385,7 +391,8 @@ class _Reader:
                 return f"{model.row_name(int(own[i]))} to {model.state_name(int(after[i]))}"
 
             note(table, SUPPORT, outside, steps.number, move)
-            steps, found = steps.take(~outside), found[~outside]
+            steps = steps.take(~outside)
+            found = found[~outside]
         return found, steps
 
 

@@ -61,7 +61,8 @@ def write_log(model: FactoredMDP, data: Transitions, path: str | os.PathLike[str
     FileError
         If the ending is another one, or the file cannot be written.
     """
-    place, library = Path(path), arrow()
+    place = Path(path)
+    library = arrow()
     writers: dict[str, Callable[[Any, Path], None]] = {
         ".parquet": library.parquet.write_table,
         ".arrow": lambda table, part: library.feather.write_feather(table, str(part)),
