@@ -3,8 +3,7 @@
 import math
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from rfmdp.ragged import LARGEST, renumbered, segment_product, stable_order, starts
 

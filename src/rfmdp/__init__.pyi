@@ -10,29 +10,13 @@ from .answers.property import (
 )
 from .errors import (
     DataError as DataError,
-)
-from .errors import (
     FileError as FileError,
-)
-from .errors import (
     ModelError as ModelError,
-)
-from .errors import (
     NotCertifiedError as NotCertifiedError,
-)
-from .errors import (
     PrismError as PrismError,
-)
-from .errors import (
     ResourceError as ResourceError,
-)
-from .errors import (
     RfmdpError as RfmdpError,
-)
-from .errors import (
     SolverError as SolverError,
-)
-from .errors import (
     UnsupportedError as UnsupportedError,
 )
 from .formats.drn import (
@@ -43,17 +27,11 @@ from .formats.drn_write import (
 )
 from .formats.files import (
     load as load,
-)
-from .formats.files import (
     save as save,
 )
 from .formats.matrices import (
     from_columns as from_columns,
-)
-from .formats.matrices import (
     from_matrices as from_matrices,
-)
-from .formats.matrices import (
     to_matrices as to_matrices,
 )
 from .formats.prism_explicit import (
@@ -64,8 +42,6 @@ from .formats.prism_explicit_write import (
 )
 from .formats.storm import (
     from_stormpy as from_stormpy,
-)
-from .formats.storm import (
     to_stormpy as to_stormpy,
 )
 from .formats.umb import (
@@ -91,20 +67,14 @@ from .inner.mccormick.programme import (
 )
 from .inner.mccormick.solver import (
     Backend as Backend,
-)
-from .inner.mccormick.solver import (
     McCormick as McCormick,
 )
 from .inner.radius_sum import (
     Composition as Composition,
-)
-from .inner.radius_sum import (
     RadiusSum as RadiusSum,
 )
 from .inner.sequential import (
     Orders as Orders,
-)
-from .inner.sequential import (
     Sequential as Sequential,
 )
 from .inner.vertices import (
@@ -112,62 +82,32 @@ from .inner.vertices import (
 )
 from .language.load import (
     load_prism as load_prism,
-)
-from .language.load import (
     parse_prism as parse_prism,
 )
 from .learning.budget import (
     EqualEvents as EqualEvents,
-)
-from .learning.budget import (
     PerComponent as PerComponent,
-)
-from .learning.budget import (
     PerProbability as PerProbability,
 )
 from .learning.confidence import (
     AllSubsets as AllSubsets,
-)
-from .learning.confidence import (
     BySize as BySize,
-)
-from .learning.confidence import (
     ClopperPearson as ClopperPearson,
-)
-from .learning.confidence import (
     GridClopperPearson as GridClopperPearson,
-)
-from .learning.confidence import (
     Hoeffding as Hoeffding,
-)
-from .learning.confidence import (
     KLDirichlet as KLDirichlet,
-)
-from .learning.confidence import (
     KrichevskyTrofimov as KrichevskyTrofimov,
-)
-from .learning.confidence import (
     Mixture as Mixture,
-)
-from .learning.confidence import (
     Weissman as Weissman,
 )
 from .learning.coverage import (
     Coverage as Coverage,
-)
-from .learning.coverage import (
     coverage as coverage,
 )
 from .learning.explore import (
     GapDirected as GapDirected,
-)
-from .learning.explore import (
     Optimistic as Optimistic,
-)
-from .learning.explore import (
     RobustGreedy as RobustGreedy,
-)
-from .learning.explore import (
     UniformRandom as UniformRandom,
 )
 from .learning.identifiers import (
@@ -184,11 +124,7 @@ from .learning.remembered import (
 )
 from .learning.rewards import (
     DeterministicReward as DeterministicReward,
-)
-from .learning.rewards import (
     MixtureReward as MixtureReward,
-)
-from .learning.rewards import (
     RewardRange as RewardRange,
 )
 from .learning.run import (
@@ -196,29 +132,17 @@ from .learning.run import (
 )
 from .learning.schedule import (
     Doubling as Doubling,
-)
-from .learning.schedule import (
     Geometric as Geometric,
-)
-from .learning.schedule import (
     StopWhen as StopWhen,
 )
 from .learning.simulation import (
     Simulation as Simulation,
-)
-from .learning.simulation import (
     simulate as simulate,
 )
 from .learning.support import (
     DeclaredSupport as DeclaredSupport,
-)
-from .learning.support import (
     DomainSupport as DomainSupport,
-)
-from .learning.support import (
     FloorSupport as FloorSupport,
-)
-from .learning.support import (
     SparseSupport as SparseSupport,
 )
 from .learning.transition_rewards import (
@@ -226,11 +150,7 @@ from .learning.transition_rewards import (
 )
 from .model.arrays import (
     FactoredMDP as FactoredMDP,
-)
-from .model.arrays import (
     Rewards as Rewards,
-)
-from .model.arrays import (
     Variable as Variable,
 )
 from .model.build import (
@@ -238,8 +158,6 @@ from .model.build import (
 )
 from .model.description import (
     Action as Action,
-)
-from .model.description import (
     Move as Move,
 )
 from .model.validate import (
@@ -247,41 +165,17 @@ from .model.validate import (
 )
 from .objective import (
     MAX as MAX,
-)
-from .objective import (
     MIN as MIN,
-)
-from .objective import (
     Cumulative as Cumulative,
-)
-from .objective import (
     Direction as Direction,
-)
-from .objective import (
     Discounted as Discounted,
-)
-from .objective import (
     Globally as Globally,
-)
-from .objective import (
     Instantaneous as Instantaneous,
-)
-from .objective import (
     Next as Next,
-)
-from .objective import (
     Reach as Reach,
-)
-from .objective import (
     ReachReward as ReachReward,
-)
-from .objective import (
     Spec as Spec,
-)
-from .objective import (
     Total as Total,
-)
-from .objective import (
     Until as Until,
 )
 from .opening import (
@@ -289,26 +183,16 @@ from .opening import (
 )
 from .outer.settings import (
     Limits as Limits,
-)
-from .outer.settings import (
     Measure as Measure,
 )
 from .outer.solution import (
     Bounds as Bounds,
-)
-from .outer.solution import (
     Policy as Policy,
-)
-from .outer.solution import (
     Solution as Solution,
-)
-from .outer.solution import (
     Status as Status,
 )
 from .paper.domains import (
     domain as domain,
-)
-from .paper.domains import (
     domain_spec as domain_spec,
 )
 from .policies.collect import (
@@ -316,17 +200,11 @@ from .policies.collect import (
 )
 from .policies.explain import (
     explain as explain,
-)
-from .policies.explain import (
     gains as gains,
 )
 from .policies.files import (
     open_policy as open_policy,
-)
-from .policies.files import (
     read_policy as read_policy,
-)
-from .policies.files import (
     write_policy as write_policy,
 )
 from .policies.tree import (
@@ -337,26 +215,12 @@ from .report.page import (
 )
 from .sets.families import (
     Interval as Interval,
-)
-from .sets.families import (
     KLBall as KLBall,
-)
-from .sets.families import (
     L1Ball as L1Ball,
-)
-from .sets.families import (
     LinfBall as LinfBall,
-)
-from .sets.families import (
     LpBall as LpBall,
-)
-from .sets.families import (
     Polytope as Polytope,
-)
-from .sets.families import (
     Singleton as Singleton,
-)
-from .sets.families import (
     SubsetSet as SubsetSet,
 )
 from .sets.marginals import (
@@ -364,26 +228,16 @@ from .sets.marginals import (
 )
 from .solving import (
     compare as compare,
-)
-from .solving import (
     evaluate as evaluate,
-)
-from .solving import (
     solve as solve,
-)
-from .solving import (
     tabulate as tabulate,
 )
 from .sources.gym.source import (
     GymSource as GymSource,
-)
-from .sources.gym.source import (
     env as env,
 )
 from .sources.gym.structure import (
     gym_structure as gym_structure,
-)
-from .sources.gym.structure import (
     template as template,
 )
 from .sources.gym.table import (
@@ -391,23 +245,15 @@ from .sources.gym.table import (
 )
 from .sources.log.manifest import (
     Manifest as Manifest,
-)
-from .sources.log.manifest import (
     Selection as Selection,
 )
 from .sources.log.source import (
     Bad as Bad,
-)
-from .sources.log.source import (
     Log as Log,
-)
-from .sources.log.source import (
     read_log as read_log,
 )
 from .sources.recorded import (
     Recorded as Recorded,
-)
-from .sources.recorded import (
     Transitions as Transitions,
 )
 from .sources.source import (
@@ -415,11 +261,7 @@ from .sources.source import (
 )
 from .sources.structure import (
     Structure as Structure,
-)
-from .sources.structure import (
     unknown as unknown,
-)
-from .sources.structure import (
     unknown_move as unknown_move,
 )
 from .verification.solution import (

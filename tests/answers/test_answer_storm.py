@@ -3,8 +3,7 @@
 import warnings
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from language.case_studies import ALL, CONSENSUS, DIE, HERMAN, ROBOT
 from language.random_models import model_texts

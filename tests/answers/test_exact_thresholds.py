@@ -4,8 +4,7 @@ import warnings
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from examples import half
 from language.case_studies import DIE

@@ -18,8 +18,14 @@ from rfmdp.inner.packing import (
     pack_rows,
     scratch,
 )
-from rfmdp.kernels import alternating, exact, pair, sequential, vertices
-from rfmdp.kernels import interval as kernels_interval
+from rfmdp.kernels import (
+    alternating,
+    exact,
+    interval as kernels_interval,
+    pair,
+    sequential,
+    vertices,
+)
 from rfmdp.kernels.layout import MARGINALS
 from rfmdp.objective import MIN
 from rfmdp.rounding import backup_margin

@@ -2,8 +2,7 @@
 
 from hypothesis import strategies as st
 
-from rfmdp.language import ast
-from rfmdp.language import property_ast as props
+from rfmdp.language import ast, property_ast as props
 from rfmdp.language.operators import BINARY
 from rfmdp.language.types import ARITY
 from rfmdp.objective import Direction

@@ -2,11 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from numpy.testing import assert_array_equal
-from scipy.stats import beta as beta_distribution
-from scipy.stats import binom
+from scipy.stats import beta as beta_distribution, binom
 
 from examples import half
 from rfmdp.errors import ModelError

@@ -8,8 +8,7 @@ import pytest
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.learning.simulation import APPROXIMATE, EXACT, simulate
 from rfmdp.model.arrays import Rewards
-from rfmdp.objective import MAX, MIN, Globally, Instantaneous, Next, Until
-from rfmdp.objective import Spec as Wanted
+from rfmdp.objective import MAX, MIN, Globally, Instantaneous, Next, Spec as Wanted, Until
 from rfmdp.outer.solution import Policy
 from rfmdp.solving import solve
 from rfmdp.sources.simulator import Behaviour

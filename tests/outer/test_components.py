@@ -1,8 +1,7 @@
 import itertools
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.graph.components import components, end_components

@@ -7,8 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from outer.random_specs import OBJECTIVES as TINY
-from outer.random_specs import tiny_model
+from outer.random_specs import OBJECTIVES as TINY, tiny_model
 from rfmdp.cli.main import run
 from rfmdp.objective import MAX, MIN, Reach, Spec, Until
 from rfmdp.outer.solution import Policy

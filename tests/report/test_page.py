@@ -9,8 +9,7 @@ from html import escape
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from policies.test_decisions import walk
 from rfmdp.cli.main import run as command_line

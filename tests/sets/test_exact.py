@@ -3,8 +3,7 @@
 from fractions import Fraction
 
 import numpy as np
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from rfmdp.ragged import starts
 from rfmdp.rounding import SUM_OFF

@@ -20,8 +20,7 @@ from rfmdp.inner.radius_sum import RadiusSum
 from rfmdp.language import property_ast as tree
 from rfmdp.language.ast import Literal, ModelType, Type
 from rfmdp.language.model_scope import model_type
-from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.arrays import Rewards as RewardArrays
+from rfmdp.model.arrays import FactoredMDP, Rewards as RewardArrays
 from rfmdp.objective import MAX, Spec
 from rfmdp.outer.settings import Limits, Measure
 from rfmdp.outer.solution import Solution, Status

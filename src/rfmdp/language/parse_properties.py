@@ -12,8 +12,7 @@ from typing import Any
 
 from lark import Lark, Token
 
-from rfmdp.language import ast
-from rfmdp.language import property_ast as props
+from rfmdp.language import ast, property_ast as props
 from rfmdp.language.ast import Binary, Expr, Name, nodes
 from rfmdp.language.grammar import (
     hinted,

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from rfmdp.kernels import passes
-from rfmdp.kernels import walk as kernels
+from rfmdp.kernels import passes, walk as kernels
 from rfmdp.outer.plain import ONE, ZERO, Packed, players
 from rfmdp.outer.problem import Form, Problem
 from rfmdp.outer.settings import BUDGET, Clock

@@ -79,8 +79,7 @@ def simulate(
     """
     from rfmdp.cli.models import Uncertainty, property_and_model
     from rfmdp.learning.simulation import scene_of
-    from rfmdp.policies.natures import NatureChoice, resolved
-    from rfmdp.policies.natures import trace as trajectory
+    from rfmdp.policies.natures import NatureChoice, resolved, trace as trajectory
     from rfmdp.sources.log.write import check_ending
 
     check_positive(trajectories=trajectories, length=length, threads=threads)
