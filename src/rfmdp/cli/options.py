@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Annotated
 
-from rfmdp.cli.signature import Argument, Option, Words
+from rfmdp.cli.signature import Argument, Completions, Option
 
 INNER = (  # words of `--inner`
     "exact, vertices, interval, mccormick, mccormick:simplex, mccormick:printed, sequential, "
@@ -24,13 +24,15 @@ PARTS = {  # words of the options of `learn` for parts of a method; `learn_words
 }
 
 
-def listed(text: str) -> Words:
+def listed(text: str) -> Completions:
     """Return the words of a list for people; what is to be filled in is left out.
 
     >>> list(listed("gap, greedy[:OTHER], pmin:P, mccormick:simplex").known())
     ['gap', 'greedy', 'pmin:', 'mccormick:simplex']
     """
-    return Words(lambda: [re.sub(r"\[.*|(?<=:)[A-Z].*", "", word) for word in text.split(", ")])
+    return Completions(
+        lambda: [re.sub(r"\[.*|(?<=:)[A-Z].*", "", word) for word in text.split(", ")]
+    )
 
 
 def _domains() -> Iterable[str]:
@@ -42,7 +44,7 @@ def _domains() -> Iterable[str]:
 SETS, RUNS = "Uncertainty sets", "Runs"  # titles of sections
 MODEL = Argument(
     "PRISM file (- for standard input), .tra, .drn, .umb, .rfmdp, or a name of `rfmdp domains`.",
-    Words(_domains, files=True),
+    Completions(_domains, files=True),
 )
 Model = Annotated[str, MODEL]
 Result = Annotated[str, Argument("File that `rfmdp solve -o` or `learn -o` wrote.")]
@@ -55,7 +57,7 @@ OtherSet = Annotated[
     str | None, Option(f"Other sets of radius R: {NORMS}.", "--set", words=listed(NORMS))
 ]
 DomainName = Annotated[
-    str | None, Argument("Domain to describe; all if left out.", Words(_domains))
+    str | None, Argument("Domain to describe; all if left out.", Completions(_domains))
 ]
 RadiusOf = Annotated[
     tuple[str, ...], Option("Radius of one part: MODULE=R or ACTION=R; repeatable.")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class Completions:
     """What a shell offers for a word: some that are known, perhaps beside files."""
 
     known: Callable[[], Iterable[str]]
@@ -39,7 +39,7 @@ class Argument:
     """A word that is known by its place."""
 
     help: str
-    words: Words | None = None  # None: files
+    words: Completions | None = None  # None: files
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Option:
     help: str
     names: str = ""  # "-o --output"
     section: str = ""  # title in the help for this option and those behind it
-    words: Words | None = None  # None: files
+    words: Completions | None = None  # None: files
 
 
 class FunctionCommand(click.Command):
@@ -124,7 +124,7 @@ def _parameter(name: str, kind: Any, default: Any, word: Argument | Option) -> c
 
 
 def _offered(
-    words: Words | None, _: click.Context, __: click.Parameter, begun: str
+    words: Completions | None, _: click.Context, __: click.Parameter, begun: str
 ) -> list[CompletionItem]:
     """Return the known words that begin so, or let the shell complete names of files.
 

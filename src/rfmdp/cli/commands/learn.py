@@ -26,7 +26,7 @@ from rfmdp.cli.options import (
     listed,
 )
 from rfmdp.cli.output import CERTIFIED, NOT_CERTIFIED, complain, spoken_warnings
-from rfmdp.cli.signature import Option, Words, command
+from rfmdp.cli.signature import Completions, Option, command
 from rfmdp.errors import ModelError
 from rfmdp.writing import check_writable
 
@@ -68,7 +68,7 @@ def learn(
         Option(
             "Method; `rfmdp learn --method list` prints all.",
             section="Method",
-            words=Words(lambda: ["list", *_methods()]),
+            words=Completions(lambda: ["list", *_methods()]),
         ),
     ] = "anytime",
     inner: Annotated[

@@ -23,7 +23,7 @@ from rfmdp.cli.options import (
     listed,
 )
 from rfmdp.cli.output import complain, showing_progress
-from rfmdp.cli.signature import Option, Words, command
+from rfmdp.cli.signature import Completions, Option, command
 from rfmdp.errors import ModelError
 from rfmdp.writing import check_writable
 
@@ -45,7 +45,7 @@ def simulate(
         str,
         Option(
             "uniform, optimal, or a file of `solve`, `learn` (also FILE:rollout) or `policy`.",
-            words=Words(lambda: ("uniform", "optimal"), files=True),
+            words=Completions(lambda: ("uniform", "optimal"), files=True),
         ),
     ] = "uniform",
     nature: Annotated[
