@@ -343,8 +343,10 @@ class _Reader:
         for batch in table.read(places.names):
             rows = decoder.decode(batch)
             found = follower.transitions(rows)
-            self._ended(table.name, rows.take(rows.action == -2), rows.state[rows.action == -2])
-            self._ended(table.name, found, found.after)
+            if places.terminated is not None:
+                over = rows.take(rows.action == -2)
+                self._ended(table.name, over, over.state)
+                self._ended(table.name, found, found.after)
             self.read += batch.num_rows
             yield self._of_model(table.name, found)
         follower.finish()
@@ -353,8 +355,7 @@ class _Reader:
 
     def _ended(self, table: str, rows: LogRows, last: AnyArray) -> None:
         """Note rows that end an episode in a state (N,), -1: unknown, that the model leaves."""
-        if rows.terminated is None:
-            return
+        assert rows.terminated is not None  # else nobody asks
         over = rows.terminated & (last >= 0)
         self.over[last[over]] = True
 
