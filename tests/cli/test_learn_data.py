@@ -73,6 +73,11 @@ def test_an_alarm_ends_with_code_2(folder, capsys):
     assert "ALARM: an identifier has the same distribution early and late" in out
     assert "Result:" not in out
     assert "With probability" not in out
+    words = ["--data", "log.csv", "--selection", "none", "--json"]
+    assert run(["learn", *MODEL, *REACH, *words]) == 2
+    found = json.loads(capsys.readouterr().out)
+    assert found["guarantee"] == "-Infinity"
+    assert "early and late" in found["alarms"][0]
 
 
 @pytest.mark.parametrize(

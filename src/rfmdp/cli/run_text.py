@@ -22,9 +22,8 @@ def run_lines(run: Run, seed: int) -> Iterator[str]:
     yield f"seed {seed}: {run.stopped}"
     yield f"{'trajectories':>12} {'guarantee':>11} {'true value':>11} {'bound':>11} replans"
     for p in run.history:
-        known = "unknown" if math.isnan(p.performance) else f"{p.performance:.6g}"
         yield (
-            f"{p.trajectories:12d} {p.guarantee:11.6g} {known:>11} "
+            f"{p.trajectories:12d} {p.guarantee:11.6g} {_known(p.performance):>11} "
             f"{p.optimistic:11.6g} {p.replans:7d}"
         )
     yield run.statement()
@@ -33,12 +32,17 @@ def run_lines(run: Run, seed: int) -> Iterator[str]:
 
 
 def run_record(run: Run, seed: int) -> dict[str, Any]:
-    """Return a run as one JSON object; nan is null, infinity the string "Infinity"."""
+    """Return a run as one JSON object; nan is null, infinity the string "Infinity".
+
+    `guarantee` is that of the run: after an alarm it is infinite, and says nothing.
+    """
     points = [asdict(point).items() for point in run.history]
     history = [{k: None if math.isnan(v) else as_json(v) for k, v in point} for point in points]
     return {
         "seed": seed,
         **history[-1],
+        "guarantee": as_json(run.guarantee),
+        "alarms": list(run.alarms),
         "beta": run.beta,
         "ledger": {
             "scheme": run.ledger.scheme,
@@ -57,6 +61,10 @@ def run_record(run: Run, seed: int) -> dict[str, Any]:
     }
 
 
+def _known(performance: float) -> str:
+    return "unknown" if math.isnan(performance) else f"{performance:.6g}"
+
+
 def run_progress(trajectories: int) -> SeedProgress:
     """Return what prints how the run of a seed goes on, with so many trajectories at most."""
     return partial(_print_progress, ProgressLines(PATIENCE), trajectories)
@@ -72,7 +80,7 @@ def _print_progress(lines: ProgressLines, trajectories: int, seed: int, now: Pro
     left = point.seconds * (trajectories / max(point.trajectories, 1) - 1.0)
     text = (
         f"seed {seed}: {point.trajectories} trajectories, guarantee {point.guarantee:.5g}, true "
-        f"value {point.performance:.5g}, {rate:.3g} steps/s, at most {left:.0f} s left"
+        f"value {_known(point.performance)}, {rate:.3g} steps/s, at most {left:.0f} s left"
     )
     lines.show(text, now.seconds, passing=False)
 
