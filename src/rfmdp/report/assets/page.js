@@ -165,7 +165,7 @@ class Explorer {
     this.start = Math.max(data.state.indexOf(head.initial), 0);
     this.now = this.start;
     this.axes = this.widest();
-    this.others = [...this.valuation(this.now)]; // of the map: values of the variables not on it
+    this.others = this.richest(); // of the map: values of the variables not on it
     this.main = $("div", { class: "card" });
     this.side = $("div", { class: "card" });
     place.replaceChildren($("div", { class: "explorer" }, this.main, this.side));
@@ -183,18 +183,37 @@ class Explorer {
     }).join(", ");
   }
 
-  // the two variables whose map of the first state shows the most values, then the most cells
+  // the two variables whose maps have the most cells, on average over the others
   widest() {
     if (this.width < 2) return [0, 0];
-    let best = [0, 1], most = -1;
+    const count = this.data.state.length, stride = Math.max(1, Math.floor(count / 3000));
+    let best = [0, 1], fewest = Infinity;
     for (let a = 0; a < this.width; a += 1) {
       for (let b = a + 1; b < this.width; b += 1) {
-        const cells = this.onMap(this.now, [a, b]);
-        const worth = new Set(cells.map((i) => this.sure[i])).size + cells.length / (this.data.state.length + 1);
-        if (worth > most) [best, most] = [[a, b], worth];
+        const others = new Set();
+        for (let i = 0; i < count; i += stride) others.add(this.offMap(i, [a, b]));
+        if (others.size < fewest) [best, fewest] = [[a, b], others.size];
       }
     }
     return best;
+  }
+
+  // what tells the map of a state from others: its variables that are not on the axes
+  offMap(i, axes) { return this.valuation(i).filter((_, v) => !axes.includes(v)).join(); }
+
+  // the first map: that of the current state, unless another shows more than three times as many values
+  richest() {
+    const values = new Map(), first = new Map();
+    for (let i = 0; i < this.data.state.length; i += 1) {
+      const key = this.offMap(i, this.axes);
+      if (!values.has(key)) { values.set(key, new Set()); first.set(key, i); }
+      values.get(key).add(this.sure[i]);
+    }
+    const own = values.get(this.offMap(this.now, this.axes)).size;
+    const most = Math.max(...Array.from(values.values(), (found) => found.size));
+    if (most <= 3 * own) return [...this.valuation(this.now)];
+    const key = Array.from(values.keys()).find((k) => values.get(k).size === most);
+    return [...this.valuation(first.get(key))];
   }
 
   // the states on the map of a state: only variables on the axes tell them apart
