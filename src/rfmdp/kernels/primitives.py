@@ -114,11 +114,11 @@ def contract_first(p, at, d, tensor, start, rest, out, to):
 def multiply(out, to, count, p, at, d):
     """Replace out[to : to + count] by its outer product with p[at : at + d]; returns count * d.
 
-    Backwards, so that products grow in place.
+    Backwards, so that products grow in place: those of f need no entry before f.
     """
     for f in range(count - 1, -1, -1):
         x = out[to + f]
-        for j in range(d - 1, -1, -1):
+        for j in range(d):
             out[to + f * d + j] = x * p[at + j]
     return count * d
 
