@@ -3,12 +3,13 @@
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import example, given, strategies as st
 
 from rfmdp.ragged import starts
 from rfmdp.rounding import SUM_OFF
 from rfmdp.sets.bounds import tighten
-from rfmdp.sets.exact import excess, normalised, without_excess
+from rfmdp.sets.exact import FEW, excess, normalised, without_excess
 from rfmdp.sets.families import Interval, L1Ball, Polytope, Singleton
 from rfmdp.sets.marginals import Marginals
 
@@ -36,18 +37,18 @@ def completed(part):
 def test_the_sign_of_a_sum_minus_one_is_exact(segments):
     """Below, at and above one are told apart at all scales."""
     segments = [*segments, *map(completed, segments)]
-    values, ptr = flat(segments)
-    found = excess(values, ptr)
-    for part, number in zip(segments, found, strict=True):
-        exact = sum(map(Fraction, part), Fraction(-1))
-        assert np.sign(number) == (exact > 0) - (exact < 0)
+    signs = [np.sign(sum(map(Fraction, part), Fraction(-1))) for part in segments]
+    assert np.array_equal(np.sign(excess(*flat(segments))), signs)
+    many = excess(*flat(segments * FEW))  # by arrays
+    assert np.array_equal(np.sign(many), signs * FEW)
 
 
-@given(SEGMENTS)
-def test_bounds_without_the_excess_are_on_their_side(segments):
+@pytest.mark.parametrize("copies", [1, FEW])
+@given(segments=SEGMENTS)
+def test_bounds_without_the_excess_are_on_their_side(copies, segments):
     """They bound the exact number, and miss it by a few ulps only."""
     segments = [*segments, *map(completed, segments)]
-    values, ptr = flat(segments)
+    values, ptr = flat(segments * copies)
     up, down = (without_excess(values, values, ptr, side) for side in (1.0, -1.0))
     place = 0
     for part in segments:

@@ -24,6 +24,7 @@ from rfmdp.model.arrays import FactoredMDP, Rewards as RewardArrays
 from rfmdp.objective import MAX, Spec
 from rfmdp.outer.settings import Limits, Measure
 from rfmdp.outer.solution import Solution, Status
+from rfmdp.ragged import segment_lengths
 from rfmdp.sets.marginals import Kind
 from rfmdp.solving import solve
 from rfmdp.types import BoolArray, FloatArray
@@ -88,7 +89,7 @@ def effective_method(model: FactoredMDP, inner: Inner | None) -> Inner:
         return Exact()
     known = not model.uncertain and model.marginals.stated is None
     boxes = bool(np.all(np.isin(model.marginals.kind, (Kind.SINGLETON, Kind.BOX))))
-    single = bool(np.all(np.diff(model.marginal_ptr) <= 1))
+    single = bool(np.all(segment_lengths(model.marginal_ptr) <= 1))
     if known or (boxes and single and not isinstance(inner, RadiusSum)):
         return Exact()
     return inner
@@ -145,9 +146,9 @@ def turned(bound: tree.Bound) -> tree.Bound:
 
 def stopped(model: FactoredMDP, where: BoolArray, name: str) -> FactoredMDP:
     """Return a model in which some states stay for ever and pay nothing."""
-    rows = np.repeat(where, np.diff(model.row_ptr))
-    entries = np.repeat(rows, np.diff(model.successor_ptr))
-    own = np.repeat(model.row_states, np.diff(model.successor_ptr)).astype(np.int32)
+    rows = np.repeat(where, segment_lengths(model.row_ptr))
+    entries = np.repeat(rows, segment_lengths(model.successor_ptr))
+    own = np.repeat(model.row_states, segment_lengths(model.successor_ptr)).astype(np.int32)
     paid = model.rewards[name]
     rewards: FloatArray = np.where(rows, 0.0, paid.row)
     return replace(

@@ -14,7 +14,7 @@ import numpy as np
 
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MIN, Direction
-from rfmdp.ragged import entries, segment
+from rfmdp.ragged import entries, segment, segment_lengths
 from rfmdp.sets.marginals import Kind
 from rfmdp.sets.rational import Vector, box_vertices, product, product_minimum
 from rfmdp.types import BoolArray, IntArray
@@ -136,7 +136,7 @@ def reachable(model: FactoredMDP, start: BoolArray, terminal: BoolArray) -> IntA
     found = start & ~terminal
     frontier = np.flatnonzero(start & ~terminal)
     while frontier.size:
-        if np.diff(by_state)[found].sum() > TRANSITIONS:
+        if segment_lengths(by_state)[found].sum() > TRANSITIONS:
             raise TooHardError
         after = np.zeros(model.states, dtype=np.bool_)
         after[model.successors[entries(by_state, frontier)]] = True

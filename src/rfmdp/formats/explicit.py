@@ -19,7 +19,7 @@ from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.flat import FlatBoxes, flat_model, joint_outcomes
 from rfmdp.model.flatten import flatten, flatten_note, is_known
 from rfmdp.model.frontier import Deadlock
-from rfmdp.ragged import segment_sum, starts
+from rfmdp.ragged import segment_lengths, segment_sum, starts
 from rfmdp.rounding import SUM_TOLERANCE
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
 from rfmdp.writing import replacing
@@ -71,7 +71,7 @@ class FileRows:
     @property
     def sizes(self) -> IntArray:
         """Number of successors of every row."""
-        return np.diff(self.successor_ptr)
+        return segment_lengths(self.successor_ptr)
 
     def check(self) -> None:
         """Raise a FileError at the first row whose probabilities do not fit together."""
@@ -173,7 +173,7 @@ class FlatModel:
     def of(model: FactoredMDP, type: ExplicitType | None) -> FlatModel:
         """Flatten a model for writing."""
         flat = flatten(model)
-        single = bool(np.all(np.diff(flat.row_ptr) == 1))
+        single = bool(np.all(segment_lengths(flat.row_ptr) == 1))
         if type is ExplicitType.DTMC and not single:
             raise ModelError("A dtmc must have one choice per state; write this model as an mdp.")
         if type is None:

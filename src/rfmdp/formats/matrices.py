@@ -19,7 +19,7 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.flat import FlatBoxes, flat_model, transition_bounds
 from rfmdp.model.flatten import flatten
-from rfmdp.ragged import find, owners, segment_sum, starts
+from rfmdp.ragged import find, owners, segment_lengths, segment_sum, starts
 from rfmdp.types import FloatArray, IntArray
 
 REWARD = "reward"  # name of the reward structure
@@ -124,7 +124,7 @@ def from_columns(
             f"{low.shape[:0:-1]} and {high.shape[:0:-1]}."
         )
     ptr = np.arange(0, rows + 1, rows // states) if state_ptr is None else np.asarray(state_ptr)
-    if len(ptr) != states + 1 or ptr[0] != 0 or ptr[-1] != rows or np.any(np.diff(ptr) < 1):
+    if len(ptr) != states + 1 or ptr[0] != 0 or ptr[-1] != rows or np.any(segment_lengths(ptr) < 1):
         raise ModelError(
             f"from_columns: state_ptr must have {states + 1} entries that rise from 0 to {rows}."
         )

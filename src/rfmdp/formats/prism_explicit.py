@@ -25,7 +25,7 @@ from rfmdp.kernels.text import BOOLEAN, INTEGER
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Variable
 from rfmdp.model.frontier import Deadlock
-from rfmdp.ragged import segment_any
+from rfmdp.ragged import segment_any, segment_lengths
 from rfmdp.sets.families import are_bounds
 from rfmdp.types import BoolArray, Int32Array, IntArray
 
@@ -183,7 +183,7 @@ def _rows(words: Words, first: IntArray, width: IntArray, states: int, mdp: bool
     )
     ptr = np.append(begin, len(first))
     names, action = _actions(words[first[width == base + 1] + base], width == base + 1)
-    of_row = np.repeat(action[begin], np.diff(ptr))
+    of_row = np.repeat(action[begin], segment_lengths(ptr))
     if mdp:
         lines.require(
             action == of_row,

@@ -26,7 +26,7 @@ from rfmdp.formats.explicit import FileRows
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.frontier import Deadlock
-from rfmdp.ragged import owner, owners, starts
+from rfmdp.ragged import owner, owners, segment_lengths, starts
 from rfmdp.sets.families import are_bounds
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
@@ -118,7 +118,7 @@ class Archive:
         """Return where the segments of `size` owners start; by default one entry each."""
         found = self.array(name, "<u8", size + 1)
         ptr = np.arange(size + 1) if found is None else found.astype(np.int64)
-        if ptr[0] != 0 or ptr[-1] != last or np.any(np.diff(ptr) < 0):
+        if ptr[0] != 0 or ptr[-1] != last or np.any(segment_lengths(ptr) < 0):
             raise FileError(f"{self.path}: {name} must rise from 0 to {last}.")
         return ptr
 
@@ -207,8 +207,9 @@ def _rows(archive: Archive) -> FileRows:
     states, choices, branches = map(archive.count, ENTITIES)
     row_ptr = archive.pointers("state-to-choices.bin", states, choices)
     ptr = archive.pointers("choice-to-branches.bin", choices, branches)
-    if np.any(np.diff(ptr) == 0):
-        archive.fail(int(np.flatnonzero(np.diff(ptr) == 0)[0]), "must have a branch, has none.")
+    empty = np.flatnonzero(segment_lengths(ptr) == 0)
+    if len(empty):
+        archive.fail(int(empty[0]), "must have a branch, has none.")
     targets = archive.array("branch-to-target.bin", "<u8", branches)
     targets = np.zeros(branches, np.uint64) if targets is None else targets
     if np.any(targets >= states):

@@ -26,6 +26,7 @@ from rfmdp.inner.protocol import (
 )
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
+from rfmdp.ragged import segment_lengths
 from rfmdp.rounding import CLOSED
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
@@ -94,7 +95,7 @@ class Screened:
 
         def respond(value: FloatArray, rows: IntArray) -> FloatArray:
             closed = screened(value, rows, np.empty(model.rows), np.empty(model.rows))
-            lengths = np.diff(model.successor_ptr)[rows]
+            lengths = segment_lengths(model.successor_ptr)[rows]
             out = np.empty(int(lengths.sum()))
             for solver, chosen in ((screen, closed), (relaxation, ~closed)):
                 if chosen.any():

@@ -21,7 +21,7 @@ from rfmdp.inner.protocol import InnerStats, Side
 from rfmdp.kernels.layout import MARGINALS
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
-from rfmdp.ragged import segment_any
+from rfmdp.ragged import segment_any, segment_lengths
 from rfmdp.rounding import EXACT, EXACT_CURVED, backup_margin
 from rfmdp.sets.marginals import Kind
 from rfmdp.types import BoolArray, FloatArray, IntArray
@@ -75,7 +75,7 @@ class PreparedExact:
         weight = branching_weight(model)
         layout = pack_rows(model, weight)
         inside = np.ones(len(model.row_marginals), dtype=np.bool_)
-        ends = model.marginal_ptr[1:][np.diff(model.marginal_ptr) > 0]
+        ends = model.marginal_ptr[1:][segment_lengths(model.marginal_ptr) > 0]
         inside[ends - 1] = False  # the last factor is only given to its minimiser
         branched = np.unique(layout.rows[MARGINALS][inside])
         known = ~np.isin(model.marginals.kind[branched], CURVED) & (
@@ -92,7 +92,7 @@ class PreparedExact:
         """Rows of two marginals, both boxes or points (R,): they have an own kernel."""
         model = self._model
         other = model.marginals.kind[model.row_marginals] > Kind.BOX
-        two: BoolArray = np.diff(model.marginal_ptr) == 2
+        two: BoolArray = segment_lengths(model.marginal_ptr) == 2
         return two & ~segment_any(other, model.marginal_ptr)
 
     def backup(

@@ -22,6 +22,7 @@ from rfmdp.ragged import (
     renumbered,
     segment,
     segment_any,
+    segment_lengths,
     segment_sum,
     stable_order,
     starts,
@@ -155,7 +156,7 @@ class PackedModel:
         (head, _, _, _), pointers = self.sets, self.model.marginal_ptr
         marginals = self.rows[layout.MARGINALS]
         lacking = head[marginals, layout.CORNERS] == head[marginals, layout.CORNERS_END]
-        lacking[pointers[1:][np.diff(pointers) > 0] - 1] = False
+        lacking[pointers[1:][segment_lengths(pointers) > 0] - 1] = False
         return segment_any(lacking, pointers)
 
     @cached_property
@@ -186,7 +187,7 @@ def pack_sets(marginals: Marginals, corners: Corners) -> Sets:
     head = np.empty((len(marginals), 5), dtype=np.int64)
     head[:, layout.KIND], head[:, layout.SIZE] = marginals.kind, sizes
     tables = marginals.kind == Kind.SUBSETS
-    lengths = layout.LOWER + 3 * sizes + np.where(tables, np.diff(marginals.corner_ptr), 0)
+    lengths = layout.LOWER + 3 * sizes + np.where(tables, segment_lengths(marginals.corner_ptr), 0)
     ptr = starts(lengths)
     head[:, layout.PLACE] = begin = ptr[:-1]
     head[:, layout.CORNERS], head[:, layout.CORNERS_END] = corners[0][:-1], corners[0][1:]
@@ -229,7 +230,7 @@ def corners_of(model: FactoredMDP, which: IntArray | None = None) -> Corners:
     wanted = np.flatnonzero(listed)
     ptr, flat = vertices_bulk(marginals, wanted)
     lengths = np.zeros(len(marginals), dtype=np.int64)
-    lengths[wanted] = np.diff(ptr)
+    lengths[wanted] = segment_lengths(ptr)
     return starts(lengths), flat
 
 
@@ -244,7 +245,7 @@ def branching_weight(model: FactoredMDP) -> IntArray:
     # a box of d outcomes has at most d * binomial(d - 1, (d - 1) // 2) vertices, about this
     weight = size * 2.0 ** np.minimum(size - 1.0, 50.0) / np.sqrt(np.maximum(size, 1.0))
     weight = np.where(marginals.kind == Kind.SINGLETON, 1.0, weight)
-    listed = np.diff(marginals.corner_ptr) / np.maximum(size, 1.0)
+    listed = segment_lengths(marginals.corner_ptr) / np.maximum(size, 1.0)
     weight = np.where(marginals.kind == Kind.POLYTOPE, listed, weight)
     weight = np.where(np.isin(marginals.kind, CURVED), MANY, weight)
     return np.minimum(weight, MANY).astype(np.int64)
@@ -284,7 +285,7 @@ def _reordered(
     """
     _, types = np.unique(np.stack([model.marginals.sizes, weight]), axis=1, return_inverse=True)
     types = types.reshape(-1)
-    arity = np.diff(model.marginal_ptr)
+    arity = segment_lengths(model.marginal_ptr)
     for n in np.unique(arity[arity > 1]):
         rows = np.flatnonzero(arity == n)
         places = model.marginal_ptr[rows][:, None] + np.arange(n)
@@ -352,6 +353,6 @@ def ball_scratch(model: FactoredMDP, kinds: AnyArray) -> Work:
 
 def _largest(model: FactoredMDP) -> tuple[int, int, int]:
     """Return the most joint outcomes and marginals of a row, and outcomes of a marginal."""
-    counts = np.diff(model.successor_ptr), np.diff(model.marginal_ptr), model.marginals.sizes
-    size, n, d = (int(np.max(count, initial=1)) for count in counts)
+    lengths = [segment_lengths(ptr) for ptr in (model.successor_ptr, model.marginal_ptr)]
+    size, n, d = (int(np.max(count, initial=1)) for count in (*lengths, model.marginals.sizes))
     return size, n, d

@@ -25,7 +25,7 @@ from rfmdp.inner.packing import NO_ANSWERS, PackedModel, ball_scratch
 from rfmdp.inner.protocol import PreparedRows, relaxation_side, successor_starts
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
-from rfmdp.ragged import owner, owners, segment
+from rfmdp.ragged import owner, owners, segment, segment_lengths
 from rfmdp.rounding import UNIT
 from rfmdp.sets.marginals import Kind
 from rfmdp.types import BoolArray, FloatArray, IntArray
@@ -104,7 +104,7 @@ def _row_balls(model: FactoredMDP, composition: Composition) -> tuple[FloatArray
         np.multiply.at(kept, rows, 1.0 - 0.5 * np.minimum(radius[ids], 2.0))
         total = np.where(row_exponent == 1.0, np.minimum(total, 2.0 * (1.0 - kept)), total)
     # the radius is rounded once per factor; a ball that is larger by that is still a relaxation
-    factors = np.diff(model.marginal_ptr)
+    factors = segment_lengths(model.marginal_ptr)
     total = np.where(total > 0.0, total + 4.0 * UNIT * (factors + 1.0), 0.0)
     return np.minimum(total, 2.0 ** (1.0 / row_exponent)), row_exponent
 

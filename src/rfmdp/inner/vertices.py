@@ -12,7 +12,7 @@ from rfmdp.inner.packing import Answers, PackedModel, corners_of, prepared_produ
 from rfmdp.inner.protocol import PreparedRows, Side
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
-from rfmdp.ragged import segment_sum
+from rfmdp.ragged import segment_lengths, segment_sum
 from rfmdp.sets.vertices import vertex_count
 from rfmdp.types import FloatArray, IntArray
 
@@ -39,7 +39,8 @@ class VertexEnumeration:
         used = np.unique(model.row_marginals).astype(np.int64)
         _require_vertices(model, used, self.vertex_limit)
         corners = corners_of(model, used)
-        counts = np.log(np.maximum(1, np.diff(corners[0]) // np.maximum(1, model.marginals.sizes)))
+        numbers = segment_lengths(corners[0]) // np.maximum(1, model.marginals.sizes)
+        counts = np.log(np.maximum(1, numbers))
         products = segment_sum(counts[model.row_marginals], model.marginal_ptr)
         if model.rows and products.max() > np.log(self.product_limit):
             row = int(products.argmax())

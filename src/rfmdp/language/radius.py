@@ -12,7 +12,7 @@ import numpy as np
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.touching import warn_if_touching
-from rfmdp.ragged import entries, starts
+from rfmdp.ragged import entries, segment_lengths, starts
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sets.radius import balls_around, boxes_around
 from rfmdp.types import FloatArray, IntArray
@@ -85,7 +85,7 @@ def _radii(
     by_action: Mapping[str, float],
 ) -> FloatArray:
     """Return the radius of every use of a marginal, shaped as `model.row_marginals`."""
-    actions = np.repeat(model.row_actions, np.diff(model.marginal_ptr))
+    actions = np.repeat(model.row_actions, segment_lengths(model.marginal_ptr))
     by_factor = np.array([by_module.get(name, radius) for name in model.factors], dtype=float)
     uses = np.full(len(model.row_marginals), float(radius))
     if len(model.row_factors):

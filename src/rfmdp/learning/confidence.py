@@ -24,7 +24,7 @@ from scipy.special import gammaln
 from rfmdp.errors import ModelError
 from rfmdp.learning import intervals
 from rfmdp.learning.packed_sets import empirical, joined, packed, pick, with_table
-from rfmdp.ragged import segment_sum, starts
+from rfmdp.ragged import segment_lengths, segment_sum, starts
 from rfmdp.rounding import EPS
 from rfmdp.sets.bounds import kl_bounds, tighten
 from rfmdp.sets.marginals import Kind, Marginals
@@ -94,7 +94,7 @@ def boxes(
     A marginal without samples or without budget is the whole simplex.
     """
     totals, usable = _totals(outcome_ptr, counts, delta)
-    sizes = np.diff(outcome_ptr)
+    sizes = segment_lengths(outcome_ptr)
     known = np.repeat(usable, sizes)
     lower = np.repeat(np.where(sizes == 1, 1.0, 0.0), sizes)
     upper = np.ones(len(lower))
@@ -198,7 +198,7 @@ class Weissman:
     def sets(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> Marginals:
         """Return an L1 ball per marginal, around the empirical distribution."""
         totals, usable = _totals(outcome_ptr, counts, delta)
-        sizes = np.diff(outcome_ptr)
+        sizes = segment_lengths(outcome_ptr)
         radius = np.where(sizes == 1, 0.0, 2.0)
         k = sizes[usable].astype(np.float64)
         # ln(2^k - 2) without overflow for large k
@@ -228,7 +228,7 @@ class KLDirichlet:
     def sets(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> Marginals:
         """Return a KL ball per marginal; rho is rounded upwards."""
         totals, usable = _totals(outcome_ptr, counts, delta)
-        sizes = np.diff(outcome_ptr)
+        sizes = segment_lengths(outcome_ptr)
         x = np.asarray(counts, dtype=np.float64)
         visits = np.repeat(np.maximum(totals, 1.0), sizes)
         logs = np.where(x > 0, x * np.log(np.maximum(x, 1.0) / visits), 0.0)
@@ -278,7 +278,7 @@ class AllSubsets:
     def sets(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> Marginals:
         """Return the lower probabilities of every set of outcomes, by bitmask, per marginal."""
         totals, usable = _totals(outcome_ptr, counts, delta)
-        sizes = np.diff(outcome_ptr)
+        sizes = segment_lengths(outcome_ptr)
         self._check(sizes)
         mask_ptr = starts(2**sizes)
         lower = np.zeros(int(mask_ptr[-1]))
@@ -347,7 +347,7 @@ class BySize:
     def sets(self, outcome_ptr: IntArray, counts: IntArray, delta: FloatArray) -> Marginals:
         """Return the sets of both parts, each for its own marginals."""
         _totals(outcome_ptr, counts, delta)
-        sizes = np.diff(outcome_ptr)
+        sizes = segment_lengths(outcome_ptr)
         large = sizes >= self.large_from
         parts, chosen = [], []
         for family, which in ((self.small, ~large), (self.large, large)):
@@ -367,7 +367,7 @@ def _totals(
             f"Confidence set: {outcome_ptr[-1]} counts and {marginals} deltas must be given, "
             f"found {len(counts)} and {len(delta)}."
         )
-    sizes = np.diff(outcome_ptr)
+    sizes = segment_lengths(outcome_ptr)
     if np.any(sizes < 1):
         j = int(np.argmax(sizes < 1))
         raise ModelError(f"Marginal {j}: must have at least one outcome, found none.")

@@ -13,6 +13,7 @@ from rfmdp.learning.planner import Planner
 from rfmdp.learning.store import SetStore
 from rfmdp.objective import MAX, MIN
 from rfmdp.outer.problem import Form
+from rfmdp.ragged import segment_lengths
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.simulator import Behaviour
 from rfmdp.sources.tally import Tally
@@ -132,7 +133,7 @@ class GapDirected:
 def smoothed(state: ExplorationState) -> Marginals:
     """Return the estimates (x + 1/2) / (n + k/2); no outcome has probability 0."""
     pointers = state.sets.ptr
-    sizes = np.diff(pointers)
+    sizes = segment_lengths(pointers)
     total = np.repeat(state.seen.totals + 0.5 * sizes, sizes)
     return Marginals.from_points(pointers, (state.seen.counts + 0.5) / total)
 
@@ -151,7 +152,7 @@ def planning_sets(
     """
     if error is None:
         return SetStore(guard, outcome_ptr, delta, nested=False, coarse=COARSE)
-    sizes = np.diff(outcome_ptr)
+    sizes = segment_lengths(outcome_ptr)
     delta = np.full(len(sizes), error / max(1, int(sizes.sum())))
     return SetStore(ClopperPearson(), outcome_ptr, delta, coarse=COARSE)
 
@@ -184,7 +185,7 @@ def _losses(
 
     planner, sets = state.planner, state.sets
     model, problem = planner.model, planner.problem
-    joint = np.empty(int(np.max(np.diff(model.successor_ptr), initial=1)))
+    joint = np.empty(int(np.max(segment_lengths(model.successor_ptr), initial=1)))
     visits = np.zeros(model.states)
     loss = np.zeros(len(model.marginals))
     arrays = model.structure

@@ -27,7 +27,7 @@ import numpy as np
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.learning.ties import shared_names, tied
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.ragged import entries, owner, owners, renumbered, segment, starts
+from rfmdp.ragged import entries, owner, owners, renumbered, segment, segment_lengths, starts
 from rfmdp.sets.families import box_centres
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.hidden import joint_successors
@@ -147,7 +147,8 @@ class _Slots:
         self.ptr = starts(sizes)
         self.label = np.empty(int(self.ptr[-1]), dtype=np.int64)
         status = np.empty(model.rows, dtype=np.int64)
-        self.most = int(np.max(np.diff(model.marginal_ptr), initial=0))  # marginals of a row
+        # marginals of a row
+        self.most = int(np.max(segment_lengths(model.marginal_ptr), initial=0))
         work = np.full(model.states, -1), np.empty(self.most, dtype=np.int64)
         merge_outcomes(model.structure, self.ptr, work, self.label, status)
         self.classes = np.zeros(len(sizes), dtype=np.int64)
@@ -155,12 +156,12 @@ class _Slots:
             self.classes = np.maximum.reduceat(self.label, self.ptr[:-1]) + 1
         self.joint = status == JOINT
         if granularity is Granularity.FLAT:
-            self.joint = np.diff(model.marginal_ptr) > 0
+            self.joint = segment_lengths(model.marginal_ptr) > 0
         self.row = owners(model.marginal_ptr)
 
     def pattern(self) -> IntArray:
         """Return a number per slot that says which outcomes are merged; 0 if none is."""
-        sizes = np.diff(self.ptr)
+        sizes = segment_lengths(self.ptr)
         pattern = np.zeros(len(sizes), dtype=np.int64)
         known = 1
         merged = self.classes < sizes
@@ -195,7 +196,7 @@ class _Slots:
         row_marginals[own] = number
         row_marginals[~own] = len(shared) + np.arange(int(several.sum()))
         successor_ptr, successors = self._successors(joint, sizes, targets)
-        lengths = np.diff(pointers)
+        lengths = segment_lengths(pointers)
         learning = replace(
             model,
             marginal_ptr=marginal_ptr,
@@ -208,7 +209,8 @@ class _Slots:
             marginal_names=self._names(shared, joint[several]),
             outcome_names=() if len(joint) else self._outcome_names(shared),
         )
-        multiplied = np.append(np.ones_like(shared), np.diff(model.marginal_ptr)[joint[several]])
+        factors = segment_lengths(model.marginal_ptr)[joint[several]]
+        multiplied = np.append(np.ones_like(shared), factors)
         return learning, multiplied, self._prior(pointers, shared, joint)
 
     def _prior(self, pointers: IntArray, shared: IntArray, joint: IntArray) -> Marginals | None:
@@ -217,7 +219,7 @@ class _Slots:
         if not informed(sets).any():
             return None
         slack = float(np.max(sets.sizes)) * np.finfo(np.float64).eps  # bounds are rounded outwards
-        slack *= float(np.max(np.diff(self.model.marginal_ptr)))
+        slack *= float(np.max(segment_lengths(self.model.marginal_ptr)))
         lower = self._added_up(sets.lower, shared, joint) * (1.0 - slack)
         upper = np.minimum(self._added_up(sets.upper, shared, joint) * (1.0 + slack), 1.0)
         return Marginals.from_boxes(pointers, lower, upper, box_centres(pointers, lower, upper))
@@ -229,7 +231,7 @@ class _Slots:
 
     def _merged(self, slots: IntArray, values: FloatArray) -> FloatArray:
         """Return the sums over the classes of some slots, concatenated."""
-        sizes = np.diff(self.ptr)[slots]
+        sizes = segment_lengths(self.ptr)[slots]
         class_ptr = starts(self.classes[slots])
         label = self.label[entries(self.ptr, slots)]
         chosen = self.model.row_marginals[slots]
@@ -266,7 +268,7 @@ class _Slots:
     def _names(self, shared: IntArray, joint: IntArray) -> tuple[str, ...]:
         """Name identifiers by their marginal, and by where they were met first."""
         model, names = self.model, []
-        sizes = np.diff(self.ptr)
+        sizes = segment_lengths(self.ptr)
         for slot in shared:
             name = model.marginal_name(int(model.row_marginals[slot]))
             if self.classes[slot] < sizes[slot]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rfmdp.ragged import entries, owners, segment_sum, starts
+from rfmdp.ragged import entries, owners, segment_lengths, segment_sum, starts
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
@@ -49,7 +49,7 @@ def with_table(sets: Marginals, table: FloatArray) -> Marginals:
 
 def empirical(outcome_ptr: IntArray, counts: IntArray) -> FloatArray:
     """Return counts (O,) divided by the totals of marginals; uniform where nothing was seen."""
-    sizes = np.diff(outcome_ptr)
+    sizes = segment_lengths(outcome_ptr)
     totals = np.repeat(segment_sum(np.asarray(counts, dtype=np.float64), outcome_ptr), sizes)
     uniform = 1.0 / np.repeat(sizes, sizes)
     return np.where(totals > 0, counts / np.maximum(totals, 1.0), uniform)
@@ -66,7 +66,7 @@ def pick(sets: Marginals, chosen: IntArray) -> Marginals:
         upper=sets.upper[at],
         radius=sets.radius[chosen],
         exponent=sets.exponent[chosen],
-        corner_ptr=starts(np.diff(sets.corner_ptr)[chosen]),
+        corner_ptr=starts(segment_lengths(sets.corner_ptr)[chosen]),
         corners=sets.corners[corners],
     )
 

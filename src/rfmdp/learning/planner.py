@@ -23,7 +23,7 @@ from rfmdp.outer.chain import Chain, Nodes
 from rfmdp.outer.graph.components import components
 from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.problem import Form, Problem, pose
-from rfmdp.ragged import entries
+from rfmdp.ragged import entries, segment_lengths
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import FloatArray, IntArray
 
@@ -251,7 +251,7 @@ def _repack(packed: Sets, store: SetStore, which: IntArray) -> None:
     """Write the boxes of some identifiers into packed sets, in the layout of `pack_sets`."""
     head, data, _, _ = packed
     pointers, entries = store.part(which)
-    sizes = np.diff(pointers)
+    sizes = segment_lengths(pointers)
     place = head[which, PLACE]
     lower = store.lower[entries]
     data[place + FREE] = np.maximum(0.0, 1.0 - np.add.reduceat(lower, pointers[:-1]))

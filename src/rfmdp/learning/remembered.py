@@ -18,7 +18,7 @@ from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.restrict import row_arrays
 from rfmdp.objective import Cumulative, Discounted, ReachReward, Spec, Total
 from rfmdp.outer.problem import where
-from rfmdp.ragged import entries, owners, starts
+from rfmdp.ragged import entries, owners, segment_lengths, starts
 from rfmdp.solving import as_spec
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
 
@@ -99,11 +99,11 @@ def _remembering(
     ends = np.empty(0, dtype=np.int64) if target is None else np.flatnonzero(target)
     pairs = np.unique(np.concatenate([keys, plain[model.initial], plain[ends]]))
     home, own = pairs // count, pairs % count
-    sizes = np.add.reduceat(np.diff(model.successor_ptr), model.row_ptr[:-1])
+    sizes = np.add.reduceat(segment_lengths(model.successor_ptr), model.row_ptr[:-1])
     require_memory(16.0 * sizes[home].sum(), "A model that remembers what transitions paid")
     rows = entries(model.row_ptr, home)
-    row_ptr = starts(np.diff(model.row_ptr)[home])
-    pair = np.repeat(owners(row_ptr), np.diff(model.successor_ptr)[rows])
+    row_ptr = starts(segment_lengths(model.row_ptr)[home])
+    pair = np.repeat(owners(row_ptr), segment_lengths(model.successor_ptr)[rows])
     after = keys[entries(model.successor_ptr, rows)]
     if target is not None:  # what was paid on the way into the target is collected there
         after = np.where(target[home][pair], plain[home][pair], after)

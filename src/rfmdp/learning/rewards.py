@@ -20,6 +20,7 @@ from rfmdp.learning.budget import Shares
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import Cumulative, Discounted, ReachReward, Spec, Total
 from rfmdp.outer.problem import pose, row_rewards
+from rfmdp.ragged import segment_lengths
 from rfmdp.rounding import EPS
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.paid import Payer
@@ -148,7 +149,7 @@ class UnknownRewards:
         self.family = family
         self.name = reward_of(model, spec)
         open_states = ~pose(model, spec).terminal
-        self._open = np.flatnonzero(np.repeat(open_states, np.diff(model.row_ptr)))
+        self._open = np.flatnonzero(np.repeat(open_states, segment_lengths(model.row_ptr)))
         self._delta = shares.reward_delta(len(self._open))
         self.visits = np.zeros(model.rows, dtype=np.int64)
         self.observed = np.zeros(model.rows)

@@ -21,6 +21,7 @@ from rfmdp.objective import MAX, Globally, Spec, Total, Until
 from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.problem import row_rewards
 from rfmdp.outer.solution import Policy
+from rfmdp.ragged import segment_lengths
 from rfmdp.solving import as_spec
 from rfmdp.sources.measure import Measured, measure, unrolled_spec, with_state_arrays
 from rfmdp.sources.recorded import Transitions, record, structure_of
@@ -233,7 +234,7 @@ def _graph(model: FactoredMDP, behaviour: Behaviour) -> Graph:
     taken = np.zeros(model.rows, dtype=np.bool_)
     taken[behaviour.rows[behaviour.rows >= 0]] = True
     free = np.any(behaviour.rows < 0, axis=0) | (behaviour.other > 0.0)
-    return Graph(model.nominal()).with_rows(taken | np.repeat(free, np.diff(model.row_ptr)))
+    return Graph(model.nominal()).with_rows(taken | np.repeat(free, segment_lengths(model.row_ptr)))
 
 
 def _interval(

@@ -16,7 +16,16 @@ from rfmdp.errors import RfmdpError, UnsupportedError
 from rfmdp.learning.confidence import ConfidenceSet, Validity
 from rfmdp.learning.packed_sets import pick, with_table
 from rfmdp.learning.support import DiscoveredOutcomes
-from rfmdp.ragged import entries, owners, segment, segment_all, segment_any, segment_sum, starts
+from rfmdp.ragged import (
+    entries,
+    owners,
+    segment,
+    segment_all,
+    segment_any,
+    segment_lengths,
+    segment_sum,
+    starts,
+)
 from rfmdp.rounding import SUM_SLACK, one_minus
 from rfmdp.sets.bounds import tighten
 from rfmdp.sets.exact import normalised
@@ -131,9 +140,9 @@ class SetStore:
         """Return the sets as marginals of a model."""
         if self.boxes:
             return Marginals.from_boxes(self.ptr, self.lower, self.upper, self.nominal)
-        single = np.diff(self.ptr) == 1
+        single = segment_lengths(self.ptr) == 1
         kind = np.where(single, Kind.SINGLETON, self.kind).astype(np.int8)
-        keeps = np.where(single, 0, np.diff(self.table_ptr))
+        keeps = np.where(single, 0, segment_lengths(self.table_ptr))
         kept = entries(self.table_ptr, np.flatnonzero(keeps))
         return Marginals(
             outcome_ptr=self.ptr,
@@ -159,7 +168,7 @@ class SetStore:
 
     def part(self, which: IntArray) -> tuple[IntArray, IntArray]:
         """Return pointers (N + 1,) of some identifiers (N,) alone, and where their entries are."""
-        return starts(np.diff(self.ptr)[which]), entries(self.ptr, which)
+        return starts(segment_lengths(self.ptr)[which]), entries(self.ptr, which)
 
     def _fresh(self, which: IntArray) -> Marginals:
         """Return the sets of some identifiers, made from their counts and nothing else."""
@@ -182,7 +191,7 @@ class SetStore:
         self, prior: Marginals | None, box: BoolArray
     ) -> tuple[FloatArray, FloatArray] | None:
         """Return bounds (O,) that hold before any data, None if there are none; `box` (M,) sets."""
-        sizes = np.diff(self.ptr)
+        sizes = segment_lengths(self.ptr)
         floors = np.where(sizes > 1, self.floors, 0.0)
         if isinstance(self.confidence, DiscoveredOutcomes):
             floors[:] = 0.0  # it looks after those of what was seen

@@ -11,7 +11,7 @@ import numpy as np
 from rfmdp.kernels.tables import number_segments
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.validate import require_valid
-from rfmdp.ragged import entries, starts
+from rfmdp.ragged import entries, segment_lengths, starts
 from rfmdp.sets.families import box_centres
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
@@ -34,7 +34,7 @@ class FlatBoxes:
     @property
     def sizes(self) -> IntArray:
         """Number of entries of every box, (N,)."""
-        return np.diff(self.pointers)
+        return segment_lengths(self.pointers)
 
     @staticmethod
     def centred(pointers: IntArray, lower: FloatArray, upper: FloatArray) -> FlatBoxes:
@@ -126,9 +126,9 @@ def joint_outcomes(flat: FactoredMDP) -> IntArray:
 
     Certain moves, which have no marginal, get the index after the last outcome.
     """
-    sizes = np.diff(flat.successor_ptr)
+    sizes = segment_lengths(flat.successor_ptr)
     first = np.full(flat.rows, len(flat.marginals.nominal), dtype=np.int64)
-    first[np.diff(flat.marginal_ptr) == 1] = flat.marginals.outcome_ptr[flat.row_marginals]
+    first[segment_lengths(flat.marginal_ptr) == 1] = flat.marginals.outcome_ptr[flat.row_marginals]
     return np.arange(flat.transitions) + np.repeat(first - flat.successor_ptr[:-1], sizes)
 
 

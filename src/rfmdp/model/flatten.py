@@ -19,7 +19,7 @@ from rfmdp.kernels.primitives import STACK
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.flat import FlatBoxes, flat_model
-from rfmdp.ragged import starts
+from rfmdp.ragged import segment_lengths, starts
 from rfmdp.sets.marginals import Kind
 from rfmdp.types import Int32Array, IntArray
 
@@ -72,7 +72,7 @@ def flatten(model: FactoredMDP) -> FactoredMDP:
 
 def flatten_note(model: FactoredMDP) -> str:
     """Return what `flatten` does to a model, in one sentence for people; empty if nothing."""
-    several = int(np.count_nonzero(np.diff(model.marginal_ptr) > 1))
+    several = int(np.count_nonzero(segment_lengths(model.marginal_ptr) > 1))
     kinds = model.marginals.kind
     curved = int(np.count_nonzero((kinds != Kind.SINGLETON) & (kinds != Kind.BOX)))
     if is_known(model):
@@ -111,7 +111,7 @@ def _multiply(model: FactoredMDP, begin: int, end: int) -> tuple[Int32Array, Fla
     sets = model.marginals.as_stated()
     length = int(pointers[end] - pointers[begin])
     require_memory(3 * 28 * length, f"Multiplying out {model.transitions} transitions")
-    largest = int(np.max(np.diff(pointers[begin : end + 1]), initial=1))
+    largest = int(np.max(segment_lengths(pointers[begin : end + 1]), initial=1))
     size = np.empty(end - begin, dtype=np.int64)
     targets = np.empty(length, dtype=np.int32)
     lower, upper, nominal = boxes = tuple(np.empty(length) for _ in range(3))

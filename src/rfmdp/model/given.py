@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
 from rfmdp.model.validate import product_text
-from rfmdp.ragged import owner, segment_product, starts
+from rfmdp.ragged import owner, segment_lengths, segment_product, starts
 from rfmdp.sets.families import UncertaintySet
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sets.validate import layout_problems
@@ -80,7 +80,7 @@ def tensor(
 
 def numbers_of_rows(row_ptr: IntArray, rows: int) -> IntArray:
     """Return the numbers (R,) of rows within their states, from 0."""
-    lengths = np.maximum(np.diff(row_ptr), 0)
+    lengths = np.maximum(segment_lengths(row_ptr), 0)
     if len(row_ptr) == 0 or lengths.sum() != rows:
         return np.zeros(rows, dtype=np.int64)
     return np.arange(rows) - np.repeat(row_ptr[:-1], lengths)

@@ -9,7 +9,7 @@ import numpy as np
 
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.ragged import entries, starts
+from rfmdp.ragged import entries, segment_lengths, starts
 from rfmdp.types import IntArray
 
 
@@ -39,9 +39,9 @@ def row_arrays(model: FactoredMDP, rows: IntArray) -> dict[str, Any]:
     marginals = entries(model.marginal_ptr, rows)
     factors = model.row_factors[marginals] if len(model.row_factors) else model.row_factors
     return {
-        "marginal_ptr": starts(np.diff(model.marginal_ptr)[rows]),
+        "marginal_ptr": starts(segment_lengths(model.marginal_ptr)[rows]),
         "row_marginals": model.row_marginals[marginals],
-        "successor_ptr": starts(np.diff(model.successor_ptr)[rows]),
+        "successor_ptr": starts(segment_lengths(model.successor_ptr)[rows]),
         "row_actions": model.row_actions[rows],
         "row_factors": factors,
     }

@@ -13,7 +13,7 @@ import numpy as np
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.restrict import row_arrays
-from rfmdp.ragged import entries, starts
+from rfmdp.ragged import entries, segment_lengths, starts
 from rfmdp.types import IntArray
 
 ENTRY = 40  # bytes that a successor takes while a model is unrolled, about
@@ -62,7 +62,7 @@ def unroll(model: FactoredMDP, rules: IntArray, latest: int | None, earliest: in
         following = min(number + 1, steps)
         if number == steps and ends:
             own = np.repeat(np.arange(len(layers[-1])), counts[-1])
-            place = np.repeat(own, np.diff(model.successor_ptr)[taken])
+            place = np.repeat(own, segment_lengths(model.successor_ptr)[taken])
         else:
             order = np.argsort(layers[following])
             place = order[np.searchsorted(layers[following], after, sorter=order)]
@@ -78,7 +78,7 @@ def unroll(model: FactoredMDP, rules: IntArray, latest: int | None, earliest: in
         valuations=model.valuations[origin] if model.variables else model.valuations,
         **row_arrays(model, taken),
     )
-    gone = np.repeat(np.arange(steps + 1), np.diff(first))
+    gone = np.repeat(np.arange(steps + 1), segment_lengths(first))
     return Unrolled(unrolled, origin, taken, gone, first)
 
 
@@ -121,7 +121,7 @@ def _closed(model: FactoredMDP, rule: IntArray, states: IntArray) -> IntArray:
 def _taken(model: FactoredMDP, rule: IntArray, states: IntArray) -> tuple[IntArray, IntArray]:
     """Return the rows of some states under a rule, and their number in every state."""
     one = rule[states] >= 0
-    count = np.where(one, 1, np.diff(model.row_ptr)[states])
+    count = np.where(one, 1, segment_lengths(model.row_ptr)[states])
     begin = starts(count)
     first = np.where(one, rule[states], model.row_ptr[states])
     rows: IntArray = np.arange(begin[-1]) + np.repeat(first - begin[:-1], count)

@@ -18,7 +18,7 @@ import numpy as np
 from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.report import Issue, Report, Severity, model_sizes
-from rfmdp.ragged import owner, segment, segment_product
+from rfmdp.ragged import owner, segment, segment_lengths, segment_product
 from rfmdp.sets.validate import layout_problems, problems
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
@@ -203,7 +203,7 @@ def _check_states(model: FactoredMDP) -> list[Issue]:
     """Every state has a row."""
     if model.states == 0:
         return [_error("States", "there must be at least one.")]
-    empty = np.diff(model.row_ptr) == 0
+    empty = segment_lengths(model.row_ptr) == 0
     named = partial(_state, model)
     return _per_item(empty, named, lambda s: "must have at least one row, has none.")
 
@@ -220,7 +220,7 @@ def _check_tensors(model: FactoredMDP) -> list[Issue]:
     if issues:
         return issues
     expected = segment_product(model.marginals.sizes[ids], model.marginal_ptr)
-    found = np.diff(model.successor_ptr)
+    found = segment_lengths(model.successor_ptr)
     return _per_item(
         expected != found,
         partial(_row, model),

@@ -25,7 +25,7 @@ from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Solution
 from rfmdp.outer.task import Task, prepare
 from rfmdp.outer.unbounded import solve_unbounded
-from rfmdp.ragged import entries, owners, segment, starts
+from rfmdp.ragged import entries, owners, segment, segment_lengths, starts
 from rfmdp.rounding import UNIT
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sets.supports import outcome_flags
@@ -107,7 +107,7 @@ def worst_case(solution: Solution, step: int = 0) -> Nature:
     value = _ahead(solution, problem, step) if stepping else _own_side(solution)
     answers = prepared.marginals(finite(value)[0], rows)
     ends = starts(model.marginals.sizes[model.row_marginals])[model.marginal_ptr]
-    begin = starts(np.diff(ends)[rows])
+    begin = starts(segment_lengths(ends)[rows])
     if problem.form in (Form.REACH, Form.TO_TARGET, Form.TOTAL) and not stepping:
         _arrive(problem, rows, begin, answers)
     _empty_rounded(model, rows, answers)
@@ -119,7 +119,7 @@ def _empty_rounded(model: FactoredMDP, rows: IntArray, answers: FloatArray) -> N
     ids = model.row_marginals[entries(model.marginal_ptr, rows)]
     ends = model.marginals.outcome_ptr
     _, required = outcome_flags(model.marginals)
-    rounded = np.repeat(2.0 * UNIT * np.diff(ends)[ids], np.diff(ends)[ids])
+    rounded = np.repeat(2.0 * UNIT * segment_lengths(ends)[ids], segment_lengths(ends)[ids])
     answers[(answers <= rounded) & ~required[entries(ends, ids)]] = 0.0
 
 

@@ -30,7 +30,7 @@ from rfmdp.kernels import packed as packing
 from rfmdp.objective import MIN
 from rfmdp.outer.graph.region import Region
 from rfmdp.outer.problem import Problem
-from rfmdp.ragged import entries, owners, segment_any, segment_sum, starts
+from rfmdp.ragged import entries, owners, segment_any, segment_lengths, segment_sum, starts
 from rfmdp.rounding import TINY
 from rfmdp.sets.marginals import Kind
 from rfmdp.types import AnyArray, BoolArray, IntArray
@@ -78,7 +78,7 @@ def _representable(problem: Problem) -> BoolArray:
     model, marginals = problem.model, problem.model.marginals
     given = np.where(marginals.nominal > 0.0, marginals.nominal, 1.0)
     least = np.log(np.minimum.reduceat(given, marginals.outcome_ptr[:-1])) if given.size else given
-    most = int(np.max(np.diff(model.marginal_ptr), initial=0))
+    most = int(np.max(segment_lengths(model.marginal_ptr), initial=0))
     if most * float(np.min(least, initial=0.0)) > np.log(SMALLEST):
         return np.ones(model.rows, dtype=np.bool_)
     rare: BoolArray = segment_sum(least[model.row_marginals], model.marginal_ptr) > np.log(SMALLEST)
@@ -123,7 +123,7 @@ def pack(region: Region, numbers: IntArray, general: BoolArray) -> Packed:
     """Return the open part with its components in an order given; `general` ones get no rows."""
     model, parts = region.problem.model, region.components
     left = np.zeros(model.states, dtype=np.bool_)
-    left[parts.states] = np.repeat(general, np.diff(parts.component_ptr))
+    left[parts.states] = np.repeat(general, segment_lengths(parts.component_ptr))
     state = region.graph.edges.row_state
     used = region.allowed & (region.open & ~left)[state]
     members, node, component_ptr = _nodes(region, numbers, left)
@@ -131,7 +131,7 @@ def pack(region: Region, numbers: IntArray, general: BoolArray) -> Packed:
     per_node = np.bincount(node[members], counts[members], minlength=int(component_ptr[-1]))
     row_ptr = starts(per_node.astype(np.int64))
     rows, origin, loops = _pack_rows(region.problem, members, node, used, whole=False)
-    single = (np.diff(component_ptr) == 1) & ~segment_any(loops, row_ptr[component_ptr])
+    single = (segment_lengths(component_ptr) == 1) & ~segment_any(loops, row_ptr[component_ptr])
     return Packed(component_ptr, row_ptr, single, rows, origin, node)
 
 
@@ -160,7 +160,7 @@ def _pack_rows(
     whole : whether moves back to a row's own node are kept as entries
     """
     model, marginals = problem.model, problem.model.marginals
-    sizes = np.diff(model.successor_ptr)
+    sizes = segment_lengths(model.successor_ptr)
     count = int(np.count_nonzero(used))
     entries = int(sizes[used].sum())
     boxes = bool(np.any(marginals.kind[model.row_marginals] == Kind.BOX))
@@ -197,7 +197,7 @@ def _nodes(
     parts = region.components
     label = np.where(left, -1, region.groups.label)
     states = parts.states[entries(parts.component_ptr, numbers)]
-    component_ptr = starts(np.diff(parts.component_ptr)[numbers])
+    component_ptr = starts(segment_lengths(parts.component_ptr)[numbers])
     first = np.arange(len(states))
     grouped = np.flatnonzero(label[states] >= 0)
     lead = np.full(int(label.max(initial=-1)) + 1, len(states))

@@ -32,6 +32,7 @@ from rfmdp.objective import (
     Total,
     Until,
 )
+from rfmdp.ragged import segment_lengths
 from rfmdp.types import BoolArray, FloatArray
 
 
@@ -160,7 +161,7 @@ def _until(
 def row_rewards(model: FactoredMDP, name: str | None) -> FloatArray:
     """Return what every row pays: its own reward plus that of its state, (R,)."""
     rewards = model.reward(name)
-    total: FloatArray = rewards.row + np.repeat(rewards.state, np.diff(model.row_ptr))
+    total: FloatArray = rewards.row + np.repeat(rewards.state, segment_lengths(model.row_ptr))
     return total
 
 

@@ -17,7 +17,7 @@ from rfmdp.objective import Cumulative, Globally, Instantaneous, Next, Spec, Unt
 from rfmdp.outer.nature import finite
 from rfmdp.outer.problem import Problem, pose
 from rfmdp.outer.solution import Policy, Solution
-from rfmdp.ragged import entries, segment, segment_sum, starts
+from rfmdp.ragged import entries, segment, segment_lengths, segment_sum, starts
 from rfmdp.solving import evaluate
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
@@ -79,7 +79,7 @@ def decisions(solution: Solution, states: IntArray, step: int = 0) -> Decisions:
     nature.backup(high, rows, unused, above)
     lower = problem.reward[rows] + problem.discount * below[rows]
     upper = problem.reward[rows] + problem.discount * above[rows]
-    counts = np.diff(model.row_ptr)[states]
+    counts = segment_lengths(model.row_ptr)[states]
     over = np.repeat(_decided(problem, step)[states], counts)
     for bound, now in zip((lower, upper), values_after(solution, step), strict=True):
         bound[over] = np.repeat(now[states], counts)[over]

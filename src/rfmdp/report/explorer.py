@@ -18,7 +18,7 @@ from rfmdp.model.arrays import Variable
 from rfmdp.objective import MAX
 from rfmdp.outer.solution import Solution
 from rfmdp.policies.decisions import Decisions, decisions, reached
-from rfmdp.ragged import entries, starts
+from rfmdp.ragged import entries, segment_lengths, starts
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
 STATES = 20_000  # on a page
@@ -70,7 +70,7 @@ def _of_rows(solution: Solution, found: Decisions) -> dict[str, AnyArray]:
     place = np.full(model.states, -1, dtype=np.int32)
     place[found.states] = np.arange(len(found.states))
     taken = np.isin(rows, found.chosen)
-    widths = np.diff(model.successor_ptr)[rows]
+    widths = segment_lengths(model.successor_ptr)[rows]
     if widths.sum() > ENTRIES:  # then only the policy's own rows can be followed
         widths = np.where(taken, widths, 0)
     followed = rows[widths > 0]
@@ -81,7 +81,7 @@ def _of_rows(solution: Solution, found: Decisions) -> dict[str, AnyArray]:
         "row_lower": _single(found.lower, -1.0),
         "row_upper": _single(found.upper, 1.0),
         "taken": taken.astype(np.uint8),
-        "marginal_ptr": starts(np.diff(model.marginal_ptr)[rows]).astype(np.int32),
+        "marginal_ptr": starts(segment_lengths(model.marginal_ptr)[rows]).astype(np.int32),
         "marginal": model.row_marginals[ids].astype(np.int32),
         "outcome_ptr": model.marginals.outcome_ptr.astype(np.int32),
         "nominal": model.marginals.nominal.astype(np.float32),

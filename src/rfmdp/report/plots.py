@@ -17,6 +17,7 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MIN, Direction
 from rfmdp.outer.solution import Solution
 from rfmdp.policies.decisions import reached
+from rfmdp.ragged import segment_lengths
 from rfmdp.report.learning_plot import COLOURS, learning_curve
 from rfmdp.sets.families import Interval
 from rfmdp.solving import Comparison
@@ -233,7 +234,7 @@ def gap_histogram(
     value : (S,)
         Of the states, a solution's for instance.
     """
-    rows = np.flatnonzero(np.diff(model.marginal_ptr) > 0)
+    rows = np.flatnonzero(segment_lengths(model.marginal_ptr) > 0)
     exact = _middle(Exact(), model, nature, value, rows)
     highest = np.maximum.reduceat(value[model.successors], model.successor_ptr[:-1])[rows]
     lowest = np.minimum.reduceat(value[model.successors], model.successor_ptr[:-1])[rows]

@@ -8,7 +8,7 @@ from functools import singledispatch
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.ragged import entries, segment_any, segment_sum, starts
+from rfmdp.ragged import entries, segment_any, segment_lengths, segment_sum, starts
 from rfmdp.rounding import ATTAINED, DOUBT, UNIT
 from rfmdp.sets.exact import without_excess
 from rfmdp.sets.families import (
@@ -36,13 +36,15 @@ def tighten(
     upper = np.asarray(upper, dtype=np.float64)
     if len(outcome_ptr) <= 1:
         return lower, upper
-    sizes = np.diff(outcome_ptr)
+    sizes = segment_lengths(outcome_ptr)
     width = upper - lower
     spare_low = np.repeat(1.0 - segment_sum(lower, outcome_ptr), sizes)
     spare_high = np.repeat(segment_sum(upper, outcome_ptr) - 1.0, sizes)
     # floats find the few boxes for which the exact numbers are needed
     loose = segment_any(width > np.minimum(spare_low, spare_high) - DOUBT, outcome_ptr)
     which = np.flatnonzero(loose)
+    if not len(which):
+        return lower, upper
     place = entries(outcome_ptr, which)
     ends = starts(sizes[which])
     low, high = lower[place], upper[place]

@@ -13,9 +13,20 @@ from fractions import Fraction
 
 import numpy as np
 
-from rfmdp.ragged import entries, owner, segment, segment_any, segment_sum, starts
+from rfmdp.ragged import (
+    entries,
+    owner,
+    owners,
+    segment,
+    segment_any,
+    segment_lengths,
+    segment_sum,
+    starts,
+)
 from rfmdp.rounding import DOUBT, SUM_OFF, UNIT
 from rfmdp.types import BoolArray, FloatArray, IntArray
+
+FEW = 32  # values whose sums are taken at once by `math.fsum`, several times as fast as by arrays
 
 
 def two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -46,9 +57,12 @@ def excess(values: FloatArray, ptr: IntArray) -> FloatArray:
     >>> excess(np.array([0.5, 0.5, 0.1, 0.2, 0.7, 1.0, 1e-300]), np.array([0, 2, 5, 7]))
     array([ 0.00000000e+000, -2.77555756e-017,  1.00000000e-300])
     """
+    if len(values) <= FEW and np.all((values >= 0.0) & (values <= 1.0)):
+        pieces = (values[segment(ptr, j)].tolist() for j in range(len(ptr) - 1))
+        return np.array([math.fsum([-1.0, *piece]) for piece in pieces])
     found = segment_sum(values, ptr) - 1.0
     close = np.flatnonzero(np.abs(found) <= DOUBT)
-    ends = starts(np.diff(ptr)[close])
+    ends = starts(segment_lengths(ptr)[close])
     total, _, lost = _excess_parts(values[entries(ptr, close)], ends)
     near = np.minimum(np.abs(total), np.abs(np.abs(total) - SUM_OFF)) <= lost
     for i in np.flatnonzero(near & (lost > 0.0)):
@@ -60,7 +74,7 @@ def excess(values: FloatArray, ptr: IntArray) -> FloatArray:
 
 def _excess_parts(values: FloatArray, ptr: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return (total, rest, lost): the sum minus one is total + rest, up to `lost`; (M,) each."""
-    sizes = np.diff(ptr)
+    sizes = segment_lengths(ptr)
     high = np.full(len(sizes), -1.0)
     low, lost = np.zeros(len(sizes)), np.zeros(len(sizes))
     open_ = np.arange(len(sizes))
@@ -79,7 +93,11 @@ def without_excess(values: FloatArray, other: FloatArray, ptr: IntArray, side: f
     With the other bounds of a box this is what its entry i must have at least, or at most. The
     result is on its side of the exact number, and mostly the nearest float there.
     """
-    total, rest, lost = (np.repeat(a, np.diff(ptr)) for a in _excess_parts(other, ptr))
+    if len(values) <= FEW:
+        pieces = [(-other[segment(ptr, j)]).tolist() for j in owners(ptr)]
+        sums = ([1.0, x, *piece] for x, piece in zip(values.tolist(), pieces, strict=True))
+        return np.array([_sum_on_side(terms, side) for terms in sums])
+    total, rest, lost = (np.repeat(a, segment_lengths(ptr)) for a in _excess_parts(other, ptr))
     near, error = two_sum(values, -total)
     error, beyond = two_sum(error, -rest)
     near, error = two_sum(near, error)
@@ -89,6 +107,13 @@ def without_excess(values: FloatArray, other: FloatArray, ptr: IntArray, side: f
         far = np.nextafter(outward + side * 2.0 * lost, side * np.inf)
         outward = np.where(rough, np.nextafter(far, side * np.inf), outward)
     return np.where((side * error > 0.0) | rough, outward, near)
+
+
+def _sum_on_side(terms: list[float], side: float) -> float:
+    """Return the float nearest to an exact sum that is not on the other side of it."""
+    near = math.fsum(terms)
+    error = math.fsum([*terms, -near])  # rounds once, so that it has the sign of what is left
+    return math.nextafter(near, side * math.inf) if side * error > 0.0 else near
 
 
 def normalised(values: FloatArray, ptr: IntArray, which: BoolArray | None = None) -> FloatArray:
@@ -122,10 +147,10 @@ def needed(upper: FloatArray, ptr: IntArray) -> BoolArray:
     >>> needed(np.array([0.5, 0.5, 0.2, 0.75, 0.25]), np.array([0, 3, 5])).tolist()
     [True, True, False, True, True]
     """
-    lack = upper - np.repeat(segment_sum(upper, ptr) - 1.0, np.diff(ptr))
+    lack = upper - np.repeat(segment_sum(upper, ptr) - 1.0, segment_lengths(ptr))
     close = np.flatnonzero(segment_any(np.abs(lack) <= DOUBT, ptr))
     place = entries(ptr, close)
-    ends = starts(np.diff(ptr)[close])
+    ends = starts(segment_lengths(ptr)[close])
     own = upper[place]
     most, lack[place] = (without_excess(own, own, ends, side) for side in (1.0, -1.0))
     for i in np.flatnonzero((most > 0.0) & (lack[place] <= 0.0)):  # rounding leaves a doubt

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
-from rfmdp.ragged import segment, segment_sum
+from rfmdp.ragged import segment, segment_lengths, segment_sum
 from rfmdp.rounding import SUM_TOLERANCE
 from rfmdp.sets.exact import excess, normalised
 from rfmdp.types import BoolArray, FloatArray, IntArray, frozen
@@ -333,6 +333,8 @@ def first_outcomes(
 
     message : from the place of the outcome among all, and among its own
     """
+    if not wrong.any():
+        return
     places = np.flatnonzero(wrong)
     sets, first = np.unique(np.searchsorted(ptr, places, side="right") - 1, return_index=True)
     for j, at in zip(sets.tolist(), places[first].tolist(), strict=True):
@@ -352,7 +354,7 @@ def settled_boxes(
     nominal = normalised(nominal, outcome_ptr)
     if not single.any():
         return lower, upper, nominal
-    sizes = np.diff(outcome_ptr)
+    sizes = segment_lengths(outcome_ptr)
     point = normalised(np.where(np.repeat(full, sizes), lower, upper), outcome_ptr, single)
     inside = np.repeat(single, sizes)
     return (
@@ -368,7 +370,7 @@ def box_centres(outcome_ptr: IntArray, lower: FloatArray, upper: FloatArray) -> 
     room = segment_sum(width, outcome_ptr)
     missing = 1.0 - segment_sum(lower, outcome_ptr)
     fraction = np.divide(missing, room, out=np.zeros(len(room)), where=room > 0.0)
-    shares = np.repeat(np.clip(fraction, 0.0, 1.0), np.diff(outcome_ptr))
+    shares = np.repeat(np.clip(fraction, 0.0, 1.0), segment_lengths(outcome_ptr))
     centres: FloatArray = np.minimum(lower + shares * width, upper)
     return centres
 

@@ -15,7 +15,7 @@ from enum import IntEnum
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.ragged import segment, starts
+from rfmdp.ragged import segment, segment_lengths, starts
 from rfmdp.rounding import NORMAL
 from rfmdp.sets.bounds import bounds, tighten
 from rfmdp.sets.families import (
@@ -106,7 +106,7 @@ class Marginals:
     @property
     def sizes(self) -> IntArray:
         """Number of outcomes of every marginal, (M,)."""
-        return np.diff(self.outcome_ptr)
+        return segment_lengths(self.outcome_ptr)
 
     def as_stated(self) -> Marginals:
         """Return the sets with the bounds that a text states, for products of bounds only.
@@ -173,7 +173,7 @@ class Marginals:
         return Marginals(
             outcome_ptr=outcome_ptr,
             kind=np.where(width > 0.0, Kind.BOX, Kind.SINGLETON).astype(np.int8),
-            nominal=np.where(np.repeat(width > 0.0, np.diff(outcome_ptr)), nominal, lower),
+            nominal=np.where(np.repeat(width > 0.0, segment_lengths(outcome_ptr)), nominal, lower),
             lower=lower,
             upper=upper,
             radius=np.full(count, math.nan),
@@ -226,7 +226,7 @@ def _check_layout(outcome_ptr: IntArray, entries: dict[str, FloatArray]) -> None
     """Raise `ModelError` unless the pointers cut every array into non-empty marginals."""
     if outcome_ptr.ndim != 1 or len(outcome_ptr) == 0 or outcome_ptr[0] != 0:
         raise ModelError("Marginals: outcome_ptr must be a vector that starts with 0.")
-    empty = np.flatnonzero(np.diff(outcome_ptr) < 1)
+    empty = np.flatnonzero(segment_lengths(outcome_ptr) < 1)
     if empty.size:
         raise ModelError(f"Marginal {empty[0]}: must have at least one outcome.")
     for name, values in entries.items():

@@ -22,7 +22,7 @@ import numpy as np
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.kernels.supports import BITS, enumerate_supports
-from rfmdp.ragged import entries, owners, segment, segment_any, starts
+from rfmdp.ragged import entries, owners, segment, segment_any, segment_lengths, starts
 from rfmdp.sets.exact import digits, excess, needed, within_ball
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
@@ -162,7 +162,7 @@ def _with_required(
     support, place : of every other outcome, the number of its support and where it is among all
     """
     every = entries(ptr, owner)
-    home = np.repeat(np.arange(len(owner)), np.diff(ptr)[owner])[required[every]]
+    home = np.repeat(np.arange(len(owner)), segment_lengths(ptr)[owner])[required[every]]
     support = np.concatenate([support, home])
     place = np.concatenate([place, every[required[every]]])
     order = np.argsort(support * ptr[-1] + place, kind="stable")  # mostly in order already
@@ -222,18 +222,18 @@ def _enumerate(
     """Yield the supports of some boxes and L1 balls, see `_by_sums`."""
     ptr = marginals.outcome_ptr
     every = entries(ptr, which)
-    home = np.repeat(np.arange(len(which)), np.diff(ptr)[which])
+    home = np.repeat(np.arange(len(which)), segment_lengths(ptr)[which])
     may = np.flatnonzero(free[every])
     may = may[np.lexsort((every[may], -numbers[every[may]], home[may]))]  # by descending weight
     place = every[may]
     ends = starts(np.bincount(home[may], minlength=len(which)))
-    large = np.flatnonzero(np.diff(ends) > FREE_LIMIT)
+    large = np.flatnonzero(segment_lengths(ends) > FREE_LIMIT)
     if len(large):
         raise UnsupportedError(
-            f"Marginal {which[large[0]]}: nature can empty {np.diff(ends)[large[0]]} of its "
-            f"outcomes, but neither all of them nor all but any one; that is analysed for at most "
-            f"{FREE_LIMIT}. Give them positive lower bounds (--p-min when learning), ask for a "
-            "number of steps (F<=k), or split the marginal."
+            f"Marginal {which[large[0]]}: nature can empty {segment_lengths(ends)[large[0]]} of "
+            f"its outcomes, but neither all of them nor all but any one; that is analysed for at "
+            f"most {FREE_LIMIT}. Give them positive lower bounds (--p-min when learning), ask for "
+            "a number of steps (F<=k), or split the marginal."
         )
     # a box asks for one less its required bounds, a ball for its free weights less the radius
     ball = marginals.kind[which] == Kind.L1

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rfmdp.ragged import entries, segment
+from rfmdp.ragged import entries, segment, segment_lengths
 from rfmdp.rounding import SUM_OFF, SUM_TOLERANCE
 from rfmdp.sets.bounds import bounds, kl_bounds, tighten
 from rfmdp.sets.exact import excess
@@ -100,7 +100,7 @@ def _layout(sets: Marginals) -> Iterator[Problem]:
         return
     for name, least, end in (("outcome_ptr", 1, outcomes), ("corner_ptr", 0, corners)):
         pointers = getattr(sets, name)
-        falls = np.flatnonzero((pointers[1:] < pointers[:-1]) | (np.diff(pointers) < least))
+        falls = np.flatnonzero((pointers[1:] < pointers[:-1]) | (segment_lengths(pointers) < least))
         if pointers[0] != 0 or pointers[-1] != end or falls.size:
             where = int(falls[0]) if falls.size else -1
             yield where, f"{name} must rise from 0 to {end}, by at least {least}."

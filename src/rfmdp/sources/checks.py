@@ -17,7 +17,7 @@ from typing import TypeAlias
 import numpy as np
 
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.ragged import segment_sum, starts
+from rfmdp.ragged import segment_lengths, segment_sum, starts
 from rfmdp.sources.tally import ShownOutcomes, shown_outcomes
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
@@ -149,7 +149,7 @@ def _dependence(
 
 def _drawn_together(model: FactoredMDP) -> int:
     """Return how many different pairs of identifiers, in the same places, rows have."""
-    count = np.diff(model.marginal_ptr)
+    count = segment_lengths(model.marginal_ptr)
     found = 0
     for ahead in range(1, int(count.max(initial=0))):
         rows = np.flatnonzero(count > ahead)
@@ -192,7 +192,7 @@ def _log_mixtures(counts: FloatArray, ptr: IntArray) -> FloatArray:
     """Return logarithms of the probabilities of sequences with these counts, mixed, (N,)."""
     from scipy.special import gammaln
 
-    half = 0.5 * np.diff(ptr)
+    half = 0.5 * segment_lengths(ptr)
     n = segment_sum(counts, ptr)
     parts: FloatArray = segment_sum(gammaln(counts + 0.5) - gammaln(0.5), ptr)
     return np.asarray(gammaln(half) - gammaln(n + half) + parts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.ragged import entries, owners, segment_sum
+from rfmdp.ragged import entries, owners, segment_lengths, segment_sum
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.tally import shown_outcomes
 from rfmdp.types import FloatArray, Int32Array, IntArray
@@ -30,7 +30,7 @@ def counted_truth(truth: FactoredMDP, counted: FactoredMDP) -> FactoredMDP:
     ptr = counted.marginals.outcome_ptr
     sums = np.zeros(len(counted.marginals.nominal))
     sums[entries(ptr, identifiers)] = per_slot[entries(slot_ptr, slots)]
-    points = sums / np.repeat(segment_sum(sums, ptr), np.diff(ptr))
+    points = sums / np.repeat(segment_sum(sums, ptr), segment_lengths(ptr))
     return counted.with_marginals(Marginals.from_points(ptr, points))
 
 
@@ -56,7 +56,7 @@ def joint_successors(
     """
     from rfmdp.kernels.identify import joint_rows
 
-    lengths = np.diff(model.successor_ptr)[rows]
+    lengths = segment_lengths(model.successor_ptr)[rows]
     length = int(lengths.sum())
     sizes = np.empty(len(rows), dtype=np.int64)
     targets, mass = np.empty(length, dtype=np.int32), np.empty(length)

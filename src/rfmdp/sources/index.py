@@ -7,7 +7,7 @@ import numpy as np
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.packing import Packing
-from rfmdp.ragged import find, owners, segment_all
+from rfmdp.ragged import find, owners, segment_all, segment_lengths
 from rfmdp.types import AnyArray, BoolArray, IntArray
 
 DENSE = 1 << 25  # entries of a table; larger ones are searched
@@ -111,7 +111,7 @@ def choices(model: FactoredMDP) -> tuple[AnyArray, tuple[str, ...]]:
     Where a state has several choices of one name, actions are the numbers of choices. States
     without choice (`deadlock`) have none.
     """
-    rows = np.flatnonzero(np.repeat(~model.label("deadlock"), np.diff(model.row_ptr)))
+    rows = np.flatnonzero(np.repeat(~model.label("deadlock"), segment_lengths(model.row_ptr)))
     states = model.row_states[rows]
     number = rows - model.row_ptr[states]
     names: tuple[str, ...] = model.actions

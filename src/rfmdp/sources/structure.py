@@ -30,7 +30,7 @@ import numpy as np
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.description import Assignment, Move, States
-from rfmdp.ragged import segment_any
+from rfmdp.ragged import segment_any, segment_lengths
 from rfmdp.sets.families import Interval, box_centres
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import BoolArray, FloatArray, IntArray
@@ -103,7 +103,7 @@ def informed(sets: Marginals) -> BoolArray:
 def equal_numbers(ptr: IntArray, numbers: FloatArray) -> IntArray:
     """Return for every marginal (M,) the first one with equal numbers (O,), to 12 digits."""
     same = np.arange(len(ptr) - 1)
-    sizes = np.diff(ptr)
+    sizes = segment_lengths(ptr)
     rounded = np.round(numbers, 12) + 0.0
     for size in np.unique(sizes):
         which = np.flatnonzero(sizes == size)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.ragged import entries, find, owners, segment_sum, starts
+from rfmdp.ragged import entries, find, owners, segment_lengths, segment_sum, starts
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
 NAMES = ("counts", "totals", "first", "visits")
@@ -138,7 +138,7 @@ def shown_outcomes(model: FactoredMDP, rows: IntArray, successors: AnyArray) -> 
     """
     used, owner = np.unique(rows, return_inverse=True)
     at = entries(model.successor_ptr, used)
-    ptr = starts(np.diff(model.successor_ptr)[used])
+    ptr = starts(segment_lengths(model.successor_ptr)[used])
     keys = owners(ptr) * model.states + model.successors[at]
     known, first = np.unique(keys, return_index=True)
     wanted = owner * model.states + successors

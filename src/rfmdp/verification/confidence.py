@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from rfmdp.ragged import entries, segment_all, starts
+from rfmdp.ragged import entries, segment_all, segment_lengths, starts
 from rfmdp.types import BoolArray, FloatArray, IntArray
 from rfmdp.verification.fields import need
 from rfmdp.verification.sets import BOX, KL, L1, SINGLETON, SUBSETS, Sets
@@ -223,21 +223,21 @@ def sets_hold(
 
 def boxes(sets: Sets) -> BoolArray:
     """Return which sets are given by their bounds alone; some may be points."""
-    plain = np.isnan(sets.exponent) & (np.diff(sets.corner_ptr) == 0)
+    plain = np.isnan(sets.exponent) & (segment_lengths(sets.corner_ptr) == 0)
     return np.asarray(plain & ((sets.kind == BOX) | (sets.kind == SINGLETON)))
 
 
 def batches(sets: Sets, ids: IntArray, looks: int) -> list[IntArray]:
     """Return some sets in parts, so that all looks at a part fit into little memory."""
     ends = np.cumsum(sets.sizes[ids]) * max(looks, 1) // BATCH
-    return np.split(ids, np.flatnonzero(np.diff(ends)) + 1) if len(ids) else []
+    return np.split(ids, np.flatnonzero(segment_lengths(ends)) + 1) if len(ids) else []
 
 
 def counted(sets: Sets, looks: IntArray, ids: IntArray) -> tuple[FloatArray, FloatArray]:
     """Return what looks saw of the outcomes (N,) of some sets, and the samples of their sets."""
     ptr = starts(sets.sizes[ids])
     seen = looks[:, entries(sets.ptr, ids)].astype(np.float64)
-    return seen, np.repeat(np.add.reduceat(seen, ptr[:-1], axis=1), np.diff(ptr), axis=1)
+    return seen, np.repeat(np.add.reduceat(seen, ptr[:-1], axis=1), segment_lengths(ptr), axis=1)
 
 
 def boxes_hold(sets: Sets, ids: IntArray, trials: Trials, known: Known) -> BoolArray:

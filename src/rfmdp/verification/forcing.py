@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from rfmdp.ragged import entries, stable_order, starts
+from rfmdp.ragged import entries, segment_lengths, stable_order, starts
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.exact import Undecided
 from rfmdp.verification.game import GAIN, HOLD, Game, best_exactly, gains_exactly
@@ -190,5 +190,5 @@ def _entering(rows: Rows, chosen: IntArray) -> tuple[IntArray, IntArray]:
     ptr = model.successor_ptr
     held = rows.possible(chosen)
     states = model.successors[entries(ptr, chosen)][held]
-    into = np.repeat(chosen, np.diff(ptr)[chosen])[held]
+    into = np.repeat(chosen, segment_lengths(ptr)[chosen])[held]
     return starts(np.bincount(states, minlength=model.states)), into[stable_order(states)]

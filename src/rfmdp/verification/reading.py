@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rfmdp.ragged import segment_product
+from rfmdp.ragged import segment_lengths, segment_product
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.fields import Fields, is_number, names, need
 from rfmdp.verification.sets import Sets, read_sets
@@ -101,7 +101,7 @@ class Claim:
     def paid(self) -> FloatArray:
         """Return what rows and their states pay together, (R,)."""
         state, row = self.reward
-        return row + np.repeat(state, np.diff(self.model.row_ptr))
+        return row + np.repeat(state, segment_lengths(self.model.row_ptr))
 
 
 def read_model(header: Mapping[str, Any], fields: Fields) -> Model:
@@ -118,7 +118,7 @@ def read_model(header: Mapping[str, Any], fields: Fields) -> Model:
     marginal_ptr = fields.pointers("marginal_ptr", len(row_marginals), rows + 1)
     sizes = segment_product(sets.sizes[row_marginals], marginal_ptr)
     need(
-        np.array_equal(sizes, np.diff(successor_ptr)),
+        np.array_equal(sizes, segment_lengths(successor_ptr)),
         "successors: rows must have the product of the sizes of their marginals",
     )
     initial = fields.integers("initial", end=states)

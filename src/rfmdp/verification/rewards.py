@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rfmdp.ragged import segment_lengths
 from rfmdp.types import AnyArray, BoolArray, FloatArray
 from rfmdp.verification.confidence import NotChecked, mixture, parsed
 from rfmdp.verification.fields import Fields, need
@@ -102,7 +103,7 @@ class Payments:
         visits = evidence.integers("visits", model.rows - extra)
         paid = evidence.floats("paid", model.rows - extra)
         counts = np.append(visits, [0] * extra)
-        slots = np.repeat(counts, np.diff(model.marginal_ptr))
+        slots = np.repeat(counts, segment_lengths(model.marginal_ptr))
         drawn = np.bincount(model.row_marginals, slots, minlength=len(model.sets.kind))
         last = looks[-1] if len(looks) else np.zeros(len(model.sets.nominal))
         if (visits < 0).any() or int(visits.sum()) not in steps:
@@ -110,7 +111,7 @@ class Payments:
         if not np.array_equal(drawn, np.add.reduceat(last, model.sets.ptr[:-1])):
             return "visits must be those of the counts"
         ends = claim.states.get("target", np.zeros(model.states, dtype=np.bool_))
-        counted = np.repeat(~ends, np.diff(model.row_ptr))
+        counted = np.repeat(~ends, segment_lengths(model.row_ptr))
         asked = int(np.count_nonzero(counted[: len(visits)]))
         fine = self._proven(row, counts, np.append(paid, [0.0] * extra), share / max(asked, 1),
                             claim.agent)  # fmt: skip

@@ -14,6 +14,7 @@ from rfmdp.ragged import (
     segment,
     segment_all,
     segment_any,
+    segment_lengths,
     segment_sum,
     stable_order,
 )  # fmt: skip
@@ -45,9 +46,9 @@ class Rows:
     def blocks(self) -> list[tuple[IntArray, IntArray]]:
         """Rows (B,) and their sets (B, n), those with sets of the same shape together."""
         model = self.model
-        lengths = np.diff(self.model.marginal_ptr)
+        lengths = segment_lengths(self.model.marginal_ptr)
         described = np.column_stack(
-            [self.sets.kind, self.sets.sizes, np.diff(self.sets.corner_ptr)]
+            [self.sets.kind, self.sets.sizes, segment_lengths(self.sets.corner_ptr)]
         )
         classes, of_set = np.unique(described, axis=0, return_inverse=True)
         shape = lengths.copy()  # a number per sequence of classes
@@ -67,7 +68,7 @@ class Rows:
         """Yield the rows that are asked for."""
         for rows, ids in self.blocks if asked.any() else ():
             places = np.flatnonzero(asked[rows])
-            size = int(np.diff(self.model.successor_ptr)[rows[0]])
+            size = int(segment_lengths(self.model.successor_ptr)[rows[0]])
             step = max(1, BATCH // size)
             for first in range(0, len(places), step):
                 place = places[first : first + step]
@@ -142,12 +143,12 @@ class Rows:
 def among(model: Model, held: BoolArray, rows: IntArray) -> BoolArray:
     """Return for all entries of some rows whether all their outcomes are among some (O,)."""
     sets = model.sets
-    sizes = np.diff(model.successor_ptr)[rows]
+    sizes = segment_lengths(model.successor_ptr)[rows]
     if held.all():
         return np.ones(int(sizes.sum()), dtype=np.bool_)
     number = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     found = np.ones(len(number), dtype=np.bool_)
-    lengths = np.diff(model.marginal_ptr)[rows]
+    lengths = segment_lengths(model.marginal_ptr)[rows]
     for back in range(1, int(lengths.max(initial=0)) + 1):
         has = lengths >= back
         ids = model.row_marginals[model.marginal_ptr[rows[has] + 1] - back]

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rfmdp.ragged import entries, segment, segment_sum
+from rfmdp.ragged import entries, segment, segment_lengths, segment_sum
 from rfmdp.types import FloatArray, IntArray
 from rfmdp.verification.fields import Fields, need
 from rfmdp.verification.margins import UNIT, two_sum
@@ -46,7 +46,7 @@ class Sets:
     @property
     def sizes(self) -> IntArray:
         """Number of outcomes of every set, (M,)."""
-        return np.diff(self.ptr)
+        return segment_lengths(self.ptr)
 
     def listed(self, j: int | np.integer) -> FloatArray:
         """Return the corners of a set."""
@@ -100,7 +100,7 @@ def read_sets(fields: Fields) -> Sets:
     nominal, corners = fields.floats("nominal"), fields.floats("corners")
     ptr = fields.pointers("outcome_ptr", len(nominal))
     count = len(ptr) - 1
-    need((np.diff(ptr) > 0).all(), "marginals: every set must have an outcome")
+    need((segment_lengths(ptr) > 0).all(), "marginals: every set must have an outcome")
     sets = Sets(
         ptr, fields.integers("kind", count, SUBSETS + 1), nominal,
         fields.floats("lower", len(nominal)), fields.floats("upper", len(nominal)),
@@ -152,7 +152,7 @@ def _check_balls(sets: Sets) -> None:
 def _check_corners(sets: Sets) -> None:
     """Polytopes have their vertices, subset sets their table, all others nothing."""
     kind = sets.kind
-    lengths = np.diff(sets.corner_ptr)
+    lengths = segment_lengths(sets.corner_ptr)
     sizes = sets.sizes
     table = kind == SUBSETS
     hull = (kind == POLYTOPE) | ((kind == SINGLETON) & (lengths > 0))

@@ -20,7 +20,7 @@ import numpy as np
 from rfmdp.kernels import graph as kernels
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.graph.graph import Edges, Graph
-from rfmdp.ragged import entries, owners, starts
+from rfmdp.ragged import entries, owners, segment_lengths, starts
 from rfmdp.types import AnyArray, BoolArray, IntArray
 
 
@@ -46,7 +46,7 @@ class Components:
 
     def part(self, numbers: IntArray) -> Components:
         """Return only some of the components, ascending numbers given."""
-        sizes = np.diff(self.component_ptr)[numbers]
+        sizes = segment_lengths(self.component_ptr)[numbers]
         states = self.states[entries(self.component_ptr, numbers)]
         levels = np.bincount(owners(self.level_ptr)[numbers])
         component = np.full_like(self.component, -1)

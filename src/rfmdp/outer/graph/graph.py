@@ -36,7 +36,7 @@ from rfmdp.errors import ModelError
 from rfmdp.kernels import graph as kernels
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Direction
-from rfmdp.ragged import owners, segment_any, starts
+from rfmdp.ragged import owners, segment_any, segment_lengths, starts
 from rfmdp.sets.supports import supports
 from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray, frozen
 
@@ -321,8 +321,8 @@ class Graph:
     def _work(self) -> tuple[AnyArray, ...]:
         """Return memory for the kernels: codes, cursor, queue, pending."""
         model = self.model
-        depth = int(np.max(np.diff(model.marginal_ptr), initial=0)) + 1
-        size = int(np.max(np.diff(model.successor_ptr), initial=1))
+        depth = int(np.max(segment_lengths(model.marginal_ptr), initial=0)) + 1
+        size = int(np.max(segment_lengths(model.successor_ptr), initial=1))
         if not self.flexible.any():
             depth, size = 1, 1
         return (

@@ -15,7 +15,7 @@ import numpy as np
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.ragged import entries, owners, segment, segment_all, starts
+from rfmdp.ragged import entries, owners, segment, segment_all, segment_lengths, starts
 from rfmdp.rounding import expectation_margin
 from rfmdp.sets.vertices import vertex_count, vertices_bulk
 from rfmdp.types import BoolArray, FloatArray, IntArray
@@ -56,7 +56,7 @@ class Faces:
         self.vertex_ptr = starts([len(p.taken) for p in parts])  # (N + 1,) vertices of every row
         self.owner = owners(self.vertex_ptr)  # (V,) row of every vertex
         chosen = self.rows[self.owner]
-        self.entry_ptr = starts(np.diff(model.successor_ptr)[chosen])  # (V + 1,)
+        self.entry_ptr = starts(segment_lengths(model.successor_ptr)[chosen])  # (V + 1,)
         self.successor = model.successors[entries(model.successor_ptr, chosen)].astype(np.int64)
         listed = [*parts, NOTHING]
         self.probability = np.concatenate([p.probability.ravel() for p in listed])
@@ -68,7 +68,7 @@ class Faces:
 
     def staying(self, label: IntArray, own: IntArray) -> BoolArray:
         """Return the vertices (V,) that move only to states whose label is that of their row."""
-        wanted = np.repeat(own[self.owner], np.diff(self.entry_ptr))
+        wanted = np.repeat(own[self.owner], segment_lengths(self.entry_ptr))
         return segment_all(~self.taken | (label[self.successor] == wanted), self.entry_ptr)
 
     def expectations(self, value: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -78,7 +78,7 @@ class Faces:
         first = self.entry_ptr[:-1]
         given = np.where(self.taken, value[self.successor], np.nan)
         high, low = np.fmax.reduceat(given, first), np.fmin.reduceat(given, first)
-        sizes = np.diff(self.entry_ptr)
+        sizes = segment_lengths(self.entry_ptr)
         change = np.where(self.taken, given - np.repeat(low, sizes), 0.0)
         mean = low + np.add.reduceat(self.probability * change, first)
         return np.clip(mean, low, high), expectation_margin(sizes, low, high)

@@ -17,7 +17,7 @@ from rfmdp.outer.graph.components import Groups, end_components, no_groups
 from rfmdp.outer.graph.graph import Edges
 from rfmdp.outer.proofs.backups import ProvenBackups
 from rfmdp.outer.proofs.faces import Faces
-from rfmdp.ragged import entries, starts
+from rfmdp.ragged import entries, segment_lengths, starts
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
 
 GUESSED = 1e-12  # nature takes what its answer gives more than this; a guess, checked later
@@ -56,14 +56,14 @@ def lingering_groups(backups: ProvenBackups, value: FloatArray, choice: IntArray
 
 def _row_choices(rows: IntArray, pointer: IntArray, successor: Int32Array) -> Choices:
     """Return one choice per row, with all its successors."""
-    return Choices(rows, starts(np.diff(pointer)[rows]), successor[entries(pointer, rows)])
+    return Choices(rows, starts(segment_lengths(pointer)[rows]), successor[entries(pointer, rows)])
 
 
 def _vertex_choices(faces: Faces, rows: IntArray) -> Choices:
     """Return one choice per vertex of some rows, of those that are listed."""
     vertices = np.flatnonzero(np.isin(faces.rows, rows)[faces.owner])
     places = entries(faces.entry_ptr, vertices)
-    pointer = starts(np.diff(faces.entry_ptr)[vertices])
+    pointer = starts(segment_lengths(faces.entry_ptr)[vertices])
     successors = faces.successor[places].astype(np.int32)
     return _select(
         Choices(faces.rows[faces.owner[vertices]], pointer, successors), faces.taken[places]
@@ -78,7 +78,7 @@ def _select(choices: Choices, keep: BoolArray) -> Choices:
 def _join(*parts: Choices) -> Choices:
     """Return the choices of all parts, sorted by row."""
     row = np.concatenate([p.row for p in parts])
-    sizes = np.concatenate([np.diff(p.pointer) for p in parts])
+    sizes = np.concatenate([segment_lengths(p.pointer) for p in parts])
     successor = np.concatenate([p.successor for p in parts])
     order = np.argsort(row, kind="stable")
     return Choices(row[order], starts(sizes[order]), successor[entries(starts(sizes), order)])

@@ -29,7 +29,7 @@ from rfmdp.outer.graph.region import Region
 from rfmdp.outer.problem import Form
 from rfmdp.outer.settings import STOPS, Clock, status_of
 from rfmdp.outer.task import Found, Task
-from rfmdp.ragged import segment
+from rfmdp.ragged import segment, segment_lengths
 from rfmdp.sets.rational import vertices
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
@@ -57,7 +57,7 @@ def settle_loops(task: Task, region: Region, found: Found) -> None:
     states = np.flatnonzero(region.open)
     low, high = found.lower[states], found.upper[states]
     wide = np.unique(parts.component[states[high - low > task.limits.tolerance(low, 0.0)]])
-    single = wide[np.diff(parts.component_ptr)[wide] == 1]
+    single = wide[segment_lengths(parts.component_ptr)[wide] == 1]
     try:
         for state in parts.states[parts.component_ptr[single]].tolist():
             loops.improve(state, found.lower, found.upper, found.choice)

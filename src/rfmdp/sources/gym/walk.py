@@ -21,7 +21,7 @@ import numpy as np
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.ragged import owners
+from rfmdp.ragged import owners, segment_lengths
 from rfmdp.sources.gym.spaces import finite, read, require_gymnasium, split, stacked
 from rfmdp.sources.simulator import DrawnTrajectories, Trajectories
 from rfmdp.sources.tally import Tally, count_transitions
@@ -89,7 +89,7 @@ class LimitWatch:
 
     def __init__(self, counted: FactoredMDP, limit: IntArray, tally: Tally) -> None:
         self._limit, self._tally = limit, tally
-        self._often = max(1, int(np.max(np.diff(counted.marginal_ptr), initial=1)))
+        self._often = max(1, int(np.max(segment_lengths(counted.marginal_ptr), initial=1)))
         self._close = limit - tally.totals < CLOSE
         near = owners(counted.marginal_ptr)[self._close[counted.row_marginals]]
         self._rare = frozenset(near.tolist())
@@ -138,7 +138,7 @@ class Walker:
         # of every row; None ends an episode: there is no action, or the state is one to stop in
         self._actions = list(source.actions)
         if stop is not None:
-            over = np.repeat(stop[: model.states], np.diff(model.row_ptr))
+            over = np.repeat(stop[: model.states], segment_lengths(model.row_ptr))
             self._actions = [None if o else a for a, o in zip(self._actions, over, strict=True)]
         self._seen = PendingTransitions(source, counted, self._start)
         self._find = state_finder(source)
