@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from numba import njit
+from numba import njit, typeof
 from numba.core.errors import TypingError
 
 import rfmdp
@@ -33,12 +33,15 @@ def test_linear_algebra_of_others_compiles():
 
 
 def test_reading_machine_code_imports_nothing_to_make_it(tmp_path):
-    """A kernel from the cache comes without numba's compiler; one that is not there still comes."""
+    """A kernel from the cache comes without numba's compiler; one that is not there still comes.
+
+    Nor is `numpy.ma` imported, which numba looks at for the type of every array.
+    """
     text = (
         "import sys; import numpy as np;"
         "from rfmdp.kernels.text import join_lines; from rfmdp.kernels.sweep import take_back;"
         "byte = np.zeros(1, np.uint8); join_lines(byte, *np.zeros((2, 1), np.int64), byte);"
-        "print('numba.np.arrayobj' in sys.modules);"
+        "print('numba.np.arrayobj' in sys.modules or 'numpy.ma' in sys.modules);"
         "x = np.zeros(1, sys.argv[1]); take_back(x, x[:, None], x);"
         "print(len(take_back.signatures))"
     )
@@ -46,6 +49,16 @@ def test_reading_machine_code_imports_nothing_to_make_it(tmp_path):
     for kind, compiled in (("float64", True), ("float32", False)):
         found = python(text, kind, env=environment)
         assert found.stdout.split() == [str(compiled), "1"], found.stderr
+
+
+def test_types_of_arguments_are_those_of_numba():
+    """Arrays of any layout, read-only ones, tuples of them, and numbers."""
+    matrix = np.zeros((3, 4))
+    frozen = np.arange(3)
+    frozen.flags.writeable = False
+    arrays = (matrix, matrix.T, matrix[:, ::2], matrix[:0], frozen, np.zeros(2, np.bool_))
+    for value in (*arrays, arrays, (matrix, (frozen, 1), 0.5), (matrix, matrix), 1, True, 0.5, ()):
+        assert take_back.typeof_pyval(value) == typeof(value)
 
 
 def test_addresses_of_stored_machine_code(tmp_path):

@@ -246,7 +246,7 @@ def arranged(
     return Skeleton(
         variables=packing.variables,
         valuations=packing.unpack(known[order]),
-        initial=np.unique(rank[start]).astype(np.int64),
+        initial=np.flatnonzero(np.bincount(rank[start])),
         row_ptr=row_ptr,
         row_actions=action,
         marginal_ptr=marginal_ptr,

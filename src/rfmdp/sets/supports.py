@@ -190,7 +190,7 @@ def _by_sums(
         if part is not None:
             yield part
             length[i] = 0
-    for digit_count in np.unique(length[length > 0]):
+    for digit_count in sorted(set(length[length > 0].tolist())):
         group = which[length == digit_count]
         yield from _enumerate(marginals, numbers, free, required, group)
 
