@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from llvmlite.binding import parse_assembly
 from numba import _dynfunc, config, njit
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.codegen import JITCodeLibrary
@@ -181,7 +182,24 @@ class _Place:
 
 
 class _Placed(CompileResultCacheImpl):  # type: ignore[misc]
+    """Keeps machine code, without the code that it was made of.
+
+    numba keeps that for the callers that a function may have in compiled code, which kernels have
+    not; reading it takes as long as all else. Only the names of the entry points stay.
+    """
+
     _locator_classes = (_Place,)
+
+    def reduce(self, result: Any) -> Any:
+        """Return what is kept of a compiled function."""
+        (name, form, (machine_code, _)), *rest = super().reduce(result)
+        known = result.fndesc
+        entries = {
+            known.llvm_func_name, known.llvm_cpython_wrapper_name, known.llvm_cfunc_wrapper_name
+        }  # fmt: skip
+        names = sorted(entries & {f.name for f in result.library.get_defined_functions()})
+        text = "".join(f'define void @"{entry}"() {{ ret void }}\n' for entry in names)
+        return (name, form, (machine_code, parse_assembly(text).as_bitcode())), *rest
 
 
 class _Cache(FunctionCache):  # type: ignore[misc]
