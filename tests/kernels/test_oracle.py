@@ -59,7 +59,7 @@ def run_minimiser(function, uset, values):
     d = uset.size
     order, p = np.arange(d)[::-1].copy(), np.full(d + 1, np.nan)
     padded = np.concatenate([[9.0, -9.0, 9.0], values])
-    function(sets, 0, padded, 3, 1, order, np.zeros(d), p, d, p, 0)
+    function(sets, 0, (padded, 3, 1), order, np.zeros(d), (p, d), (p, 0))
     return p[d], p[:d]
 
 
@@ -121,7 +121,8 @@ def test_fibres_find_a_common_answer(uset, count, seed, monotone):
         out, point = np.zeros(count), np.full(d + 1, np.nan)
         with np.errstate(over="ignore"):  # as compiled: what is infinitely far is clipped
             memory = np.arange(d), np.zeros(d)
-            same = function(sets, 0, tensor.ravel(), 0, count, *memory, out, 0, point, 1)
+            fibres = tensor.ravel(), 0, count
+            same = function(sets, 0, fibres, *memory, (out, 0), (point, 1))
         for fibre, value in zip(tensor, out, strict=True):
             single, _ = run_minimiser(minimise_compiled, uset, fibre)
             assert value == pytest.approx(single, abs=1e-13)

@@ -65,7 +65,8 @@ def fold(sets, work, k, n, at, size, width):
         count //= head[m, SIZE]
         place -= head[m, SIZE]
         reset(order, head[m, SIZE])
-        same = minimise(sets, m, source, begin, count, order, curved, folds, 0, point, place)
+        fibres = source, begin, count
+        same = minimise(sets, m, fibres, order, curved, (folds, 0), (point, place))
         product = product and same
         source, begin = folds, 0
     return product

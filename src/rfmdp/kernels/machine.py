@@ -167,13 +167,16 @@ def run(pc, code, ints, floats):
 
 
 @kernel
-def evaluate(place, cell, code, ints, floats, results, cells, columns, valuations, states, out):
+def evaluate(program, memory, variables, states, out):
     """Fill `out` (N,) with an expression in some states; returns the first without a value, or N.
 
-    place, cell : of the code, and of its value in `results`: the ints, or the floats as bits; a
-        condition has no cell (-1)
-    cells, columns : of the variables that it needs, in the memory and in `valuations` (S, vars)
+    program : code, the place to begin at, and the cell of its value; a condition has none (-1)
+    memory : ints, floats, and that of both which has the cell, as integers
+    variables : cells of those that it needs, their columns, and the valuations (S, columns)
     """
+    code, place, cell = program
+    ints, floats, results = memory
+    cells, columns, valuations = variables
     for i in range(out.shape[0]):
         same = i > 0
         for k in range(cells.shape[0]):

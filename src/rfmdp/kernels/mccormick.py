@@ -12,6 +12,8 @@ tensors    successor_ptr, successors of the model; table (K,), the entry of the 
            every joint outcome; weight (K,), the product of the known marginals' entries
 box        low_X, width_X, share_X, mass_N, free_N, low_P, width_P: see `coefficients`; of `greedy`
            the only uncertain marginal, as in `kernels.boxes`
+pair       of a prefix and the next marginal: their sizes, and where they are in `box`
+masses     lower mass and free mass of the next marginal, of the prefix; outcomes before it
 places     where the last marginal and the last prefix are in `box`, the first columns of x, xi and
            t, outcomes of the last marginal, entries of the last prefix
 programme  ptr, indices, data, right-hand sides, number of equalities, errors of the entries by row
@@ -30,8 +32,10 @@ PRINTED, SIMPLEX, MARGINALISED = 0, 1, 2
 
 
 @inline_kernel
-def _marginals(ids, outcome_ptr, lower, upper, low_X, width_X, share_X, mass_N, free_N):
+def _marginals(ids, bounds, box):
     """Fill bounds, widths and shares (width / free mass) of the row's marginals."""
+    outcome_ptr, lower, upper = bounds
+    low_X, width_X, share_X, mass_N, free_N, _, _ = box
     at = 0
     for k in range(ids.shape[0]):
         start = outcome_ptr[ids[k]]
@@ -63,8 +67,10 @@ def _simplex_rows(count, sizes_N, share_X, free_N, data, error_R):
 
 
 @inline_kernel
-def _prefix_rows(at, row, prefix, d, low_P, width_P, here, low_X, width_X, x, data, error_R):
+def _prefix_rows(at, row, pair, box, data, error_R):
     """Write xi' = (low w x + width l xi + width w t) / width' and fill the next prefix."""
+    prefix, d, here, x = pair
+    low_X, width_X, _, _, _, low_P, width_P = box
     then = here + prefix
     for I in range(prefix):
         for j in range(d):
@@ -87,10 +93,11 @@ def _prefix_rows(at, row, prefix, d, low_P, width_P, here, low_X, width_X, x, da
 
 
 @inline_kernel
-def _marginal_rows(
-    at, row, prefix, d, width_P, here, share_X, x, free, prefix_free, terms, data, error_R
-):
+def _marginal_rows(at, row, pair, box, masses, data, error_R):
     """Write sum_j share_j t_Ij = xi_I for every I and sum_I share_I t_Ij = x_j for every j."""
+    prefix, d, here, x = pair
+    _, _, share_X, _, _, _, width_P = box
+    _, free, _, prefix_free, terms = masses
     for _ in range(prefix):
         for j in range(d):
             data[at + j] = share_X[x + j]
@@ -109,8 +116,10 @@ def _marginal_rows(
 
 
 @inline_kernel
-def _total_row(at, row, prefix, d, width_P, here, width_X, x, factors, data, error_R):
+def _total_row(at, row, pair, box, factors, data, error_R):
     """Write sum h = 1, divided by its right-hand side (see `_total_factors`)."""
+    prefix, d, here, x = pair
+    _, width_X, _, _, _, _, width_P = box
     on_x, on_xi, on_t, error = factors
     for j in range(d):
         data[at] = on_x * width_X[x + j]
@@ -126,13 +135,14 @@ def _total_row(at, row, prefix, d, width_P, here, width_X, x, factors, data, err
 
 
 @inline_kernel
-def _total_factors(variant, n, mass, free, prefix_mass, prefix_free, d, terms):
+def _total_factors(variant, n, d, masses):
     """Return the factors of x, xi and t in sum h = 1, and the relative error in units of 4 UNIT.
 
     sum h - sum of lower products = M sum w x + L sum W xi + sum W w t, with M and L the lower
     masses of prefix and last marginal. Simplex rows make parts of it constant, and these are
     taken out: left in, a wide marginal beside a narrow one makes two rows nearly parallel.
     """
+    mass, free, prefix_mass, prefix_free, terms = masses
     if variant == SIMPLEX and n == 2:
         return 0.0, 0.0, 1.0 / (free * prefix_free), d / free + terms / prefix_free
     if variant == SIMPLEX:
@@ -143,15 +153,16 @@ def _total_factors(variant, n, mass, free, prefix_mass, prefix_free, d, terms):
 
 
 @kernel
-def coefficients(variant, sizes_N, ids_N, outcome_ptr, lower, upper, box, data, error_R):
+def coefficients(variant, sizes_N, ids_N, bounds, box, data, error_R):
     """Fill the entries of the matrix that depend on the marginals, in the order of the layout.
 
-    `box` is the workspace (low_X, width_X, share_X, mass_N, free_N, low_P, width_P); the parts of
-    the last prefix and the last marginal are what `costs` and `joint` read. error_R is filled
-    with relative errors of the entries of every row that was written.
+    `bounds` are outcome_ptr, lower and upper of all marginals. `box` is the workspace (low_X,
+    width_X, share_X, mass_N, free_N, low_P, width_P); the parts of the last prefix and the last
+    marginal are what `costs` and `joint` read. error_R is filled with relative errors of the
+    entries of every row that was written.
     """
     low_X, width_X, share_X, mass_N, free_N, low_P, width_P = box
-    _marginals(ids_N, outcome_ptr, lower, upper, low_X, width_X, share_X, mass_N, free_N)
+    _marginals(ids_N, bounds, box)
     n = sizes_N.shape[0]
     count = n if variant == SIMPLEX else (1 if variant == MARGINALISED else 0)
     at, row = _simplex_rows(count, sizes_N, share_X, free_N, data, error_R)
@@ -165,14 +176,12 @@ def coefficients(variant, sizes_N, ids_N, outcome_ptr, lower, upper, box, data, 
     terms = float(prefix)
     for k in range(1, n):
         d = sizes_N[k]
+        pair = prefix, d, here, x
+        masses = mass_N[k], free_N[k], mass, free, terms
         if variant == MARGINALISED:
-            at, row = _marginal_rows(
-                at, row, prefix, d, width_P, here, share_X, x, free_N[k], free, terms, data, error_R
-            )
+            at, row = _marginal_rows(at, row, pair, box, masses, data, error_R)
         if k < n - 1:
-            at, row = _prefix_rows(
-                at, row, prefix, d, low_P, width_P, here, low_X, width_X, x, data, error_R
-            )
+            at, row = _prefix_rows(at, row, pair, box, data, error_R)
             free = free * (mass_N[k] + free_N[k]) + mass * free_N[k]
             mass *= mass_N[k]
             here += prefix
@@ -180,8 +189,8 @@ def coefficients(variant, sizes_N, ids_N, outcome_ptr, lower, upper, box, data, 
             x += d
             terms += d
         elif variant != MARGINALISED:
-            factors = _total_factors(variant, n, mass_N[k], free_N[k], mass, free, d, terms)
-            _total_row(at, row, prefix, d, width_P, here, width_X, x, factors, data, error_R)
+            factors = _total_factors(variant, n, d, masses)
+            _total_row(at, row, pair, box, factors, data, error_R)
 
 
 @inline_kernel

@@ -35,14 +35,21 @@ from rfmdp.kernels.primitives import dot, reset, sort
 
 
 @step_kernel
-def minimise(sets, m, source, start, count, order, curved, out, to, point, place):
+def minimise(sets, m, fibres, order, curved, minima, member):
     """Minimise over marginal m for each of `count` fibres of `source`; fills out[to : to + count].
 
     Returns whether one member attains the minimum of every fibre. It is then in
     point[place : place + d]; otherwise that of the last fibre is. `out` may be `source` if start
     is to: fibre f is read before out[to + f] is written. `order` starts as some permutation, best
     one by which the first fibre is sorted. `curved` has room for a member.
+
+    fibres : source, start, count
+    minima : out, to
+    member : point, place
     """
+    source, start, count = fibres
+    out, to = minima
+    point, place = member
     head, data, corners, minimiser = sets
     kind, d = head[m, KIND], head[m, SIZE]
     l = head[m, PLACE] + LOWER
@@ -53,7 +60,7 @@ def minimise(sets, m, source, start, count, order, curved, out, to, point, place
             point[place + i] = data[l + i]
         return True
     if kind == BOX and d == 2:
-        return _two_outcomes(data, l, source, start, count, out, to, point, place)
+        return _two_outcomes(data, l, fibres, minima, member)
     if kind == BOX:
         box = box_of(head, data, m)
         changes = 0
@@ -63,10 +70,10 @@ def minimise(sets, m, source, start, count, order, curved, out, to, point, place
         box_member(box, order, point, place)
         return changes == 0
     if kind == L1:
-        return _l1(data, l, d, source, start, count, order, out, to, point, place)
+        return _l1(data, l, d, fibres, order, minima, member)
     if kind == POLYTOPE:
         at = head[m, CORNERS], head[m, CORNERS_END]
-        return _polytope(corners, at, d, source, start, count, out, to, point, place)
+        return _polytope(corners, at, d, fibres, minima, member)
     same = kind != LP  # whose values are dual bounds, not attained to the last digit
     for f in range(count):
         out[to + f] = call_curved(minimiser, (head, data, m, source, start + f * d, order, curved))
@@ -82,13 +89,16 @@ def minimum(sets, work, m):
     folds, p, order, curved = work[FOLDS], work[MEMBER], work[ORDER], work[CURVED]
     d = sets[HEAD][m, SIZE]
     reset(order, d)
-    minimise(sets, m, folds, 0, 1, order, curved, p, d, p, 0)
+    minimise(sets, m, (folds, 0, 1), order, curved, (p, d), (p, 0))
     return p[d]
 
 
 @inline_kernel
-def _two_outcomes(data, l, source, start, count, out, to, point, place):
+def _two_outcomes(data, l, fibres, minima, member):
     """Minimise over a box of two outcomes, an interval of the first one's probability."""
+    source, start, count = fibres
+    out, to = minima
+    point, place = member
     low = data[l]
     high = low + data[l + 2]
     least, most = 0.0, 0.0
@@ -103,8 +113,11 @@ def _two_outcomes(data, l, source, start, count, out, to, point, place):
 
 
 @inline_kernel
-def _l1(data, l, d, source, start, count, order, out, to, point, place):
+def _l1(data, l, d, fibres, order, minima, member):
     """Move min(radius / 2, 1 - p) to the lowest value, taken from the highest ones."""
+    source, start, count = fibres
+    out, to = minima
+    point, place = member
     changes = 0
     for f in range(count):
         changes += sort(source, start + f * d, d, order) and f > 0
@@ -125,8 +138,11 @@ def _l1(data, l, d, source, start, count, order, out, to, point, place):
 
 
 @inline_kernel
-def _polytope(corners, at, d, source, start, count, out, to, point, place):
+def _polytope(corners, at, d, fibres, minima, member):
     """Look at every vertex; the first of the best ones wins."""
+    source, start, count = fibres
+    out, to = minima
+    point, place = member
     begin, end = at
     same, last = True, begin
     for f in range(count):

@@ -146,16 +146,19 @@ def margin(error, reward, size, here):
 
 
 @kernel
-def pack(members, node, allowed, reward, model, sets, seen, weight, rows, origin, loops, whole):
+def pack(chosen, reward, model, sets, work, rows, origin, loops, whole):
     """Fill `rows` with the allowed rows of the members, in their order.
 
-    members : states, grouped by node; node : (S,) of every state; seen : (N,) of -1
+    chosen  : members, states grouped by node; node (S,) of every state; allowed (R,)
     model   : the arrays of `FactoredMDP.structure`
     sets    : nominal, lower, upper, free (M,) positive where nature has a choice
+    work    : seen (N,) of -1, by node; weight, room for the joint outcomes of a row
     origin  : (R',) the model's row of every packed one
     loops   : (R',) whether nature decides how much of it stays in its node
     whole   : whether moves of a node to itself are kept
     """
+    members, node, allowed = chosen
+    seen, weight = work
     row_ptr, marginal_ptr, row_marginals, outcome_ptr, successor_ptr, successors = model
     nominal, lower, upper, spare = sets
     entry_ptr, target, low, slack, free, leave, inverse, paid, error = rows

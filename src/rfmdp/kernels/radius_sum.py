@@ -69,7 +69,7 @@ def radius_sum_rows(sets, rows, work, asked, balls, nominals, answers, bounds):
         # the minimisers sort by insertion, quadratic for long rows: hand them a sorted order
         sort_long(v, d, order)
         least = v[order[0]]
-        minimise(ball, 0, v, 0, 1, order, curved, p, d, p, 0)
+        minimise(ball, 0, (v, 0, 1), order, curved, (p, d), (p, 0))
         terms = d + marginal_ptr[r + 1] - marginal_ptr[r]
         if head[0, KIND] == LP:  # powers and a dual value instead of one dot product
             terms *= 4

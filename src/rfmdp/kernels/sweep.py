@@ -40,9 +40,7 @@ def share_group(group_ptr, members, q, sign, choice, value):
 
 
 @kernel
-def contenders(
-    rows, states, among, sides, stamp, moved, before, change, discount, sign, wanted
-):  # fmt: skip
+def contenders(rows, states, among, sides, moves, sign, wanted):
     """List the rows of some states that may be the best ones; returns how many.
 
     Both sides of a row are bounds of its worth at an earlier value, which has moved by no more than
@@ -51,10 +49,12 @@ def contenders(
     its state outdoes keeps these. The others are wanted: nothing is said about them.
 
     rows : row_ptr (S + 1,), successor_ptr (R + 1,), successors (K,)
-    sides : below (R,), above (R,)
+    sides : below (R,), above (R,), stamp (R,)
+    moves : moved, before, change (S,) times the discount
     """
     row_ptr, successor_ptr, successors = rows
-    below, above = sides
+    below, above, stamp = sides
+    moved, before, change = moves
     count = 0
     for i in range(states.shape[0]):
         best = -np.inf
@@ -67,7 +67,7 @@ def contenders(
             if stamp[r] == before:
                 down, up = np.inf, -np.inf
                 for k in range(successor_ptr[r], successor_ptr[r + 1]):
-                    x = discount * change[successors[k]]
+                    x = change[successors[k]]
                     down, up = min(down, x), max(up, x)
             below[r] += down - SLACK * (abs(below[r]) + moved)
             above[r] += up + SLACK * (abs(above[r]) + moved)
@@ -83,16 +83,20 @@ def contenders(
 
 
 @kernel
-def pack_chain(
-    states, rows, place, successor_ptr, successors, begin, probability, value, reward, discount,
-    ptr, targets, weights, constants,
-):  # fmt: skip
+def pack_chain(nodes, moves, value, reward, discount, chain):
     """Write x[i] = constants[i] + sum of weights[k] * x[targets[k]], k in ptr[i] : ptr[i + 1].
 
     State states[i] moves by row rows[states[i]] with the distribution at begin[i]; a state s is
     number place[s] of the chain, or worth value[s] if that is negative. The part that stays is
     solved for; moves of probability zero are left out.
+
+    nodes : states (n,), rows (S,), place (S,)
+    moves : successor_ptr (R + 1,), successors (K,), begin (n,), probability
+    chain : ptr (n + 1,), targets, weights, constants (n,), to be filled
     """
+    states, rows, place = nodes
+    successor_ptr, successors, begin, probability = moves
+    ptr, targets, weights, constants = chain
     end = 0
     ptr[0] = 0
     for i in range(states.shape[0]):
@@ -122,12 +126,13 @@ def pack_chain(
 
 
 @kernel
-def sweep_chain(ptr, targets, weights, constants, x, sweeps, accuracy):
-    """Gauss-Seidel sweeps of a packed chain.
+def sweep_chain(chain, x, sweeps, accuracy):
+    """Gauss-Seidel sweeps of a chain as `pack_chain` writes it.
 
     Stops after `sweeps`, or when no value changes by more than accuracy[i]; returns (sweeps done,
     whether it stopped so).
     """
+    ptr, targets, weights, constants = chain
     done = 0
     settled = False
     for _ in range(sweeps):

@@ -93,10 +93,10 @@ def evaluate_states(
     type_ = expressions.steps[number].type
     place, cell = (program.condition(number), -1) if type_ is Type.BOOL else program.value(number)
     code, ints, floats = program.code(), program.ints(), program.floats()
+    memory = ints, floats, floats.view(np.int64) if type_ is Type.DOUBLE else ints
     used = [step.column for step in expressions.steps if step.column >= 0]
     columns = np.array(used, dtype=np.int64)
     cells = np.array(program.variables, dtype=np.int64)[columns]
-    results = floats.view(np.int64) if type_ is Type.DOUBLE else ints
     valuations = np.ascontiguousarray(valuations, dtype=np.int32).view()
     valuations.flags.writeable = False  # frozen or not: the same machine code for both
     states = np.arange(len(valuations)) if states is None else states
@@ -105,10 +105,7 @@ def evaluate_states(
     for start in range(0, len(states), CHUNK):
         part = np.array(states[start : start + CHUNK], dtype=np.int64)
         found = np.empty(len(part), dtype=np.int64)
-        done = run(
-            *(place, cell, code, ints, floats, results),
-            *(cells, columns, valuations, part, found),
-        )
+        done = run((code, place, cell), memory, (cells, columns, valuations), part, found)
         if done < len(part):
             state = State(model, valuations[part[done]])
             state.value(expr)

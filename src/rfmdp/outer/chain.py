@@ -85,11 +85,9 @@ class Chain:
             place = np.full(model.states, -1, dtype=np.int64)
         place[states] = np.arange(len(states))
         place[nodes.followers] = place[nodes.leaders]
-        kernels.pack_chain(
-            states, choice, place, model.successor_ptr, model.successors,
-            successor_starts(model, choice[states]), answers, value, reward, discount,
-            *self._packed,
-        )  # fmt: skip
+        begin = successor_starts(model, choice[states])
+        moves = model.successor_ptr, model.successors, begin, answers
+        kernels.pack_chain((states, choice, place), moves, value, reward, discount, self._packed)
         place[states], place[nodes.followers] = -1, -1
 
     def put(self, value: FloatArray) -> None:
@@ -102,7 +100,7 @@ class Chain:
 
         Return the number of sweeps, at most `sweeps`, and whether that was reached.
         """
-        done, settled = kernels.sweep_chain(*self._packed, self.x, sweeps, accuracy)
+        done, settled = kernels.sweep_chain(self._packed, self.x, sweeps, accuracy)
         return int(done), bool(settled)
 
     def settle(self, clock: Clock, stats: Stats, sweeps: int, accuracy: FloatArray) -> bool:

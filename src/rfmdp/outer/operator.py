@@ -45,17 +45,16 @@ class Operator:
         state is found as well as by a backup of all.
         """
         if self.inner.proves != Side.BOTH or self.model.rows == self.model.states:
-            rows = entries(self.model.row_ptr, states)  # nothing to compare by, or with
-            self.backup(value, rows[among[rows]])
+            every = entries(self.model.row_ptr, states)  # nothing to compare by, or with
+            self.backup(value, every[among[every]])
             return
         before = self._moved
         change = self._move(value)
         wanted = np.empty(self.model.rows, dtype=np.int64)
-        count = contenders(
-            (self.model.row_ptr, self.model.successor_ptr, self.model.successors), states, among,
-            (self.below, self.above), self._stamp, self._moved, before, change,
-            self.problem.discount, self.sign, wanted,
-        )  # fmt: skip
+        rows = self.model.row_ptr, self.model.successor_ptr, self.model.successors
+        sides = self.below, self.above, self._stamp
+        moves = self._moved, before, self.problem.discount * change
+        count = contenders(rows, states, among, sides, moves, self.sign, wanted)
         self._backup(value, wanted[:count])
 
     def _move(self, value: FloatArray) -> FloatArray:

@@ -178,12 +178,11 @@ def _pack_rows(
     mass = 1.0 - segment_sum(marginals.lower, marginals.outcome_ptr)
     free = np.maximum(np.where(bends, TINY, 0.0), mass)
     free[marginals.kind == Kind.SINGLETON] = 0.0
-    packing.pack(
-        members, node, used, problem.reward, model.structure,
-        (marginals.nominal, marginals.lower, marginals.upper, free),
-        np.full(int(node.max(initial=0)) + 1, -1, dtype=np.int64),
-        np.empty(int(sizes.max(initial=1)) + 1), rows, origin, loops, whole,
-    )  # fmt: skip
+    sets = marginals.nominal, marginals.lower, marginals.upper, free
+    seen = np.full(int(node.max(initial=0)) + 1, -1, dtype=np.int64)
+    work = seen, np.empty(int(sizes.max(initial=1)) + 1)
+    chosen = members, node, used
+    packing.pack(chosen, problem.reward, model.structure, sets, work, rows, origin, loops, whole)
     return rows, origin, loops
 
 

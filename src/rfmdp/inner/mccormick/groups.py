@@ -87,7 +87,7 @@ class Shape:
             return
         bounds = (marginals.outcome_ptr, marginals.lower, marginals.upper)
         kernels.coefficients(
-            self._variant.value, self._sizes, ids, *bounds, self.box, self.lp.data, self.error
+            self._variant.value, self._sizes, ids, bounds, self.box, self.lp.data, self.error
         )
         self.session.load()
         self._loaded = key
