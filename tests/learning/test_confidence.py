@@ -21,7 +21,7 @@ from rfmdp.learning.confidence import (
     empirical,
 )
 from rfmdp.learning.store import AssumptionAlarm, SetStore
-from rfmdp.sets.families import box_centres
+from rfmdp.sets.boxes import box_centres
 from rfmdp.sets.marginals import Kind
 
 BOXES = [ClopperPearson(), Hoeffding(), Mixture(), KrichevskyTrofimov(), GridClopperPearson()]

@@ -16,7 +16,7 @@ from rfmdp.learning.support import (
     missing_mass,
     samples_needed,
 )
-from rfmdp.sets.bounds import tighten
+from rfmdp.sets.boxes import tighten
 
 
 def test_reference_value():

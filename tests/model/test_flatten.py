@@ -14,7 +14,7 @@ from rfmdp.kernels.primitives import STACK
 from rfmdp.model import flatten as flatten_module
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.flatten import flatten, flatten_note, is_known
-from rfmdp.sets.bounds import tighten
+from rfmdp.sets.boxes import tighten
 from rfmdp.sets.families import Interval, L1Ball, Singleton
 
 KINDS = ["known", "box", "l1"]

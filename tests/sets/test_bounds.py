@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from examples import quarter
-from rfmdp.sets.bounds import bounds, tighten
+from rfmdp.sets.bounds import bounds
+from rfmdp.sets.boxes import tighten
 from rfmdp.sets.families import Interval, L1Ball, LpBall
 from rfmdp.sets.membership import contains
 from rfmdp.sets.minimiser import minimise

@@ -246,7 +246,7 @@ def test_too_many_vertices_are_refused(monkeypatch):
     """A set beyond the limit is refused with its count; beyond counting, with that reason."""
     with pytest.raises(UnsupportedError, match=r"has 601080390 vertices"):
         vertices(LinfBall(np.full(32, 1 / 32), 1 / 32))
-    monkeypatch.setattr("rfmdp.sets.boxes.SUMS_LIMIT", 1 << 12)
+    monkeypatch.setattr("rfmdp.sets.box_vertices.SUMS_LIMIT", 1 << 12)
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.full(60, 50.0))
     with pytest.raises(UnsupportedError, match=r"too many to count"):

@@ -19,7 +19,7 @@ from rfmdp.formats.text import BLANKS, Text, Words
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.frontier import Deadlock
 from rfmdp.ragged import owners, starts
-from rfmdp.sets.families import are_bounds
+from rfmdp.sets.boxes import are_bounds
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
 VALUE_TYPES = ("double", "double-interval", "rational", "rational-interval")

@@ -26,7 +26,7 @@ from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Variable
 from rfmdp.model.frontier import Deadlock
 from rfmdp.ragged import segment_any, segment_lengths
-from rfmdp.sets.families import are_bounds
+from rfmdp.sets.boxes import are_bounds
 from rfmdp.types import BoolArray, Int32Array, IntArray
 
 LABEL = re.compile(r'\s*(\d+)="([^"]+)"')

@@ -27,7 +27,7 @@ from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.frontier import Deadlock
 from rfmdp.ragged import owner, owners, segment_lengths, starts
-from rfmdp.sets.families import are_bounds
+from rfmdp.sets.boxes import are_bounds
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
 COPIES = 3  # of the bytes of an archive that are in memory at a time

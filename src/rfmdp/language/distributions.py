@@ -28,7 +28,7 @@ from rfmdp.language.states import State
 from rfmdp.language.write import write_expression
 from rfmdp.ragged import starts
 from rfmdp.rounding import SUM_TOLERANCE
-from rfmdp.sets.families import box_centres
+from rfmdp.sets.boxes import box_centres
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import FloatArray, IntArray
 

@@ -26,7 +26,8 @@ from rfmdp.learning import intervals
 from rfmdp.learning.packed_sets import empirical, joined, packed, pick, with_table
 from rfmdp.ragged import segment_lengths, segment_sum, starts
 from rfmdp.rounding import EPS
-from rfmdp.sets.bounds import kl_bounds, tighten
+from rfmdp.sets.bounds import kl_bounds
+from rfmdp.sets.boxes import tighten
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import BoolArray, FloatArray, IntArray
 

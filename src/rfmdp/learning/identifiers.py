@@ -28,7 +28,7 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.learning.ties import shared_names, tied
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.ragged import entries, owner, owners, renumbered, segment, segment_lengths, starts
-from rfmdp.sets.families import box_centres
+from rfmdp.sets.boxes import box_centres
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.hidden import joint_successors
 from rfmdp.sources.structure import Structure, informed

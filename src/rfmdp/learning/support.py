@@ -26,7 +26,7 @@ from rfmdp.learning.confidence import DRAWS, SUPPORT, BernoulliSet, Validity
 from rfmdp.learning.packed_sets import empirical, packed
 from rfmdp.ragged import owners, segment_sum
 from rfmdp.rounding import EPS
-from rfmdp.sets.bounds import tighten
+from rfmdp.sets.boxes import tighten
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import FloatArray, IntArray
 

@@ -12,7 +12,7 @@ from rfmdp.kernels.tables import number_segments
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.validate import require_valid
 from rfmdp.ragged import entries, segment_lengths, starts
-from rfmdp.sets.families import box_centres
+from rfmdp.sets.boxes import box_centres
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 

@@ -8,52 +8,11 @@ from functools import singledispatch
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.ragged import entries, segment_any, segment_lengths, segment_sum, starts
-from rfmdp.rounding import ATTAINED, DOUBT, UNIT
-from rfmdp.sets.exact import without_excess
-from rfmdp.sets.families import (
-    Interval,
-    KLBall,
-    LpBall,
-    Polytope,
-    Singleton,
-    SubsetSet,
-    settled_boxes,
-)
+from rfmdp.rounding import UNIT
+from rfmdp.sets.boxes import settled_boxes, tighten
+from rfmdp.sets.families import Interval, KLBall, LpBall, Polytope, Singleton, SubsetSet
 from rfmdp.sets.lp_ball import lp_ball_bounds
-from rfmdp.types import FloatArray, IntArray
-
-
-def tighten(
-    outcome_ptr: IntArray, lower: FloatArray, upper: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return attainable bounds (O,) of boxes: l_i >= 1 - sum of the other u, and u_i likewise.
-
-    One pass is enough. Bounds are rounded outwards, so that the set stays the same to the last
-    bit; a bound that would move by no more than rounding stays as it is given.
-    """
-    lower = np.asarray(lower, dtype=np.float64)
-    upper = np.asarray(upper, dtype=np.float64)
-    if len(outcome_ptr) <= 1:
-        return lower, upper
-    sizes = segment_lengths(outcome_ptr)
-    width = upper - lower
-    spare_low = np.repeat(1.0 - segment_sum(lower, outcome_ptr), sizes)
-    spare_high = np.repeat(segment_sum(upper, outcome_ptr) - 1.0, sizes)
-    # floats find the few boxes for which the exact numbers are needed
-    loose = segment_any(width > np.minimum(spare_low, spare_high) - DOUBT, outcome_ptr)
-    which = np.flatnonzero(loose)
-    if not len(which):
-        return lower, upper
-    place = entries(outcome_ptr, which)
-    ends = starts(sizes[which])
-    low, high = lower[place], upper[place]
-    tight_upper = without_excess(low, low, ends, 1.0)
-    tight_lower = without_excess(high, high, ends, -1.0)
-    lower, upper = lower.copy(), upper.copy()
-    lower[place] = np.where(tight_lower > low + ATTAINED, tight_lower, low)
-    upper[place] = np.where(tight_upper < high - ATTAINED, tight_upper, high)
-    return lower, upper
+from rfmdp.types import FloatArray
 
 
 @singledispatch

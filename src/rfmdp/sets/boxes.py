@@ -1,300 +1,169 @@
-"""Vertices of boxes and L1 balls within the simplex, exactly.
+"""Boxes of probabilities in bulk: what must hold of them, their members, their attainable bounds.
 
-A vertex of {lower <= p <= upper, sum p = 1} has every entry at a bound except at most one, the
-*fractional* entry. So it is a set U of entries at their upper bound, of total width w(U), where
-the mass to give out, R = 1 - sum(lower), is either used up (w(U) = R), or leaves a rest that is
-strictly less than the width of one further entry.
-
-Coordinate after coordinate, all partial choices that can still be completed are extended at
-once. Every partial choice kept is the beginning of some vertex of the box in which its
-fractional entry is free again, so at most X * V of them exist per coordinate (X outcomes, V
-vertices): no scan of 2^X candidates.
-
-All of this is done with integers: the numbers of a box times a power of two, in 64 bits where
-they fit and else in Python's. So a vertex has exactly the support that it should have. Where
-widths use up the mass only nearly (0.2 times five misses one by an ulp), what is one vertex to
-the eye is several, an ulp apart. Those with equal supports are merged, which moves an entry by at
-most `rounding.MERGED`; `rounding.TERM` pays for that.
+A box is {p : lower <= p <= upper, sum p = 1}; the numbers (O,) of all boxes stand one after the
+other, cut by pointers (M + 1,).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 import numpy as np
 
-from rfmdp.errors import UnsupportedError
-from rfmdp.ragged import owners, starts
-from rfmdp.rounding import MERGED
-from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
+from rfmdp.errors import ModelError
+from rfmdp.ragged import entries, segment, segment_any, segment_lengths, segment_sum, starts
+from rfmdp.rounding import ATTAINED, DOUBT, SUM_TOLERANCE
+from rfmdp.sets.exact import excess, normalised, without_excess
+from rfmdp.types import BoolArray, FloatArray, IntArray
 
-SUMS_LIMIT = 1 << 22
-LOWER, FRACTION, UPPER = 0, 1, 2
+Problem: TypeAlias = tuple[int, str]  # a set (-1: all of them), and what must hold and was found
 
 
-@dataclass(frozen=True, slots=True)
-class Boxes:
-    """N boxes of X entries whose numbers are integers, in units of 2^-bits.
+def are_bounds(lower: FloatArray, upper: FloatArray) -> BoolArray:
+    """Return which pairs (O,) are bounds of a probability: 0 <= lower <= upper <= 1."""
+    ordered: BoolArray = (lower >= 0.0) & (lower <= upper) & (upper <= 1.0)
+    return ordered
 
-    An entry lies between base and base + width, and the entries exceed their bases by `mass` in
-    all. `lower` and `upper` are the same bounds as floats. An L1 ball is one box per receiver, see
-    `receiver_boxes`.
+
+def check_boxes(
+    ptr: IntArray, lower: FloatArray, upper: FloatArray, nominal: FloatArray, name: str = ""
+) -> None:
+    """Raise `ModelError` for the first box (O,) that is empty or has a bad nominal member.
+
+    name : of the box, if there is one only
     """
-
-    lower: FloatArray  # (N, X)
-    upper: FloatArray  # (N, X)
-    base: AnyArray  # (N, X) lower in units
-    width: AnyArray  # (N, X) in units, >= 0
-    mass: AnyArray  # (N,) in units, 0 <= mass <= sum of widths
-    bits: int
-
-    def part(self, which: slice) -> Boxes:
-        """Return some of the boxes."""
-        return Boxes(
-            self.lower[which],
-            self.upper[which],
-            self.base[which],
-            self.width[which],
-            self.mass[which],
-            self.bits,
-        )
+    below, above, off = (segment_sum(a, ptr) - 1.0 for a in (lower, upper, nominal))
+    wrong_sums = below > SUM_TOLERANCE, above < -SUM_TOLERANCE, np.abs(off) > SUM_TOLERANCE
+    found = list(box_problems(ptr, lower, upper, nominal, wrong_sums))
+    if found:
+        box, message = min(found, key=lambda problem: problem[0])
+        raise ModelError(f"{name or f'Marginal {box}'}: {message}")
 
 
-def int_boxes(lower: FloatArray, upper: FloatArray) -> list[tuple[IntArray, Boxes]]:
-    """Return boxes (N, X) in integers, as (their numbers, boxes) for each size of integers.
+def box_problems(
+    ptr: IntArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    nominal: FloatArray,
+    wrong_sums: tuple[BoolArray, BoolArray, BoolArray],
+) -> Iterator[Problem]:
+    """Yield what is wrong with boxes (O,) and their nominal members.
 
-    Boxes have to be as `families.settled_boxes` leaves them. One with a single member has widths
-    of zero.
+    wrong_sums : (M,) each; lower bounds that sum to more than one, upper bounds that sum to less,
+        and nominal probabilities that do not sum to one
     """
-    parts = []
-    for which, bits in _by_bits(np.concatenate([lower, upper], axis=1), lower.shape[1]):
-        low, high = to_units(lower[which], bits), to_units(upper[which], bits)
-        width, one = high - low, 1 << bits
-        mass = one - low.sum(axis=1)
-        # rounding may leave more or less than one in a box with one member
-        single = (mass <= 0) | (high.sum(axis=1) <= one)
-        width[single], mass[single] = 0, 0
-        parts.append((which, Boxes(lower[which], upper[which], low, width, mass, bits)))
-    return parts
+    named = {"lower bounds": lower, "upper bounds": upper, "nominal probabilities": nominal}
+    outside = [problem for item in named.items() for problem in range_problems(ptr, *item)]
+    yield from outside
+    if outside:
+        return
+    yield from first_outcomes(
+        ptr,
+        lower > upper,
+        lambda at, i: f"lower must be <= upper, outcome {i} has [{lower[at]}, {upper[at]}].",
+    )
+    limits = ("at most 1", "at least 1", "1")
+    for (name, values), wrong, limit in zip(named.items(), wrong_sums, limits, strict=True):
+        for j in np.flatnonzero(wrong).tolist():
+            total = math.fsum(values[segment(ptr, j)].tolist())
+            yield j, f"{name} must sum to {limit}, they sum to {total!r}."
+    yield from first_outcomes(
+        ptr,
+        (nominal < lower - SUM_TOLERANCE) | (nominal > upper + SUM_TOLERANCE),
+        lambda at, i: (
+            f"nominal must lie within the bounds, outcome {i} has {nominal[at]}, not in "
+            f"[{lower[at]}, {upper[at]}]."
+        ),
+    )
 
 
-def receiver_boxes(nominal: FloatArray, radius: FloatArray) -> list[tuple[IntArray, Boxes]]:
-    """Return for L1 balls (N, X) and radii (N,) boxes that have all their vertices.
+def range_problems(ptr: IntArray, name: str, values: FloatArray) -> Iterator[Problem]:
+    """Yield the sets with values (O,) that are no probabilities."""
+    return first_outcomes(
+        ptr,
+        ~((values >= 0.0) & (values <= 1.0)),
+        lambda at, i: f"{name} must lie in [0, 1], outcome {i} has {values[at]}.",
+    )
 
-    Nature moves the mass m = radius / 2 (or all that is elsewhere, if that is less) onto one
-    *receiving* outcome i and takes it from the others, so the vertices of the ball are those of
 
-        {q : q_i = nominal_i + m,  0 <= q_j <= nominal_j for j != i,  sum q = sum nominal}
+def first_outcomes(
+    ptr: IntArray, wrong: BoolArray, message: Callable[[int, int], str]
+) -> Iterator[Problem]:
+    """Yield a problem of the first wrong outcome (O,) of every set that has one.
 
-    for every receiver i. All of them are extreme: give i the smallest value and the others
-    values above it in the order that makes the removal unique. Different receivers give
-    different points, because only the receiver lies above its nominal probability.
+    message : from the place of the outcome among all, and among its own
     """
-    size, parts = nominal.shape[1], []
-    reach = np.minimum(radius, 2.0)
-    for which, unit_bits in _by_bits(np.column_stack([nominal, reach]), size + 2):
-        bits = unit_bits + 1  # so that half of the radius is whole
-        centre, half = to_units(nominal[which], bits), to_units(reach[which], unit_bits)
-        still = (half == 0) | (size == 1)
-        receivers = np.where(still, 1, size)
-        ptr = starts(receivers)
-        ball = owners(ptr)
-        receiver = np.arange(len(ball)) - ptr[ball]
-        row = np.arange(len(ball))
-        width = centre[ball]
-        upper = nominal[which[ball]].copy()
-        width[row, receiver] = 0
-        others = width.sum(axis=1)
-        whole = (half[ball] >= others) | (reach[which[ball]] == 2.0)
-        mass = np.where(whole, 0, others - half[ball])
-        base = np.zeros_like(width)
-        base[row, receiver] = centre[ball, receiver] + np.minimum(half[ball], others)
-        lower = np.zeros_like(upper)
-        lower[row, receiver] = np.where(whole, 1.0, to_floats(base[row, receiver], bits))
-        upper[row, receiver] = lower[row, receiver]
-        fixed = still[ball]
-        width[fixed], mass[fixed] = 0, 0
-        lower[fixed] = upper[fixed] = nominal[which[ball[fixed]]]
-        parts.append((which[ball], Boxes(lower, upper, base, width, mass, bits)))
-    return parts
+    if not wrong.any():
+        return
+    places = np.flatnonzero(wrong)
+    sets, first = np.unique(np.searchsorted(ptr, places, side="right") - 1, return_index=True)
+    for j, at in zip(sets.tolist(), places[first].tolist(), strict=True):
+        yield j, message(at, at - int(ptr[j]))
 
 
-def box_points(boxes: Boxes) -> tuple[IntArray, FloatArray]:
-    """Return (box, points): the vertices (V, X), box after box, lexicographic within a box.
+def settled_boxes(
+    outcome_ptr: IntArray, lower: FloatArray, upper: FloatArray, nominal: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return checked boxes (O,) as they are stored: lower, upper, nominal.
 
-    Entries at a bound are that bound; a fractional entry is rounded once, and is positive.
+    A box that holds one distribution, or none because of rounding, has it in all three arrays.
     """
-    box, choice, left = _choices(boxes.width, boxes.mass)
-    points = np.where(choice == UPPER, boxes.upper[box], boxes.lower[box])
-    row, column = np.nonzero(choice == FRACTION)
-    fraction = boxes.base[box[row], column] + left[row]
-    points[row, column] = to_floats(fraction, boxes.bits)
-    keep = _distinct(boxes, box, choice, left, points)
-    return box[keep], points[keep]
+    full = excess(lower, outcome_ptr) >= 0.0
+    scant = excess(upper, outcome_ptr) <= 0.0
+    single = full | scant
+    nominal = normalised(nominal, outcome_ptr)
+    if not single.any():
+        return lower, upper, nominal
+    sizes = segment_lengths(outcome_ptr)
+    point = normalised(np.where(np.repeat(full, sizes), lower, upper), outcome_ptr, single)
+    inside = np.repeat(single, sizes)
+    return (
+        np.where(inside, point, lower),
+        np.where(inside, point, upper),
+        np.where(inside, point, nominal),
+    )
 
 
-def _distinct(
-    boxes: Boxes, box: IntArray, choice: AnyArray, left: AnyArray, points: FloatArray
-) -> BoolArray:
-    """Return one of each group of vertices that differ by `MERGED` and have equal supports."""
-    row, column = np.nonzero(choice == FRACTION)
-    near = to_units(np.array([MERGED]), boxes.bits)[0]
-    to_lower = left[row] <= near
-    to_upper = boxes.width[box[row], column] - left[row] <= near
-    snapped = to_lower | to_upper
-    keep = np.ones(len(box), dtype=np.bool_)
-    if not snapped.any():
-        return keep
-    code = choice.copy()
-    code[row[snapped], column[snapped]] = np.where(to_lower[snapped], LOWER, UPPER)
-    doubt = np.zeros(len(boxes.lower), dtype=np.bool_)
-    doubt[box[row[snapped]]] = True
-    # two vertices with a fraction that is near no bound are different ones
-    asked = np.flatnonzero(doubt[box] & ~np.any(code == FRACTION, axis=1))
-    flags = np.packbits(np.hstack([code[asked] == UPPER, points[asked] > 0.0]), axis=1)
-    columns = [*flags.T, box[asked]]
-    order = np.lexsort(columns)  # stable: of equal vertices the first stays
-    new = np.ones(len(order), dtype=np.bool_)
-    new[1:] = np.any([c[order[1:]] != c[order[:-1]] for c in columns], axis=0)
-    keep[asked] = False
-    keep[asked[order[new]]] = True
-    return keep
+def box_centres(outcome_ptr: IntArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
+    """Return the member lower + t (upper - lower) of every box (O,), with one t per box."""
+    width = upper - lower
+    room = segment_sum(width, outcome_ptr)
+    missing = 1.0 - segment_sum(lower, outcome_ptr)
+    fraction = np.divide(missing, room, out=np.zeros(len(room)), where=room > 0.0)
+    shares = np.repeat(np.clip(fraction, 0.0, 1.0), segment_lengths(outcome_ptr))
+    centres: FloatArray = np.minimum(lower + shares * width, upper)
+    return centres
 
 
-def count_points(boxes: Boxes) -> int:
-    """Return how many vertices the boxes have, without building or merging them.
+def tighten(
+    outcome_ptr: IntArray, lower: FloatArray, upper: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return attainable bounds (O,) of boxes: l_i >= 1 - sum of the other u, and u_i likewise.
 
-    Pairs of subset sums of the two halves of the entries are counted per fractional entry:
-    O(X 2^(X/2)) in general, and far less if widths repeat, because equal sums are merged.
-
-    Examples
-    --------
-    >>> [(_, box)] = int_boxes(np.zeros((1, 10)), np.full((1, 10), 0.25))
-    >>> count_points(box)
-    210
+    One pass is enough. Bounds are rounded outwards, so that the set stays the same to the last
+    bit; a bound that would move by no more than rounding stays as it is given.
     """
-    total = 0
-    for line, mass in zip(boxes.width, boxes.mass, strict=True):
-        widths = np.sort(line[line > 0])
-        total += _count_subsets(widths, mass, mass)
-        for width, repeats in zip(*np.unique(widths, return_counts=True), strict=True):
-            others = np.delete(widths, np.searchsorted(widths, width))
-            total += int(repeats) * _count_subsets(others, mass - width + 1, mass - 1)
-    return total
-
-
-def to_units(values: FloatArray, bits: int) -> AnyArray:
-    """Return numbers in [0, 2] as integers in units of 2^-bits, rounded to the nearest one."""
-    if bits <= 62:
-        units: AnyArray = np.rint(np.ldexp(values, bits)).astype(np.int64)
-        return units
-    long: AnyArray = np.empty(values.size, dtype=object)
-    long[:] = [_to_int(x, bits) for x in values.ravel().tolist()]
-    return long.reshape(values.shape)
-
-
-def _to_int(value: float, bits: int) -> int:
-    above, below = value.as_integer_ratio()
-    return (above << bits) // below
-
-
-def to_floats(units: AnyArray, bits: int) -> FloatArray:
-    """Return integers in units of 2^-bits as floats, rounded once; positive ones stay positive."""
-    if units.dtype != object:
-        return np.ldexp(units.astype(np.float64), -bits)
-    one = 1 << bits
-    least = math.ulp(0.0)
-    floats = [max(int(x) / one, least) if x else 0.0 for x in units.ravel()]
-    return np.array(floats, dtype=np.float64).reshape(units.shape)
-
-
-def _by_bits(numbers: FloatArray, terms: int) -> list[tuple[IntArray, int]]:
-    """Group lines (N, C) by the units that their numbers fit: 64-bit integers, or Python's.
-
-    Sums of `terms` numbers fit, too.
-    """
-    short = 62 - math.ceil(math.log2(terms + 1))
-    scaled = np.ldexp(numbers, short)
-    fits = np.all(scaled == np.rint(scaled), axis=1)
-    parts = [(np.flatnonzero(fits), short)]
-    long = np.flatnonzero(~fits)
-    if len(long):
-        least = float(np.min(numbers[long], where=numbers[long] > 0.0, initial=1.0))
-        # Python's integers: sums in units as small as these may not fit into 64 bits
-        parts.append((long, max(63, 54 - math.frexp(least)[1])))
-    return [(which, bits) for which, bits in parts if len(which)]
-
-
-def _choices(widths: AnyArray, mass: AnyArray) -> tuple[IntArray, AnyArray, AnyArray]:
-    """Return (box, choice, left) of all vertices: choice (V, X) of LOWER, FRACTION, UPPER."""
-    boxes, size = widths.shape
-    # rest[:, k]: what the entries from k on can still take
-    rest = np.zeros((boxes, size + 1), dtype=widths.dtype)
-    rest[:, :-1] = np.cumsum(widths[:, ::-1], axis=1)[:, ::-1]
-    box = np.arange(boxes)
-    left = mass
-    fraction = np.zeros(boxes, dtype=widths.dtype)
-    trail = []
-    for k in range(size):
-        width = widths[box, k]
-        next_left = np.stack([left, left, left - width], axis=1)
-        next_fraction = np.stack([fraction, width, fraction], axis=1)
-        open_ = next_fraction > 0
-        # with a fractional entry of width f the mass left at the end lies strictly in (0, f)
-        low = np.where(open_, 1, 0)
-        high = np.where(open_, next_fraction - 1, 0) + rest[box, k + 1][:, None]
-        keep = (low <= next_left) & (next_left <= high)
-        keep[:, FRACTION] &= (fraction == 0) & (width > 0)
-        keep[:, UPPER] &= width > 0
-        child = np.flatnonzero(keep)
-        parent = child // 3
-        trail.append((parent, (child % 3).astype(np.int8)))
-        box = box[parent]
-        left = next_left.ravel()[child]
-        fraction = next_fraction.ravel()[child]
-    return box, _walk_back(trail, len(box)), left
-
-
-def _walk_back(trail: list[tuple[IntArray, AnyArray]], count: int) -> AnyArray:
-    """Follow the parents of the last level's nodes and collect their choices."""
-    choice = np.empty((count, len(trail)), dtype=np.int8)
-    node = np.arange(count)
-    for k in range(len(trail) - 1, -1, -1):
-        parent, chosen = trail[k]
-        choice[:, k] = chosen[node]
-        node = parent[node]
-    return choice
-
-
-def _count_subsets(widths: AnyArray, low: int, high: int) -> int:
-    """Count the subsets of sorted widths whose sum lies in [low, high]."""
-    if low > high or high < 0:
-        return 0
-    half = len(widths) // 2
-    sums, counts = _subset_sums(widths[:half], high, len(widths))
-    other_sums, other_counts = _subset_sums(widths[half:], high, len(widths))
-    running = np.concatenate([np.zeros(1, other_counts.dtype), np.cumsum(other_counts)])
-    first = np.searchsorted(other_sums, low - sums, side="left")
-    last = np.searchsorted(other_sums, high - sums, side="right")
-    return int((counts * (running[last] - running[first])).sum())
-
-
-def _subset_sums(widths: AnyArray, cap: int, entries: int) -> tuple[AnyArray, AnyArray]:
-    """Return the distinct subset sums up to `cap`, ascending, and how often each occurs."""
-    sums = np.zeros(1, dtype=widths.dtype)
-    counts: AnyArray = np.ones(1, dtype=np.int64 if entries <= 60 else object)
-    for width in widths:
-        both = np.concatenate([sums, sums[sums <= cap - width] + width])
-        counts = np.concatenate([counts, counts[sums <= cap - width]])
-        order = np.argsort(both, kind="stable")
-        both = both[order]
-        fresh = np.flatnonzero(np.concatenate([[True], both[1:] != both[:-1]]))
-        sums = both[fresh]
-        counts = np.add.reduceat(counts[order], fresh)
-        if len(sums) > SUMS_LIMIT:
-            raise UnsupportedError(
-                f"The vertices of a box with {entries} outcomes of different widths are too many "
-                "to count; use an inner solver that needs no vertices."
-            )
-    return sums, counts
+    lower = np.asarray(lower, dtype=np.float64)
+    upper = np.asarray(upper, dtype=np.float64)
+    if len(outcome_ptr) <= 1:
+        return lower, upper
+    sizes = segment_lengths(outcome_ptr)
+    width = upper - lower
+    spare_low = np.repeat(1.0 - segment_sum(lower, outcome_ptr), sizes)
+    spare_high = np.repeat(segment_sum(upper, outcome_ptr) - 1.0, sizes)
+    # floats find the few boxes for which the exact numbers are needed
+    loose = segment_any(width > np.minimum(spare_low, spare_high) - DOUBT, outcome_ptr)
+    which = np.flatnonzero(loose)
+    if not len(which):
+        return lower, upper
+    place = entries(outcome_ptr, which)
+    ends = starts(sizes[which])
+    low, high = lower[place], upper[place]
+    tight_upper = without_excess(low, low, ends, 1.0)
+    tight_lower = without_excess(high, high, ends, -1.0)
+    lower, upper = lower.copy(), upper.copy()
+    lower[place] = np.where(tight_lower > low + ATTAINED, tight_lower, low)
+    upper[place] = np.where(tight_upper < high - ATTAINED, tight_upper, high)
+    return lower, upper

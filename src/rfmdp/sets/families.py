@@ -25,7 +25,6 @@ the stored numbers (`sets.supports`). `docs/soundness.md` says this with example
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -33,12 +32,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
-from rfmdp.ragged import segment, segment_lengths, segment_sum
 from rfmdp.rounding import SUM_TOLERANCE
+from rfmdp.sets.boxes import box_centres, check_boxes, settled_boxes
 from rfmdp.sets.exact import excess, normalised
-from rfmdp.types import BoolArray, FloatArray, IntArray, frozen
-
-Problem: TypeAlias = tuple[int, str]  # a set (-1: all of them), and what must hold and was found
+from rfmdp.types import FloatArray, frozen
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -257,122 +254,6 @@ def subset_fault(lower: FloatArray, nominal: FloatArray) -> str:
         found = f"outcomes {outcomes} have {held[worst]}, less than {lower[worst]}."
         return f"nominal must be a member, {found}"
     return ""
-
-
-def are_bounds(lower: FloatArray, upper: FloatArray) -> BoolArray:
-    """Return which pairs (O,) are bounds of a probability: 0 <= lower <= upper <= 1."""
-    ordered: BoolArray = (lower >= 0.0) & (lower <= upper) & (upper <= 1.0)
-    return ordered
-
-
-def check_boxes(
-    ptr: IntArray, lower: FloatArray, upper: FloatArray, nominal: FloatArray, name: str = ""
-) -> None:
-    """Raise `ModelError` for the first box (O,) that is empty or has a bad nominal member.
-
-    name : of the box, if there is one only
-    """
-    below, above, off = (segment_sum(a, ptr) - 1.0 for a in (lower, upper, nominal))
-    wrong_sums = below > SUM_TOLERANCE, above < -SUM_TOLERANCE, np.abs(off) > SUM_TOLERANCE
-    found = list(box_problems(ptr, lower, upper, nominal, wrong_sums))
-    if found:
-        box, message = min(found, key=lambda problem: problem[0])
-        raise ModelError(f"{name or f'Marginal {box}'}: {message}")
-
-
-def box_problems(
-    ptr: IntArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    nominal: FloatArray,
-    wrong_sums: tuple[BoolArray, BoolArray, BoolArray],
-) -> Iterator[Problem]:
-    """Yield what is wrong with boxes (O,) and their nominal members.
-
-    wrong_sums : (M,) each; lower bounds that sum to more than one, upper bounds that sum to less,
-        and nominal probabilities that do not sum to one
-    """
-    named = {"lower bounds": lower, "upper bounds": upper, "nominal probabilities": nominal}
-    outside = [problem for item in named.items() for problem in range_problems(ptr, *item)]
-    yield from outside
-    if outside:
-        return
-    yield from first_outcomes(
-        ptr,
-        lower > upper,
-        lambda at, i: f"lower must be <= upper, outcome {i} has [{lower[at]}, {upper[at]}].",
-    )
-    limits = ("at most 1", "at least 1", "1")
-    for (name, values), wrong, limit in zip(named.items(), wrong_sums, limits, strict=True):
-        for j in np.flatnonzero(wrong).tolist():
-            total = math.fsum(values[segment(ptr, j)].tolist())
-            yield j, f"{name} must sum to {limit}, they sum to {total!r}."
-    yield from first_outcomes(
-        ptr,
-        (nominal < lower - SUM_TOLERANCE) | (nominal > upper + SUM_TOLERANCE),
-        lambda at, i: (
-            f"nominal must lie within the bounds, outcome {i} has {nominal[at]}, not in "
-            f"[{lower[at]}, {upper[at]}]."
-        ),
-    )
-
-
-def range_problems(ptr: IntArray, name: str, values: FloatArray) -> Iterator[Problem]:
-    """Yield the sets with values (O,) that are no probabilities."""
-    return first_outcomes(
-        ptr,
-        ~((values >= 0.0) & (values <= 1.0)),
-        lambda at, i: f"{name} must lie in [0, 1], outcome {i} has {values[at]}.",
-    )
-
-
-def first_outcomes(
-    ptr: IntArray, wrong: BoolArray, message: Callable[[int, int], str]
-) -> Iterator[Problem]:
-    """Yield a problem of the first wrong outcome (O,) of every set that has one.
-
-    message : from the place of the outcome among all, and among its own
-    """
-    if not wrong.any():
-        return
-    places = np.flatnonzero(wrong)
-    sets, first = np.unique(np.searchsorted(ptr, places, side="right") - 1, return_index=True)
-    for j, at in zip(sets.tolist(), places[first].tolist(), strict=True):
-        yield j, message(at, at - int(ptr[j]))
-
-
-def settled_boxes(
-    outcome_ptr: IntArray, lower: FloatArray, upper: FloatArray, nominal: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return checked boxes (O,) as they are stored: lower, upper, nominal.
-
-    A box that holds one distribution, or none because of rounding, has it in all three arrays.
-    """
-    full = excess(lower, outcome_ptr) >= 0.0
-    scant = excess(upper, outcome_ptr) <= 0.0
-    single = full | scant
-    nominal = normalised(nominal, outcome_ptr)
-    if not single.any():
-        return lower, upper, nominal
-    sizes = segment_lengths(outcome_ptr)
-    point = normalised(np.where(np.repeat(full, sizes), lower, upper), outcome_ptr, single)
-    inside = np.repeat(single, sizes)
-    return (
-        np.where(inside, point, lower),
-        np.where(inside, point, upper),
-        np.where(inside, point, nominal),
-    )
-
-
-def box_centres(outcome_ptr: IntArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
-    """Return the member lower + t (upper - lower) of every box (O,), with one t per box."""
-    width = upper - lower
-    room = segment_sum(width, outcome_ptr)
-    missing = 1.0 - segment_sum(lower, outcome_ptr)
-    fraction = np.divide(missing, room, out=np.zeros(len(room)), where=room > 0.0)
-    shares = np.repeat(np.clip(fraction, 0.0, 1.0), segment_lengths(outcome_ptr))
-    centres: FloatArray = np.minimum(lower + shares * width, upper)
-    return centres
 
 
 def _as_floats(values: ArrayLike) -> FloatArray:

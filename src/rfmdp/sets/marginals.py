@@ -17,7 +17,8 @@ import numpy as np
 from rfmdp.errors import ModelError
 from rfmdp.ragged import segment, segment_lengths, starts
 from rfmdp.rounding import NORMAL
-from rfmdp.sets.bounds import bounds, tighten
+from rfmdp.sets.bounds import bounds
+from rfmdp.sets.boxes import check_boxes, settled_boxes, tighten
 from rfmdp.sets.families import (
     Interval,
     KLBall,
@@ -26,8 +27,6 @@ from rfmdp.sets.families import (
     Singleton,
     SubsetSet,
     UncertaintySet,
-    check_boxes,
-    settled_boxes,
 )
 from rfmdp.types import FloatArray, Int8Array, IntArray, frozen
 

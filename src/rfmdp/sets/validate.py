@@ -13,15 +13,10 @@ import numpy as np
 
 from rfmdp.ragged import entries, segment, segment_lengths
 from rfmdp.rounding import SUM_OFF, SUM_TOLERANCE
-from rfmdp.sets.bounds import bounds, kl_bounds, tighten
+from rfmdp.sets.bounds import bounds, kl_bounds
+from rfmdp.sets.boxes import Problem, box_problems, first_outcomes, range_problems, tighten
 from rfmdp.sets.exact import excess
-from rfmdp.sets.families import (
-    Problem,
-    box_problems,
-    first_outcomes,
-    range_problems,
-    subset_fault,
-)
+from rfmdp.sets.families import subset_fault
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import FloatArray
 

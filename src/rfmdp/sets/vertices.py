@@ -12,7 +12,7 @@ import numpy as np
 
 from rfmdp.errors import UnsupportedError
 from rfmdp.ragged import segment, starts
-from rfmdp.sets.boxes import Boxes, box_points, count_points, int_boxes, receiver_boxes
+from rfmdp.sets.box_vertices import Boxes, box_points, count_points, int_boxes, receiver_boxes
 from rfmdp.sets.families import Interval, LpBall, Polytope, Singleton, UncertaintySet
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import FloatArray, IntArray

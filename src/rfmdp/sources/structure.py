@@ -31,7 +31,8 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.description import Assignment, Move, States
 from rfmdp.ragged import segment_any, segment_lengths
-from rfmdp.sets.families import Interval, box_centres
+from rfmdp.sets.boxes import box_centres
+from rfmdp.sets.families import Interval
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
