@@ -8,6 +8,7 @@ bounds, supports, vertices, membership, minimiser
             what other rooms ask: one function each, for one set or for many
 exact       sums of floats, decided exactly
 rational    sets and products in fractions
-boxes, halfspaces, lp_ball
+boxes       boxes in bulk: what must hold of them, their members, their attainable bounds
+box_vertices, halfspaces, lp_ball
             the geometry behind them
 """
