@@ -361,6 +361,7 @@ def test_trajectories_of_the_code_end_where_the_value_is_decided():
     assert record.history[-1]["steps"] < 100 * 10
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_command_line(tmp_path, capsys):
     """`rfmdp reproduce learning` prints the summary and writes into the folder."""
     words = ["reproduce", "learning", "--domains", "stock_trading", "--methods", "tied"]
