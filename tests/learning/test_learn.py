@@ -276,7 +276,8 @@ def test_a_look_that_proves_nothing_leaves_the_guarantee_of_the_last_one(tmp_pat
 )
 def test_every_method_runs_and_spends_at_most_beta(name):
     """All methods are configurations of the same parts; ledgers add up."""
-    run = quick(distinct_factored(1), find_method(name), beta=0.01)
+    points = AtTrajectories((400,))
+    run = quick(distinct_factored(1), find_method(name), beta=0.01, points=points)
     assert run.ledger.spent_on_model() <= run.ledger.shares.model <= 0.01
     assert run.history[-1].trajectories == 400
     assert run.stopped == "all trajectories run"

@@ -15,7 +15,8 @@ SMALL = {
     "stock_trading": {"T": 3},
     "sysadmin": {"N": 3, "T": 3},
 }
-LARGE = [("drone", "published"), ("drone", "textbook")]
+# sizes of the published ones are those of `test_published`
+LARGE = [("drone", "published"), ("drone", "textbook"), ("sysadmin", "published")]
 VERSIONS = [
     pytest.param(name, version, marks=pytest.mark.slow if (name, version) in LARGE else [])
     for name, found in DOMAINS.items()
