@@ -8,7 +8,7 @@ from rfmdp.inner.exact import Exact
 from rfmdp.learning.identifiers import Granularity
 from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import find_method
-from rfmdp.learning.schedule import StopWhen
+from rfmdp.learning.schedule import LogSpaced, StopWhen
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, Reach, ReachReward, Spec, Until
 from rfmdp.outer.settings import Limits
@@ -19,7 +19,9 @@ from rfmdp.verification.solution import verify
 
 
 @pytest.mark.parametrize("agent", [MAX, MIN])
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize(
+    "seed", [*range(12), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 30))]
+)
 def test_proofs_of_policies_meet_those_of_solve(seed, agent):
     """The best policy is proven to its value, any other one to no more."""
     model = random_model(seed, most=6)
@@ -70,7 +72,7 @@ def test_learning_with_cycles_guarantees_what_the_learned_model_has(method, spec
     model.labels["ground"] = ground
     run = learn(
         model, spec, find_method(method), granularity=Granularity.EFFECT, stop=StopWhen(2000),
-        length=30, seed=1,
+        length=30, seed=1, points=LogSpaced(2),
     )  # fmt: skip
     again = solve(run.model, spec, inner=find_method(method).inner)
     assert run.guarantee == pytest.approx(initial_guarantee(again), rel=1e-3)

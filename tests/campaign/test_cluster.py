@@ -89,8 +89,9 @@ def test_ranges_on_the_command_line(address, tmp_path, monkeypatch, capsys):
     assert [one["value"] for one in found] == pytest.approx([0.5, 0.25, 0.125])
 
 
-def test_the_learning_campaign_on_the_command_line(address, tmp_path, capsys):
+def test_the_learning_campaign_on_the_command_line(address, tmp_path, monkeypatch, capsys):
     """Records are written here, once; workers that see the folder save runs to go on with."""
+    monkeypatch.setattr("rfmdp.paper.learning.report.figure", lambda _: (b"<svg/>", b""))
     words = ["reproduce", "learning", "--domains", "stock_trading", "--methods", "tied"]
     words += ["--seeds", "2", "--trajectories", "100", "-o", str(tmp_path)]
     assert rfmdp([*words, "--scheduler", address]) == 0

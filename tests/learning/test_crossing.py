@@ -58,7 +58,7 @@ def powers(largest):
 @pytest.mark.parametrize("delta", [0.1, 1e-4])
 def test_sequences_are_valid_at_every_size(function, p, delta):
     """Read after every sample, a sequence fails with probability below delta."""
-    assert crossing_probability(function, p, delta, every(1500), 1500) < delta
+    assert crossing_probability(function, p, delta, every(800), 800) < delta
 
 
 def test_open_ended_grid_is_valid():

@@ -12,6 +12,8 @@ from rfmdp.learning.schedule import StopWhen
 from rfmdp.learning.setup import PRODUCT, REWARDS, SHARED, STRUCTURE, TIED
 from rfmdp.objective import Reach, Spec
 
+from .tiny import AtTrajectories
+
 TEXT = """mdp
 module left
   x : [0..2];
@@ -51,7 +53,8 @@ def expected(method):
 def test_every_method_states_its_assumptions(model, name):
     """The statement names validity, probability and every assumption; certificates their own."""
     method = METHODS[name]
-    run = learn(model, REACH, method, stop=StopWhen(500), length=6, beta=1e-3)
+    points = AtTrajectories((250, 500))
+    run = learn(model, REACH, method, stop=StopWhen(500), length=6, beta=1e-3, points=points)
     text = run.statement()
     assert text.startswith(f"Learned: {run.question} of a model with ")
     assert expected(method) <= set(run.assumptions)

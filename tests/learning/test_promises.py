@@ -2,8 +2,10 @@
 
 import math
 import re
+import shutil
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -124,7 +126,15 @@ def test_floors_of_products_are_products_of_floors():
 def run_in(file, p=0.9, spec=REACH, **more):
     """Learn a coin with every setting by name."""
     asked = {"stop": StopWhen(200), "length": 1, "output": file, **more}
-    return learn(bernoulli(p), spec, **asked)
+    return learn(bernoulli(p), spec, points=AtTrajectories((200, 400)), **asked)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """Return the file of a run, to be copied."""
+    file = tmp_path_factory.mktemp("promises") / "run.rfmdp"
+    run_in(file)
+    return file
 
 
 @pytest.mark.parametrize(
@@ -144,10 +154,9 @@ def run_in(file, p=0.9, spec=REACH, **more):
         ("precision", {"limits": Limits(1e-3)}),
     ],
 )
-def test_a_run_goes_on_as_itself_only(tmp_path, named, other):
+def test_a_run_goes_on_as_itself_only(saved, tmp_path, named, other):
     """Whatever the statement depends on must be asked for again; the message names it."""
-    file = tmp_path / "run.rfmdp"
-    run_in(file)
+    file = Path(shutil.copy(saved, tmp_path))
     with pytest.raises(ModelError, match=rf"Resume: .*{named} \(") as told:
         run_in(None, resume=file, **other)
     assert not re.search("[0-9a-f]{16}", str(told.value))  # words, no digests
@@ -263,7 +272,7 @@ def test_time_is_kept_and_progress_reported():
     """A run ends with its time, whatever it is doing, and tells about it from the start."""
     told = []
     model, spec = domain("drone", instance="learning"), domain_spec("drone")
-    run = learn(model, spec, stop=StopWhen(10**7, seconds=2.0), length=50, progress=told.append)
+    run = learn(model, spec, stop=StopWhen(10**7, seconds=1.0), length=50, progress=told.append)
     assert run.stopped == "time is up"
     assert 0.0 <= run.guarantee <= run.history[-1].optimistic
     assert told[0].seconds < run.history[0].seconds

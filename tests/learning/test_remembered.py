@@ -52,9 +52,11 @@ class Chance:
     def iterate(self, steps, discount=1.0, fixed=None):
         value = np.zeros(STATES)
         for _ in range(steps):
-            value = self.backup(value, discount)
+            before, value = value, self.backup(value, discount)
             if fixed is not None:
                 value[fixed] = 0.0
+            if np.array_equal(before, value):
+                break  # and so it stays
         return value[0]
 
 

@@ -15,6 +15,7 @@ from rfmdp.cli.main import run as rfmdp
 from rfmdp.errors import ModelError
 from rfmdp.learning.confidence import ClopperPearson
 from rfmdp.learning.methods import METHODS as KNOWN
+from rfmdp.paper.campaigns import CampaignPlan
 from rfmdp.paper.domains import domain, domain_spec
 from rfmdp.paper.learning.campaign import learning_plan, report_learning, reproduce_learning
 from rfmdp.paper.learning.curves import METHODS, Curve, LearningTable, curves_of, find_method
@@ -30,20 +31,29 @@ from rfmdp.paper.learning.settings import CODE, SETUPS, TEXT, PseudoCounts, deci
 from rfmdp.paper.learning.text import count, method_order, overview, summary
 from rfmdp.paper.published import published_learning
 
-WORDS = ["paper-mccormick", "paper-interval", "tied", "rollout"]
+WORDS = ["paper-mccormick", "paper-interval", "tied"]
 
 
 def small(**other):
     """Return a plan of a second or two."""
-    asked = {"domains": ["stock_trading"], "methods": WORDS, "seeds": [0, 1], "trajectories": 500}
+    asked = {"domains": ["stock_trading"], "methods": WORDS, "seeds": [0], "trajectories": 250}
     return learning_plan(**{**asked, **other})
 
 
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory):
     """Return a folder with Stock Trading learned by four methods, the plan and the table."""
+    twice = small(methods=["tied"], seeds=[1])
+    longer = small(methods=["rollout"], trajectories=500)  # up to its first certificate
+    plan = CampaignPlan((*small().tasks, *twice.tasks, *longer.tasks), ())
     folder = tmp_path_factory.mktemp("learning")
-    return folder, small(), reproduce_learning(small(), folder, runner=make_runner(jobs=1))
+    return folder, plan, reproduce_learning(plan, folder, runner=make_runner(jobs=1))
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Draw no figures: that takes as long as learning, and other tests look at them."""
+    monkeypatch.setattr("rfmdp.paper.learning.report.figure", lambda _: (b"<svg/>", b""))
 
 
 def untimed(record):
@@ -96,9 +106,10 @@ def test_wrong_words_are_refused():
         learning_plan(settings=["dream"])
 
 
-def test_finished_runs_are_not_repeated(campaign):
+@pytest.mark.usefixtures("undrawn")
+def test_finished_runs_are_not_repeated(campaign, tmp_path):
     """A second call runs only what has no record, or a damaged one."""
-    folder, plan, _ = campaign
+    folder, plan = shutil.copytree(campaign[0], tmp_path / "again"), campaign[1]
     key = plan.tasks[0].key
     before = (folder / "records" / f"{key}.json").read_text()
     (folder / "records" / f"{key}.json").write_text(before[:100])
@@ -111,14 +122,21 @@ def test_finished_runs_are_not_repeated(campaign):
 
 
 def test_a_report_is_about_all_records_of_the_folder(campaign, tmp_path):
-    """From the records alone come the same files, whichever plan was run last."""
+    """From the records alone come the same files."""
     folder, _, table = campaign
     shutil.copytree(folder / "records", tmp_path / "records")
     names = "learning.csv", "learning.md", "learning-text.svg"
     assert report_learning(tmp_path).curves == table.curves
     for name in names:
         assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
-    less = small(methods=WORDS[:1], seeds=[1])
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_smaller_plan_reports_on_all_records_too(campaign, tmp_path):
+    """A table is the same whichever plan was run last."""
+    folder, _, table = campaign
+    shutil.copytree(folder / "records", tmp_path / "records")
+    less = small(methods=WORDS[:1])
     assert reproduce_learning(less, tmp_path, runner=make_runner(jobs=1)).curves == table.curves
 
 
@@ -139,15 +157,16 @@ def test_the_page_shows_the_records_of_the_repository():
             assert sentence in page
 
 
-def test_more_trajectories_go_on(campaign, tmp_path):
+@pytest.mark.usefixtures("undrawn")
+def test_more_trajectories_go_on(tmp_path):
     """A longer campaign on the same folder goes on; it ends as an uninterrupted one."""
-    short, long = (small(methods=["tied"], seeds=[3], trajectories=n) for n in (205, 422))
+    short, long = (small(methods=["tied"], seeds=[3], trajectories=n) for n in (115, 205))
     for plan in (short, long):
         reproduce_learning(plan, tmp_path, runner=make_runner(jobs=1))
     (task,) = long.tasks
     both = RecordFolder(tmp_path / "records", LearningRecord).read(task)
     once = run_task(RunContext(str(tmp_path / "once")), task)
-    assert both.done == once.done == 422
+    assert both.done == once.done == 205
     assert untimed(both) == untimed(once)
 
 
@@ -201,7 +220,7 @@ def test_a_record_settles_what_it_answers(campaign):
     record = RecordFolder(folder / "records", LearningRecord).read(task)
     assert record.settles(task)
     assert record.settles(replace(task, trajectories=100))
-    assert not record.settles(replace(task, trajectories=501))
+    assert not record.settles(replace(task, trajectories=251))
     late = replace(record, history=record.history[:2], stopped="time is up")
     assert late.settles(task)  # it had its time
     assert not late.settles(replace(task, timeout=2 * task.timeout))
@@ -342,6 +361,7 @@ def test_trajectories_of_the_code_end_where_the_value_is_decided():
     assert record.history[-1]["steps"] < 100 * 10
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_command_line(tmp_path, capsys):
     """`rfmdp reproduce learning` prints the summary and writes into the folder."""
     words = ["reproduce", "learning", "--domains", "stock_trading", "--methods", "tied"]

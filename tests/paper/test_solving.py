@@ -23,7 +23,13 @@ def campaign(tmp_path_factory):
     """Return a folder with the Chain domain solved at two radii by all methods, and its table."""
     folder = tmp_path_factory.mktemp("solving")
     plan = solving_plan(domains=["chain"], radii=[0.025, 0.1])
-    return folder, plan, reproduce_solving(plan, folder)
+    return folder, plan, reproduce_solving(plan, folder, runner=make_runner(jobs=1))
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Draw no figure: that takes as long as solving, and other tests look at it."""
+    monkeypatch.setattr("rfmdp.paper.solving.report.figure", lambda _: (b"<svg/>", b""))
 
 
 def test_published_table_is_complete():
@@ -65,9 +71,10 @@ def test_differences_are_explained(campaign):
     assert all(record.explanation for record in wrong)
 
 
-def test_finished_runs_are_not_repeated(campaign):
+@pytest.mark.usefixtures("undrawn")
+def test_finished_runs_are_not_repeated(campaign, tmp_path):
     """A second call runs only what has no record, or a damaged one."""
-    folder, plan, _ = campaign
+    folder, plan = shutil.copytree(campaign[0], tmp_path / "again"), campaign[1]
     (folder / "records" / "chain_0.1_exact.json").write_text('{"domain": "ch')
     ran = []
     reproduce_solving(plan, folder, done=lambda task, *_: ran.append(task.key))
@@ -75,10 +82,10 @@ def test_finished_runs_are_not_repeated(campaign):
     assert not list((folder / "records").glob(".*"))
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_report_is_about_all_records_of_the_folder(campaign, tmp_path):
     """From the records alone come the same lines in the same order, and no other files."""
-    folder, plan, _ = campaign
-    table = reproduce_solving(plan, folder)
+    folder, _, table = campaign
     shutil.copytree(folder / "records", tmp_path / "records")
     assert report_solving(tmp_path).records == table.records
     assert (tmp_path / "solving.csv").read_bytes() == (folder / "solving.csv").read_bytes()
@@ -86,6 +93,7 @@ def test_a_report_is_about_all_records_of_the_folder(campaign, tmp_path):
     assert not list(tmp_path.glob("learning*"))
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_side_by_side_gives_the_same_values(campaign, tmp_path):
     """Two processes write the records of one, apart from the seconds."""
     _, _, table = campaign

@@ -15,7 +15,13 @@ SMALL = {
     "stock_trading": {"T": 3},
     "sysadmin": {"N": 3, "T": 3},
 }
-VERSIONS = [(name, version) for name, found in DOMAINS.items() for version in found.versions]
+# sizes of the published ones are those of `test_published`
+LARGE = [("drone", "published"), ("drone", "textbook"), ("sysadmin", "published")]
+VERSIONS = [
+    pytest.param(name, version, marks=pytest.mark.slow if (name, version) in LARGE else [])
+    for name, found in DOMAINS.items()
+    for version in found.versions
+]
 
 
 @pytest.mark.parametrize(("name", "version"), VERSIONS)

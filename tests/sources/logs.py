@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 import rfmdp as rf
@@ -24,13 +26,15 @@ label "down" = m=2 & b;
 rewards "cost" [fix] true : 1; endrewards
 """
 TRUTH = {"wear": 0.3, "keep": 0.7, "fixed": 0.9, "failed": 0.1, "broken": 0.2, "fine": 0.8}
+parsed = cache(rf.parse_prism)
 
 
 def machines(numbers=TRUTH):
     """Return two machines, with probabilities or, for {}, without."""
-    return rf.parse_prism(MACHINES.format(**{k: numbers.get(k, "[0,1]") for k in TRUTH}))
+    return parsed(MACHINES.format(**{k: numbers.get(k, "[0,1]") for k in TRUTH}))
 
 
+@cache
 def log_table(trajectories=40, steps=12, seed=0):
     """Return a log of the machines under random choices, as an Arrow table."""
     model = machines()

@@ -16,7 +16,7 @@ from learning.tiny import distinct_factored, identified, two_arms
 from rfmdp.learning.explore import Optimistic
 from rfmdp.learning.methods import ANYTIME, GAP_DIRECTED, ROLLOUT
 from rfmdp.learning.rewards import DeterministicReward, MixtureReward, RewardRange
-from rfmdp.learning.schedule import StopWhen
+from rfmdp.learning.schedule import LogSpaced, StopWhen
 from rfmdp.sources.gym.spaces import actions_of, entries_of, read
 from rfmdp.sources.gym.table import known_table
 from rfmdp.sources.recorded import record
@@ -68,7 +68,7 @@ def same_runs(one, other):
 def test_the_interface_changes_nothing(method):
     """Same seeds: counts, guarantees and policies are those of learning from the simulator."""
     model = grid()
-    words = {"stop": StopWhen(trajectories=700), "length": 8, "seed": 5, "method": method}
+    words = {"stop": StopWhen(trajectories=300), "length": 8, "seed": 5, "method": method}
     plain = rf.learn(model, LAKE, **words)
     through = rf.learn(rf.GymSource(rf.env(model), model), LAKE, **words)
     same_runs(plain, through)
@@ -79,7 +79,7 @@ def test_the_interface_changes_nothing(method):
 def test_the_interface_changes_nothing_for_a_hidden_truth():
     """A factored environment that keeps its probabilities, learned by its structure alone."""
     known = coordinates({"x": rf.unknown(2), "y": rf.unknown(2)})
-    words = {"stop": StopWhen(trajectories=700), "length": 8, "seed": 5}
+    words = {"stop": StopWhen(trajectories=300), "length": 8, "seed": 5}
     plain = rf.learn(rf.Simulated(grid(), known), LAKE, **words)
     through = rf.learn(rf.GymSource(rf.env(grid()), known), LAKE, **words)
     same_runs(plain, through)
@@ -420,7 +420,7 @@ def test_rewards_are_learned_from_what_is_paid(family):
     source = rf.GymSource(Steps(spaces.Discrete(4)), replace(model, rewards={"reward": none}))
     run = rf.learn(
         source, 'R{"reward"}maxmin=? [ C<=5 ]', rewards=family(RewardRange(0.0, 2.0)),
-        stop=StopWhen(trajectories=2000), length=6,
+        stop=StopWhen(trajectories=2000), length=6, points=LogSpaced(2),
     )  # fmt: skip
     assert 2.5 < run.guarantee < 5.0
     assert rf.verify(run).valid
@@ -553,12 +553,12 @@ def test_frozen_lake_is_learned_from_interaction_only():
     """A guarantee below the optimum, and a policy that can be asked."""
     env = gymnasium.make("FrozenLake-v1")
     lake = rf.gym_model(env)  # its probabilities are not looked at
-    source = rf.GymSource(env, lake)
-    run = rf.learn(source, 'Pmaxmin=? [ F<=100 "goal" ]', stop=StopWhen(400), length=100)
+    source, words = rf.GymSource(env, lake), {"length": 100, "points": LogSpaced(1)}
+    run = rf.learn(source, 'Pmaxmin=? [ F<=100 "goal" ]', stop=StopWhen(400), **words)
     best = rf.check(lake, 'Pmax=? [ F<=100 "goal" ]').value
     assert 0.5 < run.guarantee < best
     told = rf.GymSource(env, lake, truth=lake)
-    told = rf.learn(told, 'Pmaxmin=? [ F<=100 "goal" ]', stop=StopWhen(400), length=100)
+    told = rf.learn(told, 'Pmaxmin=? [ F<=100 "goal" ]', stop=StopWhen(400), **words)
     assert run.guarantee == told.guarantee <= told.history[-1].performance <= best + 1e-9
     observation, _ = env.reset(seed=1)
     assert source.agent(run.policy)(observation, step=0) in range(4)
@@ -682,6 +682,7 @@ def test_rewards_that_depend_on_the_successor_are_learned():
     run = rf.learn(
         source, 'R{"reward"}maxmin=? [ C<=20 ]', rewards=MixtureReward(RewardRange(0.0, 1.0)),
         stop=StopWhen(trajectories=1500), length=20, exploration=Optimistic(other=0.1), beta=0.1,
+        points=LogSpaced(2),
     )  # fmt: skip
     best = rf.check(lake, 'Pmax=? [ F<=20 "goal" ]').value
     assert 0.0 <= run.guarantee < best < run.history[-1].optimistic
