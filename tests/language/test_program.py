@@ -26,8 +26,8 @@ def run_both(pc, code, ints, floats):
     other = ints.copy(), floats.copy()
     status = machine.run(pc, code, *other)
     assert compiled(pc, code, ints, floats) == status
-    np.testing.assert_array_equal(other[0], ints)
-    np.testing.assert_array_equal(other[1], floats)
+    assert np.array_equal(other[0], ints)
+    assert np.array_equal(other[1], floats, equal_nan=True)
     return status
 
 
