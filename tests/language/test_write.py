@@ -2,6 +2,7 @@
 
 from hypothesis import given
 
+from examples import half
 from rfmdp.language.ast import Binary, Literal, Name
 from rfmdp.language.parse import parse_expression, parse_model
 from rfmdp.language.parse_properties import parse_property_file
@@ -17,6 +18,7 @@ def test_expression_round_trip(expr):
     assert parse_expression(write_expression(expr)) == expr
 
 
+@half
 @given(MODELS)
 def test_model_round_trip(model):
     """A model survives writing."""
