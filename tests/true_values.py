@@ -71,7 +71,7 @@ def row_vertices(model: FactoredMDP) -> list[FloatArray]:
     return found
 
 
-@lru_cache(maxsize=16)  # the same sets are asked for under one objective and policy after another
+@lru_cache(maxsize=64)  # the same sets are asked for under one objective and policy after another
 def _corners(marginals: Marginals) -> list[FloatArray]:
     """Return the vertices of every set."""
     return [vertices(m) for m in marginals]

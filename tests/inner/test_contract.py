@@ -1,5 +1,7 @@
 """Every inner solver keeps the contract of `rfmdp.inner.protocol`."""
 
+from functools import lru_cache
+
 import numpy as np
 import pytest
 from hypothesis import given, note, strategies as st
@@ -17,6 +19,7 @@ from rfmdp.inner.vertices import VertexEnumeration
 from rfmdp.objective import MIN
 from rfmdp.sets.families import L1Ball
 from rfmdp.testing import (
+    RowProblem,
     any_sets,
     boxes,
     check_inner_solver,
@@ -43,11 +46,18 @@ FINITE = [
 SMOOTH = [Exact(), IntervalArithmetic(), Sequential(), Alternating()]
 
 
+class KnownProblem(RowProblem):
+    """A problem whose exact optimum is found once, however many solvers are compared with it."""
+
+    bracket = lru_cache(maxsize=16)(RowProblem.bracket)
+
+
 def check_all(solvers, problems):
     """Check several solvers on the same problems, which take longer to draw than to solve."""
+    known = [KnownProblem(p.sets, p.successors, p.values) for p in problems]
     for inner in solvers:
         note(inner)
-        check_inner_solver(inner, problems)
+        check_inner_solver(inner, known)
 
 
 @quarter
@@ -58,7 +68,7 @@ def test_solvers_keep_the_contract(problems):
 
 
 @quarter
-@given(st.lists(row_problems(any_sets, factors=(1, 3), joint=16), min_size=1, max_size=3))
+@given(st.lists(row_problems(any_sets, factors=(1, 3), joint=12), min_size=1, max_size=2))
 def test_solvers_keep_the_contract_with_smooth_sets(problems):
     """On rows that may have Lp balls anywhere."""
     check_all(SMOOTH, problems)

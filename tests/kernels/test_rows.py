@@ -60,6 +60,7 @@ def exact_corners(problem):
     return [rational.vertices(s) for s in problem.sets], tensor
 
 
+@half
 @given(row_problems(finite_sets, factors=(1, 4), joint=32))
 def test_exact_rows_encloses_the_minimum(problem):
     """Both sides enclose the exact minimum and are as close as promised."""
@@ -102,6 +103,7 @@ def test_pair_equals_the_general_kernel(problem):
     assert other_low <= high
 
 
+@half
 @given(row_problems(finite_sets, factors=(1, 4), joint=24, largest=5))
 def test_vertex_rows_encloses_the_minimum(problem):
     """All products of vertices give the exact minimum to rounding."""
@@ -113,6 +115,7 @@ def test_vertex_rows_encloses_the_minimum(problem):
         assert Fraction(below[0]) <= value <= Fraction(above[0])
 
 
+@half
 @given(row_problems(finite_sets, factors=(1, 4), joint=24))
 def test_sequential_rows_equals_the_contraction(problem):
     """Contraction in the stored order, from the last factor to the first."""
@@ -127,6 +130,7 @@ def test_sequential_rows_equals_the_contraction(problem):
         assert above[0] == np.inf
 
 
+@half
 @given(row_problems(finite_sets, factors=(1, 4), joint=24))
 def test_interval_rows_equals_merged_intervals(problem):
     """PRISM's semantics, in which outcomes that meet in one successor add their intervals up."""
