@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import itertools
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, Direction, Spec
 from rfmdp.outer.problem import Form, Problem, pose
+from rfmdp.sets.marginals import Marginals
 from rfmdp.sets.vertices import vertices
 from rfmdp.types import AnyArray, BoolArray, FloatArray
 
@@ -53,7 +55,7 @@ def true_value(model: FactoredMDP, spec: Spec) -> FloatArray:
 
 def row_vertices(model: FactoredMDP) -> list[FloatArray]:
     """Return per row the distributions over states that the vertex products induce, (N, S)."""
-    corners = [vertices(m) for m in model.marginals]
+    corners = _corners(model.marginals)
     found: list[FloatArray] = []
     for r in range(model.rows):
         ids = model.row_marginals[model.marginal_ptr[r] : model.marginal_ptr[r + 1]]
@@ -67,6 +69,12 @@ def row_vertices(model: FactoredMDP) -> list[FloatArray]:
         distinct: FloatArray = np.unique(np.array(lines, dtype=np.float64), axis=0)
         found.append(distinct)
     return found
+
+
+@lru_cache(maxsize=64)  # the same sets are asked for under one objective and policy after another
+def _corners(marginals: Marginals) -> list[FloatArray]:
+    """Return the vertices of every set."""
+    return [vertices(m) for m in marginals]
 
 
 def _steps(problem: Problem, moves: list[FloatArray], value: FloatArray) -> FloatArray:

@@ -1,10 +1,12 @@
 """Properties against Storm: the same text of model and property gives the same value."""
 
 import warnings
+from functools import lru_cache
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from examples import half
 from language.case_studies import ALL, CONSENSUS, DIE, HERMAN, ROBOT
 from language.random_models import model_texts
 from rfmdp.answers.answer import check
@@ -75,24 +77,39 @@ CHAINS = {
 }  # fmt: skip
 
 
-def storm_values(text, prop, folder):
-    """Return Storm's value in every initial state."""
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return where Storm finds the texts of models."""
+    return tmp_path_factory.mktemp("storm")
+
+
+@lru_cache(maxsize=4)  # a model is asked for many properties
+def storm_model(text, folder):
+    """Return the model that Storm builds."""
     file = folder / "model.prism"
     file.write_text(text)
     options = stormpy.BuilderOptions()
     options.set_build_all_labels()
     options.set_build_all_reward_models()
-    model = stormpy.build_model(stormpy.parse_prism_program(str(file)), options=options)
+    return stormpy.build_model(stormpy.parse_prism_program(str(file)), options=options)
+
+
+def storm_values(text, prop, folder):
+    """Return Storm's value in every initial state."""
+    model = storm_model(text, folder)
     environment = stormpy.environments.sound()
     environment.solver().min_max().precision = stormpy.Rational("1/10000000000")
     result = stormpy.model_checking(model, stormpy.parse_property(prop), environment=environment)
     return [float(result.get_value(state)) for state in model.initial_states]
 
 
+our_model = lru_cache(maxsize=4)(parse_prism)
+
+
 def our_answer(text, prop):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return check(parse_prism(text), prop)
+        return check(our_model(text), prop)
 
 
 def texts():
@@ -103,10 +120,10 @@ def texts():
 
 
 @pytest.mark.parametrize(("name", "prop"), list(texts()))
-def test_mdp_value_is_that_of_storm(name, prop, tmp_path):
+def test_mdp_value_is_that_of_storm(name, prop, folder):
     """Storm's value lies within our bounds."""
     model = CASES[name][0]
-    (value,) = storm_values(model, prop, tmp_path)
+    (value,) = storm_values(model, prop, folder)
     answer = our_answer(model, prop)
     assert answer.certified
     slack = 1e-8 * max(1.0, min(abs(value), 1e6))
@@ -118,18 +135,18 @@ def test_mdp_value_is_that_of_storm(name, prop, tmp_path):
 @pytest.mark.parametrize(
     ("name", "prop"), [(name, prop) for name, (_, props) in CHAINS.items() for prop in props]
 )
-def test_chain_value_is_that_of_storm(name, prop, tmp_path):
+def test_chain_value_is_that_of_storm(name, prop, folder):
     """The same for Markov chains, without a direction."""
     model = CHAINS[name][0]
-    (value,) = storm_values(model, prop, tmp_path)
+    (value,) = storm_values(model, prop, folder)
     answer = our_answer(model, prop)
     assert answer.certified
     assert answer.value == pytest.approx(value, rel=1e-6, abs=1e-9)
 
 
-def test_several_initial_states_are_a_range(tmp_path):
+def test_several_initial_states_are_a_range(folder):
     """The range over initial states is that of Storm's values."""
-    values = storm_values(HERMAN, 'P=? [ F<=3 "stable" ]', tmp_path)
+    values = storm_values(HERMAN, 'P=? [ F<=3 "stable" ]', folder)
     low, high = our_answer(HERMAN, 'P=? [ F<=3 "stable" ]').value
     assert (low, high) == pytest.approx((min(values), max(values)))
     average = our_answer(HERMAN, 'filter(avg, P=? [ F<=3 "stable" ], "init")').value
@@ -146,12 +163,12 @@ def test_several_initial_states_are_a_range(tmp_path):
         ('P{}=? [ G<=5 "middle" ]', ("true", '!"middle"')),
     ],
 )
-def test_weak_operators_are_complements(weak, until, tmp_path):
+def test_weak_operators_are_complements(weak, until, folder):
     """Storm has no W and R: they are one minus an until, with the other direction."""
     bound = "<=5" if "<=5" in weak else ""
     for direction, other in (("min", "max"), ("max", "min")):
         prop = f"P{other}=? [ ({until[0]}) U{bound} ({until[1]}) ]"
-        (value,) = storm_values(WALK, prop, tmp_path)
+        (value,) = storm_values(WALK, prop, folder)
         answer = our_answer(WALK, weak.format(direction))
         assert answer.value == pytest.approx(1 - value, abs=1e-6)
 
@@ -173,21 +190,18 @@ ASKED = [
 ]
 
 
-@settings(
-    max_examples=25,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much],
-)
+@settings(half, suppress_health_check=[HealthCheck.filter_too_much])
 @given(
     text=model_texts(kinds=("mdp", "dtmc")).filter(lambda text: "<=>" not in text),
     asked=st.lists(st.sampled_from(ASKED), min_size=2, max_size=4, unique=True),
     direction=st.sampled_from(["min", "max"]),
 )
-def test_random_models_have_storms_values(text, asked, direction, tmp_path):
+def test_random_models_have_storms_values(text, asked, direction, folder):
     """Any model, any operator: one value. Storm's parser does not know `<=>`."""
     text = text.replace('label "top"', 'label "low" = x0=0;\nlabel "top"')
     for template in asked:
         prop = template.format("" if text.startswith("dtmc") else direction)
-        (value,) = storm_values(text, prop, tmp_path)
+        (value,) = storm_values(text, prop, folder)
         answer = our_answer(text, prop)
         assert answer.certified
         assert answer.value == pytest.approx(value, rel=2e-6, abs=2e-6)

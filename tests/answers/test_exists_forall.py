@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from examples import half
+from examples import quarter
 from language.random_models import model_texts
 from rfmdp.answers.answer import check
 from rfmdp.answers.evaluator import states_where
@@ -59,7 +59,7 @@ def definition(text, after, a, b):
     return fixed_point(states, lambda z: {s for s in b if s in a or pick[s](z)})  # R
 
 
-@half
+@quarter
 @given(model_texts())
 def test_fixed_points(text):
     """Every operator is the least or greatest fixed point that defines it."""

@@ -228,9 +228,9 @@ def hunt(records, path, seed, count):
 
 
 def test_altered_files(records, tmp_path):
-    """Two hundred files: no crash, no traceback, no model that is none."""
-    accepted = hunt(records, tmp_path / "m.rfmdp", 1, 200)
-    assert 0 < accepted < 200  # some changes are harmless: a name, a nominal, a count
+    """A hundred files: no crash, no traceback, no model that is none."""
+    accepted = hunt(records, tmp_path / "m.rfmdp", 1, 100)
+    assert 0 < accepted < 100  # some changes are harmless: a name, a nominal, a count
 
 
 @pytest.mark.slow

@@ -104,7 +104,7 @@ def test_outer_polytope_keeps_the_set_inside(uset, seed):
     """After many cuts, members of the ball are within the hull of the vertices."""
     rng = np.random.default_rng(seed)
     outer = OuterPolytope(uset)
-    for _ in range(12):
+    for _ in range(8):
         values = rng.normal(size=uset.size)
         vertex = outer.vertices[np.argmin(outer.vertices @ values)]
         if not contains(uset, vertex, 1e-12):

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 from numba import njit
 
+from examples import half
 from kernels import twins
 from rfmdp.inner.packing import corners_of, pack_sets
 from rfmdp.kernels import interval, layout, oracle, primitives, rows
@@ -107,6 +108,7 @@ def test_smooth_minimiser_equals_the_plain_one(problem):
     assert value == pytest.approx(minimise(uset, values)[0], abs=1e-10 * span)
 
 
+@half
 @given(
     st.integers(1, 6).flatmap(any_sets), st.integers(1, 5), st.integers(0, 2**32 - 1), st.booleans()
 )
@@ -164,6 +166,7 @@ def test_margin_equals_the_rule():
         assert compiled(rows.margin)(terms, span, size) == backup_margin(terms, span, size)
 
 
+@half
 @given(row_problems(intervals, factors=(1, 4)))
 def test_product_bounds_equal_the_products(problem):
     """Bounds of joint outcomes are the products of the marginals' bounds, in C order."""

@@ -43,6 +43,11 @@ def bind(problem, weights=True, memory=scratch):
     return packed, np.concatenate([[0.0], problem.values])
 
 
+def both(kernel):
+    """Return a row kernel and its pure Python twin, which are given the same problems."""
+    return kernel, kernel.py_func
+
+
 def run(function, packed, values, *arguments):
     """Call a row kernel, or its pure Python twin, for row 0."""
     asked = frozen(np.zeros(1, np.int64)), frozen(values), 1.0, 0, 1  # as methods ask
@@ -55,19 +60,20 @@ def exact_corners(problem):
     return [rational.vertices(s) for s in problem.sets], tensor
 
 
-@pytest.mark.parametrize("function", [exact.exact_rows, exact.exact_rows.py_func])
+@half
 @given(row_problems(finite_sets, factors=(1, 4), joint=32))
-def test_exact_rows_encloses_the_minimum(function, problem):
+def test_exact_rows_encloses_the_minimum(problem):
     """Both sides enclose the exact minimum and are as close as promised."""
     packed, values = bind(problem)
-    below, above, nodes = np.zeros(1), np.zeros(1), np.zeros(1, np.int64)
-    run(function, packed, values, 1e-12, 10**9, NO_ANSWERS, (below, above), nodes)
     value, _ = rational.product_minimum(*exact_corners(problem))
-    assert Fraction(below[0]) <= value <= Fraction(above[0])
     terms = sum(s.size for s in problem.sets)
     margin = backup_margin(terms, problem.span, np.abs(problem.tensor).max() + problem.span)
-    assert above[0] - below[0] <= 1e-12 * problem.span + 4.0 * margin
-    assert nodes[0] >= 0
+    for function in both(exact.exact_rows):
+        below, above, nodes = np.zeros(1), np.zeros(1), np.zeros(1, np.int64)
+        run(function, packed, values, 1e-12, 10**9, NO_ANSWERS, (below, above), nodes)
+        assert Fraction(below[0]) <= value <= Fraction(above[0])
+        assert above[0] - below[0] <= 1e-12 * problem.span + 4.0 * margin
+        assert nodes[0] >= 0
 
 
 @given(row_problems(boxes, factors=(2, 2), joint=36))
@@ -97,42 +103,38 @@ def test_pair_equals_the_general_kernel(problem):
     assert other_low <= high
 
 
-@pytest.mark.parametrize("function", [vertices.vertex_rows, vertices.vertex_rows.py_func])
+@half
 @given(row_problems(finite_sets, factors=(1, 4), joint=24, largest=5))
-def test_vertex_rows_encloses_the_minimum(function, problem):
+def test_vertex_rows_encloses_the_minimum(problem):
     """All products of vertices give the exact minimum to rounding."""
     packed, values = bind(problem)
-    below, above = np.zeros((2, 1))
-    run(function, packed, values, NO_ANSWERS, (below, above))
     value, _ = rational.product_minimum(*exact_corners(problem))
-    assert Fraction(below[0]) <= value <= Fraction(above[0])
+    for function in both(vertices.vertex_rows):
+        below, above = np.zeros((2, 1))
+        run(function, packed, values, NO_ANSWERS, (below, above))
+        assert Fraction(below[0]) <= value <= Fraction(above[0])
 
 
-@pytest.mark.parametrize(
-    "function", [sequential.sequential_rows, sequential.sequential_rows.py_func]
-)
+@half
 @given(row_problems(finite_sets, factors=(1, 4), joint=24))
-def test_sequential_rows_equals_the_contraction(function, problem):
+def test_sequential_rows_equals_the_contraction(problem):
     """Contraction in the stored order, from the last factor to the first."""
     packed, values = bind(problem, weights=False)
-    below, above = np.zeros((2, 1))
-    run(function, packed, values, (below, above))
     value = twins.sequential(*exact_corners(problem))
     terms = sum(s.size for s in problem.sets)
     margin = backup_margin(terms, problem.span, np.abs(problem.tensor).max() + problem.span)
-    assert Fraction(below[0]) <= value <= Fraction(below[0]) + Fraction(4.0 * margin)
-    assert above[0] == np.inf
+    for function in both(sequential.sequential_rows):
+        below, above = np.zeros((2, 1))
+        run(function, packed, values, (below, above))
+        assert Fraction(below[0]) <= value <= Fraction(below[0]) + Fraction(4.0 * margin)
+        assert above[0] == np.inf
 
 
-@pytest.mark.parametrize(
-    "function", [kernels_interval.interval_rows, kernels_interval.interval_rows.py_func]
-)
+@half
 @given(row_problems(finite_sets, factors=(1, 4), joint=24))
-def test_interval_rows_equals_merged_intervals(function, problem):
+def test_interval_rows_equals_merged_intervals(problem):
     """PRISM's semantics, in which outcomes that meet in one successor add their intervals up."""
     packed, values = bind(problem, weights=False, memory=interval_scratch)
-    below, above = np.zeros((2, 1))
-    run(function, packed, values, (below, above))
     value = twins.interval_arithmetic(
         [rational.vertices(s) for s in problem.sets],
         problem.successors.tolist(),
@@ -140,27 +142,28 @@ def test_interval_rows_equals_merged_intervals(function, problem):
     )
     joint = len(problem.successors)
     margin = backup_margin(joint, problem.span, np.abs(problem.tensor).max() + problem.span)
-    assert Fraction(below[0]) <= value <= Fraction(below[0]) + Fraction(4.0 * margin)
-    assert above[0] == np.inf
+    for function in both(kernels_interval.interval_rows):
+        below, above = np.zeros((2, 1))
+        run(function, packed, values, (below, above))
+        assert Fraction(below[0]) <= value <= Fraction(below[0]) + Fraction(4.0 * margin)
+        assert above[0] == np.inf
 
 
-@pytest.mark.parametrize(
-    "function", [alternating.alternating_rows, alternating.alternating_rows.py_func]
-)
 @half
 @given(row_problems(finite_sets, factors=(1, 3), joint=18))
-def test_alternating_rows_is_a_local_minimum(function, problem):
+def test_alternating_rows_is_a_local_minimum(problem):
     """The witness is attained, and exact coordinate descent from it finds nothing better."""
     packed, values = bind(problem, weights=False)
-    below, above = np.zeros((2, 1))
-    answer = np.zeros(sum(s.size for s in problem.sets))
-    answers = np.zeros(1, np.int64), answer
-    run(function, packed, values, 2, 0, answers, (below, above))
     corners, tensor = exact_corners(problem)
     ends = np.cumsum([0] + [s.size for s in problem.sets])
-    given_ = [rational.fractions(answer[a:b].tolist()) for a, b in itertools.pairwise(ends)]
-    points = [rational.normalised(p) for p in given_]
-    value, _ = twins.coordinate_descent(corners, tensor, points)
     margin = 1e-13 * problem.span + backup_margin(0, problem.span, np.abs(problem.tensor).max())
-    assert below[0] == -np.inf
-    assert Fraction(above[0]) - Fraction(4.0 * margin) <= value <= Fraction(above[0])
+    for function in both(alternating.alternating_rows):
+        below, above = np.zeros((2, 1))
+        answer = np.zeros(ends[-1])
+        answers = np.zeros(1, np.int64), answer
+        run(function, packed, values, 2, 0, answers, (below, above))
+        given_ = [rational.fractions(answer[a:b].tolist()) for a, b in itertools.pairwise(ends)]
+        points = [rational.normalised(p) for p in given_]
+        value, _ = twins.coordinate_descent(corners, tensor, points)
+        assert below[0] == -np.inf
+        assert Fraction(above[0]) - Fraction(4.0 * margin) <= value <= Fraction(above[0])

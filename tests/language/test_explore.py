@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from examples import half
+from examples import quarter
 from rfmdp.errors import PrismWarning
 from rfmdp.language import explorer
 from rfmdp.language.ast import Literal
@@ -231,7 +231,7 @@ def test_progress_is_reported():
     assert seen[-1][0] == quiet(AIRCRAFT).states
 
 
-@half
+@quarter
 @given(model_texts())
 def test_random_model_is_that_of_the_twin(text):
     """States, rows, branches, labels and rewards are those of a plain search."""
@@ -260,7 +260,7 @@ def arrays_of(model):
     return [array.tolist() for array in (*found, model.valuations)]
 
 
-@half
+@quarter
 @given(model_texts())
 def test_python_and_machine_code_find_the_same(text):
     """Exploration as Python, compiled, and begun as Python is one: the same arrays to the bit."""

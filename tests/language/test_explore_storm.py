@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
+from examples import quarter
 from rfmdp.language.load import parse_prism
 
 from .case_studies import ALL
@@ -93,7 +94,7 @@ def test_case_study_is_that_of_storm(name, tmp_path):
 
 
 @settings(
-    max_examples=25,
+    quarter,
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

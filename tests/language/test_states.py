@@ -1,6 +1,7 @@
 """Expressions in many states against hand-computed values and the plain evaluator."""
 
 import math
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
@@ -52,11 +53,14 @@ def in_states(text, valuations=STATES, chosen=None):
     return found[1]
 
 
+parsed = lru_cache(maxsize=16)(parse_expression)  # asked for in one state after another
+
+
 def plain(text, state):
     """Return the value in one state by plain evaluation, None where there is none."""
     names = {"x": int(state[0]), "y": int(state[1]), "b": bool(state[2])}
     try:
-        return evaluate(parse_expression(text), names, SourceText(text))
+        return evaluate(parsed(text), names, SourceText(text))
     except PrismError:
         return None
 

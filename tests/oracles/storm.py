@@ -18,6 +18,7 @@ Traps of stormpy 2.0:
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 import numpy as np
 import pytest
@@ -48,12 +49,15 @@ def storm_value(model: FactoredMDP, formula: str, nature: Direction | None = Non
     solver.precision = stormpy.Rational(PRECISION)
     solver.relative_termination_criterion = False
     result = stormpy.model_checking(
-        to_stormpy(model, kind),
+        _converted(model, kind),
         stormpy.parse_property(formula),
         environment=environment,
         uncertainty_resolution_mode=None if nature is None else _mode(stormpy, formula, nature),
     )
     return np.array([result.get_value(s) for s in range(model.states)], dtype=np.float64)
+
+
+_converted = lru_cache(maxsize=16)(to_stormpy)  # a model is asked for many properties
 
 
 def _mode(stormpy, formula, nature):

@@ -3,6 +3,7 @@
 import itertools
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -67,7 +68,14 @@ class Game:
 
     def supports(self, r: int) -> list[frozenset[int]]:
         """Return nature's choices in row r as sets of states."""
-        return [frozenset(np.flatnonzero(p > 0).tolist()) for p in self.moves[r]]
+        return self._supports[r]
+
+    @cached_property
+    def _supports(self) -> dict[int, list[frozenset[int]]]:
+        return {
+            r: [frozenset(np.flatnonzero(p > 0).tolist()) for p in choices]
+            for r, choices in self.moves.items()
+        }
 
 
 def explicit(model: FactoredMDP, allowed=None, members=None) -> Game:

@@ -3,6 +3,7 @@ import itertools
 import numpy as np
 from hypothesis import given, strategies as st
 
+from examples import half
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.graph.components import components, end_components
 from rfmdp.outer.graph.graph import Graph
@@ -29,6 +30,7 @@ def closure(edge):
     return reach
 
 
+@half
 @given(SEEDS)
 def test_components_equal_mutual_reachability(seed):
     """Components, levels and triviality follow from the closure of the edges."""
@@ -86,6 +88,7 @@ def naive_end_components(game, inside):
     return found
 
 
+@half
 @given(SEEDS)
 def test_end_components_equal_enumeration(seed):
     """Maximal end components and their rows are those found by trying all sets."""

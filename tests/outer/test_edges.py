@@ -146,7 +146,10 @@ def test_permuted_outcomes_are_the_same_set():
     assert max(b.lower for b in found) <= min(b.upper for b in found)
 
 
-@pytest.mark.parametrize(("agent", "chance"), [(MIN, 1e-250), (MAX, 1e-300), (MIN, 5e-324)])
+@pytest.mark.parametrize(
+    ("agent", "chance"),
+    [pytest.param(MIN, 1e-250, marks=pytest.mark.slow), (MAX, 1e-300), (MIN, 5e-324)],
+)
 def test_a_value_beyond_the_floats_is_not_certified(agent, chance):
     """A cost of 1e90 paid 1e300 times is finite: infinity is no lower bound of it."""
     model = loop(Singleton([1.0, chance]), [0, 1], cost=1e90)
@@ -181,8 +184,16 @@ def test_faint_values_are_verified(nature):
     assert rfmdp.verify(solution).valid
 
 
-@pytest.mark.parametrize("chance", [1e-3, 1e-30])
-@pytest.mark.parametrize("nature", [MIN, MAX])
+@pytest.mark.parametrize(
+    ("nature", "chance"),
+    [
+        (MIN, 1e-3),
+        (MAX, 1e-3),
+        (MIN, 1e-12),
+        pytest.param(MIN, 1e-30, marks=pytest.mark.slow),
+        (MAX, 1e-30),
+    ],
+)
 def test_a_box_that_is_hardly_ever_left_ends_in_time(chance, nature):
     """Sweeps would go on for 1/chance steps; the moves of a state to itself are solved for."""
     model = loop(Interval([0.0, chance], [1.0, 2.0 * chance]), [0, 1], cost=1.0)

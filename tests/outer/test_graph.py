@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, strategies as st
 
+from examples import half
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN
@@ -47,6 +48,7 @@ def check_reach(graph, game, target, stay):
         assert states(found) == naive_almost_sure(game, *args), (agent, nature)
 
 
+@half
 @given(SEEDS)
 def test_reach_equals_naive_game(seed):
     """Fixed points over all explicit supports give the same states."""
@@ -54,6 +56,7 @@ def test_reach_equals_naive_game(seed):
     check_reach(Graph(model), explicit(model), *random_sets(model, seed))
 
 
+@half
 @given(SEEDS)
 def test_rows_equal_definitions(seed):
     """The predicates of rows are what the explicit supports say."""
@@ -82,6 +85,7 @@ def small_game(seed):
     return model, game
 
 
+@half
 @given(SEEDS)
 def test_reach_agrees_with_values(seed):
     """Positive is value > 0, almost sure is value 1, for values by strategy enumeration."""
@@ -97,6 +101,7 @@ def test_reach_agrees_with_values(seed):
         assert found.tolist() == (value > 1 - 1e-9).tolist(), (agent, nature)
 
 
+@half
 @given(SEEDS)
 def test_total_reward_agrees_with_values(seed):
     """Total reward is 0 or infinite exactly where the graph says so."""
@@ -110,6 +115,7 @@ def test_total_reward_agrees_with_values(seed):
         assert found.tolist() == np.isinf(value).tolist(), (agent, nature)
 
 
+@half
 @given(SEEDS)
 def test_infinite_reward_equals_naive_game(seed):
     """The three nested fixed points, written down over explicit supports, give the same states."""
@@ -122,6 +128,7 @@ def test_infinite_reward_equals_naive_game(seed):
         assert states(found) == naive_recurrent(game, positive, agent, nature), (agent, nature)
 
 
+@half
 @given(SEEDS)
 def test_fewer_rows(seed):
     """A policy, or some rows of the agent, give the answers of the game with these only."""

@@ -1,5 +1,7 @@
 """Gambler's ruin: lines of states that mix slowly, on which nature may linger in the middle."""
 
+from functools import lru_cache
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from rfmdp.verification.solution import verify
 MOVES = Interval([0.0, 0.5], [0.5, 1.0])  # nature may stay for ever
 
 
+@lru_cache(maxsize=8)  # the same lines are asked for one thing after another
 def line(size: int, least: float, most: float) -> FactoredMDP:
     """Return a walk on 0..size that goes up with a probability between two, till it is at an end.
 

@@ -18,7 +18,7 @@ STATIONARY = [(name, spec) for name, spec in specs() if name.split(" M")[0] in K
 
 def test_the_chain_of_policy_and_nature_lies_within_the_bounds():
     """All answers are members, and together they attain the value."""
-    for seed in range(40):
+    for seed in range(20):
         model = tiny_model(seed)
         for k in range(3):
             name, spec = STATIONARY[(5 * seed + 9 * k) % len(STATIONARY)]

@@ -1,6 +1,7 @@
 """The compiled walk through plain models, against brute force and a slow twin."""
 
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 import pytest
@@ -34,6 +35,7 @@ def random_set(rng: np.random.Generator, uncertain: bool):
     return Interval(lower, np.minimum(1.0, point * rng.choice([1.0, 1.5, 3.0], size) + 1e-3))
 
 
+@lru_cache(maxsize=64)  # models are immutable, and tests ask for the same ones
 def random_model(seed: int, uncertain: bool, products: bool = False) -> FactoredMDP:
     """Return a model of plain and one-box rows, with products of boxes here and there if wanted."""
     rng = np.random.default_rng(seed)

@@ -1,5 +1,7 @@
 """Storm as an oracle: plain model checking at radius 0, robust value iteration on intervals."""
 
+from functools import lru_cache
+
 import numpy as np
 import pytest
 
@@ -33,8 +35,10 @@ OBJECTIVES = {
 }
 
 
-def random_mdp(seed: int, states: int = 12, factors: int = 2) -> FactoredMDP:
-    """Return a plain MDP of some independent coins per row, self-loops and traps included."""
+@lru_cache(maxsize=32)  # a model is asked for many properties
+def random_mdp(seed: int, factors: int = 2, radius: float = 0.0) -> FactoredMDP:
+    """Return an MDP of some independent coins per row, self-loops and traps included."""
+    states = 12
     rng = np.random.default_rng(seed)
     sets = [Singleton([p, 1 - p]) for p in (0.25, 0.5, 0.9)]
     rows = []
@@ -49,7 +53,8 @@ def random_mdp(seed: int, states: int = 12, factors: int = 2) -> FactoredMDP:
     goal[-1] = True
     cost = Rewards(rng.choice([0.0, 1.0, 2.0], states), rng.choice([0.0, 1.0], sum(map(len, rows))))
     labels = {"goal": goal, "safe": safe}
-    return FactoredMDP.from_rows(rows, sets, labels=labels, rewards={"cost": cost})
+    model = FactoredMDP.from_rows(rows, sets, labels=labels, rewards={"cost": cost})
+    return model.with_radius(radius, floor=1e-3) if radius else model
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -71,7 +76,7 @@ def test_plain_models_have_storms_values(formula, seed):
 @pytest.mark.parametrize("formula", [f for f in OBJECTIVES if "I=" not in f])
 def test_flat_intervals_have_storms_robust_values(formula, seed):
     """Interval arithmetic is Storm's semantics; its residual is worth 1e-6 or so."""
-    model = random_mdp(seed).with_radius(0.05, floor=1e-3)
+    model = random_mdp(seed, radius=0.05)
     for agent, word in ((MAX, "max"), (MIN, "min")):
         for nature in (MAX, MIN):
             wanted = storm_value(model, formula.format(word), nature=nature)
@@ -85,7 +90,7 @@ def test_rows_of_one_factor_enclose_storms_robust_values(formula):
     """With one coin per row nothing is relaxed: certified bounds, and Storm's value between."""
     compared = 0
     for seed in range(10):
-        model = random_mdp(seed, factors=1).with_radius(0.05, floor=1e-3)
+        model = random_mdp(seed, factors=1, radius=0.05)
         for agent, word in ((MAX, "max"), (MIN, "min")):
             for nature in (MAX, MIN):
                 try:

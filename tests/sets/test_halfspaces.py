@@ -4,6 +4,7 @@ from hypothesis import given, strategies as st
 
 from examples import half
 from rfmdp.errors import ModelError, UnsupportedError
+from rfmdp.sets import halfspaces
 from rfmdp.sets.families import Interval, L1Ball, Polytope
 from rfmdp.sets.halfspaces import halfspace_vertices
 from rfmdp.sets.membership import contains
@@ -112,11 +113,13 @@ def test_one_outcome():
         halfspace_vertices(np.array([[1.0]]), np.array([0.5]))
 
 
-def test_limits_are_stated():
-    """Too many outcomes or rows are refused with the limit and what to use instead."""
+def test_limits_are_stated(monkeypatch):
+    """Too many outcomes, rows or vertices are refused with the limit and what to use instead."""
+    assert halfspaces.VERTEX_LIMIT == 4000
+    monkeypatch.setattr(halfspaces, "VERTEX_LIMIT", 40)
     with pytest.raises(UnsupportedError, match=r"at most 64 outcomes .* got 65 and 1"):
         halfspace_vertices(np.ones((1, 65)), np.ones(1))
-    size = 16
-    with pytest.raises(UnsupportedError, match=r"more than 4000 vertices"):
+    size = 8
+    with pytest.raises(UnsupportedError, match=r"more than 40 vertices"):
         halfspace_vertices(np.eye(size), np.full(size, 2 / size))
-    assert len(vertices(Interval(np.zeros(size), np.full(size, 2 / size)))) == 12870
+    assert len(vertices(Interval(np.zeros(size), np.full(size, 2 / size)))) == 70

@@ -33,6 +33,7 @@ def test_minimum_is_taken_at_a_vertex(uset, seed, ties):
     assert value == pytest.approx((vertices(uset) @ values).min(), abs=1e-13)
 
 
+@half
 @given(round_balls(), st.integers(0, 2**32), st.booleans())
 def test_lp_bound_and_witness_meet(uset, seed, ties):
     """The dual bound is below the feasible witness, and they meet: both are optimal."""

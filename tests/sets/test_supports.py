@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from examples import half
 from outer.games import random_set, support_members
 from rfmdp.errors import UnsupportedError
 from rfmdp.kernels import supports as kernels
@@ -58,6 +59,7 @@ def projection_distance(point, face, exponent, rng):
     return distance
 
 
+@half
 @given(st.integers(0, 10**6), st.integers(2, 4), st.sampled_from([1.0, 1.5, 2.0, 3.0]))
 def test_ball_supports_are_the_faces_in_reach(seed, size, exponent):
     """A face is a support of an Lp ball if its projection is within the radius."""
@@ -133,8 +135,8 @@ def test_large_unknowns_are_analysed():
 
 def test_many_families_over_several_buffers():
     """Buffers that fill up are continued where they ended."""
-    half = Interval(np.zeros(16), np.full(16, 0.125))  # 12870 supports
-    found = supports(Marginals.from_sets([half] * 12 + [Interval([0.7, 0.0], [1.0, 0.3])]))
+    box = Interval(np.zeros(16), np.full(16, 0.125))  # 12870 supports
+    found = supports(Marginals.from_sets([box] * 12 + [Interval([0.7, 0.0], [1.0, 0.3])]))
     assert np.diff(found.support_ptr).tolist() == [12870] * 12 + [2]
     assert listed(found, 12) == [(0,), (0, 1)]
     assert listed(found, 3) == listed(found, 11)

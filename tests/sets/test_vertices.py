@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy.optimize import linprog
 
-from examples import half
+from examples import quarter
 from rfmdp.errors import UnsupportedError
 from rfmdp.sets.bounds import bounds
 from rfmdp.sets.families import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton
@@ -105,7 +105,7 @@ def test_box_vertices_equal_the_exact_ones(box):
     assert as_grains(vertices(uset)) == exact_box_vertices(*box)
 
 
-@half
+@quarter
 @given(grains(least=2, most=4), st.integers(0, 45))
 def test_l1_vertices_equal_the_exact_ones(p, radius):
     """An L1 ball as the 2^X half-spaces of its norm, in fractions, has the same vertices."""
