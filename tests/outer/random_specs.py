@@ -1,5 +1,7 @@
 """Tiny random models with every kind of trouble, and every objective on them."""
 
+from functools import cache
+
 import numpy as np
 
 from rfmdp.model.arrays import FactoredMDP, Rewards
@@ -59,6 +61,7 @@ def bent_set(rng: np.random.Generator, size: int):
             return Interval(lower, upper)
 
 
+@cache
 def tiny_model(seed: int) -> FactoredMDP:
     """Return 2 to 4 states, one or two rows each, up to two small factors; rewards often 0.
 
