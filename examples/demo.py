@@ -91,7 +91,7 @@ def learn_part(console, hidden, spec, trajectories):
 def compile_kernels(console, spec):
     """Compile what the demo needs, so that no time in its tables contains it."""
     started = time.perf_counter()
-    small = rf.domain("aircraft", instance="learning", maxX=5, maxY=4, height=2)
+    small = rf.domain("aircraft", instance="learning", maxX=8, maxY=5, height=2)
     with console.status("compiling kernels: once after installation, later runs start at once"):
         compared(small, spec, RADII[0])
         for name in METHODS:
