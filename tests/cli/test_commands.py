@@ -177,7 +177,7 @@ def test_leaving_ends_what_was_begun():
     """Functions for the exit are called, threads at work are waited for, the code is kept."""
     text = """
 import atexit, sys, threading, time
-sys.argv = ["rfmdp", "solve", "nothing.prism"]
+sys.argv = ["rfmdp", "slove", "nothing.prism"]
 atexit.register(print, "exit function")
 def work():
     time.sleep(0.2)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import click
 import pytest
+from click.shell_completion import ShellComplete
 
 from processes import LIMIT
 from rfmdp.cli.main import COMMANDS, app, run
@@ -117,21 +118,36 @@ def program(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("so", ["solve"]),
+        ("reproduce le", ["learning"]),
+        ("solve --radius", ["--radius", "--radius-of"]),
+        ("solve air", ["aircraft"]),
+        ("domains air", ["aircraft"]),
+        ("solve chain --inner ver", ["vertices"]),
+        ("solve chain --inner x", []),
+        ("learn chain --explore gr", ["greedy"]),
+        ("learn chain --support p", ["pmin:"]),
+        ("learn chain --method anytime-k", ["anytime-kl"]),
+        ("simulate chain --nature w", ["worst"]),
+        ("simulate chain --policy opt", ["optimal"]),
+        ("slove --r", []),
+    ],
+)
+def test_words_are_completed(words, found):
+    """Commands, options and the words that these take."""
+    *before, begun = words.split()
+    items = ShellComplete(app, {}, "rfmdp", "_RFMDP_COMPLETE").get_completions(before, begun)
+    assert [(item.type, item.value) for item in items] == [("plain", word) for word in found]
+
+
+@pytest.mark.parametrize(
     ("words", "last", "found"),
     [
-        ("rfmdp so", 1, ["solve"]),
-        ("rfmdp reproduce le", 2, ["learning"]),
         ("rfmdp solve --radius", 2, ["--radius", "--radius-of"]),
         ("rfmdp solve m", 2, []),  # a file
         ("rfmdp solve air", 2, ["aircraft"]),
-        ("rfmdp domains air", 2, ["aircraft"]),
-        ("rfmdp solve chain --inner ver", 4, ["vertices"]),
-        ("rfmdp solve chain --inner x", 4, []),
-        ("rfmdp learn chain --explore gr", 4, ["greedy"]),
-        ("rfmdp learn chain --support p", 4, ["pmin:"]),
-        ("rfmdp learn chain --method anytime-k", 4, ["anytime-kl"]),
-        ("rfmdp simulate chain --nature w", 4, ["worst"]),
-        ("rfmdp simulate chain --policy opt", 4, ["optimal"]),
         ("rfmdp slove --r", 2, []),
     ],
 )

@@ -1,6 +1,6 @@
 """Tiny random models with every kind of trouble, and every objective on them."""
 
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 
@@ -61,7 +61,7 @@ def bent_set(rng: np.random.Generator, size: int):
             return Interval(lower, upper)
 
 
-@lru_cache(maxsize=16)  # models are immutable, and many tests ask for the first few
+@cache  # models are immutable, and many tests ask for the same ones
 def tiny_model(seed: int) -> FactoredMDP:
     """Return 2 to 4 states, one or two rows each, up to two small factors; rewards often 0.
 

@@ -35,7 +35,7 @@ def report(tmp_path_factory):
     solution = solve(domain("aircraft").with_radius(0.025), spec)
     small = domain("aircraft", instance="learning")
     runs = [
-        learn(small, spec, stop=StopWhen(trajectories=400), length=15, seed=seed) for seed in (1, 2)
+        learn(small, spec, stop=StopWhen(trajectories=150), length=15, seed=seed) for seed in (1, 2)
     ]
     path = tmp_path_factory.mktemp("report") / "page.html"
     write_report([solution, *runs, TABLE], path)

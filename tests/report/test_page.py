@@ -142,12 +142,16 @@ def test_the_command_draws_ranges(tmp_path, capsys):
     assert "one JSON record per line" in capsys.readouterr().err
 
 
+def small_aircraft():
+    """Return the hidden system of a few runs, with a few hundred states."""
+    return domain("aircraft", instance="learning", maxX=8, maxY=5, height=2)
+
+
 def test_a_learned_policy_is_a_policy(tmp_path, capsys):
     """`policy`, `explain` and the explorer of a page take a learning run; pages are .html."""
     saved = str(tmp_path / "run.rfmdp")
-    hidden = domain("aircraft", instance="learning")
     stop = StopWhen(trajectories=200)
-    save(learn(hidden, domain_spec("aircraft"), stop=stop, length=15), saved)
+    save(learn(small_aircraft(), domain_spec("aircraft"), stop=stop, length=15), saved)
     assert command_line(["policy", saved, "-o", str(tmp_path / "p.csv")]) == 0
     assert command_line(["explain", saved]) == 0
     assert "the policy guarantees a value" in capsys.readouterr().out
@@ -161,7 +165,7 @@ def test_a_learned_policy_is_a_policy(tmp_path, capsys):
 def test_a_page_says_how_far_a_guarantee_holds(tmp_path):
     """Sets of a single look are called so; after an alarm nothing is guaranteed."""
     run = learn(
-        domain("aircraft", instance="learning"), domain_spec("aircraft"),
+        small_aircraft(), domain_spec("aircraft"),
         method=find_method("paper-interval"), stop=StopWhen(trajectories=100), length=15,
     )  # fmt: skip
     page = tmp_path / "page.html"

@@ -149,14 +149,22 @@ def test_unseen_outcomes_lead_to_the_worst(spec):
 
 
 REWARDS = [
+    (MixtureReward(UNIT), Spec(Total("gain"), MAX, MIN), DomainSupport()),
+    (MixtureReward(RewardRange(-1.0, 2.5)), PAY, None),
+    (DeterministicReward(UNIT), EARN, DomainSupport()),
+]
+MORE = [
     (MixtureReward(UNIT), EARN, None),
     (MixtureReward(RewardRange(-1.0, 2.5)), PAY, DomainSupport()),
-    (DeterministicReward(UNIT), EARN, DomainSupport()), (DeterministicReward(UNIT), PAY, None),
-    (MixtureReward(UNIT), Spec(Total("gain"), MAX, MIN), DomainSupport()),
-]  # fmt: skip
+    (DeterministicReward(UNIT), PAY, None),
+]
 
 
-@pytest.mark.parametrize(("family", "spec", "support"), REWARDS, ids=str)
+@pytest.mark.parametrize(
+    ("family", "spec", "support"),
+    [*REWARDS, *(pytest.param(*more, marks=pytest.mark.slow) for more in MORE)],
+    ids=str,
+)
 def test_learned_rewards(family, spec, support):
     """What rows pay follows from visits and sums, at the share of rewards."""
     more = {} if support is None else {"support": support}
@@ -240,7 +248,7 @@ RETURNS = [
 @pytest.mark.parametrize("spec", RETURNS, ids=str)
 def test_returns_of_rollouts(spec):
     """What a certificate says follows from its returns, in their order."""
-    longer = StopWhen(trajectories=1600)
+    longer = StopWhen(trajectories=800)
     header, arrays = record(paying(2), spec, method=METHODS["rollout"], stop=longer)
     assert [each["successes"] for each in header["rollouts"]] == [None]
     last = str(header["rollouts"].index(rolled(header)))

@@ -106,7 +106,7 @@ def _packed(header: dict[str, Any], arrays: dict[str, AnyArray]) -> str:
     head = json.dumps({**header, "arrays": table}, allow_nan=False).encode()
     head += b" " * (-(len(head) + 4) % 8)
     raw = len(head).to_bytes(4, "little") + head + b"".join(parts)
-    return base64.b64encode(zlib.compress(raw, 9)).decode()
+    return base64.b64encode(zlib.compress(raw, 7)).decode()
 
 
 def _single(bound: FloatArray, side: float) -> AnyArray:
