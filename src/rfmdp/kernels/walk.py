@@ -86,7 +86,8 @@ def settle(nodes, rows, players, bounds, state, width, budget, direct):
     """
     place, _ = state
     first, last, everything = extent(nodes, rows, place[COMPONENT])
-    width *= 0.125 ** place[TRIES]
+    for _ in range(place[TRIES]):
+        width *= 0.125
     patience = PATIENCE + CHANCES * everything if last - first <= direct else 1 << 62
     found, spent = find_value(nodes, rows, players, bounds, state, width, budget, patience)
     if found == SETTLED:
