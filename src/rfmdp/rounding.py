@@ -19,6 +19,9 @@ from rfmdp.types import FloatArray, IntArray
 UNIT = 2.0**-53
 EPS = 2.0 * UNIT  # from one to the next float
 TERM = 8.0 * UNIT  # per term of a contraction, relative to the span
+# terms that an outcome of an Lp or KL ball counts as: its minimum is the value of a dual solution,
+# by powers or logarithms, and a checker with formulas of its own has to come as close
+CURVED_TERMS = 32
 BRANCH = 32.0 * UNIT  # more, per term, where a tree left out vertices by bounds of differences
 SUM = 3.0 * UNIT  # of adding reference and margin, relative to the result
 TINY = 2.0**-1022  # per term, absolute: products below the normal range lose their digits

@@ -12,7 +12,7 @@ from rfmdp.errors import UnsupportedError
 from rfmdp.inner.protocol import Side
 from rfmdp.inner.radius_sum import Composition, RadiusSum
 from rfmdp.objective import MAX, MIN
-from rfmdp.rounding import TERM
+from rfmdp.rounding import CURVED_TERMS, TERM
 from rfmdp.sets.families import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton
 from rfmdp.sets.minimiser import minimise
 
@@ -166,7 +166,7 @@ def test_directions_mirror_and_witness_attains(exponent):
     upper = bound_of(RadiusSum(), sets, value, MAX)
     mirrored = -bound_of(RadiusSum(), sets, -value, MIN)
     # each within its margin of one number: the order of sums depends on where arrays lie
-    margin = 2.0 * 4.0 * TERM * (len(value) + len(sets)) * np.ptp(value)
+    margin = 2.0 * CURVED_TERMS * TERM * (len(value) + len(sets)) * np.ptp(value)
     assert upper == pytest.approx(mirrored, rel=0.0, abs=margin)
     prepared = RadiusSum().prepare(model, MAX)
     assert prepared.proves is Side.ABOVE

@@ -6,7 +6,7 @@ from rfmdp.kernels.decorator import inline_kernel, kernel
 from rfmdp.kernels.exact import descend, improve
 from rfmdp.kernels.layout import AXES, BEST, FIRST, FOLDS, HEAD, LAST, LEVELS, MEMBER, POINT, SIZE
 from rfmdp.kernels.oracle import minimum
-from rfmdp.kernels.rows import load, store, take_axes, write_answer
+from rfmdp.kernels.rows import load, store, take_axes, terms_of, write_answer
 from rfmdp.rounding import PROGRESS
 
 
@@ -62,5 +62,6 @@ def alternating_rows(sets, rows, work, asked, starts, seed, answers, bounds):
         q = 0.0
         if n > 0:
             q = alternating_tensor(sets, work, n, size, width, seed + r, starts, PROGRESS * span)
-        store(-np.inf, q, width, row, asked, bounds)
+        terms = terms_of(sets[HEAD], work[AXES], n)
+        store(-np.inf, q, terms, row, asked, bounds)
         write_answer(work[BEST], width, i, answers)

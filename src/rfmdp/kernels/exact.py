@@ -41,7 +41,7 @@ from rfmdp.kernels.layout import (
 )
 from rfmdp.kernels.oracle import minimise, minimum
 from rfmdp.kernels.primitives import contract_first, dot, reset
-from rfmdp.kernels.rows import branch_margin, load, store, take_axes, write_answer
+from rfmdp.kernels.rows import branch_margin, load, store, take_axes, terms_of, write_answer
 from rfmdp.kernels.symmetry import alike_outcomes, falls, split_classes
 
 
@@ -275,10 +275,11 @@ def exact_rows(sets, rows, work, asked, tolerance, limit, answers, bounds, nodes
             store(0.0, 0.0, 0, row, asked, bounds)
             continue
         n, width = take_axes(rows, r, sets[HEAD], work[AXES])
+        terms = terms_of(sets[HEAD], work[AXES], n)
         low, high, nodes[i] = solve_tensor(sets, work, n, size, width, tolerance * span, limit)
         if nodes[i] != 0:
-            low -= branch_margin(width, span)
-        store(low, high, width, row, asked, bounds)
+            low -= branch_margin(terms, span)
+        store(low, high, terms, row, asked, bounds)
         write_answer(work[BEST], width, i, answers)
 
 

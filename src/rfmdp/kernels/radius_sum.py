@@ -24,6 +24,7 @@ from rfmdp.kernels.layout import (
 from rfmdp.kernels.oracle import minimise
 from rfmdp.kernels.primitives import outer_product, sort_long
 from rfmdp.kernels.rows import load, store, write_answer
+from rfmdp.rounding import CURVED_TERMS
 
 
 @inline_kernel
@@ -71,7 +72,7 @@ def radius_sum_rows(sets, rows, work, asked, balls, nominals, answers, bounds):
         least = v[order[0]]
         minimise(ball, 0, (v, 0, 1), order, curved, (p, d), (p, 0))
         terms = d + marginal_ptr[r + 1] - marginal_ptr[r]
-        if head[0, KIND] == LP:  # powers and a dual value instead of one dot product
-            terms *= 4
+        if head[0, KIND] == LP:
+            terms *= CURVED_TERMS
         store(max(p[d], least), np.inf, terms, row, asked, bounds)
         write_answer(p, d, i, answers)

@@ -6,8 +6,8 @@ The tuples `sets`, `rows`, `asked`, `answers` and `bounds` are those of `kernels
 import numpy as np
 
 from rfmdp.kernels.decorator import inline_kernel
-from rfmdp.kernels.layout import SIGN, SIZE
-from rfmdp.rounding import backup_margin, branching_margin
+from rfmdp.kernels.layout import KIND, KL, LP, SIGN, SIZE
+from rfmdp.rounding import CURVED_TERMS, backup_margin, branching_margin
 
 margin = inline_kernel(backup_margin)
 branch_margin = inline_kernel(branching_margin)
@@ -49,12 +49,23 @@ def take_axes(rows, r, head, axes):
     """Copy the marginals of row r to axes[0 : n]; returns n and the sum of their sizes."""
     _, _, marginal_ptr, marginals, _, _, _ = rows
     first, last = marginal_ptr[r], marginal_ptr[r + 1]
-    terms = 0
+    width = 0
     for k in range(first, last):
         m = marginals[k]
         axes[k - first] = m
-        terms += head[m, SIZE]
-    return last - first, terms
+        width += head[m, SIZE]
+    return last - first, width
+
+
+@inline_kernel
+def terms_of(head, axes, n):
+    """Return how many terms of a sum the contraction of axes[0 : n] counts as, see `rounding`."""
+    terms = 0
+    for k in range(n):
+        kind = head[axes[k], KIND]
+        each = CURVED_TERMS if (kind == LP) | (kind == KL) else 1
+        terms += each * head[axes[k], SIZE]
+    return terms
 
 
 @inline_kernel

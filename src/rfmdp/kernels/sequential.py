@@ -7,7 +7,7 @@ from rfmdp.kernels.exact import fold
 from rfmdp.kernels.layout import AXES, FIRST, HEAD, LAST, LEVELS, MEMBER, SIZE
 from rfmdp.kernels.oracle import minimum
 from rfmdp.kernels.primitives import multiply
-from rfmdp.kernels.rows import load, scatter, store, take_axes
+from rfmdp.kernels.rows import load, scatter, store, take_axes, terms_of
 
 
 @kernel
@@ -17,12 +17,13 @@ def sequential_rows(sets, rows, work, asked, bounds):
     for i in range(asked[FIRST], asked[LAST]):
         row, size = load(rows, asked, i, work[LEVELS])
         r, _, span = row
-        q, n, width = 0.0, 0, 0
+        q, terms = 0.0, 0
         if span > 0.0:
             n, width = take_axes(rows, r, sets[HEAD], axes)
+            terms = terms_of(sets[HEAD], axes, n)
             fold(sets, work, 0, n, 0, size, width)
             q = minimum(sets, work, axes[0])
-        store(q, np.inf, width, row, asked, bounds)
+        store(q, np.inf, terms, row, asked, bounds)
 
 
 @inline_kernel

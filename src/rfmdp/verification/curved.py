@@ -13,6 +13,7 @@ as well: the point of their layers is a member only if they are supermodular.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,7 @@ from rfmdp.types import FloatArray, IntArray
 from rfmdp.verification.margins import TINY, UNIT, VAGUE, mean, slack
 
 HALVINGS = 54
+LEVEL, RIM = 2.0**-49, 2.0**-44  # how near sums come to one, and distances (relatively) to radii
 
 
 @dataclass(slots=True, eq=False)
@@ -96,11 +98,16 @@ class LpBalls:
     faint: FloatArray  # (B,)
 
     def least(self, v: FloatArray) -> FloatArray:
-        """Return (B,): no more than the least mean."""
+        """Return (B,): no more than the least mean.
+
+        Any w <= v - t proves it, so only the norm of w has to be known: powers are right to 4 u and
+        what their ratios are off by counts once after the root, as do the X terms of the sum; the
+        rounded exponents 1/q and q' cost ln X <= X times 3 u. That is less than 4 slack(X).
+        """
         _, level, pace = self._rim(v)
         q = self.exponent
         dual = q / (q - 1.0)
-        error = slack(v.shape[1]) * (4.0 + dual + q)
+        error = 4.0 * slack(v.shape[1])
         above = v - level[:, None]
         best = v.min(axis=1)
         cap = (self.centre / pace[:, None]) ** (q[:, None] - 1.0)
@@ -122,26 +129,31 @@ class LpBalls:
         """Return p = (centre - pace sign(v - t) |v - t|^(1/(q-1)))+ near the rim, t and pace."""
         least, unit, scaled = _scaled(v)
         power = 1.0 / (self.exponent[:, None] - 1.0)
+        level = np.full(len(v), 0.5)
 
-        def at(pace: FloatArray) -> tuple[FloatArray, FloatArray]:
-            low, high = np.zeros(len(v)), np.ones(len(v))
-            for _ in range(HALVINGS):
-                middle = 0.5 * (low + high)
-                d = scaled - middle[:, None]
-                p = np.maximum(self.centre - pace[:, None] * np.sign(d) * np.abs(d) ** power, 0.0)
-                short = p.sum(axis=1) < 1.0
-                low, high = np.where(short, middle, low), np.where(short, high, middle)
-            return p, middle
+        def at(pace: FloatArray, level: FloatArray) -> FloatArray:
+            d = scaled - level[:, None]
+            moved = self.centre - pace[:, None] * np.sign(d) * np.abs(d) ** power
+            return np.asarray(np.maximum(moved, 0.0))
 
-        small, large = np.full(len(v), -80.0), np.full(len(v), 80.0)
-        for _ in range(HALVINGS):
-            middle = 0.5 * (small + large)
-            inside = (
-                _norm(np.abs(at(np.exp2(middle))[0] - self.centre), self.exponent) < self.radius
-            )
-            small, large = np.where(inside, middle, small), np.where(inside, large, middle)
-        pace = np.exp2(small)
-        p, level = at(pace)
+        def level_of(pace: FloatArray) -> FloatArray:
+            nonlocal level
+            level = _root(lambda t: at(pace, t).sum(axis=1) - 1.0, level, (0.0, 1.0), LEVEL)
+            return level
+
+        def rim(pace: FloatArray) -> FloatArray:
+            p = at(pace, level_of(pace))
+            # large exponents jump where t meets a value: that outcome takes the rest, at no price
+            nearest = np.arange(len(v)), np.abs(scaled - level[:, None]).argmin(axis=1)
+            p[nearest] = np.maximum(p[nearest] + (1.0 - p.sum(axis=1)), 0.0)
+            return p
+
+        def beyond(log_pace: FloatArray) -> FloatArray:
+            distance = _norm(np.abs(rim(np.exp2(log_pace)) - self.centre), self.exponent)
+            return np.log(np.fmax(distance, TINY)) - np.log(np.fmax(self.radius, TINY))
+
+        pace = np.exp2(_root(beyond, np.zeros(len(v)), (-80.0, 80.0), RIM))
+        p = rim(pace)
         # in units of v: |v - t|^(1/(q-1)) = unit^(1/(q-1)) |scaled - level|^(1/(q-1))
         return p, least + unit * level, pace / unit ** power[:, 0]
 
@@ -184,6 +196,32 @@ def unsort(ranked: FloatArray, order: IntArray) -> FloatArray:
     found = np.empty_like(ranked)
     np.put_along_axis(found, order, ranked, axis=1)
     return found
+
+
+def _root(
+    f: Callable[[FloatArray], FloatArray], x: FloatArray, ends: tuple[float, float], near: float
+) -> FloatArray:
+    """Return (B,) where rising functions are as near zero as that, between both ends, from x on.
+
+    By secants, and every third time in the middle. The value of an end that stays twice is halved,
+    so that the other one moves, too (Illinois' rule).
+    """
+    low, high = np.full(len(x), ends[0]), np.full(len(x), ends[1])
+    f_low, f_high, moved = -np.ones(len(x)), np.ones(len(x)), np.zeros(len(x))
+    for step in range(3 * HALVINGS):
+        found = f(x)
+        if np.all((np.abs(found) <= near) | (high - low <= 4.0 * UNIT * np.abs(x))):
+            break
+        below = found < 0.0
+        f_high = np.where(below, np.where(moved < 0.0, 0.5, 1.0) * f_high, found)
+        f_low = np.where(below, found, np.where(moved > 0.0, 0.5, 1.0) * f_low)
+        low, high = np.where(below, x, low), np.where(below, high, x)
+        moved = np.where(below, -1.0, 1.0)
+        x = 0.5 * (low + high)
+        if step % 3 < 2:
+            secant = low - f_low * (high - low) / (f_high - f_low)
+            x = np.where((low < secant) & (secant < high), secant, x)
+    return x
 
 
 def _norm(size: FloatArray, exponent: FloatArray) -> FloatArray:
