@@ -41,8 +41,8 @@ quick: $(VENV)/.test-ready
 	$(PYTEST) -m "not slow"
 
 # types are checked while a process waits for the kernel that another one compiles
-test: lint
-	$(MAKE) -j 3 types docs quick
+test: $(VENV)/.test-ready
+	$(MAKE) -j 4 lint types docs quick
 
 test-all: lint types
 	$(PYTEST) --hypothesis-profile many

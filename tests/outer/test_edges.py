@@ -190,8 +190,9 @@ def test_faint_values_are_verified(nature):
         (MIN, 1e-3),
         (MAX, 1e-3),
         (MIN, 1e-12),
+        (MAX, 1e-12),
         pytest.param(MIN, 1e-30, marks=pytest.mark.slow),
-        (MAX, 1e-30),
+        pytest.param(MAX, 1e-30, marks=pytest.mark.slow),
     ],
 )
 def test_a_box_that_is_hardly_ever_left_ends_in_time(chance, nature):
