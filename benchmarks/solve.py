@@ -55,7 +55,7 @@ def peak_mb() -> float:
 
 
 def published(name: str, radius: float):
-    from rfmdp.paper.domains import domain
+    from rfmdp.domains import domain
 
     started = time.perf_counter()
     model = domain(name, radius=radius)
@@ -64,17 +64,16 @@ def published(name: str, radius: float):
 
 def warm_up(inner) -> None:
     """Load compiled code."""
-    from rfmdp.paper.domains import domain, domain_spec
+    from rfmdp.domains import domain, domain_spec
     from rfmdp.solving import solve
 
     solve(domain("chain", radius=0.025), domain_spec("chain"), inner=inner)
 
 
 def ours(name: str, radius: float, method: str) -> dict:
+    from rfmdp.domains import domain_spec
     from rfmdp.inner.exact import Exact
     from rfmdp.inner.interval import IntervalArithmetic
-    from rfmdp.paper.domains import domain_spec
-    from rfmdp.paper.solving.runs import bounds
     from rfmdp.solving import solve
 
     inner = IntervalArithmetic() if method == "interval" else Exact()
@@ -85,7 +84,7 @@ def ours(name: str, radius: float, method: str) -> dict:
     clock = Clock()
     solution = solve(model, domain_spec(name), inner=inner)
     seconds, processor = clock.seconds, clock.processor
-    lower, upper = bounds(solution)
+    lower, upper = (float(side[model.initial].max()) for side in (solution.lower, solution.upper))
     maximises = domain_spec(name).agent.sign > 0
     return {
         "value": lower if maximises else upper,
@@ -103,7 +102,7 @@ def ours(name: str, radius: float, method: str) -> dict:
 
 def storm_formula(name: str) -> str:
     """Return the property in Storm's words: nature's direction is given apart."""
-    from rfmdp.paper.domains import DOMAINS
+    from rfmdp.domains import DOMAINS
 
     text = DOMAINS[name].prop
     text = re.sub(r"^filter\(max, (.*), true\)$", r"\1", text)
@@ -166,7 +165,7 @@ def storm_nominal(name: str, radius: float) -> dict:
 
 def closed_text(name: str, **other: int) -> str:
     """Return the PRISM text of a published model with its constants, or others, filled in."""
-    from rfmdp.paper.domains import DOMAINS
+    from rfmdp.domains import DOMAINS
 
     text = DOMAINS[name].path.read_text()
     for key, value in (DOMAINS[name].constants() | other).items():
@@ -176,9 +175,9 @@ def closed_text(name: str, **other: int) -> str:
 
 def linear_programmes(name: str, radius: float, backend: str, sweeps: int) -> dict:
     """Time McCormick's LPs on some rows; count the sweeps of plain value iteration if unknown."""
+    from rfmdp.domains import domain_spec
     from rfmdp.inner.exact import Exact
     from rfmdp.inner.mccormick.solver import Backend, McCormick
-    from rfmdp.paper.domains import domain_spec
     from rfmdp.solving import solve
 
     warm_up(Exact())
@@ -330,7 +329,7 @@ def main() -> None:
     if options.one:
         print(json.dumps(measure(options.one[0], options.radius, options.one[1], options.sweeps)))
         return
-    from rfmdp.paper.domains import DOMAINS
+    from rfmdp.domains import DOMAINS
 
     domains = options.domains.split(",") if options.domains else list(DOMAINS)
     methods = options.methods.split(",") if options.methods else list(METHODS)

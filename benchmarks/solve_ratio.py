@@ -25,10 +25,10 @@ import numpy as np
 from numba import njit
 
 from described import drone
+from rfmdp.domains import DOMAINS, domain, domain_spec
 from rfmdp.model.flatten import flatten
 from rfmdp.objective import MAX, MIN, Spec, Until
 from rfmdp.outer.problem import Form, pose
-from rfmdp.paper.domains import DOMAINS, domain, domain_spec
 from rfmdp.ragged import entries
 from rfmdp.solving import solve
 

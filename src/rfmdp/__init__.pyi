@@ -8,6 +8,10 @@ from .answers.answer import (
 from .answers.property import (
     parse_property as parse_property,
 )
+from .domains import (
+    domain as domain,
+    domain_spec as domain_spec,
+)
 from .errors import (
     DataError as DataError,
     FileError as FileError,
@@ -190,10 +194,6 @@ from .outer.solution import (
     Policy as Policy,
     Solution as Solution,
     Status as Status,
-)
-from .paper.domains import (
-    domain as domain,
-    domain_spec as domain_spec,
 )
 from .policies.collect import (
     collect_next as collect_next,

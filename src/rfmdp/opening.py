@@ -139,7 +139,7 @@ class Blueprint:
                 raise ModelError(f"{self.name}: a built model has no constants; got {given}.")
             model = self.made
         else:
-            from rfmdp.paper.domains import open_domain
+            from rfmdp.domains import open_domain
 
             model = open_domain(self.name, own, progress=progress)
         if deadlock is Deadlock.ERROR:
@@ -151,7 +151,7 @@ def names_domain(name: str | PathLike[str]) -> bool:
     """Return whether a word means a domain of the paper."""
     if _means_file(name):
         return False
-    from rfmdp.paper.domains.table import find
+    from rfmdp.domains.table import find
 
     try:
         find(str(name))
@@ -163,7 +163,7 @@ def names_domain(name: str | PathLike[str]) -> bool:
 def require_file_or_domain(name: str | PathLike[str]) -> None:
     """Raise FileError if a word means no file, and there is no such domain."""
     if not _means_file(name) and not names_domain(name):
-        from rfmdp.paper.domains.table import DOMAINS
+        from rfmdp.domains.table import DOMAINS
 
         raise FileError(
             f"{name}: there is no such file, and no such domain; the domains are "

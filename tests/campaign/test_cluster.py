@@ -13,10 +13,10 @@ from rfmdp.campaign.cluster import Cluster
 from rfmdp.campaign.runner import make_runner
 from rfmdp.campaign.seeds import learn_seeds
 from rfmdp.cli.main import run as rfmdp
+from rfmdp.domains import domain, domain_spec
 from rfmdp.errors import ModelError, PrismError, SolverError
 from rfmdp.formats.files import load
 from rfmdp.learning.schedule import StopWhen
-from rfmdp.paper.domains import domain, domain_spec
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'rfmdp[cluster]'")
 # third-party code of Dask warns about its own and others' future

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from rfmdp import parse_prism
+from rfmdp.domains import DOMAINS, domain, domain_spec
 from rfmdp.errors import ModelError
 from rfmdp.learning.identifiers import Granularity
 from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import find_method
 from rfmdp.learning.schedule import StopWhen
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.paper.domains import domain, domain_spec
-from rfmdp.paper.learning.settings import SETUPS
 from rfmdp.sets.families import Singleton
 from rfmdp.solving import solve
 from rfmdp.sources.tally import count_transitions
@@ -38,7 +37,7 @@ def learned(name):
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published_counts(name):
     """|Q| and U of the published experiments come out exactly."""
-    ids = identified(learned(name), Granularity.LOCAL, local=SETUPS[name].local_states)
+    ids = identified(learned(name), Granularity.LOCAL, local=DOMAINS[name].learning.local_states)
     assert (ids.components, ids.probabilities) == PUBLISHED[name]
     assert len(set(ids.model.marginal_names)) == len(ids.model.marginals)
 
@@ -46,7 +45,9 @@ def test_published_counts(name):
 @pytest.mark.parametrize("granularity", Granularity)
 def test_values_do_not_change(granularity):
     """The learning model of a domain has the optimum of the model itself."""
-    ids = identified(learned("aircraft"), granularity, local=SETUPS["aircraft"].local_states)
+    ids = identified(
+        learned("aircraft"), granularity, local=DOMAINS["aircraft"].learning.local_states
+    )
     value = solve(ids.model, domain_spec("aircraft")).at_initial().lower
     assert value == pytest.approx(0.8451320612679, abs=1e-10)
 

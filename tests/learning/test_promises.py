@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from rfmdp import parse_prism, parse_property
+from rfmdp.domains import domain, domain_spec
 from rfmdp.errors import FileError, ModelError, UnsupportedError
 from rfmdp.formats.files import load, save
 from rfmdp.learning.budget import EqualEvents, PerComponent, PerProbability, Shares
@@ -30,7 +31,6 @@ from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import Cumulative, Reach, Spec, Until
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Status
-from rfmdp.paper.domains import domain, domain_spec
 from rfmdp.policies.explain import explain
 from rfmdp.policies.files import open_policy
 from rfmdp.sets.families import Singleton

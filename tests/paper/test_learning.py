@@ -12,11 +12,11 @@ import pytest
 from rfmdp.campaign.records import RecordFolder
 from rfmdp.campaign.runner import make_runner
 from rfmdp.cli.main import run as rfmdp
+from rfmdp.domains import domain, domain_spec
 from rfmdp.errors import ModelError
 from rfmdp.learning.confidence import ClopperPearson
 from rfmdp.learning.methods import METHODS as KNOWN
 from rfmdp.paper.campaigns import CampaignPlan
-from rfmdp.paper.domains import domain, domain_spec
 from rfmdp.paper.learning.campaign import learning_plan, report_learning, reproduce_learning
 from rfmdp.paper.learning.curves import METHODS, Curve, LearningTable, curves_of, find_method
 from rfmdp.paper.learning.runs import (

@@ -5,10 +5,10 @@ from itertools import product
 import numpy as np
 import pytest
 
+from rfmdp.domains import DOMAINS, domain, published_bounds
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.objective import MAX
-from rfmdp.paper.domains import DOMAINS, domain, published_bounds
 from rfmdp.paper.published import EXPLAINED, RADII, published_table
 from rfmdp.solving import solve
 

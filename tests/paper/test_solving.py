@@ -10,8 +10,8 @@ import pytest
 from rfmdp.campaign.records import RecordFolder
 from rfmdp.campaign.runner import make_runner
 from rfmdp.cli.main import run as rfmdp
+from rfmdp.domains import DOMAINS
 from rfmdp.errors import ModelError
-from rfmdp.paper.domains import DOMAINS
 from rfmdp.paper.learning.campaign import report_learning
 from rfmdp.paper.published import EXPLAINED, RADII, Published, published_table
 from rfmdp.paper.solving.campaign import report_solving, reproduce_solving, solving_plan

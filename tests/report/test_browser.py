@@ -4,10 +4,10 @@ import shutil
 
 import pytest
 
+from rfmdp.domains import domain, domain_spec
 from rfmdp.language.load import load_prism
 from rfmdp.learning.learn import learn
 from rfmdp.learning.schedule import StopWhen
-from rfmdp.paper.domains import domain, domain_spec
 from rfmdp.report.page import write_report
 from rfmdp.solving import solve
 

@@ -13,6 +13,7 @@ from hypothesis import given, strategies as st
 
 from policies.test_decisions import walk
 from rfmdp.cli.main import run as command_line
+from rfmdp.domains import domain, domain_spec
 from rfmdp.errors import UnsupportedError
 from rfmdp.formats.files import save
 from rfmdp.inner.exact import Exact
@@ -22,7 +23,6 @@ from rfmdp.learning.methods import find_method
 from rfmdp.learning.schedule import StopWhen
 from rfmdp.objective import MAX, MIN, Reach, Spec, Until
 from rfmdp.outer.solution import written
-from rfmdp.paper.domains import domain, domain_spec
 from rfmdp.policies.decisions import reached
 from rfmdp.report.explorer import _single, explorer
 from rfmdp.report.page import write_report

@@ -9,6 +9,7 @@ import pytest
 from outer.random_specs import specs, tiny_model
 from outer.test_laws import COST, REACH, walk
 from rfmdp.cli.main import run
+from rfmdp.domains import domain, domain_spec
 from rfmdp.errors import FileError
 from rfmdp.formats.files import load, save
 from rfmdp.inner.interval import IntervalArithmetic
@@ -27,7 +28,6 @@ from rfmdp.objective import (
 )
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Policy, Status
-from rfmdp.paper.domains import domain, domain_spec
 from rfmdp.sets.families import Interval, L1Ball, Polytope, SubsetSet
 from rfmdp.solving import evaluate, solve
 from rfmdp.verification import products

@@ -36,7 +36,7 @@ def listed(text: str) -> Completions:
 
 
 def _domains() -> Iterable[str]:
-    from rfmdp.paper.domains.table import DOMAINS
+    from rfmdp.domains.table import DOMAINS
 
     return DOMAINS
 

@@ -48,7 +48,7 @@ def properties_about(model: str, file: str | None, wanted: Sequence[str]) -> lis
         return asked
     if model != STANDARD_INPUT:
         if names_domain(model):
-            from rfmdp.paper.domains.table import find
+            from rfmdp.domains.table import find
 
             return parse_properties(find(model).prop)
         require_file_or_domain(model)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Generic, TypeVar
 
+from rfmdp.domains.table import find
 from rfmdp.language.load import read_text
-from rfmdp.paper.domains.table import find
 
 TaskT = TypeVar("TaskT")
 

@@ -13,7 +13,7 @@ from rfmdp.cli.signature import Option, command
 from rfmdp.errors import ModelError
 
 if TYPE_CHECKING:
-    from rfmdp.paper.domains.table import Domain
+    from rfmdp.domains.table import Domain
 
 WIDTH = 80
 
@@ -25,7 +25,7 @@ def domains(
     as_json: Annotated[bool, Option("One object per version.", "--json")] = False,
 ) -> None:
     """List the domains that MODEL may name; describe one."""
-    from rfmdp.paper.domains.table import DOMAINS, find
+    from rfmdp.domains.table import DOMAINS, find
 
     chosen = list(DOMAINS.values()) if name is None else [find(name)]
     if text:

@@ -183,9 +183,9 @@ def learn(
     from rfmdp.cli import learn_words as words
     from rfmdp.cli.models import property_and_blueprint
     from rfmdp.cli.run_text import run_progress
+    from rfmdp.domains.table import find
     from rfmdp.learning.methods import find_method
     from rfmdp.learning.schedule import LogSpaced
-    from rfmdp.paper.learning.settings import setup_of
     from rfmdp.report.learning_plot import FORMATS, save_learning_curve
 
     settings = {
@@ -211,7 +211,7 @@ def learn(
 
     given = constants(const)
     asked, blueprint = property_and_blueprint(model, props, prop, given)
-    setup = setup_of(blueprint)
+    setup = find(blueprint.name).learning if blueprint.is_domain else None
     if setup is not None and not given:
         given = {"instance": "learning"}
     with spoken_warnings():

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from rfmdp.campaign.records import RecordDone, RecordFolder, make_folder
 from rfmdp.campaign.runner import Runner, make_runner
+from rfmdp.domains.table import DOMAINS, find
 from rfmdp.errors import ModelError
 from rfmdp.learning import methods as known
 from rfmdp.objective import MAX
 from rfmdp.paper.campaigns import CampaignPlan, LeftOut
-from rfmdp.paper.domains.table import DOMAINS, find
 from rfmdp.paper.learning.curves import METHODS, LearningTable, curves_of, find_method
 from rfmdp.paper.learning.report import write_table
 from rfmdp.paper.learning.runs import (

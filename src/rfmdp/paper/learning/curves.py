@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rfmdp.domains.table import DOMAINS
 from rfmdp.learning import methods
 from rfmdp.objective import MAX
 from rfmdp.paper.campaigns import CampaignMethod, LeftOut
-from rfmdp.paper.domains.table import DOMAINS
 from rfmdp.paper.learning.runs import LearningRecord
 from rfmdp.paper.learning.settings import SETTINGS, SETUPS
 from rfmdp.paper.published import LearningCost, published_learning

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rfmdp.paper.domains.table import DOMAINS
+from rfmdp.domains.table import DOMAINS
 from rfmdp.paper.drawing import legend, new_figure, plain_panel, svg_and_png
 from rfmdp.paper.learning.curves import GUARANTEE, ROLLOUT, LearningTable
 from rfmdp.paper.published import published_learning

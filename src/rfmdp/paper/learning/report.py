@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from rfmdp.domains.table import DOMAINS
 from rfmdp.objective import MAX
 from rfmdp.paper.document import ColumnGroup, Document, write_files
-from rfmdp.paper.domains.table import DOMAINS
 from rfmdp.paper.learning.curves import LearningTable
 from rfmdp.paper.learning.figure import figure
 from rfmdp.paper.learning.settings import SETTINGS

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 from rfmdp import __version__
 from rfmdp.campaign.records import without_infinities
+from rfmdp.domains import domain
+from rfmdp.domains.table import LEARNING, find
 from rfmdp.errors import FileError, ModelError, RfmdpError
 from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import find_method
 from rfmdp.learning.run import Progress, Run
 from rfmdp.learning.schedule import LogSpaced, StopWhen
 from rfmdp.paper import campaigns
-from rfmdp.paper.domains import domain
-from rfmdp.paper.domains.table import LEARNING, find
 from rfmdp.paper.learning.settings import find_setting
 from rfmdp.sources.source import Source
 

@@ -14,70 +14,41 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rfmdp.domains.table import LearningVersion, find
 from rfmdp.errors import ModelError
 from rfmdp.learning.budget import PerProbability
 from rfmdp.learning.confidence import ClopperPearson, Validity
 from rfmdp.learning.explore import Optimistic
-from rfmdp.learning.identifiers import Granularity, LocalStates
+from rfmdp.learning.identifiers import Granularity
 from rfmdp.learning.methods import Method
 from rfmdp.learning.schedule import Doubling, Geometric
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Spec
-from rfmdp.paper.domains.table import find
 from rfmdp.sets.marginals import Marginals
 from rfmdp.solving import solve
 from rfmdp.sources.source import Simulated, Source
 from rfmdp.types import BoolArray, FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from rfmdp.opening import Blueprint
 
 SEEDS = 10
 TRAJECTORIES = 1_000_000
 FLOOR = 1e-8  # of the code, under every probability
 
 
-@dataclass(frozen=True, slots=True)
-class LearningSetup:
-    """How the published experiments learned a domain.
-
-    local_states : the variables of every module's local state
-    length : steps of a trajectory, as the text says
-    length_in_code : as the code says
-    """
-
-    local_states: LocalStates
-    length: int
-    length_in_code: int
-
-
-SETUPS: Mapping[str, LearningSetup] = MappingProxyType(
-    {
-        "aircraft": LearningSetup({"own": ["x", "y"], "other": ["ax", "ay"]}, 15, 11),
-        "frozen_lake": LearningSetup({f"agent{i}": [f"r{i}", f"c{i}"] for i in (1, 2)}, 100, 50),
-        "stock_trading": LearningSetup(
-            {f"sector{i}": [f"own{i}", f"a{i}", f"b{i}", "t"] for i in (1, 2)}, 10, 11
-        ),
-        "sysadmin": LearningSetup(
-            {
-                f"machine{i}": [f"m{(i - 1) % 10}", f"m{i}", f"m{(i + 1) % 10}", "t"]
-                for i in range(10)
-            },
-            10,
-            6,
-        ),
-        "drone": LearningSetup({f"drone{i}": [f"x{i}", f"y{i}", f"z{i}"] for i in (1, 2)}, 50, 50),
-    }
+# steps of a trajectory as the code has them
+LENGTH_IN_CODE = {
+    "aircraft": 11,
+    "frozen_lake": 50,
+    "stock_trading": 11,
+    "sysadmin": 6,
+    "drone": 50,
+}
+SETUPS: Mapping[str, LearningVersion] = MappingProxyType(
+    {name: learned for name in LENGTH_IN_CODE if (learned := find(name).learning) is not None}
 )
-
-
-def setup_of(model: Blueprint) -> LearningSetup | None:
-    """Return the published setup of a model; None if it is no domain that was learned."""
-    return SETUPS.get(find(model.name).name) if model.is_domain else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +120,7 @@ class PaperReading:
         return {
             "method": chosen,
             "beta": self.beta,
-            "length": setup.length_in_code if self is CODE else setup.length,
+            "length": LENGTH_IN_CODE[domain] if self is CODE else setup.length,
             "local": setup.local_states,
             "p_min": FLOOR if floored else None,
         }

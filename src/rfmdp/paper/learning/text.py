@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from rfmdp.domains.table import DOMAINS
 from rfmdp.model.report import counted
 from rfmdp.paper.document import ColumnGroup, seconds, shown
-from rfmdp.paper.domains.table import DOMAINS
 from rfmdp.paper.learning.curves import EXACT, FLAT, GUARANTEE, ROLLOUT, Curve, LearningTable
 from rfmdp.paper.learning.settings import SEEDS, SETTINGS, TRAJECTORIES
 from rfmdp.paper.published import LearningCost, published_learning

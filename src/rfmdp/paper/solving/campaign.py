@@ -14,9 +14,9 @@ from pathlib import Path
 
 from rfmdp.campaign.records import RecordDone, RecordFolder
 from rfmdp.campaign.runner import Runner, make_runner
+from rfmdp.domains.table import DOMAINS, find
 from rfmdp.errors import ModelError
 from rfmdp.paper.campaigns import CampaignPlan, LeftOut
-from rfmdp.paper.domains.table import DOMAINS, find
 from rfmdp.paper.published import RADII
 from rfmdp.paper.solving.report import SolvingTable, write_table
 from rfmdp.paper.solving.runs import (

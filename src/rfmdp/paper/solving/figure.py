@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rfmdp.domains.table import DOMAINS
 from rfmdp.objective import MAX
-from rfmdp.paper.domains.table import DOMAINS
 from rfmdp.paper.drawing import legend, logarithmic, new_figure, plain_panel, svg_and_png
 
 if TYPE_CHECKING:

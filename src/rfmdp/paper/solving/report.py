@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from rfmdp.domains.table import DOMAINS
 from rfmdp.model.report import counted
 from rfmdp.objective import MAX
 from rfmdp.paper.campaigns import CampaignMethod, LeftOut
 from rfmdp.paper.document import ColumnGroup, Document, seconds, shown, write_files
-from rfmdp.paper.domains.table import DOMAINS
 from rfmdp.paper.solving.figure import figure
 from rfmdp.paper.solving.runs import METHODS, SolvingRecord
 

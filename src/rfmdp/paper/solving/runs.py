@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from rfmdp import __version__
+from rfmdp.domains import domain, published_bounds
+from rfmdp.domains.table import PUBLISHED, find
 from rfmdp.errors import ModelError, RfmdpError
 from rfmdp.inner import methods
 from rfmdp.model.arrays import FactoredMDP
@@ -18,8 +20,6 @@ from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Solution, Status
 from rfmdp.paper import campaigns
 from rfmdp.paper.campaigns import CampaignMethod
-from rfmdp.paper.domains import domain, published_bounds
-from rfmdp.paper.domains.table import PUBLISHED, find
 from rfmdp.paper.published import EXPLAINED, RADII, Published, published_table
 from rfmdp.solving import solve
 from rfmdp.types import FloatArray
@@ -207,5 +207,5 @@ def largest_initial_bounds(solution: Solution) -> tuple[float | None, float | No
 @cache
 def model_digest(name: str) -> str:
     """Return a digest of all that the published model of a domain is made of."""
-    rules = (files("rfmdp.paper.domains") / "bounds.py").read_text(encoding="utf-8")
+    rules = (files("rfmdp.domains") / "bounds.py").read_text(encoding="utf-8")
     return campaigns.model_digest(name, PUBLISHED, rules)

@@ -4,13 +4,13 @@ Every file leaves its constants open; a version is a set of values for them. `pu
 version that a bare name means, is behind the published tables; `textbook` is the model as the
 paper's prose has it; `learning` is what the published learning experiments used. A constant
 `as_published`, where a file has one, switches the published oddities of the structure on; those of
-the bounds are in `rfmdp.paper.domains.bounds`.
+the bounds are in `bounds.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rfmdp.errors import ModelError
@@ -31,6 +31,18 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
+class LearningVersion(Version):
+    """A version that was learned, and how.
+
+    length : steps of a trajectory
+    local_states : the variables of every module's local state
+    """
+
+    length: int = 100
+    local_states: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Domain:
     """A benchmark domain."""
 
@@ -42,7 +54,7 @@ class Domain:
     agent: Direction
     textbook: Version
     published: Version
-    learning: Version | None = None
+    learning: LearningVersion | None = None
     differences: str = ""  # of the published model from the textbook version
 
     @property
@@ -53,7 +65,7 @@ class Domain:
     @property
     def versions(self) -> dict[str, Version]:
         """The versions by name; the values of constants are complete in all of them."""
-        found = {PUBLISHED: self.published, TEXTBOOK: self.textbook}
+        found: dict[str, Version] = {PUBLISHED: self.published, TEXTBOOK: self.textbook}
         if self.learning is not None:
             found[LEARNING] = self.learning
         return {
@@ -86,9 +98,9 @@ AIRCRAFT = Domain(
         11153, 1262099,
     ),
     Version({}, 11153, 1262099, 0.903448),
-    Version(
+    LearningVersion(
         {"maxX": 15, "maxY": 15, "height": 10, "r": 0.8, "calmFrom": 0, "calmTo": 15},
-        3491, 340443, 0.84513,
+        3491, 340443, 0.84513, 15, {"own": ["x", "y"], "other": ["ax", "ay"]},
     ),
     "Bounds: every probability is at least 1e-4 and at most 1 - 1e-4.",
 )  # fmt: skip
@@ -105,11 +117,11 @@ DRONE = Domain(
         "as_published": False,
     }, 262144, 21694720),
     Version({"as_published": True}, 262144, 21694720, 0.740894),
-    Version(
+    LearningVersion(
         {
             "n": 5, "maxY": 6, "slipHigh": 4, "targetX": 4, "targetZ": 4, "as_published": True,
         },
-        22368, 1863552, 0.14000,
+        22368, 1863552, 0.14000, 50, {f"drone{i}": [f"x{i}", f"y{i}", f"z{i}"] for i in (1, 2)},
     ),
     "Structure: only the first drone can crash, the drones may meet, both start in one cell. "
     "Bounds: every probability is at least 1e-4 and at most 1 - 1e-4, and one of the scattered "
@@ -156,12 +168,15 @@ FROZEN_LAKE = Domain(
         {"size": 15, "p": 0.4, "scatter": False, "bump": 5, "as_published": False}, 50625, 1768900
     ),
     Version({"scatter": True, "as_published": True}, 50625, 1866556),
-    Version({"size": 8, "p": 0.2, "as_published": True}, 4096, 144400, 43.8494),
+    LearningVersion(
+        {"size": 8, "p": 0.2, "as_published": True}, 4096, 144400, 43.8494, 100,
+        {f"agent{i}": [f"r{i}", f"c{i}"] for i in (1, 2)},
+    ),
     "Structure: no holes and no price of meeting, both agents start in one corner, the inward slip "
     "of a corner always has probability p, some cells near (4,4) have one more choice that "
     "scatters, and directions differ in cost. Bounds: the scattered move (0, +3) of direction n "
     "keeps the radius 0.01; at radius 0.1 every probability is at least 0.001 and at most 0.999.",
-)
+)  # fmt: skip
 
 STOCK_TRADING = Domain(
     "stock_trading",
@@ -172,9 +187,12 @@ STOCK_TRADING = Domain(
     MAX,
     Version({"T": 20, "sectors": 3, "base": 0.1, "lift": 0.8}, 9921, 4215744),
     Version({"T": 25}, 12481, 5362624),
-    Version({"T": 10, "sectors": 2}, 625, 44944, 5.84708),
+    LearningVersion(
+        {"T": 10, "sectors": 2}, 625, 44944, 5.84708, 10,
+        {f"sector{i}": [f"own{i}", f"a{i}", f"b{i}", "t"] for i in (1, 2)},
+    ),
     "Horizon 25; the text of the paper says 20.",
-)
+)  # fmt: skip
 
 SYSADMIN = Domain(
     "sysadmin",
@@ -185,9 +203,12 @@ SYSADMIN = Domain(
     MAX,
     Version({"N": 10, "T": 15, "p0": 0.1, "p1": 0.6, "as_published": False}, 15361, 9116074),
     Version({"as_published": True}, 15873, 9332587),
-    Version({"T": 8, "as_published": True}, 8705, 4785814, 47.8257),
+    LearningVersion(
+        {"T": 8, "as_published": True}, 8705, 4785814, 47.8257, 10,
+        {f"machine{i}": [f"m{(i + k) % 10}" for k in (-1, 0, 1)] + ["t"] for i in range(10)},
+    ),
     "Structure: the clock stands still in a step in which machine 0 fails.",
-)
+)  # fmt: skip
 
 DOMAINS: Mapping[str, Domain] = {
     domain.name: domain

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import math
 
+from rfmdp.domains.bounds import published_bounds
+from rfmdp.domains.table import DOMAINS, PUBLISHED, Constants, find
 from rfmdp.errors import ModelError
 from rfmdp.language.load import load_prism
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.frontier import Progress
 from rfmdp.objective import Spec
-from rfmdp.paper.domains.bounds import published_bounds
-from rfmdp.paper.domains.table import DOMAINS, PUBLISHED, Constants, find
 
 
 def domain(

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rfmdp.domains import domain, domain_spec
 from rfmdp.objective import ReachReward, Spec, Until
-from rfmdp.paper.domains import domain, domain_spec
 from rfmdp.solving import solve
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
