@@ -266,6 +266,62 @@ def test_recorded_rewards_are_compared(model, table):
     assert rf.learn(log, goal, rewards=learned).history
 
 
+def test_a_column_of_rewards_is_compared_whether_it_is_named_or_not(model, table):
+    """It was ignored unless named: a declared cost of 1 was believed where the data say 2.5."""
+    goal, cost = (
+        'R{"cost"}minmax=? [ C<=5 ]',
+        [float(a == "fix") for a in table["action"].to_pylist()],
+    )
+    wrong = table.append_column("reward", pa.array([2.5 * x for x in cost]))
+    with pytest.raises(DataError, match=r"pay another reward .*: 2.5 instead of 1\)"):
+        rf.learn(read_log(model, wrong, manifest=NONE), goal)
+    holes = table.append_column("reward", pa.array([None, *cost[1:]]))
+    log = read_log(model, holes, manifest=NONE)
+    with pytest.raises(DataError, match=rf"\(row 0: no number instead of {cost[0]:g}\)"):
+        rf.learn(log, goal)
+    assert rf.learn(log, 'Pmaxmin=? [ G<=5 !"down" ]').history  # nobody asks for rewards
+    other = Manifest("none", {"reward": None})
+    run = rf.learn(read_log(model, wrong, manifest=other), goal)
+    assert any("column of rewards, which was not read" in line for line in run.assumptions)
+
+
+def test_rewards_of_episodes_are_compared(model, table):
+    """Minari's episodes have them; without, nothing is compared; generators are read again."""
+    goal, coded = 'R{"cost"}minmax=? [ C<=5 ]', Manifest("none", actions={0: "run", 1: "fix"})
+    with pytest.raises(DataError, match=r"pay another reward .*: 0 instead of 1\)"):
+        rf.learn(read_log(model, episodes(table), manifest=coded), goal)
+    bare = [episode | {"rewards": None} for episode in episodes(table)]
+    plain = rf.learn(read_log(model, table, manifest=NONE), goal)
+    assert rf.learn(read_log(model, bare, manifest=coded), goal).guarantee == plain.guarantee
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"bad": "whatever"}, "bad: must be one of refuse, omit, found 'whatever'"),
+        ({"bad": None}, "bad: must be one of refuse, omit, found None"),
+        ({"bad": True}, "bad: must be one of refuse, omit, found True"),
+        ({"level": 5}, "level: must be a number above 0 and below 1, found 5"),
+        ({"level": 0}, "level: must be .* found 0"),
+        ({"level": True}, "level: must be .* found True"),
+        ({"level": "0.1"}, "level: must be .* found '0.1'"),
+        ({"level": float("nan")}, "level: must be .* found nan"),
+    ],
+)
+def test_words_that_mean_nothing(model, table, words, message):
+    """Any other `bad` left rows out, and any level was taken."""
+    with pytest.raises(DataError, match=message):
+        read_log(model, table, **words)
+
+
+def test_the_word_of_an_enumeration_is_its_member(model, table):
+    """`bad="refuse"` left rows out: it was not `Bad.REFUSE`."""
+    wrong = changed(table, "m", [5], None)
+    with pytest.raises(DataError, match="have no value in column 'm'"):
+        read_log(model, wrong, bad="refuse")
+    assert read_log(model, wrong, bad="omit").omitted == 1
+
+
 def test_a_filtered_table_is_noticed(model, table):
     """Rows that were dropped leave gaps in time; merged ones begin where the last did not end."""
     kept = np.flatnonzero(np.arange(table.num_rows) % 12 != 5)

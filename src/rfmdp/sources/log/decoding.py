@@ -171,7 +171,10 @@ class Decoder:
         return np.asarray(values != 0)
 
     def _rewards(self, batch: Any, rows: IntArray) -> FloatArray | None:
-        """Return what actions paid; rows without an action need no reward."""
+        """Return what actions paid; rows without an action need no reward.
+
+        Where a column that nobody named has no number, that is infinity, which no model declares.
+        """
         column = self._places.reward
         if column is None:
             return None
@@ -187,8 +190,9 @@ class Decoder:
         none = ~np.isfinite(paid) | _missing(entries)
         action = self._places.action
         acted = True if action is None else ~_missing(batch.column(action))
-        self._note(f"have no number in column {column!r}", none & acted, rows)
-        return np.where(none, 0.0, paid)
+        if self._manifest.columns.get("reward") is not None:
+            self._note(f"have no number in column {column!r}", none & acted, rows)
+        return np.where(none, np.where(acted, np.inf, 0.0), paid)
 
 
 _TRUTH = {

@@ -20,20 +20,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from rfmdp.errors import DataError, FileError
 from rfmdp.model.arrays import FactoredMDP
 
-ROLES: dict[str, str | None] = {  # what a column may be beside a variable; its name by default
+ROLES = {  # what a column may be beside a variable; its name by default
     "action": "action",
     "episode": "episode",
     "time": "t",
     "terminated": "terminated",
     "truncated": "truncated",
-    "reward": None,  # is read if it is asked for
+    "reward": "reward",
 }
 
 
@@ -43,6 +43,24 @@ class Selection(Enum):
     NONE = "none"  # everything that happened is there
     UNKNOWN = "unknown"  # nobody knows
     OUTCOME = "outcome"  # rows or episodes were chosen by what came out: successes, say
+
+
+Choice = TypeVar("Choice", bound=Enum)
+
+
+def member(choices: type[Choice], what: str, value: object) -> Choice:
+    """Return the member of an enumeration that is meant: itself, or its word.
+
+    Raises
+    ------
+    DataError
+        If it is neither.
+    """
+    for choice in choices:
+        if value is choice or (isinstance(value, str) and value == choice.value):
+            return choice
+    words = ", ".join(str(choice.value) for choice in choices)
+    raise DataError(f"{what}: must be one of {words}, found {value!r}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +73,8 @@ class Manifest:
         Whether rows were left out because of their outcome; a word or a `Selection`.
     columns
         The column of a variable (`x`), of its next value (`x'`), of the action and of the other
-        roles: episode, time, terminated, truncated, reward. None: there is no such column. A
-        reward is read only if its column is named.
+        roles: episode, time, terminated, truncated, reward. None: there is no such column, or it
+        is not to be read.
     actions
         What the data call the actions of the model; by default by their names.
     values
@@ -69,13 +87,7 @@ class Manifest:
     values: Mapping[str, Mapping[Any, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.selection, Selection):
-            words = [s.value for s in Selection]
-            if self.selection not in words:
-                raise DataError(
-                    f"selection: must be one of {', '.join(words)}, found {self.selection!r}."
-                )
-            object.__setattr__(self, "selection", Selection(self.selection))
+        object.__setattr__(self, "selection", member(Selection, "selection", self.selection))
         _require_names("columns", self.columns, "the columns of variables and roles", null=True)
         _require_names("actions", self.actions, "what the actions are called")
         _require_mapping("values", self.values, "what the values of variables are called")
@@ -139,6 +151,7 @@ class Places:
     terminated: str | None
     truncated: str | None
     reward: str | None
+    unread: str | None  # a column of rewards that is not to be read
 
     @property
     def names(self) -> list[str]:
@@ -191,4 +204,5 @@ class Places:
                 roles[role] = default if free else None
         if roles["action"] is None and len(model.actions) > 1:
             required("action", "action")
-        return Places(now, after, **roles)
+        ignored = "reward" in said and said["reward"] is None and ROLES["reward"] in there
+        return Places(now, after, **roles, unread=ROLES["reward"] if ignored else None)

@@ -26,7 +26,7 @@ from rfmdp.ragged import starts
 from rfmdp.sources.checks import LEVEL, Check, checks
 from rfmdp.sources.index import SuccessorPairs
 from rfmdp.sources.log.decoding import LogRows
-from rfmdp.sources.log.manifest import Manifest, Selection
+from rfmdp.sources.log.manifest import Manifest, Selection, member
 from rfmdp.sources.log.problems import Problems
 from rfmdp.sources.log.tables import LogTable, open_table
 from rfmdp.sources.log.transitions import TableReader
@@ -66,6 +66,7 @@ class Log:
     unfinished: int  # rows at the end of an episode without a next state
     omitted: int  # rows that could not be read
     undated: bool  # whether some table lacks episodes or times, so that rows may stand twice
+    unread: bool  # whether some table has a column of rewards that was not to be read
     problems: Problems  # what was wrong with them
     digest: str
     level: float
@@ -117,6 +118,8 @@ class Log:
                 "no transition stands twice in the data, which shows only where they have columns "
                 "of episodes and times"
             )
+        if self.unread:
+            found.append("the column of rewards, which was not read, has what is declared")
         return tuple(found)
 
     def counts(self, counted: FactoredMDP, *, ordered: bool = False) -> Tally:
@@ -186,11 +189,14 @@ class Log:
             assert was is not None  # else nothing was paid that could differ
 
             def shown(i: int, must: FloatArray = must, was: FloatArray = was) -> str:
-                return f"{was[i]:g} instead of {must[i]:g}"
+                paid = f"{was[i]:g}" if np.isfinite(was[i]) else "no number"
+                return f"{paid} instead of {must[i]:g}"
 
             problems.add(table, PAYS, unlike(was, must), found.number, shown)
         raise problems.error(
-            "Correct them, declare what is paid, or learn rewards from them (--rewards)."
+            "Correct them, declare what is paid, or learn rewards from them (--rewards). If the "
+            "column is about something else, do not read it (columns={'reward': None}, --column "
+            "reward=)."
         )
 
     def _again(self) -> Iterator[tuple[str, IntArray, LogRows]]:
@@ -213,7 +219,7 @@ def read_log(
     model: FactoredMDP,
     *tables: Any,
     manifest: Manifest | None = None,
-    bad: Bad = Bad.REFUSE,
+    bad: Bad | str = Bad.REFUSE,
     level: float = LEVEL,
     progress: Callable[[int, float], None] | None = None,
 ) -> Log:
@@ -230,9 +236,10 @@ def read_log(
     manifest
         How rows were chosen and which column holds what; see `Manifest`.
     bad
-        What becomes of rows that cannot be read.
+        What becomes of rows that cannot be read; a `Bad` or its word.
     level
-        Probability with which some check of the assumptions gives a false alarm.
+        Probability, above 0 and below 1, with which some check of the assumptions gives a false
+        alarm.
     progress
         Called now and then with the number of rows so far and the seconds.
 
@@ -242,7 +249,9 @@ def read_log(
         If rows are not as they must be; the message names them, counted from 0. A successor that
         the model does not allow, and missing, doubled or shuffled rows are never left out.
     """
-    asked = Manifest() if manifest is None else manifest
+    about = Manifest() if manifest is None else manifest
+    rule = member(Bad, "bad", bad)
+    _require_level(level)
     if not tables:
         raise DataError("Data: there must be a table, found none.")
     problems = Problems()
@@ -251,7 +260,7 @@ def read_log(
         for number, given in enumerate(tables, start=1)
         for table in open_table(given, number, [v.name for v in model.variables])
     ]
-    reader = TableReader(model, asked, problems, alone=len(opened) == 1)
+    reader = TableReader(model, about, problems, alone=len(opened) == 1)
     _refuse_twice(opened)
     size = len(reader.pairs)
     contexts = len(model.actions) + 1
@@ -272,7 +281,7 @@ def read_log(
             if found.reward is not None:
                 paid.add(pairs, found.reward)
             if problems.count > MANY:
-                _raise(problems, bad)
+                _raise(problems, rule)
             digest.update(np.ascontiguousarray(pairs, dtype=np.int32).tobytes())
             if progress is not None and (now := time.monotonic() - started) - told >= OFTEN:
                 told = now
@@ -281,13 +290,20 @@ def read_log(
         twin = digests.setdefault(digest.hexdigest(), table.name)
         if twin != table.name and counter.total - before >= TWINS:
             raise DataError(f"{table.name}: must not have the same transitions as {twin}, but has.")
-    _raise(problems, bad)
+    _raise(problems, rule)
     all_of_it = hashlib.sha256("".join(digests).encode()).hexdigest()
     return Log(
-        model, asked, reader.pairs, counter.bins, after, paid, np.flatnonzero(reader.over),
-        reader.episodes, reader.unfinished, reader.omitted, reader.undated, problems, all_of_it,
-        level, tuple(opened),
+        model, about, reader.pairs, counter.bins, after, paid, np.flatnonzero(reader.over),
+        reader.episodes, reader.unfinished, reader.omitted, reader.undated, reader.unread,
+        problems, all_of_it, level, tuple(opened),
     )  # fmt: skip
+
+
+def _require_level(level: float) -> None:
+    """Raise DataError unless a level is a probability that a false alarm can have."""
+    number = isinstance(level, int | float | np.floating) and not isinstance(level, bool)
+    if not number or not 0.0 < level < 1.0:
+        raise DataError(f"level: must be a number above 0 and below 1, found {level!r}.")
 
 
 class BinnedCounts:

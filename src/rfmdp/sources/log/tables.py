@@ -219,8 +219,14 @@ def _episodes(library: ModuleType, name: str, given: Any, variables: Sequence[st
         if parts:
             yield batch(parts, columns)
 
+    if not hasattr(given, "iterate_episodes") and iter(given) is given:
+        given = list(given)  # it may be read again
+    listed = given.iterate_episodes() if hasattr(given, "iterate_episodes") else given
+    first = next(iter(listed), None)
     after = [f"next_{x}" for x in variables]
-    roles = ["action", "episode", "t", "terminated", "truncated", "reward"]
+    roles = ["action", "episode", "t", "terminated", "truncated"]
+    if first is not None and _field(first, "rewards") is not None:
+        roles.append("reward")
     return LogTable(name, [*variables, *after, *roles], read, numbered=True)
 
 
@@ -228,10 +234,7 @@ def _transitions(
     where: str, number: int, episode: Any, variables: Sequence[str]
 ) -> dict[str, AnyArray]:
     """Return the transitions of an episode by column."""
-    fields = {}
-    for name in FIELDS:
-        found = episode.get(name) if isinstance(episode, Mapping) else None
-        fields[name] = getattr(episode, name, None) if found is None else found
+    fields = {name: _field(episode, name) for name in FIELDS}
     if fields["observations"] is None or fields["actions"] is None:
         raise DataError(f"{where}: must have observations and actions.")
     actions = np.asarray(fields["actions"])
@@ -257,6 +260,11 @@ def _transitions(
     if paid.shape != (steps,):
         raise DataError(f"{where}: rewards must be one per action, {steps}; found {paid.shape}.")
     return columns | {"episode": np.full(steps, number), "t": np.arange(steps), "reward": paid}
+
+
+def _field(episode: Any, name: str) -> Any:
+    """Return what an episode has under a name, None if nothing."""
+    return episode.get(name) if isinstance(episode, Mapping) else getattr(episode, name, None)
 
 
 def _observed(where: str, given: Any, variables: Sequence[str]) -> list[AnyArray]:

@@ -28,7 +28,7 @@ class TableReader:
         self._model, self._manifest, self._problems = model, manifest, problems
         self._index, self.pairs = Index(model), SuccessorPairs(model)
         self.episodes = self.unfinished = self.omitted = self.read = 0
-        self.undated = False
+        self.undated = self.unread = False
         self._seen = SeenEpisodes()
         self._absorbing = absorbing(model)
         self._alone = alone
@@ -41,6 +41,7 @@ class TableReader:
         """
         places = Places.find(table.name, table.columns, self._model, self._manifest)
         self.undated |= places.episode is None or places.time is None
+        self.unread |= places.unread is not None
         seen = SeenEpisodes() if table.numbered else self._seen
         decoder = Decoder(
             table.name, places, self._index, self._manifest, self._problems, seen.names
