@@ -13,6 +13,7 @@ from .domains import (
     domain_spec as domain_spec,
 )
 from .errors import (
+    AssumptionAlarm as AssumptionAlarm,
     DataError as DataError,
     FileError as FileError,
     ModelError as ModelError,
@@ -137,6 +138,7 @@ from .learning.run import (
 from .learning.schedule import (
     Doubling as Doubling,
     Geometric as Geometric,
+    LogSpaced as LogSpaced,
     StopWhen as StopWhen,
 )
 from .learning.simulation import (

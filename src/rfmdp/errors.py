@@ -12,6 +12,10 @@ class ModelError(RfmdpError, ValueError):
     """A model, an uncertainty set or a specification that is not well formed."""
 
 
+class AssumptionAlarm(ModelError):
+    """Samples that contradict an assumption of a guarantee: what was guaranteed is void."""
+
+
 class PrismError(RfmdpError, ValueError):
     """A text in the PRISM language that cannot be read or built; carries its position."""
 

@@ -20,7 +20,8 @@ from rfmdp.learning.confidence import (
     Weissman,
     empirical,
 )
-from rfmdp.learning.store import AssumptionAlarm, SetStore
+from rfmdp.errors import AssumptionAlarm
+from rfmdp.learning.store import SetStore
 from rfmdp.sets.boxes import box_centres
 from rfmdp.sets.marginals import Kind
 

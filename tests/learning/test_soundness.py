@@ -13,7 +13,7 @@ from rfmdp.learning.explore import Optimistic, UniformRandom
 from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import ROLLOUT
 from rfmdp.learning.schedule import Geometric, StopWhen
-from rfmdp.learning.store import AssumptionAlarm
+from rfmdp.errors import AssumptionAlarm
 from rfmdp.sets.membership import contains
 from rfmdp.solving import evaluate
 

@@ -14,7 +14,7 @@ from rfmdp.learning.learn import learn
 from rfmdp.learning.learned_model import with_unseen
 from rfmdp.learning.methods import ANYTIME_KL, TIED
 from rfmdp.learning.schedule import StopWhen
-from rfmdp.learning.store import AssumptionAlarm
+from rfmdp.errors import AssumptionAlarm
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.sets.families import Interval, LpBall, Singleton
 from rfmdp.solving import solve

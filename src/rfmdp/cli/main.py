@@ -2,7 +2,7 @@
 
 A command is a file in `commands/` with a function of the same name, and a word in `COMMANDS`.
 Commands import little at the top: `rfmdp --help` is quick. Exit codes: 0 done and certified, 1 user
-error (one line on standard error), 2 finished but not certified, 130 interrupted, 141 nobody reads
+error (one line on standard error), 2 finished but not certified or an alarm, 130 interrupted, 141 nobody reads
 the output.
 """
 
@@ -18,8 +18,8 @@ import click
 
 from rfmdp import __version__
 from rfmdp.cli.interrupts import INTERRUPTED, noted, stop_if_interrupted
-from rfmdp.cli.output import CERTIFIED, USER_ERROR, complain
-from rfmdp.errors import RfmdpError
+from rfmdp.cli.output import CERTIFIED, NOT_CERTIFIED, USER_ERROR, complain
+from rfmdp.errors import AssumptionAlarm, RfmdpError
 
 COMMANDS = (
     *("check", "solve", "learn", "reproduce", "domains", "simulate", "verify", "convert", "policy"),
@@ -82,6 +82,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     try:
         with noted():
             return _run(sys.argv[1:] if arguments is None else arguments)
+    except AssumptionAlarm as alarm:
+        complain(f"alarm, nothing is guaranteed: {alarm}")
+        return NOT_CERTIFIED
     except RfmdpError as error:
         complain(str(error))
     except click.ClickException as error:

@@ -12,6 +12,7 @@ from itertools import islice
 
 import numpy as np
 
+from rfmdp.errors import AssumptionAlarm, ModelError
 from rfmdp.formats.files import save
 from rfmdp.learning.budget import Ledger
 from rfmdp.learning.confidence import Validity
@@ -60,23 +61,53 @@ class Learner:
         self.alarms: list[str] = []
 
     def go(self, file: str | os.PathLike[str] | None) -> Run:
-        """Run until it is time to stop; save at the start and after every evaluation."""
-        setup, sampling = self.setup, self.sampling
-        if file is not None and not self.history and setup.records is None:
-            save(self.result(None), file)
+        """Run until it is time to stop; save at the start and after every evaluation.
+
+        An event that voids the guarantee is written into the file before it is raised. After
+        Ctrl-C the exception has the run as it was at the last evaluation, as `run`.
+        """
+        run = self.result(None)
+        if file is not None and not self.history and self.setup.records is None:
+            save(run, file)
         reason = self._reason() if self.history else None
-        while reason is None:
-            if setup.records is not None:
-                self.alarms += sampling.count(setup.records)
-            else:
-                sampling.run(min(setup.points.next(sampling.done), setup.stop.trajectories))
-                self.rollouts.run_if_due()
-            self._evaluate()
-            reason = self._reason()
-            self._watch.tell("evaluated", sampling.done, self.history[-1])
+        try:
+            while reason is None:
+                self._sample()
+                self._evaluate()
+                reason = self._reason()
+                run = self.result(reason)
+                self._watch.tell("evaluated", self.sampling.done, self.history[-1])
+                if file is not None:
+                    save(run, file)
+        except AssumptionAlarm as alarm:
+            self.alarms.append(str(alarm))
             if file is not None:
-                save(self.result(reason), file)
-        return self.result(reason)
+                save(self.result("alarm"), file)
+            raise
+        except KeyboardInterrupt as interrupt:
+            interrupt.run = run  # type: ignore[attr-defined]
+            raise
+        return run
+
+    def _sample(self) -> None:
+        """Sample until the next evaluation is due.
+
+        Raises
+        ------
+        AssumptionAlarm
+            If what was sampled cannot be: it contradicts what was declared.
+        """
+        setup, sampling = self.setup, self.sampling
+        if setup.records is not None:
+            self.alarms += sampling.count(setup.records)
+            return
+        try:
+            sampling.run(min(setup.points.next(sampling.done), setup.stop.trajectories))
+            self.rollouts.run_if_due()
+        except AssumptionAlarm:
+            raise
+        except ModelError as error:  # a state, a successor, an end or a payment
+            raise AssumptionAlarm(str(error)) from error
 
     def _reason(self) -> str | None:
         """Return why to stop now, or None."""

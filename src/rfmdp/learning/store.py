@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rfmdp.errors import RfmdpError, UnsupportedError
+from rfmdp.errors import AssumptionAlarm, UnsupportedError
 from rfmdp.learning.confidence import ConfidenceSet, Validity
 from rfmdp.learning.packed_sets import pick, with_table
 from rfmdp.learning.support import DiscoveredOutcomes
@@ -34,10 +34,6 @@ from rfmdp.sources.structure import informed
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
 ARRAYS = ("counts", "totals", "kind", "nominal", "lower", "upper", "radius", "table")
-
-
-class AssumptionAlarm(RfmdpError):
-    """The data contradict the assumptions of a guarantee: a set has become empty."""
 
 
 class SetStore:
