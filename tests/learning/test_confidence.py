@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from examples import half
-from rfmdp.errors import ModelError, RfmdpError
+from rfmdp.errors import AssumptionAlarm, ModelError, RfmdpError
 from rfmdp.learning.confidence import (
     AllSubsets,
     BySize,
@@ -20,7 +20,6 @@ from rfmdp.learning.confidence import (
     Weissman,
     empirical,
 )
-from rfmdp.errors import AssumptionAlarm
 from rfmdp.learning.store import SetStore
 from rfmdp.sets.boxes import box_centres
 from rfmdp.sets.marginals import Kind

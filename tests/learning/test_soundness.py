@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from rfmdp.errors import AssumptionAlarm
 from rfmdp.learning.confidence import (
     ClopperPearson,
     GridClopperPearson,
@@ -13,7 +14,6 @@ from rfmdp.learning.explore import Optimistic, UniformRandom
 from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import ROLLOUT
 from rfmdp.learning.schedule import Geometric, StopWhen
-from rfmdp.errors import AssumptionAlarm
 from rfmdp.sets.membership import contains
 from rfmdp.solving import evaluate
 

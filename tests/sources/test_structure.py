@@ -7,14 +7,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from learning.tiny import REACH, bernoulli, distinct_factored, random_factored, two_arms
-from rfmdp.errors import ModelError, UnsupportedError
+from rfmdp.errors import AssumptionAlarm, ModelError, UnsupportedError
 from rfmdp.language.load import parse_prism
 from rfmdp.learning.identifiers import Granularity, identify
 from rfmdp.learning.learn import learn
 from rfmdp.learning.learned_model import with_unseen
 from rfmdp.learning.methods import ANYTIME_KL, TIED
 from rfmdp.learning.schedule import StopWhen
-from rfmdp.errors import AssumptionAlarm
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.sets.families import Interval, LpBall, Singleton
 from rfmdp.solving import solve

@@ -2,8 +2,8 @@
 
 A command is a file in `commands/` with a function of the same name, and a word in `COMMANDS`.
 Commands import little at the top: `rfmdp --help` is quick. Exit codes: 0 done and certified, 1 user
-error (one line on standard error), 2 finished but not certified or an alarm, 130 interrupted, 141 nobody reads
-the output.
+error (one line on standard error), 2 finished but not certified or an alarm, 130
+interrupted, 141 nobody reads the output.
 """
 
 from __future__ import annotations
