@@ -14,7 +14,7 @@ from rfmdp.answers.property import Property
 from rfmdp.cli.answer_text import AnswerRecord, answer_lines, answer_record, phases
 from rfmdp.cli.arguments import Experiment, inner_method, plain_value
 from rfmdp.cli.interrupts import stop_if_interrupted
-from rfmdp.cli.models import Uncertainty, build_with_sets
+from rfmdp.cli.models import Uncertainty, build_with_sets, with_command
 from rfmdp.cli.output import (
     CERTIFIED,
     NOT_CERTIFIED,
@@ -172,7 +172,7 @@ def write_files(reply: Reply, policy: str | None, solution: str | None) -> Reply
         if policy is not None:
             _write_actions(found, policy)
         if solution is not None:
-            save(found, solution)
+            save(replace(found, model=with_command(found.model)), solution)
     except RfmdpError as error:
         return reply._replace(code=USER_ERROR, complaint=str(error))
     return reply

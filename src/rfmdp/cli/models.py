@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import shlex
+import sys
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -130,6 +132,11 @@ def build_with_sets(
         uncertainty = Uncertainty()
     model = blueprint.build(given, also_known=also_known, deadlock=deadlock, progress=progress)
     return uncertainty.apply(model)
+
+
+def with_command(model: FactoredMDP) -> FactoredMDP:
+    """Return a model that knows the command line of this process."""
+    return model.with_provenance(command=shlex.join(["rfmdp", *sys.argv[1:]]))
 
 
 def property_and_blueprint(

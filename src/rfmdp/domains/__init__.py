@@ -65,7 +65,8 @@ def open_domain(name: str, given: Constants, progress: Progress | None = None) -
     if not size:
         return model
     if instance == PUBLISHED:
-        return published_bounds(found.name, model, size)
+        model = published_bounds(found.name, model, size)
+        return model.with_provenance(sets={"kind": "domain", "radius": size})
     return model.with_radius(size)
 
 

@@ -14,16 +14,20 @@ A further type needs two things: a registration of `to_record` in its own module
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import rfmdp.formats.records  # noqa: F401  registers models, policies and solutions
+from rfmdp import __version__
 from rfmdp.errors import FileError, ResourceError, RfmdpError
 from rfmdp.formats.archive import read_archive, sign, write_archive
-from rfmdp.record import Record, to_record
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.record import Provenance, Record, to_record
 from rfmdp.writing import replacing
 
 SAVED = ".rfmdp"
@@ -92,7 +96,7 @@ def load(path: str | os.PathLike[str], kind: str | None = None) -> Any:
         wanted = kind if kind.endswith("s") else f"a {kind}"
         raise FileError(f"{place}: must hold {wanted}, holds a {found}; give another file.")
     if foreign:
-        return _named(foreign)(place)
+        return _with_origin(_named(foreign)(place), place)
     if found not in READERS:
         raise FileError(
             f"{place}: holds a {found}, which this version of rfmdp cannot read; it reads: "
@@ -112,6 +116,15 @@ def load(path: str | os.PathLike[str], kind: str | None = None) -> Any:
         lines = [line.strip() for line in (str(error) or type(error).__name__).splitlines()]
         reason = " ".join(lines[:2]).rstrip(".")
         raise FileError(f"{place}: holds a {found} that is not well formed ({reason}).") from error
+
+
+def _with_origin(model: FactoredMDP, place: Path) -> FactoredMDP:
+    """Return a model that knows its file; one made of a text does so already."""
+    if model.provenance is not None:
+        return model
+    digest = hashlib.sha256(place.read_bytes()).hexdigest()
+    origin = Provenance(place.name, digest, version=__version__)
+    return replace(model, provenance=origin)
 
 
 def _is_text(place: Path) -> bool:

@@ -7,7 +7,7 @@ is checked in full: a record may have been altered since.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,7 +22,7 @@ from rfmdp.model.validate import ARRAYS, require_valid
 from rfmdp.objective import Direction, NamedStates, Objective, Spec
 from rfmdp.outer.problem import where
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
-from rfmdp.record import Record, to_record
+from rfmdp.record import Provenance, Record, to_record
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sets.validate import with_own_bounds
 from rfmdp.types import AnyArray, FloatArray
@@ -40,13 +40,15 @@ OBJECTIVES = (
 @to_record.register
 def model_to_record(model: FactoredMDP) -> Record:
     """Return (kind, header, arrays) of a model."""
-    header = {
+    header: dict[str, Any] = {
         **{name: list(getattr(model, name)) for name in NAMES},
         "labels": list(model.labels),
         "rewards": list(model.rewards),
         "variables": [asdict(v) for v in model.variables],
         "formulas": {name: _plain(name, value) for name, value in model.formulas.items()},
     }
+    if model.provenance is not None:
+        header["provenance"] = model.provenance.to_json()
     arrays = {name: getattr(model, name) for name in ARRAYS}
     for field in fields(Marginals):
         stored = getattr(model.marginals, field.name)
@@ -80,9 +82,10 @@ def model_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray])
         },
         variables=tuple(_variable(v) for v in _field(header, "variables", list)),
         formulas={k: _value(k, v) for k, v in _field(header, "formulas", dict).items()},
+        provenance=Provenance.from_json(header["provenance"]) if "provenance" in header else None,
     )
     require_valid(model)
-    return model.with_marginals(with_own_bounds(model.marginals))
+    return replace(model, marginals=with_own_bounds(model.marginals))
 
 
 @to_record.register

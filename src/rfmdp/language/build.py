@@ -24,6 +24,7 @@ from rfmdp.model.packing import Packing
 from rfmdp.model.skeleton import Skeleton
 from rfmdp.model.touching import warn_if_touching
 from rfmdp.model.validate import is_valid
+from rfmdp.record import Provenance
 
 if TYPE_CHECKING:
     from rfmdp.language.explorer import StateExplorer
@@ -92,6 +93,9 @@ def build_model(
         marginal_names=names,
         outcome_names=outcomes,
         formulas={**checked.constants, **checked.formulas},
+        provenance=Provenance.of_text(
+            checked.source.filename, checked.source.text, checked.constants
+        ),
     )
     warn_if_touching(model)
     is_valid(model)  # remembered, so that the first question need not check again

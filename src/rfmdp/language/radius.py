@@ -13,6 +13,7 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.touching import warn_if_touching
 from rfmdp.ragged import entries, segment_lengths, starts
+from rfmdp.record import balls
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sets.radius import balls_around, boxes_around
 from rfmdp.types import FloatArray, IntArray
@@ -75,7 +76,9 @@ def with_uncertainty(
         sets = balls_around(model.marginals, radii, exponent)
     model = model.with_marginals(sets)
     warn_if_touching(model, radii)
-    return model
+    return model.with_provenance(
+        sets=balls(radius, exponent=exponent, by_module=by_module, by_action=by_action, floor=floor)
+    )
 
 
 def _radii(

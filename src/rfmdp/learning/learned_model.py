@@ -85,7 +85,7 @@ class LearnedModel:
 
     def _with(self, model: FactoredMDP, sets: Marginals, low: bool) -> FactoredMDP:
         """Return the model with learned sets, and with the least or largest rewards."""
-        model = model.with_marginals(sets)
+        model = model.with_marginals(sets).with_provenance(sets={"kind": "learned"})
         return model if self.payments is None else self.payments.apply(model, low)
 
 

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from rfmdp.errors import ModelError
 from rfmdp.model.report import model_sizes
 from rfmdp.ragged import owner, owners, segment, starts
+from rfmdp.record import Provenance, balls
 from rfmdp.sets.families import UncertaintySet
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray, frozen
@@ -86,6 +87,7 @@ class FactoredMDP:
     outcome_names: tuple[str, ...] = ()  # (O,) or empty: the effect of every outcome
     formulas: Mapping[str, Any] = field(default_factory=dict)
     # names that properties may use beside variables: constants and formulas of the source text
+    provenance: Provenance | None = None  # where it comes from, if that is known
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
@@ -266,7 +268,13 @@ class FactoredMDP:
                 f"with_marginals: needs {len(self.marginals)} sets with the sizes of this model's, "
                 f"got {len(marginals)}."
             )
-        return replace(self, marginals=marginals)
+        return replace(self, marginals=marginals).with_provenance(sets={"kind": "other"})
+
+    def with_provenance(self, **changes: Any) -> FactoredMDP:
+        """Return the same model with other fields of its provenance, if it has one."""
+        if self.provenance is None:
+            return self
+        return replace(self, provenance=replace(self.provenance, **changes))
 
     def with_radius(self, radius: float, floor: float = 0.0) -> FactoredMDP:
         """Return the model with L-infinity boxes around every nominal probability.
@@ -290,12 +298,12 @@ class FactoredMDP:
             )
         model = self.with_marginals(boxes_around(self.marginals, radius, floor))
         warn_if_touching(model, radii_of(self.marginals, radius))
-        return model
+        return model.with_provenance(sets=balls(radius, floor=floor))
 
     def nominal(self) -> FactoredMDP:
         """Return the model with every set replaced by its nominal member."""
         points = Marginals.from_points(self.marginals.outcome_ptr, self.marginals.nominal)
-        return self.with_marginals(points)
+        return self.with_marginals(points).with_provenance(sets={"kind": "nominal"})
 
     def find(self, **values: int) -> int:
         """Return the state with the given values of all variables, `find(x=1, y=2)`.

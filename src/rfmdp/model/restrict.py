@@ -28,6 +28,7 @@ def restrict(model: FactoredMDP, rows: IntArray) -> FactoredMDP:
         successors=model.successors[entries(model.successor_ptr, rows)],
         rewards={k: Rewards(r.state, r.row[rows]) for k, r in model.rewards.items()},
         **row_arrays(model, rows),
+        provenance=None,
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.ragged import owners
+from rfmdp.record import Provenance
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import BoolArray, Int32Array, IntArray
 
@@ -71,6 +72,7 @@ class Skeleton:
         marginal_names: Sequence[str] = (),
         outcome_names: Sequence[str] = (),
         formulas: Mapping[str, Any] | None = None,
+        provenance: Provenance | None = None,
     ) -> FactoredMDP:
         """Return the finished model.
 
@@ -96,4 +98,5 @@ class Skeleton:
             marginal_names=tuple(marginal_names),
             outcome_names=tuple(outcome_names),
             formulas=dict(formulas or {}),
+            provenance=provenance,
         )

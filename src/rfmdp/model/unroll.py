@@ -77,6 +77,7 @@ def unroll(model: FactoredMDP, rules: IntArray, latest: int | None, earliest: in
         rewards={k: Rewards(r.state[origin], r.row[taken]) for k, r in model.rewards.items()},
         valuations=model.valuations[origin] if model.variables else model.valuations,
         **row_arrays(model, taken),
+        provenance=None,
     )
     gone = np.repeat(np.arange(steps + 1), segment_lengths(first))
     return Unrolled(unrolled, origin, taken, gone, first)

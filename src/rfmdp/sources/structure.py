@@ -78,6 +78,7 @@ class Structure:
         [1.0, 1.0]
         """
         sets = model.marginals
+        model = model.with_provenance(text="")  # which has the probabilities
         if np.all(sets.kind == Kind.SINGLETON):
             lower = np.where(np.repeat(sets.sizes == 1, sets.sizes), 1.0, 0.0)
             hidden = _centred(sets.outcome_ptr, lower, np.ones(len(lower)))

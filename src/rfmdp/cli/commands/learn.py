@@ -181,7 +181,7 @@ def learn(
     from rfmdp.campaign.runner import make_runner
     from rfmdp.campaign.seeds import learn_seeds
     from rfmdp.cli import learn_words as words
-    from rfmdp.cli.models import property_and_blueprint
+    from rfmdp.cli.models import property_and_blueprint, with_command
     from rfmdp.cli.run_text import run_progress
     from rfmdp.domains.table import find
     from rfmdp.learning.methods import find_method
@@ -215,7 +215,7 @@ def learn(
     if setup is not None and not given:
         given = {"instance": "learning"}
     with spoken_warnings():
-        hidden = blueprint.build(given, also_known=set(asked.constants))
+        hidden = with_command(blueprint.build(given, also_known=set(asked.constants)))
     source: FactoredMDP | Source = hidden
     if data:
         source = words.read_data(hidden, data, manifest, selection, column, bad)
