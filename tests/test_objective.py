@@ -90,3 +90,40 @@ def test_states_by_name_are_those_of_one_model():
     assert str(spec) == "Pmaxmin=? [ F (x>0) ]"
     with pytest.raises(ModelError, match="x>0"):
         rf.solve(rf.FactoredMDP.from_rows([[([], [0])]], []), spec)
+
+
+SAID = [  # what the words of each class say: rewarded, summed, complement, span, sets
+    (rf.Reach("a"), False, False, (0, None), {"target": "a"}),
+    (rf.Until("a", "b", 5, 2), False, False, (2, 5), {"stay": "a", "target": "b"}),
+    (rf.Globally("a", 4), False, True, (0, 4), {"stay": "a"}),
+    (rf.Next("a"), False, False, (1, 1), {"target": "a"}),
+    (rf.ReachReward("a", "gold"), True, False, (0, None), {"target": "a"}),
+    (rf.Cumulative(3, "gold", 0.5), True, False, (0, 3), {}),
+    (rf.Instantaneous(3, "gold"), True, False, (3, 3), {}),
+    (rf.Discounted(0.5, "gold"), True, False, (0, None), {}),
+    (rf.Total("gold"), True, False, (0, None), {}),
+]
+
+
+@pytest.mark.parametrize(("objective", "rewarded", "complement", "span", "sets"), SAID)
+def test_objectives_say_what_they_are(objective, rewarded, complement, span, sets):
+    """Who computes with an objective asks its properties, and need not know its class."""
+    assert (objective.rewarded, objective.complement) == (rewarded, complement)
+    assert (objective.span, objective.sets) == (span, sets)
+    assert objective.reward_name == ("gold" if rewarded else None)
+    assert objective.factor == getattr(objective, "discount", 1.0)
+    assert objective.summed == (not isinstance(objective, rf.Instantaneous))
+
+
+def test_small_rewards_are_no_probabilities():
+    """Rewards between 0 and 1 are not probabilities: widths count by the values that there are."""
+    coin = rf.Interval([0.3, 0.3], [0.7, 0.7])
+    tiny = np.array([0.0, 1e-9, 3e-9])
+    model = rf.FactoredMDP.from_rows(
+        [[([0, 0], [0, 1, 1, 2])], [([0], [1, 2])], [([], [2])]],
+        [coin],
+        rewards={"tiny": rf.Rewards(tiny, np.zeros(3))},
+    )
+    result = rf.solve(model, rf.Spec(rf.Instantaneous(40, "tiny"))).require_certified()
+    bounds = result.at_initial()
+    assert bounds.width <= 1e-6 * bounds.upper

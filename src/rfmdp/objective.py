@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -49,6 +49,7 @@ class Direction(Enum):
 MIN, MAX = Direction.MIN, Direction.MAX
 
 
+@runtime_checkable
 class StateFormula(Protocol):
     """Anything that says in which states of a model it holds."""
 
@@ -84,17 +85,67 @@ class NamedStates:
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
-    """Probability of reaching `target` at some time."""
+class Objective:
+    """What is measured. Its kinds are the classes below; all else is said by these properties.
 
-    target: StateSet
+    Every objective of probabilities is one of reaching `sets["target"]` within `span` through
+    `sets["stay"]` only (everywhere, if there is no such set). `Globally` is one minus the
+    probability of leaving, hence `complement`.
+    """
+
+    rewarded: ClassVar[bool] = True  # a mean of rewards, or else a probability
+    summed: ClassVar[bool] = True  # rewards of all steps add up
+    complement: ClassVar[bool] = False  # one minus the probability of reaching the opposite
 
     def __post_init__(self) -> None:
         _check(self)
 
+    @property
+    def sets(self) -> dict[str, StateSet]:
+        """The sets of states by the names of their fields: target, stay."""
+        names = [item.name for item in fields(self)]
+        return {name: getattr(self, name) for name in names if name in SETS}
+
+    @property
+    def span(self) -> tuple[int, int | None]:
+        """The first and the last number of steps that count; None: for ever."""
+        return 0, None
+
+    @property
+    def reward_name(self) -> str | None:
+        """The name of the reward; None for the only one of a model, or if none is measured."""
+        return getattr(self, "reward", None)
+
+    @property
+    def factor(self) -> float:
+        """What rewards are discounted by in every step; 1: not at all."""
+        return float(getattr(self, "discount", 1.0))
+
+    @property
+    def path(self) -> str:
+        """What stands between the brackets of a property."""
+        return "C"
+
+
+SETS = ("target", "stay")  # the fields of objectives that are sets of states
+
 
 @dataclass(frozen=True, slots=True)
-class Until:
+class Reach(Objective):
+    """Probability of reaching `target` at some time."""
+
+    target: StateSet
+
+    rewarded: ClassVar[bool] = False
+
+    @property
+    def path(self) -> str:
+        """The target, as in `F "goal"`."""
+        return f"F {_named(self.target)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Until(Objective):
     """Probability of reaching `target` within `earliest..latest` steps through `stay` only.
 
     `latest=None` is unbounded. With `earliest > 0` all states before the step that counts
@@ -106,68 +157,118 @@ class Until:
     latest: int | None = None
     earliest: int = 0
 
-    def __post_init__(self) -> None:
-        _check(self)
+    rewarded: ClassVar[bool] = False
+
+    @property
+    def span(self) -> tuple[int, int | None]:
+        """From the earliest to the latest step."""
+        return self.earliest, self.latest
+
+    @property
+    def path(self) -> str:
+        """Both sets and the steps, as in `"safe" U<=5 "goal"`."""
+        times, target = _times(self.latest, self.earliest), _named(self.target)
+        everywhere = isinstance(self.stay, np.ndarray) and bool(self.stay.all())
+        if everywhere or getattr(self.stay, "text", None) == "true":
+            return f"F{times} {target}"
+        return f"{_named(self.stay)} U{times} {target}"
 
 
 @dataclass(frozen=True, slots=True)
-class Globally:
+class Globally(Objective):
     """Probability of staying in `stay` for ever, or during the steps `earliest..latest`."""
 
     stay: StateSet
     latest: int | None = None
     earliest: int = 0
 
-    def __post_init__(self) -> None:
-        _check(self)
+    rewarded: ClassVar[bool] = False
+    complement: ClassVar[bool] = True
+
+    @property
+    def span(self) -> tuple[int, int | None]:
+        """From the earliest to the latest step."""
+        return self.earliest, self.latest
+
+    @property
+    def path(self) -> str:
+        """The set and the steps, as in `G<=5 "safe"`."""
+        return f"G{_times(self.latest, self.earliest)} {_named(self.stay)}"
 
 
 @dataclass(frozen=True, slots=True)
-class Next:
+class Next(Objective):
     """Probability that the next state is in `target`."""
 
     target: StateSet
 
-    def __post_init__(self) -> None:
-        _check(self)
+    rewarded: ClassVar[bool] = False
+
+    @property
+    def span(self) -> tuple[int, int | None]:
+        """One step."""
+        return 1, 1
+
+    @property
+    def path(self) -> str:
+        """The target, as in `X "goal"`."""
+        return f"X {_named(self.target)}"
 
 
 @dataclass(frozen=True, slots=True)
-class ReachReward:
+class ReachReward(Objective):
     """Expected reward collected before `target`; infinite where it may never be reached."""
 
     target: StateSet
     reward: str | None = None
 
-    def __post_init__(self) -> None:
-        _check(self)
+    @property
+    def path(self) -> str:
+        """The target, as in `F "goal"`."""
+        return f"F {_named(self.target)}"
 
 
 @dataclass(frozen=True, slots=True)
-class Cumulative:
+class Cumulative(Objective):
     """Expected reward of the first `steps` steps, discounted per step."""
 
     steps: int
     reward: str | None = None
     discount: float = 1.0
 
-    def __post_init__(self) -> None:
-        _check(self)
+    @property
+    def span(self) -> tuple[int, int | None]:
+        """From the beginning to the last step."""
+        return 0, self.steps
+
+    @property
+    def path(self) -> str:
+        """The steps, as in `C<=5`."""
+        return f"C{_factor(self.discount)}<={self.steps}"
 
 
 @dataclass(frozen=True, slots=True)
-class Instantaneous:
+class Instantaneous(Objective):
     """Expected state reward at step `step`."""
 
     step: int
     reward: str | None = None
 
-    def __post_init__(self) -> None:
-        _check(self)
+    summed: ClassVar[bool] = False
+
+    @property
+    def span(self) -> tuple[int, int | None]:
+        """One step alone."""
+        return self.step, self.step
+
+    @property
+    def path(self) -> str:
+        """The step, as in `I=5`."""
+        return f"I={self.step}"
 
 
 @dataclass(frozen=True, slots=True)
-class Discounted:
+class Discounted(Objective):
     """Expected reward for ever, discounted by `discount` < 1 per step."""
 
     discount: float
@@ -178,20 +279,17 @@ class Discounted:
         if self.discount >= 1.0:
             raise ModelError("Discounted: discount must be < 1; use Total for undiscounted reward.")
 
+    @property
+    def path(self) -> str:
+        """The discount, as in `C{discount=0.9}`."""
+        return f"C{_factor(self.discount)}"
+
 
 @dataclass(frozen=True, slots=True)
-class Total:
+class Total(Objective):
     """Expected reward for ever, undiscounted; may be infinite."""
 
     reward: str | None = None
-
-    def __post_init__(self) -> None:
-        _check(self)
-
-
-Objective: TypeAlias = (
-    Reach | Until | Globally | Next | ReachReward | Cumulative | Instantaneous | Discounted | Total
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,34 +322,11 @@ class Spec:
         >>> str(Spec(Next(np.array([True, False, True]))))
         'Pmaxmin=? [ X (2 states) ]'
         """
-        name = getattr(self.objective, "reward", None)
+        name = self.objective.reward_name
         reward = f'R{{"{name}"}}' if name else "R"
-        kind = "P" if isinstance(self.objective, Reach | Until | Globally | Next) else reward
+        kind = reward if self.objective.rewarded else "P"
         sides = f"{self.agent.name}{self.nature.name}".lower()
-        return f"{kind}{sides}=? [ {_path(self.objective)} ]"
-
-
-def _path(objective: Objective) -> str:
-    """Return what stands between the brackets of a property."""
-    match objective:
-        case Reach(target) | ReachReward(target):
-            return f"F {_named(target)}"
-        case Until(stay, target, latest, earliest):
-            everywhere = isinstance(stay, np.ndarray) and bool(stay.all())
-            if everywhere or getattr(stay, "text", None) == "true":
-                return f"F{_times(latest, earliest)} {_named(target)}"
-            return f"{_named(stay)} U{_times(latest, earliest)} {_named(target)}"
-        case Globally(stay, latest, earliest):
-            return f"G{_times(latest, earliest)} {_named(stay)}"
-        case Next(target):
-            return f"X {_named(target)}"
-        case Cumulative(steps, _, discount):
-            return f"C{_factor(discount)}<={steps}"
-        case Instantaneous(step):
-            return f"I={step}"
-        case Discounted(discount):
-            return f"C{_factor(discount)}"
-    return "C"
+        return f"{kind}{sides}=? [ {self.objective.path} ]"
 
 
 def _named(states: StateSet) -> str:
@@ -275,19 +350,18 @@ def _factor(discount: float) -> str:
 
 def _check(objective: Objective) -> None:
     """Raise ModelError unless every field of an objective is what its name says."""
-    for name in (own.name for own in fields(objective)):
+    for name in (item.name for item in fields(objective)):
         value = getattr(objective, name)
-        wanted, holds = _FIELDS[name]
+        kind, holds = _FIELDS[name]
         if not holds(value):
             raise ModelError(
-                f"{type(objective).__name__}: {name} must be {wanted}, got {value!r:.60}."
+                f"{type(objective).__name__}: {name} must be {kind}, got {value!r:.60}."
             )
-    if isinstance(objective, Until | Globally):
-        latest, earliest = objective.latest, objective.earliest
-        if latest is not None and latest < earliest:
-            raise ModelError(
-                f"Step bounds must satisfy 0 <= earliest <= latest, got {earliest}, {latest}."
-            )
+    earliest, latest = objective.span
+    if latest is not None and latest < earliest:
+        raise ModelError(
+            f"Step bounds must satisfy 0 <= earliest <= latest, got {earliest}, {latest}."
+        )
 
 
 def _is_count(value: object) -> bool:
@@ -298,7 +372,7 @@ def _is_count(value: object) -> bool:
 def _is_set(value: object) -> bool:
     if isinstance(value, np.ndarray):
         return bool(value.dtype == np.bool_ and value.ndim == 1)
-    return isinstance(value, str) or hasattr(value, "holds")
+    return isinstance(value, str | StateFormula)
 
 
 def _is_discount(value: object) -> bool:

@@ -25,6 +25,7 @@ CURVED_TERMS = 32
 BRANCH = 32.0 * UNIT  # more, per term, where a tree left out vertices by bounds of differences
 SUM = 3.0 * UNIT  # of adding reference and margin, relative to the result
 TINY = 2.0**-1022  # per term, absolute: products below the normal range lose their digits
+LAST_DIGITS = 2.0**-1072  # absolute error of a product or quotient below the normal range, and more
 SUM_SLACK = 1e-12  # learned bounds contradict each other if their sums miss one by more than this
 SUM_TOLERANCE = 1e-9  # constructors take probabilities whose sum misses one by this much
 SUM_OFF = 4.0 * UNIT  # what they store misses it by this much at most, see `sets.families`
@@ -119,8 +120,13 @@ def expectation_margin(terms: IntArray, low: FloatArray, high: FloatArray) -> Fl
 
 
 def reward_margin(reward: FloatArray, rest: FloatArray) -> FloatArray:
-    """Return bounds of the float error of reward + rest, `rest` a rounded product."""
-    return REWARD * (np.abs(reward) + np.abs(rest))
+    """Return bounds of the float error of reward + rest, `rest` a rounded product.
+
+    A product below the normal range is off by half of the least float, and so is this margin: a
+    sum of exact zeros alone is exact.
+    """
+    size = np.abs(reward) + np.abs(rest)
+    return REWARD * size + np.where(size > 0.0, LAST_DIGITS, 0.0)
 
 
 def one_minus(bound: FloatArray, side: float) -> FloatArray:

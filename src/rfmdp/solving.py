@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from rfmdp.answers.property import Property
 
 
+FARTHEST = 1e100  # a warm start beyond is none: next to it rewards would not count
+
+
 def solve(
     model: FactoredMDP,
     spec: Spec | Property | str,
@@ -80,7 +83,7 @@ def solve(
     asked = as_spec(spec, model)
     method = inner or Exact()
     task = prepare(pose(model, asked), method, limits or Limits(), where(model, states))
-    guess = _guess(model, warm)
+    guess = _guess(task.problem, warm)
     with task.stats.phase("solve"):
         found = _run(task, guess)
     return to_solution(task, asked, method.name, found)
@@ -115,17 +118,27 @@ def as_spec(wanted: Spec | Property | str, model: FactoredMDP, *, settled: bool 
     return wanted.spec(model, settled=settled)
 
 
-def _guess(model: FactoredMDP, warm: Solution | FloatArray | None) -> FloatArray | None:
-    """Return the values to start from; they must be those of a model of the same size."""
+def _guess(problem: Problem, warm: Solution | FloatArray | None) -> FloatArray | None:
+    """Return the values (S,) of a problem to start from; they must be those of as many states.
+
+    A number that is no possible value, or too far out to compute with, becomes 0: a first guess
+    may be wrong, but not infinite.
+    """
     if warm is None:
         return None
+    model = problem.model
     value = np.asarray(warm.value if isinstance(warm, Solution) else warm)
     if value.shape != (model.states,) or value.dtype.kind not in "fiu" or np.isnan(value).any():
         raise ModelError(
             f"warm: must have one number per state of this model ({model.states}), got "
             f"{value.dtype} of shape {value.shape}; start without it, or solve the same states."
         )
-    return value.astype(np.float64)
+    guess = value.astype(np.float64)
+    if problem.probability:
+        return np.clip(1.0 - guess if problem.flipped else guess, 0.0, 1.0)
+    least = -FARTHEST if problem.form in (Form.STEPS, Form.DISCOUNTED) else 0.0
+    guess[~((guess >= least) & (guess <= FARTHEST))] = 0.0
+    return guess
 
 
 def _run(task: Task, warm: FloatArray | None) -> Found:
@@ -133,8 +146,6 @@ def _run(task: Task, warm: FloatArray | None) -> Found:
     problem = task.problem
     if problem.form is Form.STEPS:
         return solve_steps(task)
-    if warm is not None and problem.flipped:
-        warm = 1.0 - warm
     try:
         task.clock.check_overdue()
         if problem.form is Form.DISCOUNTED:

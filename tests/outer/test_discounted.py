@@ -51,3 +51,25 @@ def test_ties_do_not_spoil_the_proof(agent):
         spec = Spec(Discounted(0.95, "signed"), agent, agent.opposite)
         found = solve(tied_model(seed), spec)
         assert verify(found.require_certified()).valid, seed
+
+
+@pytest.mark.parametrize("discount", [0.5, 0.9, 0.999])
+@pytest.mark.parametrize("linger", [100.0, 0.1, 5e-324])
+def test_a_value_of_zero_is_never_excluded(linger, discount):
+    """Going round pays nothing: iteration that ends above 0, at the least floats, proves no more.
+
+    Found as a lower bound of 2e-323 of a value that is 0: discounting the least floats by 0.9 gives
+    them back, so margins below the normal range must not be relative only.
+    """
+    for sign, agent in ((1.0, MIN), (-1.0, MAX)):
+        paid = Rewards(np.zeros(2), sign * np.array([0.0, linger, 0.0, linger]))
+        model = FactoredMDP.from_rows(
+            [[([], [1]), ([], [0])], [([], [0]), ([], [1])]], [], rewards={"paid": paid}
+        )
+        warm = np.full(2, sign * 1e-300)
+        for start in (None, warm):
+            result = solve(model, Spec(Discounted(discount, "paid"), agent, MAX), warm=start)
+            assert result.lower is not None
+            assert result.upper is not None
+            assert np.all(result.lower <= 0.0)
+            assert np.all(result.upper >= 0.0)

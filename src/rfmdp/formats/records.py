@@ -19,7 +19,7 @@ from rfmdp.language.parse import parse_expression
 from rfmdp.language.write import write_expression
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.validate import ARRAYS, require_valid
-from rfmdp.objective import Direction, NamedStates, Objective, Spec
+from rfmdp.objective import SETS, Direction, NamedStates, Objective, Spec
 from rfmdp.outer.problem import where
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
 from rfmdp.record import Provenance, Record, to_record
@@ -30,7 +30,6 @@ from rfmdp.types import AnyArray, FloatArray
 T = TypeVar("T")
 
 NAMES = ("actions", "factors", "marginal_names", "outcome_names")
-SETS = ("stay", "target")  # fields of objectives that are sets of states
 OBJECTIVES = (
     "Reach", "Until", "Globally", "Next", "ReachReward", "Cumulative", "Instantaneous",
     "Discounted", "Total",
@@ -157,10 +156,10 @@ def solution_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArra
         Direction[_field(header, "agent", str)],
         Direction[_field(header, "nature", str)],
     )
-    for name in SETS:
-        where(model, getattr(spec.objective, name, "init"))
-    if hasattr(spec.objective, "reward"):
-        model.reward(spec.objective.reward)
+    for states in spec.objective.sets.values():
+        where(model, states)
+    if spec.objective.rewarded:
+        model.reward(spec.objective.reward_name)
     bounds = {
         name: _numbers(name, arrays[name], model.states)
         for name in ("value", "lower", "upper", "witness.lower", "witness.upper")

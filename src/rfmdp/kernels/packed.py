@@ -18,10 +18,9 @@ import numpy as np
 
 from rfmdp.kernels.decorator import inline_kernel, kernel
 from rfmdp.kernels.primitives import multiply
-from rfmdp.rounding import REWARD, SUM, TERM, TINY
+from rfmdp.rounding import LAST_DIGITS, REWARD, SUM, TERM, TINY
 
 DONE, NOW = 0, 1  # in `place` of `steps_back`: steps taken, side of `sides` that holds the bounds
-LAST_DIGITS = 2.0**-1072  # absolute error of a product or quotient below the normal range, and more
 
 
 @inline_kernel

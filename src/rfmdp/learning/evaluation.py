@@ -187,7 +187,7 @@ def trivial(spec: Spec, least: float) -> tuple[float, float]:
     `least` is what a row pays at least.
     """
     low, high = 0.0, 1.0
-    if hasattr(spec.objective, "reward"):
+    if spec.objective.rewarded:
         low = 0.0 if least >= 0.0 else -np.inf
         high = np.inf
     return (low, high) if spec.agent is MAX else (high, low)

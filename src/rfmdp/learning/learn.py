@@ -47,7 +47,6 @@ from rfmdp.outer.problem import where
 from rfmdp.outer.settings import Limits
 from rfmdp.solving import as_spec
 from rfmdp.sources.gym.table import EXPECTED
-from rfmdp.sources.measure import SETS
 from rfmdp.sources.source import Source
 
 if TYPE_CHECKING:
@@ -193,16 +192,17 @@ def _checked(spec: Spec | Property | str, model: FactoredMDP) -> Spec:
             "learn: what is unknown must oppose the agent, here it helps, so nothing would be "
             "guaranteed; ask with Pmaxmin, Pminmax, Rmaxmin or Rminmax."
         )
-    sets = {name: getattr(asked.objective, name) for name in SETS if hasattr(asked.objective, name)}
-    found: dict[str, Any] = {name: _resolved(model, states) for name, states in sets.items()}
-    return replace(asked, objective=replace(asked.objective, **found))
+    sets: dict[str, Any] = {
+        name: _resolved(model, states) for name, states in asked.objective.sets.items()
+    }
+    return replace(asked, objective=replace(asked.objective, **sets))
 
 
 def _refuse_expected_rewards(spec: Spec, model: FactoredMDP, *, given: bool) -> None:
     """Raise ModelError if known rewards are those that `gym_model` made of probabilities."""
-    if EXPECTED not in model.rewards or not hasattr(spec.objective, "reward"):
+    if EXPECTED not in model.rewards or not spec.objective.rewarded:
         return
-    name = spec.objective.reward or next(iter(model.rewards))
+    name = spec.objective.reward_name or next(iter(model.rewards))
     if name not in model.rewards or (name == EXPECTED and not given):
         raise ModelError(
             f'learn: what this environment pays depends on the successor, and "{EXPECTED}" is made '

@@ -16,7 +16,7 @@ from rfmdp.learning.transition_rewards import TransitionReward
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.restrict import row_arrays
-from rfmdp.objective import Cumulative, Discounted, ReachReward, Spec, Total
+from rfmdp.objective import Cumulative, Spec
 from rfmdp.outer.problem import where
 from rfmdp.ragged import entries, owners, segment_lengths, starts
 from rfmdp.solving import as_spec
@@ -64,16 +64,16 @@ def with_transition_rewards(
         model = replace(model, rewards={"reward": nothing})
     asked = as_spec(spec, model)
     goal = asked.objective
-    if not isinstance(goal, Cumulative | Discounted | ReachReward | Total) or not model.variables:
+    if not (goal.rewarded and goal.summed) or not model.variables:
         raise UnsupportedError(
             "with_transition_rewards: must be a goal with rewards that are collected (C, F) and a "
             f"model with variables, found {asked} and {len(model.variables)} variables."
         )
     paid = reward.of(model, owners(model.successor_ptr), model.successors)
-    target = where(model, goal.target) if isinstance(goal, ReachReward) else None
-    name = goal.reward or next(iter(model.rewards))
+    target = where(model, goal.sets["target"]) if goal.sets else None
+    name = goal.reward_name or next(iter(model.rewards))
     built, home, amount = _remembering(model, paid, target)
-    late = amount / getattr(goal, "discount", 1.0)
+    late = amount / goal.factor
     collected = Rewards(late, np.zeros(built.rows))
     changed: dict[str, Any] = {"reward": name}
     if isinstance(goal, Cumulative):

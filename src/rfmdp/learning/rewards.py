@@ -18,7 +18,7 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.learning import intervals
 from rfmdp.learning.budget import Shares
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.objective import Cumulative, Discounted, ReachReward, Spec, Total
+from rfmdp.objective import Spec
 from rfmdp.outer.problem import pose, row_rewards
 from rfmdp.ragged import segment_lengths
 from rfmdp.rounding import EPS
@@ -122,12 +122,12 @@ RewardFamily: TypeAlias = DeterministicReward | MixtureReward
 
 def reward_of(model: FactoredMDP, spec: Spec) -> str:
     """Return the name of the reward structure that an objective collects, row by row."""
-    if not isinstance(spec.objective, ReachReward | Cumulative | Discounted | Total):
+    if not (spec.objective.rewarded and spec.objective.summed):
         raise UnsupportedError(
             "learn: with `rewards` the objective must be a reward to a target, of some steps, "
             f"discounted or total; found {type(spec.objective).__name__}."
         )
-    name = spec.objective.reward
+    name = spec.objective.reward_name
     model.reward(name)  # raises ModelError if there is none
     return next(iter(model.rewards)) if name is None else name
 

@@ -147,6 +147,6 @@ def _expect_rewards(setup: Setup) -> None:
     known, reward = setup.source.structure.model, setup.rewards
     if isinstance(reward, TransitionReward):
         setup.source.expect(lambda rows, successors: reward.of(known, rows, successors))
-    elif setup.records is not None and reward is None and hasattr(setup.spec.objective, "reward"):
-        paid = row_rewards(known, setup.spec.objective.reward)
+    elif setup.records is not None and reward is None and setup.spec.objective.rewarded:
+        paid = row_rewards(known, setup.spec.objective.reward_name)
         setup.source.expect(lambda rows, successors: paid[rows])

@@ -22,11 +22,10 @@ from rfmdp.learning.schedule import LogSpaced, StopWhen
 from rfmdp.learning.support import DeclaredSupport, DiscoveredOutcomes, Support
 from rfmdp.learning.transition_rewards import TransitionReward
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.objective import Spec
+from rfmdp.objective import SETS, Spec
 from rfmdp.outer.problem import where
 from rfmdp.outer.settings import Limits
 from rfmdp.sets.marginals import Marginals
-from rfmdp.sources.measure import SETS
 from rfmdp.sources.recorded import digest_of
 from rfmdp.sources.source import Episodes, Records, Source
 from rfmdp.sources.structure import informed

@@ -16,7 +16,7 @@ from rfmdp.outer.policy_iteration import Guess, PolicyIteration
 from rfmdp.outer.problem import Problem
 from rfmdp.outer.settings import STOPS, status_of
 from rfmdp.outer.task import Found, Task
-from rfmdp.rounding import UNIT
+from rfmdp.rounding import LAST_DIGITS, UNIT
 from rfmdp.types import FloatArray
 
 ATTEMPTS = 8
@@ -71,5 +71,12 @@ def contraction_bounds(operator: Operator, guess: Guess) -> tuple[FloatArray, Fl
     for side in (-1.0, 1.0):
         image = operator.best(operator.side(side), states)
         off = max(float(np.max(side * (image - value), initial=0.0)), 0.0) + slack
+        off += LAST_DIGITS if off > 0.0 else 0.0
         bounds.append(value + side * off / (1.0 - operator.problem.discount) * (1.0 + 1e-12))
-    return bounds[0], bounds[1]
+    lower, upper = bounds
+    paid = operator.problem.reward
+    if np.all(paid >= 0.0):  # no sum of such rewards is negative
+        lower = np.maximum(lower, 0.0)
+    if np.all(paid <= 0.0):
+        upper = np.minimum(upper, 0.0)
+    return lower, upper

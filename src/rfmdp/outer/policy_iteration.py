@@ -97,7 +97,6 @@ class PolicyIteration:
         guess = Guess(value, region.choice.copy())
         if warm is not None:
             value[region.open] = warm[region.open]
-            value[~np.isfinite(value)] = 0.0
         elif region.cyclic:
             with suppress(LimitReached):  # a guess need not be a good one
                 self._follow_nominal(guess)
@@ -118,6 +117,7 @@ class PolicyIteration:
         """
         worst = 0.0
         for level in self._levels:
+            self.clock.check()
             self._barrier.put(guess.value)
             if level.cyclic:
                 worst = max(worst, self._cycle(guess, level, residual))

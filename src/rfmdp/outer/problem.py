@@ -15,23 +15,7 @@ import numpy as np
 from rfmdp.errors import ModelError
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.objective import (
-    MAX,
-    MIN,
-    Cumulative,
-    Direction,
-    Discounted,
-    Globally,
-    Instantaneous,
-    Next,
-    Objective,
-    Reach,
-    ReachReward,
-    Spec,
-    StateSet,
-    Total,
-    Until,
-)
+from rfmdp.objective import MAX, MIN, Direction, Objective, Spec, StateSet
 from rfmdp.ragged import segment_lengths
 from rfmdp.types import BoolArray, FloatArray
 
@@ -68,14 +52,8 @@ class Problem:
     start: FloatArray  # (S,) value after the last step, for STEPS
     steps: tuple[BackwardStep, ...] = ()  # last step first; for REACH: the steps before the until
     discount: float = 1.0
+    probability: bool = False  # whether values are probabilities
     flipped: bool = False  # the answer is one minus the value
-
-    @property
-    def probability(self) -> bool:
-        """Whether values are probabilities."""
-        if self.form is not Form.STEPS or self.reward.any():
-            return self.form is Form.REACH
-        return bool(np.all((self.start >= 0.0) & (self.start <= 1.0)))
 
     @property
     def lingerer(self) -> Direction:
@@ -90,14 +68,15 @@ class Problem:
 
 def pose(model: FactoredMDP, spec: Spec) -> Problem:
     """Bring a specification on a model into normal form."""
-    named = (getattr(spec.objective, name, 0) for name in ("latest", "earliest", "steps", "step"))
-    steps = max(count or 0 for count in named)
+    objective = spec.objective
+    first, last = objective.span
+    steps = max(first, last or 0)
     require_memory(8.0 * steps * (model.states + 1), f"A policy with a rule per step ({steps})")
     none, zero = np.zeros(model.states, dtype=np.bool_), np.zeros(model.states)
     blank = Problem(
         model, Form.STEPS, spec.agent, spec.nature, none, ~none, np.zeros(model.rows), zero
     )
-    return _pose(spec.objective, blank)
+    return _reward(objective, blank) if objective.rewarded else _until(objective, blank)
 
 
 def where(model: FactoredMDP, states: StateSet) -> BoolArray:
@@ -114,48 +93,42 @@ def where(model: FactoredMDP, states: StateSet) -> BoolArray:
     return states.holds(model)
 
 
-def _pose(objective: Objective, blank: Problem) -> Problem:
-    """Return the problem of an objective, given one of no steps, targets and rewards."""
-    model, everywhere = blank.model, blank.stay
-    free = BackwardStep(blank.target, blank.start)  # nothing is fixed
-    match objective:
-        case Reach(target):
-            return _until(blank, everywhere, where(model, target), None, 0)
-        case Until(stay, target, latest, earliest):
-            return _until(blank, where(model, stay), where(model, target), latest, earliest)
-        case Globally(stay, latest, earliest):
-            agent, nature = blank.agent.opposite, blank.nature.opposite
-            turned = replace(blank, agent=agent, nature=nature, flipped=True)
-            return _until(turned, everywhere, ~where(model, stay), latest, earliest)
-        case Next(target):
-            return replace(blank, start=where(model, target).astype(np.float64), steps=(free,))
-        case ReachReward(target, name):
-            goal = where(model, target)
-            paid = _costs(model, name, "reward to a target")
-            return replace(blank, form=Form.TO_TARGET, target=goal, reward=paid)
-        case Total(name):
-            return replace(blank, form=Form.TOTAL, reward=_costs(model, name, "total reward"))
-        case Discounted(discount, name):
-            paid = row_rewards(model, name)
-            return replace(blank, form=Form.DISCOUNTED, reward=paid, discount=discount)
-        case Cumulative(steps, name, discount):
-            paid = row_rewards(model, name)
-            return replace(blank, reward=paid, discount=discount, steps=(free,) * steps)
-        case Instantaneous(step, name):
-            state = np.array(model.reward(name).state, dtype=np.float64)
-            return replace(blank, start=state, steps=(free,) * step)
-
-
-def _until(
-    blank: Problem, stay: BoolArray, target: BoolArray, latest: int | None, earliest: int
-) -> Problem:
-    """Return the problem to reach a target through `stay` within earliest..latest steps."""
-    before = (BackwardStep(~stay, blank.start),) * earliest
-    if latest is None:
-        return replace(blank, form=Form.REACH, target=target, stay=stay, steps=before)
+def _until(objective: Objective, blank: Problem) -> Problem:
+    """Return the problem to reach a target through some states within some steps."""
+    model, sets = blank.model, {name: where(blank.model, s) for name, s in objective.sets.items()}
+    problem = replace(blank, probability=True)
+    if objective.complement:  # it stays unless it leaves
+        agent, nature = blank.agent.opposite, blank.nature.opposite
+        problem = replace(problem, agent=agent, nature=nature, flipped=True)
+        sets = {"target": ~sets["stay"]}
+    target, stay = sets["target"], sets.get("stay", np.ones(model.states, dtype=np.bool_))
+    first, last = objective.span
+    before = (BackwardStep(~stay, blank.start),) * first
+    if last is None:
+        return replace(problem, form=Form.REACH, target=target, stay=stay, steps=before)
     goal = target.astype(np.float64)
-    inside = (BackwardStep(target | ~stay, goal),) * (latest - earliest)
-    return replace(blank, start=goal, steps=inside + before)
+    inside = (BackwardStep(target | ~stay, goal),) * (last - first)
+    return replace(problem, start=goal, steps=inside + before)
+
+
+def _reward(objective: Objective, blank: Problem) -> Problem:
+    """Return the problem of a mean of rewards."""
+    model, name, (_, last) = blank.model, objective.reward_name, objective.span
+    step = BackwardStep(blank.target, blank.start)  # nothing is fixed
+    if last is not None and not objective.summed:
+        state = np.array(model.reward(name).state, dtype=np.float64)
+        return replace(blank, start=state, steps=(step,) * last)
+    paid = row_rewards(model, name)
+    if last is not None:
+        return replace(blank, reward=paid, discount=objective.factor, steps=(step,) * last)
+    if objective.factor < 1.0:
+        return replace(blank, form=Form.DISCOUNTED, reward=paid, discount=objective.factor)
+    if "target" not in objective.sets:
+        _refuse_negative(model, paid, "total reward")
+        return replace(blank, form=Form.TOTAL, reward=paid)
+    _refuse_negative(model, paid, "reward to a target")
+    goal = where(model, objective.sets["target"])
+    return replace(blank, form=Form.TO_TARGET, target=goal, reward=paid)
 
 
 def row_rewards(model: FactoredMDP, name: str | None) -> FloatArray:
@@ -165,9 +138,8 @@ def row_rewards(model: FactoredMDP, name: str | None) -> FloatArray:
     return total
 
 
-def _costs(model: FactoredMDP, name: str | None, what: str) -> FloatArray:
-    """Return what every row pays; raise ModelError if that is negative somewhere."""
-    reward = row_rewards(model, name)
+def _refuse_negative(model: FactoredMDP, reward: FloatArray, what: str) -> None:
+    """Raise ModelError if a row (R,) pays less than nothing."""
     if reward.size and reward.min() < 0.0:
         row = int(reward.argmin())
         raise ModelError(
@@ -175,4 +147,3 @@ def _costs(model: FactoredMDP, name: str | None, what: str) -> FloatArray:
             f"{reward[row]:g}. Use a finite horizon, C<=k (Cumulative in Python), or a discount, "
             "C{discount=0.9} (Discounted)."
         )
-    return reward

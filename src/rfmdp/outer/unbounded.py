@@ -108,7 +108,7 @@ class Walk:
         self._value = np.zeros(int(self.packed.component_ptr[-1]))
         if warm is not None:
             open_ = region.open
-            self._value[self.packed.node[open_]] = np.nan_to_num(warm[open_], posinf=0.0)
+            self._value[self.packed.node[open_]] = warm[open_]
 
     def run(self, width: float) -> bool:
         """Settle all components to about a relative width each, unless it is stopped in between.

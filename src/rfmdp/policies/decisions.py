@@ -13,7 +13,7 @@ import numpy as np
 
 from rfmdp.inner.exact import Exact
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.objective import Cumulative, Globally, Instantaneous, Next, Spec, Until
+from rfmdp.objective import Cumulative, Globally, Instantaneous, Spec, Until
 from rfmdp.outer.nature import finite
 from rfmdp.outer.problem import Problem, pose
 from rfmdp.outer.solution import Policy, Solution
@@ -172,11 +172,4 @@ def _decided(problem: Problem, step: int) -> BoolArray:
 
 def horizon(spec: Spec) -> int | None:
     """Return the number of steps of a specification; None if it has no last one."""
-    match spec.objective:
-        case Until(latest=steps) | Globally(latest=steps):
-            return steps
-        case Cumulative(steps=steps) | Instantaneous(step=steps):
-            return steps
-        case Next():
-            return 1
-    return None
+    return spec.objective.span[1]

@@ -16,7 +16,6 @@ from rfmdp.objective import Spec
 from rfmdp.outer.nature import Nature
 from rfmdp.outer.problem import pose
 from rfmdp.outer.solution import Policy
-from rfmdp.policies.decisions import horizon
 from rfmdp.ragged import segment, starts
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sets.minimiser import minimise
@@ -56,8 +55,7 @@ def resolved(
     ResourceError
         If the states of all steps do not fit into memory.
     """
-    steps = horizon(spec)
-    earliest = getattr(spec.objective, "earliest", 0)
+    earliest, steps = spec.objective.span
     if steps is None and earliest == 0 and policy.stationary:
         rule = policy.rows[0]
         found = Unrolled(

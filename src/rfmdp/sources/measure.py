@@ -26,8 +26,6 @@ from rfmdp.objective import (
 from rfmdp.outer.problem import where
 from rfmdp.types import BoolArray, FloatArray
 
-SETS = ("stay", "target")  # fields of objectives that are sets of states
-
 
 @dataclass(frozen=True, slots=True)
 class Measured:
@@ -104,5 +102,4 @@ def unrolled_spec(model: FactoredMDP, spec: Spec, unrolled: Unrolled) -> Spec:
 
 def state_sets(model: FactoredMDP, objective: Objective) -> dict[str, Any]:
     """Return the sets of states of an objective as arrays (S,), by their names."""
-    names = [name for name in SETS if hasattr(objective, name)]
-    return {name: where(model, getattr(objective, name)) for name in names}
+    return {name: where(model, states) for name, states in objective.sets.items()}

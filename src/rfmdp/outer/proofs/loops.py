@@ -149,11 +149,12 @@ class Loops:
             sets = self.problem.model.marginals
             if sets.sizes[marginal] > OUTCOMES:
                 raise UnsupportedError("The set has too many outcomes.")
-            self._corners[marginal] = []
+            corners: Corners = []
             for corner in vertices(sets[marginal]):
                 one = math.lcm(*(x.denominator for x in corner))
                 whole = [x.numerator * (one // x.denominator) for x in corner]
-                self._corners[marginal].append(np.array(whole, dtype=object))
+                corners.append(np.array(whole, dtype=object))
+            self._corners[marginal] = corners  # only now: a set without a list has none
         return self._corners[marginal]
 
 
