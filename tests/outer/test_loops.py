@@ -51,10 +51,10 @@ def test_a_set_without_vertices_is_left_to_others():
     """What has no list of vertices has none the second time either: no bound, and no error."""
     ball = LpBall([1.0 - 1e-15, 1e-15], 1e-16, 2.0)
     model = FactoredMDP.from_rows(
-        [[([0], [0, 1])], [([0], [1, 0])], [([], [2])]],
+        [[([0], [0, 2])], [([0], [1, 2])], [([], [2])]],
         [ball],
         labels={"goal": [False, False, True]},
-        rewards={"cost": Rewards(np.ones(3), np.zeros(3))},
+        rewards={"cost": Rewards(np.array([1.0, 1.0, 0.0]), np.zeros(3))},
     )
     for spec in (Spec(ReachReward("goal", "cost"), MIN, MAX), Spec(Total("cost"), MIN, MIN)):
         problem = pose(model, spec)
