@@ -8,12 +8,13 @@ import rfmdp
 
 ROOT = Path(__file__).parents[1]
 GROUPS = {  # heading -> rooms whose public names it lists
-    "Models": ("model", "opening", "language", "paper"),
+    "Models": ("model", "opening", "language", "domains"),
     "Sets": ("sets",),
     "Questions": ("objective", "answers"),
     "Solving": ("solving", "inner", "outer", "verification"),
     "Policies and pages": ("policies", "report"),
-    "Learning": ("learning", "sources", "campaign"),
+    "Learning": ("learning", "sources"),
+    "Many runs": ("running",),
     "Files": ("formats",),
     "Errors": ("errors",),
 }

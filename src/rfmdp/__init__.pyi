@@ -215,6 +215,10 @@ from .policies.tree import (
 from .report.page import (
     write_report as write_report,
 )
+from .running import (
+    TaskResult as TaskResult,
+    run_many as run_many,
+)
 from .sets.families import (
     Interval as Interval,
     KLBall as KLBall,

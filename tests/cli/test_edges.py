@@ -10,6 +10,7 @@ import pytest
 from processes import LIMIT, process, wait_for_line
 from rfmdp.cli import answers
 from rfmdp.cli.main import run
+from rfmdp.running import TaskResult
 
 from .conftest import results
 
@@ -190,13 +191,16 @@ def test_ranges_of_radii(folder, capsys):
 
 
 def test_finished_runs_are_kept_when_others_fail(folder, capsys):
-    """The third run has no such state; the records of the others are written."""
+    """A model cannot be built for two of three values; all records are written, as they come."""
     words = ["solve", "m.prism", "--prop", "Pmaxmin=? [ X x=N ]", "--jobs", "1", "-o", "all.json"]
     assert run([*words, "--const", "N=-1:1", "--json"]) == 1
-    assert not (folder / "all.json").exists()  # the first one failed
+    records = [json.loads(line) for line in (folder / "all.json").read_text().splitlines()]
+    assert [record["status"] for record in records] == ["error", "error", "certified"]
+    assert [record["constants"]["N"] for record in records] == [-1, 0, 1]
     printer = answers.Printer("all.json", as_json=False, quiet=False)
     for number in (0, 2):
-        printer.in_order(number, [answers.Reply((str(number),), {"run": number})])
+        reply = answers.Reply((str(number),), {"run": number})
+        printer.in_order(TaskResult(number, None, [reply]))
     with pytest.raises(KeyboardInterrupt), printer:
         raise KeyboardInterrupt
     records = [json.loads(line) for line in (folder / "all.json").read_text().splitlines()]

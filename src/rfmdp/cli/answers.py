@@ -32,6 +32,7 @@ from rfmdp.model.report import model_sizes
 from rfmdp.opening import Blueprint
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Solution
+from rfmdp.running import TaskResult
 from rfmdp.writing import replacing
 
 
@@ -75,13 +76,19 @@ def replies(request: Request, run: Experiment, started: float, *, quiet: bool) -
     quiet
         Show no progress.
     """
+    which = _which(run)
+    for reply in _replies(request, run, started, quiet):
+        yield reply._replace(record=None if reply.record is None else which | reply.record)
+
+
+def _which(run: Experiment) -> AnswerRecord:
+    """Return the fields that say which run it is."""
     which: AnswerRecord = {}
     if run.constants:
         which["constants"] = {name: plain_value(text) for name, text in run.constants.items()}
     if run.radius is not None:
         which["radius"] = run.radius
-    for reply in _replies(request, run, started, quiet):
-        yield reply._replace(record=None if reply.record is None else which | reply.record)
+    return which
 
 
 def _replies(request: Request, run: Experiment, started: float, quiet: bool) -> Iterator[Reply]:
@@ -154,6 +161,12 @@ def _failed(prop: Property, error: RfmdpError) -> Reply:
     found = {"property": prop.text, "status": "error", "error": text.partition("\n")[0]}
     lines = ("", f"property  {prop.text}", "status    error")
     return Reply(lines, _named(prop) | found, USER_ERROR, text)
+
+
+def _failed_run(run: Experiment, error: str) -> Reply:
+    """Return the reply of a run whose model cannot be built, or whose process was lost."""
+    record = _which(run) | {"status": "error", "error": error.partition("\n")[0]}
+    return Reply(("", str(run), "status    error"), record, USER_ERROR, error)
 
 
 def _named(prop: Property) -> AnswerRecord:
@@ -230,9 +243,12 @@ class Printer:
         worst = (CERTIFIED, NOT_CERTIFIED, USER_ERROR)
         self.code = max(self.code, reply.code, key=worst.index)
 
-    def in_order(self, number: int, found: list[Reply]) -> None:
+    def in_order(self, result: TaskResult) -> None:
         """Print the replies of a run when those of all runs before it are printed."""
-        self._waiting[number] = found
+        if result.error is None:
+            self._waiting[result.number] = result.value
+        else:
+            self._waiting[result.number] = [_failed_run(result.task, str(result.error))]
         while self._next in self._waiting:
             for reply in self._waiting.pop(self._next):
                 self.show(reply)

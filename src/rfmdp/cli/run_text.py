@@ -8,11 +8,11 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from rfmdp.campaign.seeds import SeedProgress
 from rfmdp.cli.answer_text import as_json
 from rfmdp.cli.output import PATIENCE, ProgressLines
 from rfmdp.learning.coverage import coverage
 from rfmdp.learning.run import Progress, Run
+from rfmdp.learning.seeds import SeedProgress
 from rfmdp.policies.collect import IdentifierGain, collect_next
 from rfmdp.sources.source import Records
 

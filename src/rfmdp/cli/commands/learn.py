@@ -25,7 +25,7 @@ from rfmdp.cli.options import (
     Scheduler,
     listed,
 )
-from rfmdp.cli.output import CERTIFIED, NOT_CERTIFIED, complain, spoken_warnings
+from rfmdp.cli.output import CERTIFIED, NOT_CERTIFIED, USER_ERROR, complain, spoken_warnings
 from rfmdp.cli.signature import Completions, Option, command
 from rfmdp.errors import ModelError
 from rfmdp.writing import check_writable
@@ -33,6 +33,7 @@ from rfmdp.writing import check_writable
 if TYPE_CHECKING:
     from rfmdp.learning.run import Run
     from rfmdp.model.arrays import FactoredMDP
+    from rfmdp.running import TaskResult
     from rfmdp.sources.source import Source
 
 LENGTH = 100  # steps of a trajectory, if nothing says otherwise
@@ -178,14 +179,13 @@ def learn(
     if model is None:
         raise click.UsageError("Missing argument 'MODEL'.")
     import rfmdp
-    from rfmdp.campaign.runner import make_runner
-    from rfmdp.campaign.seeds import learn_seeds
     from rfmdp.cli import learn_words as words
     from rfmdp.cli.models import property_and_blueprint, with_command
     from rfmdp.cli.run_text import run_progress
     from rfmdp.domains.table import find
     from rfmdp.learning.methods import find_method
     from rfmdp.learning.schedule import LogSpaced
+    from rfmdp.learning.seeds import learn_seeds
     from rfmdp.report.learning_plot import FORMATS, save_learning_curve
 
     settings = {
@@ -223,11 +223,13 @@ def learn(
         source = rfmdp.GymSource(env, hidden, actions=actions.split(",") if actions else None)
     seconds = math.inf if timeout is None else timeout - (time.monotonic() - started)
     try:
-        runs = learn_seeds(
+        results = learn_seeds(
             source,
             asked,
             range(seed, seed + seeds),
-            make_runner(jobs, scheduler),
+            jobs=jobs,
+            scheduler=scheduler,
+            patience=math.inf if timeout is None else timeout,
             file=output,
             progress=run_progress(getattr(source, "trajectories", trajectories)),
             **settings,
@@ -246,10 +248,18 @@ def learn(
         if output is not None:
             complain("the same words with --resume go on at the last evaluation.", kind="note")
         raise
-    for number, run in enumerate(runs, start=seed):
-        _print_run(run, number, source if data else None, as_json)
-    if plot is not None:
+    if seeds == 1:
+        results[0].require()
+    for result in results:
+        if result.error is None:
+            _print_run(result.value, result.task.seed, source if data else None, as_json)
+        else:
+            _print_failure(result, as_json)
+    runs = [result.value for result in results if result.error is None]
+    if plot is not None and runs:
         save_learning_curve({method: runs}, plot)
+    if len(runs) < len(results):
+        return USER_ERROR
     return NOT_CERTIFIED if any(run.alarms for run in runs) else CERTIFIED
 
 
@@ -284,6 +294,14 @@ def _print_run(run: Run, seed: int, data: Any, as_json: bool) -> None:
     else:
         about = () if data is None else data_lines(data, run)
         print("\n".join([*run_lines(run, seed), *about]))
+
+
+def _print_failure(result: TaskResult, as_json: bool) -> None:
+    """Say why the run of a seed failed."""
+    seed = result.task.seed
+    if as_json:
+        print(json.dumps({"seed": seed, "error": str(result.error).partition("\n")[0]}))
+    complain(f"seed {seed}: {result.error}")
 
 
 def _name(system: str, given: dict[str, str]) -> str:

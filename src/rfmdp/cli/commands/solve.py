@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from functools import partial
 from typing import Annotated
 
 from rfmdp.cli.arguments import check_positive, experiments, inner_method
@@ -86,13 +87,13 @@ def solve(
     2: finished, but not certified. A domain has a property of its own.
     """
     started = time.monotonic()
-    from rfmdp.campaign.runner import make_runner
     from rfmdp.cli.answers import Printer, Request, replies, replies_of_run, write_files
     from rfmdp.cli.compile_ahead import compiling_ahead
     from rfmdp.cli.models import Uncertainty, read_blueprint
     from rfmdp.cli.properties import properties_about
     from rfmdp.model.frontier import Deadlock
     from rfmdp.outer.settings import Limits, Measure
+    from rfmdp.running import run_many
 
     runs = experiments(const, radius)
     inner_method(inner)  # a wrong word is known before the model is built
@@ -130,7 +131,14 @@ def solve(
     file = output if records else None
     with compiling_ahead(), Printer(file, as_json=as_json, quiet=quiet) as printer:
         if len(runs) > 1 or scheduler is not None:
-            make_runner(jobs, scheduler).run(replies_of_run, request, runs, printer.in_order)
+            run_many(
+                partial(replies_of_run, request),
+                runs,
+                jobs=jobs,
+                scheduler=scheduler,
+                patience=limits.seconds,
+                done=printer.in_order,
+            )
         else:
             for reply in replies(request, runs[0], started, quiet=quiet):
                 printer.show(write_files(reply, export_policy, None if records else output))

@@ -8,12 +8,12 @@ from pathlib import Path
 from rfmdp.errors import ModelError
 
 
-def square(offset, task):
+def add_square(offset, task):
     """Return a number that depends on both arguments."""
     return offset + task * task
 
 
-def fail(_, task):
+def fail(task):
     """Fail on one task, with an error that is a user's, one with a place in a text, or a bug."""
     if task == "user":
         raise ModelError("this must hold.")
@@ -26,12 +26,10 @@ def fail(_, task):
     return task
 
 
-def die_once(folder, task):
-    """Kill the process that does task 1 for the first time; leave a trace of every call."""
-    trace = Path(folder) / f"{task}-{time.time_ns()}"
-    first = not list(Path(folder).glob("1-*"))
-    trace.touch()
-    if task == 1 and first:
+def die(folder, deaths, task):
+    """Kill the process that does task 1, so many times; leave a trace of every call."""
+    (Path(folder) / f"{task}-{time.time_ns()}").touch()
+    if task == 1 and len(list(Path(folder).glob("1-*"))) <= deaths:
         os.kill(os.getpid(), signal.SIGKILL)
     return task * 10
 

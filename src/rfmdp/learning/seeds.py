@@ -1,0 +1,140 @@
+"""Learning with many seeds, side by side."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rfmdp.errors import FileError
+from rfmdp.formats.files import save
+from rfmdp.learning.learn import learn
+from rfmdp.learning.run import Progress
+from rfmdp.running import TaskResult, run_many
+
+if TYPE_CHECKING:
+    from rfmdp.answers.property import Property
+    from rfmdp.learning.run import Run
+    from rfmdp.model.arrays import FactoredMDP
+    from rfmdp.objective import Spec
+    from rfmdp.sources.source import Source
+
+SeedProgress = Callable[[int, Progress], None]
+"""Called with a seed and what its run is doing."""
+
+
+class LearnCall(NamedTuple):
+    """What every seed asks of `learn`."""
+
+    source: FactoredMDP | Source
+    spec: Spec | Property
+    settings: Mapping[str, Any]  # of `learn`
+    progress: SeedProgress | None
+
+
+class SeedTask(NamedTuple):
+    """One run: its seed, its file, and what that file holds for a worker that does not see it."""
+
+    seed: int
+    file: str | None
+    saved: bytes | None = None
+
+
+def learn_seeds(
+    source: FactoredMDP | Source,
+    spec: Spec | Property,
+    seeds: Sequence[int],
+    *,
+    jobs: int | None = None,
+    scheduler: str | None = None,
+    patience: float = float("inf"),
+    file: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    progress: SeedProgress | None = None,
+    **settings: Any,
+) -> list[TaskResult]:
+    """Return what `learn` gives with several seeds, in their order.
+
+    Parameters
+    ----------
+    source, spec, settings
+        As for `learn`.
+    seeds
+        Which seeds.
+    jobs, scheduler, patience
+        Where they are run, as for `run_many`.
+    file
+        Run file; with several seeds each has its own, NAME-SEED. On local cores it is saved at
+        every evaluation, from a cluster when a run is finished.
+    resume
+        Go on with the run files that are there; one of them must be. Without it none may be.
+    progress
+        Called in the process that learns, with the seed and what it is doing.
+    """
+    files = [None if file is None else seed_file(file, seed, seeds) for seed in seeds]
+    _check_files([name for name in files if name is not None], resume)
+    tasks = [SeedTask(*pair) for pair in zip(seeds, files, strict=True)]
+    if scheduler is not None:
+        tasks = [task._replace(file=None, saved=_content(task.file)) for task in tasks]
+
+    def keep(result: TaskResult) -> None:
+        place = files[result.number]
+        if scheduler is not None and place is not None and result.error is None:
+            save(result.value, place)
+
+    work = partial(learn_seed, LearnCall(source, spec, settings, progress))
+    return run_many(work, tasks, jobs=jobs, scheduler=scheduler, patience=patience, done=keep)
+
+
+def seed_file(file: str | os.PathLike[str], seed: int, seeds: Sequence[int]) -> str:
+    """Return the run file of a seed.
+
+    >>> seed_file("run.rfmdp", 3, range(5))
+    'run-3.rfmdp'
+    """
+    path = Path(file)
+    return str(path if len(seeds) == 1 else path.with_name(f"{path.stem}-{seed}{path.suffix}"))
+
+
+def learn_seed(call: LearnCall, task: SeedTask) -> Run:
+    """Learn with one seed; a saved run goes on, also on a machine that does not see its file.
+
+    A file that is there is one to go on with, or one that a lost process left.
+    """
+    if task.saved is not None:
+        with TemporaryDirectory() as folder:
+            place = Path(folder) / "run.rfmdp"
+            place.write_bytes(task.saved)
+            return learn_seed(call, task._replace(file=str(place), saved=None))
+    return learn(
+        call.source,
+        call.spec,
+        seed=task.seed,
+        output=task.file,
+        resume=task.file if task.file is not None and Path(task.file).exists() else None,
+        progress=None if call.progress is None else partial(call.progress, task.seed),
+        **call.settings,
+    )
+
+
+def _check_files(files: Sequence[str], resume: bool) -> None:
+    """Refuse to go on with nothing, and to write over runs, before any process starts."""
+    existing = [file for file in files if Path(file).exists()]
+    if resume and not existing:
+        raise FileError(
+            f"Resume: {next(iter(files), None)} must be a saved run, found no file; start without "
+            "it."
+        )
+    if existing and not resume:
+        raise FileError(
+            f"{existing[0]}: must not exist, a run would be lost; resume it (--resume), or name "
+            "another file."
+        )
+
+
+def _content(file: str | None) -> bytes | None:
+    """Return what a run file holds, if it is there."""
+    return Path(file).read_bytes() if file is not None and Path(file).exists() else None
