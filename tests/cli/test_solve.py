@@ -143,13 +143,13 @@ def test_refused_deadlocks(folder, capsys):
 
 
 def test_undecided_threshold(folder, capsys):
-    """The likely answer is printed as no more than that; the record says so by its status."""
+    """The likely answer is printed as no more than that, and has a field of its own."""
     args = ["solve", "interval.prism", "--nominal", "--set", "l1:0.2", "--prop", "P>=0.2 [ X x=1 ]"]
     assert run(args) == 2
-    assert results(capsys.readouterr().out)[0].startswith("true (not proven")
+    assert results(capsys.readouterr().out) == ["undecided (likely true)"]
     assert run([*args, "--json"]) == 2
     found = json.loads(capsys.readouterr().out)
-    assert (found["value"], found["status"]) == (True, "undecided")
+    assert (found["value"], found["likely"], found["status"]) == (None, True, "undecided")
 
 
 @pytest.mark.parametrize(
@@ -340,3 +340,18 @@ def test_methods_inside_formulas_are_told(folder, capsys):
     assert "decided by the exact method, not by interval" in capsys.readouterr().err
     run([*args, "--inner", "exact"])
     assert "decided by" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "text", ['"sure"', '"reach" / "cost"', 'filter(max, "reach")', 'P>=0.1 [ F "top" ]']
+)
+def test_a_result_file_has_the_question_that_was_asked(text, folder, capsys):
+    """What is no single P=? or R=? is answered, but not saved as something else."""
+    args = ["solve", "m.prism", "m.props", "--const", "N=3,k=2", "--prop", text]
+    assert run([*args, "-o", "r.rfmdp"]) == 1
+    captured = capsys.readouterr()
+    assert "Result: " in captured.out
+    assert "must be that of a single P=? or R=?" in captured.err
+    assert not (folder / "r.rfmdp").exists()
+    assert run([*args, "-o", "r.json"]) == 0
+    assert json.loads((folder / "r.json").read_text())["value"] is not None

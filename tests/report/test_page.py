@@ -129,6 +129,18 @@ def test_a_table_becomes_a_chart(tmp_path):
         assert [tuple(point) for point in line["points"]] == expected
 
 
+def test_texts_cannot_end_the_data_of_a_page(tmp_path):
+    """HTML reads comments and tags inside of a script element; there is no `<` in the data."""
+    evil = "<!--<script>"
+    table = [{"method": evil, "radius": r, "value": 0.5, "status": "CERTIFIED"} for r in (0.1, 0.2)]
+    other = [record | {"method": "</script>"} for record in table]
+    path = tmp_path / "page.html"
+    write_report([[*table, *other]], path)
+    data = re.search(r'id="charts">(.*?)</script>', path.read_text(), re.DOTALL).group(1)
+    assert "<" not in data
+    assert [line["name"] for line in json.loads(data)[0]["lines"]] == [evil, "</script>"]
+
+
 def test_the_command_draws_ranges(tmp_path, capsys):
     """Records of `solve` with ranges are drawn; a broken file is one line and exit code 1."""
     records, page = tmp_path / "ranges.json", tmp_path / "page.html"

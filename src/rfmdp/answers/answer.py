@@ -16,9 +16,11 @@ import numpy as np
 from rfmdp.answers.evaluator import PropertyEvaluator
 from rfmdp.answers.property import Property, parse_property
 from rfmdp.answers.quantity import Quantity
+from rfmdp.answers.specification import NowFormula, is_discounted, normal, probability
 from rfmdp.errors import UnsupportedError
 from rfmdp.inner.protocol import Inner
-from rfmdp.language.ast import ModelType, Type
+from rfmdp.language import property_ast as tree
+from rfmdp.language.ast import Expr, ModelType, Type
 from rfmdp.language.constants import Given, checked_given
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction, NamedStates
@@ -34,13 +36,17 @@ Value = bool | int | float | tuple[float, float]
 class Answer:
     """What `check` returns.
 
-    value : the side that is guaranteed (lower if the agent maximises); a truth value only if
-        bounds decide it, else None; the pair (least, largest) over several initial states
+    value : the side that is guaranteed (lower if the agent maximises), or the other one if the
+        method proves only that; of a chain and of a formula over several P and R, a number between
+        the bounds, once they are as close as wanted; None if nothing of this is proven; a truth
+        value only if bounds decide it; the pair (least, largest) over several initial states
     lower, upper : proven bounds of the value, or of the number that a bound such as >= is about
+    side : of a number, which bound it is: -1 lower, +1 upper, 0 neither of them
     likely : of an undecided truth value, what holds if the true number is the threshold itself, or
         if a one-sided method's number is the true one; None if the bounds are far apart
     nature : what was assumed about nature, in words
-    listing : the states and values that a filter such as print lists
+    listing : the states and values that a filter such as print lists; None is the truth value of
+        a state that argmin or argmax may name, but bounds leave that open
     """
 
     text: str
@@ -53,8 +59,12 @@ class Answer:
     precision: float
     nature: str
     likely: bool | None = None
+    side: int = 0
     solutions: tuple[Solution, ...] = ()
-    listing: tuple[tuple[int, Value], ...] = ()
+    listing: tuple[tuple[int, Value | None], ...] = ()
+    is_solution: bool = (
+        False  # whether the property is a single P=? or R=?, which `solution` solves
+    )
     model: FactoredMDP | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
@@ -74,6 +84,22 @@ class Answer:
     def certified(self) -> bool:
         """Whether the answer is proven as precisely as wanted."""
         return self.status is Status.CERTIFIED
+
+    def whole_solution(self) -> Solution:
+        """Return the solution that says all that the answer says, to be saved for example.
+
+        Raises
+        ------
+        UnsupportedError
+            If the property is more than a single P=? or R=?: a threshold, a filter, a formula.
+        """
+        if self.solution is None or not self.is_solution:
+            raise UnsupportedError(
+                f"A result file must be that of a single P=? or R=? over X, F, G, U or a reward, "
+                f"not of '{self.text}'; ask for these numbers one by one, or write the record of "
+                "the answer, -o FILE.json."
+            )
+        return self.solution
 
 
 def check(
@@ -122,29 +148,63 @@ def check(
 def _answer(
     prop: Property, evaluator: PropertyEvaluator, least: Quantity, most: Quantity
 ) -> Answer:
+    status = _status(least, most, evaluator)
+    certified = status is Status.CERTIFIED
     low, high = least.lower[0], most.upper[0]
-    value: Value | None = _plain_value(most, 0)
     likely = None
-    if least is not most:
-        value = (_plain_value(least, 0), _plain_value(most, 0))
+    value: Value | None
+    side = 0
     if most.type is Type.BOOL:
         value = bool(most.value[0]) if most.known[0] else None
         likely = bool(most.value[0]) if _touching(evaluator) else value
         low, high = _bounded(evaluator)
+    elif least is most:
+        value, side = _proven_value(most, certified)
+    else:
+        ends = _proven_value(least, certified)[0], _proven_value(most, certified)[0]
+        value = None if None in ends else ends  # type: ignore[assignment]
     return Answer(
         prop.text,
         most.type,
         value,
         None if low == -np.inf else float(low),
         None if high == np.inf != low else float(high),
-        _status(least, most, evaluator),
+        status,
         evaluator.inner.name,
         evaluator.limits.precision,
         nature_in_words(evaluator.kind, evaluator.natures),
         likely,
+        side,
         (*evaluator.solutions[:-1], *(_as_written(s, prop) for s in evaluator.solutions[-1:])),
         tuple(_listing(evaluator)),
+        _is_specification(evaluator.prop.expression),
         evaluator.model,
+    )
+
+
+def _proven_value(number: Quantity, certified: bool) -> tuple[int | float | None, int]:
+    """Return the number to report and the side that it is a bound from; None if nothing is proven.
+
+    A side that nobody proved is infinite. A number between the bounds counts if they are close.
+    """
+    low, value, high = number.lower[0], number.value[0], number.upper[0]
+    if np.isnan(value) or (not certified and low != high and value in (-np.inf, np.inf)):
+        return None, 0
+    side = -1 if value == low else int(value == high)
+    if side == 0 and not certified:
+        return None, 0
+    return (int(value) if number.type is Type.INT and np.isfinite(value) else float(value)), side
+
+
+def _is_specification(expr: Expr) -> bool:
+    """Return whether a checked property is one P=? or R=? whose value is that of its objective."""
+    if isinstance(expr, tree.Probability) and expr.bound is None:
+        form = normal(expr.path)
+        return not isinstance(form, NowFormula) and not probability(form, str)[1]
+    return (
+        isinstance(expr, tree.Reward)
+        and expr.bound is None
+        and not (isinstance(expr.path, tree.Path) and is_discounted(expr.path))
     )
 
 
@@ -184,7 +244,16 @@ def nature_in_words(kind: ModelType, natures: list[tuple[Direction, Direction]])
 
 def _status(least: Quantity, most: Quantity, evaluator: PropertyEvaluator) -> Status:
     truth = most.type is Type.BOOL
-    if most.known[0] if truth else _closed(least, evaluator) and _closed(most, evaluator):
+    decided = bool(most.known[0]) if truth else all(_closed(x, evaluator) for x in (least, most))
+    if evaluator.listed is not None:
+        listed, where, _ = evaluator.listed
+        inside = Quantity(
+            listed.type, *(x[where] for x in (listed.lower, listed.value, listed.upper))
+        )
+        boolean = inside.type is Type.BOOL
+        truth = truth and not boolean
+        decided &= bool(inside.known.all()) if boolean else _closed(inside, evaluator)
+    if decided:
         return Status.CERTIFIED
     ended = {solution.status for solution in evaluator.solutions}
     for status in (Status.INTERRUPTED, Status.TIME_LIMIT, Status.SWEEP_LIMIT):
@@ -193,11 +262,11 @@ def _status(least: Quantity, most: Quantity, evaluator: PropertyEvaluator) -> St
     return Status.UNDECIDED if truth else Status.GAP_OPEN
 
 
-def _closed(found: Quantity, evaluator: PropertyEvaluator) -> bool:
+def _closed(number: Quantity, evaluator: PropertyEvaluator) -> bool:
     """Return whether bounds are as close as wanted, or as close as floats let them be."""
     sizes = [np.abs(s.value[np.isfinite(s.value)]).max(initial=1.0) for s in evaluator.solutions]
-    lower, upper = (np.asarray(end[:1], dtype=np.float64) for end in (found.lower, found.upper))
-    everywhere = np.ones(1, dtype=np.bool_)
+    lower, upper = (np.asarray(x, dtype=np.float64) for x in (number.lower, number.upper))
+    everywhere = np.ones(len(lower), dtype=np.bool_)
     return evaluator.limits.closed(lower, upper, everywhere, max(sizes, default=1.0))
 
 
@@ -213,26 +282,23 @@ def _bounded(evaluator: PropertyEvaluator) -> tuple[float, float]:
 def _touching(evaluator: PropertyEvaluator) -> bool:
     """Return whether bounds of all numbers are narrow, or missing on a side that nobody proves."""
     initial = evaluator.model.initial
-    for found in evaluator.bounded:
-        low, high = found.lower[initial], found.upper[initial]
+    for number in evaluator.bounded:
+        low, high = number.lower[initial], number.upper[initial]
         one_sided = np.isneginf(low) | np.isposinf(high)
         if not np.all((low == high) | (high <= low + TOUCHING) | one_sided):
             return False
     return True
 
 
-def _plain_value(found: Quantity, state: int) -> bool | int | float:
-    value = found.value[state]
-    if found.type is Type.BOOL:
-        return bool(value)
-    return int(value) if found.type is Type.INT and np.isfinite(value) else float(value)
-
-
-def _listing(evaluator: PropertyEvaluator) -> Iterator[tuple[int, Value]]:
+def _listing(evaluator: PropertyEvaluator) -> Iterator[tuple[int, Value | None]]:
+    """Yield states with their values; of truth values those that hold, and those that are open."""
     if evaluator.listed is None:
         return
-    found, where, name = evaluator.listed
-    for state in np.flatnonzero(where):
-        value = _plain_value(found, int(state))
-        if value or name == "printall":
-            yield int(state), value
+    numbers, where, name = evaluator.listed
+    for state in np.flatnonzero(where).tolist():
+        value = numbers.value[state]
+        if numbers.type is Type.BOOL:
+            if numbers.upper[state] or name == "printall":
+                yield state, bool(value) if numbers.known[state] else None
+        elif value or name == "printall":
+            yield state, int(value) if numbers.type is Type.INT else float(value)

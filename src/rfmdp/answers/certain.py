@@ -38,7 +38,7 @@ def with_certainties(found: Quantity, solution: Solution, interest: BoolArray) -
 def certain_states(model: FactoredMDP, spec: Spec) -> tuple[BoolArray, BoolArray] | None:
     """Return states (S,) that certainly have value 0, and those with value 1.
 
-    Some may be missing. None: the objective is unbounded, or collects rewards.
+    Some may be missing. None: the objective is unbounded, or its values are no probabilities.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def certain_states(model: FactoredMDP, spec: Spec) -> tuple[BoolArray, BoolArray
     [True, True]
     """
     problem = pose(model, spec)
-    if problem.form is not Form.STEPS or problem.reward.any():
+    if problem.form is not Form.STEPS or not problem.probability:
         return None
     sets = []
     for value in (0.0, 1.0):

@@ -105,8 +105,8 @@ def _fixed_point(problem: Problem, solution: Solution, where: BoolArray) -> Exac
         lower, upper = 1.0 - upper, 1.0 - lower
     if problem.steps:  # the bounds are those before the steps; only the witness knows the others
         raise TooHardError
-    settled = (lower == upper) & ((lower == 0.0) | (lower == 1.0) | np.isinf(lower))
-    settled |= problem.terminal
+    most = 1.0 if problem.probability else np.inf
+    settled = ((lower == upper) & ((lower == 0.0) | (lower == most))) | problem.terminal
     part = FractionModel(problem.model, reachable(problem.model, where, settled), problem.nature)
     known = {
         int(t): read(lower[t])

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from rfmdp.answers.quantity import Quantity
+from rfmdp.answers.quantity import ARITHMETIC, Quantity, by_corners
 from rfmdp.errors import ModelError
 from rfmdp.language.ast import Type
 from rfmdp.language.check_properties import FILTER_TYPES
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.rounding import UNIT
 from rfmdp.types import AnyArray, BoolArray
 
 REDUCTIONS: dict[str, Callable[[AnyArray], Any]] = {
@@ -24,7 +24,7 @@ REDUCTIONS: dict[str, Callable[[AnyArray], Any]] = {
     "forall": np.all,
     "exists": np.any,
 }
-EQUAL = 1e-5  # values this close count as one for argmin and argmax, as in PRISM
+EQUAL = 1e-5  # values this close (relatively, if they are above 1) count as one, as in PRISM
 
 
 def apply_filter(
@@ -68,16 +68,23 @@ def apply_filter(
 def _reduced(name: str, kind: Type, chosen: list[AnyArray], where: BoolArray) -> Quantity:
     if name in REDUCTIONS:
         return _spread(FILTER_TYPES.get(name, kind), [REDUCTIONS[name](x) for x in chosen], where)
-    size = len(chosen[0])
+    low, value, high = map(_sum, chosen)
+    if kind is not Type.INT and math.isfinite(low):
+        low = math.nextafter(low, -math.inf)
+    if kind is not Type.INT and math.isfinite(high):
+        high = math.nextafter(high, math.inf)
+    total = _spread(FILTER_TYPES.get(name, kind), [low, value, high], where)
+    if name != "avg":
+        return total
+    size = Quantity.exact(Type.INT, np.array([len(chosen[0])]))
+    return by_corners(ARITHMETIC["/"], [total, size], total.type)
+
+
+def _sum(numbers: AnyArray) -> float:
+    """Return a sum that is rounded once."""
     with np.errstate(invalid="ignore"):
-        sums = [np.sum(x) for x in chosen]
-        # an int sum is exact; a float one errs by at most n * unit * sum of magnitudes
-        error = 0.0 if kind is Type.INT else size * UNIT * float(np.sum(np.abs(chosen[1])))
-    if np.isfinite(error):
-        sums[0], sums[2] = sums[0] - error, sums[2] + error
-    if name == "avg":
-        sums = [x / size for x in sums]
-    return _spread(FILTER_TYPES.get(name, kind), sums, where)
+        total = float(np.sum(numbers))
+    return math.fsum(numbers) if math.isfinite(total) else total
 
 
 def _spread(kind: Type, ends: Sequence[Any], where: BoolArray) -> Quantity:
@@ -86,14 +93,14 @@ def _spread(kind: Type, ends: Sequence[Any], where: BoolArray) -> Quantity:
 
 
 def _extreme_states(operand: Quantity, where: BoolArray, least: bool) -> Quantity:
-    """Return which states of a set have its smallest (or largest) value."""
-    sign = 1.0 if least else -1.0
+    """Return which states of a set have its smallest (or largest) value, up to `EQUAL`.
+
+    Bounds that overlap leave it open: such a state is possibly among them, not surely.
+    """
     lower, upper = (operand.lower, operand.upper) if least else (-operand.upper, -operand.lower)
-    value = sign * operand.value
-    surely = np.sort(lower[where])
-    best = float(np.min(upper[where]))
-    second = surely[1] if len(surely) > 1 else np.inf
-    others = np.where(lower > surely[0], surely[0], second)  # least lower bound of the others
-    sure = where & (upper <= others)
-    likely = where & (value <= float(np.min(value[where])) + EQUAL)
-    return Quantity(Type.BOOL, sure, likely, where & (lower <= best))
+    value = operand.value if least else -operand.value
+    low, middle, high = (float(np.min(x[where])) for x in (lower, value, upper))  # of the best one
+    sure = where & (upper <= low + EQUAL * max(1.0, abs(low)))
+    possible = where & (lower <= high + EQUAL * max(1.0, abs(high)))
+    likely = where & (value <= middle + EQUAL * max(1.0, abs(middle)))
+    return Quantity(Type.BOOL, sure, (likely | sure) & possible, possible)

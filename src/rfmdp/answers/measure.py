@@ -62,22 +62,21 @@ def measure(
 
 
 def _quantity(solution: Solution) -> Quantity:
-    """Return the bounds of a solution; the value is the side that is guaranteed."""
-    lower, value, upper = solution.lower, solution.value, solution.upper
-    found = Quantity(
-        Type.DOUBLE,
-        np.full_like(value, -np.inf) if lower is None else lower,
-        value,
-        np.full_like(value, np.inf) if upper is None else upper,
-    )
+    """Return the bounds of a solution; the value is a proven side, the guaranteed one if it can be.
+
+    Nobody has a choice in a chain: there the value is between the bounds, once they are close.
+    """
+    nothing = np.full_like(solution.value, np.inf)
+    lower = -nothing if solution.lower is None else solution.lower
+    upper = nothing if solution.upper is None else solution.upper
     kind = model_type(solution.model)
+    if kind is ModelType.DTMC and solution.status is Status.CERTIFIED:
+        return Quantity(Type.DOUBLE, lower, solution.value, upper)
     spec = solution.spec
-    if kind is ModelType.DTMC:
-        return found
     low = spec.nature is not MAX if kind is ModelType.IDTMC else spec.agent is MAX
-    # a side that the method never proves says nothing; one that a limit left open says so
-    never = (lower if low else upper) is None
-    return found if never else replace(found, value=found.lower if low else found.upper)
+    if (solution.lower if low else solution.upper) is None:  # the method proves the other side
+        low = not low
+    return Quantity(Type.DOUBLE, lower, lower if low else upper, upper)
 
 
 def effective_method(model: FactoredMDP, inner: Inner | None) -> Inner:

@@ -21,6 +21,7 @@ import numpy as np
 from rfmdp.language.ast import Binary, Call, Expr, Ite, Type, Unary
 from rfmdp.language.source import SourceText
 from rfmdp.language.types import node_type
+from rfmdp.rounding import NORMAL
 from rfmdp.types import AnyArray, BoolArray, FloatArray
 
 
@@ -47,11 +48,11 @@ class Quantity:
 
     def one_minus(self) -> Quantity:
         """Return 1 - x, which turns the bounds."""
-        lower, upper = 1.0 - self.upper, 1.0 - self.lower
-        # a difference that was rounded goes one step outwards
-        lower = np.where(1.0 - lower == self.upper, lower, np.nextafter(lower, -np.inf))
-        upper = np.where(1.0 - upper == self.lower, upper, np.nextafter(upper, np.inf))
-        return Quantity(self.type, lower, 1.0 - self.value, upper)
+        one = Quantity.exact(self.type, np.ones(1))
+        turned = by_corners(ARITHMETIC["-"], [one, self], self.type)
+        ends = (self.value == self.lower, self.value == self.upper)  # a proven side stays one
+        value = np.select(ends, (turned.upper, turned.lower), turned.value)
+        return Quantity(self.type, turned.lower, value, turned.upper)
 
 
 def compare(operator: str, left: Quantity, right: Quantity) -> Quantity:
@@ -88,9 +89,9 @@ def combine(node: Expr, below: Sequence[Quantity]) -> Quantity:
             return _not(below[0])
         case Unary():
             zero = Quantity.exact(kind, np.zeros(1))
-            return _by_corners(ARITHMETIC["-"], [zero, below[0]], kind)
+            return by_corners(ARITHMETIC["-"], [zero, below[0]], kind)
         case Binary(operator) if operator in ARITHMETIC:
-            return _by_corners(ARITHMETIC[operator], below, kind)
+            return by_corners(ARITHMETIC[operator], below, kind)
         case Binary(operator) if below[0].type is Type.BOOL:
             return _logical(operator, *below)
         case Binary(operator):
@@ -98,7 +99,7 @@ def combine(node: Expr, below: Sequence[Quantity]) -> Quantity:
         case Ite():
             return _choice(kind, *below)
         case Call(function):
-            return _by_corners(FUNCTIONS[function], below, kind)
+            return by_corners(FUNCTIONS[function], below, kind)
     raise AssertionError(node)  # the static checks let nothing else pass
 
 
@@ -133,28 +134,78 @@ def _choice(kind: Type, condition: Quantity, then: Quantity, other: Quantity) ->
 
 @dataclass(frozen=True, slots=True)
 class _Function:
-    """A function whose extremes over a box lie at corners, wherever `fits` holds."""
+    """A function whose extremes over a box lie at corners, wherever `fits` holds.
+
+    error : units in the last place that a float result may be off by, where `exact` does not hold
+    exact : where (S,) the float result is the true number; given the operands and the result
+    """
 
     apply: Callable[..., FloatArray]
     fits: Callable[..., AnyArray | bool]
+    error: int
+    exact: Callable[..., AnyArray | bool]
 
 
-def _by_corners(function: _Function, operands: Sequence[Quantity], kind: Type) -> Quantity:
+def by_corners(function: _Function, operands: Sequence[Quantity], kind: Type) -> Quantity:
+    """Return a function of quantities, with bounds that are rounded outwards."""
     with np.errstate(all="ignore"):
         value = function.apply(*(x.value for x in operands))
-        corners = [
-            function.apply(*corner) for corner in product(*((x.lower, x.upper) for x in operands))
+        ends = [
+            _rounded_outwards(function, corner)
+            for corner in product(*((x.lower, x.upper) for x in operands))
         ]
-        low, high = np.minimum.reduce(corners), np.maximum.reduce(corners)  # nan spreads
-        fits = ~np.isnan(low) & function.fits(*operands)
-    known = reduce(np.logical_and, (x.known for x in operands))
-    lower = np.where(known, value, np.where(fits, np.nextafter(low, -np.inf), -np.inf))
-    upper = np.where(known, value, np.where(fits, np.nextafter(high, np.inf), np.inf))
-    return Quantity(kind, lower, value, upper)
+        low = np.minimum.reduce([below for below, _ in ends])  # nan spreads
+        high = np.maximum.reduce([above for _, above in ends])
+        known = reduce(np.logical_and, (x.known for x in operands))
+        fits = ~np.isnan(low) & ~np.isnan(high) & (known | function.fits(*operands))
+    lower, upper = np.where(fits, low, -np.inf), np.where(fits, high, np.inf)
+    return Quantity(kind, lower, np.clip(value, lower, upper), upper)
 
 
-def _always(*operands: Quantity) -> bool:
+def _rounded_outwards(
+    function: _Function, operands: Sequence[FloatArray]
+) -> tuple[FloatArray, FloatArray]:
+    """Return numbers below and above what a function of known numbers is."""
+    result = function.apply(*operands)
+    infinite = reduce(np.logical_or, (np.isinf(x) for x in operands))  # then nothing is rounded
+    exact = infinite | function.exact(*operands, result)
+    low = high = result
+    for _ in range(function.error):
+        low, high = np.nextafter(low, -np.inf), np.nextafter(high, np.inf)
+    return np.where(exact, result, low), np.where(exact, result, high)
+
+
+def _always(*operands: object) -> bool:
     return True
+
+
+def _never(*operands: object) -> bool:
+    return False
+
+
+def _sum_is_exact(a: FloatArray, b: FloatArray, total: FloatArray) -> AnyArray:
+    """Return where a + b needed no rounding: the error of a sum is a float [Knuth, 4.2.2]."""
+    rest = total - a
+    error: FloatArray = (a - (total - rest)) + (b - rest)
+    exact: BoolArray = error == 0.0
+    return exact
+
+
+def _product_is_exact(a: FloatArray, b: FloatArray, total: FloatArray) -> AnyArray:
+    """Return where a * b needed no rounding; some such places may be missing."""
+    factors = [np.frexp(x)[0] for x in (a, b)]
+    heads = [np.round(x * 2.0**26) * 2.0**-26 for x in factors]  # products of halves are exact
+    tails = [x - head for x, head in zip(factors, heads, strict=True)]
+    whole = factors[0] * factors[1]
+    error = heads[0] * heads[1] - whole + heads[0] * tails[1] + tails[0] * heads[1]
+    normal = (np.abs(total) > NORMAL) & np.isfinite(total)
+    exact: BoolArray = (a == 0.0) | (b == 0.0) | (normal & (error + tails[0] * tails[1] == 0.0))
+    return exact
+
+
+def _quotient_is_exact(a: FloatArray, b: FloatArray, ratio: FloatArray) -> AnyArray:
+    exact: BoolArray = (b == 0.0) | ((ratio * b == a) & _product_is_exact(ratio, b, a))
+    return exact
 
 
 def _power_fits(base: Quantity, exponent: Quantity) -> AnyArray:
@@ -163,6 +214,11 @@ def _power_fits(base: Quantity, exponent: Quantity) -> AnyArray:
 
 def _log_fits(x: Quantity, base: Quantity) -> AnyArray:
     return (x.lower > 0.0) & (base.lower > 0.0) & ((base.upper < 1.0) | (base.lower > 1.0))
+
+
+def _whole(*numbers: FloatArray) -> AnyArray:
+    """Return where numbers are whole, and so small that a wrong result would not be whole."""
+    return reduce(np.logical_and, ((x == np.floor(x)) & (np.abs(x) < 2.0**45) for x in numbers))
 
 
 def _smallest(*values: FloatArray) -> FloatArray:
@@ -175,20 +231,27 @@ def _largest(*values: FloatArray) -> FloatArray:
     return most
 
 
+def _nearest(x: FloatArray) -> FloatArray:
+    """Return whole numbers, halves upwards; x + 0.5 would be rounded."""
+    return np.floor(x) + (x - np.floor(x) >= 0.5)
+
+
 ARITHMETIC: dict[str, _Function] = {
-    "+": _Function(np.add, _always),
-    "-": _Function(np.subtract, _always),
-    "*": _Function(np.multiply, _always),
-    "/": _Function(np.divide, lambda a, b: (b.lower > 0.0) | (b.upper < 0.0)),
-    "^": _Function(np.power, _power_fits),
+    "+": _Function(np.add, _always, 1, _sum_is_exact),
+    "-": _Function(np.subtract, _always, 1, lambda a, b, total: _sum_is_exact(a, -b, total)),
+    "*": _Function(np.multiply, _always, 1, _product_is_exact),
+    "/": _Function(
+        np.divide, lambda a, b: (b.lower > 0.0) | (b.upper < 0.0), 1, _quotient_is_exact
+    ),
+    "^": _Function(np.power, _power_fits, 4, _whole),
 }
 FUNCTIONS: dict[str, _Function] = {
-    "min": _Function(_smallest, _always),
-    "max": _Function(_largest, _always),
-    "floor": _Function(np.floor, _always),
-    "ceil": _Function(np.ceil, _always),
-    "round": _Function(lambda x: np.floor(x + 0.5), _always),
+    "min": _Function(_smallest, _always, 0, _always),
+    "max": _Function(_largest, _always, 0, _always),
+    "floor": _Function(np.floor, _always, 0, _always),
+    "ceil": _Function(np.ceil, _always, 0, _always),
+    "round": _Function(_nearest, _always, 0, _always),
     "pow": ARITHMETIC["^"],
-    "mod": _Function(np.mod, lambda a, n: False),
-    "log": _Function(lambda x, base: np.log(x) / np.log(base), _log_fits),
+    "mod": _Function(np.mod, _never, 1, _whole),
+    "log": _Function(lambda x, base: np.log(x) / np.log(base), _log_fits, 16, _never),
 }

@@ -8,6 +8,7 @@ from typing import Any
 
 from rfmdp import __version__
 from rfmdp.answers.answer import Answer, Value
+from rfmdp.language.ast import Type
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.solution import Status, shared_digits
 
@@ -19,14 +20,16 @@ def answer_record(
 ) -> AnswerRecord:
     """Return the fields that `--json` prints; unproven sides are null.
 
-    The method is the one that ran: where all are the same it is the exact one. The value of an
-    undecided property is the likely one, or null. Infinity, no number of JSON, is "Infinity".
+    The method is the one that ran: where all are the same it is the exact one. The value is null
+    if nothing is proven, or a truth value is not decided; `likely` then says what holds if the
+    true number is the threshold itself. Infinity, no number of JSON, is "Infinity".
     """
-    return {
+    likely = {} if answer.value is not None or answer.likely is None else {"likely": answer.likely}
+    return likely | {
         "property": answer.text,
         "method": method if method.startswith(answer.method) else answer.method,
         "status": answer.status.name.lower(),
-        "value": as_json(answer.likely if answer.value is None else answer.value),
+        "value": as_json(answer.value),
         "lower": as_json(answer.lower),
         "upper": as_json(answer.upper),
         "precision": answer.precision,
@@ -81,35 +84,35 @@ def _listing(answer: Answer) -> Iterator[str]:
             values = zip(model.variables, model.valuations[state], strict=True)
             words = [shown(bool(x)) if variable.boolean else str(x) for variable, x in values]
         place = f"{state}:({','.join(words)})"
-        yield place if isinstance(value, bool) else f"{place}={shown(value)}"
+        if value is None:
+            yield f"{place} (open: the bounds do not decide it)"
+        else:
+            yield place if isinstance(value, bool) else f"{place}={shown(value)}"
 
 
 def _result(answer: Answer) -> str:
-    """Return what stands after `Result:`: the digits that are proven, or the guaranteed side.
+    """Return what stands after `Result:`: what is proven, or the words that nothing is.
 
-    A likely answer says that it is no more than that, and so does a number that is not certified.
+    A certified number has the digits that are proven, rounded to the side of its guarantee.
     """
-    if answer.value is not None:
-        digits = None
-        if isinstance(answer.value, float) and answer.certified and math.isfinite(answer.value):
-            digits = shared_digits(answer.lower or 0.0, answer.upper or 0.0)
-        return (digits or shown(answer.value)) + _reserve(answer)
-    if answer.status is not Status.UNDECIDED or answer.likely is None:
-        return "undecided"
-    return f"{shown(answer.likely)} (not proven: the bounds do not decide it)"
-
-
-def _reserve(answer: Answer) -> str:
-    """Return what must be said beside a number that is not certified."""
-    if answer.certified or not isinstance(answer.value, float):
-        return ""
-    if answer.lower is None and answer.upper is None:
-        return " (not proven: neither side is)"
-    if answer.lower is None:
-        return " (an upper bound: the lower side is not proven)"
-    if answer.upper is None:
-        return " (a lower bound: the upper side is not proven)"
-    return f" (not certified: within [{shown(answer.lower)}, {shown(answer.upper)}])"
+    value, low, high = answer.value, answer.lower, answer.upper
+    if answer.type is Type.BOOL:
+        if value is not None:
+            return shown(value)
+        likely = answer.status is Status.UNDECIDED and answer.likely is not None
+        return "undecided" + (f" (likely {shown(bool(answer.likely))})" if likely else "")
+    if value is None:
+        both = low is not None and high is not None
+        return f"nothing proven{f' but [{low!r}, {high!r}]' if both else ''}"
+    if answer.certified:
+        plain = isinstance(value, float) and math.isfinite(value)
+        ends = (low or 0.0, high or 0.0)
+        return (shared_digits(*ends, answer.side) if plain else None) or shown(value)
+    if answer.side == 0:
+        return f"{shown(value)} (not certified)"
+    name, other, end = ("a lower", "upper", high) if answer.side < 0 else ("an upper", "lower", low)
+    rest = "side is not proven" if end is None else f"one is {shown(end)}"
+    return f"{shown(value)} ({name} bound: the {other} {rest})"
 
 
 def shown(value: Value) -> str:

@@ -185,7 +185,8 @@ def write_files(reply: Reply, policy: str | None, solution: str | None) -> Reply
         if policy is not None:
             _write_actions(found, policy)
         if solution is not None:
-            save(replace(found, model=with_command(found.model)), solution)
+            whole = reply.answer.whole_solution()
+            save(replace(whole, model=with_command(whole.model)), solution)
     except RfmdpError as error:
         return reply._replace(code=USER_ERROR, complaint=str(error))
     return reply

@@ -68,28 +68,47 @@ def written(bound: float, side: float, digits: int = 6) -> str:
     return f"{float(kept):.{digits}g}"
 
 
-def proven(lower: float, upper: float) -> str:
+def proven(lower: float, upper: float, side: float) -> str:
     """Return the digits that two bounds prove, or the bounds if they share none.
 
-    >>> proven(0.726009315208811, 0.7260093152143634), proven(0.25, 0.75), proven(1.0, 1.0)
-    ('0.72600931521', '[0.25, 0.75]', '1.0')
-    >>> proven(0.16666666666665, 0.16666666666668), proven(0.5, float("inf"))
-    ('0.1666666666667', 'at least 0.5')
+    Parameters
+    ----------
+    side : of the guarantee, see `shared_digits`
+
+    Examples
+    --------
+    >>> proven(0.726009315208811, 0.7260093152143634, -1.0), proven(0.25, 0.75, -1.0)
+    ('0.7260093152', '[0.25, 0.75]')
+    >>> proven(0.5, float("inf"), -1.0), proven(1.0, 1.0, -1.0)
+    ('at least 0.5', '1.0')
     """
     if math.isinf(lower) != math.isinf(upper):
         below = math.isfinite(lower)
         return f"at least {written(lower, -1.0)}" if below else f"at most {written(upper, 1.0)}"
-    return shared_digits(lower, upper) or f"[{written(lower, -1.0)}, {written(upper, 1.0)}]"
+    return shared_digits(lower, upper, side) or f"[{written(lower, -1.0)}, {written(upper, 1.0)}]"
 
 
-def shared_digits(lower: float, upper: float) -> str | None:
-    """Return the number that both bounds are, to as many digits as they agree in; None: in none."""
+def shared_digits(lower: float, upper: float, side: float) -> str | None:
+    """Return the number that both bounds are, to as many digits as they agree in; None: in none.
+
+    Parameters
+    ----------
+    side : -1 for the lower bound, rounded down; +1 for the upper one, rounded up; 0 for the digits
+        of every number between them, rounded to the nearest
+
+    Examples
+    --------
+    >>> [shared_digits(0.16666666666665, 0.16666666666668, side) for side in (-1.0, 0.0, 1.0)]
+    ['0.1666666666666', '0.1666666666667', '0.1666666666667']
+    """
     if lower == upper:
         return repr(lower)
-    for digits in range(16, 1, -1):
+    for digits in range(15, 1, -1):
         low, high = float(f"{lower:.{digits}g}"), float(f"{upper:.{digits}g}")
         if low == high:
-            return repr(low)
+            return repr(
+                float(written(lower if side < 0.0 else upper, side, digits)) if side else low
+            )
     return None
 
 
@@ -183,7 +202,8 @@ class Solution:
         at = self.at(int(where[0])) if len(where) == 1 else Bounds(-np.inf, np.inf)
         return (
             f"Solution({type(self.spec.objective).__name__}, {self.status.name.lower()}, "
-            f"[{at.lower:.9g}, {at.upper:.9g}], {self.method}, {self.model.states:,} states)"
+            f"[{written(at.lower, -1.0, 9)}, {written(at.upper, 1.0, 9)}], {self.method}, "
+            f"{self.model.states:,} states)"
         )
 
     def at(self, state: int | None = None, /, **values: int) -> Bounds:

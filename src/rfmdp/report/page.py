@@ -139,7 +139,7 @@ def _(solution: Solution) -> Section:
     status = solution.status
     card = (
         f'<section class="card"><h3>{escape(title)}</h3><div class="big">'
-        f"{escape(proven(bounds.lower, bounds.upper))}</div>"
+        f"{escape(proven(bounds.lower, bounds.upper, -float(solution.spec.agent.sign)))}</div>"
         f'<p><span class="badge {status.name.lower()}">{escape(status.value)}</span></p>'
         f'<p class="soft">proven bounds [{bounds.lower!r}, {bounds.upper!r}] in the initial state '
         f"{escape(model.state_name(first))}, for every choice of nature from its sets; method "
@@ -274,4 +274,4 @@ def _asset(name: str) -> str:
 
 def _json(content: object) -> str:
     """Return JSON that may stand inside of a script element."""
-    return json.dumps(content, allow_nan=False).replace("</", "<\\/")
+    return json.dumps(content, allow_nan=False).replace("<", "\\u003c")

@@ -1,0 +1,303 @@
+"""What an answer calls its value is proven: rewards, arithmetic, filters, limits, digits."""
+
+import math
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from rfmdp.answers.answer import check
+from rfmdp.answers.quantity import Quantity, combine
+from rfmdp.cli.answer_text import answer_lines, answer_record
+from rfmdp.errors import UnsupportedError
+from rfmdp.inner.alternating import Alternating
+from rfmdp.language.ast import Binary, Call, Literal, Type
+from rfmdp.language.load import parse_prism
+from rfmdp.outer.settings import Limits
+from rfmdp.outer.solution import Status, shared_digits
+
+PAID = """mdp
+module m
+  x : [0..3];
+  [a] x=0 -> 0.3 : (x'=2) + 0.7 : (x'=3);
+  [b] x>0 -> true;
+endmodule
+rewards "r" true : x; endrewards
+rewards "debt" true : -x; endrewards
+"""
+RACE = """imdp
+module a x : [0..2];
+  [go] x=0 -> [0.4,0.6] : (x'=1) + [0.4,0.6] : (x'=2); [go] x>0 -> true; endmodule
+module b y : [0..2];
+  [go] y=0 -> [0.3,0.8] : (y'=1) + [0.2,0.7] : (y'=2); [go] y>0 -> true; endmodule
+label "same" = x=y & x>0;
+"""
+LONG = (
+    "mdp module m x:[0..60] init 20; [a] x>0 & x<60 -> 0.5:(x'=x-1)+0.5:(x'=x+1); "
+    "[b] x=20 -> 0.5:(x'=19)+0.5:(x'=21); [c] x=0 | x=60 -> true; endmodule "
+    "rewards true : 1; endrewards"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('R{"r"}max=? [ I=1 ]', Fraction("2.7")),  # 0.3 * 2 + 0.7 * 3
+        ('R{"r"}min=? [ I=1 ]', Fraction("2.7")),
+        ('R{"debt"}max=? [ I=1 ]', Fraction("-2.7")),
+        ('R{"debt"}min=? [ I=7 ]', Fraction("-2.7")),
+        ('R{"r"}max<=1.5 [ I=1 ]', False),
+        ('R{"r"}<=1.5 [ I=1 ]', False),
+        ('R{"r"}>=2.7 [ I=1 ]', True),
+        ('R{"debt"}>=0 [ I=1 ]', False),
+        ('R{"debt"}<0 [ I=1 ]', True),
+    ],
+)
+def test_a_reward_is_no_probability(text, value):
+    """A reward at a step may be above 1 and below 0."""
+    answer = check(parse_prism(PAID), text)
+    assert answer.certified
+    if isinstance(value, bool):
+        assert answer.value is value
+    else:
+        assert Fraction(answer.lower) <= value <= Fraction(answer.upper)
+
+
+@given(
+    st.lists(st.sampled_from([-2.0, -1.0, 0.0, 0.25, 1.0, 2.0, 5.0]), min_size=3, max_size=3),
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=6, max_size=6),
+    st.integers(0, 3),
+    st.sampled_from([min, max]),
+    st.sampled_from([-1.0, 0.0, 0.5, 1.0, 1.5]),
+)
+def test_rewards_at_a_step_by_hand(rewards, moves, step, best, threshold):
+    """Backward induction in fractions lies within the bounds, and decides the threshold."""
+    lines = [f"[] x={k // 2} -> 0.5 : (x'={a}) + 0.5 : (x'={b});" for k, (a, b) in enumerate(moves)]
+    items = "".join(f"x={k} : {r}; " for k, r in enumerate(rewards))
+    model = parse_prism(
+        f"mdp module m x : [0..2]; {' '.join(lines)} endmodule rewards {items} endrewards"
+    )
+    value = [Fraction(r) for r in rewards]
+    for _ in range(step):
+        rows = [(value[a] + value[b]) / 2 for a, b in moves]
+        value = [best(rows[2 * k], rows[2 * k + 1]) for k in range(3)]
+    word = best.__name__
+    answer = check(model, f"R{word}=? [ I={step} ]")
+    assert Fraction(answer.lower) <= value[0] <= Fraction(answer.upper)
+    verdict = check(model, f"R{word}<={threshold} [ I={step} ]")
+    assert verdict.value is (value[0] <= Fraction(threshold))
+
+
+def test_nothing_proven_is_said_so():
+    """A limit that leaves the guaranteed side open leaves no value, and no Infinity."""
+    limits = Limits(precision=1e-14, sweeps=1)
+    answer = check(parse_prism(LONG), "Rmin=? [ F x=0 | x=60 ]", limits=limits)
+    assert not answer.certified
+    assert answer.lower <= 800.0  # 20 * 40 steps of a fair walk between 0 and 60
+    if answer.upper is None:
+        assert answer.value is None
+        assert list(answer_lines(answer, "exact", 0.0))[-1] == "Result: nothing proven"
+        assert answer_record(answer, answer.model, "exact", 0.0, 0.0)["value"] is None
+    else:
+        assert answer.value == answer.upper
+
+
+@pytest.mark.parametrize("text", ['Pmin=? [ F "same" ]', 'Pmaxmin=? [ F "same" ]'])
+def test_a_one_sided_method_reports_the_side_that_it_proves(text):
+    """Coordinate descent proves one side: that is the number, not an iterate near it."""
+    answer = check(parse_prism(RACE), text, inner=Alternating())
+    (side,) = (x for x in (answer.lower, answer.upper) if x is not None)
+    assert answer.value == side
+    assert answer.side == (-1 if side == answer.lower else 1)
+    assert "bound: the" in list(answer_lines(answer, "alternating", 0.0))[-1]
+
+
+@pytest.mark.parametrize("text", ['Pmaxmin=? [ F "same" ]', 'Pminmax=? [ F "same" ]'])
+def test_digits_of_a_guarantee_are_safe(text):
+    """The printed result of a certified answer is on the safe side of its bound."""
+    model = parse_prism(RACE)
+    for precision in (1e-2, 1e-6, 1e-10):
+        answer = check(model, text, limits=Limits(precision=precision))
+        shown = Fraction(list(answer_lines(answer, "exact", 0.0))[-1].removeprefix("Result: "))
+        if "Pmaxmin" in text:
+            assert shown <= Fraction(answer.lower)
+        else:
+            assert shown >= Fraction(answer.upper)
+
+
+@given(
+    st.floats(-1e6, 1e6, allow_subnormal=False),
+    st.floats(1e-15, 1e-2),
+    st.sampled_from([-1.0, 0.0, 1.0]),
+)
+def test_digits_stay_on_their_side(lower, width, side):
+    """Rounded digits are below a lower bound, above an upper one, else the nearest of both."""
+    upper = lower + width * max(1.0, abs(lower))
+    text = shared_digits(lower, upper, side)
+    if text is None:
+        return
+    if side < 0.0:
+        assert Fraction(text) <= Fraction(lower)
+    elif side > 0.0:
+        assert Fraction(text) >= Fraction(upper)
+    else:
+        digits = len(text.partition("e")[0].replace(".", "").strip("-0")) or 1
+        assert float(f"{lower:.{max(digits, 2)}g}") == float(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'P>=0.1 [ F "same" ]',
+        'filter(max, Pmaxmin=? [ F "same" ], x=0)',
+        'Pmaxmin=? [ F "same" ] / Pminmax=? [ X "same" ]',
+        '1 - Pmaxmin=? [ F "same" ]',
+        "Pmaxmin=? [ x=0 W x=2 ]",
+        'Pmaxmin=? [ !(x=0 U "same") ]',
+        "x=0",
+        "Pmaxmin=? [ x=0 ]",
+    ],
+)
+def test_another_question_is_not_saved_as_this_one(text):
+    """Only the solution of a single P=? or R=? says all that its answer says."""
+    answer = check(parse_prism(RACE), text)
+    with pytest.raises(UnsupportedError, match=r"single P=\? or R=\?"):
+        answer.whole_solution()
+
+
+@pytest.mark.parametrize(
+    "text", ['Pmaxmin=? [ F "same" ]', 'Pmaxmin=? [ G !"same" ]', 'Pmaxmin=? [ x=0 U<=3 "same" ]']
+)
+def test_a_single_measure_is_its_solution(text):
+    """Its bounds at the initial state are those of the answer."""
+    answer = check(parse_prism(RACE), text)
+    bounds = answer.whole_solution().at_initial()
+    assert (bounds.lower, bounds.upper) == (answer.lower, answer.upper)
+
+
+numbers = st.one_of(
+    st.integers(-50, 50).map(float),
+    st.floats(-1e200, 1e200, allow_subnormal=False),
+    st.sampled_from([0.1, 1 / 3, 2.0**-30, 1e-300, 1e300, 3.0]),
+)
+OPERATORS = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": lambda a, b: a / b,
+}
+
+
+def known(number):
+    return Quantity.exact(Type.DOUBLE, np.array([number]))
+
+
+@given(st.sampled_from(list(OPERATORS)), numbers, numbers)
+def test_arithmetic_is_rounded_outwards(sign, a, b):
+    """The exact result of two known numbers lies within the bounds, which are equal if it is one.
+
+    Expected: fractions. A float result that equals the fraction needs no rounding.
+    """
+    if sign == "/" and b == 0.0:
+        return
+    result = combine(Binary(sign, Literal(a), Literal(b)), [known(a), known(b)])
+    low, high = float(result.lower[0]), float(result.upper[0])
+    exact = OPERATORS[sign](Fraction(a), Fraction(b))
+    assert low == -math.inf or Fraction(low) <= exact
+    assert high == math.inf or exact <= Fraction(high)
+    nearest = OPERATORS[sign](a, b)
+    if math.isfinite(nearest) and abs(nearest) > 1e-280:
+        assert high <= math.nextafter(math.nextafter(low, math.inf), math.inf)
+        if Fraction(nearest) == exact:
+            assert low == high == nearest
+
+
+@pytest.mark.parametrize(
+    ("name", "operands", "digits"),
+    [
+        ("pow", (2.0, 0.5), "1.41421356237309504880168872420969807857"),
+        ("pow", (3.0, 0.5), "1.73205080756887729352744634150587236694"),
+        ("log", (10.0, 2.0), "3.32192809488736234787031942948939017586"),
+        ("log", (3.0, 10.0), "0.47712125471966243729502790325511530920"),
+    ],
+)
+def test_powers_and_logarithms_are_rounded_outwards(name, operands, digits):
+    """Digits: square roots of 2 and 3, log2(10), log10(3), from published tables (OEIS)."""
+    call = Call(name, tuple(map(Literal, operands)))
+    result = combine(call, [known(x) for x in operands])
+    assert Fraction(result.lower[0]) < Fraction(digits) < Fraction(result.upper[0])
+
+
+@given(st.lists(st.floats(-1e9, 1e9, allow_subnormal=False), min_size=1, max_size=6))
+def test_sums_and_means_over_states_are_rounded_outwards(values):
+    """Expected: sums in fractions."""
+    items = "".join(f"x={k} : {v!r}; " for k, v in enumerate(values))
+    model = parse_prism(
+        f"dtmc module m x : [0..{max(len(values) - 1, 1)}]; "
+        f"[] true -> (x'=mod(x+1,{len(values)})); endmodule rewards {items} endrewards"
+    )
+    total = sum(map(Fraction, values))
+    for name, exact in (("sum", total), ("avg", total / len(values))):
+        answer = check(model, f"filter({name}, R=? [ I=0 ])")
+        assert Fraction(answer.lower) <= exact <= Fraction(answer.upper)
+
+
+def test_the_best_states_are_proven_or_open():
+    """Argmax lists a state only if bounds show that it is one; a coarse precision leaves it open.
+
+    The chances to reach 8 from k by fair steps between 0 and 8 are k/8: 7 is the best below 8, and
+    the lists of a fine precision agree with that.
+    """
+    walk = "dtmc module m x:[0..8] init 4; [] x>0&x<8 -> 0.5:(x'=x-1) + 0.5:(x'=x+1); "
+    model = parse_prism(walk + "[] x=0 | x=8 -> true; endmodule")
+    text = "filter(argmax, P=? [ F x=8 ], x>0 & x<8)"
+    fine = check(model, text)
+    assert fine.certified
+    assert [(model.state_name(s), v) for s, v in fine.listing] == [("(x=7)", True)]
+    for sweeps in (1, 2, 5):
+        limits = Limits(precision=0.5, sweeps=sweeps)
+        coarse = check(model, text, limits=limits)
+        names = {model.state_name(s): v for s, v in coarse.listing}
+        assert "(x=7)" in names
+        assert all(names[name] is None for name in names if name != "(x=7)")
+        assert coarse.certified == (None not in names.values())
+        assert coarse.status is not Status.UNDECIDED
+
+
+def test_equal_states_are_all_listed():
+    """Values that are the same count as one: both ends of a symmetric walk are listed."""
+    walk = "dtmc module m x:[0..4] init 2; [] x>0&x<4 -> 0.5:(x'=x-1) + 0.5:(x'=x+1); "
+    model = parse_prism(walk + "[] x=0 | x=4 -> true; endmodule rewards x>0&x<4 : 1; endrewards")
+    answer = check(model, "filter(argmin, R=? [ F x=0 | x=4 ], x>0 & x<4)")
+    assert [model.state_name(s) for s, _ in answer.listing] == ["(x=1)", "(x=3)"]
+    assert answer.certified
+
+
+def test_rewards_of_deadlocks():
+    """As PRISM has it: its state reward is paid for ever, the loop that was added pays nothing.
+
+    Source: PRISM 4.8, explicit/rewards/ConstructRewards ("Don't add rewards to transitions added
+    to fix deadlock states"; state rewards have no such exception).
+    """
+    text = "module m x:[0..2]; [go] x<2 -> (x'=x+1); endmodule "
+    text += 'rewards "state" true : 1; endrewards rewards "move" [] true : 1; [go] true : 1; '
+    for kind in ("mdp", "dtmc"):
+        with pytest.warns(UserWarning, match="deadlock"):
+            model = parse_prism(f"{kind} {text} endrewards")
+        word = "max" if kind == "mdp" else ""
+        answers = [
+            check(model, f"R{{{name}}}{word}=? [ {path} ]").value
+            for name in ('"state"', '"move"')
+            for path in ("C", "C<=7")
+        ]
+        assert answers == pytest.approx([math.inf, 7.0, 2.0, 2.0])
+
+
+def test_bounds_are_in_order():
+    """Lower and upper ends of all of these are where they belong."""
+    model = parse_prism(RACE)
+    for text in ("1-Pmin=? [ X x=1 ]", "2*Pmax=? [ X x=1 ]", "-Pmax=? [ X x=1 ]"):
+        answer = check(model, text)
+        assert all(a <= b for a, b in pairwise((answer.lower, answer.value, answer.upper)))
