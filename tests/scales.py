@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.sets.families import Interval, KLBall, L1Ball, LinfBall, LpBall, Polytope, Singleton
+from rfmdp.sets.families import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton
 
 TINY = [5e-324, 1e-310, 1e-300, 1e-200, 1e-100, 1e-40, 2.0**-60, 1e-17, 1e-16, 2e-14, 5e-13, 1e-12]
 
@@ -84,9 +84,6 @@ def faces(uset):
     subsets = [
         frozenset(b) for n in range(1, size + 1) for b in itertools.combinations(range(size), n)
     ]
-    if isinstance(uset, KLBall):
-        seen = frozenset(np.flatnonzero(uset.nominal > 0.0).tolist())
-        return {b for b in subsets if seen <= b or uset.radius == np.inf}
     if isinstance(uset, LpBall) and 1.0 < uset.exponent < np.inf:
         return {b for b in subsets if _reached(uset, b)}
     supports = [frozenset(i for i, x in enumerate(p) if x > 0) for p in corners(uset)]
@@ -150,8 +147,6 @@ def random_set(rng, size, smooth=False):
 def _draw(rng, size, smooth):
     p = distribution(rng, size)
     if smooth:
-        if rng.random() < 0.5:
-            return KLBall(p, float(rng.choice([0.0, *TINY, 0.1, 2.5, 700.0, 1e300, np.inf])))
         return LpBall(p, edge(rng, p), float(rng.choice([2.0, 3.0, 7.0])))
     kind = rng.integers(7)
     if kind == 0:

@@ -95,13 +95,7 @@ from .learning.budget import (
     PerProbability as PerProbability,
 )
 from .learning.confidence import (
-    AllSubsets as AllSubsets,
-    BySize as BySize,
     ClopperPearson as ClopperPearson,
-    GridClopperPearson as GridClopperPearson,
-    Hoeffding as Hoeffding,
-    KLDirichlet as KLDirichlet,
-    KrichevskyTrofimov as KrichevskyTrofimov,
     Mixture as Mixture,
     Weissman as Weissman,
 )
@@ -221,13 +215,11 @@ from .running import (
 )
 from .sets.families import (
     Interval as Interval,
-    KLBall as KLBall,
     L1Ball as L1Ball,
     LinfBall as LinfBall,
     LpBall as LpBall,
     Polytope as Polytope,
     Singleton as Singleton,
-    SubsetSet as SubsetSet,
 )
 from .sets.marginals import (
     Marginals as Marginals,

@@ -19,8 +19,8 @@ from rfmdp.types import FloatArray, IntArray
 UNIT = 2.0**-53
 EPS = 2.0 * UNIT  # from one to the next float
 TERM = 8.0 * UNIT  # per term of a contraction, relative to the span
-# terms that an outcome of an Lp or KL ball counts as: its minimum is the value of a dual solution,
-# by powers or logarithms, and a checker with formulas of its own has to come as close
+# terms that an outcome of an Lp ball counts as: its minimum is the value of a dual solution, by
+# powers, and a checker with formulas of its own has to come as close
 CURVED_TERMS = 32
 BRANCH = 32.0 * UNIT  # more, per term, where a tree left out vertices by bounds of differences
 SUM = 3.0 * UNIT  # of adding reference and margin, relative to the result
@@ -45,8 +45,8 @@ EXACT = 1e-12  # a row is exact when its sides are this close
 EXACT_CURVED = 1e-9  # the same where sets have no list of vertices
 CLOSED = 1e-11  # a row that cheap bounds enclose so needs no relaxation; of the span of all values
 PROGRESS = 1e-15  # coordinate descent stops when a round gains less
-KL_UNUSED = 1e-8  # of its radius that the answer of a KL ball may leave unused
-LP_UNUSED = 1e-14  # the same for Lp balls, and ten times what the answer's sum may miss one by
+LP_UNUSED = 1e-14  # of its radius that the answer of an Lp ball may leave unused, and ten times
+# what the answer's sum may miss one by
 CUT_INSIDE = 1e-13  # a vertex that misses its set by less (absolute) is not cut off
 KNOWN = 1e-12  # free mass up to which McCormick takes a marginal as known, and charges for it
 

@@ -67,7 +67,7 @@ def test_help_from_nature_is_no_guarantee(folder, capsys, prop):
 def test_parts_and_assumptions_are_words(folder, capsys):
     """Every option reaches the loop, and what it assumes is printed."""
     words = [
-        *("--explore", "optimistic:0.2", "--schedule", "geometric:1.5", "--confidence", "kt"),
+        *("--explore", "optimistic:0.2", "--schedule", "geometric:1.5", "--confidence", "mixture"),
         *("--granularity", "tied", "--support", "pmin:0.01", "-o", "run.rfmdp"),
     ]
     few = ["--const", "N=3", "--trajectories", "300", "--length", "20"]
@@ -78,7 +78,7 @@ def test_parts_and_assumptions_are_words(folder, capsys):
     settings = load(folder / "run.rfmdp").settings
     assert settings["exploration"] == "Optimistic(other=0.2, error=None)"
     assert settings["schedule"] == "Geometric(factor=1.5, first=10)"
-    assert settings["confidence"].startswith("KrichevskyTrofimov")
+    assert settings["confidence"].startswith("Mixture")
     cost = ["--prop", 'R{"moves"}minmax=? [ F "top" ]', "--rewards", "random:0:2", "--json"]
     assert run(["learn", "m.prism", *cost, *few]) == 0
     record = json.loads(capsys.readouterr().out)

@@ -129,7 +129,7 @@ def program(tmp_path):
         ("solve chain --inner x", []),
         ("learn chain --explore gr", ["greedy"]),
         ("learn chain --support p", ["pmin:"]),
-        ("learn chain --method anytime-k", ["anytime-kl"]),
+        ("learn chain --method anytime-", ["anytime-local"]),
         ("simulate chain --nature w", ["worst"]),
         ("simulate chain --policy opt", ["optimal"]),
         ("slove --r", []),

@@ -43,15 +43,13 @@ def records():
         rf.LinfBall([0.3, 0.7], 0.2),
         rf.LpBall([0.4, 0.6], 0.1, 2.0),
         rf.Polytope([[0.2, 0.8], [0.6, 0.4]]),
-        rf.KLBall(np.array([0.5, 0.5]), 0.1),
-        rf.SubsetSet(np.array([0.0, 0.2, 0.3, 1.0]), np.array([0.4, 0.6])),
     ]
-    rows = [([j, (j + 1) % 8], [1, 2, 2, 0], f"a{j}") for j in range(8)]
+    rows = [([j, (j + 1) % 6], [1, 2, 2, 0], f"a{j}") for j in range(6)]
     model = rf.FactoredMDP.from_rows(
         [rows, [([], [1])], [([], [2])]],
         sets,
         labels={"goal": [False, True, False]},
-        rewards={"cost": rf.Rewards(np.ones(3), np.zeros(10))},
+        rewards={"cost": rf.Rewards(np.ones(3), np.zeros(8))},
     )
     small = rf.FactoredMDP.from_rows(
         [[([0], [1, 2], "try")], [([], [1], "stay")], [([], [2], "stay")]],

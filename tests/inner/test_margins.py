@@ -1,6 +1,5 @@
-"""Bounds hold to the last digit: exact fractions and decimals, numbers at all scales."""
+"""Bounds hold to the last digit: exact fractions, numbers at all scales."""
 
-from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -14,9 +13,8 @@ from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.inner.sequential import Sequential
 from rfmdp.inner.vertices import VertexEnumeration
 from rfmdp.objective import MAX, MIN
-from rfmdp.rounding import KL_UNUSED
 from rfmdp.sets import rational
-from rfmdp.sets.families import Interval, KLBall
+from rfmdp.sets.families import Interval
 from rfmdp.testing import boxes, finite_sets, row_problems
 
 from .rows import one_row_model
@@ -70,35 +68,6 @@ def test_one_sided_solvers_keep_their_side_at_all_scales(row, nature):
         below, above = solve(inner, *row, nature)
         assert below == -np.inf or Fraction(below) <= value, inner
         assert above == np.inf or value <= Fraction(above), inner
-
-
-def least_first(nominal, radius):
-    """Return the least probability of the first of two outcomes in a KL ball, to 40 digits."""
-    with localcontext() as context:
-        context.prec = 60
-        p, rho = Decimal(float(nominal[0])), Decimal(radius)
-        total = p + Decimal(float(nominal[1]))
-        p, q = p / total, Decimal(float(nominal[1])) / total
-        low, high = Decimal(0), p
-        for _ in range(200):
-            x = (low + high) / 2
-            if x == 0 or p * (p / x).ln() + q * (q / (1 - x)).ln() > rho:
-                low = x
-            else:
-                high = x
-        return high
-
-
-@pytest.mark.parametrize("radius", [1e-16, 1e-14, 1e-12, 1e-10, 4e-7, 1e-3, 0.5])
-@pytest.mark.parametrize("first", [0.5, 0.05, 1e-4, 0.999])
-def test_tiny_kl_balls_are_enclosed(radius, first):
-    """The attained side is attained by a member, however small the ball is."""
-    ball = KLBall([first, 1.0 - first], radius)
-    below, above = solve(Exact(), [ball], np.array([1.0, 0.0]), MIN)
-    least = least_first(ball.nominal, radius)
-    assert Decimal(float(below)) <= least <= Decimal(float(above))
-    # what the search leaves of the radius, and what rounding of the divergence takes away
-    assert above - below <= 1e-13 + KL_UNUSED * np.sqrt(radius) + 1e-14 / np.sqrt(radius)
 
 
 @pytest.mark.parametrize("inner", [Exact(), Sequential(), IntervalArithmetic()], ids=repr)

@@ -7,25 +7,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from examples import half
 from rfmdp.errors import AssumptionAlarm, ModelError, RfmdpError
-from rfmdp.learning.confidence import (
-    AllSubsets,
-    BySize,
-    ClopperPearson,
-    GridClopperPearson,
-    Hoeffding,
-    KLDirichlet,
-    KrichevskyTrofimov,
-    Mixture,
-    Validity,
-    Weissman,
-    empirical,
-)
+from rfmdp.learning.confidence import ClopperPearson, Mixture, Validity, Weissman, empirical
 from rfmdp.learning.store import SetStore
 from rfmdp.sets.boxes import box_centres
-from rfmdp.sets.marginals import Kind
 
-BOXES = [ClopperPearson(), Hoeffding(), Mixture(), KrichevskyTrofimov(), GridClopperPearson()]
-SETS = [*BOXES, Weissman(), KLDirichlet(), AllSubsets(Mixture()), BySize()]
+BOXES = [ClopperPearson(), Mixture()]
+SETS = [*BOXES, Weissman()]
 SIZES = np.array([1, 2, 3, 4])
 PTR = np.array([0, 1, 3, 6, 10])
 COUNTS = np.array([50, 30, 20, 5, 0, 45, 0, 0, 0, 0])
@@ -51,9 +38,7 @@ def test_validity_of_the_paper_s_sets_is_named():
 def test_events_per_marginal():
     """No event for one outcome, one for two."""
     assert_array_equal(Mixture().events(SIZES), [0, 1, 3, 4])
-    assert_array_equal(KLDirichlet().events(SIZES), [0, 1, 1, 1])
     assert_array_equal(Weissman().events(SIZES), [0, 1, 1, 1])
-    assert_array_equal(AllSubsets(Mixture()).events(SIZES), [0, 1, 3, 7])
 
 
 @pytest.mark.parametrize("sets", BOXES, ids=lambda s: s.label)
@@ -83,8 +68,8 @@ def test_no_budget_means_unknown():
     """A marginal with delta 0 stays the whole simplex, whatever was seen."""
     box = Mixture().sets(np.array([0, 2]), np.array([90, 10]), np.array([0.0]))
     assert_array_equal(box.lower, 0.0)
-    ball = KLDirichlet().sets(np.array([0, 2]), np.array([90, 10]), np.array([0.0]))
-    assert ball.radius[0] == np.inf
+    ball = Weissman().sets(np.array([0, 2]), np.array([90, 10]), np.array([0.0]))
+    assert ball.radius[0] == 2.0
 
 
 def test_weissman_radius():
@@ -97,75 +82,22 @@ def test_weissman_radius():
     assert_array_equal(ball.nominal[6:], 0.25)
 
 
-@pytest.mark.parametrize(
-    ("counts", "rho"),
-    [((550, 300, 100, 50), 0.0260149201997), ((550, 300, 100, 50, 0), 0.0291849892195)],
-)
-def test_kl_radius_reference(counts, rho):
-    """Printed digits of the reference values."""
-    ball = KLDirichlet().sets(np.array([0, len(counts)]), np.array(counts), np.array([1e-7]))
-    assert ball.radius[0] == pytest.approx(rho, abs=6e-14)
-
-
-@half
-@given(st.lists(st.integers(0, 300), min_size=2, max_size=2))
-def test_kl_ball_of_two_outcomes_is_the_kt_interval(counts):
-    """Both are the Beta(1/2, 1/2) mixture."""
-    n = sum(counts)
-    if n == 0:
-        return
-    ball = KLDirichlet().sets(np.array([0, 2]), np.array(counts), np.array([1e-3]))
-    low = float(KrichevskyTrofimov().interval(counts[0], n, 1e-3)[0])
-    if counts[0] > 0 and low > 0:
-        p = np.array([low, 1 - low])
-        seen = ball.nominal > 0
-        divergence = np.sum(ball.nominal[seen] * np.log(ball.nominal[seen] / p[seen]))
-        assert divergence == pytest.approx(ball.radius[0], rel=1e-9)
-
-
-def test_subsets_of_three_outcomes_are_the_box():
-    """For k = 3 the singletons and their complements are all subsets."""
-    ptr, counts, delta = np.array([0, 3]), np.array([50, 30, 20]), np.array([1e-3])
-    table = AllSubsets(Mixture()).sets(ptr, counts, delta).corners
-    low, high = Mixture().interval(counts, 100, 1e-3)
-    assert_allclose(table[[1, 2, 4]], low, atol=1e-15)
-    assert_allclose(table[[6, 5, 3]], 1 - high, atol=1e-15)
-    assert (table[0], table[7]) == (0.0, 1.0)
-
-
-def test_subsets_refuse_large_marginals():
-    """The message says how many events there would be, and what to use."""
-    with pytest.raises(ModelError, match="KLDirichlet"):
-        AllSubsets(Mixture()).events(np.array([12]))
-
-
-def test_unvisited_subset_bounds_are_vacuous():
-    """Only the full set is certain."""
-    sets = AllSubsets(Mixture()).sets(PTR, COUNTS, DELTA)
-    tables = np.split(sets.corners, sets.corner_ptr[1:-1])
-    assert_array_equal(tables[3], [0.0] * 15 + [1.0])
-    assert_array_equal(tables[0], [0.0, 1.0])
-
-
-@pytest.mark.parametrize("sets", [Mixture(), AllSubsets(Mixture())], ids=lambda s: s.label)
-def test_running_intersection_is_nested(sets):
-    """Intersecting over time only shrinks boxes and raises lower probabilities."""
+def test_running_intersection_is_nested():
+    """Intersecting over time only shrinks boxes."""
     early, late = np.array([6, 3, 1, 2]), np.array([60, 30, 12, 18])
     ptr, delta = np.array([0, 4]), np.array([1e-3])
-    store = SetStore(sets, ptr, delta)
+    store = SetStore(Mixture(), ptr, delta)
     store.refresh(early)
-    before, table = (store.lower.copy(), store.upper.copy()), store.table.copy()
+    before = store.lower.copy(), store.upper.copy()
     store.refresh(late)
-    fresh = sets.sets(ptr, late, delta)
+    fresh = Mixture().sets(ptr, late, delta)
     assert np.all(store.lower >= np.maximum(before[0], fresh.lower) - 1e-15)
     assert np.all(store.upper <= np.minimum(before[1], fresh.upper) + 1e-15)
-    assert np.all(store.table >= np.maximum(table, fresh.corners))
 
 
-@pytest.mark.parametrize("sets", [Mixture(), AllSubsets(Mixture())], ids=lambda s: s.label)
-def test_contradicting_data_raise_an_alarm(sets):
+def test_contradicting_data_raise_an_alarm():
     """A marginal that changed leaves no distribution."""
-    store = SetStore(sets, np.array([0, 2, 4]), np.array([1e-3, 1e-3]))
+    store = SetStore(Mixture(), np.array([0, 2, 4]), np.array([1e-3, 1e-3]))
     store.refresh(np.array([5, 5, 900, 100]))
     with pytest.raises(AssumptionAlarm, match=r"Marginal 1.*stationary") as caught:
         store.refresh(np.array([5, 5, 100, 900]))
@@ -188,20 +120,6 @@ def test_no_marginals_at_all():
     ptr, counts, delta = np.array([0]), np.empty(0, dtype=np.int64), np.empty(0)
     for sets in SETS:
         assert len(sets.sets(ptr, counts, delta)) == 0
-
-
-def test_sets_by_size_are_their_parts():
-    """Small marginals get boxes, large ones a KL ball, from their own counts."""
-    counts = np.array([50, 30, 20, 5, 0, 45, 7, 8, 9, 10])
-    mixed = BySize().sets(PTR, counts, DELTA)
-    assert_array_equal(BySize().events(SIZES), [0, 1, 3, 1])
-    assert_array_equal(mixed.kind, [Kind.BOX] * 3 + [Kind.KL])
-    assert_array_equal(mixed.lower[:6], Mixture().sets(PTR, counts, DELTA).lower[:6])
-    assert mixed.radius[3] == KLDirichlet().sets(PTR, counts, DELTA).radius[3]
-    other = BySize(small=KLDirichlet(), large=AllSubsets(Mixture())).sets(PTR, counts, DELTA)
-    assert_array_equal(other.kind, [Kind.KL] * 3 + [Kind.SUBSETS])
-    assert_array_equal(other.corners, AllSubsets(Mixture()).sets(PTR, counts, DELTA).corners[-16:])
-    assert BySize(small=ClopperPearson()).validity is Validity.SINGLE_LOOK
 
 
 def test_lengths_are_checked():

@@ -49,25 +49,11 @@ def powers(largest):
     return 2 ** np.arange(int(np.log2(largest)) + 1)
 
 
-@pytest.mark.parametrize(
-    "function",
-    [intervals.mixture, intervals.krichevsky_trofimov, intervals.grid_clopper_pearson],
-    ids=lambda f: f.__name__,
-)
 @pytest.mark.parametrize("p", [0.5, 0.1, 0.01])
 @pytest.mark.parametrize("delta", [0.1, 1e-4])
-def test_sequences_are_valid_at_every_size(function, p, delta):
-    """Read after every sample, a sequence fails with probability below delta."""
-    assert crossing_probability(function, p, delta, every(800), 800) < delta
-
-
-def test_open_ended_grid_is_valid():
-    """Levels delta/((k+1)(k+2)) without a declared largest size."""
-
-    def open_ended(x, n, delta):
-        return intervals.grid_clopper_pearson(x, n, delta, largest=None)
-
-    assert crossing_probability(open_ended, 0.3, 0.1, every(1000), 1000) < 0.1
+def test_the_sequence_is_valid_at_every_size(p, delta):
+    """Read after every sample, it fails with probability below delta."""
+    assert crossing_probability(intervals.mixture, p, delta, every(800), 800) < delta
 
 
 @pytest.mark.parametrize(
@@ -90,18 +76,9 @@ def test_clopper_pearson_read_repeatedly_breaks_its_promise(delta, looks, larges
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("function", "low", "high"),
-    [
-        (intervals.mixture, 0.5, 0.75),
-        (intervals.krichevsky_trofimov, 0.25, 0.75),
-        (intervals.grid_clopper_pearson, 0.05, 0.25),
-    ],
-    ids=lambda f: getattr(f, "__name__", str(f)),
-)
 @pytest.mark.parametrize("p", [0.5, 0.1, 0.01])
 @pytest.mark.parametrize("delta", [0.1, 1e-6])
-def test_long_crossing_probabilities(function, low, high, p, delta):
+def test_long_crossing_probabilities(p, delta):
     """By n = 20000 the crossing probability is a good part of delta, but never all of it."""
-    part = crossing_probability(function, p, delta, every(20_000), 20_000) / delta
-    assert low <= part <= high
+    share = crossing_probability(intervals.mixture, p, delta, every(20_000), 20_000) / delta
+    assert 0.5 <= share <= 0.75

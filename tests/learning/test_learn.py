@@ -14,11 +14,7 @@ from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.inner.mccormick.solver import McCormick
 from rfmdp.inner.sequential import Sequential
 from rfmdp.learning.confidence import (
-    AllSubsets,
     ClopperPearson,
-    GridClopperPearson,
-    KLDirichlet,
-    KrichevskyTrofimov,
     Mixture,
     Weissman,
 )
@@ -85,29 +81,21 @@ def test_guarantee_never_above_the_optimum(seed):
 
 
 @pytest.mark.parametrize(
-    "confidence",
-    [Mixture(), KrichevskyTrofimov(), GridClopperPearson()],
-    ids=lambda c: c.label,
-)
-@pytest.mark.parametrize(
     "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4))]
 )
-def test_anytime_guarantees_are_monotone(confidence, seed):
+def test_anytime_guarantees_are_monotone(seed):
     """Reported guarantees never fall, and neither do those of the nested sets."""
-    run = quick(distinct_factored(seed), seed=seed, confidence=confidence, stop=StopWhen(3200))
+    run = quick(distinct_factored(seed), seed=seed, stop=StopWhen(3200))
     assert np.all(np.diff(run.column("guarantee")) >= 0.0)
     assert np.all(np.diff(run.column("fresh")) >= -1e-9)
     assert np.all(np.diff(run.column("optimistic")) <= 0.0)
 
 
-@pytest.mark.parametrize(
-    "confidence", [KLDirichlet(), AllSubsets(Mixture()), Weissman()], ids=lambda c: c.label
-)
 @pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (1, 2))])
-def test_whole_marginal_sets_are_sound_in_the_loop(confidence, seed):
-    """KL balls, subset sets and L1 balls give true guarantees, in Sequential and Exact."""
+def test_whole_marginal_sets_are_sound_in_the_loop(seed):
+    """L1 balls give true guarantees, in Sequential and Exact."""
     model = distinct_factored(seed)
-    asked = {"confidence": confidence, "points": AtTrajectories((400, 3200))}
+    asked = {"confidence": Weissman(), "points": AtTrajectories((400, 3200))}
     for inner in (Exact(), Sequential()):
         run = quick(model, seed=seed, inner=inner, stop=StopWhen(3200), **asked)
         assert run.guarantee <= optimum(model) + 1e-9

@@ -6,8 +6,6 @@ import pytest
 from rfmdp.errors import AssumptionAlarm
 from rfmdp.learning.confidence import (
     ClopperPearson,
-    GridClopperPearson,
-    KrichevskyTrofimov,
     Mixture,
 )
 from rfmdp.learning.explore import Optimistic, UniformRandom
@@ -52,12 +50,9 @@ def test_stopping_at_a_target_breaks_clopper_pearson():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "confidence", [Mixture(), KrichevskyTrofimov(), GridClopperPearson()], ids=lambda c: c.label
-)
-def test_stopping_at_a_target_does_not_break_anytime_sets(confidence):
+def test_stopping_at_a_target_does_not_break_anytime_sets():
     """The same rule, with sets that allow it."""
-    assert false_guarantees(confidence) <= BETA
+    assert false_guarantees(Mixture()) <= BETA
 
 
 @pytest.mark.slow

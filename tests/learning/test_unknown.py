@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rfmdp.errors import ModelError, UnsupportedError
-from rfmdp.learning.confidence import KLDirichlet
+from rfmdp.learning.confidence import Weissman
 from rfmdp.learning.explore import GapDirected, Optimistic, UniformRandom
 from rfmdp.learning.learn import learn
 from rfmdp.learning.learned_model import settle_unseen, with_unseen
@@ -164,7 +164,7 @@ def test_sets_that_cannot_wait_for_outcomes_are_refused():
     with pytest.raises(ModelError, match="anytime valid"):
         quick(bernoulli(0.5), method=find_method("paper-flat"), support=DomainSupport())
     with pytest.raises(ModelError, match="intervals per outcome"):
-        quick(bernoulli(0.5), confidence=KLDirichlet(), support=DomainSupport())
+        quick(bernoulli(0.5), confidence=Weissman(), support=DomainSupport())
     with pytest.raises(UnsupportedError, match="FloorSupport"):
         quick(bernoulli(0.5), p_min=0.1, support=DomainSupport())
 

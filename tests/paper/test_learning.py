@@ -378,5 +378,5 @@ def test_command_line(tmp_path, capsys):
 
 def test_any_method_can_join():
     """Methods beyond the campaign's own are known by their words."""
-    assert find_method("anytime-kl").column == ""
-    assert Curve("aircraft", find_method("anytime-kl"), "text", ()).printed is None
+    assert find_method("anytime").column == ""
+    assert Curve("aircraft", find_method("anytime"), "text", ()).printed is None

@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 from scipy.optimize import linprog
 
 from examples import quarter
-from rfmdp.errors import UnsupportedError
+from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.sets.bounds import bounds
 from rfmdp.sets.families import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton
 from rfmdp.sets.marginals import Marginals
@@ -254,8 +254,8 @@ def test_too_many_vertices_are_refused(monkeypatch):
 
 
 def test_foreign_objects_are_refused():
-    """A type without a registration is named."""
-    with pytest.raises(UnsupportedError, match=r"str has no vertices\(\)"):
+    """What is no set is shown."""
+    with pytest.raises(ModelError, match="must be an uncertainty set, got 'box'"):
         vertices("box")
 
 

@@ -9,10 +9,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from learning.tiny import REACH, bernoulli, distinct_factored, random_factored, two_arms
 from rfmdp.errors import AssumptionAlarm, ModelError, UnsupportedError
 from rfmdp.language.load import parse_prism
+from rfmdp.learning.confidence import Weissman
 from rfmdp.learning.identifiers import Granularity, identify
 from rfmdp.learning.learn import learn
 from rfmdp.learning.learned_model import with_unseen
-from rfmdp.learning.methods import ANYTIME_KL, TIED
+from rfmdp.learning.methods import TIED
 from rfmdp.learning.schedule import StopWhen
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.sets.families import Interval, LpBall, Singleton
@@ -136,7 +137,7 @@ def test_other_sets_are_known_by_their_bounds_and_need_boxes():
     model = FactoredMDP.from_rows(rows, [ball], labels={"goal": [s == 1 for s in range(5)]})
     assert_allclose(Structure.of(model).model.marginals.upper, [0.3, 0.4, 0.2, 0.5])
     with pytest.raises(UnsupportedError, match="needs boxes"):
-        learned(Simulated(model), method=ANYTIME_KL)
+        learned(Simulated(model), confidence=Weissman())
 
 
 def test_equal_numbers_are_told_and_equal_sets_are_no_tie():

@@ -27,12 +27,10 @@ from rfmdp.objective import (
 from rfmdp.outer.solution import Status
 from rfmdp.sets.families import (
     Interval,
-    KLBall,
     L1Ball,
     LpBall,
     Polytope,
     Singleton,
-    SubsetSet,
 )
 from rfmdp.solving import solve
 from rfmdp.verification.solution import verdict_of
@@ -144,8 +142,6 @@ PAIRS = [
     Interval([0.25, 0.25], [0.75, 0.75]),
     L1Ball([0.5, 0.5], 0.25),
     LpBall([0.5, 0.5], 0.1, 2.0),
-    KLBall([0.5, 0.5], 0.1),
-    SubsetSet([0, 0.25, 0.25, 1], [0.5, 0.5]),
     Polytope([[0.5, 0.5], [0.25, 0.75]]),
 ]
 
@@ -240,7 +236,6 @@ def looping(uset, successors, nature=MIN):
 @pytest.mark.parametrize(
     ("uset", "successors", "value"),
     [
-        (KLBall([0.95, 0.05], 2.5), [0, 1], 1.0),
         (L1Ball([0.9, 0.1], 0.2 - 4e-13), [0, 1], 1.0),
         (L1Ball([0.875, 0.125], 0.25), [0, 1], 0.0),
         (Interval([0] * 4, [1, 1, 0.5, 0.5 - 5e-13]), [1, 1, 0, 0], 1.0),
@@ -262,11 +257,10 @@ def test_what_nature_can_empty_is_decided_exactly(uset, successors, value, claim
 
 @pytest.mark.parametrize("nature", [MIN, MAX])
 @pytest.mark.parametrize(
-    "uset", [LpBall([0.5, 0.3, 0.2], 0.2, 1.5),
-             KLBall([0.5, 0.3, 0.2], 0.05), KLBall([0.7, 0.3, 0.0], 0.2)], ids=str
-)  # fmt: skip
+    "uset", [LpBall([0.5, 0.3, 0.2], 0.2, 1.5), LpBall([0.7, 0.3, 0.0], 0.2, 3.0)], ids=str
+)
 def test_sets_without_vertices(uset, nature):
-    """Lp and KL balls are proven by their duals, alone and in products."""
+    """Lp balls are proven by their duals, alone and in products."""
     rows = [[([0], [1, 0, 2])], [([], [1])], [([], [2])], [([0, 1], [1, 3, 2, 0, 2, 1])]]
     labels = {"goal": [False, True, False, False]}
     model = FactoredMDP.from_rows(rows, [uset, Interval([0.4, 0.4], [0.6, 0.6])], labels=labels)
@@ -338,26 +332,6 @@ def test_a_known_distribution_with_other_corners():
     for name in ("lower", "upper", "value"):
         arrays[name] = np.array([1.0, 1.0, 0.0])
     assert "not those of its vertices" in str(judge(header, arrays))
-
-
-@pytest.mark.parametrize("uset", [KLBall([0.5, 0.3, 0.2], 0.0), KLBall([1.0], 0.0)], ids=str)
-def test_a_kl_ball_of_radius_zero_was_called_invalid(uset):
-    """It is its centre, and keeps its radius in the file."""
-    model = looping(uset, list(range(uset.size)))
-    header, arrays = opened(solve(model, Spec(Reach("goal"), MAX, MIN)))
-    assert judge(header, arrays).valid
-    arrays["model.marginals.radius"][0] = 0.1
-    assert judge(header, arrays).valid == (uset.size == 1)
-
-
-def test_a_set_and_its_complement_are_added_exactly():
-    """Lower probabilities that leave nothing, but add up to one when rounded."""
-    table = np.array([0.0, 0.5, 0.25, 1.0])
-    model = looping(SubsetSet(table, np.array([0.6, 0.4])), [0, 1])
-    header, arrays = opened(solve(model, Spec(Reach("goal"), MAX, MIN)))
-    assert judge(header, arrays).valid
-    arrays["model.marginals.corners"] = np.array([0.0, 0.5, np.nextafter(0.5, 1.0), 1.0])
-    assert "a set and its complement" in str(judge(header, arrays))
 
 
 def test_a_known_distribution_with_a_radius():

@@ -12,7 +12,6 @@ import pytest
 from learning.test_transition_rewards import system, table
 from learning.test_unknown import EARN, PAY, paying
 from learning.tiny import COST, REACH, distinct_factored, loop_to_goal
-from rfmdp.learning.confidence import GridClopperPearson, KrichevskyTrofimov
 from rfmdp.learning.methods import METHODS
 from rfmdp.learning.rewards import DeterministicReward, MixtureReward, RewardRange
 from rfmdp.learning.schedule import StopWhen
@@ -55,7 +54,6 @@ def setting(name, value):
 
 
 SUPPORTS = [DomainSupport(), FloorSupport(0.01), SparseSupport()]
-STOCHASTIC = [GridClopperPearson(), KrichevskyTrofimov()]
 
 
 @pytest.mark.parametrize("support", SUPPORTS, ids=repr)
@@ -86,15 +84,6 @@ def test_sets_of_unknown_supports(support):
     if not isinstance(support, SparseSupport):
         changes |= {"certain": drop("declares as certain")}
     assert_noticed(header, arrays, changes)
-
-
-@pytest.mark.parametrize("confidence", STOCHASTIC, ids=repr)
-def test_sequences_of_unknown_supports(confidence):
-    """Every interval that is valid at any time may be underneath."""
-    header, arrays = record(
-        distinct_factored(1), support=DomainSupport(), confidence=confidence, beta=0.3
-    )
-    assert_noticed(header, arrays, {"delta": lambda h, a: a["ledger/delta"].__imul__(0.5)})
 
 
 def test_a_floor_rules_out_what_was_not_seen():

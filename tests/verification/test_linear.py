@@ -10,7 +10,7 @@ import pytest
 from rfmdp.formats.records import model_to_record
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, Instantaneous, Spec
-from rfmdp.sets.families import Interval, L1Ball, Polytope, Singleton, SubsetSet
+from rfmdp.sets.families import Interval, L1Ball, Polytope, Singleton
 from rfmdp.solving import solve
 from rfmdp.verification import products
 from rfmdp.verification.exact import Undecided
@@ -41,18 +41,12 @@ def faint_set(rng, size):
     if p.max() == 0.5:
         p[np.argmin(p)] = 0.5
     p = np.minimum(p, 1.0)
-    kind = rng.integers(4)
+    kind = rng.integers(3)
     if kind == 0:
         return Singleton(p)
     if kind == 1:
         q = np.roll(p, 1)
         return Polytope(np.array([p, q]))
-    if kind == 2 and size <= 3:
-        low = np.zeros(1 << size)
-        low[-1] = 1.0
-        for mask in range(1, (1 << size) - 1):
-            low[mask] = rng.choice(FAINT) if mask.bit_count() == size - 1 else 0.0
-        return SubsetSet(low, np.full(size, 1.0 / size))
     return random_set(rng, size)
 
 
@@ -192,20 +186,3 @@ def test_products_that_differ_by_the_order_of_outcomes_only(seed):
         for low, high in zip(*both, strict=True):
             assert holds(low, exact, high)
             assert high - low < 1e-12
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_members_of_subset_sets_with_an_empty_outcome(seed):
-    """An outcome that the centre does not have is no reason to stay there."""
-    rng = np.random.default_rng([seed, 13])
-    centre = np.append(rng.multinomial(16, np.ones(3) / 3), 0) / 16.0
-    held = np.array([sum(centre[k] for k in range(4) if a >> k & 1) for a in range(16)])
-    low = np.maximum(held - 0.25, 0.0)
-    low[-1] = 1.0
-    rows = rows_of([SubsetSet(low, centre)], [[0]])
-    (batch,) = rows.batches(np.array([True]))
-    values = rng.normal(size=(1, 4))
-    exact = least_exactly(rows, (0,), values[0])
-    with np.errstate(all="ignore"):
-        (above,) = batch.bound(values, 1)
-    assert exact <= Fraction(above) <= exact + Fraction(1, 10**12)

@@ -28,7 +28,7 @@ from rfmdp.objective import (
 )
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Policy, Status
-from rfmdp.sets.families import Interval, L1Ball, Polytope, SubsetSet
+from rfmdp.sets.families import Interval, L1Ball, Polytope
 from rfmdp.solving import evaluate, solve
 from rfmdp.verification import products
 from rfmdp.verification.solution import verify
@@ -339,10 +339,13 @@ def test_values_beside_infinite_ones_were_called_invalid(cost):
 
 @pytest.mark.parametrize(
     "uset",
-    [Interval([0.5, 0.0], [1.0, 0.5]), L1Ball([0.75, 0.25], 0.5),
-     Polytope([[0.5, 0.5], [1.0, 0.0]]), SubsetSet([0.0, 0.5, 0.0, 1.0], [0.75, 0.25])],
+    [
+        Interval([0.5, 0.0], [1.0, 0.5]),
+        L1Ball([0.75, 0.25], 0.5),
+        Polytope([[0.5, 0.5], [1.0, 0.0]]),
+    ],
     ids=lambda uset: type(uset).__name__,
-)  # fmt: skip
+)
 def test_values_that_a_helping_nature_attains_exactly_were_called_invalid(uset):
     """It may avoid the goal, but that would be a loss; so it does not."""
     lines = [[([0], [2, 1])], [([], [1])], [([], [2])], [([0, 1], [2, 2, 2, 0])]]

@@ -11,17 +11,7 @@ from rfmdp.cli.options import PARTS
 from rfmdp.cli.output import ProgressLines
 from rfmdp.errors import ModelError
 from rfmdp.formats.files import SAVED, load
-from rfmdp.learning.confidence import (
-    AllSubsets,
-    BySize,
-    ClopperPearson,
-    GridClopperPearson,
-    Hoeffding,
-    KLDirichlet,
-    KrichevskyTrofimov,
-    Mixture,
-    Weissman,
-)
+from rfmdp.learning.confidence import ClopperPearson, Mixture, Weissman
 from rfmdp.learning.explore import GapDirected, Optimistic, RobustGreedy, UniformRandom
 from rfmdp.learning.identifiers import Granularity
 from rfmdp.learning.rewards import DeterministicReward, MixtureReward, RewardRange
@@ -41,14 +31,8 @@ from rfmdp.sources.source import Source
 MAKERS: Mapping[str, Mapping[str, Any]] = {  # by option and word: a maker, or the part itself
     "--confidence": {
         "mixture": Mixture,
-        "kt": KrichevskyTrofimov,
-        "grid": GridClopperPearson,
         "clopper-pearson": ClopperPearson,
-        "hoeffding": Hoeffding,
         "weissman": Weissman,
-        "kl": KLDirichlet,
-        "subsets": lambda: AllSubsets(Mixture()),
-        "by-size": BySize,
     },
     "--explore": {
         "optimistic": Optimistic,

@@ -13,9 +13,7 @@ INNER = (  # words of `--inner`
     "radius-sum, radius-sum:plain, alternating"
 )
 PARTS = {  # words of the options of `learn` for parts of a method; `learn_words` has the parts
-    "--confidence": (
-        "mixture, kt, grid, kl, subsets, by-size, clopper-pearson, hoeffding, weissman"
-    ),
+    "--confidence": "mixture, clopper-pearson, weissman",
     "--explore": "optimistic[:OTHER], gap, greedy[:OTHER], uniform",
     "--schedule": "doubling[:SHARE], geometric[:FACTOR]",
     "--granularity": "tied, effect, local, flat",

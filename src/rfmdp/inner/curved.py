@@ -35,11 +35,10 @@ from rfmdp.kernels.layout import (
 from rfmdp.ragged import segment, starts
 from rfmdp.rounding import CUT_INSIDE, UNIT, cut_outwards
 from rfmdp.sets.bounds import bounds
-from rfmdp.sets.families import Interval, KLBall, LpBall, SubsetSet, UncertaintySet
+from rfmdp.sets.families import Interval, LpBall, UncertaintySet
 from rfmdp.sets.halfspaces import CutSimplex
 from rfmdp.sets.lp_ball import p_norm
 from rfmdp.sets.marginals import Kind
-from rfmdp.sets.membership import contains
 from rfmdp.types import AnyArray, FloatArray, IntArray, frozen
 
 VERTEX_LIMIT = 2000  # of one outer polytope; beyond it the row keeps its gap
@@ -105,8 +104,6 @@ class OuterPolytope:
     def pull(self, p: FloatArray) -> FloatArray:
         """Return the last member (X,) on the way from the nominal distribution to p."""
         uset = self.uset
-        if isinstance(uset, KLBall | SubsetSet):
-            return _last_member(uset, p)
         if not isinstance(uset, LpBall | Interval):
             return p
         y = p - uset.nominal
@@ -119,21 +116,6 @@ class OuterPolytope:
             share = float(np.min(room[moves] / y[moves], initial=1.0))
         member: FloatArray = uset.nominal + max(0.0, share) * y
         return member
-
-
-def _last_member(uset: KLBall | SubsetSet, p: FloatArray) -> FloatArray:
-    """Return the last member on the way from the nominal distribution to p, by bisection."""
-    if contains(uset, p, 0.0):
-        return p
-    inside, outside = 0.0, 1.0
-    for _ in range(50):
-        share = 0.5 * (inside + outside)
-        if contains(uset, uset.nominal + share * (p - uset.nominal), 0.0):
-            inside = share
-        else:
-            outside = share
-    member: FloatArray = uset.nominal + inside * (p - uset.nominal)
-    return member
 
 
 def refine(packed: PackedModel, row: int, tensor: FloatArray, limit: int, gap: float) -> Refined:
@@ -212,8 +194,7 @@ def _packed(sets: Sets, axes: IntArray, outer: dict[int, OuterPolytope]) -> Sets
     numbers, points = [], []
     place = corner = 0
     for k, line in enumerate(lines):
-        table = 2 ** line[SIZE] if line[KIND] == Kind.SUBSETS else 0
-        mine = data[line[PLACE] : line[PLACE] + LOWER + 3 * line[SIZE] + table]
+        mine = data[line[PLACE] : line[PLACE] + LOWER + 3 * line[SIZE]]
         listed = corners[line[CORNERS] : line[CORNERS_END]]
         if k in outer:
             line[KIND] = Kind.POLYTOPE

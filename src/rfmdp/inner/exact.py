@@ -9,7 +9,6 @@ from typing import ClassVar
 import numpy as np
 
 from rfmdp.inner.packing import (
-    CURVED,
     NO_ANSWERS,
     Answers,
     PackedModel,
@@ -78,7 +77,7 @@ class PreparedExact:
         ends = model.marginal_ptr[1:][segment_lengths(model.marginal_ptr) > 0]
         inside[ends - 1] = False  # the last factor is only given to its minimiser
         branched = np.unique(layout.rows[MARGINALS][inside])
-        known = ~np.isin(model.marginals.kind[branched], CURVED) & (
+        known = (model.marginals.kind[branched] != Kind.LP) & (
             weight[branched] * model.marginals.sizes[branched] <= CORNER_LIMIT
         )
         return PackedModel(model, self._nature, layout, corners_of(model, branched[known]))

@@ -41,7 +41,6 @@ Solve: TypeAlias = Callable[[FloatArray, IntArray, Answers, FloatArray, FloatArr
 # fills bounds of rows and, if wanted, the marginals that attain them
 NO_ANSWERS: Answers = (np.empty(0, dtype=np.int64), np.empty(0))
 
-CURVED = (Kind.LP, Kind.KL, Kind.SUBSETS)  # whose minimiser is compiled only when they occur
 MANY = 2**60  # vertices of a set that has no list of them
 
 
@@ -186,9 +185,7 @@ def pack_sets(marginals: Marginals, corners: Corners) -> Sets:
     sizes = marginals.sizes
     head = np.empty((len(marginals), 5), dtype=np.int64)
     head[:, layout.KIND], head[:, layout.SIZE] = marginals.kind, sizes
-    tables = marginals.kind == Kind.SUBSETS
-    lengths = layout.LOWER + 3 * sizes + np.where(tables, segment_lengths(marginals.corner_ptr), 0)
-    ptr = starts(lengths)
+    ptr = starts(layout.LOWER + 3 * sizes)
     head[:, layout.PLACE] = begin = ptr[:-1]
     head[:, layout.CORNERS], head[:, layout.CORNERS_END] = corners[0][:-1], corners[0][1:]
     data = np.empty(ptr[-1])
@@ -202,16 +199,12 @@ def pack_sets(marginals: Marginals, corners: Corners) -> Sets:
     data[place] = marginals.lower
     data[place + size] = marginals.upper - marginals.lower
     data[place + 2 * size] = marginals.nominal
-    for j in np.flatnonzero(tables):
-        first, last = marginals.corner_ptr[j : j + 2]
-        at = begin[j] + layout.LOWER + 3 * sizes[j]
-        data[at : at + last - first] = marginals.corners[first:last]
     return head, data, frozen(np.ascontiguousarray(corners[1])), minimiser_address(marginals.kind)
 
 
 def minimiser_address(kinds: AnyArray) -> int:
-    """Return the address of the minimiser of curved and subset sets, 0 if there are none."""
-    if not np.isin(kinds, CURVED).any():
+    """Return the address of the minimiser of Lp balls, 0 if there are none: it compiles slowly."""
+    if not (kinds == Kind.LP).any():
         return 0
     from rfmdp.kernels.curved import curved_address
 
@@ -247,7 +240,7 @@ def branching_weight(model: FactoredMDP) -> IntArray:
     weight = np.where(marginals.kind == Kind.SINGLETON, 1.0, weight)
     listed = segment_lengths(marginals.corner_ptr) / np.maximum(size, 1.0)
     weight = np.where(marginals.kind == Kind.POLYTOPE, listed, weight)
-    weight = np.where(np.isin(marginals.kind, CURVED), MANY, weight)
+    weight = np.where(marginals.kind == Kind.LP, MANY, weight)
     return np.minimum(weight, MANY).astype(np.int64)
 
 

@@ -4,9 +4,9 @@
 whether one member attains them all. The numbers are never above the true minimum by more than
 rounding; the member is one. Sets are packed as `kernels.layout` says.
 
-Sets with curved boundaries (Lp, KL) and subset sets have minimisers of their own in
-`kernels.curved`, which take long to compile. They are called by their address, so that a kernel
-does not contain them, and a model without such sets does not compile them.
+Lp balls with 1 < p < inf have a minimiser of their own in `kernels.curved`, which takes long to
+compile. It is called by its address, so that a kernel does not contain it, and a model without
+such sets does not compile it.
 """
 
 from rfmdp.kernels.boxes import box_member, box_minimum, box_of
@@ -22,7 +22,6 @@ from rfmdp.kernels.layout import (
     KIND,
     L1,
     LOWER,
-    LP,
     MEMBER,
     ORDER,
     PLACE,
@@ -74,13 +73,11 @@ def minimise(sets, m, fibres, order, curved, minima, member):
     if kind == POLYTOPE:
         at = head[m, CORNERS], head[m, CORNERS_END]
         return _polytope(corners, at, d, fibres, minima, member)
-    same = kind != LP  # whose values are dual bounds, not attained to the last digit
     for f in range(count):
         out[to + f] = call_curved(minimiser, (head, data, m, source, start + f * d, order, curved))
-        for i in range(d):
-            same = same and (f == 0 or curved[i] == point[place + i])
-            point[place + i] = curved[i]
-    return same
+    for i in range(d):
+        point[place + i] = curved[i]
+    return False  # dual bounds, not attained to the last digit
 
 
 @inline_kernel

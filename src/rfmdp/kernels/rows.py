@@ -6,7 +6,7 @@ The tuples `sets`, `rows`, `asked`, `answers` and `bounds` are those of `kernels
 import numpy as np
 
 from rfmdp.kernels.decorator import inline_kernel
-from rfmdp.kernels.layout import KIND, KL, LP, SIGN, SIZE
+from rfmdp.kernels.layout import KIND, LP, SIGN, SIZE
 from rfmdp.rounding import CURVED_TERMS, backup_margin, branching_margin
 
 margin = inline_kernel(backup_margin)
@@ -62,8 +62,7 @@ def terms_of(head, axes, n):
     """Return how many terms of a sum the contraction of axes[0 : n] counts as, see `rounding`."""
     terms = 0
     for k in range(n):
-        kind = head[axes[k], KIND]
-        each = CURVED_TERMS if (kind == LP) | (kind == KL) else 1
+        each = CURVED_TERMS if head[axes[k], KIND] == LP else 1
         terms += each * head[axes[k], SIZE]
     return terms
 

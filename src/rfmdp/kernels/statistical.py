@@ -13,8 +13,6 @@ from rfmdp.kernels.decorator import inline_kernel, kernel, step_kernel
 from rfmdp.rounding import EPS
 
 HALF_LOG_2PI = 0.9189385332046728
-MIXTURE = 0
-KRICHEVSKY_TROFIMOV = 1
 
 
 @step_kernel
@@ -68,45 +66,15 @@ def _log_mixture(x, n, p, q, kappa_K, log_weight_K, offset_K):
     return best + math.log(total) - 16.0 * EPS
 
 
-@inline_kernel
-def _kt_offset(x, n):
-    """Upper bound of c_n = -ln B(x+1/2, n-x+1/2) + ln pi - n H(x/n)."""
-    y = n - x
-    parts = math.lgamma(n + 1.0) - math.lgamma(x + 0.5) - math.lgamma(y + 0.5)
-    size = 2.0 * abs(math.lgamma(n + 1.0)) + 2.0
-    entropy = 0.0
-    if x > 0.0:
-        entropy -= x * math.log(x / n)
-    if y > 0.0:
-        entropy -= y * math.log(y / n)
-    return parts + math.log(math.pi) - entropy + 8.0 * EPS * (size + entropy)
-
-
-@inline_kernel
-def _log_kt(x, n, log_p, q, offset):
-    """Lower bound of n kl(x/n, p) - c_n."""
-    ratio, size = 0.0, 0.0
-    if x > 0.0:
-        ratio += x * (math.log(x / n) - log_p)
-        size += x * (1.0 + abs(log_p))
-    if x < n:
-        log_q = math.log(q)
-        ratio += (n - x) * (math.log((n - x) / n) - log_q)
-        size += (n - x) * (1.0 + abs(log_q))
-    return ratio - offset - 4.0 * EPS * size
-
-
 @step_kernel
-def _log_martingale(kind, x, n, log_p, kappa_K, log_weight_K, offset_K):
+def _log_martingale(x, n, log_p, kappa_K, log_weight_K, offset_K):
     """Evidence against p = exp(log_p); working in ln p keeps tiny p and tiny 1-p exact."""
     q = -math.expm1(log_p)
-    if kind == KRICHEVSKY_TROFIMOV:
-        return _log_kt(x, n, log_p, q, offset_K[0])
     return _log_mixture(x, n, math.exp(log_p), q, kappa_K, log_weight_K, offset_K)
 
 
 @step_kernel
-def _sequence_lower(kind, x, n, threshold, kappa_K, log_weight_K, offset_K):
+def _mixture_lower(x, n, threshold, kappa_K, log_weight_K, offset_K):
     """Lower end of {p : ln M_n(p) < threshold}, from its rejected side.
 
     ln M_n is at most 0 at x/n and decreases in p below it. It is nearly a parabola in ln p, so
@@ -114,7 +82,7 @@ def _sequence_lower(kind, x, n, threshold, kappa_K, log_weight_K, offset_K):
     doubling steps, then the ITP method (a secant's pace, never worse than bisection).
     """
     inner = math.log(x / n)
-    base = _log_martingale(kind, x, n, inner, kappa_K, log_weight_K, offset_K)
+    base = _log_martingale(x, n, inner, kappa_K, log_weight_K, offset_K)
     goal = math.sqrt(threshold - base)
     step = goal * (math.sqrt(2.0 * (n - x) / (n * x)) + goal / x)
     outer, f_inner, f_outer = inner, -goal, -goal
@@ -124,14 +92,14 @@ def _sequence_lower(kind, x, n, threshold, kappa_K, log_weight_K, offset_K):
         step *= 2.0
         if outer < -700.0:
             return 0.0
-        rise = _log_martingale(kind, x, n, outer, kappa_K, log_weight_K, offset_K) - base
+        rise = _log_martingale(x, n, outer, kappa_K, log_weight_K, offset_K) - base
         f_outer = math.sqrt(max(rise, 0.0)) - goal
     tolerance = 1e-14 * (1.0 + abs(outer))
     pull = 0.02 / (inner - outer)
     slack = tolerance * 2.0 ** (1.0 + math.ceil(math.log2((inner - outer) / tolerance)))
     while inner - outer > tolerance:
         trial = _itp_trial(outer, inner, f_outer, f_inner, pull, slack, tolerance)
-        rise = _log_martingale(kind, x, n, trial, kappa_K, log_weight_K, offset_K) - base
+        rise = _log_martingale(x, n, trial, kappa_K, log_weight_K, offset_K) - base
         f = math.sqrt(max(rise, 0.0)) - goal
         if f > 0.0:
             outer, f_outer = trial, f
@@ -157,24 +125,21 @@ def _itp_trial(outer, inner, f_outer, f_inner, pull, slack, tolerance):
 
 
 @kernel
-def sequence_lower(kind, x_N, n_N, threshold_N, kappa_K, log_weight_K, offset_K, lower_N):
-    """Lower ends of a confidence sequence for N counts. Fills `lower_N` in place.
+def mixture_lower(x_N, n_N, threshold_N, kappa_K, log_weight_K, offset_K, lower_N):
+    """Lower ends of the mixture sequence for N counts. Fills `lower_N` in place.
 
-    Nothing seen excludes 0. A mixture excludes it only from the second success on: its priors
-    move with p, so that ln M_n increases in p for x <= 1. offset_K is scratch memory.
+    It excludes 0 only from the second success on: its priors move with p, so that ln M_n increases
+    in p for x <= 1. offset_K is scratch memory.
     Twin: a bisection with scipy.special.betaln in the tests.
     """
     for i in range(x_N.shape[0]):
         x, n = x_N[i], n_N[i]
         lower_N[i] = 0.0
-        if x <= 0.0 or (kind == MIXTURE and x <= 1.0):
+        if x <= 1.0:
             continue
-        if kind == KRICHEVSKY_TROFIMOV:
-            offset_K[0] = _kt_offset(x, n)
-        else:
-            for m in range(kappa_K.shape[0]):
-                offset_K[m] = _log_rising(kappa_K[m], n)[0]
-        lower_N[i] = _sequence_lower(kind, x, n, threshold_N[i], kappa_K, log_weight_K, offset_K)
+        for m in range(kappa_K.shape[0]):
+            offset_K[m] = _log_rising(kappa_K[m], n)[0]
+        lower_N[i] = _mixture_lower(x, n, threshold_N[i], kappa_K, log_weight_K, offset_K)
 
 
 @kernel

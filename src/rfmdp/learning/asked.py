@@ -98,7 +98,7 @@ def _shown(given: Any) -> str:
 
 
 PARTS: dict[str, tuple[Any, str]] = {  # what parts can do, or what they are, and examples
-    "confidence": ("validity", "Mixture(), ClopperPearson(), KLDirichlet()"),
+    "confidence": ("validity", "Mixture(), ClopperPearson(), Weissman()"),
     "budget": ("ledger", "EqualEvents(), PerProbability()"),
     "exploration": ("plan", "Optimistic(), GapDirected()"),
     "schedule": ("limits", "Doubling(), Geometric()"),

@@ -6,30 +6,23 @@ mirror images: upper(x, n) = 1 - lower(n - x, n), so that the two outcomes of a 
 No observation (n = 0) gives [0, 1]. Two kinds of promise:
 
 - *fixed sample size, single look*: P(p in C_n) >= 1 - delta for an n that was fixed in advance
-  (`clopper_pearson`, `hoeffding`);
+  (`clopper_pearson`);
 - *anytime*: P(p in C_n for all n) >= 1 - delta, under any stopping rule and any number of looks
-  (`mixture`, `krichevsky_trofimov`, `grid_clopper_pearson`).
+  (`mixture`).
 
 Ends are rounded outwards: float error can only widen an interval.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
 from rfmdp.errors import ModelError
-from rfmdp.kernels.statistical import (
-    KRICHEVSKY_TROFIMOV,
-    MIXTURE,
-    betting_rejects,
-    sequence_lower,
-)
+from rfmdp.kernels.statistical import betting_rejects, mixture_lower
 from rfmdp.rounding import EPS
 from rfmdp.types import FloatArray, IntArray
 
@@ -63,11 +56,6 @@ def clopper_pearson_lower(x: ArrayLike, n: ArrayLike, delta: ArrayLike) -> Float
     return _beta_quantile(*_checked(x, n, delta))
 
 
-def hoeffding(x: ArrayLike, n: ArrayLike, delta: ArrayLike) -> Bounds:
-    """Return x/n -+ sqrt(ln(2/delta) / (2 n)) within [0, 1]; fixed sample size, single look."""
-    return _interval(_hoeffding_lower, x, n, delta)
-
-
 def mixture(x: ArrayLike, n: ArrayLike, delta: ArrayLike) -> Bounds:
     """Return the scale-mixture confidence sequence at n; anytime valid, two-sided in one delta.
 
@@ -86,54 +74,7 @@ def mixture(x: ArrayLike, n: ArrayLike, delta: ArrayLike) -> Bounds:
     >>> print(f"{low:.6f} {high:.6f}")
     0.210479 0.400728
     """
-    return _interval(partial(_sequence_lower, MIXTURE), x, n, delta)
-
-
-def krichevsky_trofimov(x: ArrayLike, n: ArrayLike, delta: ArrayLike) -> Bounds:
-    """Return {p : n kl(x/n, p) <= ln(1/delta) + c_n}, prior Beta(1/2, 1/2); anytime valid.
-
-    c_n = -ln B(x+1/2, n-x+1/2) + ln pi - n H(x/n). Narrower than `mixture` for n up to about 300,
-    wider beyond. x may be a sum of observations in [0, 1].
-    """
-    return _interval(partial(_sequence_lower, KRICHEVSKY_TROFIMOV), x, n, delta)
-
-
-def grid_clopper_pearson(
-    x: ArrayLike,
-    n: ArrayLike,
-    delta: ArrayLike,
-    *,
-    ratio: float = 1.1,
-    largest: int | None = 2**24,
-) -> Bounds:
-    """Return Clopper-Pearson read only at grid sizes m_k = ceil(ratio**k); anytime valid.
-
-    Level delta/K if the sample size never exceeds `largest` (K grid sizes up to there), or
-    delta/((k+1)(k+2)) at the k-th if `largest` is None. Between grid sizes m <= n < m' the
-    promises at both are used with what is known about them, x_m >= x - (n-m) and x_m' >= x:
-        lower = max(CP(x - (n-m), m), CP(x, m')),   upper mirrored.
-
-    Raises
-    ------
-    ModelError
-        If some n exceeds `largest`, which is declared before sampling starts.
-    """
-    return _interval(partial(_grid_lower, ratio, largest), x, n, delta)
-
-
-def grid_sizes(ratio: float, largest: int) -> IntArray:
-    """Return the distinct sizes ceil(ratio**k), the last one the first that is >= `largest`.
-
-    Examples
-    --------
-    >>> grid_sizes(2.0, 20)
-    array([ 1,  2,  4,  8, 16, 32])
-    """
-    if not ratio > 1.0:
-        raise ModelError(f"Grid: ratio must be greater than 1, found {ratio}; try 1.1.")
-    steps = math.ceil(math.log(max(largest, 1)) / math.log(ratio)) + 1
-    sizes = np.unique(np.ceil(ratio ** np.arange(steps + 1)).astype(np.int64))
-    return sizes[: int(np.searchsorted(sizes, largest)) + 1]
+    return _interval(_mixture_lower, x, n, delta)
 
 
 def _checked(
@@ -191,11 +132,6 @@ def _distinct(columns: list[FloatArray]) -> tuple[IntArray, IntArray]:
     return order[fresh], inverse
 
 
-def _hoeffding_lower(x: FloatArray, n: FloatArray, delta: FloatArray) -> FloatArray:
-    radius = np.sqrt(np.log(2.0 / delta) / (2.0 * n)) * (1.0 + 4.0 * EPS)
-    return np.asarray(np.maximum(x / n - radius - 2.0 * EPS, 0.0))
-
-
 def _beta_quantile(x: FloatArray, n: FloatArray, alpha: FloatArray) -> FloatArray:
     """Return a p with I_p(x, n-x+1) <= alpha, nearly equal; 0 where x = 0.
 
@@ -221,38 +157,14 @@ def _beta_quantile(x: FloatArray, n: FloatArray, alpha: FloatArray) -> FloatArra
     return lower
 
 
-def _sequence_lower(kind: int, x: FloatArray, n: FloatArray, delta: FloatArray) -> FloatArray:
-    """Run the root search of the confidence sequences over flat arrays."""
+def _mixture_lower(x: FloatArray, n: FloatArray, delta: FloatArray) -> FloatArray:
+    """Run the root search of the mixture sequence over flat arrays."""
     sizes = np.array(MIXTURE_SIZES)
     lower = np.empty(len(n))
     # one ulp on the threshold pays for the rounding of the logarithm
     threshold = -np.log(delta) * (1.0 + 2.0 * EPS)
-    sequence_lower(
-        kind, x, n, threshold, sizes, np.log(MIXTURE_WEIGHTS), np.empty(len(sizes)), lower
-    )
+    mixture_lower(x, n, threshold, sizes, np.log(MIXTURE_WEIGHTS), np.empty(len(sizes)), lower)
     return lower
-
-
-def _grid_lower(
-    ratio: float, largest: int | None, x: FloatArray, n: FloatArray, delta: FloatArray
-) -> FloatArray:
-    """Lower end of grid Clopper-Pearson from the grid sizes around n."""
-    top = float(np.max(n, initial=1.0))
-    if largest is not None and top > largest:
-        raise ModelError(
-            f"Grid Clopper-Pearson: sample sizes up to {largest} were declared, found {top:g}; "
-            "declare a larger one before sampling starts, or use largest=None."
-        )
-    sizes = grid_sizes(ratio, math.ceil(top) if largest is None else largest)
-    ahead = np.searchsorted(sizes, n)  # the first size >= n
-    behind = ahead - (sizes[ahead] > n)  # the last one <= n
-    earlier = np.maximum(x - (n - sizes[behind]), 0.0)
-    lower = []
-    for successes, index in ((x, ahead), (earlier, behind)):
-        share = len(sizes) if largest is not None else (index + 1.0) * (index + 2.0)
-        level = 0.5 * (delta / share)
-        lower.append(_beta_quantile(successes, sizes[index].astype(float), level))
-    return np.maximum(*lower)
 
 
 def betting_lower(samples: FloatArray, delta: float, horizon: int | None = None) -> float:

@@ -17,9 +17,8 @@ from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.inner.mccormick.solver import McCormick
 from rfmdp.inner.protocol import Inner
 from rfmdp.inner.radius_sum import Composition, RadiusSum
-from rfmdp.inner.sequential import Sequential
 from rfmdp.learning.budget import Budget, EqualEvents, PerComponent, PerProbability
-from rfmdp.learning.confidence import BySize, ClopperPearson, ConfidenceSet, Mixture, Weissman
+from rfmdp.learning.confidence import ClopperPearson, ConfidenceSet, Mixture, Weissman
 from rfmdp.learning.explore import Exploration, GapDirected, Optimistic
 from rfmdp.learning.identifiers import Granularity
 from rfmdp.learning.schedule import Doubling, Geometric, Schedule
@@ -83,12 +82,6 @@ ANYTIME_LOCAL = replace(
     about="As `anytime`, with the identifiers of the published experiments.",
     granularity=Granularity.LOCAL,
 )
-ANYTIME_KL = Method(
-    "anytime-kl",
-    "As `anytime`, with KL balls for identifiers of four or more outcomes, composed sequentially.",
-    confidence=BySize(),
-    inner=Sequential(),
-)
 GAP_DIRECTED = Method(
     "gap-directed",
     "As `anytime`, sampling where ignorance costs the guarantee most.",
@@ -112,7 +105,7 @@ METHODS: Mapping[str, Method] = {
     method.name: method
     for method in (
         PAPER_FLAT, PAPER_L1, PAPER_INTERVAL, PAPER_MCCORMICK, PAPER_MCCORMICK_LP,
-        ANYTIME, ANYTIME_LOCAL, ANYTIME_KL, GAP_DIRECTED, TIED, ROLLOUT,
+        ANYTIME, ANYTIME_LOCAL, GAP_DIRECTED, TIED, ROLLOUT,
     )
 }  # fmt: skip
 

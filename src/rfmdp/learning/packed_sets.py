@@ -1,15 +1,12 @@
-"""Many confidence sets as one `Marginals`: made, picked and put together."""
+"""Many confidence sets as one `Marginals`: made and picked."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-
 import numpy as np
 
-from rfmdp.ragged import entries, owners, segment_lengths, segment_sum, starts
+from rfmdp.ragged import entries, segment_lengths, segment_sum, starts
 from rfmdp.sets.marginals import Kind, Marginals
-from rfmdp.types import AnyArray, FloatArray, IntArray
+from rfmdp.types import FloatArray, IntArray
 
 
 def packed(
@@ -35,18 +32,6 @@ def packed(
     )
 
 
-def with_table(sets: Marginals, table: FloatArray) -> Marginals:
-    """Return sets whose subset sets have other lower probabilities, 2^k each, by bitmask."""
-    which = np.flatnonzero(sets.kind == Kind.SUBSETS)
-    at = entries(sets.outcome_ptr, which)
-    owner = owners(sets.outcome_ptr)[at]
-    begin, end = sets.corner_ptr[owner], sets.corner_ptr[owner + 1]
-    single = 1 << (at - sets.outcome_ptr[owner])  # the bitmask of an outcome alone
-    lower, upper = np.array(sets.lower), np.array(sets.upper)
-    lower[at], upper[at] = table[begin + single], 1.0 - table[end - 1 - single]
-    return replace(sets, lower=lower, upper=upper, corners=table)
-
-
 def empirical(outcome_ptr: IntArray, counts: IntArray) -> FloatArray:
     """Return counts (O,) divided by the totals of marginals; uniform where nothing was seen."""
     sizes = segment_lengths(outcome_ptr)
@@ -68,26 +53,4 @@ def pick(sets: Marginals, chosen: IntArray) -> Marginals:
         exponent=sets.exponent[chosen],
         corner_ptr=starts(segment_lengths(sets.corner_ptr)[chosen]),
         corners=sets.corners[corners],
-    )
-
-
-def joined(parts: Sequence[Marginals]) -> Marginals:
-    """Return the sets of several parts, one after the other."""
-
-    def flat(name: str) -> AnyArray:
-        return np.concatenate([getattr(part, name) for part in parts])
-
-    def pointers(name: str) -> IntArray:
-        return starts(np.concatenate([np.diff(getattr(part, name)) for part in parts]))
-
-    return Marginals(
-        outcome_ptr=pointers("outcome_ptr"),
-        kind=flat("kind"),
-        nominal=flat("nominal"),
-        lower=flat("lower"),
-        upper=flat("upper"),
-        radius=flat("radius"),
-        exponent=flat("exponent"),
-        corner_ptr=pointers("corner_ptr"),
-        corners=flat("corners"),
     )

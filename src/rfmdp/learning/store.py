@@ -14,7 +14,7 @@ import numpy as np
 
 from rfmdp.errors import AssumptionAlarm, UnsupportedError
 from rfmdp.learning.confidence import ConfidenceSet, Validity
-from rfmdp.learning.packed_sets import pick, with_table
+from rfmdp.learning.packed_sets import pick
 from rfmdp.learning.support import DiscoveredOutcomes
 from rfmdp.ragged import (
     entries,
@@ -33,7 +33,7 @@ from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.sources.structure import informed
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
-ARRAYS = ("counts", "totals", "kind", "nominal", "lower", "upper", "radius", "table")
+ARRAYS = ("counts", "totals", "kind", "nominal", "lower", "upper", "radius")
 
 
 class SetStore:
@@ -89,8 +89,6 @@ class SetStore:
         self.kind, self.radius = fresh.kind.copy(), fresh.radius.copy()
         self.nominal = fresh.nominal.copy()
         self.lower, self.upper = fresh.lower.copy(), fresh.upper.copy()
-        self.table_ptr = fresh.corner_ptr
-        self.table = fresh.corners.copy()
         self._changed = [everything]
         self._known = self._known_box(prior, fresh.kind == Kind.BOX)
         self._absorb(everything, fresh)
@@ -137,8 +135,6 @@ class SetStore:
             return Marginals.from_boxes(self.ptr, self.lower, self.upper, self.nominal)
         single = segment_lengths(self.ptr) == 1
         kind = np.where(single, Kind.SINGLETON, self.kind).astype(np.int8)
-        keeps = np.where(single, 0, segment_lengths(self.table_ptr))
-        kept = entries(self.table_ptr, np.flatnonzero(keeps))
         return Marginals(
             outcome_ptr=self.ptr,
             kind=kind,
@@ -147,8 +143,8 @@ class SetStore:
             upper=self.upper.copy(),
             radius=self.radius.copy(),
             exponent=np.where(kind == Kind.L1, 1.0, np.nan),
-            corner_ptr=starts(keeps),
-            corners=self.table[kept],
+            corner_ptr=np.zeros(len(kind) + 1, dtype=np.int64),
+            corners=np.empty(0),
         )
 
     def state(self) -> dict[str, AnyArray]:
@@ -214,7 +210,6 @@ class SetStore:
             fresh = self._narrowed(which, at, fresh)
         self.kind[which], self.radius[which] = fresh.kind, fresh.radius
         self.lower[at], self.upper[at] = fresh.lower, fresh.upper
-        self.table[entries(self.table_ptr, which)] = fresh.corners
         inside = (fresh.lower <= fresh.nominal) & (fresh.nominal <= fresh.upper)
         moved = (fresh.kind == Kind.BOX) & ~segment_all(inside, pointers)
         middle = box_centres(pointers, fresh.lower, fresh.upper)
@@ -231,27 +226,22 @@ class SetStore:
         if self.nested:
             lower = np.maximum(lower, self.lower[at])
             upper = np.minimum(upper, self.upper[at])
-        self._alarm_if(which, empty_boxes(pointers, lower, upper) & box, "box")
+        self._alarm_if(which, empty_boxes(pointers, lower, upper) & box)
         lower, upper = tighten(pointers, lower, upper)
         every = box[owners(pointers)]
-        fresh = replace(
+        return replace(
             fresh,
             lower=np.where(every, lower, fresh.lower),
             upper=np.where(every, upper, fresh.upper),
         )
-        if not (self.nested and len(fresh.corners)):
-            return fresh
-        table = np.maximum(fresh.corners, self.table[entries(self.table_ptr, which)])
-        self._alarm_if(which, empty_tables(fresh.corner_ptr, table), "subset set")
-        return with_table(fresh, table)
 
-    def _alarm_if(self, which: IntArray, empty: BoolArray, what: str) -> None:
+    def _alarm_if(self, which: IntArray, empty: BoolArray) -> None:
         """Raise with the first of the identifiers `which` (N,) whose set is `empty` (N,)."""
         if np.any(empty):
             first = int(which[int(np.argmax(empty))])
             seen = ", ".join(map(str, self.counts[segment(self.ptr, first)]))
             raise AssumptionAlarm(
-                f"Marginal {self._name(first)}, with counts {seen}: its {what} must contain a "
+                f"Marginal {self._name(first)}, with counts {seen}: its box must contain a "
                 f"distribution, found it empty ({int(np.sum(empty))} marginals in all). With "
                 "independent draws from fixed distributions this has probability at most beta: "
                 "check that the system is stationary, that equal identifiers mean equal "
@@ -265,11 +255,3 @@ def empty_boxes(ptr: IntArray, lower: FloatArray, upper: FloatArray) -> BoolArra
     empty = segment_any(lower > upper + SUM_SLACK, ptr)
     empty |= segment_sum(lower, ptr) > 1.0 + SUM_SLACK
     return empty | (segment_sum(upper, ptr) < 1.0 - SUM_SLACK)
-
-
-def empty_tables(ptr: IntArray, table: FloatArray) -> BoolArray:
-    """Return where (N,) the lower probabilities of a subset and its complement exceed 1."""
-    owner = owners(ptr)
-    # the complement of mask b is (2^k - 1) - b: the table of an identifier reversed
-    opposite = ptr[owner] + ptr[owner + 1] - 1 - np.arange(len(table))
-    return segment_any(table + table[opposite] > 1.0 + SUM_SLACK, ptr)

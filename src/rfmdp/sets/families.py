@@ -14,8 +14,6 @@ LpBall        {q / S : q >= 0, sum q = S, ||q - d||_exponent <= radius}: drawn a
               simplex, and an L-infinity ball is the box of the *floats* max(d - radius, 0) and
               min(d + radius, 1)
 Polytope      the hull of its vertices, each a distribution
-KLBall        {p : KL(d / S || p) <= radius}
-SubsetSet     {p : p(A) >= lower[A] for all A}
 
 So a stored number misses what it stands for by at most 5 units of roundoff of itself, which
 `rounding.TERM` pays for, and whether nature can empty an outcome is a question of exact sums of
@@ -34,7 +32,7 @@ from numpy.typing import ArrayLike
 from rfmdp.errors import ModelError
 from rfmdp.rounding import SUM_TOLERANCE
 from rfmdp.sets.boxes import box_centres, check_boxes, settled_boxes
-from rfmdp.sets.exact import excess, normalised
+from rfmdp.sets.exact import normalised
 from rfmdp.types import FloatArray, frozen
 
 
@@ -170,90 +168,7 @@ class Polytope:
         return Polytope(halfspace_vertices(_as_floats(matrix), _as_floats(bound)))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class KLBall:
-    """{p : KL(nominal || p) <= radius}; an infinite radius is the whole simplex.
-
-    A finite one never empties an outcome of positive nominal probability.
-
-    Examples
-    --------
-    >>> from rfmdp.sets.bounds import bounds
-    >>> low, high = bounds(KLBall([0.5, 0.5], 0.1))
-    >>> low.round(3).tolist(), high.round(3).tolist()
-    ([0.287, 0.287], [0.713, 0.713])
-    """
-
-    nominal: FloatArray  # (X,)
-    radius: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "nominal", _distribution("KLBall", self.nominal))
-        object.__setattr__(self, "radius", _number("KLBall", "radius", self.radius))
-        if not self.radius >= 0.0:
-            raise ModelError(f"KLBall: radius must be >= 0, got {self.radius!r}.")
-
-    @property
-    def size(self) -> int:
-        """Number of outcomes."""
-        return len(self.nominal)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SubsetSet:
-    """{p : p(A) >= lower[A] for every set A of outcomes}, A as a bitmask; bit i is outcome i.
-
-    The minimiser is exact if `lower` is supermodular, else a lower bound.
-    """
-
-    lower: FloatArray  # (2**X,)
-    nominal: FloatArray  # (X,) a member
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "nominal", _distribution("SubsetSet", self.nominal))
-        table = _as_floats(self.lower)
-        if table.shape != (2 ** len(self.nominal),):
-            raise ModelError(
-                f"SubsetSet: {2 ** len(self.nominal)} lower probabilities must be given for "
-                f"{len(self.nominal)} outcomes, got shape {table.shape}."
-            )
-        fault = subset_fault(table, self.nominal)
-        if fault:
-            raise ModelError(f"SubsetSet: {fault}")
-        object.__setattr__(self, "lower", frozen(table))
-
-    @property
-    def size(self) -> int:
-        """Number of outcomes."""
-        return len(self.nominal)
-
-
-UncertaintySet: TypeAlias = Singleton | Interval | LpBall | Polytope | KLBall | SubsetSet
-
-
-def subset_fault(lower: FloatArray, nominal: FloatArray) -> str:
-    """Return what is wrong with lower probabilities of all subsets (2**X,), or nothing.
-
-    nominal : (X,) which must be a member, so that there is one
-    """
-    if not np.all((lower >= 0.0) & (lower <= 1.0)) or lower[0] != 0.0 or lower[-1] != 1.0:
-        return (
-            "lower probabilities must lie in [0, 1], that of the empty set is 0 and that of all "
-            "outcomes 1."
-        )
-    both = np.column_stack([lower, lower[::-1]]).ravel()
-    if np.any(excess(both, np.arange(0, 2 * len(lower) + 1, 2)) > 0.0):
-        return "a set and its complement must not both be that likely."
-    held = np.zeros(1)  # the nominal probability of every subset
-    for x in nominal:
-        held = np.concatenate([held, held + x])
-    short = lower - held
-    if short.max() > SUM_TOLERANCE:
-        worst = int(short.argmax())
-        outcomes = [k for k in range(len(nominal)) if worst >> k & 1]
-        found = f"outcomes {outcomes} have {held[worst]}, less than {lower[worst]}."
-        return f"nominal must be a member, {found}"
-    return ""
+UncertaintySet: TypeAlias = Singleton | Interval | LpBall | Polytope
 
 
 def _as_floats(values: ArrayLike) -> FloatArray:

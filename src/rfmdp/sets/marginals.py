@@ -19,15 +19,7 @@ from rfmdp.ragged import segment, segment_lengths, starts
 from rfmdp.rounding import NORMAL
 from rfmdp.sets.bounds import bounds
 from rfmdp.sets.boxes import check_boxes, settled_boxes, tighten
-from rfmdp.sets.families import (
-    Interval,
-    KLBall,
-    LpBall,
-    Polytope,
-    Singleton,
-    SubsetSet,
-    UncertaintySet,
-)
+from rfmdp.sets.families import Interval, LpBall, Polytope, Singleton, UncertaintySet
 from rfmdp.types import FloatArray, Int8Array, IntArray, frozen
 
 
@@ -39,16 +31,12 @@ class Kind(IntEnum):
     L1 = 2
     LP = 3
     POLYTOPE = 4
-    KL = 5
-    SUBSETS = 6
 
 
 KINDS = {
     Singleton: Kind.SINGLETON,
     Interval: Kind.BOX,
     Polytope: Kind.POLYTOPE,
-    KLBall: Kind.KL,
-    SubsetSet: Kind.SUBSETS,
 }
 
 
@@ -66,10 +54,10 @@ class Marginals:
     nominal: FloatArray  # (O,)
     lower: FloatArray  # (O,) attainable
     upper: FloatArray  # (O,) attainable
-    radius: FloatArray  # (M,) of Lp and KL balls, nan elsewhere
+    radius: FloatArray  # (M,) of Lp balls, nan elsewhere
     exponent: FloatArray  # (M,) of Lp balls, nan elsewhere
-    corner_ptr: IntArray  # (M + 1,) parts of `corners` per marginal
-    corners: FloatArray  # of polytopes vertices (V_j * X_j,), of subset sets bounds (2**X_j,)
+    corner_ptr: IntArray  # (M + 1,) where those of a marginal begin
+    corners: FloatArray  # vertices of polytopes, (V_j * X_j,) each
     stated: FloatArray | None = None  # (2, O) bounds as a text has them, None: the attainable ones
 
     def __post_init__(self) -> None:
@@ -89,11 +77,6 @@ class Marginals:
             return LpBall(self.nominal[part], float(self.radius[j]), float(self.exponent[j]))
         if kind == Kind.SINGLETON:
             return Singleton(self.nominal[part])
-        if kind == Kind.KL:
-            return KLBall(self.nominal[part], float(self.radius[j]))
-        if kind == Kind.SUBSETS:
-            table = self.corners[segment(self.corner_ptr, j)]
-            return SubsetSet(table, self.nominal[part])
         if kind == Kind.POLYTOPE:
             corners = self.corners[segment(self.corner_ptr, j)]
             return Polytope(corners.reshape(-1, part.stop - part.start))
@@ -192,14 +175,9 @@ def _columns(
     nominal = lower if kind is Kind.SINGLETON else uset.nominal
     radius = exponent = math.nan
     # the box of one point that an L-infinity ball is may have moved
-    if isinstance(uset, LpBall | KLBall) and np.array_equal(uset.nominal, nominal):
-        radius = uset.radius
-        exponent = getattr(uset, "exponent", math.nan)
-    corners = np.empty(0)
-    if isinstance(uset, Polytope):
-        corners = uset.vertices.ravel()
-    elif isinstance(uset, SubsetSet) and kind is Kind.SUBSETS:
-        corners = uset.lower
+    if isinstance(uset, LpBall) and np.array_equal(uset.nominal, nominal):
+        radius, exponent = uset.radius, uset.exponent
+    corners = uset.vertices.ravel() if isinstance(uset, Polytope) else np.empty(0)
     return kind, nominal, lower, upper, radius, exponent, corners
 
 
@@ -215,7 +193,7 @@ def _kind(uset: UncertaintySet, lower: FloatArray, upper: FloatArray) -> Kind:
     else:
         kind = KINDS[type(uset)]
     still = np.array_equal(lower, upper)
-    if isinstance(uset, LpBall | KLBall) and kind is not Kind.BOX and uset.radius > 0.0:
+    if isinstance(uset, LpBall) and kind is not Kind.BOX and uset.radius > 0.0:
         # normal floats that do not change by the radius are not emptied by it either
         still = still and (uset.size == 1 or float(uset.nominal.min()) > NORMAL)
     return Kind.SINGLETON if still else kind

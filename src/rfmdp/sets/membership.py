@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.rounding import SUM_TOLERANCE
-from rfmdp.sets.families import Interval, KLBall, LpBall, Polytope, Singleton, SubsetSet
+from rfmdp.sets.families import Interval, LpBall, Polytope, Singleton
 from rfmdp.sets.lp_ball import p_norm
 from rfmdp.types import FloatArray
 
@@ -67,21 +67,6 @@ def _(uset: LpBall, p: FloatArray, tolerance: float) -> bool:
 @_holds.register
 def _(uset: Polytope, p: FloatArray, tolerance: float) -> bool:
     return distance_to_hull(uset.vertices, p) <= tolerance
-
-
-@_holds.register
-def _(uset: KLBall, p: FloatArray, tolerance: float) -> bool:
-    seen = uset.nominal > 0.0
-    if np.any(p[seen] <= 0.0):
-        return bool(np.isinf(uset.radius))
-    distance = float(np.sum(uset.nominal[seen] * np.log(uset.nominal[seen] / p[seen])))
-    return distance <= uset.radius + tolerance
-
-
-@_holds.register
-def _(uset: SubsetSet, p: FloatArray, tolerance: float) -> bool:
-    bits = (np.arange(2**uset.size)[:, None] >> np.arange(uset.size)) & 1
-    return bool(np.all(bits @ p >= uset.lower - tolerance))
 
 
 def distance_to_hull(points: FloatArray, p: FloatArray) -> float:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.sets.bounds import bounds
-from rfmdp.sets.families import Interval, KLBall, LpBall, Polytope, Singleton, SubsetSet
+from rfmdp.sets.families import Interval, LpBall, Polytope, Singleton
 from rfmdp.sets.lp_ball import minimise_lp_ball
 from rfmdp.types import FloatArray
 
@@ -109,21 +109,3 @@ def _greedy_l1(nominal: FloatArray, radius: float, values: FloatArray) -> tuple[
             p[k] -= take
             mass -= take
     return float(p @ values), p
-
-
-@_minimise.register
-def _(uset: KLBall, values: FloatArray) -> tuple[float, FloatArray]:
-    from rfmdp.kernels.curved import kl_minimum
-
-    witness = np.empty(uset.size)
-    value = kl_minimum(np.array(uset.nominal), uset.radius, np.array(values), witness)
-    return float(value), witness
-
-
-@_minimise.register
-def _(uset: SubsetSet, values: FloatArray) -> tuple[float, FloatArray]:
-    from rfmdp.kernels.curved import choquet_minimum
-
-    witness, order = np.empty(uset.size), np.empty(uset.size, dtype=np.int64)
-    value = choquet_minimum(np.array(uset.lower), np.array(values), order, witness)
-    return float(value), witness

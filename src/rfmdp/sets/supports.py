@@ -81,12 +81,10 @@ def supports(marginals: Marginals) -> Supports:
     parts = [
         _any_one(ptr, free, possible, np.flatnonzero(~flexible), True),
         _any_one(ptr, free, required, chosen(simplex), False),
-        _any_one(ptr, free, required, chosen((kind == Kind.KL) & ~simplex), True),
         *_by_sums(marginals, free, required, chosen(summed)),
     ]
     parts += [_smooth_ball(marginals, required, int(j)) for j in chosen(kind == Kind.LP)]
     parts += [_polytope(marginals, int(j)) for j in chosen(kind == Kind.POLYTOPE)]
-    parts += [_subsets(marginals, int(j)) for j in chosen(kind == Kind.SUBSETS)]
     return _assemble(possible, flexible, parts)
 
 
@@ -94,7 +92,7 @@ def outcome_flags(marginals: Marginals) -> tuple[BoolArray, BoolArray]:
     """Return the outcomes (O,) that some member takes, and those that every member takes."""
     sizes, kind = marginals.sizes, marginals.kind
     possible, required = marginals.upper > 0.0, marginals.lower > 0.0
-    ball = np.isin(kind, [Kind.L1, Kind.LP, Kind.KL])
+    ball = np.isin(kind, [Kind.L1, Kind.LP])
     if ball.any():
         moves = np.repeat(ball & (marginals.radius > 0.0), sizes)
         seen = marginals.nominal > 0.0
@@ -122,8 +120,7 @@ def outcome_flags(marginals: Marginals) -> tuple[BoolArray, BoolArray]:
 
 def _whole_simplex(marginals: Marginals) -> BoolArray:
     """Return the balls (M,) that are so large that they are the whole simplex, by definition."""
-    limit = np.where(marginals.kind == Kind.KL, np.inf, 2.0)
-    whole: BoolArray = np.isin(marginals.kind, [Kind.L1, Kind.KL]) & (marginals.radius >= limit)
+    whole: BoolArray = (marginals.kind == Kind.L1) & (marginals.radius >= 2.0)
     return whole
 
 
@@ -321,16 +318,6 @@ def _polytope(marginals: Marginals, j: int) -> _Part:
     """Return the supports of one polytope: of its vertices, those minimal for some outcome."""
     corners = marginals.corners[segment(marginals.corner_ptr, j)]
     return _families(j, corners.reshape(-1, int(marginals.sizes[j])) > 0.0)
-
-
-def _subsets(marginals: Marginals, j: int) -> _Part:
-    """Return the supports of one subset set: whose complement has the lower probability 0.
-
-    Exact if the bounds are supermodular; else nature may be given supports it does not have.
-    """
-    table = marginals.corners[segment(marginals.corner_ptr, j)]
-    masks = np.flatnonzero(table[::-1] == 0.0)  # reversed: the complement of every mask
-    return _families(j, (masks[:, None] >> np.arange(int(marginals.sizes[j]))) & 1 == 1)
 
 
 def _families(j: int, lines: BoolArray) -> _Part:

@@ -11,12 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from rfmdp.ragged import entries, segment, segment_lengths
+from rfmdp.ragged import segment, segment_lengths
 from rfmdp.rounding import SUM_OFF, SUM_TOLERANCE
-from rfmdp.sets.bounds import bounds, kl_bounds
+from rfmdp.sets.bounds import bounds
 from rfmdp.sets.boxes import Problem, box_problems, first_outcomes, range_problems, tighten
 from rfmdp.sets.exact import excess
-from rfmdp.sets.families import subset_fault
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import FloatArray
 
@@ -25,7 +24,6 @@ TYPES = {
     "kind": np.int8,
     "corner_ptr": np.int64,
 }  # all others are float64
-LARGEST_TABLE = 30  # outcomes of a set with a bound for each of its subsets
 
 
 def problems(sets: Marginals) -> list[Problem]:
@@ -58,9 +56,6 @@ def with_own_bounds(sets: Marginals) -> Marginals:
     lower, upper = tighten(sets.outcome_ptr, sets.lower, sets.upper)
     box = np.repeat(sets.kind == Kind.BOX, sets.sizes)
     lower, upper = np.where(box, lower, sets.lower), np.where(box, upper, sets.upper)
-    at = entries(sets.outcome_ptr, np.flatnonzero(sets.kind == Kind.KL))
-    radius = np.repeat(sets.radius, sets.sizes)
-    lower[at], upper[at] = kl_bounds(sets.nominal[at], radius[at])
     for j in np.flatnonzero((sets.kind != Kind.SINGLETON) & ~np.isnan(sets.exponent)):
         part = segment(sets.outcome_ptr, j)
         lower[part], upper[part] = bounds(sets[int(j)])
@@ -111,8 +106,8 @@ def _numbers(sets: Marginals) -> Iterator[Problem]:
         yield from range_problems(ptr, "stated lower bounds", sets.stated[0])
         yield from range_problems(ptr, "stated upper bounds", sets.stated[1])
     below, above, off = (excess(values, ptr) for values in (lower, upper, centre))
-    # no bound rests on the nominal member of a box or of a table of subsets
-    free = np.isin(sets.kind, [Kind.BOX, Kind.POLYTOPE, Kind.SUBSETS]) & np.isnan(sets.exponent)
+    # no bound rests on the nominal member of a box or of a polytope
+    free = np.isin(sets.kind, [Kind.BOX, Kind.POLYTOPE]) & np.isnan(sets.exponent)
     off_one = np.abs(off) > np.where(free, SUM_TOLERANCE, SUM_OFF)
     wrong_sums = below > SUM_OFF, above < -SUM_OFF, off_one
     yield from box_problems(ptr, lower, upper, centre, wrong_sums)
@@ -135,26 +130,17 @@ def _balls(sets: Marginals) -> Iterator[Problem]:
         for j in np.flatnonzero((kind == wanted) & ~holds):
             yield int(j), f"{what}, got {exponent[j]}."
     ball = np.isin(kind, [Kind.L1, Kind.LP]) | ~np.isnan(exponent)
-    wrong = (ball & ~((radius >= 0.0) & np.isfinite(radius))) | (
-        (kind == Kind.KL) & ~(radius >= 0.0)
-    )
-    for j in np.flatnonzero(wrong):
+    for j in np.flatnonzero(ball & ~((radius >= 0.0) & np.isfinite(radius))):
         yield int(j), f"its radius must be >= 0, got {radius[j]}."
 
 
 def _corners(sets: Marginals) -> Iterator[Problem]:
-    """Yield what is wrong with vertices of polytopes and with tables of subsets."""
-    sizes = sets.sizes
-    listed = np.isin(sets.kind, [Kind.POLYTOPE, Kind.SUBSETS])
-    for j in np.flatnonzero(listed):
-        part = sets.corners[segment(sets.corner_ptr, j)]
-        size = int(sizes[j])
-        own = segment(sets.outcome_ptr, j)
-        lower, upper = sets.lower[own], sets.upper[own]
-        if sets.kind[j] == Kind.POLYTOPE:
-            fault = _polytope(part, size, lower, upper)
-        else:
-            fault = _table(part, sets.nominal[own], lower, upper)
+    """Yield what is wrong with vertices of polytopes."""
+    for j in np.flatnonzero(sets.kind == Kind.POLYTOPE):
+        corners = sets.corners[segment(sets.corner_ptr, j)]
+        outcomes = segment(sets.outcome_ptr, j)
+        lower, upper = sets.lower[outcomes], sets.upper[outcomes]
+        fault = _polytope(corners, len(lower), lower, upper)
         if fault:
             yield int(j), fault
 
@@ -171,18 +157,4 @@ def _polytope(part: FloatArray, size: int, lower: FloatArray, upper: FloatArray)
         return "the entries of every vertex must sum to 1."
     if np.any(vertices.min(axis=0) != lower) or np.any(vertices.max(axis=0) != upper):
         return "bounds must be those of the vertices."
-    return ""
-
-
-def _table(part: FloatArray, nominal: FloatArray, lower: FloatArray, upper: FloatArray) -> str:
-    """Return what is wrong with the lower probabilities of all subsets, or nothing."""
-    size = len(nominal)
-    if size > LARGEST_TABLE or len(part) != 1 << size:
-        return f"2^{size} lower probabilities must be given for {size} outcomes, got {len(part)}."
-    fault = subset_fault(part, nominal)
-    if fault:
-        return fault
-    single = 1 << np.arange(size)
-    if np.any(lower != part[single]) or np.any(upper != 1.0 - part[len(part) - 1 - single]):
-        return "bounds must be those of the lower probabilities."
     return ""

@@ -13,7 +13,7 @@ import numpy as np
 from rfmdp.errors import UnsupportedError
 from rfmdp.ragged import segment, starts
 from rfmdp.sets.box_vertices import Boxes, box_points, count_points, int_boxes, receiver_boxes
-from rfmdp.sets.families import Interval, LpBall, Polytope, Singleton, UncertaintySet
+from rfmdp.sets.families import UncertaintySet
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import FloatArray, IntArray
 
@@ -62,30 +62,20 @@ def vertex_count(marginals: Marginals, j: int) -> int:
     kind = Kind(marginals.kind[j])
     part = segment(marginals.outcome_ptr, j)
     chosen = marginals, np.array([j]), kind, int(part.stop - part.start)
-    if kind in (Kind.KL, Kind.SUBSETS):
-        raise _without_vertices(marginals[j])
     if kind in (Kind.SINGLETON, Kind.POLYTOPE):
         return len(_same_kind(*chosen)[1])
     return sum(count_points(boxes) for _, boxes in _boxes(*chosen))
 
 
 def _packed(uset: UncertaintySet) -> Marginals:
-    if not isinstance(uset, Singleton | Interval | LpBall | Polytope):
-        raise _without_vertices(uset)
     return Marginals.from_sets([uset])
-
-
-def _without_vertices(uset: object) -> UnsupportedError:
-    return UnsupportedError(
-        f"{type(uset).__name__} has no vertices(); use an inner solver that needs only bounds()."
-    )
 
 
 def vertices_bulk(marginals: Marginals, which: IntArray) -> tuple[IntArray, FloatArray]:
     """Return the vertices of many marginals of any kind in two arrays.
 
     Sets of one kind and size are treated together, without a Python loop over marginals;
-    only polytopes are taken one by one. KL balls and subset sets get no vertices.
+    only polytopes are taken one by one.
 
     Parameters
     ----------
@@ -128,8 +118,6 @@ def _same_kind(
     """Return (position in `which`, points) for marginals of one kind and size."""
     if kind is Kind.SINGLETON:
         return np.arange(len(which)), marginals.nominal[_table(marginals, which, size)]
-    if kind in (Kind.KL, Kind.SUBSETS):  # not listed: solvers use their minimisers instead
-        return np.empty(0, dtype=np.int64), np.empty((0, size))
     if kind is not Kind.POLYTOPE:
         return _points(_boxes(marginals, which, kind, size))
     listed = [marginals.corners[segment(marginals.corner_ptr, j)] for j in which]

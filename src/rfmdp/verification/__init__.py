@@ -24,14 +24,14 @@ game.py      what rows are worth, and in which a bound gains: in floats, else in
 rows.py      rows in batches of one shape; which successors they can have
 products.py  the least mean over a product, from both sides: set by set, else by vertices
 means.py     the least mean over one set: from below by dual solutions, from above by members
-curved.py    the same of Lp and KL balls; how far tables of subsets reach
+curved.py    the same of Lp balls
 margins.py   what rounding can do
 exact.py     sets and products in fractions, and which outcomes can be empty
 
-Boxes, L1 balls and tables of subsets are one thing: {p : p(A) >= low(A) for all A}. The least mean
-takes the layers of the values, each with `low` of the outcomes that reach it, in floats (`means`)
-as in fractions (`exact`). Values that are infinite are so in fractions, too: these have parts, of
-which the first decides. What floats cannot hold proves nothing in floats.
+Boxes and L1 balls are one thing: {p : p(A) >= low(A) for all A}. The least mean takes the layers of
+the values, each with `low` of the outcomes that reach it, in floats (`means`) as in fractions
+(`exact`). Values that are infinite are so in fractions, too: these have parts, of which the first
+decides. What floats cannot hold proves nothing in floats.
 
 A learning run is its solution, which is proven as above, and the way to it (`learning`): the error
 probabilities add up to no more than stated; the sets have all that counts do not rule out

@@ -18,8 +18,7 @@ from scipy import special
 
 from rfmdp.ragged import entries, segment_all, segment_lengths, starts
 from rfmdp.types import BoolArray, FloatArray, IntArray
-from rfmdp.verification.fields import need
-from rfmdp.verification.sets import BOX, KL, L1, SINGLETON, SUBSETS, Sets
+from rfmdp.verification.sets import BOX, L1, SINGLETON, Sets
 
 ACCURACY = 1e-7  # relative, of error probabilities
 BATCH = 1 << 19  # counts handled at a time
@@ -45,11 +44,6 @@ def clopper_pearson(p: FloatArray, x: FloatArray, n: FloatArray, delta: FloatArr
     return np.asarray((x > 0) & (tail <= 0.5 * delta * (1.0 + ACCURACY)))
 
 
-def hoeffding(p: FloatArray, x: FloatArray, n: FloatArray, delta: FloatArray) -> BoolArray:
-    """Test whether 2 exp(-2 n (x/n - p)^2) <= delta."""
-    return np.asarray(2.0 * np.exp(-2.0 * n * (x / n - p) ** 2) <= delta * (1.0 + ACCURACY))
-
-
 def mixture(p: FloatArray, x: FloatArray, n: FloatArray, delta: FloatArray) -> BoolArray:
     """Test whether a mixture of priors around p has 1 / delta times the likelihood of p."""
     q = 1.0 - p
@@ -61,94 +55,37 @@ def mixture(p: FloatArray, x: FloatArray, n: FloatArray, delta: FloatArray) -> B
     return np.asarray(ratio >= -np.log(delta) - _noise(n))
 
 
-def krichevsky_trofimov(
-    p: FloatArray, x: FloatArray, n: FloatArray, delta: FloatArray
-) -> BoolArray:
-    """Test the same with the one prior Beta(1/2, 1/2)."""
-    own = x * np.log(p) + (n - x) * np.log(1.0 - p)
-    ratio = special.betaln(x + 0.5, n - x + 0.5) - math.log(math.pi) - own
-    return np.asarray(ratio >= -np.log(delta) - _noise(n))
-
-
 def _noise(n: FloatArray) -> FloatArray:
     """Return what logarithms of likelihoods of n samples may be off."""
     return np.asarray(ACCURACY + 1e-14 * n)
-
-
-def grid(ratio: float, largest: int | None) -> Rejects:
-    """Return the test at sizes ceil(ratio^k) only: the last one before n, and the next."""
-
-    def rejects(p: FloatArray, x: FloatArray, n: FloatArray, delta: FloatArray) -> BoolArray:
-        top = int(n.max(initial=1.0)) if largest is None else largest
-        need(n.max(initial=0.0) <= top, "looks: more samples than the grid was declared for")
-        steps = math.ceil(math.log(max(top, 1)) / math.log(ratio)) + 1
-        sizes = np.unique(np.ceil(ratio ** np.arange(steps + 1)).astype(np.int64))
-        sizes = sizes[: int(np.searchsorted(sizes, top)) + 1]
-        ahead = np.searchsorted(sizes, n)
-        behind = ahead - (sizes[ahead] > n)
-        found = np.zeros(p.shape, dtype=np.bool_)
-        for at, seen in ((ahead, x), (behind, np.maximum(x - (n - sizes[behind]), 0.0))):
-            share = len(sizes) if largest is not None else (at + 1.0) * (at + 2.0)
-            found |= clopper_pearson(p, seen, sizes[at].astype(np.float64), delta / share)
-        return found
-
-    return rejects
 
 
 class Confidence:
     """A confidence set, as the settings of a run name it."""
 
     def __init__(self, text: str) -> None:
-        self.name, self.options = parsed(text)
-        known = ("BySize", "AllSubsets", "Weissman", "KLDirichlet", *_BERNOULLI)
-        if self.name not in known:
+        self.name, _ = parsed(text)
+        if self.name not in ("Weissman", *_BERNOULLI):
             raise NotChecked(f"confidence set {self.name}")
-        parts = {k: v for k, v in self.options.items() if k in ("small", "large", "base")}
-        self.parts = {name: Confidence(part) for name, part in parts.items()}
-        self.single: bool = self.name in ("ClopperPearson", "Hoeffding", "Weissman")
-        self.single |= any(part.single for part in self.parts.values())
+        self.single = self.name != "Mixture"
         self.assumptions = {DRAWS, SUPPORT} | ({FIXED} if self.single else set())
-        if self.name == "GridClopperPearson" and self.options.get("largest") is not None:
-            most = self.options["largest"]
-            self.assumptions.add(f"no marginal is sampled more than {most} times")
-        for part in self.parts.values():
-            self.assumptions |= part.assumptions
-
-    def of_size(self, size: int) -> Confidence:
-        """Return the part that serves sets of a size."""
-        if self.name != "BySize":
-            return self
-        return self.parts["large" if size >= self.options["large_from"] else "small"].of_size(size)
 
     def events(self, size: int) -> int:
         """Return how many events a set of a size needs."""
-        if self.name == "BySize":
-            return self.of_size(size).events(size)
-        if self.name == "AllSubsets":
-            return int(2 ** (size - 1) - 1)
-        if self.name in ("Weissman", "KLDirichlet"):
-            return min(size - 1, 1)
-        return size - 1 if size <= 2 else size
+        return min(size - 1, 1) if self.name == "Weissman" or size <= 2 else size
 
     def rejects(self) -> Rejects:
-        """Return the test of a Bernoulli set, or of that which a subset set is made of."""
-        if self.name == "AllSubsets":
-            return self.parts["base"].rejects()
-        if self.name == "GridClopperPearson":
-            return grid(float(self.options["ratio"]), self.options["largest"])
+        """Return the test of a set of intervals."""
         if self.name not in _BERNOULLI:
             raise NotChecked(f"confidence set {self.name} for boxes")
         return _BERNOULLI[self.name]
 
 
-_BERNOULLI: dict[str, Rejects] = {
-    "ClopperPearson": clopper_pearson, "Hoeffding": hoeffding, "Mixture": mixture,
-    "KrichevskyTrofimov": krichevsky_trofimov, "GridClopperPearson": clopper_pearson,
-}  # fmt: skip
+_BERNOULLI: dict[str, Rejects] = {"ClopperPearson": clopper_pearson, "Mixture": mixture}
 
 
 def parsed(text: str) -> tuple[str, dict[str, Any]]:
-    """Return name and options of a text like `AllSubsets(base=Mixture(), most_outcomes=10)`."""
+    """Return name and options of a text like `FloorSupport(p_min=0.05)`."""
     try:
         call = ast.parse(text, mode="eval").body
     except SyntaxError:
@@ -209,14 +146,13 @@ def sets_hold(
     fine = sets.sizes == 1
     box = boxes(sets)
     for size in np.unique(sets.sizes[~fine]).tolist():
-        own = confidence.of_size(size)
         for ids in batches(sets, np.flatnonzero(box & (sets.sizes == size)), len(looks)):
             seen, total = counted(sets, looks, ids)
             n = np.where(np.repeat(delta[ids], size) > 0.0, total, 0.0)
-            trials = Trials(seen, n, np.repeat(delta[ids], size), own.rejects())
+            trials = Trials(seen, n, np.repeat(delta[ids], size), confidence.rejects())
             fine[ids] = boxes_hold(sets, ids, trials, known)
         for j in np.flatnonzero(~box & (sets.sizes == size)):
-            fine[j] = _ball_holds(sets, int(j), looks, float(delta[j]), own)
+            fine[j] = _ball_holds(sets, int(j), looks, float(delta[j]), confidence)
     return np.asarray(fine)
 
 
@@ -263,29 +199,20 @@ def boxes_hold(sets: Sets, ids: IntArray, trials: Trials, known: Known) -> BoolA
     return segment_all(low & high, ptr)
 
 
-def _ball_holds(sets: Sets, j: int, looks: IntArray, delta: float, own: Confidence) -> bool:
+def _ball_holds(sets: Sets, j: int, looks: IntArray, delta: float, base: Confidence) -> bool:
     """Return the same of a set that is no box."""
     part = slice(sets.ptr[j], sets.ptr[j + 1])
     kind = int(sets.kind[j])
     seen = looks[:, part].astype(np.float64)
     seen = seen[seen.sum(axis=1) > 0] if delta > 0.0 else seen[:0]
-    if kind == SUBSETS and own.name == "AllSubsets":
-        table = sets.corners[sets.corner_ptr[j] : sets.corner_ptr[j + 1]]
-        masks = np.arange(1, len(table) - 1)
-        x = seen @ ((masks >> np.arange(seen.shape[1])[:, None]) & 1).astype(np.float64)
-        n = np.broadcast_to(seen.sum(axis=1, keepdims=True), x.shape)
-        trials = Trials(x, n, np.full(len(masks), delta), own.rejects())
-        return bool(trials.below(table[1:-1]).all())
     last = seen[-1] if len(seen) else None
     if last is not None and not np.array_equal(last, looks[-1, part]):
         return False
-    if kind == L1 and own.name == "Weissman":
+    if kind == L1 and base.name == "Weissman":
         return _l1_holds(sets.nominal[part], float(sets.radius[j]), last, delta)
-    if kind == KL and own.name == "KLDirichlet":
-        return _kl_holds(sets.nominal[part], float(sets.radius[j]), last, delta)
     if kind == SINGLETON:
         return False
-    raise NotChecked(f"a set of kind {kind} by {own.name}")
+    raise NotChecked(f"a set of kind {kind} by {base.name}")
 
 
 def _centred(nominal: FloatArray, counts: FloatArray) -> bool:
@@ -299,16 +226,4 @@ def _l1_holds(nominal: FloatArray, radius: float, counts: FloatArray | None, del
     n = counts.sum()
     vertices = k * math.log(2.0) + math.log1p(-(2.0 ** (1.0 - k)))
     needed = math.sqrt(2.0 * (vertices - math.log(delta * (1.0 + ACCURACY))) / n)
-    return _centred(nominal, counts) and radius >= needed
-
-
-def _kl_holds(nominal: FloatArray, radius: float, counts: FloatArray | None, delta: float) -> bool:
-    if math.isinf(radius) or counts is None:
-        return math.isinf(radius)
-    k = len(nominal)
-    n = counts.sum()
-    logs = special.xlogy(counts, counts / n).sum()
-    prior = special.gammaln(counts + 0.5).sum() - k * special.gammaln(0.5)
-    evidence = special.gammaln(n + k / 2) - special.gammaln(k / 2) - prior + logs
-    needed = (evidence - math.log(delta) - float(_noise(n))) / n
     return _centred(nominal, counts) and radius >= needed

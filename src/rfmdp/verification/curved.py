@@ -1,14 +1,12 @@
-"""Sets whose least mean has no short formula: one of each kind per row, of values (B, X).
+"""Lp balls, whose least mean has no short formula: one per row, of values (B, X).
 
 `least` proves a bound from below: every number is the value of a dual solution, less what rounding
 can do to it. Any dual solution will do, so none has to be found exactly:
 
-KL        max over t <= min v of  t + exp(sum centre ln(v - t) - radius)            (Jensen)
-Lp        max over t, w <= v - t of  t + centre.w - radius |w|_q',  1/q + 1/q' = 1   (Hoelder)
+    max over t, w <= v - t of  t + centre.w - radius |w|_q',  1/q + 1/q' = 1   (Hoelder)
 
 `point` is a distribution with nearly the least mean. `share` is the part of the way there from the
-centre, which is a member, that stays in the set; `inner_point` goes so far. Subset sets need that
-as well: the point of their layers is a member only if they are supermodular.
+centre, which is a member, that stays in the set; `inner_point` goes so far.
 """
 
 from __future__ import annotations
@@ -23,69 +21,6 @@ from rfmdp.verification.margins import TINY, UNIT, VAGUE, mean, slack
 
 HALVINGS = 54
 LEVEL, RIM = 2.0**-49, 2.0**-44  # how near sums come to one, and distances (relatively) to radii
-
-
-@dataclass(slots=True, eq=False)
-class KLBalls:
-    """Kullback-Leibler balls."""
-
-    centre: FloatArray  # (B, X)
-    radius: FloatArray  # (B,)
-
-    def least(self, v: FloatArray) -> FloatArray:
-        """Return (B,): no more than the least mean."""
-        size = v.shape[1]
-        least, unit, scaled = _scaled(v)
-        seen = self.centre > 0.0
-        best = least.copy()
-        for shift in (*self._shifts(scaled), np.zeros(len(v))):
-            w = scaled + shift[:, None]
-            logs = np.where(seen, np.log(np.where(seen, w, 1.0)), 0.0)
-            power, spread = mean(self.centre, logs)
-            error = slack(size) * (1.0 + spread + self.radius)
-            grown = np.exp(power - self.radius - 8.0 * error) * (1.0 - 8.0 * UNIT)
-            gain = grown - shift
-            gain -= slack(size) * (grown + shift)
-            found = least + unit * gain
-            found -= slack(1) * (np.abs(least) + unit * np.abs(gain)) + TINY
-            best = np.fmax(best, np.where(scaled.any(axis=1), found, least))
-        return np.asarray(best)
-
-    def _shifts(self, scaled: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return numbers (B,) just below and above the best least - t, values scaled (B, X)."""
-        seen = self.centre > 0.0
-        low, high = np.full(len(scaled), -700.0), np.full(len(scaled), 700.0)  # their logarithms
-        for _ in range(HALVINGS):
-            middle = 0.5 * (low + high)
-            w = np.where(seen, scaled + np.exp(middle)[:, None], 1.0)
-            slope = (self.centre * np.log(w)).sum(axis=1) + np.log((self.centre / w).sum(axis=1))
-            far = slope > self.radius
-            low, high = np.where(far, middle, low), np.where(far, high, middle)
-        return np.exp(low), np.exp(high)
-
-    def point(self, v: FloatArray) -> FloatArray:
-        """Return centre / (v - t); an unseen outcome of the least value gets what is left."""
-        (_, _, scaled), seen = _scaled(v), self.centre > 0.0
-        w = np.where(seen, scaled + self._shifts(scaled)[1][:, None], 1.0)
-        p = self.centre / w
-        p /= p.sum(axis=1, keepdims=True)
-        spare = np.fmax(self.radius - self._terms(p).sum(axis=1), 0.0)
-        unseen = ~seen & (scaled == 0.0)
-        first = unseen & (np.cumsum(unseen, axis=1) == 1)
-        give = np.where(unseen.any(axis=1), -np.expm1(-spare), 0.0)[:, None]
-        return np.asarray(p * (1.0 - give) + first * give)
-
-    def _terms(self, p: FloatArray) -> FloatArray:
-        """Return the terms of the divergence of points; infinite where an outcome seen is empty."""
-        ratio = np.where(self.centre > 0.0, self.centre / p, 1.0)
-        return np.asarray(self.centre * np.log(ratio))
-
-    def share(self, p: FloatArray) -> FloatArray:
-        """Return (B,) how far to go to points; divergences grow at least as fast as that."""
-        terms = self._terms(p)
-        size = 1.0 + np.abs(terms).sum(axis=1) + self.radius
-        room = 2.0 * slack(p.shape[1]) * size
-        return np.asarray(np.fmax((self.radius - room) / terms.sum(axis=1), 0.0))
 
 
 @dataclass(slots=True, eq=False)
@@ -164,31 +99,11 @@ class LpBalls:
         return np.asarray(np.fmax((self.radius - room) / distance, 0.0))
 
 
-@dataclass(slots=True, eq=False)
-class SubsetSets:
-    """Sets with a lower probability for every subset of the outcomes."""
-
-    centre: FloatArray  # (B, X)
-    tables: FloatArray  # of all sets, 2 ** X numbers each
-    begin: IntArray  # (B,) where those of a row begin
-
-    def share(self, p: FloatArray) -> FloatArray:
-        """Return (B,) how far to go to points; no number if the centre is no member."""
-        masks = np.arange(1, (1 << p.shape[1]) - 1)
-        bits = ((masks >> np.arange(p.shape[1])[:, None]) & 1).astype(np.float64)
-        least = self.tables[self.begin[:, None] + masks]
-        spare, lost = self.centre @ bits - least, (self.centre - p) @ bits
-        room = 2.0 * slack(p.shape[1])
-        inside = (spare >= lost + room) | (least == 0.0)  # as the centre is: so all between
-        each = np.where(inside, 1.0, np.maximum(spare - room, 0.0) / np.maximum(lost, room))
-        return np.where((spare >= 0.0).all(axis=1), each.min(axis=1, initial=1.0), np.nan)
-
-
-def inner_point(own: KLBalls | LpBalls | SubsetSets, p: FloatArray) -> FloatArray:
+def inner_point(balls: LpBalls, p: FloatArray) -> FloatArray:
     """Return points (B, X) on the way from points to the centre, within rounding of members."""
     p = p / p.sum(axis=1, keepdims=True)
-    back = 1.0 - np.minimum(own.share(p), 1.0)  # to the centre, which is a member
-    return np.asarray(p + back[:, None] * (own.centre - p))
+    back = 1.0 - np.minimum(balls.share(p), 1.0)  # to the centre, which is a member
+    return np.asarray(p + back[:, None] * (balls.centre - p))
 
 
 def unsort(ranked: FloatArray, order: IntArray) -> FloatArray:

@@ -21,7 +21,7 @@ import numpy as np
 
 from rfmdp.ragged import segment
 from rfmdp.types import BoolArray, FloatArray
-from rfmdp.verification.sets import BOX, KL, L1, LP, POLYTOPE, SINGLETON, SUBSETS, Sets
+from rfmdp.verification.sets import BOX, L1, LP, POLYTOPE, SINGLETON, Sets
 
 MOST_VERTICES = 4096  # of one set
 MOST_OUTCOMES = 12  # of a set whose vertices or supports are listed
@@ -40,9 +40,9 @@ class Undecided(Exception):
 class ExactSet:
     """One set in fractions.
 
-    Points and polytopes have corners. Boxes, L1 balls and subset sets are {p : p(A) >= low(A) for
-    all A}, with `low` supermodular: for any order of the outcomes some member has low(A) of all
-    last ones A at once. KL and Lp balls have neither.
+    Points and polytopes have corners. Boxes and L1 balls are {p : p(A) >= low(A) for all A}, with
+    `low` supermodular: for any order of the outcomes some member has low(A) of all last ones A at
+    once. Lp balls have neither.
     """
 
     def __init__(self, sets: Sets, j: int) -> None:
@@ -57,17 +57,15 @@ class ExactSet:
         self.centre = [x / total for x in nominal]
         self.exponent, radius = float(sets.exponent[j]), float(sets.radius[j])
         self.radius = Fraction(radius) / total if self.kind in (L1, LP) else Fraction(0)
-        self.table = _fractions(sets.listed(j))
         self.corners = [self.centre] if self.kind == SINGLETON else list[Vector]()
         if self.kind == POLYTOPE:
-            lines = [self.table[i : i + self.size] for i in range(0, len(self.table), self.size)]
+            table = _fractions(sets.listed(j))
+            lines = [table[i : i + self.size] for i in range(0, len(table), self.size)]
             self.corners = [[x / sum(line) for x in line] for line in lines]
         self._largest: dict[int, int] = {}
 
     def low(self, mask: int) -> Fraction:
-        """Return the least probability of some outcomes of a box, an L1 ball or a subset set."""
-        if self.kind == SUBSETS:
-            return self.table[mask]
+        """Return the least probability of some outcomes of a box or an L1 ball."""
         inside = [k for k in range(self.size) if mask >> k & 1]
         if self.kind == BOX:
             others = (self.upper[k] for k in range(self.size) if not mask >> k & 1)
@@ -78,26 +76,12 @@ class ExactSet:
         return held if mask == self.everything else max(held - self.radius / 2, Fraction(0))
 
     @cached_property
-    def _supermodular(self) -> bool:
-        """Whether the lower probabilities of a subset set are; those of others are."""
-        if self.kind != SUBSETS:
-            return True
-        for a, low in enumerate(self.table):
-            free = [1 << k for k in range(self.size) if not a >> k & 1]
-            for i, k in itertools.combinations(free, 2):
-                if self.table[a | i | k] + low < self.table[a | i] + self.table[a | k]:
-                    return False
-        return True
-
-    @cached_property
     def possible(self) -> int:
         """The outcomes that some member has."""
-        if self.kind in (KL, LP):
+        if self.kind == LP:
             return self.everything
         if self.corners:
             return _mask([any(column) for column in zip(*self.corners, strict=True)])
-        if not self._supermodular:
-            raise Undecided
         return _mask([self.low(self.everything & ~(1 << k)) < 1 for k in range(self.size)])
 
     @cached_property
@@ -122,13 +106,13 @@ class ExactSet:
 
     def _avoids(self, within: int) -> bool:
         """Return whether some member has only outcomes within a mask."""
-        if self.kind not in (KL, LP):
+        if self.kind != LP:
             return self.low(self.everything & ~within) == 0
         outside = [self.centre[k] for k in range(self.size) if not within >> k & 1]
         gone = [x for x in outside if x > 0]
         left = within.bit_count()
-        if not gone or self.kind == KL:
-            return not gone
+        if not gone:
+            return True
         # what the others receive is spread evenly: distances grow least
         moved = [*gone, *[sum(gone, Fraction(0)) / left] * left]
         if self.exponent <= 64 and self.exponent == int(self.exponent):
@@ -151,7 +135,7 @@ class ExactSet:
             return parts[0]
         if self.corners:
             return min(tuple(np.array(corner, dtype=object) @ values) for corner in self.corners)
-        if self.kind in (KL, LP) or not self._supermodular:
+        if self.kind == LP:
             raise Undecided
         order = sorted(range(self.size), key=parts.__getitem__)
         total, rest = values[order[0]], self.everything
@@ -258,7 +242,7 @@ class ExactRows:
 
         Of infinite values, say how many times infinity they are, then what is left.
         """
-        # points first; subset sets, whose vertices are not listed, last
+        # points first, by their kinds
         order = sorted(range(len(ids)), key=lambda i: self[ids[i]].kind)
         count = math.prod(len(self[ids[i]].vertices) for i in order[:-1])
         if not 0 < count <= MOST_PRODUCTS:

@@ -7,9 +7,8 @@ added are bounds from above:
 singleton, polytope  the least of its corners
 box, L1              the layers of v, each with the least probability of what reaches it (Choquet)
 
-Subset sets have layers, too, but only as bounds from below; see `curved` for those of KL and Lp
-balls. For these kinds `Axis.point` gives a distribution with nearly the least mean, and how far
-at most (in L1) a member is from it: from above.
+See `curved` for the duals of Lp balls. For these `Axis.point` gives a distribution with nearly the
+least mean, and how far at most (in L1) a member is from it: from above.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ import numpy as np
 
 from rfmdp.ragged import segment, segment_any
 from rfmdp.types import FloatArray, IntArray
-from rfmdp.verification.curved import KLBalls, LpBalls, SubsetSets, inner_point, unsort
+from rfmdp.verification.curved import LpBalls, inner_point, unsort
 from rfmdp.verification.exact import ExactRows
 from rfmdp.verification.margins import BLUR, FAINT, NORMAL, TINY, UNIT, VAGUE, mean, slack
-from rfmdp.verification.sets import BOX, KL, L1, LP, POLYTOPE, SINGLETON, SUBSETS, Sets, excess
+from rfmdp.verification.sets import BOX, L1, LP, POLYTOPE, SINGLETON, Sets, excess
 
 
 class RoundedSets:
@@ -36,7 +35,7 @@ class RoundedSets:
         self.sets, self.exact, sizes = sets, exact, sets.sizes
         total = 1.0 + excess(sets.nominal, sets.ptr)
         self.centre = sets.nominal / np.repeat(total, sizes)
-        self.radius = np.where(sets.kind == KL, sets.radius, sets.radius / total)
+        self.radius = sets.radius / total
         self.corners = sets.corners.copy()
         subnormal = segment_any((self.centre > 0.0) & (self.centre < NORMAL), sets.ptr)
         subnormal |= ((sets.kind == L1) | (sets.kind == LP)) & (self.radius < NORMAL)
@@ -139,9 +138,7 @@ class Axis:
         """Radii (B,)."""
         return self.sets.radius[self.ids]
 
-    def _balls(self) -> KLBalls | LpBalls:
-        if self.kind == KL:
-            return KLBalls(self.centre, self.radius)
+    def _balls(self) -> LpBalls:
         return LpBalls(self.centre, self.radius, self.sets.sets.exponent[self.ids], self.faint)
 
     def least(self, v: FloatArray, side: float = -1.0) -> FloatArray:
@@ -149,7 +146,7 @@ class Axis:
         if self.kind in (SINGLETON, POLYTOPE):
             each = (self._mean(self.corners[:, i], v, side) for i in range(self.corners.shape[1]))
             return functools.reduce(np.minimum, each)
-        if self.kind in (BOX, L1) or (self.kind == SUBSETS and side < 0.0):
+        if self.kind in (BOX, L1):
             found = self._by_layers(v, side)
         else:
             lines = v.reshape(-1, self.size)
@@ -209,11 +206,6 @@ class Axis:
         def before(p: FloatArray) -> FloatArray:
             return np.cumsum(np.take_along_axis(p[:, None, :], order, axis=2)[:, :, :-1], axis=2)
 
-        if self.kind == SUBSETS:
-            begin = self.sets.sets.corner_ptr[self.ids][:, None, None]
-            bits = np.cumsum(1 << order[:, :, :0:-1], axis=2)[:, :, ::-1]
-            least = self.sets.sets.corners[begin + bits]
-            return least, 1.0 - least - side * UNIT
         if self.kind == BOX:
             least, most = more * after(self.ends[0]), less * before(self.ends[1])
             return (
@@ -237,14 +229,10 @@ class Axis:
             best = np.einsum("bvx,bx->bv", self.corners, v).argmin(axis=1)
             return self.corners[np.arange(len(v)), best], self.faint
         off = np.full(len(v), slack(self.size))
-        if self.kind in (KL, LP):
+        if self.kind == LP:
             balls = self._balls()
             return inner_point(balls, balls.point(v)), off
         order = np.argsort(v, axis=1, kind="stable")
         weights = np.pad(self._layers(order[:, None], 0.0)[0][:, 0], ((0, 0), (1, 1)))
         weights[:, 0] = 1.0
-        p = unsort(np.maximum(weights[:, :-1] - weights[:, 1:], 0.0), order)
-        if self.kind != SUBSETS:
-            return p, self.size * off
-        tables, begin = self.sets.sets.corners, self.sets.sets.corner_ptr[self.ids]
-        return inner_point(SubsetSets(self.centre, tables, begin), p), off
+        return unsort(np.maximum(weights[:, :-1] - weights[:, 1:], 0.0), order), self.size * off

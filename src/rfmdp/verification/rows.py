@@ -23,7 +23,7 @@ from rfmdp.verification.exact import ExactRows, Undecided
 from rfmdp.verification.means import RoundedSets
 from rfmdp.verification.products import Batch
 from rfmdp.verification.reading import Model
-from rfmdp.verification.sets import BOX, POLYTOPE, SINGLETON, SUBSETS, SUM_OFF
+from rfmdp.verification.sets import BOX, POLYTOPE, SINGLETON, SUM_OFF
 
 BATCH = 1 << 18  # numbers handled at a time
 
@@ -105,7 +105,7 @@ class Rows:
         sets = self.sets
         kind = np.repeat(sets.kind, sets.sizes)
         held = np.where(kind == SINGLETON, sets.nominal > 0.0, (kind != BOX) | (sets.upper > 0.0))
-        for j in np.flatnonzero((sets.kind == POLYTOPE) | (sets.kind == SUBSETS)):
+        for j in np.flatnonzero(sets.kind == POLYTOPE):
             own = self.exact[int(j)]
             with suppress(Undecided):
                 held[segment(sets.ptr, j)] = [own.possible >> k & 1 for k in range(own.size)]

@@ -6,8 +6,6 @@ SINGLETON  d / S
 BOX        {p : lower <= p <= upper, sum p = 1}
 L1, LP     {q / S : q >= 0, sum q = S, |q - d| <= radius}, the norm with an exponent
 POLYTOPE   the hull of its corners c, each c / sum c
-KL         {p : KL(d / S || p) <= radius}: a finite radius empties no outcome that d has
-SUBSETS    {p : p(A) >= corners[A] for all A}, A a bit mask
 
 `Sets.settled` decides the cases at the edges of these, once for all that compute with sets.
 """
@@ -22,11 +20,10 @@ import numpy as np
 from rfmdp.ragged import entries, segment, segment_lengths, segment_sum
 from rfmdp.types import FloatArray, IntArray
 from rfmdp.verification.fields import Fields, need
-from rfmdp.verification.margins import UNIT, two_sum
+from rfmdp.verification.margins import UNIT
 
-SINGLETON, BOX, L1, LP, POLYTOPE, KL, SUBSETS = range(7)  # kinds of sets, as files number them
+SINGLETON, BOX, L1, LP, POLYTOPE = range(5)  # kinds of sets, as files number them
 SUM_OFF = 1e-9  # distributions may miss the sum one by this much; they stand for d / sum d
-LARGEST_TABLE = 20  # outcomes of a set with a number for each of its subsets
 
 
 @dataclass(slots=True, eq=False)
@@ -56,9 +53,9 @@ class Sets:
         """Return the same sets with the kinds that they are, bounds of boxes included.
 
         What has an exponent is a ball: of radius 0 its centre, of exponent infinity the box of the
-        floats max(d - radius, 0) and min(d + radius, 1). An L1 ball of radius 2, as a KL ball of
-        infinite radius, has all distributions. A box whose lower bounds sum to one or more is the
-        point d = lower; else one whose upper bounds sum to one or less is the point d = upper.
+        floats max(d - radius, 0) and min(d + radius, 1). An L1 ball of radius 2 has all
+        distributions. A box whose lower bounds sum to one or more is the point d = lower; else one
+        whose upper bounds sum to one or less is the point d = upper.
         """
         kind = self.kind.copy()
         sizes = self.sizes
@@ -66,12 +63,12 @@ class Sets:
         lower, upper = self.lower.copy(), self.upper.copy()
         ball, cube = ~np.isnan(self.exponent), np.isinf(self.exponent)
         kind[ball] = np.where(cube, BOX, np.where(self.exponent == 1.0, L1, LP))[ball]
-        kind[np.isin(kind, (L1, LP, KL)) & (self.radius == 0.0)] = SINGLETON
+        kind[np.isin(kind, (L1, LP)) & (self.radius == 0.0)] = SINGLETON
         at = np.repeat(cube, sizes)
         radius = np.repeat(self.radius, sizes)
         lower[at] = np.maximum(nominal - radius, 0.0)[at]
         upper[at] = np.minimum(nominal + radius, 1.0)[at]
-        whole = (kind == KL) & np.isinf(self.radius) | (kind == L1) & (self.radius >= 2.0)
+        whole = (kind == L1) & (self.radius >= 2.0)
         kind[whole] = BOX
         lower[np.repeat(whole, sizes)], upper[np.repeat(whole, sizes)] = 0.0, 1.0
         box = kind == BOX
@@ -102,7 +99,7 @@ def read_sets(fields: Fields) -> Sets:
     count = len(ptr) - 1
     need((segment_lengths(ptr) > 0).all(), "marginals: every set must have an outcome")
     sets = Sets(
-        ptr, fields.integers("kind", count, SUBSETS + 1), nominal,
+        ptr, fields.integers("kind", count, POLYTOPE + 1), nominal,
         fields.floats("lower", len(nominal)), fields.floats("upper", len(nominal)),
         fields.floats("radius", count, plain=False), fields.floats("exponent", count, plain=False),
         fields.pointers("corner_ptr", len(corners), count + 1), corners,
@@ -135,34 +132,29 @@ def _check_balls(sets: Sets) -> None:
     ball = ~np.isnan(exponent)
     need((exponent[ball] >= 1.0).all(), "exponent: must be at least 1")
     need(ball[(kind == L1) | (kind == LP)].all(), "exponent: balls must have one")
-    need(not ball[kind >= POLYTOPE].any(), "exponent: only balls have one")
+    need(not ball[kind == POLYTOPE].any(), "exponent: only balls have one")
     need((exponent[kind == L1] == 1.0).all(), "exponent: must be 1 for an L1 ball")
     curved = (exponent[kind == LP] > 1.0) & np.isfinite(exponent[kind == LP])
     need(curved.all(), "exponent: must be above 1 and finite for an Lp ball")
     need((np.isinf(exponent) | ~ball)[kind == BOX].all(), "exponent: must be infinite for a box")
-    need((radius[ball | (kind == KL)] >= 0.0).all(), "radius: must be at least 0")
+    need((radius[ball] >= 0.0).all(), "radius: must be at least 0")
     need(np.isfinite(radius[ball]).all(), "radius: must be finite")
     # a ball may be a known distribution, which the solver takes for its centre
     known = kind == SINGLETON
     point = (sets.sizes == 1) | (radius <= np.where(ball, 2.0 * UNIT, 0.0))
-    fits = np.where(known, point & (radius >= 0.0), ball | (kind == KL))
+    fits = np.where(known, point & (radius >= 0.0), ball)
     need((fits | np.isnan(radius)).all(), "radius: only balls have one")
 
 
 def _check_corners(sets: Sets) -> None:
-    """Polytopes have their vertices, subset sets their table, all others nothing."""
+    """Polytopes have their vertices, all others nothing."""
     kind = sets.kind
     lengths = segment_lengths(sets.corner_ptr)
     sizes = sets.sizes
-    table = kind == SUBSETS
     hull = (kind == POLYTOPE) | ((kind == SINGLETON) & (lengths > 0))
-    need((lengths[~hull & ~table] == 0).all(), "corners: only polytopes and subset sets have any")
+    need((lengths[~hull] == 0).all(), "corners: only polytopes have any")
     fits = (lengths[hull] > 0) & (lengths[hull] % sizes[hull] == 0)
     need(fits.all(), "corners: a polytope must have whole vertices")
-    fits = (sizes[table] <= LARGEST_TABLE) & (
-        lengths[table] == 1 << np.minimum(sizes[table], LARGEST_TABLE)
-    )
-    need(fits.all(), "corners: a subset set must have 2^size lower probabilities")
     need(((sets.corners >= 0) & (sets.corners <= 1)).all(), "corners: must lie in [0, 1]")
     for j in np.flatnonzero(hull):
         vertices = sets.listed(j).reshape(-1, sizes[j])
@@ -170,12 +162,3 @@ def _check_corners(sets: Sets) -> None:
         need((np.abs(vertices.sum(1) - 1.0) <= SUM_OFF).all(), f"corners: set {j}, sums not one")
         own = (vertices.min(0) == sets.lower[part]) & (vertices.max(0) == sets.upper[part])
         need(own.all(), f"lower, upper: set {j}, not those of its vertices")
-    for j in np.flatnonzero(table):
-        low = sets.listed(j)
-        need(low[0] == 0.0 and low[-1] == 1.0, f"corners: set {j}, from 0 to 1")
-        total, error = two_sum(low, low[::-1])
-        need(((total - 1.0) + error <= 0.0).all(), f"corners: set {j}, a set and its complement")
-        held = np.zeros(1)  # the nominal probability of every subset
-        for x in sets.nominal[segment(sets.ptr, j)]:
-            held = np.concatenate([held, held + x])
-        need((low <= held + SUM_OFF).all(), f"nominal: set {j}, must be a member")

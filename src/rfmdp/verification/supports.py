@@ -60,8 +60,7 @@ class Support:
             least = f">= {self.floor}" if self.declared else f"at least p_min = {self.floor}"
             who = f"every {kind} outcome of a marginal has probability {least}"
             self.assumptions.add(f"p_min: {who}" if self.declared else who)
-        anytime = not base.single and not base.parts and base.name != "KLDirichlet"
-        need(self.declared or anytime, "support: needs intervals that hold at any time")
+        need(self.declared or not base.single, "support: needs intervals that hold at any time")
 
     def events(self, base: Confidence, size: int) -> int:
         """Return how many events an identifier of a size needs."""
