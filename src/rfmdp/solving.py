@@ -24,7 +24,7 @@ from rfmdp.outer.settings import LimitReached, Limits
 from rfmdp.outer.solution import Policy, Solution, Status
 from rfmdp.outer.task import Found, Task, nothing_proven, prepare
 from rfmdp.outer.unbounded import solve_unbounded
-from rfmdp.rounding import one_minus
+from rfmdp.rounding import UNIT, one_minus
 from rfmdp.types import FloatArray
 
 if TYPE_CHECKING:
@@ -165,6 +165,7 @@ def to_solution(task: Task, spec: Spec, inner: str, found: Found) -> Solution:
     lower, upper = found.lower, found.upper
     if problem.probability:
         lower, upper = np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
+    lower, upper = _with_lost_rewards(problem, lower, upper)
     both = task.proves == Side.BOTH
     close = both and task.excess(lower, upper) <= 1.0
     status = Status.CERTIFIED if close else found.stopped or Status.GAP_OPEN
@@ -188,6 +189,30 @@ def to_solution(task: Task, spec: Spec, inner: str, found: Found) -> Solution:
         Policy(np.atleast_2d(found.choice)), task.limits.precision, task.stats, witness,
         task.limits.measure.name, task.interest,
     )  # fmt: skip
+
+
+def _with_lost_rewards(
+    problem: Problem, lower: FloatArray, upper: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return bounds (S,) that hold for the exact rewards, if `problem` has rounded ones.
+
+    A rounded sum is off by at most half a unit in its last place. Values are monotone in rewards;
+    those of rewards >= 0 are off by the same share, the others by as much per step. Twice that is
+    paid, and so bounds that were inductive still are.
+    """
+    if problem.lost is None:
+        return lower, upper
+    if problem.form in (Form.TOTAL, Form.TO_TARGET):
+        below, above = 2.0 * UNIT * np.abs(lower), 2.0 * UNIT * np.abs(upper)
+    else:
+        unit = float(np.spacing(np.abs(problem.reward[problem.lost != 0.0])).max())
+        endless = problem.form is Form.DISCOUNTED
+        steps = 1.0 / (1.0 - problem.discount) if endless else len(problem.steps)
+        below = above = np.full(len(lower), 2.0 * unit * steps)
+    return (
+        np.where(below > 0.0, np.nextafter(lower - below, -np.inf), lower),
+        np.where(above > 0.0, np.nextafter(upper + above, np.inf), upper),
+    )
 
 
 def _refuse_overflow(

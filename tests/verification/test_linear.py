@@ -15,7 +15,7 @@ from rfmdp.solving import solve
 from rfmdp.verification import products
 from rfmdp.verification.exact import Undecided
 from rfmdp.verification.fields import Fields
-from rfmdp.verification.margins import differences
+from rfmdp.verification.margins import differences, two_sum
 from rfmdp.verification.reading import read_model
 from rfmdp.verification.rows import Rows
 from rfmdp.verification.solution import verify
@@ -128,18 +128,23 @@ def test_subnormal_weights_are_not_rounded_relatively():
 def test_differences_are_off_by_no_more_than_they_say(seed):
     """Return of reward + discount * there - here with its error, subnormal numbers included."""
     rng = np.random.default_rng([seed, 11])
-    there, here, reward = (numbers(rng, 50) for _ in range(3))
+    there, here, *parts = (numbers(rng, 50) for _ in range(4))
+    reward, rest = two_sum(*parts)
     for discount in (1.0, 0.4, 2.0**-40):
-        found, error = differences(there, here, reward, discount)
+        found, error = differences(there, here, reward, rest, discount)
         for k in range(50):
-            exact = Fraction(reward[k]) + Fraction(discount) * Fraction(there[k])
+            exact = (
+                Fraction(parts[0][k])
+                + Fraction(parts[1][k])
+                + Fraction(discount) * Fraction(there[k])
+            )
             off = abs(Fraction(found[k]) - (exact - Fraction(here[k])))
             assert off <= Fraction(error[k]), (there[k], here[k], reward[k], discount)
 
 
 def test_a_discounted_zero_is_zero():
     """Nothing is lost to rounding where there is nothing."""
-    found, error = differences(np.zeros(3), np.zeros(3), np.zeros(3), 0.9)
+    found, error = differences(*np.zeros((4, 3)), 0.9)
     assert not found.any()
     assert not error.any()
 

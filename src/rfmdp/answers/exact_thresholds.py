@@ -94,7 +94,13 @@ def _best(problem: Problem, part: FractionModel, state: int, value: Values) -> F
 def _row(problem: Problem, part: FractionModel, row: int, value: Values) -> tuple[Fraction, Vector]:
     """Return what a row is worth against nature's best answer, and the answer."""
     expected, point = part.respond(row, value)
-    return read(problem.reward[row]) + read(problem.discount) * expected, point
+    return _paid(problem, row) + read(problem.discount) * expected, point
+
+
+def _paid(problem: Problem, row: int) -> Fraction:
+    """Return exactly what a row and its state pay."""
+    paid = read(problem.reward[row])
+    return paid if problem.lost is None else paid + read(problem.lost[row])
 
 
 def _fixed_point(problem: Problem, solution: Solution, where: BoolArray) -> ExactValues:
@@ -207,7 +213,7 @@ class _Play:
         moves: dict[int, dict[int, Fraction]] = {s: {} for s in self.part.states}
         paid: Values = {}
         for s, row in self.choice.items():
-            paid[s] = read(self.problem.reward[row])
+            paid[s] = _paid(self.problem, row)
             for t, p in zip(self.part.targets[row], self.point[s], strict=True):
                 if p and t in moves:
                     moves[s][t] = moves[s].get(t, 0) + discount * p

@@ -77,9 +77,10 @@ class Backward:
         """Return both bounds (S,) after all steps, by packed rows (see `plain.pack_all`)."""
         problem, model = self.problem, self.problem.model
         count = len(problem.steps)
+        self.reached = (start, 0.0, 0)
         chain = model.rows == model.states
         if chain:
-            self.rules = np.broadcast_to(model.row_ptr[:-1], (count, model.states))
+            self.rules = np.broadcast_to(model.row_ptr[:-1], (max(count, 1), model.states))
         sides = np.empty((2, model.states, 2))
         done = 0
         sides[0, :, 0], sides[0, :, 1] = start, start

@@ -54,6 +54,7 @@ class Problem:
     discount: float = 1.0
     probability: bool = False  # whether values are probabilities
     flipped: bool = False  # the answer is one minus the value
+    lost: FloatArray | None = None  # (R,) what `reward` misses: sums of two floats are rounded
 
     @property
     def lingerer(self) -> Direction:
@@ -119,6 +120,7 @@ def _reward(objective: Objective, blank: Problem) -> Problem:
         state = np.array(model.reward(name).state, dtype=np.float64)
         return replace(blank, start=state, steps=(step,) * last)
     paid = row_rewards(model, name)
+    blank = replace(blank, lost=_lost(model, name, paid))
     if last is not None:
         return replace(blank, reward=paid, discount=objective.factor, steps=(step,) * last)
     if objective.factor < 1.0:
@@ -136,6 +138,15 @@ def row_rewards(model: FactoredMDP, name: str | None) -> FloatArray:
     rewards = model.reward(name)
     total: FloatArray = rewards.row + np.repeat(rewards.state, segment_lengths(model.row_ptr))
     return total
+
+
+def _lost(model: FactoredMDP, name: str | None, paid: FloatArray) -> FloatArray | None:
+    """Return what rounding took from what rows pay, (R,), exactly; None if nothing."""
+    rewards = model.reward(name)
+    state = np.repeat(rewards.state, segment_lengths(model.row_ptr))
+    shift = paid - rewards.row  # Knuth's two-sum
+    lost = (rewards.row - (paid - shift)) + (state - shift)
+    return lost if lost.any() else None
 
 
 def _refuse_negative(model: FactoredMDP, reward: FloatArray, what: str) -> None:

@@ -38,8 +38,9 @@ def gaining(
         successors = rows.successors(row)
         here = bound[rows.state[row]]
         there, into = bound[successors], inside[successors]
+        paid = game.reward[row], game.rest[row]
         with np.errstate(over="ignore", invalid="ignore"):
-            gain, error = differences(there, here, game.reward[row], 1.0)
+            gain, error = differences(there, here, *paid, 1.0)
         gain = -side * gain
         flat = (gain == 0.0) & (error == 0.0)
         if helps and rows.can(row, flat, into):
@@ -47,7 +48,7 @@ def gaining(
         if not helps and (gain >= error).all():
             return not rows.can(row, flat & ~into, None)
         # a gain, or none and a way into the set
-        exact = gains_exactly(there, here, game.reward[row], 1.0, side)
+        exact = gains_exactly(there, here, paid, 1.0, side)
         gains = [(*x, Fraction(int(hit))) for x, hit in zip(exact, into.tolist(), strict=True)]
         return best_exactly(rows, row, gains, helps) == GAIN
 

@@ -27,12 +27,18 @@ FEW = 64  # outcomes of a row whose products of vertices are tried wherever ther
 
 
 class Game:
-    """A model, who pulls which way (+1 maximises), and what rows pay."""
+    """A model, who pulls which way (+1 maximises), and what rows pay.
 
-    def __init__(self, model: Model, agent: int, nature: int, reward: FloatArray | None) -> None:
+    A row pays `reward` and `rest`, which is less than a unit in the last place of `reward`.
+    """
+
+    def __init__(
+        self, model: Model, agent: int, nature: int, paid: tuple[FloatArray, FloatArray] | None
+    ) -> None:
         self.model, self.agent, self.nature = model, agent, nature
         self.rows = Rows(model)
-        self.reward = np.zeros(model.rows) if reward is None else reward
+        nothing = np.zeros(model.rows)
+        self.reward, self.rest = (nothing, nothing) if paid is None else paid
 
     def asked(self, settled: BoolArray, rule: IntArray | None) -> BoolArray:
         """Return the rows (R,) that count: of states that are not settled, those of a rule."""
@@ -90,7 +96,8 @@ class Game:
                 if discount != 1.0:
                     less = np.nextafter(discount * mean, side * np.inf)
                     mean = np.where(mean == 0.0, 0.0, less)
-                q[batch.rows] = directed(self.reward[batch.rows], mean, side)
+                paid = directed(self.reward[batch.rows], self.rest[batch.rows], side)
+                q[batch.rows] = directed(paid, mean, side)
         return q
 
     def _mean(self, batch: Batch, values: FloatArray, side: int) -> FloatArray:
@@ -156,11 +163,12 @@ class _Gains:
     def __init__(
         self, game: Game, batch: Batch, bound: FloatArray, side: int, discount: float
     ) -> None:
-        self.rows, self.reward, self.batch = game.rows, game.reward[batch.rows], batch
+        self.rows, self.batch = game.rows, batch
+        self.paid = game.reward[batch.rows], game.rest[batch.rows]
         self.side, self.discount, self.helps = side, discount, game.nature == -side
         self.here, self.there = bound[game.rows.state[batch.rows]], bound[batch.successors]
         gain, self.error = differences(
-            self.there, self.here[:, None], self.reward[:, None], discount
+            self.there, self.here[:, None], self.paid[0][:, None], self.paid[1][:, None], discount
         )
         self.gain = -side * gain
 
@@ -234,7 +242,11 @@ class _Gains:
                     return HOLD if self.rows.can(row, gain == 0.0, None) else FAIL
                 return FAIL if self.rows.can(row, None, gain < 0.0) else HOLD
             gains = gains_exactly(
-                self.there[i], self.here[i], self.reward[i], self.discount, self.side
+                self.there[i],
+                self.here[i],
+                (self.paid[0][i], self.paid[1][i]),
+                self.discount,
+                self.side,
             )
             return best_exactly(self.rows, row, gains, self.helps)
         except Undecided:
@@ -242,10 +254,10 @@ class _Gains:
 
 
 def gains_exactly(
-    there: FloatArray, here: float, reward: float, discount: float, side: int
+    there: FloatArray, here: float, paid: tuple[float, float], discount: float, side: int
 ) -> list[Numbers]:
-    """Return -side * (reward + discount * there - here): times infinity, and what is left."""
-    least = Fraction(float(reward)) - Fraction(float(here))
+    """Return -side * (both paid + discount * there - here): times infinity, and what is left."""
+    least = sum(Fraction(float(each)) for each in paid) - Fraction(float(here))
     rate = Fraction(discount)
     zero = Fraction(0)
     return [

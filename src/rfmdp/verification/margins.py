@@ -30,8 +30,8 @@ def slack(size: int) -> float:
 def two_sum(a: AnyArray, b: AnyArray) -> tuple[FloatArray, FloatArray]:
     """Return a + b rounded and the exact error of that, after Knuth."""
     total = a + b
-    part = total - a
-    return total, (a - (total - part)) + (b - part)
+    shift = total - a
+    return total, (a - (total - shift)) + (b - shift)
 
 
 def directed(a: FloatArray, b: FloatArray, side: float) -> FloatArray:
@@ -41,11 +41,11 @@ def directed(a: FloatArray, b: FloatArray, side: float) -> FloatArray:
 
 
 def differences(
-    there: FloatArray, here: FloatArray, reward: FloatArray, discount: float
+    there: FloatArray, here: FloatArray, reward: FloatArray, rest: FloatArray, discount: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return reward + discount * there - here, (b, K), and bounds of the error, 0 where exact.
+    """Return reward + rest + discount * there - here, (b, K), and bounds of the error, 0 if exact.
 
-    Where `there` is infinite, so is the difference.
+    `rest` is what rounding took from the reward. Where `there` is infinite, so is the difference.
     """
     lost: FloatArray | float = 0.0
     if discount != 1.0:
@@ -54,12 +54,12 @@ def differences(
         lost = 2.0 * UNIT * np.abs(there) + TINY * some
     first, error = two_sum(there, -here)
     total, more = two_sum(first, reward)
-    rest = error + more
     infinite = np.isinf(there)
-    exact = infinite | ((error == 0.0) & (more == 0.0))
-    found = np.where(infinite, first, total + rest)
-    error = np.where(exact, 0.0, 4.0 * UNIT * (np.abs(found) + np.abs(rest)))
-    return found, np.where(infinite, 0.0, error + lost)
+    exact = infinite | ((error == 0.0) & (more == 0.0) & (rest == 0.0))
+    difference = np.where(infinite, first, total + (error + more + rest))
+    sizes = np.abs(difference) + np.abs(error) + np.abs(more) + np.abs(rest)
+    error = np.where(exact, 0.0, 4.0 * UNIT * sizes)
+    return difference, np.where(infinite, 0.0, error + lost)
 
 
 def mean(p: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -11,6 +11,7 @@ import numpy as np
 from rfmdp.ragged import segment_lengths, segment_product
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.fields import Fields, is_number, names, need
+from rfmdp.verification.margins import two_sum
 from rfmdp.verification.sets import Sets, read_sets
 
 STATUSES = ("CERTIFIED", "GAP_OPEN", "SWEEP_LIMIT", "TIME_LIMIT", "INTERRUPTED")
@@ -98,10 +99,10 @@ class Claim:
         need(name in rewards, f"objective: there is no reward {name!r}")
         return rewards[str(name)]
 
-    def paid(self) -> FloatArray:
-        """Return what rows and their states pay together, (R,)."""
+    def paid(self) -> tuple[FloatArray, FloatArray]:
+        """Return what rows and their states pay together, (R,), and what rounding took from it."""
         state, row = self.reward
-        return row + np.repeat(state, segment_lengths(self.model.row_ptr))
+        return two_sum(row, np.repeat(state, segment_lengths(self.model.row_ptr)))
 
 
 def read_model(header: Mapping[str, Any], fields: Fields) -> Model:

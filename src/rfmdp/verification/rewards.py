@@ -151,7 +151,7 @@ class Payments:
             return "what transitions pay is not what was declared"
         amounts, place = np.unique(paid, return_inverse=True)
         changed = replace(model, successors=model.states + place)
-        game = Game(changed, claim.agent, claim.nature, -row)
+        game = Game(changed, claim.agent, claim.nature, (-row, np.zeros(model.rows)))
         worth = np.append(np.zeros(model.states), amounts)
         signs = signs_of(game, worth, -claim.agent, 1.0, np.ones(model.rows, dtype=np.bool_))
         wrong = np.flatnonzero(signs < HOLD)

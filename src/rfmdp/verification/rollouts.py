@@ -77,7 +77,7 @@ def _range_of_returns(i: int, settings: Mapping[str, str], claim: Claim) -> tupl
     """Return what trajectories can earn; what is earned later must not be negative."""
     asks = claim.agent > 0 and claim.kind in ("ReachReward", "Cumulative", "Discounted", "Total")
     need(asks and settings["rewards"] == "known", f"rollouts: {i}, not what the objective asks")
-    reward = claim.paid()
+    reward, _ = claim.paid()
     length = int(settings["length"])
     steps = claim.objective["steps"] if claim.kind == "Cumulative" else math.inf
     least, most = float(reward.min(initial=0.0)), float(reward.max(initial=0.0))

@@ -28,12 +28,12 @@ from rfmdp.verification.forcing import gaining, recurrent, sure
 from rfmdp.verification.game import FAIL, HOLD, UNKNOWN, Game, signs_of
 from rfmdp.verification.horizon import Horizon, Step
 from rfmdp.verification.reading import Claim, read_claim
-from rfmdp.verification.statement import statement
+from rfmdp.verification.statement import PROBABILITIES, statement
 
 Progress = Callable[[str], None]
 REWARDED = ("ReachReward", "Cumulative", "Discounted", "Total")
 RESOLUTION = 2.0**-40  # of the largest value: a width that counts as closed at every precision
-ROUNDING = 2.0**-50  # of a probability that was turned round
+ROUNDING = 2.0**-50  # of widths
 
 
 @dataclass(slots=True)
@@ -166,31 +166,15 @@ def _plain_checks(claim: Claim, verdict: Verdict) -> None:
 
 
 def _close(claim: Claim, lower: FloatArray, upper: FloatArray) -> BoolArray:
-    """Return where (S,) the width is within precision times the value, or 2^-40 of the largest.
-
-    The probability of staying for ever is solved as that of leaving, to the same precision.
-    """
-    slack = 0.0
-    if claim.kind == "Globally":
-        lower, upper, slack = 1.0 - upper, 1.0 - lower, ROUNDING
+    """Return where (S,) the width is within precision times the value, or 2^-40 of the largest."""
     both = np.isfinite(lower) & np.isfinite(upper)
     size = np.where(both, np.maximum(np.abs(lower), np.abs(upper)), 0.0)
-    scale = float(size.max(initial=1.0 if _probability(claim) else 0.0))
+    scale = float(size.max(initial=1.0 if claim.kind in PROBABILITIES else 0.0))
     wanted = claim.precision * (1.0 if claim.absolute else size)
     with np.errstate(invalid="ignore"):
         width = np.where(lower == upper, 0.0, upper - lower)
-    near: BoolArray = width <= np.maximum(wanted, RESOLUTION * scale) * (1.0 + ROUNDING) + slack
+    near: BoolArray = width <= np.maximum(wanted, RESOLUTION * scale) * (1.0 + ROUNDING)
     return near
-
-
-def _probability(claim: Claim) -> bool:
-    """Return whether values are probabilities."""
-    if claim.kind == "Instantaneous":
-        state, _ = claim.reward
-        return bool(np.all((state >= 0.0) & (state <= 1.0)))
-    if claim.kind == "Cumulative":
-        return not any(paid.any() for paid in claim.reward)
-    return claim.kind in ("Reach", "Until", "Globally", "Next")
 
 
 class _Checker:

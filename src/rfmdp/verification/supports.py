@@ -167,7 +167,11 @@ def _worst(claim: Claim) -> bool:
         return at["stay"] != low
     if kind == "ReachReward":
         return at["target"] == low
-    reward = claim.reward[0] if kind == "Instantaneous" else claim.paid()
+    paid, rest = claim.reward if kind == "Instantaneous" else claim.paid()
     if kind == "Total" and low:
-        return bool(reward[-1] <= 0.0)
-    return bool((reward[-1] <= reward).all() if low else (reward[-1] >= reward).all())
+        return bool(paid[-1] <= 0.0)
+    if kind == "Instantaneous":
+        rest = np.zeros_like(paid)
+    gap = paid - paid[-1] if low else paid[-1] - paid
+    last = rest - rest[-1] if low else rest[-1] - rest
+    return bool(((gap > 0.0) | ((gap == 0.0) & (last >= 0.0))).all())
