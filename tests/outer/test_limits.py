@@ -3,8 +3,12 @@
 import numpy as np
 import pytest
 
+from rfmdp.inner.combined import OneSided
+from rfmdp.inner.exact import Exact
+from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.objective import MAX, MIN, Cumulative, Discounted, Reach, Spec, Total, Until
 from rfmdp.outer import settings
+from rfmdp.outer.proofs.certify import Certifier
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Status
 from rfmdp.solving import solve
@@ -84,6 +88,33 @@ def test_precision_is_relative_or_absolute():
     limits = Limits(precision=0.1, measure=settings.Measure.ABSOLUTE)
     absolute = solve(model, rare, limits=limits).require_certified()
     assert absolute.upper[where] - absolute.lower[where] <= 0.1
+
+
+@pytest.mark.parametrize("inner", [Exact(), OneSided(Exact()), IntervalArithmetic()], ids=repr)
+@pytest.mark.parametrize("failures", [1, 2, 3])
+def test_a_proof_that_fails_is_tried_again(inner, failures, monkeypatch):
+    """The precision says when to stop trying; that nothing is proven yet is no reason.
+
+    Found with one side only: an upper bound that was still infinite counted as close to a value,
+    and a coarser precision was answered worse than a finer one.
+    """
+    calls = []
+
+    def bound(certifier, value, choice, side, lead=None):
+        if side > 0.0:
+            calls.append(side)
+        if len(calls) <= failures:
+            return None
+        return original(certifier, value, choice, side, lead)
+
+    original = Certifier.bound
+    model = walk(size=12)
+    whole = solve(model, COST, inner=inner).at_initial()
+    monkeypatch.setattr(Certifier, "bound", bound)
+    for precision in (1e-2, 1e-4, 1e-6):
+        calls.clear()
+        result = solve(model, COST, inner=inner, limits=Limits(precision=precision)).at_initial()
+        assert whole.lower <= result.upper <= (1.0 + precision) * whole.upper
 
 
 def test_seconds_by_phase():

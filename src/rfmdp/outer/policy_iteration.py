@@ -80,6 +80,7 @@ class PolicyIteration:
         self.operator, self.clock = task.operator, task.clock
         self._allowed = region.allowed
         self._barrier = Barrier(region)
+        self._dodging = self.problem.nature is MIN and bool(np.isinf(region.known).any())
         self._members = region.groups.members
         self._levels = self._split_levels()
         self._place = np.full(self.problem.model.states, -1, dtype=np.int64)
@@ -91,13 +92,17 @@ class PolicyIteration:
         return IntervalArithmetic().prepare(problem.model.nominal(), problem.nature)
 
     def start(self, warm: FloatArray | None) -> Guess:
-        """Return a first guess: a warm start, or the value of a first policy and nominal nature."""
+        """Return a first guess: a warm start, or the value of a first policy and nominal nature.
+
+        A nature that has to dodge infinite states is not the nominal one, which meets them. Values
+        begin with 0 then: seen from below, nobody goes where it is infinite.
+        """
         region = self.region
         value = np.where(region.open, 0.0, np.where(np.isinf(region.known), 0.0, region.known))
         guess = Guess(value, region.choice.copy())
         if warm is not None:
             value[region.open] = warm[region.open]
-        elif region.cyclic:
+        elif region.cyclic and not self._dodging:
             with suppress(LimitReached):  # a guess need not be a good one
                 self._follow_nominal(guess)
         self._barrier.put(guess.value)
@@ -175,7 +180,7 @@ class PolicyIteration:
         """
         if self.problem.agent is MIN:
             guess.choice[level.states] = self.region.choice[level.states]
-        if self.problem.nature is MIN:
+        if self.problem.nature is MIN and not self._dodging:
             answers = self._nominal.respond(guess.value, guess.choice[level.nodes.states])
             self._evaluate(guess, level, answers, CHEAP, target)
 

@@ -56,9 +56,14 @@ class Task:
         return self.limits.excess(lower, upper, self.interest, scale)
 
     def closed(self, lower: FloatArray, upper: FloatArray, value: FloatArray) -> bool:
-        """Return whether the bounds are close to each other; an only bound, close to the value."""
-        low = lower if self.proves & Side.BELOW else np.where(np.isinf(upper), upper, value)
-        high = upper if self.proves & Side.ABOVE else np.where(np.isinf(lower), lower, value)
+        """Return whether the bounds are close to each other; an only bound, close to the value.
+
+        A side that cannot be proven is where it began: equal to the other one if the graph knows
+        the value, infinity included, and else nothing.
+        """
+        settled = lower == upper
+        low = lower if self.proves & Side.BELOW else np.where(settled, upper, value)
+        high = upper if self.proves & Side.ABOVE else np.where(settled, lower, value)
         return self.excess(low, high) <= 1.0
 
 
