@@ -10,7 +10,8 @@ from rfmdp import __version__
 from rfmdp.answers.answer import Answer, Value
 from rfmdp.language.ast import Type
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.outer.solution import Status, shared_digits
+from rfmdp.objective import MAX, Direction
+from rfmdp.outer.solution import Bounds, Status, shared_digits
 
 AnswerRecord = dict[str, Any]
 
@@ -113,6 +114,12 @@ def _result(answer: Answer) -> str:
     name, other, end = ("a lower", "upper", high) if answer.side < 0 else ("an upper", "lower", low)
     rest = "side is not proven" if end is None else f"one is {shown(end)}"
     return f"{shown(value)} ({name} bound: the {other} {rest})"
+
+
+def proven_side(bounds: Bounds, agent: Direction) -> str:
+    """Return the side that an agent is guaranteed, or the words that nothing is proven."""
+    side = bounds.lower if agent is MAX else bounds.upper
+    return shown(side) if math.isfinite(side) or bounds.width == 0.0 else "nothing proven"
 
 
 def shown(value: Value) -> str:

@@ -95,8 +95,8 @@ def _replies(request: Request, run: Experiment, started: float, quiet: bool) -> 
     begun = time.monotonic()
     deadline = started + request.limits.seconds
     wrong = misfits(request.blueprint, request.asked, run.constants)
-    if wrong and len(wrong) == len(request.asked):  # nothing to build the model for
-        yield from map(_failed, request.asked, wrong)
+    if all(error is not None for error in wrong):  # nothing to build the model for
+        yield from (_failed(p, e) for p, e in zip(request.asked, wrong, strict=True) if e)
         return
     try:
         with spoken_warnings(), showing_progress("building", quiet=quiet) as show:
@@ -119,7 +119,10 @@ def _replies(request: Request, run: Experiment, started: float, quiet: bool) -> 
     except NotCertifiedError as late:
         yield from (_failed(prop, late)._replace(code=NOT_CERTIFIED) for prop in request.asked)
         return
-    for prop in request.asked:
+    for prop, error in zip(request.asked, wrong, strict=True):
+        if error is not None:
+            yield _failed(prop, error)
+            continue
         with spoken_warnings(), showing_progress("solving", quiet=quiet) as show:
             limits = replace(request.limits, seconds=left, progress=show.solving)
             reply = _answered(request._replace(limits=limits), model, prop, run.constants, built)

@@ -10,6 +10,8 @@ from rfmdp.answers.property import Property, load_properties, parse_properties
 from rfmdp.cli.arguments import STANDARD_INPUT, standard_input
 from rfmdp.errors import FileError, ModelError, PrismError
 from rfmdp.language.check_properties import check_property
+from rfmdp.language.checked import CheckedModel
+from rfmdp.language.supported import require_supported
 from rfmdp.opening import Blueprint, names_domain, require_file_or_domain
 
 
@@ -77,19 +79,24 @@ def open_constants(properties: Sequence[Property]) -> set[str]:
 
 
 def misfits(
-    blueprint: Blueprint, asked: Sequence[Property], given: Mapping[str, str]
-) -> list[PrismError]:
+    blueprint: Blueprint, properties: Sequence[Property], given: Mapping[str, str]
+) -> list[PrismError | None]:
     """Return the errors of properties that do not fit a model's text, found before it is built."""
-    names = blueprint.names(given, open_constants(asked))
-    if names is None:
-        return []
-    found = []
-    for prop in asked:
-        try:
+    names = blueprint.names(given, open_constants(properties))
+    return [_misfit(prop, names, given) for prop in properties]
+
+
+def _misfit(
+    prop: Property, names: CheckedModel | None, given: Mapping[str, str]
+) -> PrismError | None:
+    try:
+        if names is None:
+            require_supported(prop.parsed.expression, prop.file.source)
+        else:
             check_property(prop.parsed, prop.file, names, {**prop.constants, **given})
-        except PrismError as error:
-            found.append(error)
-    return found
+    except PrismError as error:
+        return error
+    return None
 
 
 def _load(file: str) -> list[Property]:

@@ -13,7 +13,7 @@ is `rfmdp solve MODEL --radius FLOAT`. A word without default is required, a `bo
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import partial
 from glob import escape, glob
@@ -21,6 +21,15 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 import click
+
+OTHER_OPTIONS = {  # of PRISM and Storm, with two dashes
+    "--exact": "leave it out; bounds are always proven, and --precision says how close they get",
+    "--sound": "leave it out; bounds are always proven, and --precision says how close they get",
+    "--pf": "the text of a property is given with --prop",
+    "--pctl": "the text of a property is given with --prop",
+    "--prism": "leave it out; the model is the first argument",
+    "--fixdl": "leave it out; states without choice get a loop unless --nofixdl is given",
+}
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -71,8 +80,15 @@ class FunctionCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the words; whoever complains of them knows which command they are for."""
+        words = list(args)
         try:
             return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            names = {name for parameter in self.params for name in parameter.opts}
+            if hint := next(filter(None, (_hint(word, names) for word in words)), ""):
+                raise click.UsageError(hint, ctx) from None
+            error.ctx = error.ctx or ctx
+            raise
         except click.UsageError as error:
             error.ctx = error.ctx or ctx
             raise
@@ -95,6 +111,17 @@ class FunctionCommand(click.Command):
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
+
+
+def _hint(word: str, names: Collection[str]) -> str:
+    """Return what a word of PRISM or Storm is here, or nothing."""
+    name = word.partition("=")[0]
+    long = f"--{name.lstrip('-')}"
+    if not name.startswith("-") or name in names:
+        return ""
+    if long in names:
+        return f"{name} must have two dashes, {long}"
+    return f"{name}: {OTHER_OPTIONS[long]}" if long in OTHER_OPTIONS else ""
 
 
 def command(function: Callable[..., int | None]) -> FunctionCommand:

@@ -223,6 +223,7 @@ def _assemble(
         formulas=formulas,
         actions=actions,
         source=model.source,
+        undefined=tuple(c.name for c in model.constants if c.name not in resolver.values),
     )
 
 

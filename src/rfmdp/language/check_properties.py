@@ -20,6 +20,7 @@ from rfmdp.language.ast import (
     Type,
     Unary,
     fold,
+    nodes,
     rewrite,
 )
 from rfmdp.language.check import BUILT_IN_LABELS, check_unique, expand_labels
@@ -121,6 +122,7 @@ def check_property(
     formulas = _formulas(file, model)
     used = _used_labels(expression, file, formulas)
     texts = (expression, *(label.value for label in used))
+    _refuse_undefined(texts, formulas, model, source)
     values = _constants(texts, formulas, file, model, constants or {})
     replaced = meanings(formulas, values)
     outer = {label.name: label.value for label in model.labels}
@@ -167,6 +169,17 @@ def _refuse_misspelt(prop: PropertyDefinition, file: PropertyFile, model: Checke
     if meant is None:
         hint = f"properties with a name are {', '.join(named)}"
     raise file.source.error(expr.position, f"unknown name '{expr.name}'; {hint}")
+
+
+def _refuse_undefined(
+    texts: Iterable[Expr], formulas: Mapping[str, Expr], model: CheckedModel, source: SourceText
+) -> None:
+    """Raise if a property uses a constant of the model that has no value."""
+    for node in (node for text in texts for node in nodes(substitute(text, formulas))):
+        if isinstance(node, Name) and node.name in model.undefined:
+            reason = f"constant '{node.name}' of the model has no value; give "
+            reason += f"{node.name}=... (--const {node.name}=... on the command line)"
+            raise source.error(node.position, reason)
 
 
 def check_file(file: PropertyFile, model: CheckedModel) -> None:

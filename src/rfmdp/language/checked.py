@@ -36,6 +36,7 @@ class CheckedModel:
     formulas: Mapping[str, Expr]  # expanded, constants not replaced: for properties
     actions: tuple[str, ...]
     source: SourceText = field(repr=False)
+    undefined: tuple[str, ...] = ()  # constants that the model does not need, and have no value
 
     def variable_types(self) -> dict[str, Type]:
         """Return the type of every variable by name."""

@@ -35,6 +35,8 @@ from rfmdp.model.skeleton import Skeleton
 from rfmdp.types import AnyArray, IntArray
 
 FEW, SLICE = 16, 1 << 16  # states before the first call of `progress`, and between later ones
+RANGE = 2**31  # values of a variable that was given a range are fewer
+UNLIMITED = 3_000_000  # states of a model that has an int without range
 PATIENCE = 0.3  # seconds, after which exploration in Python ends; or when the first arrays are full
 
 
@@ -130,6 +132,7 @@ class StateExplorer:
                     deadlock,
                 )
             if status == addresses.PAUSE:
+                self._check_growth()
                 pause += min(pause, SLICE)
             elif status == addresses.GROW:
                 self.machine = COMPILED
@@ -140,6 +143,21 @@ class StateExplorer:
                 self._add_mix(self._key[: self.memory[addresses.KEY_SIZE]])
             else:
                 raise self._error(int(status), int(detail))
+
+    def _check_growth(self) -> None:
+        """Raise ModelError if an int without range seems to grow for ever."""
+        count = int(self.memory[addresses.STATES])
+        endless = [k for k, v in enumerate(self.checked.variables) if v.high - v.low > RANGE]
+        if not endless or count < UNLIMITED:
+            return
+        sizes = np.abs(self.packing.unpack(self.states.known[count - SLICE : count])[:, endless])
+        largest = int(np.argmax(sizes.max(axis=0)))
+        name = self.checked.variables[endless[largest]].name
+        raise ModelError(
+            f"'{name}' has no range and has come to {int(sizes[:, largest].max()):,} in absolute "
+            f"value after {count:,} states, so there may be no end; give it a range, {name} : "
+            "[0..N]."
+        )
 
     def state(self, number: int | None = None) -> State:
         """Return a state by its number, else the one that is being expanded."""

@@ -10,7 +10,14 @@ from typing import Any
 from lark import Lark, Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
-from rfmdp.language.hints import FUNCTIONS, MODEL_WORDS, PROPERTY_WORDS, misspelt, other_language
+from rfmdp.language.hints import (
+    FUNCTIONS,
+    MODEL_WORDS,
+    PROPERTY_WORDS,
+    misspelt,
+    other_language,
+    other_tool,
+)
 from rfmdp.language.source import (
     BuildError,
     Position,
@@ -175,6 +182,7 @@ def hinted(
     hint = ""
     if start == "model" and "module" not in source.text:
         hint = other_language(source)
+    hint = hint or other_tool(source, place, start)
     known = words or (PROPERTY_WORDS if start == "properties" else MODEL_WORDS)
     hint = hint or misspelt(source, place, known)
     return source.error(place, error.reason + hint) if hint else error

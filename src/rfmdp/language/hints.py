@@ -36,6 +36,17 @@ OTHER_LANGUAGES = (
     ("PEPA", r"(?s).*?\(\s*\w+\s*,\s*[\w.]+\s*\)\s*\.\s*\w+|%"),
     ("properties, not a model", r"(\s*//.*\n|\s)*(P|R)((min|max){0,2}\s*(=\?|[<>])|\{)"),
 )
+OTHER_SIGNS = (  # what other tools write in formulas, and what it is here
+    (r"\|\|", "'or' is written |"),
+    (r"&&", "'and' is written &"),
+    (r"==", "'equal' is written ="),
+)
+OTHER_PROPERTIES = (
+    (r"\bLRA\s*(min|max)*\s*(=\?|[<>])", "long-run averages (LRA) are not supported"),
+    (r"\bT\s*(min|max)*\s*(=\?|[<>])",
+     'expected times (T) are rewards here: R{"steps"}=? [ F ... ] with rewards "steps" true : 1'),
+    (r"\brew\s*\{", "bounds on rewards inside of a path (rew{...}) are not supported"),
+)  # fmt: skip
 READ = "models in the PRISM language (dtmc, mdp, idtmc, imdp), .drn, .tra, .umb and .rfmdp are read"
 
 
@@ -64,6 +75,15 @@ def misspelt(source: SourceText, position: Position, known: Collection[str]) -> 
         meant = nearest(word[0], known) if word.start() < position.column else None
         if meant is not None:
             return f"; did you mean '{meant}' instead of '{word[0]}'?"
+    return ""
+
+
+def other_tool(source: SourceText, position: Position, start: str) -> str:
+    """Return what a line would be here that looks like one of another tool, or nothing."""
+    line = source.text.split("\n")[position.line - 1 : position.line]
+    for pattern, hint in (*(OTHER_PROPERTIES if start == "properties" else ()), *OTHER_SIGNS):
+        if any(re.search(pattern, text) for text in line):
+            return f"; {hint}"
     return ""
 
 

@@ -1,11 +1,12 @@
 """Text of PRISM properties to their tree.
 
-A construct that rfmdp does not support does not make a file unreadable: it becomes an
-`Unsupported` node, and `require_supported` names it when that property is used.
+A property that rfmdp does not support, or cannot read, does not make a file unreadable: it becomes
+an `Unsupported` or `Unreadable` node, and `require_supported` says so when that property is used.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -29,12 +30,14 @@ from rfmdp.language.property_ast import (
     TimeBound,
     Unsupported,
 )
-from rfmdp.language.source import BuildError, SourceText
+from rfmdp.language.source import BuildError, Position, PrismSourceError, SourceText
 from rfmdp.language.write import write_expression
 from rfmdp.objective import Direction
 
 PLAIN = (ast.Literal, ast.Name, ast.Label, ast.Unary, ast.Binary, ast.Ite, ast.Call)
 STEADY = "the steady-state operator 'S'"
+DEFINITION = re.compile(r"(\s|//.*\n)*(const|label|formula|prob|rate)\b")
+PIECES = re.compile(r'"[^"\n]*"|//[^\n]*|\n|[^"/\n]|/|"')  # names, comments and single characters
 
 
 def parse_property_file(text: str, filename: str = "<properties>") -> props.PropertyFile:
@@ -43,8 +46,8 @@ def parse_property_file(text: str, filename: str = "<properties>") -> props.Prop
     Raises
     ------
     PrismError
-        If the text is not in the language. Properties that are, but that rfmdp does not support,
-        raise when they are checked.
+        If a definition cannot be read, or none of several properties. Single properties that are
+        not in the language, or that rfmdp does not support, raise when they are checked.
 
     Examples
     --------
@@ -53,15 +56,84 @@ def parse_property_file(text: str, filename: str = "<properties>") -> props.Prop
     ['a', None]
     """
     source = SourceText(text.removeprefix("\ufeff"), filename)
-    items: list[Any] = parse(_parser(), source, "properties").children
-    for item in items:
-        _check_no_call(item, source)
+    items, unreadable = _readable(source)
+    definitions = all_of(items, props.PropertyDefinition)
     return props.PropertyFile(
-        all_of(items, props.PropertyDefinition),
+        tuple(sorted((*definitions, *unreadable), key=lambda prop: prop.position)),
         all_of(items, ast.Constant),
         all_of(items, ast.Formula),
         all_of(items, ast.LabelDefinition),
         source,
+    )
+
+
+def _readable(source: SourceText) -> tuple[list[Any], list[props.PropertyDefinition]]:
+    """Return what can be read of a file, and the properties that cannot."""
+    text = source.text
+    unreadable: list[props.PropertyDefinition] = []
+    first: PrismSourceError | None = None
+    while True:
+        try:
+            items: list[Any] = parse(
+                _parser(), SourceText(text, source.filename), "properties"
+            ).children
+            for item in items:
+                _check_no_call(item, source)
+        except PrismSourceError as error:
+            begin, end = _statement(text, error)
+            statement = source.text[begin:end]
+            if not statement.strip() or DEFINITION.match(statement):
+                raise
+            first = first or error
+            unreadable.append(_unreadable(source, begin, statement, error))
+            text = text[:begin] + re.sub(r"[^\n]", " ", statement) + text[end:]
+            continue
+        if (
+            first is not None
+            and len(unreadable) > 1
+            and not all_of(items, props.PropertyDefinition)
+        ):
+            raise first  # this is no file of properties
+        return items, unreadable
+
+
+def _statement(text: str, error: PrismSourceError) -> tuple[int, int]:
+    """Return where the statement begins and ends that an error is in, or that it follows.
+
+    A statement ends with a semicolon, or at the end of a line outside of all brackets.
+    """
+    before = text.split("\n")[: error.line - 1]
+    place = sum(len(line) + 1 for line in before) + error.column - 1
+    begin = end = depth = 0
+    span = (0, 0)
+    for piece in PIECES.finditer(text):
+        end = piece.end()
+        sign = piece[0]
+        depth = max(depth + (sign in "([{") - (sign in ")]}"), 0)
+        if sign == ";" or (sign == "\n" and depth == 0):
+            span = (begin, end) if text[begin:end].strip() else span
+            begin = end
+            depth = 0
+            if end > place and span[1] > span[0]:
+                return span
+    return (begin, len(text)) if text[begin:].strip() else span
+
+
+def _unreadable(
+    source: SourceText, begin: int, statement: str, error: PrismSourceError
+) -> props.PropertyDefinition:
+    """Return a property that cannot be read, with its name if it has one."""
+    lines = [line.partition("//")[0].strip() for line in statement.split("\n")]
+    words = " ".join(line for line in lines if line).removesuffix(";").strip()
+    named = re.match(r'"([^"]*)"\s*:\s*', words)
+    name, rest = (named[1], words[named.end() :]) if named else (None, words)
+    begin += len(statement) - len(statement.lstrip())
+    above = source.text[:begin].split("\n")
+    place = Position(error.line, error.column)
+    return props.PropertyDefinition(
+        name,
+        props.Unreadable(rest, error.reason, position=place),
+        position=Position(len(above), len(above[-1]) + 1),
     )
 
 

@@ -128,6 +128,16 @@ class Unsupported(Expr):
     text: str
 
 
+class Unreadable(Expr):
+    """The text of a property that is not in the language, kept so that the others of a file run.
+
+    Its position is that of the mistake.
+    """
+
+    text: str
+    reason: str
+
+
 class PropertyDefinition(Node):
     """One property of a file, with its name if it has one."""
 

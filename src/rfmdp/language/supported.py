@@ -13,6 +13,7 @@ from rfmdp.language.property_ast import (
     Probability,
     Quantified,
     Reward,
+    Unreadable,
     Unsupported,
 )
 from rfmdp.language.source import SourceText
@@ -47,6 +48,8 @@ def _form(node: Expr, below: tuple[FormulaKind, ...], source: SourceText) -> For
     match node:
         case Unsupported(construct):
             raise source.unsupported(node.position, construct)
+        case Unreadable(_, reason):
+            raise source.error(node.position, reason)
         case CumulativeReward() | InstantaneousReward():
             return FormulaKind.REWARD
         case Path():

@@ -76,7 +76,7 @@ def _property_part(node: Expr, below: tuple[Part, ...]) -> Part:
             return TIGHTEST, ("A" if node.every else "E", " [ ", below[-1][1], " ]")
         case props.Filter(operator):
             return TIGHTEST, ("filter(", operator, ", ", *_separated(below), ")")
-        case props.Unsupported():
+        case props.Unsupported() | props.Unreadable():
             return TIGHTEST, (node.text,)
     raise TypeError(f"{type(node).__name__} has no text; add it to write.py")
 

@@ -1,4 +1,4 @@
-"""`rfmdp evaluate`: what a given policy is worth, whatever nature does."""
+"""`rfmdp evaluate`: what a given policy is worth, against several natures."""
 
 from __future__ import annotations
 
@@ -28,9 +28,11 @@ def evaluate(
 ) -> int:
     """Evaluate a policy with the worst, best and nominal nature.
 
-    Prints proven bounds of its value for each. Exit code 0: all certified, 2: not all.
+    Prints proven bounds of its value for each. The result is that of the property's nature, as in
+    `solve`: Pmaxmin has the worst one, Pmax the best. Exit code 0: all certified, 2: not all.
     """
     import rfmdp
+    from rfmdp.cli.answer_text import as_json as plain, proven_side
     from rfmdp.cli.models import Uncertainty, property_and_model
     from rfmdp.policies.files import open_policy
 
@@ -46,20 +48,21 @@ def evaluate(
             ("worst", subject, worst), ("best", subject, worst.opposite),
             ("nominal", subject.nominal(), worst),
         ):  # fmt: skip
-            found = rfmdp.evaluate(world, chosen, spec, nature=nature, limits=limits)
-            bounds = found.at_initial()
+            solution = rfmdp.evaluate(world, chosen, spec, nature=nature, limits=limits)
+            bounds = solution.at_initial()
             rows[name] = {
-                "lower": bounds.lower,
-                "upper": bounds.upper,
-                "status": found.status.name.lower(),
+                "lower": plain(bounds.lower),
+                "upper": plain(bounds.upper),
+                "status": solution.status.name.lower(),
             }
+            if name == ("worst" if spec.robust else "best"):
+                result = proven_side(bounds, spec.agent)
     if as_json:
         print(json.dumps({"property": asked.text, "policy": policy, **rows}))
     else:
         print(f"property  {asked.text}")
         for name, row in rows.items():
             print(f"{name:9} [{row['lower']!r}, {row['upper']!r}]  {row['status']}")
-        side = "lower" if spec.agent is rfmdp.MAX else "upper"
-        print(f"Result: {rows['worst'][side]!r}")
+        print(f"Result: {result}")
     certified = all(row["status"] == "certified" for row in rows.values())
     return CERTIFIED if certified else NOT_CERTIFIED
