@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
+from types import SimpleNamespace
 
 import pytest
 
@@ -118,3 +120,31 @@ def test_bad_rows_are_told_and_can_be_omitted(log, capsys):
     )
     assert run([*words, "--bad", "omit"]) == 0
     assert "1 rows that could not be read were left out" in capsys.readouterr().out
+
+
+def test_reading_counts_as_time(log, monkeypatch):
+    """What is left of --timeout after reading is what a run may take."""
+    import sys
+
+    from rfmdp.cli import learn_words
+
+    import_module("rfmdp.cli.commands.learn")
+    command = sys.modules["rfmdp.cli.commands.learn"]
+    now = [100.0]
+    monkeypatch.setattr(command, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    read = learn_words.read_data
+
+    def slowly(*words):
+        now[0] += 40.0
+        return read(*words)
+
+    monkeypatch.setattr(learn_words, "read_data", slowly)
+    seen = []
+    seeds = import_module("rfmdp.learning.seeds")
+    monkeypatch.setattr(
+        seeds, "learn_seeds", lambda *_, stop, **__: seen.append(stop.seconds) or []
+    )
+    words = ["--data", str(log), "--selection", "none", "--timeout", "100"]
+    with pytest.raises(IndexError):  # there is no run to print
+        run(["learn", *MODEL, *REACH, *words])
+    assert seen == [60.0]

@@ -89,3 +89,23 @@ def test_mistakes_are_one_line(files, capsys, words):
     error = capsys.readouterr().err
     assert error.startswith("rfmdp: error: ")
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("question", "row", "side"),
+    [
+        ('Pmaxmin=? [ F<=9 "goal" ]', "worst", "lower"),
+        ('Pmax=? [ F<=9 "goal" ]', "best", "lower"),
+        ('Pminmax=? [ F<=9 "goal" ]', "worst", "upper"),
+        ('Pmin=? [ F<=9 "goal" ]', "best", "upper"),
+    ],
+)
+def test_the_result_has_the_nature_of_the_property(files, capsys, question, row, side):
+    """As in `solve`: one word moves both players, a pair names them."""
+    model, result = files
+    words = ["--policy", result, "--const", CONSTANTS, "--radius", "0.05", "--prop", question]
+    capsys.readouterr()
+    assert run(["evaluate", model, *words]) == 0
+    printed = capsys.readouterr().out.splitlines()[-1].removeprefix("Result: ")
+    assert run(["evaluate", model, *words, "--json"]) == 0
+    assert float(printed) == json.loads(capsys.readouterr().out)[row][side]

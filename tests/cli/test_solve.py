@@ -355,3 +355,66 @@ def test_a_result_file_has_the_question_that_was_asked(text, folder, capsys):
     assert not (folder / "r.rfmdp").exists()
     assert run([*args, "-o", "r.json"]) == 0
     assert json.loads((folder / "r.json").read_text())["value"] is not None
+
+
+def test_a_broken_property_does_not_take_the_others_with_it(folder, capsys):
+    """The others are answered, it gets its line, and the exit code is 1."""
+    broken = '"bad": Pmax=? [ F^{rew{"moves"}<=3} "top" ]\nLRA=? [ "top" ];\n'
+    (folder / "b.props").write_text(broken + '"good": P>=1 [ F "top" ];')
+    words = ["solve", "m.prism", "b.props", "--const", "N=3"]
+    assert run([*words, "--json"]) == 1
+    captured = capsys.readouterr()
+    records = [json.loads(line) for line in captured.out.splitlines()]
+    assert [r["status"] for r in records] == ["error", "error", "certified"]
+    assert records[0]["name"] == "bad"
+    assert records[2]["value"] is True
+    assert len(captured.err.splitlines()) == 2
+    assert run([*words, "--prop", "good", "-q"]) == 0
+    assert capsys.readouterr().out == "Result: true\n"
+    assert run(["solve", "m.prism", "--const", "N=3", "--prop", "P>=1 [ F x==3 ]", "--prop",
+                'P>=1 [ F "top" ]', "-q"]) == 1  # fmt: skip
+    assert capsys.readouterr().out == "Result: true\n"
+
+
+def test_a_constant_that_only_properties_use(folder, capsys):
+    """Without a value it is named, with one the property is answered."""
+    text = (folder / "m.prism").read_text().replace("const int N;", "const int N; const int K;")
+    (folder / "k.prism").write_text(text)
+    words = ["solve", "k.prism", "--prop", 'Pmax=? [ F<=K "top" ]', "-q"]
+    assert run([*words, "--const", "N=3"]) == 1
+    assert "constant 'K' of the model has no value" in capsys.readouterr().err
+    assert run([*words, "--const", "N=3,K=1"]) == 0
+    assert float(results(capsys.readouterr().out)[0]) == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("-const", "-const must have two dashes, --const"),
+        ("-prop", "-prop must have two dashes, --prop"),
+        ("--exact", "bounds are always proven"),
+        ("-exact", "bounds are always proven"),
+        ("-pf", "given with --prop"),
+    ],
+)
+def test_options_of_prism_have_a_hint(word, hint, folder, capsys):
+    """One line, exit code 1."""
+    assert run(["solve", "m.prism", "m.props", word, "N=3"]) == 1
+    captured = capsys.readouterr()
+    assert captured.err.count("\n") == 1
+    assert hint in captured.err
+
+
+def test_an_int_without_range_comes_to_an_end(folder, capsys, monkeypatch):
+    """A model that may have no end is refused, with the variable that grows."""
+    monkeypatch.setattr("rfmdp.language.explorer.UNLIMITED", 20_000)
+    (folder / "u.prism").write_text(
+        "mdp module m x : int; up : bool; [] true -> 0.5:(x'=x+1) + 0.5:(up'=!up); endmodule"
+    )
+    assert run(["solve", "u.prism", "--prop", "Pmax=? [ F x=3 ]"]) == 1
+    assert "'x' has no range and has come to " in capsys.readouterr().err
+    (folder / "few.prism").write_text(
+        "mdp module m x : int; [] x<9 -> (x'=x+1); [] x=9 -> true; endmodule"
+    )
+    assert run(["solve", "few.prism", "--prop", "Pmin=? [ F x=9 ]", "-q"]) == 0
+    assert capsys.readouterr().out == "Result: 1.0\n"

@@ -1,6 +1,7 @@
 """Properties as text become trees, and trees become checked properties."""
 
 import pytest
+from hypothesis import given, strategies as st
 
 from rfmdp.answers.property import parse_property
 from rfmdp.errors import PrismError
@@ -18,8 +19,11 @@ from rfmdp.language.property_ast import (
     Probability,
     Reward,
     TimeBound,
+    Unreadable,
     Unsupported,
 )
+from rfmdp.language.supported import require_supported
+from rfmdp.language.write import write_expression
 from rfmdp.objective import MAX, MIN
 
 A, B, K = Name("a"), Name("b"), Name("k")
@@ -102,7 +106,7 @@ def test_paths(text, path):
 def test_path_operators_need_parentheses_below_others():
     """As in PRISM, `a => F b` must be written `a => (F b)`."""
     with pytest.raises(PrismError, match="expected a state formula, found 'F'; write path"):
-        read("P=? [ a => F b ]")
+        parse_property("P=? [ a => F b ]")
 
 
 @pytest.mark.parametrize(
@@ -299,3 +303,82 @@ def test_deep_nesting():
     """Thousands of nested operators are read and checked without recursion."""
     text = "P>0 [ F " * 2000 + "b" + " ]" * 2000
     assert checked(text).type is Type.BOOL
+
+
+BROKEN = """// a comment; with a semicolon
+const int T = 4;
+"one": Pmax=? [ F<=T x=3 ];
+"two": Pmax=? [ F^{rew{"time"}<=T} x=3 ]
+"three": Pmin=? [ F x=3 ]
+label "top" = x=3;
+LRA=? [ "top" ];
+Pmax=? [ F ("top" ];
+"last": Pmax=?
+  [ G !"top" ];
+"""
+
+
+def test_a_property_that_cannot_be_read_does_not_take_the_others_with_it():
+    """Each has its own error with its place; names, order and definitions stay."""
+    file = parse_property_file(BROKEN, "b.props")
+    assert [p.name for p in file.properties] == ["one", "two", "three", None, None, "last"]
+    assert [c.name for c in file.constants] == ["T"]
+    assert [label.name for label in file.labels] == ["top"]
+    errors = {}
+    for number, prop in enumerate(file.properties):
+        try:
+            require_supported(prop.expression, file.source)
+        except PrismError as error:
+            errors[number] = str(error).partition("\n")[0]
+    assert list(errors) == [1, 3, 4]
+    assert errors[1].startswith("b.props:4:18: ")
+    assert "rew{...}" in errors[1]
+    assert "LRA" in errors[3]
+    assert errors[4] == "b.props:8:19: expected ')', found ']'"
+    assert write_expression(file.properties[1].expression) == 'Pmax=? [ F^{rew{"time"}<=T} x=3 ]'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "const int k = ; P=? [ F x=1 ]",
+        'label "a" = x=; P=? [ F x=1 ];',
+        "P=? [ F x=1 ]; formula f = ;",
+        "mdp\nmodule m\n x : [0..1];\nendmodule",
+    ],
+)
+def test_definitions_and_other_files_are_refused_as_a_whole(text):
+    """Other properties need the definitions; a model is no file of properties."""
+    with pytest.raises(PrismError):
+        parse_property_file(text)
+
+
+@given(st.lists(st.sampled_from(["P=? [ F x=1 ]", "P=? [ F x==1 ]", 'S=? [ "a" ]', "P=? [ (x ]"])))
+def test_as_many_properties_as_were_written(texts):
+    """Whatever can be read or not, a file with a readable property has all of them in order."""
+    file = parse_property_file("; ".join(["P=? [ X x=0 ]", *texts]))
+    assert len(file.properties) == 1 + len(texts)
+    for prop, text in zip(file.properties[1:], texts, strict=True):
+        fails = isinstance(prop.expression, Unreadable)
+        assert fails == ("==" in text or "(x" in text)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("P=? [ F x=1 || x=2 ]", "'or' is written |"),
+        ("P=? [ F x=1 && x=2 ]", "'and' is written &"),
+        ("P=? [ F x==1 ]", "'equal' is written ="),
+        ('LRA=? [ "a" ]', "LRA"),
+        ('LRAmax=? [ "a" ]', "LRA"),
+        ('Tmin=? [ F "a" ]', "expected times (T) are rewards"),
+        ('T=? [ F "a" ]', "expected times (T) are rewards"),
+        ('P=? [ F^{rew{"time"}<=3} "a" ]', "rew{...}"),
+    ],
+)
+def test_words_of_other_tools_have_a_hint(text, hint):
+    """The one-line error says what to write instead, or that it is not there."""
+    file = parse_property_file(text)
+    with pytest.raises(PrismError) as caught:
+        require_supported(file.properties[0].expression, file.source)
+    assert hint in str(caught.value).partition("\n")[0]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from rfmdp.kernels.sweep import choose
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, Reach, ReachReward, Spec, Total
 from rfmdp.outer import unbounded
@@ -87,3 +88,18 @@ def test_an_emptiable_row_leaves_the_others_to_the_walk():
     region = analyse(paid)
     assert not general_components(region).any()  # who stays pays
     assert np.all(analyse(problem).known == 1.0)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_ties_keep_the_old_row(sign):
+    """A row moves only if another one is better by more than the slack; then to the first best."""
+    q = sign * np.array([1.0, 1.0, 1.0 + 1e-9, 2.0, 3.0, 3.0])
+    row_ptr, states = np.array([0, 3, 6]), np.array([0, 1])
+    for old, expected in ((0, 0), (1, 1), (2, 2), (-1, 2), (5, 2)):
+        choice, value = np.array([old, 3]), np.zeros(2)
+        choose(q, row_ptr, states, sign, 1e-6, choice, value)
+        assert choice.tolist() == [expected, 4]
+        assert value.tolist() == [q[2], q[4]]
+    choice = np.array([0, 5])
+    choose(q, row_ptr, states, sign, 0.0, choice, np.zeros(2))
+    assert choice.tolist() == [2, 5]

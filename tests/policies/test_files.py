@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -76,6 +77,23 @@ def test_values_stand_beside_the_decisions(tmp_path):
     found = json.loads(path.read_text())["decisions"]
     assert [d["value"] for d in found] == solution.lower.tolist()
     assert found[0]["state"] == {"x": 0, "up": False}
+
+
+@pytest.mark.parametrize("agent", [MAX, MIN])
+def test_bounds_of_a_coarse_solution_are_not_swapped(tmp_path, agent):
+    """In every file the lower bound is the smaller one, and the value is the guaranteed side."""
+    solution = solve(grid(), replace(SPEC, agent=agent, nature=agent.opposite))
+    wide = replace(solution, lower=solution.lower * 0.5, upper=solution.upper * 0.5 + 0.5)
+    write_policy(wide, tmp_path / "policy.csv")
+    write_policy(wide, tmp_path / "policy.json")
+    with (tmp_path / "policy.csv").open(newline="") as file:
+        tables = [list(csv.DictReader(file))]
+    tables.append(json.loads((tmp_path / "policy.json").read_text())["decisions"])
+    for lines in tables:
+        assert [float(line["lower"]) for line in lines] == wide.lower.tolist()
+        assert [float(line["upper"]) for line in lines] == wide.upper.tolist()
+        side = wide.lower if agent is MAX else wide.upper
+        assert [float(line["value"]) for line in lines] == side.tolist()
 
 
 def test_unlabelled_commands_have_names():

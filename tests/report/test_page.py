@@ -78,6 +78,19 @@ def test_page_is_complete_and_closed(tmp_path):
     assert repr(solution.at(0).lower) in text
 
 
+@pytest.mark.parametrize("agent", [MAX, MIN])
+def test_a_card_has_its_bounds_in_order(tmp_path, agent):
+    """Bounds that are far apart stand as lower, upper, on the card and in the table."""
+    solution = solve(walk(), Spec(Reach("goal"), agent, agent.opposite))
+    wide = replace(solution, lower=np.full_like(solution.value, 0.25), upper=solution.upper * 0 + 1)
+    write_report(wide, tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text()
+    assert "proven bounds [0.25, 1.0]" in text
+    assert '<div class="big">[0.25, 1]</div>' in text
+    cells = re.findall(r'<td data-value="([^"]*)">', text)
+    assert cells[:2] == ["0.25", "1.0"]
+
+
 def test_what_is_no_result_is_refused(tmp_path):
     """A page of something else is not written at all."""
     with pytest.raises(UnsupportedError, match="solutions and learning runs, and tables"):

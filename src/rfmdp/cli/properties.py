@@ -82,8 +82,11 @@ def misfits(
     blueprint: Blueprint, properties: Sequence[Property], given: Mapping[str, str]
 ) -> list[PrismError | None]:
     """Return the errors of properties that do not fit a model's text, found before it is built."""
+    errors = [_misfit(prop, None, given) for prop in properties]
+    if all(error is not None for error in errors):
+        return errors
     names = blueprint.names(given, open_constants(properties))
-    return [_misfit(prop, names, given) for prop in properties]
+    return errors if names is None else [_misfit(prop, names, given) for prop in properties]
 
 
 def _misfit(
