@@ -589,25 +589,6 @@ def test_the_template_builds_what_the_spaces_say():
     assert len(direct.marginals) == 15 * 4
 
 
-def test_random_starts_are_learned():
-    """A structure of the spaces alone; the start has a distribution of its own."""
-    env = rf.env(grid())
-    model = rf.gym_structure(
-        env,
-        parents={"x_0": ["x_0"], "x_1": ["x_1"]},
-        terminal=lambda s: (s.x_0 == 2) & (s.x_1 == 2),
-    )
-    assert model.variables[-1].name == "start"
-    source = rf.GymSource(env, model)
-    run = rf.learn(
-        source, 'Pmaxmin=? [ F "terminal" ]', exploration=Optimistic(other=0.2),
-        stop=StopWhen(trajectories=200), length=30,
-    )  # fmt: skip
-    assert 200 in run.counts  # all episodes start in one state
-    with pytest.raises(rf.UnsupportedError, match="episode is over"):
-        source.agent(run.policy)(np.array([2, 2]))
-
-
 def test_moves_by_parents():
     """One unknown per combination of parents; effects, priors and mistakes."""
     names = {"x": (0, 3), "wet": (0, 1)}
@@ -718,8 +699,8 @@ def test_the_agent_of_copies_acts_for_all(name):
     space, names, values = SPACES[name]
     model = counter(names, values or list(names))
     vector = gymnasium.vector.SyncVectorEnv([lambda: Steps(space, truth=1.0)] * 3)
-    rows = np.stack([model.row_ptr[:-1], model.row_ptr[:-1]])
-    rows[1] += np.diff(model.row_ptr) > 1  # a0 at first, a1 then
+    rows = np.stack([model.row_ptr[:-1]] * 6)
+    rows[1:] += np.diff(model.row_ptr) > 1  # a0 at first, a1 then
     act = rf.GymSource(vector, model).agent(rf.Policy(rows))
     alone = rf.GymSource(Steps(space), model).agent(rf.Policy(rows))
     single, _ = Steps(space).reset()
@@ -731,23 +712,12 @@ def test_the_agent_of_copies_acts_for_all(name):
     observations, _ = vector.reset()
     assert act(observations, step=[0, 1, 5]).tolist() == [0, 1, 1]
     assert act(single, step=1) == alone(single, step=1) == 1
-    for step, message in ((None, "must be given"), (-1, "from 0 on"), ([0, 1], "each of the 3")):
+    wrong = {None: "must be given", -1: "from 0 on", (0, 1): "each of the 3", 6: "0 to 5, found 6"}
+    for step, message in wrong.items():
         with pytest.raises(rf.ModelError, match=message):
             act(observations, step=step)
     with pytest.raises(rf.ModelError, match=r"depends on the number of steps.*step=k"):
         alone(single)
-
-
-def test_a_random_start_is_a_step_of_the_structure():
-    """What was planned for the first step is the start itself, which a reset has done."""
-    up = rf.Move("x", {"up": rf.unknown(2)}, lambda s, identifier, outcome: {"x": s.x + outcome})
-    starts = rf.Move("s", {"s": rf.unknown(2)}, lambda s, i, outcome: {"x": outcome, "start": 0})
-    reset = rf.Action("reset", [starts], lambda s: s.start == 1)
-    own = [rf.Action(a, [up], lambda s: (s.start == 0) & (s.x < 3)) for a in ("a0", "a1")]
-    model = rf.build({"x": (0, 3), "start": (0, 1)}, [reset, *own], initial={"x": 0, "start": 1})
-    first, second = model.row_ptr[:-1], model.row_ptr[:-1] + (np.diff(model.row_ptr) > 1)
-    act = rf.GymSource(Steps(spaces.Discrete(4)), model).agent(rf.Policy(np.stack([first, second])))
-    assert [act(0, step=k) for k in range(2)] == [1, 1]
 
 
 def test_names_that_would_be_understood_are_told():
@@ -756,3 +726,182 @@ def test_names_that_would_be_understood_are_told():
     stay = rf.build({"r": (0, 3), "c": (0, 3)}, [rf.Action("a")], initial={"r": 0, "c": 0})
     with pytest.raises(rf.ModelError, match="found r, c; call them row, column, or give"):
         rf.GymSource(lake, stay)
+
+
+class Walk(gymnasium.Env):
+    """A walk that is risky with action 0 (Dict: `fast`), and gets nowhere with the others."""
+
+    def __init__(self, observation, action):
+        self.observation_space, self.action_space = observation, action
+
+    def _seen(self):
+        values = {"risk": int(self.risk), "goal": int(self.goal)}
+        if isinstance(self.observation_space, spaces.Dict):
+            return values
+        line = [values["risk"], values["goal"]]
+        return tuple(line) if isinstance(self.observation_space, spaces.Tuple) else np.array(line)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.risk = self.goal = False
+        return self._seen(), {}
+
+    def step(self, action):
+        if isinstance(self.action_space, spaces.Dict):
+            fast = action["speed"] == 1 and action["door"] == 1
+        elif isinstance(self.action_space, spaces.Tuple):
+            fast = action == (1, 1)
+        else:
+            fast = np.array_equal(np.atleast_1d(action), self.fast)
+        self.risk = self.risk or bool(fast and self.np_random.random() < 0.9)
+        return self._seen(), 0.0, bool(self.risk or self.goal), False, {}
+
+    @property
+    def fast(self):
+        return [1, 1] if isinstance(self.action_space, spaces.MultiDiscrete) else [3]
+
+
+DOUBLE = spaces.Discrete(2), spaces.Discrete(2)
+OBSERVED = {
+    "dict": spaces.Dict({"risk": DOUBLE[0], "goal": DOUBLE[1]}),
+    "tuple": spaces.Tuple(DOUBLE), "multi-discrete": spaces.MultiDiscrete([2, 2]),
+}  # fmt: skip
+ACTED = {
+    "dict": (spaces.Dict({"speed": DOUBLE[0], "door": DOUBLE[1]}),
+             ["door=0 speed=0", "door=0 speed=1", "door=1 speed=0", "door=1 speed=1"]),
+    "tuple": (spaces.Tuple(DOUBLE), ["a0", "a1", "a2", "a3"]),
+    "multi-discrete": (spaces.MultiDiscrete([2, 2]), ["a0", "a1", "a2", "a3"]),
+    "discrete": (spaces.Discrete(4), ["a0", "a1", "a2", "a3"]),
+}  # fmt: skip
+
+
+def walk_structure(names, actions):
+    """Return the structure by its variables, in the order given; each is absorbing."""
+
+    def moves():
+        return [
+            rf.unknown_move(
+                dict.fromkeys(names, (0, 1)), v, parents=[v],
+                effects=[lambda s: {}, lambda s, v=v: {v: 1}],
+            )
+            for v in names
+        ]  # fmt: skip
+
+    def open_(s):
+        return (s[names[0]] == 0) & (s[names[1]] == 0)
+
+    return rf.build(
+        dict.fromkeys(names, (0, 1)),
+        [rf.Action(a, moves(), open_) for a in actions],
+        initial=dict.fromkeys(names, 0),
+        labels={"goal": lambda s: s[next(n for n in names if n in ("goal", "x_1"))] == 1},
+    )
+
+
+@pytest.mark.parametrize("acted", ACTED)
+@pytest.mark.parametrize("observed", OBSERVED)
+@pytest.mark.parametrize("turned", [False, True])
+def test_entries_are_matched_by_name(observed, acted, turned):
+    """The goal is never reached, in whatever order its entry is declared; `act` reads alike."""
+    space, (acting, actions) = OBSERVED[observed], ACTED[acted]
+    names = ["risk", "goal"] if observed == "dict" else ["x_0", "x_1"]
+    if turned:
+        names, actions = names[::-1], actions[::-1] if acted == "dict" else actions
+    model = walk_structure(names, actions)
+    source = rf.GymSource(Walk(space, acting), model)
+    words = {"stop": StopWhen(60), "length": 3, "exploration": Optimistic(other=0.5)}
+    assert rf.learn(source, 'Pmaxmin=? [ F<=3 "goal" ]', **words).guarantee == 0.0
+    unsafe = model.row_ptr[0] + model.row_actions[:4].tolist().index(
+        model.actions.index("door=1 speed=1" if acted == "dict" else "a3")
+    )
+    policy = rf.Policy(np.where(np.diff(model.row_ptr) > 1, unsafe, model.row_ptr[:-1])[None])
+    env = Walk(space, acting)
+    observation, _ = env.reset(seed=1)
+    for _ in range(20):  # the action that is meant is the one that is taken
+        observation, _, over, *_ = env.step(source.agent(policy)(observation))
+        if over:
+            break
+    assert env.risk
+    vector = gymnasium.vector.SyncVectorEnv([lambda: Walk(space, acting)] * 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        copies = rf.GymSource(vector, model)
+        assert rf.learn(copies, 'Pmaxmin=? [ F<=3 "goal" ]', **words).guarantee == 0.0
+        seen, _ = vector.reset(seed=1)
+        _, _, over, *_ = vector.step(copies.agent(policy)(seen))
+
+
+@pytest.mark.parametrize(
+    ("space", "names", "message"),
+    [
+        (OBSERVED["dict"], ["risk", "aim"], r"\(goal, risk\), found risk, aim"),
+        (OBSERVED["dict"], ["x", "y"], r"\(goal, risk\), found x, y"),
+        (OBSERVED["multi-discrete"], ["x_1", "y"], r"\(x_0, x_1\), found x_1, y"),
+    ],
+)
+def test_other_names_are_an_error(space, names, message):
+    """Nothing is guessed where entries have names."""
+    model = rf.build(
+        dict.fromkeys(names, (0, 1)), [rf.Action("a")], initial=dict.fromkeys(names, 0)
+    )
+    with pytest.raises(rf.ModelError, match=message):
+        rf.GymSource(Walk(space, spaces.Discrete(1)), model)
+
+
+def test_names_within_names_differ():
+    """Entries of nested Dicts have both names; two of one name are refused."""
+    inner = spaces.Dict({"x": spaces.Discrete(2)})
+    nested = spaces.Dict({"left": inner, "right": inner})
+    assert [e.name for e in entries_of(nested)] == ["left_x", "right_x"]
+    with pytest.raises(rf.UnsupportedError, match="found m_0 twice"):
+        entries_of(spaces.Dict({"m": spaces.MultiBinary(1), "m_0": spaces.Discrete(2)}))
+
+
+@pytest.mark.parametrize(
+    "seen", [3, {"risk": 0}, {"risk": 0, "aim": 0}, {"risk": 0, "goal": [0, 1]}, None, (0, 0)]
+)
+def test_the_agent_refuses_what_is_no_observation(seen):
+    """One line says what an observation has."""
+    model = walk_structure(["goal", "risk"], ["a0", "a1", "a2", "a3"])
+    source = rf.GymSource(Walk(OBSERVED["dict"], spaces.Discrete(4)), model)
+    act = source.agent(rf.Policy(model.row_ptr[None, :-1]))
+    with pytest.raises(rf.ModelError, match="an observation must have"):
+        act(seen)
+    with pytest.raises(rf.ModelError, match=r"must be reachable.*goal=7"):
+        act({"goal": 7, "risk": 0})
+
+
+def test_actions_of_known_tables_are_matched_by_name():
+    """Left is left, also where the structure names it last."""
+    lake = rf.gym_model("FrozenLake-v1(is_slippery=False)")
+    order = ("up", "right", "down", "left")
+
+    def step(s, action):
+        moved = {"left": (0, -1), "down": (1, 0), "right": (0, 1), "up": (-1, 0)}[action]
+        return {
+            "row": np.clip(s.row + moved[0], 0, 3),
+            "column": np.clip(s.column + moved[1], 0, 3),
+        }
+
+    over = {tuple(v) for v in lake.valuations[lake.label("terminal")].tolist()}
+    model = rf.build(
+        {"column": (0, 3), "row": (0, 3)},
+        [
+            rf.Action(
+                a, [], lambda s: [(r, c) not in over for r, c in zip(s.row, s.column, strict=True)],
+                lambda s, a=a: step(s, a),
+            )
+            for a in order
+        ],
+        initial={"row": 0, "column": 0},
+        labels={"goal": lambda s: (s.row == 3) & (s.column == 3)},
+    )  # fmt: skip
+    source = rf.GymSource("FrozenLake-v1(is_slippery=False)", model)
+    run = rf.learn(source, 'Pmaxmin=? [ F<=6 "goal" ]', stop=StopWhen(50), length=6)
+    assert run.guarantee == 1.0
+
+
+def test_parents_of_no_entry_are_an_error():
+    """A misspelt entry would depend on everything, in silence."""
+    with pytest.raises(rf.ModelError, match=r"entries x_0, x_1, found x_2"):
+        rf.gym_structure(rf.env(grid()), parents={"x_0": ["x_0"], "x_2": ["x_1"]})

@@ -37,28 +37,32 @@ ASSUMPTION = "the error probabilities were fixed before the samples they are use
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """beta = model + reward + rollout + tests: one error probability per part of the guarantee."""
+    """beta = model + reward + rollout + start: one error probability per part of the guarantee."""
 
     model: float
     reward: float = 0.0
     rollout: float = 0.0
-    tests: float = 0.0
+    start: float = 0.0  # of the distribution of starts
 
     def __post_init__(self) -> None:
-        parts = (self.model, self.reward, self.rollout, self.tests)
+        parts = (self.model, self.reward, self.rollout, self.start)
         if not all(0.0 <= part < 1.0 for part in parts) or not 0 < sum(map(Fraction, parts)) < 1:
             raise ModelError(
                 "Shares: every share must lie in [0, 1) and their sum in (0, 1), found "
                 f"model={self.model:g}, reward={self.reward:g}, rollout={self.rollout:g}, "
-                f"tests={self.tests:g}."
+                f"start={self.start:g}."
             )
 
     @property
     def beta(self) -> float:
         """The whole error probability, rounded upwards."""
-        total = sum(map(Fraction, (self.model, self.reward, self.rollout, self.tests)))
+        total = sum(map(Fraction, (self.model, self.reward, self.rollout, self.start)))
         nearest = float(total)
         return nearest if Fraction(nearest) >= total else math.nextafter(nearest, 1.0)
+
+    def start_delta(self, states: int) -> float:
+        """Return the error probability of the interval of each of that many initial states."""
+        return self.start * _SAFETY / max(states, 1)
 
     def reward_delta(self, rows: int) -> float:
         """Return the error probability of the reward of each of that many rows."""
@@ -106,7 +110,7 @@ class Ledger:
         shares = self.shares
         return {
             "scheme": np.array(self.scheme),
-            "shares": np.array([shares.model, shares.reward, shares.rollout, shares.tests]),
+            "shares": np.array([shares.model, shares.reward, shares.rollout, shares.start]),
             "events": self.events,
             "delta": self.delta,
         }

@@ -45,7 +45,8 @@ class Learner:
         self.ledger: Ledger = setup.method.budget.ledger(
             setup.shares(), self.confidence, counted_ids
         )
-        seen = Tally.empty(self.counted, visits=isinstance(self.learned.payments, UnknownRewards))
+        learns = isinstance(self.learned.payments, UnknownRewards)
+        seen = Tally.empty(self.counted, visits=learns, starts=setup.random_start)
         self.sets = SetStore(
             self.confidence, self.counted.marginals.outcome_ptr, self.ledger.delta,
             setup.floors(ids), first=seen.first, prior=counted_ids.prior,
@@ -202,6 +203,7 @@ class Learner:
             counts=self.sampling.seen.counts.copy(),
             looks=np.array(looks, dtype=np.int64).reshape(len(looks), len(self.sets.counts)),
             floors=self.sets.floors,
+            starts=self.sampling.seen.starts.copy(),
             prior=None if prior is None else np.stack([prior.lower, prior.upper]),
             solution=standing.solution,
             evidence={} if standing.solution is None else standing.evidence,

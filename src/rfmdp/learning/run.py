@@ -28,6 +28,7 @@ from rfmdp.formats.records import (
     solution_to_record,
 )
 from rfmdp.learning.budget import Ledger
+from rfmdp.learning.starts import least_mean
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Direction
 from rfmdp.outer.solution import Policy, Solution, written
@@ -100,6 +101,7 @@ class Run:
     counts: IntArray  # (O,) samples of every outcome of the identifiers
     looks: IntArray  # (looks, O) counts that the sets of `model` were made from, intersected
     floors: FloatArray  # (M,) least probabilities that were assumed of the outcomes of identifiers
+    starts: IntArray  # (I,) episodes that began in each initial state; empty: not learned
     prior: FloatArray | None = None  # (2, O) bounds that were known before any data
     solution: Solution | None = None  # of `model`, behind the guarantee; None: nothing is proven
     evidence: dict[str, AnyArray] = field(default_factory=dict)  # of `solution`, beside `looks`
@@ -137,6 +139,20 @@ class Run:
         return self.history[-1].guarantee if self.history else math.nan
 
     @property
+    def mean_guarantee(self) -> float:
+        """The guarantee for the mean over random starts; nan if the start is not random.
+
+        It is for the policy of `guarantee`, and both hold together with probability 1 - beta.
+        """
+        if not len(self.starts):
+            return math.nan
+        if self.alarms or self.solution is None:
+            return -math.inf * self.agent.sign
+        values = self.agent.sign * self.solution.guarantee[self.model.initial]
+        delta = self.ledger.shares.start_delta(len(values))
+        return self.agent.sign * least_mean(values, self.starts, delta)
+
+    @property
     def guaranteed(self) -> str:
         """The last guarantee with few digits, rounded to the side that is safe."""
         return written(self.guarantee, -1.0 if self.agent is MAX else 1.0)
@@ -168,6 +184,12 @@ class Run:
                 f"With probability at least {1.0 - self.beta:.6g}, the policy's value in {where} "
                 f"initial state is {side} {self.guaranteed} ({self.validity})."
             )
+            if len(self.starts):
+                mean = written(self.mean_guarantee, -float(self.agent.sign))
+                lines.append(
+                    f"With the same probability, its mean over the starts of episodes is {side} "
+                    f"{mean} ({int(self.starts.sum())} starts seen)."
+                )
             if self.proven_after < self.history[-1].trajectories:
                 lines.append(
                     f"It was proven with the samples of the first {self.proven_after} "
@@ -208,7 +230,8 @@ def run_to_record(run: Run) -> Record:
         "rollouts": [certificate.summary() for certificate in run.rollouts],
     }
     arrays: dict[str, AnyArray] = {
-        "policy": run.policy.rows, "counts": run.counts, "looks": run.looks, "floors": run.floors
+        "policy": run.policy.rows, "counts": run.counts, "looks": run.looks, "floors": run.floors,
+        "starts": run.starts,
     }  # fmt: skip
     if run.prior is not None:
         arrays["prior_lower"], arrays["prior_upper"] = run.prior
@@ -259,6 +282,7 @@ def run_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -
         counts=np.asarray(arrays["counts"]),
         looks=np.asarray(arrays["looks"]),
         floors=np.asarray(arrays["floors"]),
+        starts=np.asarray(arrays["starts"]),
         prior=prior,
         solution=solution,
         evidence=arrays_of(arrays, "evidence"),

@@ -37,6 +37,7 @@ STRUCTURE = "states, actions and successors of outcomes of the model are as decl
 REWARDS = "rewards of the model are as declared"
 TIED = "marginals with equal probabilities in the model are the same unknown distribution"
 TIES = "tied marginals are the same distribution, as declared"
+START_SHARE = 0.1  # of the error probability of the model, for the distribution of starts
 SHORT = 16  # digits of a digest that are kept
 DIGEST = re.compile(r"\b[0-9a-f]{16}\b")
 DIFFERS = {  # what differs if only the digest of a setting does
@@ -102,14 +103,21 @@ class Setup:
         return floors
 
     def shares(self) -> Shares:
-        """Return how beta is divided among model, rewards and rollouts.
+        """Return how beta is divided among model, rewards, rollouts and the start.
 
         `budget` divides the model's share once more, among events.
         """
         rollout = self.beta * self.method.rollout
         rest = self.beta - rollout
+        start = START_SHARE * rest if self.random_start else 0.0
+        rest -= start
         reward = SHARE * rest if isinstance(self.rewards, MixtureReward) else 0.0
-        return Shares(rest - reward, reward, rollout)
+        return Shares(rest - reward, reward, rollout, start)
+
+    @property
+    def random_start(self) -> bool:
+        """Whether the distribution of starts is learned."""
+        return self.episodes is not None and self.episodes.random_start
 
 
 def settings_of(setup: Setup, ids: Identifiers, ledger: Ledger, rewards: str) -> dict[str, str]:

@@ -76,6 +76,10 @@ class Source(Protocol):
 class Episodes(Source, Protocol):
     """A source that draws trajectories."""
 
+    @property
+    def random_start(self) -> bool:
+        """Whether a distribution of the source says in which initial state a trajectory starts."""
+
     def sampler(self, counted: FactoredMDP, stop: BoolArray | None = None) -> Sampler:
         """Return what draws trajectories and counts outcomes of a learning model's marginals."""
 
@@ -149,6 +153,8 @@ class Simulated:
             ends = f"{int(self._ends.sum())} states {digest_of(self._ends)[:16]}"
             words["trajectories end in"] = ends
         return words
+
+    random_start = False  # several initial states of a model have no distribution
 
     @property
     def last(self) -> IntArray:

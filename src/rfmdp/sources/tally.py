@@ -12,7 +12,7 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.ragged import entries, find, owners, segment_lengths, segment_sum, starts
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
-NAMES = ("counts", "totals", "first", "visits")
+NAMES = ("counts", "totals", "first", "visits", "starts")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,23 +27,25 @@ class Tally:
     totals: IntArray  # (M,) samples of every identifier
     first: IntArray  # (O,)
     visits: IntArray  # (R,) times a row was taken; empty if nobody asks
+    starts: IntArray  # (I,) episodes that began in each initial state; empty if nobody asks
 
     @staticmethod
-    def empty(model: FactoredMDP, visits: bool = False) -> Tally:
+    def empty(model: FactoredMDP, visits: bool = False, starts: bool = False) -> Tally:
         """Return zeros for the identifiers of a learning model."""
         outcomes = len(model.marginals.nominal)
         identifiers = len(model.marginals)
-        sizes = (outcomes, identifiers, outcomes, model.rows if visits else 0)
+        begin = len(model.initial) if starts else 0
+        sizes = (outcomes, identifiers, outcomes, model.rows if visits else 0, begin)
         return Tally(*(np.zeros(size, dtype=np.int64) for size in sizes))
 
     @property
     def arrays(self) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-        """All of it, in the order of the kernels."""
+        """All but the starts, in the order of the kernels."""
         return self.counts, self.totals, self.first, self.visits
 
     def state(self) -> dict[str, AnyArray]:
         """Return copies that `restore` reads."""
-        return {name: a.copy() for name, a in zip(NAMES, self.arrays, strict=True)}
+        return {name: getattr(self, name).copy() for name in NAMES}
 
     def restore(self, state: dict[str, AnyArray]) -> None:
         """Continue from a saved state."""

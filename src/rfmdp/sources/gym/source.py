@@ -11,9 +11,9 @@ Every step is one observed transition: the state before it, the action, and the 
   there, too: no action may leave that state.
 - `truncated`: the episode was cut off. The last step counts like any other, nothing follows it, and
   it says nothing about the end of episodes.
-- `reset`: the state that it gives is an initial one of the structure. If episodes start in random
-  states, the structure has a last variable `start`, which is 1 in its initial state only, and one
-  action there; what a reset gives is then an outcome of that action, learned like any other.
+- `reset`: the state that it gives is an initial one of the structure; it is no step. If there are
+  several, the start is random: its distribution is the environment's, and learned from what resets
+  give. A guarantee is for the worst start, and beside it for the mean over starts.
 """
 
 from __future__ import annotations
@@ -28,9 +28,11 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.problem import row_rewards
 from rfmdp.outer.solution import Policy
 from rfmdp.sources.gym.spaces import (
+    action_names,
     actions_of,
     entries_of,
     make_env,
+    named,
     read,
     require_gymnasium,
     split,
@@ -46,7 +48,6 @@ from rfmdp.sources.source import Sampler
 from rfmdp.sources.structure import Structure
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
-START = "start"  # the variable of structures whose episodes start in random states
 RESET = "resets of the environment are independent of what happened before"
 MARKOV = "the observation of the environment is its state: what follows depends on nothing else"
 
@@ -63,13 +64,15 @@ class GymSource:
         a registered one, with options: "FrozenLake-v1(map_name='8x8')".
     model
         What is known; see `rfmdp.sources.structure`. Its variables are the entries of the
-        observation, in their order, unless `observe` says otherwise; behind them `start`, if
-        episodes start in random states. A reward structure `reward` is what the environment pays:
-        every payment is compared with it.
+        observation, unless `observe` says otherwise: by their names, if the observation is a Dict
+        (else x, or x_0, x_1 and so on), or in their order, if they are called otherwise and have
+        no names of their own. A reward structure `reward` is what the environment pays: every
+        payment is compared with it.
     observe
         The values of the variables, for an observation; those of `gym_model` are known.
     actions
-        Names of the environment's actions, in their order; by default those of the model.
+        Names of the environment's actions, in their order; by default those of the model, in
+        their order. Actions of a Dict are called "brake=0 gear=1", as its entries are.
     truth
         The model with its true probabilities, if they are known: only to report what policies
         are worth. The learner does not see it.
@@ -99,13 +102,11 @@ class GymSource:
         self.action_space = getattr(self.env, f"{prefix}action_space")
         self.structure = Structure.of(model)
         self._truth = truth
-        self.starts = bool(model.variables) and model.variables[-1].name == START
-        own = [v.name for v in model.variables[: len(model.variables) - self.starts]]
-        self._observe = observe or self._observer(own)
+        self._observe = observe or self._observer([v.name for v in model.variables])
         self._index = Index(model)
         self.actions = self._row_actions(model, actions)
         self.ends = absorbing(model).tolist()
-        self._starts = frozenset(model.initial.tolist())
+        self._starts = {state: i for i, state in enumerate(model.initial.tolist())}
         self._learns = False
         self._last: set[int] = set()
         self._paid = Paid.nothing(model.rows)  # since it was last asked for
@@ -116,6 +117,11 @@ class GymSource:
             self.expect(lambda rows, successors: paid[rows])
 
     assumptions = (MARKOV, RESET)
+
+    @property
+    def random_start(self) -> bool:
+        """Whether episodes may start in several states."""
+        return len(self._starts) > 1
 
     @property
     def pays(self) -> bool:
@@ -171,7 +177,7 @@ class GymSource:
         idle = actions_of(self.action_space)[0]
 
         def one(observation: Any, step: int) -> Any:
-            return self.actions[policy.row(self.state(observation), step + self.starts)]
+            return self.actions[policy.row(self.state(observation), step)]
 
         def act(observation: Any, step: Any = None) -> Any:
             if self.vector and self.env.observation_space.contains(observation):
@@ -195,10 +201,7 @@ class GymSource:
             value is no whole number.
         """
         names = [v.name for v in self.structure.model.variables]
-        values = [
-            *self._values(observation, names[: len(names) - self.starts]),
-            *([0] if self.starts else []),
-        ]
+        values = self._values(observation, names)
         if len(values) != len(names):
             raise ModelError(
                 f"Environment: an observation must give the variables {', '.join(names)}, found "
@@ -244,15 +247,16 @@ class GymSource:
                 f"structure goes on to pay {paid:g} for ever; let `reward` be 0 there."
             )
 
-    def check_start(self, state: int) -> None:
-        """Raise ModelError unless episodes of the structure may start in a state."""
-        if state not in self._starts and not self.starts:
+    def start(self, state: int) -> int:
+        """Return the number of an initial state; ModelError if it is none."""
+        if state not in self._starts:
             model = self.structure.model
             raise ModelError(
                 f"Environment: a reset gave {model.state_name(state)}, must give an initial state "
-                "of the structure. For random starts let a last variable `start` be 1 in the "
-                "initial state, with one action whose outcomes are the starts."
+                "of the structure; declare all of them: initial={'x': [0, 1], ...} of `build` are "
+                "two states."
             )
+        return self._starts[state]
 
     def note_paid(self, rows: IntArray, paid: FloatArray) -> None:
         """Take note of what rows paid, for those who learn rewards."""
@@ -282,47 +286,52 @@ class GymSource:
 
     def _observer(self, own: list[str]) -> Observe:
         """Return what reads variables of these names from observations; refuse other ones."""
-        known = known_table(self.env)
-        names = [] if known is None else [v.name for v in known.variables]
-        if known is not None and names == own:
-            return lambda observation: known.values(whole(observation, "an observation"))
-        wanted = entries_of(self.space)
-        if len(own) != len(wanted):
-            ready = f"call them {', '.join(names)}, or " if len(names) == len(own) else ""
+        table = known_table(self.env)
+        ready = [] if table is None else [v.name for v in table.variables]
+        if table is not None and set(ready) == set(own):
+            places = [ready.index(name) for name in own]
+            decode = table.values
+            return lambda seen: _picked(list(decode(whole(seen, "an observation"))), places)
+        entries = [e.name for e in entries_of(self.space)]
+        if set(entries) == set(own):
+            places = [entries.index(name) for name in own]
+            return lambda seen: _picked(read(self.space, seen), places)
+        if len(own) != len(entries) or named(self.space) or set(entries) & set(own):
+            hint = f"call them {', '.join(ready)}, or " if len(ready) == len(own) else ""
             raise ModelError(
                 f"Environment: the structure must have a variable per entry of the observation "
-                f"({', '.join(e.name for e in wanted)}), found "
-                f"{', '.join(own)}; {ready}give `observe` to translate."
+                f"({', '.join(entries)}), found {', '.join(own)}; {hint}give them these names, or "
+                "`observe` to translate."
             )
-        return lambda observation: read(self.space, observation)
+        return lambda seen: read(self.space, seen)
 
     def _row_actions(self, model: FactoredMDP, names: Sequence[str] | None) -> list[Any]:
         """Return the environment's action of every row; None where a reset is meant."""
         elements = actions_of(self.action_space)
-        initial = int(model.initial[0])
-        own = np.repeat(True, model.rows)
-        if self.starts:
-            own[model.row_ptr[initial] : model.row_ptr[initial + 1]] = False
-            if model.row_ptr[initial + 1] - model.row_ptr[initial] != 1:
-                raise ModelError(
-                    "Environment: the state with start=1 must have one action, whose outcomes are "
-                    "the states that a reset may give."
-                )
-        table, known = choices(model)
-        column = np.full(model.rows, -1, dtype=np.int64)
+        table, columns = choices(model)
+        column = np.full(model.rows, -1, dtype=np.int64)  # -1: a state without choice
         column[table[table >= 0]] = np.nonzero(table >= 0)[1]
-        own &= column >= 0  # where a state has no choice, nothing is done
-        used = [known[a] for a in np.unique(column[own])]
-        given = list(names) if names is not None else used
-        if len(given) != len(elements) or not set(used) <= set(given):
+        used = [columns[a] for a in np.unique(column[column >= 0])]
+        order = list(names) if names is not None else self._action_order(used)
+        if len(order) != len(elements) or not set(used) <= set(order):
             raise ModelError(
                 f"Environment: {len(elements)} actions must have the names that the structure "
-                f"uses ({', '.join(used)}), found {', '.join(given)}; give `actions`, the names in "
+                f"uses ({', '.join(used)}), found {', '.join(order)}; give `actions`, the names in "
                 "the order of the environment."
             )
-        meant = dict(zip(given, elements, strict=True))
-        pairs = zip(column.tolist(), own.tolist(), strict=True)
-        return [meant[known[a]] if yes else None for a, yes in pairs]
+        action = dict(zip(order, elements, strict=True))
+        return [None if a < 0 else action[columns[a]] for a in column.tolist()]
+
+    def _action_order(self, used: list[str]) -> list[str]:
+        """Return the names of all actions in the environment's order: its own, or the used ones."""
+        table = known_table(self.env)
+        ready = action_names(self.action_space) if table is None else list(table.actions)
+        return ready if set(used) <= set(ready) or named(self.action_space) else used
+
+
+def _picked(values: list[Any], places: list[int]) -> list[Any]:
+    """Return values in another order."""
+    return [values[i] for i in places]
 
 
 def _steps(policy: Policy, step: Any, copies: int) -> list[int]:
@@ -337,6 +346,11 @@ def _steps(policy: Policy, step: Any, copies: int) -> list[int]:
         raise ModelError(
             f"Agent: step must be a whole number from 0 on, or one for each of the {copies} "
             f"observations, found {step!r}."
+        )
+    if len(policy.rows) > 1 and np.any(given >= len(policy.rows)):
+        raise ModelError(
+            f"Agent: this policy is for the steps 0 to {len(policy.rows) - 1}, found "
+            f"{int(given.max())}: its horizon is over; reset, or learn for more steps."
         )
     return [int(k) for k in np.broadcast_to(given, (copies,))]
 

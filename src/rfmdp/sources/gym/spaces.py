@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -11,7 +12,6 @@ import numpy as np
 
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import Variable
-from rfmdp.types import AnyArray
 
 MOST = 100_000  # actions of a space
 
@@ -55,12 +55,13 @@ def make_env(env: Any) -> Any:
 def entries_of(space: Any) -> tuple[Variable, ...]:
     """Return the integers that an element of a discrete space consists of, in their order.
 
-    Entries of a Dict have the names of its keys, others are numbered.
+    Entries of a Dict have the names of its keys, those of a Dict within it of both keys; others
+    are numbered.
 
     Raises
     ------
     UnsupportedError
-        If a part of the space is not finite.
+        If a space within it is not finite, or two entries have one name.
 
     Examples
     --------
@@ -69,7 +70,14 @@ def entries_of(space: Any) -> tuple[Variable, ...]:
     >>> [(e.name, e.low, e.high) for e in entries_of(space)]
     [('floor', 1, 4), ('lit_0', 0, 1), ('lit_1', 0, 1)]
     """
-    return tuple(_entries(space, "x"))
+    entries = tuple(_entries(space, ""))
+    names = [e.name for e in entries]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise UnsupportedError(
+            f"Environment: entries must have different names, found {twice[0]} twice; wrap it."
+        )
+    return entries
 
 
 def finite(space: Any) -> bool:
@@ -80,24 +88,32 @@ def finite(space: Any) -> bool:
         return False
 
 
+def named(space: Any) -> bool:
+    """Return whether the entries of a space have names of their own."""
+    spaces = require_gymnasium().spaces
+    inner = space.spaces if isinstance(space, spaces.Tuple) else ()
+    return isinstance(space, spaces.Dict) or any(map(named, inner))
+
+
 def _entries(space: Any, name: str) -> Iterator[Variable]:
     spaces = require_gymnasium().spaces
+    own = name or "x"  # of what is no Dict
     if isinstance(space, spaces.Discrete):
-        yield Variable(name, int(space.start), int(space.start + space.n - 1))
+        yield Variable(own, int(space.start), int(space.start + space.n - 1))
     elif isinstance(space, spaces.MultiDiscrete):
         sizes = np.asarray(space.nvec).reshape(-1)
         begin = np.broadcast_to(np.asarray(space.start).reshape(-1), sizes.shape)
         for i, (n, low) in enumerate(zip(sizes.tolist(), begin.tolist(), strict=True)):
-            yield Variable(f"{name}_{i}", low, low + n - 1)
+            yield Variable(f"{own}_{i}", low, low + n - 1)
     elif isinstance(space, spaces.MultiBinary):
         for i in range(int(np.prod(space.shape))):
-            yield Variable(f"{name}_{i}", 0, 1)
+            yield Variable(f"{own}_{i}", 0, 1)
     elif isinstance(space, spaces.Tuple):
-        for i, part in enumerate(space.spaces):
-            yield from _entries(part, f"{name}_{i}")
+        for i, inner in enumerate(space.spaces):
+            yield from _entries(inner, f"{own}_{i}")
     elif isinstance(space, spaces.Dict):
-        for key, part in space.spaces.items():
-            yield from _entries(part, str(key))
+        for key, inner in space.spaces.items():
+            yield from _entries(inner, f"{name}_{key}" if name else str(key))
     else:
         raise UnsupportedError(
             f"Environment: spaces must be Discrete, MultiDiscrete, MultiBinary, or a Tuple or Dict "
@@ -123,39 +139,85 @@ def whole(value: Any, what: str) -> int:
 
 
 def read(space: Any, element: Any) -> list[Any]:
-    """Return the values of an element of a space, as they are: integers, if it is one."""
+    """Return the values of an element of a discrete space, as they are: integers, if it is one.
+
+    Raises
+    ------
+    ModelError
+        If it has other entries than the space.
+    """
     spaces = require_gymnasium().spaces
-    if isinstance(space, spaces.Tuple):
-        parts = zip(space.spaces, element, strict=True)
-        return [value for part, own in parts for value in read(part, own)]
     if isinstance(space, spaces.Dict):
-        return [v for key, part in space.spaces.items() for v in read(part, element[key])]
-    return list(np.asarray(element).reshape(-1).tolist())
+        if not isinstance(element, Mapping) or set(element) != set(space.spaces):
+            raise _unlike(f"the entries {', '.join(map(str, space.spaces))}", element)
+        return [v for key, inner in space.spaces.items() for v in read(inner, element[key])]
+    if isinstance(space, spaces.Tuple):
+        if not isinstance(element, Sequence) or len(element) != len(space.spaces):
+            raise _unlike(f"{len(space.spaces)} entries", element)
+        pairs = zip(space.spaces, element, strict=True)
+        return [value for inner, one in pairs for value in read(inner, one)]
+    try:
+        values = list(np.asarray(element).reshape(-1).tolist())
+    except ValueError:  # lists of different lengths
+        values = []
+    size = 1 if isinstance(space, spaces.Discrete) else int(np.prod(space.shape))
+    if len(values) != size:
+        raise _unlike(f"{size} values", element)
+    return values
+
+
+def _unlike(content: str, element: Any) -> ModelError:
+    return ModelError(f"Environment: an observation must have {content}, found {element!r}.")
 
 
 def actions_of(space: Any) -> list[Any]:
-    """Return all elements of a discrete space of actions: integers, or arrays in C order."""
-    spaces = require_gymnasium().spaces
-    entries = entries_of(space)
-    count = int(np.prod([float(e.high - e.low + 1) for e in entries]))
+    """Return all elements of a discrete space of actions, the last entry changing first."""
+    count = math.prod(e.high - e.low + 1 for e in entries_of(space))
     if count > MOST:
         raise UnsupportedError(
             f"Environment: there must be at most {MOST} actions, found {count}; wrap it."
         )
+    return _elements(space)
+
+
+def _elements(space: Any) -> list[Any]:
+    """Return all elements of a discrete space."""
+    spaces = require_gymnasium().spaces
     if isinstance(space, spaces.Discrete):
-        return list(range(entries[0].low, entries[0].high + 1))
-    if not isinstance(space, spaces.MultiDiscrete | spaces.MultiBinary):
-        raise UnsupportedError(
-            f"Environment: actions must be Discrete, MultiDiscrete or MultiBinary, found "
-            f"{type(space).__name__}; wrap the environment."
-        )
-    ranges = (range(e.low, e.high + 1) for e in entries)
+        return list(range(int(space.start), int(space.start + space.n)))
+    if isinstance(space, spaces.Tuple):
+        return list(product(*map(_elements, space.spaces)))
+    if isinstance(space, spaces.Dict):
+        each = product(*map(_elements, space.spaces.values()))
+        return [dict(zip(space.spaces, values, strict=True)) for values in each]
+    ranges = (range(e.low, e.high + 1) for e in entries_of(space))
     return [np.array(one, dtype=space.dtype).reshape(space.shape) for one in product(*ranges)]
 
 
-def stacked(space: Any, actions: Sequence[Any]) -> AnyArray:
-    """Return actions as one array, as vectorised environments take them."""
-    return np.stack([np.asarray(action, dtype=space.dtype) for action in actions])
+def action_names(space: Any) -> list[str]:
+    """Return names of all actions: a0, a1 and so on, or the entries of a Dict with their values.
+
+    Examples
+    --------
+    >>> from gymnasium.spaces import Dict, Discrete
+    >>> action_names(Dict({"gear": Discrete(2), "brake": Discrete(1)}))
+    ['brake=0 gear=0', 'brake=0 gear=1']
+    """
+    if not named(space):
+        return [f"a{i}" for i in range(len(actions_of(space)))]
+    entries = entries_of(space)
+    lines = (read(space, action) for action in actions_of(space))
+    return [
+        " ".join(f"{e.name}={value}" for e, value in zip(entries, line, strict=True))
+        for line in lines
+    ]
+
+
+def stacked(space: Any, actions: Sequence[Any]) -> Any:
+    """Return actions as vectorised environments take them."""
+    from gymnasium.vector.utils import concatenate, create_empty_array
+
+    return concatenate(space, actions, create_empty_array(space, len(actions)))
 
 
 def split(env: Any, observations: Any) -> list[Any]:

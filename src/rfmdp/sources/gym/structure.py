@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from rfmdp.errors import UnsupportedError
-from rfmdp.model.arrays import FactoredMDP
+from rfmdp.errors import ModelError, UnsupportedError
+from rfmdp.model.arrays import FactoredMDP, Variable
 from rfmdp.model.build import build
-from rfmdp.model.description import Action, Amount, Assignment, Move, Predicate, States
-from rfmdp.sources.gym.source import START
-from rfmdp.sources.gym.spaces import actions_of, entries_of, make_env
-from rfmdp.sources.structure import MOST, Domains, unknown, unknown_move
-from rfmdp.types import IntArray
+from rfmdp.model.description import Action, Amount, Move, Predicate, States
+from rfmdp.model.expander import booleans
+from rfmdp.sources.gym.spaces import action_names, entries_of, make_env
+from rfmdp.sources.structure import MOST, unknown_move
 
 
 def gym_structure(
@@ -23,12 +23,15 @@ def gym_structure(
     *,
     parents: Mapping[str, Sequence[str]] | None = None,
     terminal: Predicate | None = None,
-    initial: Mapping[str, int] | None = None,
+    initial: Mapping[str, ArrayLike] | Predicate | None = None,
     actions: Sequence[str] | None = None,
     labels: Mapping[str, Predicate] | None = None,
     rewards: Mapping[str, Amount] | None = None,
 ) -> FactoredMDP:
     """Return the structure of an environment by its spaces: every entry may take every value.
+
+    It says that entries move independently of each other, given the state and the action; `learn`
+    tests that, and that nothing else matters.
 
     Parameters
     ----------
@@ -41,9 +44,12 @@ def gym_structure(
     terminal
         Where episodes terminate; nowhere by default.
     initial
-        Values in which all episodes start; by default the start is random, and learned.
+        Where episodes may start: values, arrays of values for several states, or a function of
+        states. By default everywhere but in terminal states. Of several starts a guarantee is for
+        the worst, and beside it for their mean.
     actions
-        Names of the actions; by default a0, a1, and so on.
+        Names of the actions; by default a0, a1, and so on, and for a Dict its entries with their
+        values ("brake=0 gear=1").
     labels, rewards
         As `build` takes them. Rewards of the structure are those of states.
 
@@ -54,57 +60,53 @@ def gym_structure(
     (16, 61)
     """
     env = make_env(env)
-    variables = {e.name: (e.low, e.high) for e in entries_of(env.observation_space)}
-    names = list(actions or [f"a{i}" for i in range(len(actions_of(env.action_space)))])
-    everything = list(variables)
-
-    def begun(states: States) -> Any:
-        return states[START] == 0 if initial is None else np.ones(len(states), dtype=np.bool_)
+    entries = entries_of(env.observation_space)
+    domains = {e.name: (e.low, e.high) for e in entries}
+    chosen = dict(parents or {})
+    for name in chosen:
+        if name not in domains:
+            raise ModelError(
+                f"gym_structure: parents must be those of the entries {', '.join(domains)}, found "
+                f"{name}."
+            )
 
     def over(states: States) -> Any:
-        return begun(states) & (False if terminal is None else np.asarray(terminal(states)))
+        ended = np.zeros(len(states), dtype=np.bool_) if terminal is None else terminal(states)
+        return booleans(ended, states, "gym_structure, terminal")
 
     def moves() -> list[Move]:
         return [
-            unknown_move(variables, name, parents=(parents or {}).get(name, everything))
-            for name in variables
+            unknown_move(domains, name, parents=chosen.get(name, list(domains))) for name in domains
         ]
 
-    found = [Action(name, moves(), guard=lambda s: begun(s) & ~over(s)) for name in names]
-    domains = dict(variables)
-    start = initial
-    if initial is None:
-        found.append(_random_start(variables))
-        domains[START] = (0, 1)
-        start = {**{name: low for name, (low, _) in variables.items()}, START: 1}
+    names = actions or action_names(env.action_space)
+    if not isinstance(initial, Mapping):
+        initial = _starts(entries, over, initial)
     return build(
         domains,
-        found,
-        initial=start or {},
+        [Action(name, moves(), guard=lambda s: ~over(s)) for name in names],
+        initial=initial,
         labels={"terminal": over, **(labels or {})},
         rewards=rewards,
     )
 
 
-def _random_start(variables: Domains) -> Action:
-    """Return the action whose outcomes are all combinations of values."""
-    sizes = [high - low + 1 for low, high in variables.values()]
+def _starts(
+    entries: Sequence[Variable], over: Predicate, initial: Predicate | None
+) -> dict[str, ArrayLike]:
+    """Return all states in which an episode is not over, or those of them that a function takes."""
+    sizes = [e.high - e.low + 1 for e in entries]
     if math.prod(sizes) > MOST:
         raise UnsupportedError(
             f"gym_structure: a random start must have at most {MOST} outcomes, found "
             f"{math.prod(sizes)}; give `initial`, or describe the structure with `build`."
         )
-
-    def effect(states: States, identifier: IntArray, outcome: int) -> Assignment:
-        places = np.unravel_index(outcome, sizes)
-        values = {
-            name: int(place) + low
-            for (name, (low, _)), place in zip(variables.items(), places, strict=True)
-        }
-        return {**values, START: 0}
-
-    move = Move(START, unknown(math.prod(sizes)), effect)
-    return Action("reset", [move], guard=lambda s: s[START] == 1)
+    places = np.indices(sizes).reshape(len(sizes), -1).T
+    states = States(entries, places + np.array([e.low for e in entries]))
+    starts = ~np.asarray(over(states))
+    if initial is not None:
+        starts &= booleans(initial(states), states, "gym_structure, initial")
+    return {e.name: states[e.name][starts] for e in entries}
 
 
 TEMPLATE = '''"""The structure of {name}: remove what an entry does not depend on."""
@@ -129,7 +131,7 @@ def moves():
 structure = rf.build(
     variables,
     [rf.Action(name, moves(), lambda s: ~terminal(s)) for name in {actions}],
-    initial={initial},  # where episodes start
+    initial={initial},  # where episodes start; lists of values for several states
     labels={{"terminal": terminal}},
 )
 '''
@@ -150,6 +152,6 @@ def template(env: Any) -> str:
         name=env.spec.id if env.spec is not None else type(env.unwrapped).__name__,
         variables={e.name: (e.low, e.high) for e in entries},
         parents="".join(f"    {name!r}: {names},\n" for name in names),
-        actions=[f"a{i}" for i in range(len(actions_of(env.action_space)))],
+        actions=action_names(env.action_space),
         initial={e.name: e.low for e in entries},
     )

@@ -44,9 +44,9 @@ Lines: TypeAlias = list[list[int]]  # the row of every state, for every step
 class PendingTransitions:
     """Transitions that were observed and not counted yet."""
 
-    def __init__(self, source: GymSource, counted: FactoredMDP, start: int) -> None:
+    def __init__(self, source: GymSource, counted: FactoredMDP) -> None:
         self._source, self._counted = source, counted
-        self._start = start  # the row of random starts, which pays nothing; -1: none
+        self.starts: list[int] = []  # numbers of initial states
         self.rows: list[int] = []
         self.successors: list[int] = []
         self.paid: list[float] = []
@@ -59,16 +59,17 @@ class PendingTransitions:
 
     def count(self, tally: Tally) -> None:
         """Add everything to a tally."""
+        if len(tally.starts):
+            np.add.at(tally.starts, self.starts, 1)
+        self.starts.clear()
         if self.rows:
             rows = np.array(self.rows, dtype=np.int64)
             successors = np.array(self.successors)
             count_transitions(self._counted, rows, successors, tally)
             if self._source.pays:
-                paid = np.array(self.paid, dtype=np.float64)
-                own = rows != self._start
-                self._pay(rows[own], successors[own], paid[own])
-            for part in (self.rows, self.successors, self.paid):
-                part.clear()
+                self._pay(rows, successors, np.array(self.paid, dtype=np.float64))
+            for column in (self.rows, self.successors, self.paid):
+                column.clear()
 
     def _pay(self, rows: IntArray, successors: IntArray, paid: FloatArray) -> None:
         """Have the source compare what was paid with what was declared, or else note it."""
@@ -132,7 +133,6 @@ class Walker:
         self._source, self._counted = source, counted
         model = source.structure.model
         self._row_ptr = model.row_ptr.tolist()
-        self._start = int(model.row_ptr[model.initial[0]]) if source.starts else -1
         # the rows as objects, which lists share: few of them stay in the caches; -1 is the last
         self._numbers = np.append(np.arange(counted.rows), -1).astype(object)
         # of every row; None ends an episode: there is no action, or the state is one to stop in
@@ -140,7 +140,7 @@ class Walker:
         if stop is not None:
             over = np.repeat(stop[: model.states], segment_lengths(model.row_ptr))
             self._actions = [None if o else a for a, o in zip(self._actions, over, strict=True)]
-        self._seen = PendingTransitions(source, counted, self._start)
+        self._seen = PendingTransitions(source, counted)
         self._find = state_finder(source)
         self._rounds = self._side_by_side if source.vector else self._one_by_one
 
@@ -197,7 +197,7 @@ class Walker:
             words = {}
             cut = False
             state = find(observation)
-            self._begin(state)
+            seen.starts.append(source.start(state))
             begin = len(seen.rows)
             for rows in islice(chain(lines, repeat(lines[-1])), wanted.length):
                 row = rows[state]
@@ -245,8 +245,7 @@ class Walker:
         observations, _ = env.reset(seed=[seed_of(wanted.seed, wanted.first + i) for i in copies])
         first = split(env, observations)
         state = [self._find(first[i]) for i in own]
-        for s in state:
-            self._begin(s)
+        self._seen.starts += map(source.start, state)
         alive = self._going(own, state)
         steps = [0 for _ in own]
         earned = [0.0 for _ in own]
@@ -286,12 +285,6 @@ class Walker:
         """Return the row of every state, for every step of a behaviour; the last line repeats."""
         lines: Lines = self._numbers[wanted.behaviour.rows].tolist()
         return lines
-
-    def _begin(self, state: int) -> None:
-        """Check where an episode begins; a random start is a transition, too."""
-        self._source.check_start(state)
-        if self._start >= 0:
-            self._seen.note(self._start, state, 0.0)
 
     def _going(self, copies: Iterable[int], state: list[int]) -> list[int]:
         """Return the copies in whose states something is done."""
