@@ -43,7 +43,7 @@ def exact_cost(ledger):
 
 def exact_total(ledger):
     shares = ledger.shares
-    return exact_cost(ledger) + sum(map(Fraction, (shares.reward, shares.rollout, shares.tests)))
+    return exact_cost(ledger) + sum(map(Fraction, (shares.reward, shares.rollout, shares.start)))
 
 
 @given(
