@@ -5,8 +5,12 @@ import tempfile
 
 from hypothesis import settings
 
-# before anything imports numba, which reads it once; `kernels.decorator` adds the kernels' hash
-os.environ.setdefault("NUMBA_CACHE_DIR", os.path.join(tempfile.gettempdir(), "rfmdp-tests"))
+from rfmdp.kernels.cache import VARIABLE, private_folder
+
+# for this process and those that tests start; `kernels.cache` adds a folder for the kernels' text
+if VARIABLE not in os.environ:
+    tests = f"rfmdp-tests-{os.getuid()}"
+    os.environ[VARIABLE] = private_folder(os.path.join(tempfile.gettempdir(), tests))
 
 # the same examples in every run, twelve times as many for `make test-all`; no limit of time
 settings.register_profile("few", deadline=None, derandomize=True, database=None, max_examples=32)

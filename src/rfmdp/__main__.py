@@ -1,10 +1,8 @@
 """The command `rfmdp`, also as `python -m rfmdp`."""
 
-import atexit
 import gc
 import os
 import sys
-import threading
 from contextlib import suppress
 
 INTERRUPTED = 130
@@ -19,18 +17,20 @@ def main() -> None:
         from rfmdp.cli.main import run
 
         code = run()
-        if code != INTERRUPTED:
-            atexit._run_exitfuncs()
-            if _others_at_work():
-                sys.exit(code)
     except KeyboardInterrupt:
-        code = INTERRUPTED
-    # Interrupted, Python would kill itself by the signal where it struck in certain places, and
-    # wait for threads. Otherwise it would take a quarter of a second to free what ends anyway.
+        pass
+    if code == INTERRUPTED:  # `sys.exit` would wait for threads at work
+        _flush_streams()
+        os._exit(code)
+    gc.disable()
+    gc.freeze()  # or Python looks for a quarter of a second for garbage in what ends anyway
+    sys.exit(code)
+
+
+def _flush_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError):  # a full disk: `run` has said so
             stream.flush()
-    os._exit(code)
 
 
 def _open_streams() -> None:
@@ -41,14 +41,6 @@ def _open_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
-
-
-def _others_at_work() -> bool:
-    """Return whether a thread is left that Python would wait for."""
-    return any(
-        not thread.daemon and thread is not threading.main_thread()
-        for thread in threading.enumerate()
-    )
 
 
 if __name__ == "__main__":

@@ -6,20 +6,21 @@ import pytest
 
 from processes import python
 from rfmdp.cli import compile_ahead
+from rfmdp.kernels.cache import cache_folder
 
 PROGRAM = """
 import sys
-from numba.core.registry import CPUDispatcher
 
 import rfmdp
 from rfmdp.cli.compile_ahead import compile_backwards
+from rfmdp.kernels.decorator import Kernel
 
 
 def compiled():
     return {
         (name, function, str(types))
         for name, module in sorted(sys.modules.items()) if name.startswith("rfmdp.kernels.")
-        for function, made in vars(module).items() if isinstance(made, CPUDispatcher)
+        for function, made in vars(module).items() if isinstance(made, Kernel)
         for types in made.signatures
     }
 
@@ -67,11 +68,12 @@ def sleepers(tmp_path, monkeypatch):
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    monkeypatch.setattr("rfmdp.kernels.decorator.config.CACHE_DIR", "")
+    cache_folder.cache_clear()
     monkeypatch.setattr(compile_ahead.os, "cpu_count", lambda: 2)
     monkeypatch.setattr(compile_ahead, "COMMAND", "import time; time.sleep(600)")
     monkeypatch.setattr(compile_ahead.subprocess, "Popen", start)
-    return started
+    yield started
+    cache_folder.cache_clear()
 
 
 def test_only_the_first_run_has_a_second_process_and_takes_it_along(sleepers):

@@ -54,7 +54,9 @@ def test_kernels_were_compiled_once_more_for_smooth_sets(inner):
         problem = RowProblem((uset,) * 3, np.arange(8), np.arange(8.0))
         with recorded() as calls:
             solve(inner, [problem])
-        found.append({kernel.__name__: types for kernel, types in calls if "rows" in str(kernel)})
+        found.append(
+            {kernel.__name__: types for kernel, types in calls if "rows" in kernel.__name__}
+        )
     boxes, smooth = found
     assert boxes == smooth
 

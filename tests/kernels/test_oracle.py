@@ -51,7 +51,7 @@ def compiled(step):
 
 
 minimise_compiled = compiled(oracle.minimise)
-MINIMISERS = (minimise_compiled, oracle.minimise.py_func)
+MINIMISERS = (minimise_compiled, oracle.minimise)
 
 
 def run_minimiser(function, uset, values):
@@ -77,7 +77,7 @@ def test_minimiser_equals_its_twins(problem):
     uset, values = problem
     values = values - values[0]
     value, p = run_minimiser(minimise_compiled, uset, values)
-    plain, q = run_minimiser(oracle.minimise.py_func, uset, values)
+    plain, q = run_minimiser(oracle.minimise, uset, values)
     exact, _ = twins.minimum(rational.vertices(uset), [Fraction(x) for x in values.tolist()])
     allowed = backup_margin(uset.size, np.ptp(values), np.ptp(values))
     assert abs(Fraction(value) - exact) <= allowed
@@ -140,7 +140,7 @@ def test_fibres_find_a_common_answer(uset, count, seed, monotone):
 def test_sort_long_sorts(values):
     """Quicksort with its own stack and its pure Python twin give ascending values, each once."""
     v = np.array(values)
-    for function in (compiled(primitives.sort_long), primitives.sort_long.py_func):
+    for function in (compiled(primitives.sort_long), primitives.sort_long):
         order = np.zeros(len(v) + primitives.STACK, np.int64)
         function(v, len(v), order)
         assert np.array_equal(v[order[: len(v)]], np.sort(v))
@@ -154,7 +154,7 @@ def test_contract_first_equals_the_sum(d, rest, seed):
     p, tensor = rng.integers(0, 3, d + 1) / 2.0, rng.normal(size=2 + d * rest)
     expected = p[1:] @ tensor[2:].reshape(d, rest)
     step = primitives.contract_first
-    for function in (compiled(step), step.py_func):
+    for function in (compiled(step), step):
         out = np.full(rest + 1, np.nan)
         function(p, 1, d, tensor, 2, rest, out, 1)
         assert out[1:] == pytest.approx(expected, abs=1e-13)
@@ -175,7 +175,7 @@ def test_product_bounds_equal_the_products(problem):
     axes, total = np.arange(len(problem.sets)), len(problem.successors)
     ends = [twins.bounds(rational.vertices(s)) for s in problem.sets]
     box = np.zeros(2 * total)
-    _, _, size, free = interval.product_box.py_func(head, data, axes, len(axes), total, box)
+    _, _, size, free = interval.product_box(head, data, axes, len(axes), total, box)
     assert size == total
     lower, slack = np.split(box, 2)
     for found, side in ((lower, 0), (lower + slack, 1)):

@@ -15,13 +15,12 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-from rfmdp.kernels.decorator import addressed_kernel, inline_kernel, step_kernel
+from rfmdp.kernels.decorator import address_of, inline_kernel, step_kernel
 from rfmdp.kernels.layout import EXPONENT, LOWER, PLACE, RADIUS, SIZE
 from rfmdp.kernels.primitives import sort
 from rfmdp.rounding import LP_UNUSED
 
 
-@addressed_kernel
 def curved_minimum(head, data, m, v, at, order, p):
     """Return min p.v over marginal m, from below, and fill the attaining p[0 : d]."""
     d, place = head[m, SIZE], head[m, PLACE]
@@ -39,15 +38,12 @@ _ARGUMENTS = types.Tuple(
 @cache
 def curved_address() -> int:
     """Return where the machine code of `curved_minimum` is in this process."""
-    curved_minimum.compile(types.float64(*_ARGUMENTS))
-    made = curved_minimum.overloads[tuple(_ARGUMENTS)]
-    address: int = made.library.get_pointer_to_function(made.fndesc.llvm_cfunc_wrapper_name)
-    return address
+    return address_of(curved_minimum, types.float64(*_ARGUMENTS))
 
 
 def call_curved(address, arguments):
     """Return curved_minimum(*arguments); compiled, by its address."""
-    return curved_minimum.py_func(*arguments)
+    return curved_minimum(*arguments)
 
 
 @intrinsic

@@ -49,8 +49,7 @@ class _Machine(NamedTuple):
 
 
 COMPILED = _Machine(explorer.explore, tables.enter_states, tables.fill_keys)
-# hashes overflow by design, and quotients that do not exist are found out later
-AS_PYTHON = _Machine(*(np.errstate(all="ignore")(kernel.py_func) for kernel in COMPILED))
+AS_PYTHON = _Machine(*(kernel.as_python for kernel in COMPILED))
 
 
 class StateExplorer:

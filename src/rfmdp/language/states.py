@@ -120,7 +120,4 @@ def _machine(instructions: int) -> Any:
     from rfmdp.kernels.decorator import was_compiled
     from rfmdp.kernels.machine import evaluate as kernel
 
-    if was_compiled(kernel) or instructions > FEW:
-        return kernel
-    # quotients that do not exist are infinite or nan
-    return np.errstate(all="ignore")(kernel.py_func)
+    return kernel if was_compiled(kernel) or instructions > FEW else kernel.as_python
