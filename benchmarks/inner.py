@@ -22,7 +22,7 @@ import numpy as np
 from rfmdp.errors import RfmdpError
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.interval import IntervalArithmetic
-from rfmdp.inner.mccormick.solver import Backend, McCormick
+from rfmdp.inner.mccormick import McCormick
 from rfmdp.inner.sequential import Orders, Sequential
 from rfmdp.inner.vertices import VertexEnumeration
 from rfmdp.model.arrays import FactoredMDP
@@ -141,7 +141,6 @@ def slow_timings(model, values, joint):
     choices = {
         "vertices": VertexEnumeration(product_limit=PRODUCT_LIMIT),
         "highs": McCormick(),
-        "gurobi": McCormick(backend=Backend.GUROBI),
     }
     for name, inner in choices.items():
         if name != "vertices" and joint > 100:
@@ -181,7 +180,7 @@ def verdict(record):
     return f"{'ok' if ok else 'MISSED'}: {text}"
 
 
-COLUMNS = ["nominal", "interval", "sequential", "exact", "vertices", "highs", "gurobi"]
+COLUMNS = ["nominal", "interval", "sequential", "exact", "vertices", "highs"]
 
 
 def table(records):

@@ -10,7 +10,7 @@ Every measurement is a process of its own, so that peak memory is its own. Per d
   handed over in memory; building is flattening plus handing over; lower bounds of 0, which Storm
   refuses, become 1e-9;
 - Storm, nominal: the same PRISM file built and checked by Storm;
-- one LP per row and sweep: McCormick (all rows) by HiGHS and by Gurobi, timed on a sample of rows
+- one LP per row and sweep: McCormick (all rows) by HiGHS, timed on a sample of rows
   at the final values, times rows, times sweeps: those that plain value iteration needs (relative
   change 1e-6; one if acyclic), and the few robust sweeps of our outer loop, for comparison.
 """
@@ -27,7 +27,7 @@ from pathlib import Path
 
 import numpy as np
 
-METHODS = ("exact", "interval", "nominal", "storm-robust", "storm-nominal", "highs", "gurobi")
+METHODS = ("exact", "interval", "nominal", "storm-robust", "storm-nominal", "highs")
 SAMPLE = 150  # rows whose LPs are timed
 LIMIT = 240.0  # seconds per process; what takes longer is reported as such
 TINY = 1e-9  # stands for a lower bound of 0, which Storm refuses
@@ -173,18 +173,18 @@ def closed_text(name: str, **other: int) -> str:
     return text
 
 
-def linear_programmes(name: str, radius: float, backend: str, sweeps: int) -> dict:
+def linear_programmes(name: str, radius: float, sweeps: int) -> dict:
     """Time McCormick's LPs on some rows; count the sweeps of plain value iteration if unknown."""
     from rfmdp.domains import domain_spec
     from rfmdp.inner.exact import Exact
-    from rfmdp.inner.mccormick.solver import Backend, McCormick
+    from rfmdp.inner.mccormick import McCormick
     from rfmdp.solving import solve
 
     warm_up(Exact())
     model, build = published(name, radius)
     spec = domain_spec(name)
     solution = solve(model, spec)
-    prepared = McCormick(backend=Backend(backend)).prepare(model, spec.nature)
+    prepared = McCormick().prepare(model, spec.nature)
     rows = np.random.default_rng(0).choice(model.rows, min(SAMPLE, model.rows), replace=False)
     below, above = np.empty(model.rows), np.empty(model.rows)
     prepared.backup(solution.value, np.sort(rows), below, above)  # loads compiled code
@@ -242,7 +242,7 @@ def measure(name: str, radius: float, method: str, sweeps: int) -> dict:
         return storm_robust(name, radius)
     if method == "storm-nominal":
         return storm_nominal(name, radius)
-    return linear_programmes(name, radius, method, sweeps)
+    return linear_programmes(name, radius, sweeps)
 
 
 def apart(name: str, radius: float, method: str, sweeps: int) -> dict:
@@ -281,7 +281,7 @@ def ratios(records: list[dict], domains: list[str]) -> dict:
     found = {(r["domain"], r["method"]): r for r in records}
     result = {}
     columns = [(method, "solve") for method in METHODS[1:]]
-    columns += [("highs", "solve_in_our_sweeps"), ("gurobi", "solve_in_our_sweeps")]
+    columns.append(("highs", "solve_in_our_sweeps"))
     for method, field in columns:
         common = [d for d in domains if field in found[d, method] and "solve" in found[d, "exact"]]
         theirs = sum(found[d, method][field] for d in common)

@@ -67,12 +67,9 @@ from .inner.exact import (
 from .inner.interval import (
     IntervalArithmetic as IntervalArithmetic,
 )
-from .inner.mccormick.programme import (
-    Variant as Variant,
-)
-from .inner.mccormick.solver import (
-    Backend as Backend,
+from .inner.mccormick import (
     McCormick as McCormick,
+    Variant as Variant,
 )
 from .inner.radius_sum import (
     Composition as Composition,

@@ -12,7 +12,7 @@ from rfmdp.inner.alternating import Alternating
 from rfmdp.inner.combined import Sandwich, Screened
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.interval import IntervalArithmetic
-from rfmdp.inner.mccormick.solver import McCormick
+from rfmdp.inner.mccormick import McCormick
 from rfmdp.inner.radius_sum import RadiusSum
 from rfmdp.inner.sequential import Orders, Sequential
 from rfmdp.inner.vertices import VertexEnumeration

@@ -12,7 +12,7 @@ from rfmdp.inner.alternating import Alternating
 from rfmdp.inner.combined import Sandwich
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.interval import IntervalArithmetic
-from rfmdp.inner.mccormick.solver import McCormick
+from rfmdp.inner.mccormick import McCormick
 from rfmdp.inner.protocol import Side
 from rfmdp.inner.sequential import Orders, Sequential
 from rfmdp.inner.vertices import VertexEnumeration

@@ -11,7 +11,7 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.formats.files import load
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.interval import IntervalArithmetic
-from rfmdp.inner.mccormick.solver import McCormick
+from rfmdp.inner.mccormick import McCormick
 from rfmdp.inner.sequential import Sequential
 from rfmdp.learning.confidence import (
     ClopperPearson,

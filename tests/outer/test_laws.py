@@ -11,7 +11,7 @@ from rfmdp.inner.alternating import Alternating
 from rfmdp.inner.combined import Sandwich
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.interval import IntervalArithmetic
-from rfmdp.inner.mccormick.solver import McCormick
+from rfmdp.inner.mccormick import McCormick
 from rfmdp.inner.sequential import Sequential
 from rfmdp.inner.vertices import VertexEnumeration
 from rfmdp.model.arrays import FactoredMDP, Rewards

@@ -31,8 +31,7 @@ def _interval() -> Inner:
 
 
 def _mccormick(variant: str) -> Inner:
-    from rfmdp.inner.mccormick.programme import Variant
-    from rfmdp.inner.mccormick.solver import McCormick
+    from rfmdp.inner.mccormick import McCormick, Variant
 
     return McCormick(Variant[variant])
 

@@ -14,7 +14,7 @@ from rfmdp.errors import ModelError
 from rfmdp.inner.combined import Screened
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.interval import IntervalArithmetic
-from rfmdp.inner.mccormick.solver import McCormick
+from rfmdp.inner.mccormick import McCormick
 from rfmdp.inner.protocol import Inner
 from rfmdp.inner.radius_sum import Composition, RadiusSum
 from rfmdp.learning.budget import Budget, EqualEvents, PerComponent, PerProbability
