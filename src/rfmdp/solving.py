@@ -25,6 +25,7 @@ from rfmdp.outer.solution import Policy, Solution, Status
 from rfmdp.outer.task import Found, Task, nothing_proven, prepare
 from rfmdp.outer.unbounded import solve_unbounded
 from rfmdp.rounding import UNIT, one_minus
+from rfmdp.sets.supports import DoubtfulSupport, decided
 from rfmdp.types import FloatArray
 
 if TYPE_CHECKING:
@@ -85,7 +86,10 @@ def solve(
     task = prepare(pose(model, asked), method, limits or Limits(), where(model, states))
     guess = _guess(task.problem, warm)
     with task.stats.phase("solve"):
-        found = _run(task, guess)
+        try:
+            found = _run(task, guess)
+        except DoubtfulSupport:
+            found = _run_both(task, method, guess)
     return to_solution(task, asked, method.name, found)
 
 
@@ -154,6 +158,27 @@ def _run(task: Task, warm: FloatArray | None) -> Found:
     except LimitReached as reached:  # before there was anything to prove
         found = nothing_proven(problem, reached.status)
     return solve_prefix(task, found) if problem.steps else found
+
+
+def _run_both(task: Task, inner: Inner, warm: FloatArray | None) -> Found:
+    """Find bounds where floats cannot tell which outcomes nature can empty.
+
+    Each side is that of sets for which they can, a little larger or smaller, whichever is worse for
+    it: nature who minimises gets more members for the lower bound and fewer for the upper one.
+    """
+    problem = task.problem
+    more = -1.0 if problem.nature is MAX else 1.0
+    found: list[Found] = []
+    for side in (more, -more):
+        model = replace(problem.model, marginals=decided(problem.model.marginals, side))
+        moved = replace(problem, model=model)
+        found.append(_run(prepare(moved, inner, task.limits, task.interest, task.stats), warm))
+    below, above = found
+    best = below if problem.agent is MAX else above
+    return replace(
+        best, lower=below.lower, upper=above.upper, stopped=below.stopped or above.stopped,
+        witness=None,
+    )  # fmt: skip
 
 
 def to_solution(task: Task, spec: Spec, inner: str, found: Found) -> Solution:

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import rfmdp
+from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.objective import MAX, MIN, Instantaneous, Reach, ReachReward, Spec
+from rfmdp.objective import MAX, MIN, Instantaneous, Reach, ReachReward, Spec, Until
+from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.solution import Status
 from rfmdp.sets.families import (
     Interval,
@@ -51,11 +53,9 @@ EDGES = [
     (Interval([0.0] * 4, [1.0, 1.0, 0.5, 0.5 - 5e-13]), [1, 1, 0, 0], 1.0),
     (Interval([0.0] * 4, [1.0, 1.0, 0.5, 0.5]), [1, 1, 0, 0], 0.0),
     (LpBall([0.4, 0.3, 0.3], 0.45, 2000.0), [0, 1, 1], 1.0),
-    (LpBall([0.4, 0.3, 0.3], 0.6, 2000.0), [0, 1, 1], 1.0),  # .6^2000 + 2 * .3^2000 is more
-    (LpBall([0.4, 0.3, 0.3], np.nextafter(0.6, 1.0), 2000.0), [0, 1, 1], 0.0),
     (LpBall([0.5, 0.5], np.sqrt(0.5), 2.0), [0, 1], 0.0),
-    (LpBall([9 / 64, 16 / 64, 39 / 64], 36 / 64, 1.5), [1, 1, 0], 0.0),
-    (LpBall([9 / 64, 16 / 64, 39 / 64], np.nextafter(36 / 64, 0), 1.5), [1, 1, 0], 1.0),
+    (LpBall([9 / 64, 16 / 64, 39 / 64], 36 / 64 * (1 + 1e-13), 1.5), [1, 1, 0], 0.0),
+    (LpBall([9 / 64, 16 / 64, 39 / 64], 36 / 64 * (1 - 1e-13), 1.5), [1, 1, 0], 1.0),
     (Interval(np.zeros(513), np.append(TIGHT, 1e-3)), [0] * 512 + [1], 0.0),
     (
         Interval(np.zeros(513), np.append(np.append(TIGHT[:-1], np.nextafter(1 / 512, 0)), 1e-3)),
@@ -73,6 +73,31 @@ def test_what_nature_can_empty(uset, successors, expected):
     """A state that can be left is left surely, however rarely; one that cannot never is."""
     bounds = value(loop(uset, successors))
     assert (bounds.lower, bounds.upper) == (expected, expected)
+
+
+TOUCHING = [
+    # (9/64)^1.5 + (16/64)^1.5 + (25/64)^1.5 = (27 + 64 + 125) / 512 = (36/64)^1.5
+    (LpBall([9 / 64, 16 / 64, 39 / 64], 36 / 64, 1.5), [1, 1, 0]),
+    (LpBall([9 / 64, 16 / 64, 39 / 64], np.nextafter(36 / 64, 0), 1.5), [1, 1, 0]),
+    (LpBall([0.4, 0.3, 0.3], 0.6, 2000.0), [0, 1, 1]),  # .6^2000 + 2 * .3^2000 is more
+    (LpBall([0.4, 0.3, 0.3], np.nextafter(0.6, 1.0), 2000.0), [0, 1, 1]),
+]
+
+
+@pytest.mark.parametrize(("uset", "successors"), TOUCHING)
+@pytest.mark.parametrize("nature", [MIN, MAX])
+def test_where_floats_cannot_tell_the_status_is_open(uset, successors, nature):
+    """Each side assumes what is worse for it; what does not depend on the doubt is certified."""
+    model = loop(uset, successors)
+    solution = solve(model, Spec(Reach("goal"), MAX, nature))
+    bounds = solution.at_initial()
+    lower = 0.0 if nature is MIN else 1.0  # a helping nature need not empty anything
+    assert (bounds.lower, bounds.upper) == (lower, 1.0)
+    assert (solution.status is Status.CERTIFIED) == (nature is MAX)
+    steps = solve(model, Spec(Until(np.ones(model.states, dtype=bool), "goal", 3), MAX, nature))
+    assert steps.status is Status.CERTIFIED
+    with pytest.raises(UnsupportedError, match="floats cannot tell"):
+        Graph(model)
 
 
 def test_products_too_small_for_a_float_still_happen():

@@ -8,8 +8,6 @@ the exact sum once and therefore has its sign. No kernel does this: those may re
 from __future__ import annotations
 
 import math
-from decimal import MAX_EMAX, MIN_EMIN, Decimal, localcontext
-from fractions import Fraction
 
 import numpy as np
 
@@ -23,7 +21,7 @@ from rfmdp.ragged import (
     segment_sum,
     starts,
 )
-from rfmdp.rounding import DOUBT, SUM_OFF, UNIT
+from rfmdp.rounding import DOUBT, SUM_OFF
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 FEW = 32  # values whose sums are taken at once by `math.fsum`, several times as fast as by arrays
@@ -180,52 +178,3 @@ def digits(values: FloatArray, base_bits: int) -> IntArray:
         found.append(whole.astype(np.int64))
         rest = scaled - whole
     return np.stack(found, axis=1)
-
-
-def within_ball(lost: list[float], kept: int, radius: float, exponent: float) -> bool:
-    """Return whether an Lp ball has a member on `kept` outcomes, given the weights of the others.
-
-    The nearest such point spreads the lost mass a evenly, so the question is whether
-
-        sum lost_i^p + a^p kept^(1-p) <= radius^p.
-
-    Logarithms answer it, unless both sides agree to rounding. Then powers of fractions do if p is
-    an integer, and otherwise logarithms of up to 1500 digits; sides that agree in all of them
-    count as equal, for an algebraic identity must hold (9/64, 16/64, 39/64 with radius 36/64 and
-    p = 1.5 is one).
-    """
-    lost = [x for x in lost if x > 0.0]
-    if not lost or radius == 0.0:
-        return not lost
-    spread = math.log(math.fsum(lost)) - (1.0 - 1.0 / exponent) * math.log(kept)
-    logs = [*map(math.log, lost), spread]
-    top = max(logs)
-    norm = top + math.log(math.fsum(math.exp(exponent * (x - top)) for x in logs)) / exponent
-    gap = norm - math.log(radius)
-    reach = max(map(abs, [*logs, norm - gap])) + math.log(kept) + 4.0
-    if abs(gap) > 16.0 * UNIT * reach:
-        return gap < 0.0
-    if exponent.is_integer() and exponent <= 64.0:
-        p = int(exponent)
-        exact = [Fraction(x) for x in lost]
-        side = sum((x**p for x in exact), Fraction(0)) * kept ** (p - 1) + sum(exact) ** p
-        return bool(side <= Fraction(radius) ** p * kept ** (p - 1))
-    return _within_ball_by_digits(lost, kept, radius, exponent)
-
-
-def _within_ball_by_digits(lost: list[float], kept: int, radius: float, exponent: float) -> bool:
-    """Answer `within_ball` by decimal logarithms of more and more digits."""
-    for precision in (50, 250, 1500):
-        with localcontext() as context:
-            context.prec = precision
-            context.Emax, context.Emin = MAX_EMAX, MIN_EMIN
-            p = Decimal(exponent)
-            total = sum((Decimal(x) for x in lost), Decimal(0))
-            logs = [p * Decimal(x).ln() for x in lost]
-            logs.append(p * total.ln() + (1 - p) * Decimal(kept).ln())
-            goal = p * Decimal(radius).ln()
-            gap = sum(((x - goal).exp() for x in logs), Decimal(-1))
-            size = max(abs(x) for x in [*logs, goal]) + p * Decimal(kept).ln() + len(logs)
-            if abs(gap) > 16 * size * Decimal(10) ** -precision:
-                return gap < 0
-    return True

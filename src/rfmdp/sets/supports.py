@@ -7,14 +7,17 @@ the *minimal* supports, and for every outcome the minimal supports that contain 
     Interval([0.0, 0.0, 0.0], [0.5, 0.5, 0.5])   minimal = all: {0, 1}, {0, 2}, {1, 2}
 
 A set in which no outcome can be emptied is *rigid*: it has one support. Everything is decided by
-exact sums of the numbers that are stored, or by theorem; `docs/soundness.md` lists how.
+exact sums of the numbers that are stored, or by theorem; `docs/soundness.md` lists how. Only for Lp
+balls whose exponent is no integer there is a doubt, where powers agree to rounding: that raises
+`DoubtfulSupport`, and `decided` has balls a little larger or smaller, of which floats can tell.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -23,12 +26,20 @@ import numpy as np
 from rfmdp.errors import UnsupportedError
 from rfmdp.kernels.supports import BITS, enumerate_supports
 from rfmdp.ragged import entries, owners, segment, segment_any, segment_lengths, starts
-from rfmdp.sets.exact import digits, excess, needed, within_ball
+from rfmdp.rounding import UNIT
+from rfmdp.sets.bounds import bounds
+from rfmdp.sets.exact import digits, excess, needed
+from rfmdp.sets.families import LpBall
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
 
 SUPPORT_LIMIT = 1 << 17  # per marginal
 FREE_LIMIT = 62  # bits of a mask
+FIRST_MOVE = 2.0**-42  # of a radius, where floats cannot tell; doubled until they can
+
+
+class DoubtfulSupport(UnsupportedError):
+    """Floats cannot tell which outcomes of an Lp ball nature can empty."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,8 +113,9 @@ def outcome_flags(marginals: Marginals) -> tuple[BoolArray, BoolArray]:
         kept &= np.repeat(~_whole_simplex(marginals), sizes)
         required = np.where(np.repeat(ball, sizes), kept, required)
         for j in np.flatnonzero(kind == Kind.LP):
-            part = segment(marginals.outcome_ptr, j)
-            required[part] = _smooth_required(marginals, int(j))
+            smooth = _SmoothBall(marginals, int(j))
+            outcomes = segment(marginals.outcome_ptr, j)
+            required[outcomes] = [not smooth.can_lose((x,)) for x in smooth.nominal]
     # boxes with positive lower bounds everywhere are rigid, whatever their upper ones are
     loose = segment_any(possible & ~required, marginals.outcome_ptr) & (kind == Kind.BOX)
     which = np.flatnonzero(loose)
@@ -263,33 +275,92 @@ def _enumerate(
         done += count
 
 
-def _smooth_required(marginals: Marginals, j: int) -> list[bool]:
-    """Return whether an Lp ball with 1 < p < inf can do without an outcome, for each of them."""
-    nominal = marginals.nominal[segment(marginals.outcome_ptr, j)].tolist()
-    radius, exponent = float(marginals.radius[j]), float(marginals.exponent[j])
-    known = {
-        x: len(nominal) == 1 or not within_ball([x], len(nominal) - 1, radius, exponent)
-        for x in set(nominal)
-    }
-    return [known[x] for x in nominal]
+def decided(marginals: Marginals, side: float) -> Marginals:
+    """Return sets without doubtful supports: such balls made larger (side +1) or smaller (-1)."""
+    lower, upper, radius = (
+        np.array(a) for a in (marginals.lower, marginals.upper, marginals.radius)
+    )
+    for j in np.flatnonzero(marginals.kind == Kind.LP):
+        outcomes = segment(marginals.outcome_ptr, j)
+        ball = LpBall(marginals.nominal[outcomes], float(radius[j]), float(marginals.exponent[j]))
+        move = side * FIRST_MOVE
+        while _is_doubtful(ball):
+            ball = replace(ball, radius=float(radius[j]) * (1.0 + move))
+            move *= 2.0
+        if ball.radius != radius[j]:
+            radius[j] = ball.radius
+            lower[outcomes], upper[outcomes] = bounds(ball)
+    return replace(marginals, lower=lower, upper=upper, radius=radius)
+
+
+def _is_doubtful(ball: LpBall) -> bool:
+    try:
+        supports(Marginals.from_sets([ball]))
+    except DoubtfulSupport:
+        return True
+    return False
+
+
+class _SmoothBall:
+    """Whether an Lp ball, 1 < p < inf, has members on some of its outcomes; each asked once."""
+
+    def __init__(self, marginals: Marginals, j: int) -> None:
+        self.number = j
+        self.nominal = marginals.nominal[segment(marginals.outcome_ptr, j)].tolist()
+        self.radius, self.exponent = float(marginals.radius[j]), float(marginals.exponent[j])
+        self._answers: dict[tuple[float, ...], bool] = {}
+
+    def can_lose(self, lost: tuple[float, ...]) -> bool:
+        """Return whether some member has nothing of the weights `lost`; of all others it may."""
+        kept = len(self.nominal) - len(lost)
+        if lost not in self._answers:
+            self._answers[lost] = kept > 0 and self._reaches([x for x in lost if x > 0.0], kept)
+        return self._answers[lost]
+
+    def _reaches(self, lost: list[float], kept: int) -> bool:
+        """Return whether the nearest point without `lost` is in the ball.
+
+        It spreads the lost mass a evenly over `kept` outcomes, so the question is whether
+
+            sum lost_i^p + a^p kept^(1-p) <= radius^p.
+
+        Logarithms answer it: with M the largest of them, those of both sides are off by less than
+        16 u (M + ln kept + 4). Nearer ones are decided by powers of fractions if p is an integer.
+        """
+        radius, exponent = self.radius, self.exponent
+        if not lost or radius == 0.0:
+            return not lost
+        spread = math.log(math.fsum(lost)) - (1.0 - 1.0 / exponent) * math.log(kept)
+        logs = [*map(math.log, lost), spread]
+        top = max(logs)
+        norm = top + math.log(math.fsum(math.exp(exponent * (x - top)) for x in logs)) / exponent
+        gap = norm - math.log(radius)
+        reach = max(map(abs, [*logs, norm - gap])) + math.log(kept) + 4.0
+        if abs(gap) > 16.0 * UNIT * reach:
+            return gap < 0.0
+        if exponent.is_integer() and exponent <= 64.0:
+            p = int(exponent)
+            exact = [Fraction(x) for x in lost]
+            side = sum((x**p for x in exact), Fraction(0)) * kept ** (p - 1) + sum(exact) ** p
+            return bool(side <= Fraction(radius) ** p * kept ** (p - 1))
+        raise DoubtfulSupport(
+            f"Marginal {self.number}: floats cannot tell whether nature can empty outcomes of an "
+            f"Lp ball of radius {radius!r} and exponent {exponent:g}. Change the radius by one "
+            "part in 10^12."
+        )
 
 
 def _smooth_ball(marginals: Marginals, required: BoolArray, j: int) -> _Part:
     """Return the supports of an Lp ball with 1 < p < inf."""
-    part = segment(marginals.outcome_ptr, j)
-    nominal, fixed = marginals.nominal[part], required[part]
-    radius, exponent = float(marginals.radius[j]), float(marginals.exponent[j])
+    ball = _SmoothBall(marginals, j)
+    outcomes = segment(marginals.outcome_ptr, j)
+    nominal, fixed = marginals.nominal[outcomes], required[outcomes]
     free = np.flatnonzero(~fixed)
     free = free[np.argsort(-nominal[free], kind="stable")]
     weight = nominal[free].tolist()
-    known: dict[tuple[float, ...], bool] = {}
 
     def feasible(mask: int) -> bool:
-        kept = len(nominal) - len(free) + mask.bit_count()
-        lost = tuple(x for i, x in enumerate(weight) if not mask >> i & 1)
-        if kept and lost not in known:
-            known[lost] = within_ball(list(lost), kept, radius, exponent)
-        return kept > 0 and known[lost]
+        return ball.can_lose(tuple(x for i, x in enumerate(weight) if not mask >> i & 1))
 
     def grow(mask: int, i: int) -> Iterator[int]:
         if feasible(mask):

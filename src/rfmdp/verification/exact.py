@@ -12,7 +12,6 @@ import itertools
 import math
 import operator
 from collections.abc import Iterable, Sequence
-from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -21,6 +20,7 @@ import numpy as np
 
 from rfmdp.ragged import segment
 from rfmdp.types import BoolArray, FloatArray
+from rfmdp.verification.margins import UNIT
 from rfmdp.verification.sets import BOX, L1, LP, POLYTOPE, SINGLETON, Sets
 
 MOST_VERTICES = 4096  # of one set
@@ -115,18 +115,16 @@ class ExactSet:
             return True
         # what the others receive is spread evenly: distances grow least
         moved = [*gone, *[sum(gone, Fraction(0)) / left] * left]
+        if max(moved) > self.radius:
+            return False
         if self.exponent <= 64 and self.exponent == int(self.exponent):
             whole = int(self.exponent)
             return sum(x**whole for x in moved) <= self.radius**whole
-        with localcontext() as context:
-            context.prec, context.Emin, context.Emax = 60, -(10**9), 10**9
-            each = [Decimal(x.numerator) / Decimal(x.denominator) for x in moved]
-            radius = Decimal(self.radius.numerator) / Decimal(self.radius.denominator)
-            power = Decimal(self.exponent)
-            far = sum(((x / radius) ** power for x in each), Decimal(0))
-            if abs(far - 1) < Decimal(10) ** -40:
-                raise Undecided
-            return far < 1
+        # ratios are at most one and rounded once; powers make that up to `exponent` times as much
+        power = math.fsum(float(x / self.radius) ** self.exponent for x in moved)
+        if abs(power - 1.0) <= 4.0 * UNIT * (self.exponent + 8.0) * (power + 1.0):
+            raise Undecided
+        return power < 1.0
 
     def minimum(self, values: Objects) -> Numbers:
         """Return the least mean of values (X, c): of their first parts, then of the next."""
