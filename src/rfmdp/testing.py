@@ -38,8 +38,7 @@ from rfmdp.sets.families import (
     Singleton,
     UncertaintySet,
 )
-from rfmdp.sets.membership import contains
-from rfmdp.sets.minimiser import minimise
+from rfmdp.sets.questions import contains, minimise
 from rfmdp.threads import set_threads, threads
 from rfmdp.types import FloatArray, IntArray
 

@@ -21,7 +21,7 @@ from rfmdp.learning.schedule import StopWhen
 from rfmdp.model.validate import validate
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.record import to_record
-from rfmdp.sets.bounds import bounds
+from rfmdp.sets.questions import bounds
 from rfmdp.sources.recorded import record
 
 JUNK = [

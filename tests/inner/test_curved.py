@@ -12,8 +12,7 @@ from rfmdp.inner.sequential import Sequential
 from rfmdp.kernels.decorator import recorded
 from rfmdp.objective import MAX, MIN
 from rfmdp.sets.families import Interval, LpBall
-from rfmdp.sets.membership import contains, distance_to_hull
-from rfmdp.sets.minimiser import minimise
+from rfmdp.sets.questions import contains, distance_to_hull, minimise
 from rfmdp.testing import RowProblem, row_problems, smooth_balls
 
 from .test_exact import solve

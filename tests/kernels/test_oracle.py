@@ -15,8 +15,7 @@ from rfmdp.kernels import interval, layout, oracle, primitives, rows
 from rfmdp.rounding import backup_margin
 from rfmdp.sets import rational
 from rfmdp.sets.families import LpBall
-from rfmdp.sets.membership import contains
-from rfmdp.sets.minimiser import minimise
+from rfmdp.sets.questions import contains, minimise
 from rfmdp.testing import (
     any_sets,
     distributions,

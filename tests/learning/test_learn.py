@@ -28,7 +28,7 @@ from rfmdp.learning.store import SetStore
 from rfmdp.model.arrays import Rewards
 from rfmdp.objective import Cumulative, Discounted, Globally, Instantaneous, Next, Spec, Until
 from rfmdp.outer.settings import Limits
-from rfmdp.sets.membership import contains
+from rfmdp.sets.questions import contains
 from rfmdp.solving import solve
 from rfmdp.threads import set_threads, threads
 from rfmdp.verification.solution import verify

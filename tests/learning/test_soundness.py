@@ -12,7 +12,7 @@ from rfmdp.learning.explore import Optimistic, UniformRandom
 from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import ROLLOUT
 from rfmdp.learning.schedule import Geometric, StopWhen
-from rfmdp.sets.membership import contains
+from rfmdp.sets.questions import contains
 from rfmdp.solving import evaluate
 
 from .tiny import REACH, AtTrajectories, bernoulli, distinct_factored, identified, two_arms

@@ -31,7 +31,7 @@ from rfmdp.objective import (
     Until,
 )
 from rfmdp.sets.marginals import Marginals
-from rfmdp.sets.membership import contains
+from rfmdp.sets.questions import contains
 from rfmdp.solving import solve
 
 from .tiny import (

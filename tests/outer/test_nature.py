@@ -5,7 +5,7 @@ import pytest
 
 from rfmdp.errors import ModelError
 from rfmdp.objective import MAX, MIN, Cumulative, Reach, Spec
-from rfmdp.sets.membership import contains
+from rfmdp.sets.questions import contains
 from rfmdp.solving import solve
 from true_values import true_value
 

@@ -13,7 +13,7 @@ from rfmdp.objective import MAX, MIN, Reach, Spec, Until
 from rfmdp.outer.solution import Policy
 from rfmdp.policies.natures import NatureChoice, resolved, trace
 from rfmdp.ragged import entries
-from rfmdp.sets.membership import contains
+from rfmdp.sets.questions import contains
 from rfmdp.solving import evaluate, solve
 
 from .test_decisions import OBJECTIVES, walk

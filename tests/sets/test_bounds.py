@@ -3,11 +3,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from examples import quarter
-from rfmdp.sets.bounds import bounds
 from rfmdp.sets.boxes import tighten
 from rfmdp.sets.families import Interval, L1Ball, LpBall
-from rfmdp.sets.membership import contains
-from rfmdp.sets.minimiser import minimise
+from rfmdp.sets.questions import bounds, contains, minimise
 from rfmdp.sets.vertices import vertices
 
 from .strategies import GRAIN, boxes, finite_sets, grains

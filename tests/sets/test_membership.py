@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from rfmdp.sets.families import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton
-from rfmdp.sets.membership import contains
+from rfmdp.sets.questions import contains
 from rfmdp.sets.vertices import vertices
 
 from .strategies import finite_sets

@@ -3,10 +3,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from examples import half
+from rfmdp.sets import rational
 from rfmdp.sets.families import LpBall
 from rfmdp.sets.lp_ball import p_norm
-from rfmdp.sets.membership import contains
-from rfmdp.sets.minimiser import minimise
+from rfmdp.sets.questions import contains, minimise
 from rfmdp.sets.vertices import vertices
 
 from .strategies import GRAIN, finite_sets, grains
@@ -23,13 +23,16 @@ def round_balls(draw):
 
 @given(finite_sets(), st.integers(0, 2**32), st.booleans())
 def test_minimum_is_taken_at_a_vertex(uset, seed, ties):
-    """Greedy equals the least vertex, and its witness is a member that attains it."""
+    """The minimum is the exact one rounded once, and its witness a member that attains it."""
     rng = np.random.default_rng(seed)
     values = rng.integers(0, 3, uset.size).astype(float) if ties else rng.normal(size=uset.size)
     value, p = minimise(uset, values)
-    assert value == p @ values
+    corners = rational.vertices(uset)
+    exact = min(rational.expectation(corner, rational.fractions(values)) for corner in corners)
+    assert value == float(exact)
     assert contains(uset, p, 1e-14)
     assert p.sum() == pytest.approx(1.0, abs=1e-14)
+    assert p @ values == pytest.approx(value, abs=1e-14)
     assert value == pytest.approx((vertices(uset) @ values).min(), abs=1e-13)
 
 

@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 
 from rfmdp.errors import ModelError, UnsupportedError
-from rfmdp.sets.bounds import bounds
 from rfmdp.sets.families import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton
 from rfmdp.sets.marginals import Marginals
-from rfmdp.sets.membership import contains
-from rfmdp.sets.minimiser import minimise
+from rfmdp.sets.questions import bounds, contains, minimise
 from rfmdp.sets.radius import balls_around, boxes_around
 
 NAN = math.nan

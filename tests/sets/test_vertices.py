@@ -7,11 +7,9 @@ from scipy.optimize import linprog
 
 from examples import quarter
 from rfmdp.errors import ModelError, UnsupportedError
-from rfmdp.sets.bounds import bounds
 from rfmdp.sets.families import Interval, L1Ball, LinfBall, LpBall, Polytope, Singleton
 from rfmdp.sets.marginals import Marginals
-from rfmdp.sets.membership import contains
-from rfmdp.sets.minimiser import minimise
+from rfmdp.sets.questions import bounds, contains, minimise
 from rfmdp.sets.vertices import count_vertices, vertices, vertices_bulk
 
 from .strategies import (

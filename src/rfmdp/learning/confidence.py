@@ -22,7 +22,6 @@ from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
 from rfmdp.learning import intervals
-from rfmdp.learning.packed_sets import empirical, packed
 from rfmdp.ragged import segment_lengths, segment_sum
 from rfmdp.rounding import EPS
 from rfmdp.sets.boxes import tighten
@@ -102,8 +101,7 @@ def boxes(
         np.repeat(totals, sizes)[known],
         np.repeat(delta, sizes)[known],
     )
-    lower, upper = tighten(outcome_ptr, lower, upper)
-    return packed(outcome_ptr, Kind.BOX, empirical(outcome_ptr, counts), lower, upper)
+    return boxes_of(outcome_ptr, counts, lower, upper)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +150,25 @@ class Weissman:
         centre = empirical(outcome_ptr, counts)
         half = np.repeat(radius / 2.0, sizes)
         lower, upper = np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
-        return packed(outcome_ptr, Kind.L1, centre, lower, upper, radius)
+        kind = np.full(len(sizes), Kind.L1)
+        return Marginals.of_kind(outcome_ptr, kind, centre, lower, upper, radius)
+
+
+def empirical(outcome_ptr: IntArray, counts: IntArray) -> FloatArray:
+    """Return counts (O,) divided by the totals of marginals; uniform where nothing was seen."""
+    sizes = segment_lengths(outcome_ptr)
+    totals = np.repeat(segment_sum(np.asarray(counts, dtype=np.float64), outcome_ptr), sizes)
+    uniform = 1.0 / np.repeat(sizes, sizes)
+    return np.where(totals > 0, counts / np.maximum(totals, 1.0), uniform)
+
+
+def boxes_of(
+    outcome_ptr: IntArray, counts: IntArray, lower: FloatArray, upper: FloatArray
+) -> Marginals:
+    """Return boxes around the empirical distributions, with their attainable bounds."""
+    kind = np.full(len(outcome_ptr) - 1, Kind.BOX)
+    centre = empirical(outcome_ptr, counts)
+    return Marginals.of_kind(outcome_ptr, kind, centre, *tighten(outcome_ptr, lower, upper))
 
 
 def _totals(

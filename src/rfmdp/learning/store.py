@@ -14,7 +14,6 @@ import numpy as np
 
 from rfmdp.errors import AssumptionAlarm, UnsupportedError
 from rfmdp.learning.confidence import ConfidenceSet, Validity
-from rfmdp.learning.packed_sets import pick
 from rfmdp.learning.support import DiscoveredOutcomes
 from rfmdp.ragged import (
     entries,
@@ -134,17 +133,13 @@ class SetStore:
         if self.boxes:
             return Marginals.from_boxes(self.ptr, self.lower, self.upper, self.nominal)
         single = segment_lengths(self.ptr) == 1
-        kind = np.where(single, Kind.SINGLETON, self.kind).astype(np.int8)
-        return Marginals(
-            outcome_ptr=self.ptr,
-            kind=kind,
-            nominal=normalised(self.nominal.copy(), self.ptr),
-            lower=self.lower.copy(),
-            upper=self.upper.copy(),
-            radius=self.radius.copy(),
-            exponent=np.where(kind == Kind.L1, 1.0, np.nan),
-            corner_ptr=np.zeros(len(kind) + 1, dtype=np.int64),
-            corners=np.empty(0),
+        return Marginals.of_kind(
+            self.ptr,
+            np.where(single, Kind.SINGLETON, self.kind),
+            normalised(self.nominal.copy(), self.ptr),
+            self.lower.copy(),
+            self.upper.copy(),
+            self.radius.copy(),
         )
 
     def state(self) -> dict[str, AnyArray]:
@@ -176,7 +171,7 @@ class SetStore:
         lower, upper = self.lower[at], self.upper[at]
         step = np.maximum(np.abs(fresh.lower - lower), np.abs(fresh.upper - upper))
         moved = segment_any(step > self.coarse * (upper - lower), fresh.outcome_ptr)
-        return which[moved], pick(fresh, np.flatnonzero(moved))
+        return which[moved], fresh.pick(np.flatnonzero(moved))
 
     def _known_box(
         self, prior: Marginals | None, box: BoolArray

@@ -22,12 +22,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
-from rfmdp.learning.confidence import DRAWS, SUPPORT, BernoulliSet, Validity
-from rfmdp.learning.packed_sets import empirical, packed
+from rfmdp.learning.confidence import DRAWS, SUPPORT, BernoulliSet, Validity, boxes_of
 from rfmdp.ragged import owners, segment_sum
 from rfmdp.rounding import EPS
-from rfmdp.sets.boxes import tighten
-from rfmdp.sets.marginals import Kind, Marginals
+from rfmdp.sets.marginals import Marginals
 from rfmdp.types import FloatArray, IntArray
 
 CERTAIN = "moves that the model declares as certain are certain"
@@ -212,8 +210,7 @@ class DiscoveredOutcomes:
         low, high = self.base.interval(counts[at] - 1, later[some], share)
         lower[at] = np.maximum(low, floors[j])
         upper[at] = high
-        lower, upper = tighten(outcome_ptr, lower, upper)
-        return packed(outcome_ptr, Kind.BOX, empirical(outcome_ptr, counts), lower, upper)
+        return boxes_of(outcome_ptr, counts, lower, upper)
 
 
 def _ranks(owner: IntArray, first: IntArray) -> IntArray:

@@ -21,7 +21,7 @@ from rfmdp.errors import ModelError
 from rfmdp.model.report import model_sizes
 from rfmdp.ragged import owner, owners, segment, starts
 from rfmdp.record import Provenance, balls
-from rfmdp.sets.families import UncertaintySet
+from rfmdp.sets.families import AnySet
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray, frozen
 
@@ -102,7 +102,7 @@ class FactoredMDP:
         row_ptr: ArrayLike,
         row_marginals: Sequence[Sequence[int]] | tuple[IntArray, IntArray],
         successors: ArrayLike,
-        marginals: Marginals | Iterable[UncertaintySet],
+        marginals: Marginals | Iterable[AnySet],
         *,
         initial: ArrayLike = 0,
         row_actions: ArrayLike | None = None,
@@ -163,7 +163,7 @@ class FactoredMDP:
     @staticmethod
     def from_rows(
         states: Sequence[Sequence[Row]],
-        marginals: Marginals | Iterable[UncertaintySet],
+        marginals: Marginals | Iterable[AnySet],
         *,
         initial: ArrayLike = 0,
         labels: Mapping[str, ArrayLike] = MappingProxyType({}),

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import Variable, state_text
-from rfmdp.sets.families import UncertaintySet
+from rfmdp.sets.families import AnySet
 from rfmdp.types import AnyArray, IntArray, frozen
 
 
@@ -95,7 +95,7 @@ class Move:
     """
 
     factor: str
-    marginals: UncertaintySet | Sequence[UncertaintySet] | Mapping[str, UncertaintySet]
+    marginals: AnySet | Sequence[AnySet] | Mapping[str, AnySet]
     effect: Callable[[States, IntArray, int], Assignment]
     identify: Callable[[States], ArrayLike] | None = None
 

@@ -12,8 +12,8 @@ from rfmdp.errors import ModelError
 from rfmdp.model.description import Action, Assignment, Move, States, name_state, select
 from rfmdp.model.frontier import CERTAIN, BlockMove, RowBlock
 from rfmdp.model.packing import Packing
-from rfmdp.sets.bounds import bounds
-from rfmdp.sets.families import UncertaintySet
+from rfmdp.sets.families import UncertaintySet, as_set
+from rfmdp.sets.questions import bounds
 from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, frozen
 
 
@@ -229,7 +229,9 @@ def _identify(plan: _MovePlan, states: States) -> IntArray:
 def _named_sets(move: Move, prefix: str) -> list[tuple[str, UncertaintySet]]:
     """Return the sets of a move with their names."""
     if isinstance(move.marginals, Mapping):
-        return list(move.marginals.items())
-    if isinstance(move.marginals, Sequence):
-        return [(f"{prefix}, {i}", uset) for i, uset in enumerate(move.marginals)]
-    return [(prefix, move.marginals)]
+        named = list(move.marginals.items())
+    elif isinstance(move.marginals, Sequence):
+        named = [(f"{prefix}, {i}", uset) for i, uset in enumerate(move.marginals)]
+    else:
+        named = [(prefix, move.marginals)]
+    return [(name, as_set(uset, name)) for name, uset in named]

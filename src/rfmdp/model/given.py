@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike
 from rfmdp.errors import ModelError
 from rfmdp.model.validate import product_text
 from rfmdp.ragged import owner, segment_lengths, segment_product, starts
-from rfmdp.sets.families import UncertaintySet
+from rfmdp.sets.families import AnySet
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sets.validate import layout_problems
 from rfmdp.types import AnyArray, IntArray
 
 
-def sets(marginals: Marginals | Iterable[UncertaintySet]) -> Marginals:
+def sets(marginals: Marginals | Iterable[AnySet]) -> Marginals:
     """Return packed sets whose arrays fit each other; `validate` looks at their numbers."""
     if not isinstance(marginals, Iterable):
         raise ModelError(f"marginals: must be a list of uncertainty sets, got {marginals!r}.")

@@ -18,7 +18,7 @@ from rfmdp.outer.problem import pose
 from rfmdp.outer.solution import Policy
 from rfmdp.ragged import segment, starts
 from rfmdp.sets.marginals import Marginals
-from rfmdp.sets.minimiser import minimise
+from rfmdp.sets.questions import minimise
 from rfmdp.solving import evaluate
 from rfmdp.sources.measure import unrolled_spec
 from rfmdp.types import BoolArray

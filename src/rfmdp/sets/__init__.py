@@ -4,8 +4,9 @@ families    what every set is, exactly
 marginals   many sets packed into arrays for the kernels
 radius      sets around nominal distributions
 validate    everything that is wrong with packed sets
-bounds, supports, vertices, membership, minimiser
-            what other rooms ask: one function each, for one set or for many
+questions   what other layers ask of one set: bounds, membership, the least expectation
+supports, vertices
+            what they ask of many
 exact       sums of floats, decided exactly
 rational    sets and products in fractions
 boxes       boxes in bulk: what must hold of them, their members, their attainable bounds

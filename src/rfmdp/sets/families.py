@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -169,6 +169,24 @@ class Polytope:
 
 
 UncertaintySet: TypeAlias = Singleton | Interval | LpBall | Polytope
+
+
+class CustomSet(Protocol):
+    """A set of somebody else: it says which of the sets above it is (`docs/extending.md`)."""
+
+    def to_set(self) -> UncertaintySet:
+        """Return the same set as one of the families."""
+
+
+AnySet: TypeAlias = UncertaintySet | CustomSet
+
+
+def as_set(uset: AnySet, where: str) -> UncertaintySet:
+    """Return one of the families; `where` begins the error if it is none."""
+    known = uset.to_set() if hasattr(uset, "to_set") else uset
+    if not isinstance(known, UncertaintySet):
+        raise ModelError(f"{where}: must be an uncertainty set, got {known!r}.")
+    return known
 
 
 def _as_floats(values: ArrayLike) -> FloatArray:

@@ -15,11 +15,19 @@ from enum import IntEnum
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.ragged import segment, segment_lengths, starts
+from rfmdp.ragged import entries, segment, segment_lengths, starts
 from rfmdp.rounding import NORMAL
-from rfmdp.sets.bounds import bounds
 from rfmdp.sets.boxes import check_boxes, settled_boxes, tighten
-from rfmdp.sets.families import Interval, LpBall, Polytope, Singleton, UncertaintySet
+from rfmdp.sets.families import (
+    AnySet,
+    Interval,
+    LpBall,
+    Polytope,
+    Singleton,
+    UncertaintySet,
+    as_set,
+)
+from rfmdp.sets.questions import bounds
 from rfmdp.types import FloatArray, Int8Array, IntArray, frozen
 
 
@@ -101,12 +109,9 @@ class Marginals:
         return replace(self, lower=self.stated[0], upper=self.stated[1], stated=None)
 
     @staticmethod
-    def from_sets(sets: Iterable[UncertaintySet]) -> Marginals:
+    def from_sets(members: Iterable[AnySet]) -> Marginals:
         """Pack sets of any families, in order."""
-        sets = list(sets)
-        for j, uset in enumerate(sets):
-            if not isinstance(uset, UncertaintySet):
-                raise ModelError(f"Marginal {j}: must be an uncertainty set, got {uset!r}.")
+        sets = [as_set(uset, f"Marginal {j}") for j, uset in enumerate(members)]
         empty: list[tuple[()]] = [()] * 7
         kind, nominal, lower, upper, radius, exponent, corners = (
             zip(*map(_columns, sets), strict=True) if sets else empty
@@ -121,6 +126,44 @@ class Marginals:
             exponent=np.array(exponent, dtype=np.float64),
             corner_ptr=starts([len(c) for c in corners]),
             corners=_join(corners),
+        )
+
+    @staticmethod
+    def of_kind(
+        outcome_ptr: IntArray,
+        kind: Int8Array,
+        nominal: FloatArray,
+        lower: FloatArray,
+        upper: FloatArray,
+        radius: FloatArray | None = None,
+    ) -> Marginals:
+        """Pack points, boxes and L1 balls (M,) whose numbers are those of sets already."""
+        count = len(outcome_ptr) - 1
+        return Marginals(
+            outcome_ptr=outcome_ptr,
+            kind=kind.astype(np.int8),
+            nominal=nominal,
+            lower=lower,
+            upper=upper,
+            radius=np.full(count, math.nan) if radius is None else radius,
+            exponent=np.where(kind == Kind.L1, 1.0, math.nan),
+            corner_ptr=np.zeros(count + 1, dtype=np.int64),
+            corners=np.empty(0),
+        )
+
+    def pick(self, chosen: IntArray) -> Marginals:
+        """Return some of the sets, in the order of `chosen`."""
+        at, corners = entries(self.outcome_ptr, chosen), entries(self.corner_ptr, chosen)
+        return Marginals(
+            outcome_ptr=starts(self.sizes[chosen]),
+            kind=self.kind[chosen],
+            nominal=self.nominal[at],
+            lower=self.lower[at],
+            upper=self.upper[at],
+            radius=self.radius[chosen],
+            exponent=self.exponent[chosen],
+            corner_ptr=starts(segment_lengths(self.corner_ptr)[chosen]),
+            corners=self.corners[corners],
         )
 
     @staticmethod
@@ -152,16 +195,13 @@ class Marginals:
         width = np.zeros(count)
         if count:
             width = np.maximum.reduceat(upper - lower, outcome_ptr[:-1])
-        return Marginals(
-            outcome_ptr=outcome_ptr,
-            kind=np.where(width > 0.0, Kind.BOX, Kind.SINGLETON).astype(np.int8),
-            nominal=np.where(np.repeat(width > 0.0, segment_lengths(outcome_ptr)), nominal, lower),
-            lower=lower,
-            upper=upper,
-            radius=np.full(count, math.nan),
-            exponent=np.full(count, math.nan),
-            corner_ptr=np.zeros(count + 1, dtype=np.int64),
-            corners=np.empty(0),
+        box = width > 0.0
+        return Marginals.of_kind(
+            outcome_ptr,
+            np.where(box, Kind.BOX, Kind.SINGLETON),
+            np.where(np.repeat(box, segment_lengths(outcome_ptr)), nominal, lower),
+            lower,
+            upper,
         )
 
 

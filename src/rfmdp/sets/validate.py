@@ -13,10 +13,10 @@ import numpy as np
 
 from rfmdp.ragged import segment, segment_lengths
 from rfmdp.rounding import SUM_OFF, SUM_TOLERANCE
-from rfmdp.sets.bounds import bounds
 from rfmdp.sets.boxes import Problem, box_problems, first_outcomes, range_problems, tighten
 from rfmdp.sets.exact import excess
 from rfmdp.sets.marginals import Kind, Marginals
+from rfmdp.sets.questions import bounds
 from rfmdp.types import FloatArray
 
 TYPES = {

@@ -1,7 +1,13 @@
-"""Whether a distribution is a member of a marginal set."""
+"""What other layers ask of one set: attainable bounds, membership, the least expectation.
+
+One function each, with a branch per family. Kernels have fast twins of the least expectation.
+Nature maximising is the same with signs flipped: max v = -min(-v).
+"""
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from functools import singledispatch
 
 import numpy as np
@@ -9,9 +15,42 @@ from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.rounding import SUM_TOLERANCE
+from rfmdp.sets import rational
+from rfmdp.sets.boxes import settled_boxes, tighten
 from rfmdp.sets.families import Interval, LpBall, Polytope, Singleton
-from rfmdp.sets.lp_ball import p_norm
+from rfmdp.sets.lp_ball import lp_ball_bounds, minimise_lp_ball, p_norm
 from rfmdp.types import FloatArray
+
+
+@singledispatch
+def bounds(uset: object) -> tuple[FloatArray, FloatArray]:
+    """Return (lower, upper), the attainable bounds of every entry, (X,) each."""
+    raise UnsupportedError(f"{type(uset).__name__} has no bounds(); register one.")
+
+
+@bounds.register
+def _(uset: Singleton) -> tuple[FloatArray, FloatArray]:
+    return uset.nominal, uset.nominal
+
+
+@bounds.register
+def _(uset: Interval) -> tuple[FloatArray, FloatArray]:
+    return tighten(np.array([0, uset.size]), uset.lower, uset.upper)
+
+
+@bounds.register
+def _(uset: Polytope) -> tuple[FloatArray, FloatArray]:
+    return uset.vertices.min(axis=0), uset.vertices.max(axis=0)
+
+
+@bounds.register
+def _(uset: LpBall) -> tuple[FloatArray, FloatArray]:
+    if math.isinf(uset.exponent):
+        lower = np.maximum(uset.nominal - uset.radius, 0.0)
+        upper = np.minimum(uset.nominal + uset.radius, 1.0)
+        ends = np.array([0, uset.size])
+        return tighten(ends, *settled_boxes(ends, lower, upper, uset.nominal)[:2])
+    return lp_ball_bounds(uset)
 
 
 def contains(uset: object, p: ArrayLike, tolerance: float = 1e-12) -> bool:
@@ -93,3 +132,40 @@ def distance_to_hull(points: FloatArray, p: FloatArray) -> float:
     if total <= 0.0:
         return float(np.min(np.max(np.abs(points - p), axis=1)))
     return float(np.max(np.abs((weights / total) @ points - p)))
+
+
+def minimise(uset: object, values: ArrayLike) -> tuple[float, FloatArray]:
+    """Return (value, p): the least expectation of `values` over a set, and where it is taken.
+
+    Both are computed in fractions and rounded once, except for Lp balls with 1 < p < inf: there
+    `value` is a dual bound, at most the true minimum, up to rounding of a few ulps of the span of
+    `values`, `p` is a member, and `p @ values` is at least the true minimum.
+
+    Parameters
+    ----------
+    uset : uncertainty set with X outcomes
+    values : (X,) array
+        Finite values of the outcomes.
+
+    Raises
+    ------
+    ModelError
+        If `values` is no finite vector of the set's size.
+
+    Examples
+    --------
+    >>> from rfmdp.sets.families import Interval
+    >>> value, p = minimise(Interval([0.25, 0.25], [0.75, 0.75]), [1.0, 3.0])
+    >>> value, p.tolist()
+    (1.5, [0.75, 0.25])
+    """
+    size = getattr(uset, "size", None)
+    vector = np.asarray(values, dtype=np.float64)
+    if size is not None and (vector.shape != (size,) or not np.isfinite(vector).all()):
+        raise ModelError(
+            f"{type(uset).__name__}: needs {size} finite values, got {vector.tolist()}."
+        )
+    if isinstance(uset, LpBall) and 1.0 < uset.exponent < math.inf:
+        return minimise_lp_ball(uset, vector)
+    value, member = rational.minimum(uset, [Fraction(x) for x in vector.tolist()])
+    return float(value), np.array([float(x) for x in member])
