@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: test test-all quick demo lint types docs bench-shapes bench-inner bench-solve bench-ratio bench-learn clean
+.PHONY: test test-all quick demo lint types docs bench-shapes bench-inner bench-solve bench-ratio bench-learn reproduce-solving reproduce-learning clean
 
 # byte code is written when a module is first imported, also where the environment forbids it
 unexport PYTHONDONTWRITEBYTECODE
@@ -66,6 +66,13 @@ bench-ratio: $(VENV)/.test-ready
 bench-learn: $(VENV)/.test-ready
 	$(BIN)/python benchmarks/learn.py aircraft --json results/bench-learn-aircraft.json
 	$(BIN)/python benchmarks/learn.py sysadmin --json results/bench-learn-sysadmin.json
+
+# the paper's tables and figures again: experiments/README.md has the options for ARGS
+reproduce-solving: $(VENV)/.test-ready
+	$(BIN)/python -m experiments.solving $(ARGS)
+
+reproduce-learning: $(VENV)/.test-ready
+	$(BIN)/python -m experiments.learning $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist

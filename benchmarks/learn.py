@@ -14,16 +14,18 @@ graphs.
 import argparse
 import json
 import os
+import sys
 import time
 from pathlib import Path
 
 os.environ["NUMBA_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"  # read at import
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for `experiments`
 
+from experiments.learning.settings import SETUPS, TEXT
 from rfmdp.domains import domain, domain_spec
 from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import METHODS, find_method
 from rfmdp.learning.schedule import Geometric, StopWhen
-from rfmdp.paper.learning.settings import SETUPS, TEXT
 from rfmdp.solving import solve
 from rfmdp.sources.simulator import Behaviour, Simulator, Trajectories
 

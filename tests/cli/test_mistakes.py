@@ -77,7 +77,6 @@ def goal(words):
 MISTAKES = [  # words, what the one line must say
     (["slove", "m.prism"], ["No such command 'slove'", "did you mean 'solve'?"]),
     ([], ["a command is needed"]),
-    (["reproduce"], ["Missing command", "rfmdp reproduce --help"]),
     (["solve"], ["Missing argument", "MODEL", "rfmdp solve --help"]),
     (top("solve m.prism --raduis 0.1"), ["--raduis", "--radius"]),
     (top("solve m.prism --jobs two"), ["--jobs", "'two'", "integer", "rfmdp solve --help"]),
@@ -169,7 +168,7 @@ MISTAKES = [  # words, what the one line must say
     (top("solve m.prism --inner exakt"), ["--inner must be one of exact", "'exakt'"]),
     (top("solve m.prism --precision 0"), ["precision must be > 0", "0.0"]),
     (top("solve m.prism --timeout -1"), ["--timeout must be > 0", "-1"]),
-    (top("solve m.prism --scheduler tcp://nowhere"), ["--scheduler", "tcp://HOST:PORT"]),
+    (top("solve m.prism --scheduler tcp://nowhere"), ["tcp://nowhere: must be tcp://HOST:PORT"]),
     (top("solve m.prism -o nowhere/r.rfmdp"), ["nowhere/r.rfmdp", "no folder nowhere"]),
     (top("solve m.prism -o folder"), ["folder", "it is a folder", "name a file"]),
     (top("solve m.prism --export-policy no/p.csv"), ["no/p.csv: cannot be written"]),
@@ -256,11 +255,6 @@ MISTAKES = [  # words, what the one line must say
     (["solve", "m.prism", "m.props", "--prop", "cots", *N.split()], ["'cots'", "'cost'"]),
     (["solve", "m.prism", "m.props", "--prop", '"raech"', *N.split()], ["raech", "'reach'"]),
     (["domains", "aircarft"], ["'aircarft'", "aircraft"]),
-    (["reproduce", "lerning"], ["'lerning'"]),
-    (["reproduce", "report", "-o", "nowhere"], ["nowhere", "rfmdp reproduce solving"]),
-    (["reproduce", "learning", "--domains", "aircarft"], ["'aircarft'", "aircraft"]),
-    (["reproduce", "solving", "--domains", "aircarft"], ["'aircarft'", "aircraft"]),
-    (["reproduce", "solving", "--methods", "exakt"], ["'exakt'", "exact"]),
 ]
 
 

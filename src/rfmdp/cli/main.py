@@ -22,7 +22,7 @@ from rfmdp.cli.output import CERTIFIED, NOT_CERTIFIED, USER_ERROR, complain
 from rfmdp.errors import AssumptionAlarm, RfmdpError
 
 COMMANDS = (
-    *("check", "solve", "learn", "reproduce", "domains", "simulate", "verify", "convert", "policy"),
+    *("check", "solve", "learn", "domains", "simulate", "verify", "convert", "policy"),
     *("explain", "evaluate", "report"),
 )
 BROKEN_PIPE = 141

@@ -67,10 +67,10 @@ class Learner:
         An event that voids the guarantee is written into the file before it is raised. After
         Ctrl-C the exception has the run as it was at the last evaluation, as `run`.
         """
-        run = self.result(None)
+        reason = self._reason() if self.history else None
+        run = self.result(reason)
         if file is not None and not self.history and self.setup.records is None:
             save(run, file)
-        reason = self._reason() if self.history else None
         try:
             while reason is None:
                 self._sample()

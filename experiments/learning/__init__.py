@@ -1,0 +1,1 @@
+"""The published learning curves again: their runs, what a guarantee costs, their figures."""

@@ -1,0 +1,1 @@
+"""The published solving table again: its runs, its lines, its figure."""

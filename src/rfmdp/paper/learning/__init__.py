@@ -1,1 +1,0 @@
-"""The published learning curves again: their runs, what a guarantee costs, their files."""

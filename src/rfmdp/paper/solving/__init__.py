@@ -1,1 +1,0 @@
-"""The published solving table again: its runs, its lines, its files."""
