@@ -1,22 +1,268 @@
-"""Draw the pictures of docs/pictures.md again, by running the code of that page."""
+"""Draw the pictures of docs/pictures.md again: `python docs/pictures.py`.
+
+The code of the page draws those that a user of rfmdp may want of a model. Those that explain a
+method are drawn by the functions here.
+"""
+
+from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import rfmdp as rf
+from rfmdp.inner.protocol import Inner
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.objective import MIN, Direction
+from rfmdp.policies.decisions import reached
+from rfmdp.ragged import segment_lengths
+from rfmdp.report.plots import COLOURS
+from rfmdp.types import FloatArray
 
 HERE = Path(__file__).parent
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+TETRAHEDRON = np.array([[1.0, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])  # four outcomes
+ARROW = {"arrowstyle": "->", "color": "0.5", "connectionstyle": "arc3,rad=0.2", "shrinkA": 18,
+         "shrinkB": 18}  # fmt: skip
 
 
 def main() -> None:
-    """Run the blocks of the page in the folder of its pictures."""
-    text = (HERE / "pictures.md").read_text(encoding="utf-8")
+    """Draw all pictures into the folder of the page."""
     folder = HERE / "pictures"
     folder.mkdir(exist_ok=True)
     os.chdir(folder)
     names: dict[str, object] = {}
-    for block in BLOCK.findall(text):
+    for block in BLOCK.findall((HERE / "pictures.md").read_text(encoding="utf-8")):
         exec(compile(block, "pictures.md", "exec"), names)  # our own page
+    for name, axes in explanations().items():
+        axes.figure.savefig(f"{name}.png", dpi=90)
+
+
+def explanations() -> dict[str, Any]:
+    """Return the pictures that explain methods, by the names of their files."""
+    first, second = rf.Interval([0.2, 0.3], [0.7, 0.8]), rf.Interval([0.3, 0.2], [0.8, 0.7])
+    aircraft = rf.domain("aircraft", instance="learning").with_radius(0.05)
+    solution = rf.solve(aircraft, rf.domain_spec("aircraft"))
+    methods = [rf.Sequential(), rf.IntervalArithmetic()]
+    small = rf.solve(rf.domain("chain", M=3).with_radius(0.05), rf.domain_spec("chain"))
+    return {
+        "product-set": product_set(first, second),
+        "marginal-sets": marginal_sets(first, second),
+        "product-surface": product_surface(first, second),
+        "gaps": gap_histogram(aircraft, solution.value, methods),
+        "policy-graph": policy_graph(small),
+    }
+
+
+def product_set(first: rf.Interval, second: rf.Interval) -> Any:
+    """Draw the product of two binary sets and its relaxations; return the axes.
+
+    The plane shows the probabilities that both factors take their first outcome, and that both
+    take their second one. The product itself is not convex; interval arithmetic and McCormick
+    enlarge it, McCormick less.
+    """
+    both, _, _, neither = np.moveaxis(joint_distributions(first, second, 25), -1, 0)
+    axes = new_axes()
+    outlines = {
+        "interval arithmetic": _interval_outline(first, second),
+        "McCormick": _mccormick_outline(first, second),
+    }
+    for colour, (name, outline) in zip(COLOURS[1:], outlines.items(), strict=False):
+        axes.fill(*outline.T, color=colour, alpha=0.25, label=name)
+        axes.plot(*np.vstack([outline, outline[:1]]).T, color=colour)
+    axes.plot(both, neither, color=COLOURS[0], linewidth=0.6)
+    axes.plot(both.T, neither.T, color=COLOURS[0], linewidth=0.6)
+    axes.plot([], [], color=COLOURS[0], label="exact product")
+    axes.set(xlabel="both take the first outcome", ylabel="both take the second outcome")
+    axes.legend()
+    return axes
+
+
+def marginal_sets(first: rf.Interval, second: rf.Interval) -> Any:
+    """Draw two binary sets as pieces of the line of all distributions; return the axes."""
+    axes = new_axes()
+    axes.plot([0.0, 1.0], [1.0, 0.0], color="0.7", linewidth=1.0, label="all distributions")
+    for uset, colour, name, width in (
+        (first, COLOURS[0], "first factor", 7.0), (second, COLOURS[1], "second factor", 3.0),
+    ):  # fmt: skip
+        ends = _ends(uset)
+        axes.plot(ends, 1.0 - ends, color=colour, linewidth=width, label=name)
+    axes.set(xlabel="first outcome", ylabel="second outcome", aspect="equal")
+    axes.legend()
+    return axes
+
+
+def product_surface(first: rf.Interval, second: rf.Interval) -> Any:
+    """Draw the product of two binary sets among all joint distributions; return the axes.
+
+    All distributions are a tetrahedron, the independent ones a curved sheet in it; dashed are the
+    straight ways between opposite corners of the product, which leave the sheet: it is not convex.
+    """
+    from matplotlib.figure import Figure
+
+    axes = Figure(figsize=(5.4, 5.0), layout="constrained").add_subplot(projection="3d")
+    for i, j in ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)):
+        axes.plot(*TETRAHEDRON[[i, j]].T, color="0.7", linewidth=1.0)
+    for corner, name in zip(TETRAHEDRON, ("1, 1", "1, 2", "2, 1", "2, 2"), strict=True):
+        axes.text(*(1.12 * corner), name, ha="center")
+    sheet = joint_distributions(first, second, 25) @ TETRAHEDRON
+    axes.plot_surface(*np.moveaxis(sheet, -1, 0), color=COLOURS[0], alpha=0.6)
+    for one, other in ((sheet[0, 0], sheet[-1, -1]), (sheet[0, -1], sheet[-1, 0])):
+        axes.plot(*np.array([one, other]).T, color=COLOURS[1], linestyle="--")
+    axes.set_axis_off()
+    axes.set_box_aspect((1.0, 1.0, 1.0))
+    return axes
+
+
+def joint_distributions(first: rf.Interval, second: rf.Interval, steps: int) -> FloatArray:
+    """Return products (steps, steps, 4) of members of two binary sets, from end to end."""
+    ends = (_ends(first), _ends(second))
+    pairs = [np.stack([x, 1.0 - x], axis=1) for x in (np.linspace(a, b, steps) for a, b in ends)]
+    joint: FloatArray = np.einsum("ia,jb->ijab", *pairs).reshape(steps, steps, 4)
+    return joint
+
+
+def _ends(uset: rf.Interval) -> FloatArray:
+    """Return the least and the largest probability of the first of two outcomes."""
+    return np.array([max(uset.lower[0], 1.0 - uset.upper[1]),
+                     min(uset.upper[0], 1.0 - uset.lower[1])])  # fmt: skip
+
+
+def _interval_outline(first: rf.Interval, second: rf.Interval) -> FloatArray:
+    """Return the corners of the projected product intervals, in order."""
+    low, high = (np.multiply.outer(a, b).ravel() for a, b in (
+        (first.lower, second.lower), (first.upper, second.upper)))  # fmt: skip
+    # keep what the two outcomes in between can fill up to one
+    least, most = low[1] + low[2], high[1] + high[2]
+    box = np.array([[low[0], low[3]], [high[0], low[3]], [high[0], high[3]], [low[0], high[3]]])
+    return _cut(_cut(box, np.array([1.0, 1.0]), 1.0 - least), np.array([-1.0, -1.0]), most - 1.0)
+
+
+def _cut(outline: FloatArray, normal: FloatArray, bound: float) -> FloatArray:
+    """Return the part of a convex outline (N, 2) with `normal . x <= bound`."""
+    kept = []
+    for here, after in zip(outline, np.roll(outline, -1, axis=0), strict=True):
+        a, b = normal @ here - bound, normal @ after - bound
+        if a <= 0.0:
+            kept.append(here)
+        if a * b < 0.0:
+            kept.append(here + (after - here) * a / (a - b))
+    return np.array(kept).reshape(-1, 2)
+
+
+def _mccormick_outline(first: rf.Interval, second: rf.Interval) -> FloatArray:
+    """Return the convex hull of the four corners of the product: McCormick is exact on two bits."""
+    from scipy.spatial import ConvexHull, QhullError
+
+    points = joint_distributions(first, second, 2).reshape(4, 4)[:, [0, 3]]
+    try:
+        order = np.asarray(ConvexHull(points).vertices)
+    except QhullError:  # a line or a point
+        order = np.arange(len(points))
+    corners: FloatArray = points[order]
+    return corners
+
+
+def gap_histogram(
+    model: FactoredMDP,
+    value: FloatArray,
+    inners: Sequence[Inner],
+    nature: Direction = MIN,
+) -> Any:
+    """Draw how far each method is from the exact value of every row; return the axes.
+
+    Gaps are relative to the span of the row's values; rows that are exact count as 1e-16.
+
+    Parameters
+    ----------
+    value : (S,)
+        Of the states, a solution's for instance.
+    """
+    rows = np.flatnonzero(segment_lengths(model.marginal_ptr) > 0)
+    exact = _middle(rf.Exact(), model, nature, value, rows)
+    highest = np.maximum.reduceat(value[model.successors], model.successor_ptr[:-1])[rows]
+    lowest = np.minimum.reduceat(value[model.successors], model.successor_ptr[:-1])[rows]
+    span = np.maximum(highest - lowest, 1e-300)
+    axes = new_axes()
+    edges = np.logspace(-16, 0, 33)
+    for k, inner in enumerate(inners):
+        gap = np.abs(_middle(inner, model, nature, value, rows) - exact) / span
+        axes.hist(
+            np.clip(gap, 1.1e-16, 1.0), bins=edges, histtype="step", color=COLOURS[k % 6],
+            linewidth=1.5, label=inner.name,
+        )  # fmt: skip
+    axes.set(xscale="log", yscale="log", xlabel="gap of a row, of its span", ylabel="rows")
+    axes.legend()
+    return axes
+
+
+def _middle(
+    inner: Inner, model: FactoredMDP, nature: Direction, value: FloatArray, rows: Any
+) -> FloatArray:
+    """Return the proven number of every row, the middle where both sides are."""
+    below, above = np.full((2, model.rows), np.nan)
+    inner.prepare(model, nature).backup(value, rows, below, above)
+    low, high = below[rows], above[rows]
+    both = np.isfinite(low) & np.isfinite(high)
+    middle: FloatArray = np.where(np.isfinite(low), low, high)
+    middle[both] = (low[both] + high[both]) / 2.0
+    return middle
+
+
+def policy_graph(solution: rf.Solution) -> Any:
+    """Draw the chain that a stationary policy makes of a small model; return the axes.
+
+    States stand in columns by their distance from the initial state; loops are not drawn.
+    """
+    model, rule = solution.model, solution.policy.rows[0]
+    states = reached(solution, 60, 1 << 20)
+    moves = {
+        int(s): np.unique(model.successors[model.successor_ptr[r] : model.successor_ptr[r + 1]])
+        for s, r in zip(states, rule[states], strict=True)
+    }
+    place = _columns(moves, int(model.initial[0]))
+    axes = new_axes()
+    for state, after in moves.items():
+        for target in after:
+            if int(target) == state:
+                continue
+            axes.annotate(
+                "", xy=place[int(target)], xytext=place[state],
+                arrowprops=ARROW,
+            )  # fmt: skip
+    for state, (x, y) in place.items():
+        text = f"{model.state_name(state)}\n{model.choice_name(int(rule[state]))}"
+        box = {"boxstyle": "round", "facecolor": "white", "edgecolor": COLOURS[0]}
+        axes.text(x, y, text, ha="center", va="center", fontsize=7, bbox=box)
+    xs, ys = zip(*place.values(), strict=True)
+    axes.set(xlim=(min(xs) - 0.5, max(xs) + 0.5), ylim=(min(ys) - 0.7, max(ys) + 0.7))
+    axes.set_axis_off()
+    return axes
+
+
+def _columns(moves: Mapping[int, Any], start: int) -> dict[int, tuple[float, float]]:
+    """Return a place for every state: its distance across, its turn in the column up."""
+    column, depth, place = [start], 0, {}
+    seen = {start}
+    while column:
+        for turn, state in enumerate(column):
+            place[state] = (float(depth), (len(column) - 1) / 2.0 - turn)
+        after = dict.fromkeys(int(t) for s in column for t in moves[s])
+        column = [t for t in after if t not in seen]
+        seen.update(column)
+        depth += 1
+    return place
+
+
+def new_axes() -> Any:
+    """Return the axes of a new figure."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(6.4, 4.2), layout="constrained").subplots()
 
 
 if __name__ == "__main__":

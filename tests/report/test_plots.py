@@ -1,5 +1,8 @@
 """Pictures: what is drawn is what was computed."""
 
+import runpy
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -7,7 +10,6 @@ from policies.test_files import SPEC, grid
 from rfmdp.errors import ModelError
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.interval import IntervalArithmetic
-from rfmdp.inner.sequential import Sequential
 from rfmdp.report import plots
 from rfmdp.sets.families import Interval
 from rfmdp.solving import compare, solve
@@ -38,64 +40,32 @@ def test_unknown_variables_are_refused():
         plots.heat_map(solve(grid(), SPEC), "x", "z")
 
 
-def area(outline):
-    """Return the area of a polygon."""
-    x, y = outline.T
-    return 0.5 * abs(np.dot(x, np.roll(y, -1)) - np.dot(y, np.roll(x, -1)))
+@pytest.fixture(scope="module")
+def pictures():
+    """Return what the script of the documentation's pictures defines."""
+    return runpy.run_path(str(Path(__file__).parents[2] / "docs" / "pictures.py"))
 
 
-def test_relaxations_contain_the_product():
-    """The outline of interval arithmetic is larger than McCormick's, both hold the product."""
+def test_relaxations_contain_the_product(pictures):
+    """Outlines of interval arithmetic and of McCormick hold the product, which is not convex."""
     first, second = Interval([0.2, 0.4], [0.6, 0.8]), Interval([0.3, 0.2], [0.8, 0.7])
-    loose, tight = (f(first, second) for f in (plots._interval_outline, plots._mccormick_outline))
-    assert area(loose) > area(tight) > 0.0
-    for p in np.linspace(0.2, 0.6, 7):
-        for q in np.linspace(0.3, 0.8, 7):
-            point = np.array([p * q, (1 - p) * (1 - q)])
-            for outline in loose, tight:
-                edge = np.roll(outline, -1, axis=0) - outline
-                to = point - outline
-                side = edge[:, 0] * to[:, 1] - edge[:, 1] * to[:, 0]
-                assert np.all(side >= -1e-12) or np.all(side <= 1e-12)
-    assert plots.product_set(first, second).get_legend() is not None
+    sheet = pictures["joint_distributions"](first, second, 7)
+    for name in ("_interval_outline", "_mccormick_outline"):
+        outline = pictures[name](first, second)
+        edge = np.roll(outline, -1, axis=0) - outline
+        for point in sheet[..., [0, 3]].reshape(-1, 2):
+            to = point - outline
+            side = edge[:, 0] * to[:, 1] - edge[:, 1] * to[:, 0]
+            assert np.all(side >= -1e-12) or np.all(side <= 1e-12)
+    both, first_only, second_only, neither = 0.5 * (sheet[0, 0] + sheet[-1, -1])
+    assert abs(both * neither - first_only * second_only) > 0.01
 
 
-def test_the_product_is_a_sheet_of_independent_factors_and_not_convex():
-    """All points of the sheet are products; the middle of two opposite corners is none."""
-    first, second = Interval([0.2, 0.3], [0.9, 0.8]), Interval([0.3, 0.2], [0.8, 0.7])
-    sheet = plots.joint_distributions(first, second, 5)
-
-    def dependence(x):
-        return x[..., 0] * x[..., 3] - x[..., 1] * x[..., 2]
-
-    assert np.allclose(sheet.sum(axis=-1), 1.0)
-    assert np.allclose(dependence(sheet), 0.0)
-    assert abs(dependence(0.5 * (sheet[0, 0] + sheet[-1, -1]))) > 0.01
-    firsts = sheet[..., 0] + sheet[..., 1]
-    assert firsts.min() == pytest.approx(0.2)
-    assert firsts.max() == pytest.approx(0.7)  # 0.9 is no member: the other outcome has 0.3
-    axes = plots.product_surface(first, second)
-    corners = sheet[[0, -1, 0, -1], [0, -1, -1, 0]] @ plots.TETRAHEDRON
-    dashed = [line.get_data_3d() for line in axes.lines if line.get_linestyle() == "--"]
-    assert np.allclose(np.hstack(dashed).T, corners)
-    line = plots.marginal_sets(first, second).lines[1]
-    assert np.allclose(line.get_xdata(), [0.2, 0.7])
-    with pytest.raises(ModelError, match="two outcomes"):
-        plots.marginal_sets(first, Interval([0.1] * 3, [0.8] * 3))
-
-
-def test_gaps_of_the_exact_method_are_zero():
-    """All rows of the exact method lie in the first bin, those of a relaxation need not."""
-    solution = solve(grid(), SPEC)
-    axes = plots.gap_histogram(solution.model, solution.value, [Exact(), Sequential()])
-    heights = axes.patches[0].get_xy()[:, 1]
-    rows = np.count_nonzero(np.diff(solution.model.marginal_ptr))
-    assert heights[1] == rows == heights.max()
-
-
-def test_graph_has_a_box_per_state():
-    """Small models are drawn, large ones refused."""
-    axes = plots.policy_graph(solve(grid(), SPEC))
-    assert any("x=4" in text.get_text() for text in axes.texts)
-    with pytest.raises(ModelError, match="up to 60 states"):
-        plots.policy_graph(solve(grid(N=100), SPEC))
+def test_the_documentation_has_every_picture_that_explains(pictures):
+    """Each is drawn, and shown on the page."""
+    page = (Path(__file__).parents[2] / "docs" / "pictures.md").read_text()
+    drawn = pictures["explanations"]()
+    assert len(drawn) == 5
+    for name, axes in drawn.items():
+        assert axes.get_children()
+        assert f"(pictures/{name}.png)" in page

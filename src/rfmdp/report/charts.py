@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from rfmdp.learning.run import Run
-from rfmdp.report.learning_plot import LINES, band
+from rfmdp.report.plots import LINES, band
 
 RecordList: TypeAlias = Sequence[Mapping[str, Any]]
 

@@ -186,7 +186,7 @@ def learn(
     from rfmdp.learning.methods import find_method
     from rfmdp.learning.schedule import LogSpaced
     from rfmdp.learning.seeds import learn_seeds
-    from rfmdp.report.learning_plot import FORMATS, save_learning_curve
+    from rfmdp.report.plots import FORMATS, save_learning_curve
 
     settings = {
         "method": find_method(method),
