@@ -50,6 +50,42 @@ def test_resume_goes_on(folder, capsys):
     assert first.guarantee == second.guarantee
 
 
+@pytest.mark.parametrize("as_json", [True, False])
+def test_a_seed_that_fails_does_not_take_the_others_with_it(folder, capsys, as_json):
+    """Its file is damaged: it is reported, the seeds before and after it are learned."""
+    (folder / "run-1.rfmdp").write_bytes(b"nothing")
+    words = ["--seeds", "3", "--jobs", "1", "-o", "run.rfmdp", "--resume", "--plot", "curve.png"]
+    words += ["--json"] if as_json else []
+    assert run(["learn", "m.prism", *REACH, *FEW, *words]) == 1
+    out, error = capsys.readouterr()
+    assert "rfmdp: error: seed 1: run-1.rfmdp" in error
+    if as_json:
+        records = [json.loads(line) for line in out.splitlines()]
+        assert [record["seed"] for record in records] == [0, 1, 2]
+        assert ["error" in record for record in records] == [False, True, False]
+    else:
+        assert [line for line in out.splitlines() if line.startswith("seed ")] == [
+            "seed 0: all trajectories run", "seed 2: all trajectories run"
+        ]  # fmt: skip
+    assert load(folder / "run-2.rfmdp").stopped == "all trajectories run"
+    assert (folder / "curve.png").exists()
+
+
+def test_ctrl_c_advises_to_resume_only_what_is_there(folder, capsys, monkeypatch):
+    """Before the first evaluation there is no file to go on with."""
+
+    def interrupted(*_, output, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rfmdp.learning.seeds.learn", interrupted)
+    words = ["learn", "m.prism", *REACH, *FEW, "--seeds", "2", "--jobs", "1", "-o", "run.rfmdp"]
+    assert run(words) == 130
+    assert "--resume" not in capsys.readouterr().err
+    (folder / "run-0.rfmdp").write_bytes(b"a run")
+    assert run([*words, "--resume"]) == 130
+    assert "--resume" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("option", PARTS)
 def test_words_of_parts(option):
     """The help lists the words that there are."""

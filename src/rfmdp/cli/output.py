@@ -144,10 +144,11 @@ def _bar(what: str) -> Any:
 
 
 class ProgressLines:
-    """Prints lines on standard error: at a terminal all of them, elsewhere one now and then."""
+    """Prints lines on standard error: one now and then, at a terminal `every` one."""
 
-    def __init__(self, first: float = PLAIN) -> None:
+    def __init__(self, first: float = PLAIN, *, every: bool = True) -> None:
         self._first, self._next, self._last = first, first, 0.0
+        self._every = every
 
     def due(self, seconds: float) -> bool:
         """Return whether it is time for another line, so many seconds after a run's start."""
@@ -161,7 +162,7 @@ class ProgressLines:
 
     def show(self, text: str, seconds: float, *, passing: bool) -> None:
         """Print a line; the next one takes the place of one that is passing, at a terminal."""
-        terminal = sys.stderr.isatty()
+        terminal = self._every and sys.stderr.isatty()
         if self.due(seconds) or terminal:
             end = "\r" if terminal and passing else "\n"
-            print(f"{text:<79}" if passing else text, end=end, file=sys.stderr)
+            print(f"{text:<79}" if end == "\r" else text, end=end, file=sys.stderr)

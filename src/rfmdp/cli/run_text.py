@@ -65,9 +65,12 @@ def _known(performance: float) -> str:
     return "unknown" if math.isnan(performance) else f"{performance:.6g}"
 
 
-def run_progress(trajectories: int) -> SeedProgress:
-    """Return what prints how the run of a seed goes on, with so many trajectories at most."""
-    return partial(_print_progress, ProgressLines(PATIENCE), trajectories)
+def run_progress(trajectories: int, many: bool) -> SeedProgress:
+    """Return what prints how the run of a seed goes on, with so many trajectories at most.
+
+    Of many seeds at once each prints a line now and then, also at a terminal.
+    """
+    return partial(_print_progress, ProgressLines(PATIENCE, every=not many), trajectories)
 
 
 def _print_progress(lines: ProgressLines, trajectories: int, seed: int, now: Progress) -> None:

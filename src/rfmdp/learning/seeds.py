@@ -54,6 +54,7 @@ def learn_seeds(
     file: str | os.PathLike[str] | None = None,
     resume: bool = False,
     progress: SeedProgress | None = None,
+    done: Callable[[TaskResult], None] | None = None,
     **settings: Any,
 ) -> list[TaskResult]:
     """Return what `learn` gives with several seeds, in their order.
@@ -73,6 +74,8 @@ def learn_seeds(
         Go on with the run files that are there; one of them must be. Without it none may be.
     progress
         Called in the process that learns, with the seed and what it is doing.
+    done
+        Called here with every result, in the order of the seeds, as soon as it is its turn.
     """
     files = [None if file is None else seed_file(file, seed, seeds) for seed in seeds]
     _check_files([name for name in files if name is not None], resume)
@@ -80,10 +83,20 @@ def learn_seeds(
     if scheduler is not None:
         tasks = [task._replace(file=None, saved=_content(task.file)) for task in tasks]
 
+    waiting: dict[int, TaskResult] = {}  # for their turn
+    turn = 0
+
     def keep(result: TaskResult) -> None:
+        nonlocal turn
         place = files[result.number]
         if scheduler is not None and place is not None and result.error is None:
             save(result.value, place)
+        waiting[result.number] = result
+        while turn in waiting:
+            if done is not None:
+                done(waiting[turn])
+            del waiting[turn]
+            turn += 1
 
     work = partial(learn_seed, LearnCall(source, spec, settings, progress))
     return run_many(work, tasks, jobs=jobs, scheduler=scheduler, patience=patience, done=keep)

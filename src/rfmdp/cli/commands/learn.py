@@ -7,6 +7,7 @@ import math
 import textwrap
 import time
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,7 +28,7 @@ from rfmdp.cli.options import (
 )
 from rfmdp.cli.output import CERTIFIED, NOT_CERTIFIED, USER_ERROR, complain, spoken_warnings
 from rfmdp.cli.signature import Completions, Option, command
-from rfmdp.errors import ModelError
+from rfmdp.errors import AssumptionAlarm, ModelError
 from rfmdp.writing import check_writable
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ def learn(
     from rfmdp.domains.table import find
     from rfmdp.learning.methods import find_method
     from rfmdp.learning.schedule import LogSpaced
-    from rfmdp.learning.seeds import learn_seeds
+    from rfmdp.learning.seeds import learn_seeds, seed_file
     from rfmdp.report.plots import FORMATS, save_learning_curve
 
     settings = {
@@ -222,16 +223,18 @@ def learn(
     elif env is not None:
         source = rfmdp.GymSource(env, hidden, actions=actions.split(",") if actions else None)
     seconds = math.inf if timeout is None else timeout - (time.monotonic() - started)
+    numbers = range(seed, seed + seeds)
     try:
         results = learn_seeds(
             source,
             asked,
-            range(seed, seed + seeds),
+            numbers,
             jobs=jobs,
             scheduler=scheduler,
             patience=math.inf if timeout is None else timeout,
             file=output,
-            progress=run_progress(getattr(source, "trajectories", trajectories)),
+            progress=run_progress(getattr(source, "trajectories", trajectories), seeds > 1),
+            done=partial(_print_result, seeds > 1, source if data else None, as_json),
             **settings,
             beta=beta,
             stop=rfmdp.StopWhen(
@@ -245,22 +248,17 @@ def learn(
             name=_name(env or model, given),
         )
     except KeyboardInterrupt:
-        if output is not None:
+        files = () if output is None else (seed_file(output, n, numbers) for n in numbers)
+        if any(Path(file).exists() for file in files):
             complain("the same words with --resume go on at the last evaluation.", kind="note")
         raise
-    if seeds == 1:
-        results[0].require()
-    for result in results:
-        if result.error is None:
-            _print_run(result.value, result.task.seed, source if data else None, as_json)
-        else:
-            _print_failure(result, as_json)
     runs = [result.value for result in results if result.error is None]
     if plot is not None and runs:
         save_learning_curve({method: runs}, plot)
-    if len(runs) < len(results):
+    errors = [result.error for result in results if result.error is not None]
+    if not all(isinstance(error, AssumptionAlarm) for error in errors):
         return USER_ERROR
-    return NOT_CERTIFIED if any(run.alarms for run in runs) else CERTIFIED
+    return NOT_CERTIFIED if errors or any(run.alarms for run in runs) else CERTIFIED
 
 
 def _check_numbers(beta: float, p_min: float | None, target: float | None) -> None:
@@ -290,18 +288,21 @@ def _print_run(run: Run, seed: int, data: Any, as_json: bool) -> None:
 
     if as_json:
         extra = {} if data is None else {"data": data_record(data, run)}
-        print(json.dumps(run_record(run, seed) | extra))
+        print(json.dumps(run_record(run, seed) | extra), flush=True)
     else:
         about = () if data is None else data_lines(data, run)
-        print("\n".join([*run_lines(run, seed), *about]))
+        print("\n".join([*run_lines(run, seed), *about]), flush=True)
 
 
-def _print_failure(result: TaskResult, as_json: bool) -> None:
-    """Say why the run of a seed failed."""
-    seed = result.task.seed
+def _print_result(many: bool, data: Any, as_json: bool, result: TaskResult) -> None:
+    """Print the run of a seed; of several, one may have failed, and the others go on."""
+    seed, error = result.task.seed, result.error
+    if error is None or not many:
+        _print_run(result.require(), seed, data, as_json)
+        return
     if as_json:
-        print(json.dumps({"seed": seed, "error": str(result.error).partition("\n")[0]}))
-    complain(f"seed {seed}: {result.error}")
+        print(json.dumps({"seed": seed, "error": str(error).partition("\n")[0]}), flush=True)
+    complain(f"seed {seed}: {error}")
 
 
 def _name(system: str, given: dict[str, str]) -> str:
