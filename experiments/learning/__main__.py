@@ -7,7 +7,6 @@ command goes on from there.
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -19,6 +18,7 @@ from experiments.learning.report import full_cost, method_order, summary, write_
 from experiments.learning.runs import (
     LearningRecord,
     LearningTask,
+    ProgressLines,
     RunContext,
     TaskProgress,
     model_digest,
@@ -29,11 +29,9 @@ from experiments.records import LeftOut, Plan, RecordTable, make_folder
 from rfmdp.domains.table import DOMAINS, find
 from rfmdp.errors import ModelError
 from rfmdp.learning import methods as library
-from rfmdp.learning.run import Progress
 from rfmdp.objective import MAX
 
 TIMEOUT = 3600.0  # seconds per run
-PAUSE = 20.0  # seconds between two lines about a run
 QUICK = {  # trajectories with which --quick, one seed, takes about five minutes on two cores
     "aircraft": TRAJECTORIES,
     "frozen_lake": 10_000,
@@ -176,19 +174,20 @@ def main(arguments: Sequence[str]) -> int:
     failed = []
     if not given.report:
         where = {"jobs": given.jobs, "scheduler": given.scheduler}
-        failed = run_learning(plan, file, given.output, _ProgressLines(), **where)
+        failed = run_learning(plan, file, given.output, ProgressLines(), **where)
     table = report_learning(file, given.output, plan.left_out)
     print("\n".join(summary(table)))
     for curves in table.by_setting.values():
         print("\n".join([*method_order(curves), *full_cost(curves)]))
-    print(f"\nWritten: {given.output}/learning.md, .csv, and a figure per setting")
+    if table.curves:
+        print(f"\nWritten: {given.output}/learning.md, .csv, and a figure per setting")
     return WRONG if failed else DONE
 
 
 def _say_learned(result: rf.TaskResult, number: int, tasks: int) -> None:
     """Say what a run gave, in one line."""
     record = result.value
-    outcome = str(result.error)
+    outcome = str(result.error).partition("\n")[0]
     if record is not None and record.history:
         last = record.history[-1]
         outcome = (
@@ -203,21 +202,6 @@ def _say_learned(result: rf.TaskResult, number: int, tasks: int) -> None:
 
 def _number(value: float | None) -> str:
     return "none" if value is None else f"{value:.5g}"
-
-
-class _ProgressLines:
-    """Says now and then, in the process that learns, how its run goes."""
-
-    def __init__(self) -> None:
-        self._last = 0.0
-
-    def __call__(self, task: LearningTask, now: Progress) -> None:
-        if time.monotonic() > self._last + PAUSE:
-            self._last = time.monotonic()
-            say(
-                f"{task.key}: {now.phase}, {now.trajectories} of {task.trajectories} trajectories, "
-                f"{now.seconds:.0f} s"
-            )
 
 
 if __name__ == "__main__":

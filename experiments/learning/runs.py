@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from functools import cache, lru_cache, partial
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from experiments import records
+from experiments.command import say
 from experiments.learning.settings import find_setting
 from experiments.records import finite
 from rfmdp import __version__
@@ -21,6 +23,7 @@ from rfmdp.learning.run import Point, Progress, Run
 from rfmdp.learning.schedule import LogSpaced, StopWhen
 from rfmdp.sources.source import Source
 
+PAUSE = 20.0  # seconds between two lines about a run
 GRID = LogSpaced(per_decade=16)  # trajectories after which all runs are evaluated
 POINT = (
     "trajectories", "steps", "guarantee", "performance", "optimistic", "rollout", "replans",
@@ -97,6 +100,22 @@ class RunContext(NamedTuple):
     def file(self, task: LearningTask) -> Path:
         """Return where a run is saved at every evaluation."""
         return Path(self.folder) / f"{task.key.replace(' ', '_')}.rfmdp"
+
+
+class ProgressLines:
+    """Says now and then, in the process that learns, how its run goes."""
+
+    def __init__(self) -> None:
+        self._last = 0.0
+
+    def __call__(self, task: LearningTask, now: Progress) -> None:
+        """Say it, if the last line is long ago."""
+        if time.monotonic() > self._last + PAUSE:
+            self._last = time.monotonic()
+            say(
+                f"{task.key}: {now.phase}, {now.trajectories} of {task.trajectories} trajectories, "
+                f"{now.seconds:.0f} s"
+            )
 
 
 def run_task(context: RunContext, task: LearningTask) -> LearningRecord:

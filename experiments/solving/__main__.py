@@ -117,7 +117,8 @@ def main(arguments: Sequence[str]) -> int:
     print("\nDifferences:\n" + "\n".join(f"- {text}" for text in differences(table)))
     for left in plan.left_out:
         print(f"Left out: {left}.")
-    print(f"\nWritten: {given.output}/solving.md, .csv, .svg, .png")
+    if table.records:
+        print(f"\nWritten: {given.output}/solving.md, .csv, .svg, .png")
     if failed:
         return WRONG
     return DONE if table.fine else DIFFERENT
@@ -126,7 +127,7 @@ def main(arguments: Sequence[str]) -> int:
 def _say_solved(result: rf.TaskResult, number: int, tasks: int) -> None:
     """Say what a run gave, in one line."""
     if result.error is not None:
-        say(f"[{number}/{tasks}] {result.task.key}: {result.error}")
+        say(f"[{number}/{tasks}] {result.task.key}: {str(result.error).partition(chr(10))[0]}")
         return
     record = result.value
     value = "no value" if record.value is None else f"{record.value:.6f}"

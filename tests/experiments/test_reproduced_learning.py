@@ -1,6 +1,8 @@
 """The learning curves on their smallest domain: records, resuming, curves, files, the command."""
 
 import csv
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from experiments.learning.runs import (
 from experiments.learning.settings import CODE, SETUPS, TEXT, PseudoCounts, decided
 from experiments.published import published_learning
 from experiments.records import Plan, RecordTable
+from processes import LIMIT
 from rfmdp.domains import domain, domain_spec
 from rfmdp.errors import ModelError
 from rfmdp.learning.confidence import ClopperPearson
@@ -373,6 +376,16 @@ def test_the_command(tmp_path, capsys):
     assert capsys.readouterr().out == summary
     assert ending(lambda: main(["--seeds", "many"])) == 1
     assert "--seeds must be" in capsys.readouterr().err
+
+
+def test_the_command_in_processes(tmp_path):
+    """As `make` calls it: what travels to other processes can be unpacked there."""
+    words = ["--domains", "stock_trading", "--methods", "tied", "--trajectories", "100"]
+    words += ["--seeds", "2", "--jobs", "2", "-o", str(tmp_path)]
+    command = [sys.executable, "-m", "experiments.learning", *words]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT)
+    assert done.returncode == 0, done.stderr
+    assert "2 runs, 200 trajectories" in done.stdout
 
 
 def test_any_method_can_join():
