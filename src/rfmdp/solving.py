@@ -207,11 +207,14 @@ def to_solution(task: Task, spec: Spec, inner: str, found: Found) -> Solution:
             1.0 - value,
         )
     _refuse_overflow(problem, low, high, value)
+    precision = task.limits.precision
+    if close and low is not None and high is not None:
+        precision = task.limits.reached(low, high, task.interest)
     done = task.operator.inner.stats
     task.stats.rows_branched, task.stats.nodes = done.branched, done.nodes
     return Solution(
         problem.model, spec, inner, status, low, high, value,
-        Policy(np.atleast_2d(found.choice)), task.limits.precision, task.stats, witness,
+        Policy(np.atleast_2d(found.choice)), precision, task.stats, witness,
         task.limits.measure.name, task.interest,
     )  # fmt: skip
 

@@ -6,7 +6,7 @@ import pytest
 from rfmdp.inner.combined import OneSided
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.interval import IntervalArithmetic
-from rfmdp.objective import MAX, MIN, Cumulative, Discounted, Reach, Spec, Total, Until
+from rfmdp.objective import MAX, MIN, Cumulative, Discounted, Globally, Reach, Spec, Total, Until
 from rfmdp.outer import settings
 from rfmdp.outer.proofs.certify import Certifier
 from rfmdp.outer.settings import Limits
@@ -115,6 +115,22 @@ def test_a_proof_that_fails_is_tried_again(inner, failures, monkeypatch):
         calls.clear()
         result = solve(model, COST, inner=inner, limits=Limits(precision=precision)).at_initial()
         assert whole.lower <= result.upper <= (1.0 + precision) * whole.upper
+
+
+@pytest.mark.parametrize("measure", settings.Measure)
+@pytest.mark.parametrize("precision", [1e-6, 1e-9, 1e-12, 1e-15])
+def test_a_certified_width_is_within_the_precision_that_is_said(precision, measure):
+    """Where the floor of the arithmetic counts as closed, the solution says what is left of it."""
+    model = walk(size=30)
+    for spec in (REACH, COST, Spec(Reach("goal"), MIN, MIN), Spec(Globally("init"), MAX, MIN)):
+        limits = Limits(precision=precision, measure=measure)
+        result = solve(model, spec, limits=limits)
+        bounds = result.at_initial()
+        size = bounds.upper if measure is settings.Measure.RELATIVE else 1.0
+        if result.status is Status.CERTIFIED:
+            assert bounds.width <= result.precision * size
+        assert result.precision >= precision
+        assert result.precision == precision or result.status is Status.CERTIFIED
 
 
 def test_seconds_by_phase():

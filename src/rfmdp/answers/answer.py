@@ -171,7 +171,7 @@ def _answer(
         None if high == np.inf != low else float(high),
         status,
         evaluator.inner.name,
-        evaluator.limits.precision,
+        max([evaluator.limits.precision, *(s.precision for s in evaluator.solutions)]),
         nature_in_words(evaluator.kind, evaluator.natures),
         likely,
         side,

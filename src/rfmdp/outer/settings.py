@@ -11,7 +11,7 @@ import numpy as np
 
 from rfmdp.errors import ModelError
 from rfmdp.outer.solution import Status
-from rfmdp.rounding import RESOLUTION
+from rfmdp.rounding import RESOLUTION, UNIT
 from rfmdp.types import BoolArray, FloatArray
 
 
@@ -37,8 +37,9 @@ class Limits:
     Parameters
     ----------
     precision
-        Wanted width upper - lower at the states of interest; never finer than 2^-40 of the
-        largest value of all states (1 for probabilities), which is what inner solvers can tell.
+        Wanted width upper - lower at the states of interest. A width of 2^-40 of the largest value
+        of all states (1 for probabilities) is what inner solvers can tell: it counts as closed, and
+        the solution says the precision that it has so.
     measure
         Whether the width counts relative to the value (default) or absolutely.
     seconds, sweeps
@@ -89,6 +90,17 @@ class Limits:
         width = np.maximum(high - low, 0.0)
         wanted = np.maximum(self.tolerance(size, scale), np.finfo(np.float64).tiny)
         return float(np.max(width / wanted, initial=0.0))
+
+    def reached(self, lower: FloatArray, upper: FloatArray, interest: BoolArray) -> float:
+        """Return the precision that closed bounds have: this one, or what the floor of it left."""
+        low, high = lower[interest], upper[interest]
+        wide = np.isfinite(low) & np.isfinite(high) & (high > low)
+        low, high = low[wide], high[wide]
+        size = np.maximum(np.abs(low), np.abs(high)) if self.measure is Measure.RELATIVE else 1.0
+        widths = (high - low) / size
+        if np.all(widths <= self.precision):
+            return self.precision
+        return float(np.max(widths)) * (1.0 + 4.0 * UNIT)
 
 
 def largest(bound: FloatArray) -> float:

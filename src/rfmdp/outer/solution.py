@@ -178,7 +178,7 @@ class Solution:
     upper: FloatArray | None  # (S,)
     value: FloatArray  # (S,) the computed value, between the bounds where both exist
     policy: Policy
-    precision: float
+    precision: float  # that was asked for; if certified, that the bounds have, see `Limits`
     stats: Stats
     witness: tuple[FloatArray | None, FloatArray | None] | None = None
     # (S,) each: inductive bounds, where `lower` and `upper` are one minus them or steps before them
