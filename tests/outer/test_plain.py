@@ -11,7 +11,7 @@ from rfmdp.model.restrict import restrict
 from rfmdp.objective import MAX, MIN, Cumulative, Reach, ReachReward, Spec, Total, Until
 from rfmdp.outer import plain
 from rfmdp.outer.graph.region import analyse
-from rfmdp.outer.plain_walk import PlainWalk
+from rfmdp.outer.plain import PlainWalk
 from rfmdp.outer.problem import Problem, pose
 from rfmdp.outer.settings import Clock, Limits
 from rfmdp.outer.solution import Status

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -12,7 +14,9 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.settings import Clock
 from rfmdp.outer.solution import Stats
 from rfmdp.ragged import owners
-from rfmdp.types import FloatArray, IntArray
+from rfmdp.types import AnyArray, FloatArray, IntArray
+
+Solve: TypeAlias = Callable[[FloatArray], FloatArray | None]
 
 DIRECT = 3000  # states of a chain that is solved by elimination if it mixes slowly
 BAND = 1e9  # steps of an elimination that larger chains are worth
@@ -124,36 +128,61 @@ class Chain:
 
     @property
     def direct(self) -> bool:
-        """Whether to solve it if it mixes slowly: it is small, or moves lead to near states."""
+        """Whether to solve it if it mixes slowly."""
         ptr, targets = self._packed[:2]
-        count = len(self.x)
-        moves = targets[: ptr[-1]]
-        if count <= DIRECT:
-            return True
         numbers = self.nodes.states
-        width = np.max(np.abs(numbers[moves] - numbers[owners(ptr)]), initial=1)
-        return count * float(width) ** 2 <= BAND
+        return worth_eliminating(numbers[owners(ptr)], numbers[targets[: ptr[-1]]], len(self.x))
 
     def solve(self) -> bool:
         """Solve by sparse elimination; return False for a chain with a trap."""
-        from scipy.sparse import csc_array
-        from scipy.sparse.linalg import splu
-
         ptr, targets, weights, constants = self._packed
-        count = len(self.x)
-        end = int(ptr[-1])
-        own = np.arange(len(self.x))
-        entry = np.concatenate([np.ones(count), -weights[:end]])
-        places = np.concatenate([own, targets[:end]]), np.concatenate([own, owners(ptr)])
-        turned = csc_array((entry, places), shape=(count, count))  # rows are columns to SciPy
-        try:
-            solved = splu(turned, diag_pivot_thresh=0.0).solve(constants, "T")
-        except RuntimeError:  # singular
+        count, end = len(self.x), int(ptr[-1])
+        diagonal = np.arange(count)
+        columns = np.insert(targets[:end], ptr[:-1], diagonal)
+        entry = np.insert(-weights[:end], ptr[:-1], 1.0)
+        solve = elimination(ptr + np.arange(count + 1), columns, entry)
+        x = None if solve is None else solve(constants)
+        if x is None:
             return False
-        if not np.isfinite(solved).all():
-            return False
-        self.x = solved
+        self.x = x
         return True
+
+
+def worth_eliminating(sources: IntArray, targets: IntArray, count: int) -> bool:
+    """Return whether to eliminate a chain of `count` states with these moves if it mixes slowly.
+
+    It is small, or its moves lead to states with near numbers.
+    """
+    if count <= DIRECT:
+        return True
+    band = float(np.max(np.abs(sources - targets), initial=1))
+    return count * band**2 <= BAND
+
+
+def elimination(
+    ptr: AnyArray, columns: AnyArray, entry: FloatArray, panel: int | None = None
+) -> Solve | None:
+    """Return a function from b (n,) to x with A x = b; None for a chain with a trap.
+
+    A is given by rows: pointers (n + 1,), columns and entries. The function returns None if x is
+    not finite. `panel` is how many columns are taken at once: 1 is best for very short ones.
+    """
+    from scipy.sparse import csc_array
+    from scipy.sparse.linalg import splu
+
+    count = len(ptr) - 1
+    turned = csc_array((entry, columns, ptr), shape=(count, count))  # rows are columns to SciPy
+    try:
+        # diagonals dominate, so all are pivots
+        factors = splu(turned, diag_pivot_thresh=0.0, relax=panel, panel_size=panel)
+    except RuntimeError:  # singular
+        return None
+
+    def solve(right: FloatArray) -> FloatArray | None:
+        x: FloatArray = factors.solve(right, "T")
+        return x if np.isfinite(x).all() else None
+
+    return solve
 
 
 class AndersonMixture:

@@ -1,8 +1,9 @@
 """Rows in which nature has no choice, or that of one box, packed as sparse arrays.
 
 Rows of several uncertain marginals need an inner solver; a component without them is solved in
-compiled code (`plain_walk`, `kernels.walk`) that carries proven bounds from component to component,
-with the free end components of `region` as one node each.
+compiled code (`kernels.walk`) that carries proven bounds from component to component, with the
+free end components of `region` as one node each. Where a component mixes slowly the compiled code
+stops, the chain of the rows at hand is solved by elimination, and sweeps go on from its value.
 
 Why loose checks are enough there. No play can go on for ever without paying: an end component of
 free rows is one node, from which only the rows that may leave are taken, and a component in which
@@ -23,20 +24,25 @@ are best for it on the side of the guarantee are a policy that keeps it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from rfmdp.kernels import packed as packing
+from rfmdp.kernels import packed as packing, passes, walk as kernels
 from rfmdp.objective import MIN
+from rfmdp.outer.chain import elimination, worth_eliminating
 from rfmdp.outer.graph.region import Region
-from rfmdp.outer.problem import Problem
+from rfmdp.outer.problem import Form, Problem
+from rfmdp.outer.settings import BUDGET, Clock
 from rfmdp.ragged import entries, owners, segment_any, segment_lengths, segment_sum, starts
 from rfmdp.rounding import TINY
 from rfmdp.sets.marginals import Kind
-from rfmdp.types import AnyArray, BoolArray, IntArray
+from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
 ZERO, ONE, FIRST = 0, 1, 2  # nodes of known value, and the first of the others
 LARGEST_BOX = 32  # outcomes; larger ones are not worth an insertion sort
+DIRECT = 20_000  # nodes of a component whose chain may be worth an elimination
+ANSWERED = 60  # times that a component is helped so
 SMALLEST = 1e-299  # probability of a row's rarest move that floats multiply without loss
 
 
@@ -61,15 +67,15 @@ def plain_rows(problem: Problem) -> BoolArray:
     """Return the rows (R,) in which nature has no choice, or that of one small box."""
     model = problem.model
     marginals, ptr, ids = model.marginals, model.marginal_ptr, model.row_marginals
-    choice = marginals.kind != Kind.SINGLETON
-    fits = (marginals.kind == Kind.BOX) & (marginals.sizes <= LARGEST_BOX)
-    plain = _representable(problem)
-    if not np.any(choice[ids]):
-        return plain
-    many = float(1 << 20)  # three numbers in one
-    code = choice + many * (marginals.sizes > 1) + many**2 * (choice & ~fits)
-    total = segment_sum(code[ids], ptr)
-    plain &= (total == 1.0 + many) | (total == 1.0) | (total % many == 0.0)
+    uncertain = marginals.kind != Kind.SINGLETON
+    if not np.any(uncertain[ids]):
+        return _representable(problem)
+    small_box = (marginals.kind == Kind.BOX) & (marginals.sizes <= LARGEST_BOX)
+    choices = segment_sum(uncertain[ids].astype(np.float64), ptr)
+    moving = segment_sum((marginals.sizes > 1)[ids].astype(np.float64), ptr)
+    others = segment_any((uncertain & ~small_box)[ids], ptr)
+    one_box = (choices == 1.0) & (moving <= 1.0) & ~others
+    plain: BoolArray = _representable(problem) & ((choices == 0.0) | one_box)
     return plain
 
 
@@ -209,3 +215,159 @@ def _nodes(
     node[members] = FIRST - 1 + np.cumsum(leads)
     counts = np.bincount(owners(component_ptr)[order[leads]], minlength=len(numbers))
     return members, node, FIRST + starts(counts)
+
+
+class NodeBounds(NamedTuple):
+    """What a walk fills in for every node, arrays (N,); see `kernels.walk`."""
+
+    value: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    choice: IntArray  # packed row that is best for the value
+    shape: FloatArray  # how errors of values add up
+    rule: IntArray  # packed row that is best for the bound at hand
+
+
+class PlainWalk:
+    """A walk through packed components from a first `value` (N,); `bounds` are what it proves."""
+
+    def __init__(self, packed: Packed, problem: Problem, value: FloatArray) -> None:
+        self.packed = packed
+        self._players = players(problem)
+        size = len(value)
+        top = 1.0 if problem.form is Form.REACH else np.inf
+        choice = packed.row_ptr[:-1]
+        self.bounds = NodeBounds(
+            value, np.zeros(size), np.full(size, top), choice.copy(), np.zeros(size), choice.copy()
+        )
+        for node, number in ((ZERO, 0.0), (ONE, 1.0)):
+            value[node] = self.bounds.lower[node] = self.bounds.upper[node] = number
+        self.go_to(0)
+
+    def go_to(self, component: int) -> None:
+        """Go on at a component."""
+        self._place = np.zeros(6, dtype=np.int64)
+        self._place[kernels.COMPONENT] = component
+        self._pace = np.array([1.0, 0.0, 0.0, 0.0])
+
+    @property
+    def component(self) -> int:
+        """Where it stands: all components before are settled."""
+        return int(self._place[kernels.COMPONENT])
+
+    def run(self, last: int, width: float, clock: Clock) -> None:
+        """Settle components up to `last` to a relative width; it stands at one that needs more."""
+        p, helped, direct, at = self.packed, 0, DIRECT, self.component
+        while True:
+            end = kernels.walk(
+                p.nodes, p.rows, self._players, tuple(self.bounds), (self._place, self._pace),
+                last, width, BUDGET, direct,
+            )  # fmt: skip
+            if self.component != at:
+                at, helped, direct = self.component, 0, DIRECT
+            if end in (kernels.SETTLED, kernels.FAILED):
+                return
+            if end == kernels.PAUSED and helped >= ANSWERED:
+                return
+            if end == kernels.SLOW and not self._worth_help():
+                direct = 0
+            elif end == kernels.SLOW:
+                helped += 1
+                direct = DIRECT if helped < ANSWERED else 0
+                self._help(width)
+            clock.tick("solve", float(self._pace[kernels.CHANGE]))
+
+    def _worth_help(self) -> bool:
+        """Return whether the chain of a component is worth an elimination."""
+        first, last = self._nodes(self.component)
+        if last - first <= 0:
+            return True
+        rows = self.packed.rows
+        chosen = self.bounds.choice[first:last]
+        targets = rows[1][entries(rows[0], chosen)].astype(np.int64)
+        sources = np.repeat(np.arange(first, last), segment_lengths(rows[0])[chosen])
+        inside = (targets >= first) & (targets < last)
+        return worth_eliminating(sources[inside], targets[inside], last - first)
+
+    def _help(self, width: float) -> None:
+        """Solve the chain of a component whose sweeps are slow, for its value or a bound."""
+        phase = self._place[kernels.PHASE]
+        if phase >= kernels.LOWER:
+            side = -1.0 if phase == kernels.LOWER else 1.0
+            self._solve_side(side, width * 0.125 ** self._place[kernels.TRIES])
+        elif not self._solve_chain():
+            self.make_progress(self.component)
+            self._solve_chain()
+
+    def make_progress(self, component: int) -> None:
+        """Choose rows of a component whose chain ends, at more than 0 where there is a way."""
+        p, (first, last) = self.packed, self._nodes(component)
+        reached = np.zeros(last - first, dtype=np.bool_)
+        passes.make_progress(p.nodes, p.rows, tuple(self.bounds), first, last, reached)
+
+    def _nodes(self, component: int) -> tuple[int, int]:
+        first, last = self.packed.component_ptr[component : component + 2].tolist()
+        return first, last
+
+    def _solve_chain(self) -> bool:
+        """Give the nodes of the component the value of their chain; return whether it has one.
+
+        `shape` becomes the expected sum of these values along the chain, which says how errors add
+        up. A chain that does not end, or is worth nothing, came from meaningless values.
+        """
+        bounds, pace, (first, last) = self.bounds, self._pace, self._nodes(self.component)
+        chain = self._chain(bounds.value, bounds.choice, first, last)
+        solve = elimination(*chain.matrix, panel=1)
+        value = None if solve is None else solve(chain.paid)
+        if solve is None or value is None:
+            return False
+        value = np.maximum(value, 0.0)
+        size = value + kernels.FLOOR * float(value.max())
+        total = solve(chain.away * size)
+        if total is None or not np.all(total > 0.0):
+            return False
+        bounds.value[first:last], bounds.shape[first:last] = value, total
+        pace[kernels.STEPS] = float(np.max(total / size))
+        pace[kernels.RATE] = 1.0 - 1.0 / max(pace[kernels.STEPS], 1.0)
+        return True
+
+    def _solve_side(self, side: float, width: float) -> None:
+        """Give a bound of the component its limit along the rows that are best for it now.
+
+        Every step pushes it outwards. Where other rows are as good as those of the value but lead
+        through more steps, the chain of the value says too little of how errors add up; this one
+        says more with every change of its rows.
+        """
+        bounds, pace, (first, last) = self.bounds, self._pace, self._nodes(self.component)
+        x = bounds.lower if side < 0.0 else bounds.upper
+        size = bounds.value[first:last] + kernels.FLOOR * pace[kernels.SCALE]
+        chain = self._chain(x, bounds.rule, first, last)
+        solve = elimination(*chain.matrix, panel=1)
+        value = None if solve is None else solve(chain.paid)
+        total = None if solve is None else solve(chain.away * size)
+        if value is not None and total is not None and np.all(total > 0.0):
+            # the push never grows again: rows that settle for one push may not for another
+            pace[kernels.STEPS] = max(float(np.max(total / size)), pace[kernels.STEPS])
+            step = max(width / pace[kernels.STEPS], 8.0 * kernels.LEAST)
+            x[first:last] = np.maximum(value + side * step * total, 0.0)
+
+    def _chain(self, x: FloatArray, rule: IntArray, first: int, last: int) -> NodeChain:
+        """Return the chain of a rule on the nodes first..last; other nodes are worth x."""
+        rows, count, chosen = self.packed.rows, last - first, rule[first:last]
+        entry_ptr, _, _, _, _, _, _, reward, _ = rows
+        most = count + int(np.sum(entry_ptr[chosen + 1] - entry_ptr[chosen]))
+        ptr = np.empty(count + 1, dtype=np.int32)
+        inside = np.empty(most, dtype=np.int32)
+        entry, constant = np.empty(most), np.empty(count)
+        out = ptr, inside, entry, constant
+        used = passes.chain(rows, self._players, x, rule, first, last, out)
+        matrix = ptr, inside[:used], entry[:used]
+        return NodeChain(matrix, reward[chosen] + constant, entry[ptr[:-1]])
+
+
+class NodeChain(NamedTuple):
+    """I - P of a chain by rows, what its nodes are paid, and how likely they are left."""
+
+    matrix: tuple[AnyArray, AnyArray, FloatArray]  # pointers (n + 1,), columns, entries
+    paid: FloatArray  # (n,) with what moves to other nodes are worth
+    away: FloatArray  # (n,)

@@ -1,24 +1,44 @@
 """Reachability, reward to a target and total reward: graph, components, loops.
 
-Components are walked through bottom first, with proven bounds from one to the next. Those of plain
-rows are settled in compiled code (`plain_walk`), the others by `general`, many at once: components
-are put into phases, plain and general in turn, each of which needs only those before it.
+Components are settled bottom first, with proven bounds from one to the next, again with less width
+each until the bounds are close. How a component is settled is said by this table, and nowhere else:
+
+component                                engine                    proof of its bounds
+every row plain, nature cannot keep a    `PlainWalk`, compiled     loose checks, see `plain`
+play for ever at no reward, nor has to
+dodge infinite states
+without cycles, nothing to dodge         `general`, one sweep      errors add up level by level
+any other                                `general`, policy         `certify`; where that fails,
+                                         iteration                 `approach`
+one state whose bounds stayed apart      `loops`, after all        a quotient of integers
+
+Components of the second and third kind are settled many at once: all are put into blocks, plain and
+general in turn, each of which needs only those before it. It is one block, everything together and
+general, if
+
+- no component is plain, or
+- some are general and the inner solver proves one side only: blocks hand over both, or
+- most are general and nothing is cyclic: levels are swept at once, a few plain ones gain nothing.
+
+A plain component that compiled code cannot settle becomes general. Where a general block is left
+without a finite bound, and where a one-sided solver would have to go on with a general component,
+all that is not settled yet is settled together.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from rfmdp.inner.protocol import Side
 from rfmdp.kernels.graph import component_phases
 from rfmdp.objective import MAX
-from rfmdp.outer.general import ATTEMPTS, FLOOR, solve_general
+from rfmdp.outer.general import ATTEMPTS, FLOOR, last_proof, solve_general
 from rfmdp.outer.graph.region import Region, analyse
-from rfmdp.outer.plain import general_components, pack
-from rfmdp.outer.plain_walk import NodeBounds, PlainWalk
+from rfmdp.outer.plain import PlainWalk, general_components, pack
 from rfmdp.outer.proofs.loops import settle_loops
 from rfmdp.outer.settings import STOPS, Measure, status_of
 from rfmdp.outer.solution import Status
@@ -35,189 +55,241 @@ def solve_unbounded(task: Task, warm: FloatArray | None = None) -> Found:
         region = analyse(task.problem, task.clock)
         if not region.open.any():  # the graph knows it all
             return Found(region.known, region.known, region.known, region.choice)
-        general = general_components(region)
+        blocks = _blocks(region, _general(task, region))
     task.stats.components = len(region.components.trivial)
     task.stats.levels = len(region.components.level_ptr) - 1
-    found = _walk(task, region, general, warm) if _worth_a_walk(task, region, general) else None
-    if found is None:
+    if blocks.together:
         task.clock.check_overdue()
-        found = solve_general(task, region, None, warm)
-    close = task.closed(found.lower, found.upper, found.value)
-    if not found.stopped and task.proves == Side.BOTH and not close:
-        settle_loops(task, region, found)
-    found.choice = region.finish_policy(found.choice)
-    return found
+        result = solve_general(task, region, None, warm)
+    else:
+        result = _in_rounds(Walk(task, region, blocks, warm))
+    close = task.closed(result.lower, result.upper, result.value)
+    if not result.stopped and task.proves == Side.BOTH and not close:
+        settle_loops(task, region, result)
+    result.choice = region.finish_policy(result.choice)
+    return result
 
 
-def _worth_a_walk(task: Task, region: Region, general: BoolArray) -> bool:
-    """Return whether to go from component to component, or to solve all of them at once."""
-    if not general.any():
-        return True
-    if task.proves != Side.BOTH or general.all():  # a walk carries both sides
-        return False
-    # without cycles, levels are swept at once: a few plain components are not worth a walk
-    return region.cyclic or 2 * int(np.count_nonzero(general)) <= len(general)
+def _general(task: Task, region: Region) -> BoolArray:
+    """Return the components (C,) that are settled as general ones, see the table."""
+    general = general_components(region)
+    some, count = bool(general.any()), int(np.count_nonzero(general))
+    few_plain = not region.cyclic and 2 * count > len(general)
+    if some and (task.proves != Side.BOTH or few_plain):
+        general[:] = True
+    return general
 
 
-def _walk(task: Task, region: Region, general: BoolArray, warm: FloatArray | None) -> Found | None:
-    """Walk through the components, again with less width each until the bounds are close.
+class Blocks(NamedTuple):
+    """Components in the order to settle them, in blocks of one engine each."""
 
-    Returns None if there is no such way: some component needs infinity as a bound, or more than
-    the inner solver proves.
-    """
-    rounds = Walk(task, region, general, warm)
-    width = max(rounds.share * task.limits.precision, FLOOR)
+    numbers: IntArray  # (C,) components
+    parts: list[tuple[int, int, bool]]  # first, last, whether general
+
+    @property
+    def together(self) -> bool:
+        """Whether all components are one general block."""
+        return len(self.parts) == 1 and self.parts[0][2]
+
+
+def _blocks(region: Region, general: BoolArray) -> Blocks:
+    """Return all components in blocks, of which each needs only those before it."""
+    phase = general.astype(np.int64)
+    if general.any() and not general.all():
+        parts, edges = region.components, region.graph.edges.forward
+        component_phases(edges, region.finite_rows, parts.component, parts.states, general, phase)
+        np.minimum(phase, PHASES + 1 - PHASES % 2, out=phase)  # an odd one: general
+    numbers = np.argsort(phase, kind="stable")
+    ends = [0, *(np.flatnonzero(np.diff(phase[numbers])) + 1).tolist(), len(general)]
+    blocks = [(a, b, bool(phase[numbers[a]] % 2)) for a, b in pairwise(ends) if a < b]
+    return Blocks(numbers, blocks)
+
+
+def _in_rounds(walk: Walk) -> Found:
+    """Settle all components, again with less width each until the bounds are close."""
+    task = walk.task
+    width = max(walk.share * task.limits.precision, FLOOR)
     try:
         for _ in range(ATTEMPTS):
-            if not rounds.run(width):
-                return None
+            walk.run(width)
             task.stats.robust_sweeps += 1
-            excess = task.excess(rounds.low, rounds.high)
-            if rounds.stopped or excess <= 1.0 or width <= FLOOR:
+            excess = task.excess(walk.low, walk.high)
+            if walk.stopped or walk.finished or excess <= 1.0 or width <= FLOOR:
                 break
             width = max(width / max(3.0 * min(excess, 1e6), 4.0), FLOOR)
         task.clock.tick("solve", width)
     except STOPS as stop:
-        rounds.stopped = status_of(stop)
-    return Found(rounds.low, rounds.high, rounds.middle, rounds.choice, rounds.stopped)
+        walk.stopped = status_of(stop)
+    result = Found(walk.low, walk.high, walk.middle, walk.choice, walk.stopped)
+    if walk.stopped and walk.stopped is not Status.INTERRUPTED and not walk.complete:
+        last_proof(task, walk.region, walk.first_guess, result)
+    return result
 
 
 class Walk:
     """Bounds made better round by round; `low`, `high` (S,) are proven, `choice` keeps them.
 
-    `stopped` is the limit that ended a round, if one did.
+    `stopped` is the limit that ended a round, if one did; `complete` says whether a round before
+    had settled all, `finished` whether another round would not change anything.
     """
 
-    def __init__(
-        self, task: Task, region: Region, general: BoolArray, warm: FloatArray | None
-    ) -> None:
-        self.task, self.region = task, region
-        self.numbers, self.blocks = _in_phases(region, general)
-        later = np.zeros(len(general), dtype=np.bool_)
-        for first, last, hard in self.blocks:
-            later[self.numbers[first:last]] = hard
-        self.packed = pack(region, self.numbers, later)
+    def __init__(self, task: Task, region: Region, blocks: Blocks, warm: FloatArray | None) -> None:
+        self.task, self.region, self.blocks = task, region, blocks
+        later = np.zeros(len(blocks.numbers), dtype=np.bool_)
+        for first, last, general in blocks.parts:
+            later[blocks.numbers[first:last]] = general
+        self.packed = pack(region, blocks.numbers, later)
         slow = later & ~region.components.trivial
-        slow[self.numbers] |= ~self.packed.single
+        slow[blocks.numbers] |= ~self.packed.single
         levels = segment_any(slow, region.components.level_ptr)  # widths add up over these
         self.share = 0.5 / max(int(np.count_nonzero(levels)), 2)
         self.low, self.high = region.trivial_bounds()
         self.middle, self.choice = self.low, region.choice
         self.stopped: Status | None = None
+        self.complete = self.finished = False
         self._proven, self._warm = False, warm is not None
         self._value = np.zeros(int(self.packed.component_ptr[-1]))
         if warm is not None:
-            open_ = region.open
-            self._value[self.packed.node[open_]] = warm[open_]
+            self._value[self.packed.node[region.open]] = warm[region.open]
 
-    def run(self, width: float) -> bool:
+    @property
+    def first_guess(self) -> FloatArray:
+        """The values (S,) that the rounds have come to, proven or not."""
+        return np.where(self.region.open, self._value[self.packed.node], self.region.known)
+
+    def run(self, width: float) -> None:
         """Settle all components to about a relative width each, unless it is stopped in between.
 
-        Returns False if that cannot be done (a value too large for floats is finite, but no float
-        bounds it). What a stopped run has proven is kept only if nothing was proven before.
+        What a stopped round has proven is kept only if nothing was proven before.
         """
-        plain = PlainWalk(self.packed, self.task.problem, self._value)
-        choice = np.full(len(self.region.open), -1, dtype=np.int64)  # of general components
+        task = self.task
+        plain = PlainWalk(self.packed, task.problem, self._value)
+        general = GeneralBounds(self.region)
         try:
-            for _, last, hard in self.blocks:
-                while not self.stopped and plain.component < last:
-                    if not hard and plain.run(last, width, self.task.clock):
-                        break
-                    if not hard and self.task.proves != Side.BOTH:
-                        return False
-                    end = last if hard else plain.component + 1  # one that sweeps cannot settle
-                    if not self._general(plain.bounds, plain.component, end, width, choice):
-                        return False
-                    plain.go_to(end)
+            for _, last, hard in self.blocks.parts:
+                while not (self.stopped or self.finished) and plain.component < last:
+                    if not hard:
+                        plain.run(last, width, task.clock)
+                    if plain.component < last:
+                        # one that sweeps cannot settle is general; of one side, so are all others
+                        end = last if hard else plain.component + 1
+                        end = end if task.proves == Side.BOTH else len(self.blocks.numbers)
+                        self._settle(plain, general, end, width)
+            self._settle_infinite(plain, general, width)
         except STOPS:
-            self._keep(plain.bounds, choice, plain.component)
+            self._keep(plain, general)
             raise
-        finite = np.isfinite(plain.bounds.lower) & np.isfinite(plain.bounds.upper)
-        if not (self.stopped or finite.all()):
-            return False
-        self._keep(plain.bounds, choice, plain.component)
-        return True
+        self._keep(plain, general)
 
-    def _keep(self, bounds: NodeBounds, choice: IntArray, count: int) -> None:
-        """Take the bounds of the first `count` components; the guarantee is that of one run."""
-        packed, region = self.packed, self.region
-        if count < len(packed.single) and self._proven:
+    def _settle(self, plain: PlainWalk, general: GeneralBounds, end: int, width: float) -> None:
+        """Settle the components from where the walk stands to `end` together, as general ones.
+
+        If some bound stays infinite though nothing stopped it, all that is left joins them.
+        """
+        node, bounds, last = self.packed.node, plain.bounds, len(self.blocks.numbers)
+        while True:
+            component, settled = self._part(plain, end)
+            task = self._part_of_task(component, width, at_end=end == last)
+            warm = bounds.value[node] if self._warm or self._proven else None
+            result = solve_general(task, component, settled, warm)
+            self.stopped = result.stopped
+            states = component.components.states
+            finite = np.isfinite(result.lower[states]) & np.isfinite(result.upper[states])
+            if self.stopped or end == last or (finite.all() and task.proves == Side.BOTH):
+                break
+            end = last
+        general.take(states, result)
+        self.finished = not bool(finite.all()) or task.proves != Side.BOTH
+        _merge(plain, node[states], result.lower[states], result.upper[states])
+        plain.go_to(end)
+
+    def _settle_infinite(self, plain: PlainWalk, general: GeneralBounds, width: float) -> None:
+        """Settle again, together with all after it, a component with a bound that no float holds.
+
+        A value too large for floats is finite, but plain walks have no bound of it.
+        """
+        lower, upper, ptr = plain.bounds.lower, plain.bounds.upper, self.packed.component_ptr
+        beyond = np.flatnonzero(~(np.isfinite(lower) & np.isfinite(upper)))
+        if len(beyond) and not (self.stopped or self.finished):
+            plain.go_to(int(np.searchsorted(ptr, beyond[0], side="right")) - 1)
+            self._settle(plain, general, len(self.blocks.numbers), width)
+
+    def _part(
+        self, plain: PlainWalk, end: int
+    ) -> tuple[Region, tuple[FloatArray, FloatArray] | None]:
+        """Return the region of the next components, and the bounds of all that is settled."""
+        region, node, bounds, first = self.region, self.packed.node, plain.bounds, plain.component
+        if first == 0 and end == len(self.blocks.numbers):
+            return region, None
+        done = region.open & (node < self.packed.component_ptr[first])
+        known = np.where(done, bounds.value[node], region.known)
+        settled = (
+            np.where(done, bounds.lower[node], known),
+            np.where(done, bounds.upper[node], known),
+        )
+        return region.part(np.sort(self.blocks.numbers[first:end]), known), settled
+
+    def _part_of_task(self, part: Region, width: float, at_end: bool) -> Task:
+        """Return the task of a part: all of it to a width; at the end, what is asked for."""
+        task = self.task
+        if part is self.region:
+            return task
+        if not at_end:
+            limits = replace(task.limits, precision=max(width, FLOOR), measure=Measure.RELATIVE)
+            return replace(task, limits=limits, interest=part.open)
+        limits = replace(task.limits, precision=max(0.5 * width / self.share, FLOOR))
+        interest = part.open & task.interest
+        return replace(task, limits=limits, interest=interest if interest.any() else part.open)
+
+    def _keep(self, plain: PlainWalk, general: GeneralBounds) -> None:
+        """Take the bounds of all settled components; the guarantee is that of one round."""
+        packed, region, bounds = self.packed, self.region, plain.bounds
+        complete = plain.component == len(packed.single) and not self.stopped
+        if not complete and self._proven:
             return
-        self._proven = True
+        self._proven, self.complete = True, complete
         node = packed.node
-        done = region.open & (node < packed.component_ptr[count]) & np.isfinite(bounds.lower[node])
-        lower = np.where(done, bounds.lower[node], self.low)
-        upper = np.where(done, bounds.upper[node], self.high)
+        done = region.open & (node < packed.component_ptr[plain.component])
+        done &= ~general.settled & np.isfinite(bounds.lower[node])
+        lower = np.where(
+            done, bounds.lower[node], np.where(general.settled, general.lower, self.low)
+        )
+        upper = np.where(
+            done, bounds.upper[node], np.where(general.settled, general.upper, self.high)
+        )
         if region.problem.agent is MAX:
             upper = np.minimum(upper, self.high)
         else:
             lower = np.maximum(lower, self.low)
         self.low, self.high = lower, upper
-        self.middle = np.where(done, bounds.value[node], np.where(region.open, lower, region.known))
-        own = done & (choice < 0)
-        self.choice = np.where(choice >= 0, choice, region.choice)
-        self.choice[own] = packed.origin[bounds.choice[node[own]]]
-
-    def _general(
-        self, bounds: NodeBounds, first: int, last: int, width: float, choice: IntArray
-    ) -> bool:
-        """Settle the components first..last together; their policy goes to `choice` (S,).
-
-        Returns False if some bound is infinite though nothing stopped it.
-        """
-        region, node, value = self.region, self.packed.node, bounds.value
-        done = region.open & (node < self.packed.component_ptr[first])
-        known = np.where(done, value[node], region.known)
-        settled = (
-            np.where(done, bounds.lower[node], known),
-            np.where(done, bounds.upper[node], known),
-        )
-        part = region.part(np.sort(self.numbers[first:last]), known)
-        task = self._part_of_task(part, width, at_end=last == len(self.numbers))
-        warm = value[node] if self._warm or self._proven else None
-        found = solve_general(task, part, settled, warm)
-        states = part.components.states
-        choice[states] = found.choice[states]
-        self.stopped = found.stopped
-        finite = _merge(bounds, node[states], found.lower[states], found.upper[states])
-        return bool(self.stopped or finite)
-
-    def _part_of_task(self, part: Region, width: float, at_end: bool) -> Task:
-        """Return the task of a part: all of it to a width; at the end, what is asked for."""
-        task = self.task
-        if not at_end:
-            limits = replace(task.limits, precision=max(width, FLOOR), measure=Measure.RELATIVE)
-            return replace(task, limits=limits, interest=part.open)
-        limits = replace(task.limits, precision=max(0.5 * width / self.share, FLOOR))
-        asked = part.open & task.interest
-        return replace(task, limits=limits, interest=asked if asked.any() else part.open)
+        open_ = np.where(general.settled, general.value, lower)
+        self.middle = np.where(done, bounds.value[node], np.where(region.open, open_, region.known))
+        self.choice = np.where(general.settled, general.choice, region.choice)
+        self.choice[done] = packed.origin[bounds.choice[node[done]]]
 
 
-def _merge(bounds: NodeBounds, nodes: IntArray, low: FloatArray, high: FloatArray) -> bool:
-    """Give nodes (n,) the widest bounds low, high (n,) of their states, in place.
+class GeneralBounds:
+    """What one round has proven of states (S,) of general components."""
 
-    Returns whether all are finite.
-    """
-    value, lower, upper = bounds.value, bounds.lower, bounds.upper
+    def __init__(self, region: Region) -> None:
+        self.settled: BoolArray = np.zeros_like(region.open)
+        self.lower, self.upper = region.trivial_bounds()
+        self.value, self.choice = self.lower.copy(), region.choice.copy()
+
+    def take(self, states: IntArray, result: Found) -> None:
+        """Take what was proven of some states (N,)."""
+        lower, upper = np.maximum(result.lower[states], 0.0), result.upper[states]
+        middle = 0.5 * (lower + upper)
+        self.settled[states] = True
+        self.lower[states], self.upper[states] = lower, upper
+        self.value[states] = np.where(np.isfinite(middle), middle, result.value[states])
+        self.choice[states] = result.choice[states]
+
+
+def _merge(plain: PlainWalk, nodes: IntArray, low: FloatArray, high: FloatArray) -> None:
+    """Give nodes (n,) the widest bounds low, high (n,) of their states, in place."""
+    value, lower, upper = plain.bounds.value, plain.bounds.lower, plain.bounds.upper
     lower[nodes], upper[nodes] = np.inf, -np.inf
     np.minimum.at(lower, nodes, np.maximum(low, 0.0))
     np.maximum.at(upper, nodes, high)
     value[nodes] = 0.5 * (lower[nodes] + upper[nodes])
-    return bool(np.isfinite(lower[nodes]).all() and np.isfinite(upper[nodes]).all())
-
-
-def _in_phases(region: Region, general: BoolArray) -> tuple[IntArray, list[tuple[int, int, bool]]]:
-    """Return components (C,) in the order of the walk, and its blocks (first, last, general)."""
-    count = len(general)
-    parts = region.components
-    graph = region.graph
-    phase = general.astype(np.int64)
-    if general.any():
-        component_phases(
-            graph.edges.forward, region.finite_rows, parts.component, parts.states, general, phase
-        )
-        np.minimum(phase, PHASES + 1 - PHASES % 2, out=phase)  # an odd one: general
-    numbers = np.argsort(phase, kind="stable")
-    ends = [0, *(np.flatnonzero(np.diff(phase[numbers])) + 1).tolist(), count]
-    blocks = [(a, b, bool(phase[numbers[a]] % 2)) for a, b in pairwise(ends) if a < b]
-    return numbers, blocks
