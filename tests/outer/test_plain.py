@@ -160,7 +160,8 @@ def walk_through(problem: Problem, width: float) -> PlainWalk:
     assert not general.any()
     packed = plain.pack(region, np.arange(len(general)), general)
     walk = PlainWalk(packed, problem, np.zeros(int(packed.component_ptr[-1])))
-    assert walk.run(len(general), width, Clock(Limits()))
+    walk.run(len(general), width, Clock(Limits()))
+    assert walk.component == len(walk.packed.single)
     return walk
 
 
