@@ -7,6 +7,11 @@ which runs once per state. Trees can be deep: the methods that emit code are gen
 what has to be emitted before they go on.
 
     x<3 & y=1   ->   IF_GE x 3 no;  IF_NE y 1 no;  YES;  no: NO
+
+Why a machine: guards, updates and probabilities are needed in every state, and Python is too slow
+for millions of states. Functions compiled for the model would be quicker still, but no cache knows
+a new text, and compiling takes seconds for every model (the explorer alone: nine of the processor).
+The machine is compiled once after installation and runs every text.
 """
 
 from __future__ import annotations
