@@ -22,7 +22,7 @@ from rfmdp.outer.horizon import solve_prefix, solve_steps
 from rfmdp.outer.problem import Form, Problem, pose, where
 from rfmdp.outer.settings import LimitReached, Limits
 from rfmdp.outer.solution import Policy, Solution, Status
-from rfmdp.outer.task import Found, Task, nothing_proven, prepare
+from rfmdp.outer.task import StateBounds, Task, nothing_proven, prepare
 from rfmdp.outer.unbounded import solve_unbounded
 from rfmdp.rounding import UNIT, one_minus
 from rfmdp.sets.supports import DoubtfulSupport, decided
@@ -81,19 +81,19 @@ def solve(
     (True, True)
     """
     require_valid(model)
-    asked = as_spec(spec, model)
+    specification = as_spec(spec, model)
     method = inner or Exact()
-    task = prepare(pose(model, asked), method, limits or Limits(), where(model, states))
+    task = prepare(pose(model, specification), method, limits or Limits(), where(model, states))
     guess = _guess(task.problem, warm)
     with task.stats.phase("solve"):
         try:
-            found = _run(task, guess)
+            result = _run(task, guess)
         except DoubtfulSupport:
-            found = _run_both(task, method, guess)
-    return to_solution(task, asked, method.name, found)
+            result = _run_both(task, method, guess)
+    return to_solution(task, specification, method.name, result)
 
 
-def as_spec(wanted: Spec | Property | str, model: FactoredMDP, *, settled: bool = False) -> Spec:
+def as_spec(request: Spec | Property | str, model: FactoredMDP, *, settled: bool = False) -> Spec:
     """Return the specification that a property, or its text, stands for with a model.
 
     Parameters
@@ -108,18 +108,18 @@ def as_spec(wanted: Spec | Property | str, model: FactoredMDP, *, settled: bool 
     UnsupportedError
         For a property that is more than one P or R, and for anything else.
     """
-    if isinstance(wanted, Spec):
-        return wanted
-    if isinstance(wanted, str):
+    if isinstance(request, Spec):
+        return request
+    if isinstance(request, str):
         from rfmdp.answers.property import parse_property  # the room above, for this line only
 
-        wanted = parse_property(wanted)
-    if not hasattr(wanted, "spec"):
+        request = parse_property(request)
+    if not hasattr(request, "spec"):
         raise UnsupportedError(
             "A specification must be a Spec, a parsed property or its text, got a "
-            f"{type(wanted).__name__}."
+            f"{type(request).__name__}."
         )
-    return wanted.spec(model, settled=settled)
+    return request.spec(model, settled=settled)
 
 
 def _guess(problem: Problem, warm: Solution | FloatArray | None) -> FloatArray | None:
@@ -145,7 +145,7 @@ def _guess(problem: Problem, warm: Solution | FloatArray | None) -> FloatArray |
     return guess
 
 
-def _run(task: Task, warm: FloatArray | None) -> Found:
+def _run(task: Task, warm: FloatArray | None) -> StateBounds:
     """Find bounds by the solver of the problem's form."""
     problem = task.problem
     if problem.form is Form.STEPS:
@@ -154,13 +154,13 @@ def _run(task: Task, warm: FloatArray | None) -> Found:
         task.clock.check_overdue()
         if problem.form is Form.DISCOUNTED:
             return solve_discounted(task, warm)
-        found = solve_unbounded(task, warm)
+        result = solve_unbounded(task, warm)
     except LimitReached as reached:  # before there was anything to prove
-        found = nothing_proven(problem, reached.status)
-    return solve_prefix(task, found) if problem.steps else found
+        result = nothing_proven(problem, reached.status)
+    return solve_prefix(task, result) if problem.steps else result
 
 
-def _run_both(task: Task, inner: Inner, warm: FloatArray | None) -> Found:
+def _run_both(task: Task, inner: Inner, warm: FloatArray | None) -> StateBounds:
     """Find bounds where floats cannot tell which outcomes nature can empty.
 
     Each side is that of sets for which they can, a little larger or smaller, whichever is worse for
@@ -168,12 +168,12 @@ def _run_both(task: Task, inner: Inner, warm: FloatArray | None) -> Found:
     """
     problem = task.problem
     more = -1.0 if problem.nature is MAX else 1.0
-    found: list[Found] = []
+    result: list[StateBounds] = []
     for side in (more, -more):
         model = replace(problem.model, marginals=decided(problem.model.marginals, side))
         moved = replace(problem, model=model)
-        found.append(_run(prepare(moved, inner, task.limits, task.interest, task.stats), warm))
-    below, above = found
+        result.append(_run(prepare(moved, inner, task.limits, task.interest, task.stats), warm))
+    below, above = result
     best = below if problem.agent is MAX else above
     return replace(
         best, lower=below.lower, upper=above.upper, stopped=below.stopped or above.stopped,
@@ -181,19 +181,19 @@ def _run_both(task: Task, inner: Inner, warm: FloatArray | None) -> Found:
     )  # fmt: skip
 
 
-def to_solution(task: Task, spec: Spec, inner: str, found: Found) -> Solution:
+def to_solution(task: Task, spec: Spec, inner: str, result: StateBounds) -> Solution:
     """Return what was found as a `Solution`, turned back if the problem was the opposite one.
 
     Drops sides that nobody proved, clips probabilities, and says how it ended.
     """
-    problem, value, witness = task.problem, found.value, found.witness
-    lower, upper = found.lower, found.upper
+    problem, value, witness = task.problem, result.value, result.witness
+    lower, upper = result.lower, result.upper
     if problem.probability:
         lower, upper = np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
     lower, upper = _with_lost_rewards(problem, lower, upper)
     both = task.proves == Side.BOTH
     close = both and task.excess(lower, upper) <= 1.0
-    status = Status.CERTIFIED if close else found.stopped or Status.GAP_OPEN
+    status = Status.CERTIFIED if close else result.stopped or Status.GAP_OPEN
     if both:
         value = np.clip(value, lower, upper)
     low = lower if task.proves & Side.BELOW else None
@@ -214,7 +214,7 @@ def to_solution(task: Task, spec: Spec, inner: str, found: Found) -> Solution:
     task.stats.rows_branched, task.stats.nodes = done.branched, done.nodes
     return Solution(
         problem.model, spec, inner, status, low, high, value,
-        Policy(np.atleast_2d(found.choice)), precision, task.stats, witness,
+        Policy(np.atleast_2d(result.choice)), precision, task.stats, witness,
         task.limits.measure.name, task.interest,
     )  # fmt: skip
 
@@ -296,37 +296,37 @@ def evaluate(
             f"evaluate: must be a policy, or a solution that has one, got a "
             f"{type(policy).__name__}; `solve(...).policy` and `read_policy` return one."
         )
-    asked = as_spec(spec, model, settled=nature is not None or not model.uncertain)
-    wanted = replace(asked, nature=nature or asked.nature)
+    specification = as_spec(spec, model, settled=nature is not None or not model.uncertain)
+    request = replace(specification, nature=nature or specification.nature)
     if policy.stationary:
         fixed = restrict(model, policy.rows[0])
-        return solve(fixed, wanted, inner=inner, limits=limits, states=states)
-    problem = pose(model, wanted)
+        return solve(fixed, request, inner=inner, limits=limits, states=states)
+    problem = pose(model, request)
     rules = len(problem.steps) + (problem.form is not Form.STEPS)
     if not problem.steps or rules != len(policy.rows):
         raise ModelError(
             f"A policy of {len(policy.rows)} rules fits objectives with as many; "
-            f"{type(wanted.objective).__name__} here has {rules}."
+            f"{type(request.objective).__name__} here has {rules}."
         )
     method, limits = inner or Exact(), limits or Limits()
     task = prepare(problem, method, limits, where(model, states))
     if problem.form is Form.STEPS:
-        found = solve_steps(task, policy.rows)
+        result = solve_steps(task, policy.rows)
     else:
         tail = _after_the_steps(problem, policy, method, task)
-        found = solve_prefix(task, tail, policy.rows[:-1])
-    return replace(to_solution(task, wanted, method.name, found), subject="policy")
+        result = solve_prefix(task, tail, policy.rows[:-1])
+    return replace(to_solution(task, request, method.name, result), subject="policy")
 
 
-def _after_the_steps(problem: Problem, policy: Policy, inner: Inner, task: Task) -> Found:
+def _after_the_steps(problem: Problem, policy: Policy, inner: Inner, task: Task) -> StateBounds:
     """Return bounds of the unbounded until that follows its first steps, with the last rule."""
     fixed = restrict(problem.model, policy.rows[-1])
     unbounded = replace(problem, model=fixed, reward=np.zeros(fixed.rows), steps=(), flipped=False)
     everywhere = np.ones(fixed.states, dtype=np.bool_)
     part = prepare(unbounded, inner, task.limits, everywhere, task.stats)
-    found = solve_unbounded(replace(part, clock=task.clock))
-    found.choice = policy.rows[-1]
-    return found
+    result = solve_unbounded(replace(part, clock=task.clock))
+    result.choice = policy.rows[-1]
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,11 +355,11 @@ def compare(
     that refuses the model has its reason as status.
     """
     require_valid(model)
-    asked = as_spec(spec, model)
+    specification = as_spec(spec, model)
     records: list[Comparison] = []
     for inner in inners:
         try:
-            solution = solve(model, asked, inner=inner, limits=limits)
+            solution = solve(model, specification, inner=inner, limits=limits)
         except RfmdpError as error:
             nothing = float("nan")
             records.append(
@@ -367,7 +367,7 @@ def compare(
             )
             continue
         bounds = solution.at_initial()
-        value = bounds.lower if asked.agent is MAX else bounds.upper
+        value = bounds.lower if specification.agent is MAX else bounds.upper
         if not np.isfinite(value):
             value = float(solution.value[model.initial[0]])
         first = records[0].value if records else value

@@ -15,14 +15,14 @@ from rfmdp.outer.operator import Operator
 from rfmdp.outer.policy_iteration import Guess, PolicyIteration
 from rfmdp.outer.problem import Problem
 from rfmdp.outer.settings import STOPS, status_of
-from rfmdp.outer.task import Found, Task
+from rfmdp.outer.task import StateBounds, Task
 from rfmdp.rounding import LAST_DIGITS, UNIT
 from rfmdp.types import FloatArray
 
 ATTEMPTS = 8
 
 
-def solve_discounted(task: Task, warm: FloatArray | None = None) -> Found:
+def solve_discounted(task: Task, warm: FloatArray | None = None) -> StateBounds:
     """Return bounds of all states, from a first guess (S,) of their values."""
     iteration = PolicyIteration(task, _all_open(task.problem))
     guess = iteration.start(warm)
@@ -38,7 +38,7 @@ def solve_discounted(task: Task, warm: FloatArray | None = None) -> Found:
     except STOPS as stop:
         stopped = status_of(stop)
         lower, upper = contraction_bounds(task.operator, guess)
-    return Found(lower, upper, guess.value, guess.choice, stopped)
+    return StateBounds(lower, upper, guess.value, guess.choice, stopped)
 
 
 def _all_open(problem: Problem) -> Region:

@@ -20,7 +20,7 @@ from rfmdp.outer.proofs.approach import approach
 from rfmdp.outer.proofs.certify import Certifier
 from rfmdp.outer.settings import STOPS, LimitReached, status_of
 from rfmdp.outer.solution import Status
-from rfmdp.outer.task import Found, Task
+from rfmdp.outer.task import StateBounds, Task
 from rfmdp.ragged import entries
 from rfmdp.types import FloatArray, IntArray
 
@@ -35,7 +35,7 @@ def solve_general(
     region: Region,
     settled: tuple[FloatArray, FloatArray] | None,
     warm: FloatArray | None,
-) -> Found:
+) -> StateBounds:
     """Solve the open part of a region.
 
     `settled` are bounds (S,) of all that is not open; None if all of that is known exactly.
@@ -48,20 +48,20 @@ def solve_general(
     guess = solver.start(warm)
     if by_levels:
         start = settled or (region.known, region.known)
-        found = _acyclic(task, region, start, guess)
-        closed = task.closed(found.lower, found.upper, found.value)
-        if closed or found.stopped or task.proves != Side.BOTH:
-            return found
+        result = _acyclic(task, region, start, guess)
+        closed = task.closed(result.lower, result.upper, result.value)
+        if closed or result.stopped or task.proves != Side.BOTH:
+            return result
         if not np.isinf(region.known).any():
-            _sharpen(task, region, start, found)
-            if task.closed(found.lower, found.upper, found.value):
-                return found
+            _sharpen(task, region, start, result)
+            if task.closed(result.lower, result.upper, result.value):
+                return result
     return _cyclic(solver, Certifier(task, region, settled), guess)
 
 
 def _acyclic(
     task: Task, region: Region, settled: tuple[FloatArray, FloatArray], guess: Guess
-) -> Found:
+) -> StateBounds:
     """Return bounds from one sweep over the levels; errors add up by level (see `horizon`)."""
     operator, model, allowed = task.operator, task.problem.model, region.allowed
     lower, upper = region.trivial_bounds()
@@ -82,11 +82,11 @@ def _acyclic(
         task.clock.tick("solve", total)
     except STOPS as stop:
         stopped = status_of(stop)
-    return Found(lower, upper, value, guess.choice, stopped)
+    return StateBounds(lower, upper, value, guess.choice, stopped)
 
 
 def _sharpen(
-    task: Task, region: Region, settled: tuple[FloatArray, FloatArray], found: Found
+    task: Task, region: Region, settled: tuple[FloatArray, FloatArray], result: StateBounds
 ) -> None:
     """Sweep over the levels once per side, each from its own bounds of settled states.
 
@@ -98,7 +98,7 @@ def _sharpen(
     with suppress(LimitReached):
         for side, start in zip((-1.0, 1.0), settled, strict=True):
             value = np.where(region.open, 0.0, start)
-            choice = found.choice.copy()
+            choice = result.choice.copy()
             for states in region.components.levels():
                 rows = entries(model.row_ptr, states)
                 operator.backup(value, rows)
@@ -108,8 +108,8 @@ def _sharpen(
                 task.clock.check()
             task.stats.robust_sweeps += 1
             if side == -operator.sign:  # the guarantee is that of one policy
-                found.choice = choice
-            bound = found.lower if side < 0.0 else found.upper
+                result.choice = choice
+            bound = result.lower if side < 0.0 else result.upper
             bound[region.open] = value[region.open]
 
 
@@ -120,51 +120,53 @@ def _half_gap(region: Region, settled: tuple[FloatArray, FloatArray]) -> float:
     return float(np.max(np.maximum(high - value, value - low), initial=0.0))
 
 
-def _cyclic(solver: PolicyIteration, certifier: Certifier, guess: Guess) -> Found:
+def _cyclic(solver: PolicyIteration, certifier: Certifier, guess: Guess) -> StateBounds:
     """Improve and certify in turn, until the bounds are close or a limit is reached.
 
     Policy iteration goes on as long as it leads to proofs. Where it does not, it may have settled
     on a wrong fixed point; then the value is approached from the strict side.
     """
     task, region, clock = certifier.task, certifier.region, certifier.clock
-    found = Found(*region.trivial_bounds(), guess.value, guess.choice.copy())
+    result = StateBounds(*region.trivial_bounds(), guess.value, guess.choice.copy())
     clock.reserve = RESERVE
     try:
-        eta = _iterate(solver, certifier, guess, found)
-        while not task.closed(found.lower, found.upper, guess.value):
-            lead = _approach(certifier, solver, guess, found, eta)
+        eta = _iterate(solver, certifier, guess, result)
+        while not task.closed(result.lower, result.upper, guess.value):
+            lead = _approach(certifier, solver, guess, result, eta)
             if lead is None:
                 break
-            _certify(certifier, guess, found, lead=lead)
+            _certify(certifier, guess, result, lead=lead)
             if eta <= NEAREST:
                 break
             eta = max(1e-2 * eta, NEAREST)
         clock.reserve = 0.0
     except STOPS as stop:
-        found.stopped = status_of(stop)
-        if found.stopped is not Status.INTERRUPTED:
+        result.stopped = status_of(stop)
+        if result.stopped is not Status.INTERRUPTED:
             clock.last_chance()
             with suppress(LimitReached):  # the guarantee first
-                _certify(certifier, guess, found, (certifier.guarantee, -certifier.guarantee))
-    found.value = np.where(region.open, guess.value, region.known)
-    return found
+                _certify(certifier, guess, result, (certifier.guarantee, -certifier.guarantee))
+    result.value = np.where(region.open, guess.value, region.known)
+    return result
 
 
-def last_proof(task: Task, region: Region, value: FloatArray, found: Found) -> None:
+def last_proof(task: Task, region: Region, value: FloatArray, result: StateBounds) -> None:
     """Prove what a first policy guarantees, by a value (S,), after a limit: better than nothing.
 
-    The guarantee of `found` becomes that one where it was worse, in place.
+    The guarantee of `result` becomes that one where it was worse, in place.
     """
     region = region.with_first_policy()
     certifier = Certifier(task, region, None)
-    guess = Guess(np.where(np.isinf(value), 0.0, value), region.choice.copy())
+    guess = Guess(np.where(np.isfinite(value), value, 0.0), region.choice.copy())
     Barrier(region).put(guess.value)
     task.clock.last_chance()
     with suppress(LimitReached):
-        _certify(certifier, guess, found, (certifier.guarantee,))
+        _certify(certifier, guess, result, (certifier.guarantee,))
 
 
-def _iterate(solver: PolicyIteration, certifier: Certifier, guess: Guess, found: Found) -> float:
+def _iterate(
+    solver: PolicyIteration, certifier: Certifier, guess: Guess, result: StateBounds
+) -> float:
     """Improve and certify while that makes bounds better; return how near to approach next.
 
     Where a proof fails the residual may be too large yet: in a long chain it adds up to a lot.
@@ -173,8 +175,8 @@ def _iterate(solver: PolicyIteration, certifier: Certifier, guess: Guess, found:
     residual, failed = 1e-2 * task.limits.precision, False
     for _ in range(ATTEMPTS):
         reached = solver.improve(guess, residual)
-        proven = _certify(certifier, guess, found)
-        if task.closed(found.lower, found.upper, guess.value):
+        proven = _certify(certifier, guess, result)
+        if task.closed(result.lower, result.upper, guess.value):
             break
         least = min(residual, reached)
         if not proven and not failed:
@@ -187,7 +189,7 @@ def _iterate(solver: PolicyIteration, certifier: Certifier, guess: Guess, found:
 
 
 def _approach(
-    certifier: Certifier, solver: PolicyIteration, guess: Guess, found: Found, eta: float
+    certifier: Certifier, solver: PolicyIteration, guess: Guess, result: StateBounds, eta: float
 ) -> FloatArray | None:
     """Take a bound found from the strict side and go on from there; None if there is no way.
 
@@ -199,8 +201,8 @@ def _approach(
         return None
     guess.value, guess.choice = better
     lead = guess.value.copy()
-    _take(certifier, found, certifier.with_known(guess.value), side, guess.choice)
-    _certify(certifier, guess, found, (-side,))
+    _take(certifier, result, certifier.with_known(guess.value), side, guess.choice)
+    _certify(certifier, guess, result, (-side,))
     solver.improve(guess, FLOOR)
     return lead
 
@@ -208,7 +210,7 @@ def _approach(
 def _certify(
     certifier: Certifier,
     guess: Guess,
-    found: Found,
+    result: StateBounds,
     sides: tuple[float, ...] = (-1.0, 1.0),
     lead: FloatArray | None = None,
 ) -> bool:
@@ -221,26 +223,26 @@ def _certify(
         with certifier.operator.stats.phase("certify"):
             bound = certifier.bound(guess.value, guess.choice, side, lead)
         if bound is not None:
-            _take(certifier, found, bound, side, guess.choice)
+            _take(certifier, result, bound, side, guess.choice)
         proven = proven and (bound is not None or not certifier.proves(side))
     return proven
 
 
 def _take(
-    certifier: Certifier, found: Found, bound: FloatArray, side: float, choice: IntArray
+    certifier: Certifier, result: StateBounds, bound: FloatArray, side: float, choice: IntArray
 ) -> None:
     """Make a side better by another bound of it; the guarantee stays that of one policy."""
     if side == certifier.guarantee:
-        now = found.upper if side > 0.0 else found.lower
+        now = result.upper if side > 0.0 else result.lower
         size = np.minimum(bound, 1e100) - np.minimum(now, 1e100)  # infinite ones count much
         if side * float(size[certifier.task.interest].sum()) > 0.0:
             return
-        found.choice = choice.copy()
+        result.choice = choice.copy()
     elif side > 0.0:
-        bound = np.minimum(found.upper, bound)
+        bound = np.minimum(result.upper, bound)
     else:
-        bound = np.maximum(found.lower, bound)
+        bound = np.maximum(result.lower, bound)
     if side > 0.0:
-        found.upper = bound
+        result.upper = bound
     else:
-        found.lower = bound
+        result.lower = bound

@@ -22,7 +22,7 @@ from rfmdp.outer.operator import Operator
 from rfmdp.outer.plain import pack_all, players
 from rfmdp.outer.problem import BackwardStep
 from rfmdp.outer.settings import BUDGET, STOPS, status_of
-from rfmdp.outer.task import Found, Task
+from rfmdp.outer.task import StateBounds, Task
 from rfmdp.rounding import UNIT
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
@@ -191,7 +191,7 @@ class Backward:
         return np.full(size, low), np.full(size, high)
 
 
-def solve_steps(task: Task, policy: IntArray | None = None) -> Found:
+def solve_steps(task: Task, policy: IntArray | None = None) -> StateBounds:
     """Solve a finite horizon: once for both sides, or side by side if that is too coarse."""
     problem, start = task.problem, task.problem.start
     backward = Backward(task)
@@ -214,10 +214,10 @@ def solve_steps(task: Task, policy: IntArray | None = None) -> Found:
             lower, upper = backward.hull()
             value = np.clip(backward.value, lower, upper)
             rules = backward.rules
-    return Found(lower, upper, value, rules if policy is None else policy, stopped)
+    return StateBounds(lower, upper, value, rules if policy is None else policy, stopped)
 
 
-def solve_prefix(task: Task, tail: Found, policy: IntArray | None = None) -> Found:
+def solve_prefix(task: Task, tail: StateBounds, policy: IntArray | None = None) -> StateBounds:
     """Run the steps before an unbounded until (`U>=k`) on the bounds of what follows them."""
     model, stopped = task.problem.model, tail.stopped
     lower, upper = np.zeros(model.states), np.ones(model.states)
@@ -233,7 +233,7 @@ def solve_prefix(task: Task, tail: Found, policy: IntArray | None = None) -> Fou
         stopped = status_of(stop)
     value = lower if task.proves & Side.BELOW else upper
     rules = np.vstack([rules if policy is None else policy, tail.choice])
-    return Found(lower, upper, value, rules, stopped, witness=proven)
+    return StateBounds(lower, upper, value, rules, stopped, witness=proven)
 
 
 def _both_sides(

@@ -73,11 +73,11 @@ class Nature:
         ends = starts(sizes)
         kept = fixed.row_marginals
         points = Marginals.from_points(ends, _exact_sums(self.probabilities, ends))
-        own = np.arange(len(kept), dtype=np.int32)
+        home = np.arange(len(kept), dtype=np.int32)
         effects = entries(self.model.marginals.outcome_ptr, kept) if fixed.outcome_names else ()
         outcomes = tuple(self.model.outcome_names[int(e)] for e in effects)
         return replace(
-            fixed, row_marginals=own, marginals=points, marginal_names=(), outcome_names=outcomes
+            fixed, row_marginals=home, marginals=points, marginal_names=(), outcome_names=outcomes
         )
 
 
@@ -133,8 +133,8 @@ def _ahead(solution: Solution, problem: Problem, step: int) -> FloatArray:
     count = len(problem.steps)
     if problem.form is not Form.STEPS:  # what follows the steps is where a finite horizon starts
         unbounded = replace(problem, steps=())
-        found = solve_unbounded(_exactly(unbounded, Limits(solution.precision)))
-        after = np.clip(found.lower if problem.nature is MAX else found.upper, 0.0, 1.0)
+        result = solve_unbounded(_exactly(unbounded, Limits(solution.precision)))
+        after = np.clip(result.lower if problem.nature is MAX else result.upper, 0.0, 1.0)
         problem = replace(problem, form=Form.STEPS, start=after)
     left = replace(problem, steps=problem.steps[: count - 1 - step])
     value = solve_steps(_exactly(left, Limits()), solution.policy.rows[step + 1 : count]).value
@@ -173,12 +173,12 @@ def _arrive(problem: Problem, rows: IntArray, begin: IntArray, answers: FloatArr
         ends = rigid.positive(ends, label >= 0, agent=MAX, nature=MAX)
         share = faces.expectations(ends.astype(np.float64))[0]
         _, chosen = faces.best(share, stays & (share > 0.0) & ~ends[state][faces.owner], 1.0)
-        found = np.flatnonzero(chosen >= 0)
-        if not len(found):
+        result = np.flatnonzero(chosen >= 0)
+        if not len(result):
             return
-        for i in found:
+        for i in result:
             _put(problem.model, faces, int(i), int(chosen[i]), int(begin[state[i]]), answers)
-        ends[state[found]] = True
+        ends[state[result]] = True
 
 
 def _put(

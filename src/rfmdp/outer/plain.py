@@ -121,8 +121,8 @@ def _lingering(region: Region, bends: BoolArray) -> BoolArray:
     inside = region.open & chosen[parts.component]
     stuck = inside & ~segment_any(free, problem.model.row_ptr)
     leaves = graph.with_rows(free).positive(~inside | stuck, inside, agent=MIN, nature=MIN)
-    found: BoolArray = suspect & ~leaves[state] & graph.rows_can_stay(inside & ~leaves)
-    return found
+    result: BoolArray = suspect & ~leaves[state] & graph.rows_can_stay(inside & ~leaves)
+    return result
 
 
 def pack(region: Region, numbers: IntArray, general: BoolArray) -> Packed:

@@ -101,7 +101,7 @@ class PolicyIteration:
         value = np.where(region.open, 0.0, np.where(np.isinf(region.known), 0.0, region.known))
         guess = Guess(value, region.choice.copy())
         if warm is not None:
-            value[region.open] = warm[region.open]
+            value[region.open] = np.where(np.isfinite(warm), warm, 0.0)[region.open]
         elif region.cyclic and not self._dodging:
             with suppress(LimitReached):  # a guess need not be a good one
                 self._follow_nominal(guess)

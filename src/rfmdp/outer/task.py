@@ -79,7 +79,7 @@ def prepare(
 
 
 @dataclass(slots=True, eq=False)
-class Found:
+class StateBounds:
     """Bounds, the value between them, and the policy that keeps them.
 
     Bounds are proven on the sides that the task's operator proves, and mean nothing on others.
@@ -94,9 +94,9 @@ class Found:
     witness: tuple[FloatArray | None, FloatArray | None] | None = None  # see `Solution`
 
 
-def nothing_proven(problem: Problem, stopped: Status) -> Found:
+def nothing_proven(problem: Problem, stopped: Status) -> StateBounds:
     """Return what holds if the time is over before any work: the range of all values."""
     size = problem.model.states
     lower = np.full(size, 0.0 if problem.form is not Form.DISCOUNTED else -np.inf)
     upper = np.full(size, 1.0 if problem.probability else np.inf)
-    return Found(lower, upper, np.zeros(size), problem.model.row_ptr[:-1].copy(), stopped)
+    return StateBounds(lower, upper, np.zeros(size), problem.model.row_ptr[:-1].copy(), stopped)

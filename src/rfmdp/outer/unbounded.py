@@ -42,19 +42,19 @@ from rfmdp.outer.plain import PlainWalk, general_components, pack
 from rfmdp.outer.proofs.loops import settle_loops
 from rfmdp.outer.settings import STOPS, Measure, status_of
 from rfmdp.outer.solution import Status
-from rfmdp.outer.task import Found, Task
+from rfmdp.outer.task import StateBounds, Task
 from rfmdp.ragged import segment_any
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 PHASES = 12  # at most; all components beyond are general ones
 
 
-def solve_unbounded(task: Task, warm: FloatArray | None = None) -> Found:
+def solve_unbounded(task: Task, warm: FloatArray | None = None) -> StateBounds:
     """Return bounds of all states, from a first guess (S,) of their values."""
     with task.stats.phase("graph"):
         region = analyse(task.problem, task.clock)
         if not region.open.any():  # the graph knows it all
-            return Found(region.known, region.known, region.known, region.choice)
+            return StateBounds(region.known, region.known, region.known, region.choice)
         blocks = _blocks(region, _general(task, region))
     task.stats.components = len(region.components.trivial)
     task.stats.levels = len(region.components.level_ptr) - 1
@@ -105,7 +105,7 @@ def _blocks(region: Region, general: BoolArray) -> Blocks:
     return Blocks(numbers, blocks)
 
 
-def _in_rounds(walk: Walk) -> Found:
+def _in_rounds(walk: Walk) -> StateBounds:
     """Settle all components, again with less width each until the bounds are close."""
     task = walk.task
     width = max(walk.share * task.limits.precision, FLOOR)
@@ -120,7 +120,7 @@ def _in_rounds(walk: Walk) -> Found:
         task.clock.tick("solve", width)
     except STOPS as stop:
         walk.stopped = status_of(stop)
-    result = Found(walk.low, walk.high, walk.middle, walk.choice, walk.stopped)
+    result = StateBounds(walk.low, walk.high, walk.middle, walk.choice, walk.stopped)
     if walk.stopped and walk.stopped is not Status.INTERRUPTED and not walk.complete:
         last_proof(task, walk.region, walk.first_guess, result)
     return result
@@ -276,7 +276,7 @@ class GeneralBounds:
         self.lower, self.upper = region.trivial_bounds()
         self.value, self.choice = self.lower.copy(), region.choice.copy()
 
-    def take(self, states: IntArray, result: Found) -> None:
+    def take(self, states: IntArray, result: StateBounds) -> None:
         """Take what was proven of some states (N,)."""
         lower, upper = np.maximum(result.lower[states], 0.0), result.upper[states]
         middle = 0.5 * (lower + upper)

@@ -3,8 +3,8 @@
 >>> from rfmdp.model.arrays import FactoredMDP
 >>> chain = FactoredMDP.from_rows([[([], [1])], [([], [2])], [([], [1])]], [])
 >>> graph, everywhere = Graph(chain), np.ones(3, dtype=np.bool_)
->>> found = components(graph)
->>> found.component.tolist(), found.trivial.tolist(), found.levels()[1].tolist()
+>>> parts = components(graph)
+>>> parts.component.tolist(), parts.trivial.tolist(), parts.levels()[1].tolist()
 ([1, 0, 0], [False, True], [0])
 >>> end_components(graph.edges, graph.rows, everywhere).label.tolist()
 [-1, 0, 0]
@@ -119,7 +119,7 @@ def end_components(edges: Edges, rows: BoolArray, states: BoolArray) -> Groups:
     rows = rows.copy()
     label = np.full(len(states), -1, dtype=np.int64)
     stay = np.zeros_like(rows)
-    found = 0
+    result = 0
     queue = np.empty(len(states), dtype=np.int32)
     while True:
         left = np.zeros(len(states), dtype=np.int64)
@@ -133,8 +133,8 @@ def end_components(edges: Edges, rows: BoolArray, states: BoolArray) -> Groups:
         changed[component[state[rows & ~kept]]] = True
         done = still & ~changed[component]
         numbers, renamed = np.unique(component[done], return_inverse=True)
-        label[done] = found + renamed
-        found += len(numbers)
+        label[done] = result + renamed
+        result += len(numbers)
         stay |= rows & done[state]
         still &= ~done
         rows = kept & still[state]

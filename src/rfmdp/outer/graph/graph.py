@@ -348,20 +348,20 @@ _ANALYSED = WeakKeyDictionary()  # for the next question to a model; holds its a
 
 def _edges_and_nature(model: FactoredMDP) -> tuple[Edges, tuple[AnyArray, ...]]:
     """Return the transitions that can occur and nature's choices, both for the kernels."""
-    found = supports(model.marginals)
+    result = supports(model.marginals)
     nature = (
-        segment_any(found.flexible[model.row_marginals], model.marginal_ptr),
+        segment_any(result.flexible[model.row_marginals], model.marginal_ptr),
         model.successor_ptr,
         model.successors,
         model.marginal_ptr,
         model.row_marginals,
-        found.support_ptr,
-        found.minimal_end,
-        found.member_ptr,
-        found.members,
+        result.support_ptr,
+        result.minimal_end,
+        result.member_ptr,
+        result.members,
         model.marginals.sizes,
     )
-    edges = Edges(model.row_ptr, *_possible_moves(model, found.possible))
+    edges = Edges(model.row_ptr, *_possible_moves(model, result.possible))
     return edges, tuple(frozen(array) for array in nature)
 
 

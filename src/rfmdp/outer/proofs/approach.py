@@ -123,9 +123,9 @@ class Approach:
 
 def approach(certifier: Certifier, etas: tuple[float, ...]) -> tuple[FloatArray, IntArray] | None:
     """Return a proven bound (S,) of the strict side, near the value, and its policy (S,)."""
-    found = Approach(certifier)
-    if not found.proven:
+    result = Approach(certifier)
+    if not result.proven:
         return None
     for eta in etas:
-        found.run(eta)
-    return found.value, found.choice
+        result.run(eta)
+    return result.value, result.choice

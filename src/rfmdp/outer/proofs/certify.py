@@ -15,7 +15,7 @@ an opposed nature does: then a few steps together are strict.
 
 On the side of the agent's guarantee, T is taken with its policy fixed: the policy is proven too.
 
-A loose bound must be constant where those on its side can linger (`lingering`); a strict one may
+A loose bound must be constant where those on its side can linger (`backups`); a strict one may
 be, if the policy walks to the way out. Candidates are the value plus or minus eps times w, the
 expected sum of values along the chain at hand: T(V + eps w) is about V + eps P w = V + eps (w - V).
 
@@ -35,8 +35,7 @@ from rfmdp.outer.chain import Chain, Nodes
 from rfmdp.outer.graph.components import Groups
 from rfmdp.outer.graph.region import Region
 from rfmdp.outer.problem import Form
-from rfmdp.outer.proofs.backups import ProvenBackups
-from rfmdp.outer.proofs.lingering import lingering_groups
+from rfmdp.outer.proofs.backups import ProvenBackups, lingering_groups
 from rfmdp.outer.task import Task
 from rfmdp.ragged import segment
 from rfmdp.rounding import UNIT
@@ -132,8 +131,8 @@ class Certifier:
                 return None
         nodes = Nodes.joined(self.states, groups.label)
         mine = choice[nodes.states]
-        asked = value if lead is None or side != self.strict_side else lead
-        answers = self.operator.inner.respond(asked, mine)
+        request = value if lead is None or side != self.strict_side else lead
+        answers = self.operator.inner.respond(request, mine)
         begin = successor_starts(self.model, mine)
         for i in np.flatnonzero(vertex[mine] >= 0):
             answers[segment(begin, i)] = self.backups.faces.distribution(int(vertex[mine[i]]))
@@ -161,9 +160,9 @@ class Certifier:
         q = self.operator.middle(backups.open_rows, self._allowed)
         q[~leaving] = -sign * np.inf
         if backups.nature_lingers:
-            stays, leave, found = backups.leaving(value, sign, groups)
+            stays, leave, result = backups.leaving(value, sign, groups)
             listed = backups.faces.rows[stays]
-            q[listed], vertex[listed] = leave[stays], found[stays]
+            q[listed], vertex[listed] = leave[stays], result[stays]
         best = np.zeros(self.model.states)
         if self.problem.agent is self.problem.lingerer:
             choice[members] = self.model.row_ptr[members]

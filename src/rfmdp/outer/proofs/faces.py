@@ -66,9 +66,9 @@ class Faces:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def staying(self, label: IntArray, own: IntArray) -> BoolArray:
+    def staying(self, label: IntArray, home: IntArray) -> BoolArray:
         """Return the vertices (V,) that move only to states whose label is that of their row."""
-        wanted = np.repeat(own[self.owner], segment_lengths(self.entry_ptr))
+        wanted = np.repeat(home[self.owner], segment_lengths(self.entry_ptr))
         return segment_all(~self.taken | (label[self.successor] == wanted), self.entry_ptr)
 
     def expectations(self, value: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -93,11 +93,11 @@ class Faces:
             return np.empty(0), np.empty(0, dtype=np.int64)
         given = np.where(chosen, q, -sign * np.inf)
         reduce = np.maximum if sign > 0.0 else np.minimum
-        found: FloatArray = reduce.reduceat(given, self.vertex_ptr[:-1])
-        hit = chosen & (given == found[self.owner])
+        result: FloatArray = reduce.reduceat(given, self.vertex_ptr[:-1])
+        hit = chosen & (given == result[self.owner])
         place = np.where(hit, np.arange(len(hit)), len(hit))
         first = np.minimum.reduceat(place, self.vertex_ptr[:-1])
-        return found, np.where(first < len(hit), first, -1)
+        return result, np.where(first < len(hit), first, -1)
 
     def distribution(self, vertex: int) -> FloatArray:
         """Return the joint distribution (K,) of a vertex over the successors of its row."""
@@ -114,7 +114,7 @@ def _products(
     for j in ids:
         if j not in corners:
             corners[j] = _vertices(model, j, left)
-    points = [found for j in ids if (found := corners[j]) is not None]
+    points = [result for j in ids if (result := corners[j]) is not None]
     if len(points) < len(ids) or math.prod(p.size for p in points) > left:
         return NOTHING
     joint: FloatArray = np.ones((1, 1))

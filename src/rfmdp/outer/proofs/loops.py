@@ -28,7 +28,7 @@ from rfmdp.objective import MAX, Direction
 from rfmdp.outer.graph.region import Region
 from rfmdp.outer.problem import Form
 from rfmdp.outer.settings import STOPS, Clock, status_of
-from rfmdp.outer.task import Found, Task
+from rfmdp.outer.task import StateBounds, Task
 from rfmdp.ragged import segment, segment_lengths
 from rfmdp.sets.rational import vertices
 from rfmdp.types import AnyArray, FloatArray, IntArray
@@ -48,23 +48,23 @@ class Worth:
     flat: bool  # whether all that it may leave to is worth the same, and it pays nothing itself
 
 
-def settle_loops(task: Task, region: Region, found: Found) -> None:
+def settle_loops(task: Task, region: Region, result: StateBounds) -> None:
     """Make the bounds of single states that stayed apart better, bottom first, in place."""
     parts = region.components
     loops = Loops(region, task.clock)
-    found.lower = np.where(region.open, found.lower, region.known)  # what they build upon
-    found.upper = np.where(region.open, found.upper, region.known)
+    result.lower = np.where(region.open, result.lower, region.known)  # what they build upon
+    result.upper = np.where(region.open, result.upper, region.known)
     states = np.flatnonzero(region.open)
-    low, high = found.lower[states], found.upper[states]
+    low, high = result.lower[states], result.upper[states]
     wide = np.unique(parts.component[states[high - low > task.limits.tolerance(low, 0.0)]])
     single = wide[segment_lengths(parts.component_ptr)[wide] == 1]
     try:
         for state in parts.states[parts.component_ptr[single]].tolist():
-            loops.improve(state, found.lower, found.upper, found.choice)
-            middle = 0.5 * found.lower[state] + 0.5 * found.upper[state]
-            found.value[state] = middle if np.isfinite(middle) else found.lower[state]
+            loops.improve(state, result.lower, result.upper, result.choice)
+            middle = 0.5 * result.lower[state] + 0.5 * result.upper[state]
+            result.value[state] = middle if np.isfinite(middle) else result.lower[state]
     except STOPS as stop:
-        found.stopped = status_of(stop)
+        result.stopped = status_of(stop)
 
 
 class Loops:
@@ -86,9 +86,9 @@ class Loops:
             ]
         except UnsupportedError:
             return
-        for (found, row), side, bound in zip(best, (-1.0, 1.0), (lower, upper), strict=True):
-            if side * found < side * bound[state]:
-                bound[state] = found
+        for (result, row), side, bound in zip(best, (-1.0, 1.0), (lower, upper), strict=True):
+            if side * result < side * bound[state]:
+                bound[state] = result
                 if side == -self.problem.agent.sign:
                     choice[state] = row
 
@@ -111,20 +111,20 @@ class Loops:
         far = np.isinf(there)
         worth, unit = _integers(np.where(far, 0.0, there))
         reward = Fraction(float(self.problem.reward[row]))
-        found = []
+        result = []
         for weight in self._products(row):
             leaving = weight[away]
             total = int(weight.sum())
             share = int(leaving.sum())
             if not share:
-                found.append(self._staying(reward))
+                result.append(self._staying(reward))
             elif leaving[far].any():
-                found.append(Worth(math.inf, False))
+                result.append(Worth(math.inf, False))
             else:
                 mean = Fraction(int(leaving @ worth), share * unit)
                 flat = len(set(there[leaving > 0].tolist())) == 1 and reward == 0
-                found.append(Worth(mean + reward * Fraction(total, share), flat))
-        return found[_best(self.problem.nature, found)]
+                result.append(Worth(mean + reward * Fraction(total, share), flat))
+        return result[_best(self.problem.nature, result)]
 
     def _staying(self, reward: Fraction) -> Worth:
         """Return what it is worth never to leave."""
@@ -138,10 +138,10 @@ class Loops:
         sets = [self._integer_vertices(j) for j in ids.tolist()]
         if math.prod(len(corners) * len(corners[0]) for corners in sets) > PRODUCTS:
             raise UnsupportedError("The row has too many products of vertices.")
-        found: list[AnyArray] = [np.ones(1, dtype=object)]
+        result: list[AnyArray] = [np.ones(1, dtype=object)]
         for corners in sets:
-            found = [np.multiply.outer(p, q).ravel() for p in found for q in corners]
-        return found
+            result = [np.multiply.outer(p, q).ravel() for p in result for q in corners]
+        return result
 
     def _integer_vertices(self, marginal: int) -> Corners:
         """Return the vertices of a set in integers."""
