@@ -115,9 +115,6 @@ from .learning.learn import (
 from .learning.methods import (
     find_method as find_method,
 )
-from .learning.remembered import (
-    with_transition_rewards as with_transition_rewards,
-)
 from .learning.rewards import (
     DeterministicReward as DeterministicReward,
     MixtureReward as MixtureReward,
@@ -144,6 +141,7 @@ from .learning.support import (
 )
 from .learning.transition_rewards import (
     TransitionReward as TransitionReward,
+    with_transition_rewards as with_transition_rewards,
 )
 from .model.arrays import (
     FactoredMDP as FactoredMDP,

@@ -70,6 +70,21 @@ def test_a_run_file_does_not_outlive_what_voids_it(event, tmp_path):
     assert run.stopped == "alarm"
     assert run.guarantee == -np.inf
     assert "With probability" not in run.statement()
+    again = rf.learn(**words(event, resume=file))  # nothing is sampled any more
+    assert again.alarms == run.alarms
+    assert len(again.history) == len(run.history)
+
+
+def test_what_voids_a_run_at_once_is_written_too(tmp_path):
+    """Before the first evaluation."""
+    file = tmp_path / "run.rfmdp"
+    source = rf.GymSource(Machine("successor", 3), wearing())
+    with pytest.raises(rf.AssumptionAlarm, match="declared successors"):
+        rf.learn(**words("", source=source, output=file))
+    run = rf.load(file)
+    assert run.alarms
+    assert not run.history
+    assert rf.learn(**words("", source=source, resume=file)).alarms == run.alarms
 
 
 def test_the_command_line_ends_with_2_after_an_alarm(monkeypatch, capsys, tmp_path):

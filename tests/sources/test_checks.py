@@ -7,12 +7,23 @@ import math
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
+from scipy.special import betaln
 
 import rfmdp as rf
 from learning.tiny import identified
-from rfmdp.sources.checks import INDEPENDENCE, MARKOV, SHARING, STATIONARITY, checks
+from rfmdp.sources.checks import (
+    INDEPENDENCE,
+    MARKOV,
+    SHARING,
+    STATIONARITY,
+    Evidence,
+    checks,
+)
+from rfmdp.sources.e_values import SPREADS, log_e_values
 from rfmdp.sources.log.manifest import Manifest
 from rfmdp.sources.log.source import read_log
+from rfmdp.sources.recorded import record
 
 from .logs import machines
 
@@ -27,79 +38,117 @@ def coins():
     return rf.FactoredMDP.from_rows([rows] * 4, [COIN, COIN])
 
 
-def krichevsky_trofimov(counts):
-    """Return the probability of a sequence, symbol by symbol."""
-    seen, p = [0] * len(counts), 1.0
-    for symbol, number in enumerate(counts):
-        for _ in range(int(number)):
-            p *= (seen[symbol] + 0.5) / (sum(seen) + 0.5 * len(counts))
-            seen[symbol] += 1
-    return p
-
-
-def best(counts):
-    """Return the largest probability of a sequence."""
-    n = sum(counts)
-    return math.prod((x / n) ** x for x in counts if x)
-
-
-def test_e_values_by_the_book(coins):
-    """Logarithms are those of ratios that are computed one sample at a time."""
-    early = np.array([3, 1, 0, 2])
-    late = np.array([0, 2, 5, 1])
-    rows, successors = np.zeros(4, np.int64), np.arange(4)
-    found = {c.assumption: c for c in checks(coins, rows, successors, early, late, NOWHERE, 0.04)}
-    joint = early + late
-    first = [joint[:2].sum(), joint[2:].sum()]
-    second = [joint[::2].sum(), joint[1::2].sum()]
-    ratio = krichevsky_trofimov(joint) / (best(first) * best(second))
-    assert found[INDEPENDENCE].tested == 1
-    assert found[INDEPENDENCE].log_e_value == pytest.approx(math.log(ratio))
-    halves = [[part[:2].sum(), part[2:].sum()] for part in (early, late)]
-    others = [[part[::2].sum(), part[1::2].sum()] for part in (early, late)]
-    ratios = [
-        math.prod(map(krichevsky_trofimov, pair)) / best(whole)
-        for pair, whole in ((halves, first), (others, second))
+def log_martingale(p, contexts):
+    """Return ln M(p), by its definition; contexts are pairs (x, n)."""
+    total = sum(x for x, _ in contexts)
+    rest = sum(n - x for x, n in contexts)
+    spread = [
+        sum(
+            betaln(k * p + x, k * (1 - p) + n - x) - betaln(k * p, k * (1 - p)) for x, n in contexts
+        )
+        for k in SPREADS
     ]
-    assert found[STATIONARITY].log_e_value == pytest.approx(math.log(np.mean(ratios)))
-    assert found[STATIONARITY].level == pytest.approx(0.01)
+    null = total * math.log(p) + rest * math.log1p(-p)
+    return np.logaddexp.reduce(spread) - math.log(len(SPREADS)) - null
 
 
-def test_rows_that_share_by_the_book(coins):
-    """Two states with the same coin: one distribution each against one for both."""
-    rows = np.array([0, 0, 1, 1])
-    successors = np.array([0, 3, 0, 3])
-    times = np.array([4, 1, 0, 5])
-    found = checks(coins, rows, successors, times, 0 * times, NOWHERE, 0.04)[2]
-    ratio = krichevsky_trofimov([4, 1]) * krichevsky_trofimov([0, 5]) / best([4, 6])
-    assert (found.assumption, found.tested) == (SHARING, 2)
-    assert found.log_e_value == pytest.approx(math.log(ratio))
+def least_martingale(contexts):
+    """Return the least ln M(p) of all p."""
+    if sum(x for x, _ in contexts) in (0, sum(n for _, n in contexts)):
+        return 0.0
+    words = {"bounds": (1e-9, 1.0 - 1e-9), "method": "bounded", "options": {"xatol": 1e-12}}
+    return float(minimize_scalar(lambda p: log_martingale(p, contexts), **words).fun)
 
 
-def test_what_was_before_by_the_book(coins):
-    """One distribution per context against one for all."""
-    rows, successors = np.zeros(4, np.int64), np.array([0, 1, 2, 3])
-    contexts = np.array([[4, 0, 1, 0], [0, 0, 5, 0], [0, 0, 0, 0]])
-    times = contexts.sum(axis=0)
-    found = checks(coins, rows, successors, times, 0 * times, contexts, 0.04)[3]
-    first = krichevsky_trofimov([4, 1]) * krichevsky_trofimov([0, 5]) / best([4, 6])
-    second = krichevsky_trofimov([5, 0]) * krichevsky_trofimov([5, 0])
-    assert (found.assumption, found.tested) == (MARKOV, 2)
-    assert found.log_e_value == pytest.approx(math.log((first + second) / 2))
+def test_e_values_by_the_book():
+    """Never above the least martingale, and close to it where there is evidence."""
+    rng = np.random.default_rng(0)
+    cases = []
+    for _ in range(150):
+        size = int(rng.integers(2, 6))
+        draws = rng.integers(1, 3000, size=size)
+        chance = np.clip(rng.beta(2, 2) + rng.normal(0, rng.choice([0, 0.05, 0.3]), size), 0, 1)
+        cases.append(list(zip(rng.binomial(draws, chance).tolist(), draws.tolist(), strict=True)))
+    x, n = np.array([cell for case in cases for cell in case], dtype=np.float64).T
+    ptr = np.concatenate([[0], np.cumsum([len(case) for case in cases])])
+    for case, found in zip(cases, log_e_values(x, n, ptr), strict=True):
+        least = least_martingale(case)
+        assert found <= least + 1e-7
+        assert least <= 1.0 or found > least - 0.1
 
 
-def test_the_mean_under_the_assumption_is_at_most_one(coins):
-    """Exactly, over all sequences of four throws of unfair, independent coins."""
-    p = np.outer([0.3, 0.7], [0.9, 0.1]).ravel()
-    mean = dict.fromkeys((INDEPENDENCE, STATIONARITY), 0.0)
-    for sequence in itertools.product(range(4), repeat=4):
-        halves = [np.bincount(part, minlength=4) for part in (sequence[:2], sequence[2:])]
-        chance = math.prod(p[symbol] for symbol in sequence)
-        rows, successors = np.zeros(4, np.int64), np.arange(4)
-        for check in checks(coins, rows, successors, *halves, NOWHERE, 0.04)[:2]:
-            mean[check.assumption] += chance * math.exp(check.log_e_value)
-    assert 0.0 < mean[INDEPENDENCE] <= 1.0
-    assert 0.0 < mean[STATIONARITY] <= 1.0
+@pytest.mark.parametrize("p", [0.5, 0.9])
+def test_the_mean_of_an_e_value_is_at_most_one(p):
+    """Exactly, over all that two contexts with six draws each can show."""
+    mean = 0.0
+    for x, y in itertools.product(range(7), repeat=2):
+        chance = math.prod(math.comb(6, k) * p**k * (1 - p) ** (6 - k) for k in (x, y))
+        cells = np.array([x, y], dtype=np.float64), np.array([6.0, 6.0])
+        mean += chance * math.exp(log_e_values(*cells, np.array([0, 2]))[0])
+    assert mean <= 1.0
+
+
+def alarms(found):
+    return [check.assumption for check in found if check.alarm]
+
+
+def test_coins_that_fall_alike_are_not_independent(coins):
+    """The pair is tested, and named."""
+    rows, successors = np.zeros(4, np.int64), np.arange(4)
+    both = np.array([40, 1, 2, 37])
+    found = checks(coins, rows, successors, both, both, NOWHERE, 0.04)
+    assert alarms(found) == [INDEPENDENCE]
+    assert found[0].tested == 1
+    assert found[0].worst.startswith("marginal 0 with marginal 1")
+
+
+def test_halves_that_differ_are_not_stationary(coins):
+    """Early heads, late tails, of one coin."""
+    rows, successors = np.zeros(4, np.int64), np.arange(4)
+    early, late = np.array([40, 40, 5, 5]), np.array([5, 5, 40, 40])
+    found = checks(coins, rows, successors, early, late, NOWHERE, 0.04)
+    assert alarms(found) == [STATIONARITY]
+    assert found[1].worst.startswith("marginal 0")
+
+
+def test_what_was_not_tested_says_so(coins):
+    """Without anything before, and where counts would take too much."""
+    rows, successors = np.zeros(4, np.int64), np.arange(4)
+    times = np.full(4, 9)
+    found = checks(coins, rows, successors, times, times, NOWHERE, 0.04)
+    assert (found[3].assumption, found[3].tested) == (MARKOV, 0)
+    assert "not tested, too many counts: the action before" in str(found[3])
+    assert "no alarm" in str(found[0])
+
+
+def test_too_many_counts_are_left_out(coins, monkeypatch):
+    """The largest tables are not made, and named."""
+    from rfmdp.sources import checks as module
+
+    monkeypatch.setattr(module, "MOST", 400)
+    evidence = Evidence(coins)
+    rng = np.random.default_rng(1)
+    rows = rng.integers(0, 4, size=200)
+    evidence.add(rows, np.roll(rows, -1), np.roll(rows, 1), np.arange(200))
+    found = evidence.checks(0.01)
+    assert found[3].omitted == ("the steps since the start",)
+    assert "not tested, too many counts: the steps since the start" in str(found[3])
+    assert found[1].tested == 2
+
+
+def test_evidence_is_counted_in_parts(coins):
+    """In whatever batches transitions come, and after saving, checks are the same."""
+    rng = np.random.default_rng(2)
+    rows = rng.integers(0, 4, size=400)
+    columns = rows, np.roll(rows, -1), np.roll(rows, 1), np.arange(400) % 7
+    whole, parts = Evidence(coins), Evidence(coins)
+    whole.add(*columns)
+    for begin in range(0, 400, 50):
+        parts.add(*(column[begin : begin + 50] for column in columns))
+        again = Evidence(coins)
+        again.restore(parts.state())
+        parts = again
+    assert parts.checks(0.01) == whole.checks(0.01)
 
 
 def table(rng, rows, shock=0.0, late=0.0, memory=0.0):
@@ -123,7 +172,7 @@ def table(rng, rows, shock=0.0, late=0.0, memory=0.0):
 
 
 @pytest.mark.parametrize(
-    ("words", "alarms"),
+    ("words", "alarmed"),
     [
         ({}, []),
         ({"shock": 0.5}, [INDEPENDENCE]),
@@ -131,18 +180,18 @@ def table(rng, rows, shock=0.0, late=0.0, memory=0.0):
         ({"memory": 0.5}, [SHARING, MARKOV]),  # a machine is new after it was fixed
     ],
 )
-def test_alarms_where_they_belong(words, alarms):
+def test_alarms_where_they_belong(words, alarmed):
     """Data that contradict assumptions raise their alarms and no other; nothing is claimed then."""
     pytest.importorskip("pyarrow")
     model = machines({})
     rows = table(np.random.default_rng(1), 1500, **words)
     log = read_log(model, rows, manifest=Manifest("none"))
-    found = log.check(identified(model).model)
-    assert [c.assumption for c in found if c.alarm] == alarms
+    assert alarms(log.check(identified(model).model)) == alarmed
     run = rf.learn(log, 'Pmaxmin=? [ G<=3 !"down" ]')
-    assert len(run.alarms) == len(alarms)
-    assert ("ALARM" in run.statement()) == bool(alarms)
-    assert ("With probability" in run.statement()) != bool(alarms)
+    assert len(run.alarms) == len(alarmed)
+    assert len(run.checks) == 4
+    assert ("ALARM" in run.statement()) == bool(alarmed)
+    assert ("With probability" in run.statement()) != bool(alarmed)
 
 
 # 20 and 200 are expected at most; so many have probability below 1e-3
@@ -160,3 +209,29 @@ def test_false_alarms_are_rare(logs, too_many):
         log = read_log(model, rows, manifest=Manifest("none"), level=0.2)
         false += any(check.alarm for check in log.check(counted))
     assert false < too_many
+
+
+def sales(parents, chances=None):
+    """Return a stock that sells by the demand, beside a counter that does not matter."""
+    domains = {"stock": (0, 1), "demand": (0, 1), "counter": (0, 511)}
+    move = rf.unknown_move(domains, "stock", parents=parents)
+    sets = move.marginals if chances is None else [rf.Singleton([1 - p, p]) for p in chances]
+    coin = [rf.Singleton([0.5, 0.5])] if chances else [rf.unknown(2)]
+    demand = rf.Move("demand", coin, lambda s, identifier, outcome: {"demand": outcome})
+    action = rf.Action(
+        "sell", [rf.Move("stock", sets, move.effect, move.identify), demand], None,
+        lambda s: {"counter": (s.counter + 1) % 512},
+    )  # fmt: skip
+    return rf.build(domains, [action], initial={"stock": 0, "demand": 0, "counter": 0})
+
+
+def test_a_missing_parent_is_named_beside_one_that_does_not_matter():
+    """Each undeclared variable has a test of its own: 512 values drown nothing but their own."""
+    truth = sales(["stock", "demand"], [0.3, 0.7, 0.2, 0.8])
+    data = record(truth, None, 100, 200, seed=1)
+    wrong, right = (
+        rf.Recorded(sales(parents), data) for parents in (["stock"], ["stock", "demand"])
+    )
+    run = rf.learn(wrong, "Pmaxmin=? [ F<=3 stock=1 ]")
+    assert any(SHARING in alarm and "by demand" in alarm for alarm in run.alarms)
+    assert rf.learn(right, "Pmaxmin=? [ F<=3 stock=1 ]").alarms == ()

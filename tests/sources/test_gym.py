@@ -676,15 +676,15 @@ def test_rewards_that_depend_on_the_successor_are_learned():
         )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["expected reward", "reward", None])
+@pytest.mark.parametrize("name", ["expected_reward", "reward", None])
 def test_expected_rewards_of_a_table_are_not_known(name):
     """They are made of the table's probabilities, which may be others than the environment's."""
     slippery = rf.gym_model(gymnasium.make("FrozenLake-v1"))
     source = rf.GymSource(gymnasium.make("FrozenLake-v1"), slippery)
     spec = rf.Spec(rf.Cumulative(30, name))
-    with pytest.raises(rf.ModelError, match=r"expected reward.*TransitionReward.*MixtureReward"):
+    with pytest.raises(rf.ModelError, match=r"expected_reward.*TransitionReward.*MixtureReward"):
         rf.learn(source, spec, length=30)
-    with pytest.raises(rf.ModelError, match=r"expected reward.*TransitionReward.*MixtureReward"):
+    with pytest.raises(rf.ModelError, match=r"expected_reward.*TransitionReward.*MixtureReward"):
         rf.learn(slippery, spec, length=30)
     words = {"stop": StopWhen(trajectories=200), "length": 30}
     if name != "reward":

@@ -19,9 +19,8 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.sets.families import Interval, LpBall, Singleton
 from rfmdp.solving import solve
 from rfmdp.sources import index as index_module
-from rfmdp.sources.hidden import counted_truth, joint_successors
 from rfmdp.sources.index import Index
-from rfmdp.sources.source import Simulated
+from rfmdp.sources.source import Simulated, counted_truth, joint_successors
 from rfmdp.sources.structure import Structure, unknown
 
 COIN = """mdp

@@ -25,6 +25,12 @@ COMMANDS = (
     *("check", "solve", "learn", "domains", "simulate", "verify", "convert", "policy"),
     *("explain", "evaluate", "report"),
 )
+OPTIONS = {  # what the library advises, and what the command line has for it
+    "`resume=`": "--resume",
+    "`length=`": "--length",
+    "`stop=StopWhen(guarantee=...)`": "--target",
+    "`rewards=MixtureReward(RewardRange(low, high))`": "--rewards random:LOW:HIGH",
+}
 BROKEN_PIPE = 141
 COMPLETING = "_RFMDP_COMPLETE"  # variable by which a shell asks how words may go on
 SHELLS = ("bash", "zsh", "fish")
@@ -83,10 +89,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
         with noted():
             return _run(sys.argv[1:] if arguments is None else arguments)
     except AssumptionAlarm as alarm:
-        complain(f"alarm, nothing is guaranteed: {alarm}")
+        complain(f"alarm, nothing is guaranteed: {_as_options(alarm)}")
         return NOT_CERTIFIED
     except RfmdpError as error:
-        complain(str(error))
+        complain(_as_options(error))
     except click.ClickException as error:
         complain(_usage(error))
     except KeyboardInterrupt:
@@ -103,6 +109,14 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except MemoryError:
         complain("the machine's memory is used up; try a smaller model.")
     return USER_ERROR
+
+
+def _as_options(error: RfmdpError) -> str:
+    """Return a message of the library with the words of the command line."""
+    text = str(error)
+    for python, option in OPTIONS.items():
+        text = text.replace(python, option)
+    return text
 
 
 def _run(arguments: Sequence[str]) -> int:

@@ -36,13 +36,16 @@ def run_record(run: Run, seed: int) -> dict[str, Any]:
 
     `guarantee` is that of the run: after an alarm it is infinite, and says nothing.
     """
+    mean = run.mean_guarantee  # over random starts
     points = [asdict(point).items() for point in run.history]
     history = [{k: None if math.isnan(v) else as_json(v) for k, v in point} for point in points]
     return {
         "seed": seed,
         **history[-1],
         "guarantee": as_json(run.guarantee),
+        "mean_guarantee": None if math.isnan(mean) else as_json(mean),
         "alarms": list(run.alarms),
+        "checks": list(run.checks),
         "beta": run.beta,
         "ledger": {
             "scheme": run.ledger.scheme,
@@ -88,10 +91,8 @@ def _print_progress(lines: ProgressLines, trajectories: int, seed: int, now: Pro
     lines.show(text, now.seconds, passing=False)
 
 
-def data_lines(data: Records, run: Run) -> Iterator[str]:
-    """Give what data cover, what they say about the assumptions, and what to collect next."""
-    yield f"Checks of the assumptions by {data.steps} transitions:"
-    yield from (f"  - {check}" for check in data.check(run.model))
+def data_lines(run: Run) -> Iterator[str]:
+    """Give what data cover, and what to collect next."""
     yield str(coverage(run))
     helpful = [found for found in _gains(run) if found.gain > 0.0]
     if helpful:
@@ -101,7 +102,7 @@ def data_lines(data: Records, run: Run) -> Iterator[str]:
 
 
 def data_record(data: Records, run: Run) -> dict[str, Any]:
-    """Return what `data_lines` says as plain data."""
+    """Return checks of assumptions, coverage and what to collect next, as plain data."""
     checks = data.check(run.model)
     return {
         "steps": data.steps,

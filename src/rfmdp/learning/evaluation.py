@@ -18,9 +18,9 @@ import numpy as np
 from rfmdp.inner.combined import OneSided
 from rfmdp.learning.planner import Planner
 from rfmdp.learning.sampling import Sampling
+from rfmdp.learning.schedule import Watch
 from rfmdp.learning.store import SetStore
 from rfmdp.learning.transition_rewards import TransitionRewardBounds
-from rfmdp.learning.watch import Watch
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Spec
 from rfmdp.outer.problem import Form

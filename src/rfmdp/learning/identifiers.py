@@ -30,7 +30,7 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.ragged import entries, owner, owners, renumbered, segment, segment_lengths, starts
 from rfmdp.sets.boxes import box_centres
 from rfmdp.sets.marginals import Marginals
-from rfmdp.sources.hidden import joint_successors
+from rfmdp.sources.source import joint_successors
 from rfmdp.sources.structure import Structure, informed
 from rfmdp.types import AnyArray, FloatArray, Int32Array, IntArray
 

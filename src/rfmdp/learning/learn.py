@@ -3,7 +3,7 @@
     run = learn(model, spec, ANYTIME, stop=StopWhen(trajectories=100_000), length=15, seed=7)
     run.guarantee, run.statement(), run.policy, run.model
 
-This file checks what is asked for; the loop is in `rfmdp.learning.learner`.
+This file checks what it is given; the loop is in `rfmdp.learning.learner`.
 
 The learner talks to a source (`rfmdp.sources.source`). A model is a source too: then its nominal
 probabilities are the hidden truth, seen only through counts of simulated outcomes (and, to report
@@ -14,6 +14,7 @@ trajectory.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -27,27 +28,26 @@ import numpy as np
 from rfmdp.errors import FileError, ModelError, UnsupportedError
 from rfmdp.formats.files import load
 from rfmdp.inner.protocol import Inner
-from rfmdp.learning.asked import as_method, as_source, probability, require_parts, whole_number
 from rfmdp.learning.budget import Budget
 from rfmdp.learning.confidence import ConfidenceSet
 from rfmdp.learning.explore import Exploration
 from rfmdp.learning.identifiers import Granularity, LocalStates, identify
 from rfmdp.learning.learner import Learner
-from rfmdp.learning.methods import ANYTIME, Method
+from rfmdp.learning.methods import ANYTIME, METHODS, Method, find_method
 from rfmdp.learning.rewards import RewardFamily
 from rfmdp.learning.run import KIND, Progress, Run
-from rfmdp.learning.schedule import LogSpaced, Schedule, StopWhen
+from rfmdp.learning.schedule import LogSpaced, Schedule, StopWhen, Watch
 from rfmdp.learning.setup import Setup
 from rfmdp.learning.support import DeclaredSupport, Support
 from rfmdp.learning.transition_rewards import TransitionReward
-from rfmdp.learning.watch import Watch
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import NamedStates, Spec, StateSet
 from rfmdp.outer.problem import where
 from rfmdp.outer.settings import Limits
 from rfmdp.solving import as_spec
 from rfmdp.sources.gym.table import EXPECTED
-from rfmdp.sources.source import Source
+from rfmdp.sources.source import Simulated, Source
+from rfmdp.sources.structure import Structure
 
 if TYPE_CHECKING:
     from rfmdp.answers.property import Property
@@ -139,19 +139,20 @@ def learn(
     True
     """
     started = time.monotonic()
-    parts = {
+    components = {
         "confidence": confidence, "budget": budget, "exploration": exploration,
         "schedule": schedule, "granularity": granularity, "inner": inner,
     }  # fmt: skip
-    require_parts(
-        **parts, stop=stop, points=points, support=support, rewards=rewards, limits=limits
+    require_components(
+        **components, stop=stop, points=points, support=support, rewards=rewards, limits=limits
     )
-    chosen = replace(as_method(method), **{k: v for k, v in parts.items() if v is not None})  # type: ignore[arg-type]
-    known = as_source(source)
-    asked = _checked(spec, known.structure.model)
-    _refuse_expected_rewards(asked, known.structure.model, given=rewards is not None)
+    chosen = replace(as_method(method), **{k: v for k, v in components.items() if v is not None})  # type: ignore[arg-type]
+    samples = as_source(source)
+    goal = _checked(spec, samples.structure.model)
+    if rewards is None:
+        _refuse_expected_rewards(goal, samples.structure.model)
     setup = Setup(
-        known, asked, chosen, probability("beta", beta), stop or StopWhen(),
+        samples, goal, chosen, probability("beta", beta), stop or StopWhen(),
         points or LogSpaced(), whole_number("the length of a trajectory", length, 1),
         whole_number("the seed", seed, 0, "; it fixes all randomness: runs can be repeated"),
         limits or Limits(), probability("p_min", p_min or 0.0, zero=True),
@@ -163,7 +164,7 @@ def learn(
             "`resume` and rollout certificates."
         )
     file = _place(output, resume)
-    ids = identify(known.structure, chosen.granularity, local=local, ties=ties)
+    ids = identify(samples.structure, chosen.granularity, local=local, ties=ties)
     learner = Learner(setup, ids, Watch(setup.stop.seconds, progress, started))
     if resume is not None:
         learner.restore(load(resume, KIND), str(resume))
@@ -184,31 +185,31 @@ def _checked(spec: Spec | Property | str, model: FactoredMDP) -> Spec:
     if not isinstance(spec, Spec) and getattr(spec.parsed.expression, "bound", None) is not None:
         raise UnsupportedError(
             f"learn: the goal must be a value (=?), found the threshold {spec}; ask for the value, "
-            "and stop at the threshold (--target, or StopWhen(guarantee=...))."
+            "and stop at the threshold (`stop=StopWhen(guarantee=...)`)."
         )
-    asked = as_spec(spec, model, settled=True)  # refused below, with a better reason
-    if not asked.robust:
+    goal = as_spec(spec, model, settled=True)  # refused below, with a better reason
+    if not goal.robust:
         raise ModelError(
             "learn: what is unknown must oppose the agent, here it helps, so nothing would be "
             "guaranteed; ask with Pmaxmin, Pminmax, Rmaxmin or Rminmax."
         )
     sets: dict[str, Any] = {
-        name: _resolved(model, states) for name, states in asked.objective.sets.items()
+        name: _resolved(model, states) for name, states in goal.objective.sets.items()
     }
-    return replace(asked, objective=replace(asked.objective, **sets))
+    return replace(goal, objective=replace(goal.objective, **sets))
 
 
-def _refuse_expected_rewards(spec: Spec, model: FactoredMDP, *, given: bool) -> None:
-    """Raise ModelError if known rewards are those that `gym_model` made of probabilities."""
+def _refuse_expected_rewards(spec: Spec, model: FactoredMDP) -> None:
+    """Raise ModelError if rewards are those that `gym_model` made of probabilities."""
     if EXPECTED not in model.rewards or not spec.objective.rewarded:
         return
     name = spec.objective.reward_name or next(iter(model.rewards))
-    if name not in model.rewards or (name == EXPECTED and not given):
+    if name not in model.rewards or name == EXPECTED:
         raise ModelError(
             f'learn: what this environment pays depends on the successor, and "{EXPECTED}" is made '
             f'of probabilities, which are not known; ask for R{{"{EXPECTED}"}} and give what '
             "transitions pay (`rewards=TransitionReward(...)`), or learn it "
-            "(`rewards=MixtureReward(RewardRange(low, high))`, --rewards)."
+            "(`rewards=MixtureReward(RewardRange(low, high))`)."
         )
 
 
@@ -236,7 +237,115 @@ def _place(
     same = resume is not None and Path(output).resolve() == Path(resume).resolve()
     if Path(output).exists() and not same:
         raise FileError(
-            f"{output}: must not exist, a run would be lost; resume it (--resume), or name "
+            f"{output}: must not exist, a run would be lost; resume it (`resume=`), or name "
             "another file."
         )
     return output
+
+
+def whole_number(name: str, value: Any, least: int, why: str = "") -> int:
+    """Return a whole number that is large enough, as an integer.
+
+    Raises
+    ------
+    ModelError
+        If it is none; `name` says what was value, `why` what else is to be said.
+    """
+    number = isinstance(value, int | float | np.integer | np.floating)
+    if number and float(value).is_integer() and value >= least:
+        return int(value)
+    raise ModelError(
+        f"learn: {name} must be a whole number, at least {least}, found {value!r}{why}."
+    )
+
+
+def probability(name: str, value: object, *, zero: bool = False) -> float:
+    """Return a number between 0 and 1, both excluded; `zero`: 0 is allowed.
+
+    Raises
+    ------
+    ModelError
+        If it is none; `name` says what was value.
+    """
+    if isinstance(value, int | float | np.integer | np.floating):
+        chance = float(value)
+        if 0.0 < chance < 1.0 or (zero and chance == 0.0):
+            return chance
+    least = "at least 0" if zero else "larger than 0"
+    shown = "NaN" if isinstance(value, float) and math.isnan(value) else repr(value)
+    raise ModelError(f"learn: {name} must be a number {least} and less than 1, found {shown}.")
+
+
+def as_source(value: Any) -> Source:
+    """Return what samples come from; a model is simulated.
+
+    Raises
+    ------
+    UnsupportedError
+        If it is no source; the message says how to make one of it.
+    """
+    if isinstance(value, FactoredMDP):
+        return Simulated(value)
+    if isinstance(getattr(value, "structure", None), Structure):
+        return value  # type: ignore[no-any-return]  # a source by its protocol
+    advice = "give a model, GymSource(env, model), read_log(model, ...) or Recorded(model, ...)"
+    if hasattr(value, "reset") and hasattr(value, "step"):
+        advice = "give GymSource(env, model), where the model says what is known of it"
+    elif isinstance(value, str):
+        advice = f"give a model, open_model({value!r}), or a source that is made of one"
+    raise UnsupportedError(f"learn: cannot sample {_shown(value)}; {advice}.")
+
+
+def as_method(value: Any) -> Method:
+    """Return a method, also by its name.
+
+    Raises
+    ------
+    ModelError, UnsupportedError
+        If there is no such method, or it is something else.
+    """
+    if isinstance(value, str):
+        return find_method(value)
+    if not isinstance(value, Method):
+        raise UnsupportedError(
+            f"learn: the method must be a Method or its name, found {_shown(value)}; the names are "
+            f"{', '.join(METHODS)}."
+        )
+    return value
+
+
+def _shown(value: Any) -> str:
+    """Return a text or a number as it is, and of all else the type."""
+    plain = value is None or isinstance(value, str | int | float)
+    return repr(value) if plain else f"a {type(value).__name__}"
+
+
+COMPONENTS: dict[str, tuple[Any, str]] = {  # what each can do, or what it is, and examples
+    "confidence": ("validity", "Mixture(), ClopperPearson(), Weissman()"),
+    "budget": ("ledger", "EqualEvents(), PerProbability()"),
+    "exploration": ("plan", "Optimistic(), GapDirected()"),
+    "schedule": ("limits", "Doubling(), Geometric()"),
+    "granularity": (Granularity, "Granularity.EFFECT, Granularity.LOCAL"),
+    "inner": ("prepare", "Exact(), IntervalArithmetic()"),
+    "stop": (StopWhen, "StopWhen(trajectories=200)"),
+    "points": ("next", "LogSpaced(8)"),
+    "support": (Support, "DeclaredSupport(), SparseSupport(0.05)"),
+    "rewards": (
+        RewardFamily | TransitionReward,
+        "MixtureReward(RewardRange(0, 1)), DeterministicReward(RewardRange(0, 1))",
+    ),
+    "limits": (Limits, "Limits(precision=1e-4)"),
+}
+
+
+def require_components(**components: Any) -> None:
+    """Raise UnsupportedError unless components, by name, are as `COMPONENTS` says, or None."""
+    for name, component in components.items():
+        kind, examples = COMPONENTS[name]
+        if component is None:
+            continue
+        fits = hasattr(component, kind) if isinstance(kind, str) else isinstance(component, kind)
+        if not fits or isinstance(component, str | type):
+            raise UnsupportedError(
+                f"learn: {name} must be an object like {examples}, found {_shown(component)}."
+            )

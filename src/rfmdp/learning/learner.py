@@ -23,13 +23,14 @@ from rfmdp.learning.rewards import UnknownRewards
 from rfmdp.learning.rollout import Rollouts
 from rfmdp.learning.run import Point, Run, arrays_of
 from rfmdp.learning.sampling import Sampling
+from rfmdp.learning.schedule import Watch
 from rfmdp.learning.setup import Setup, assumptions_of, require_same, settings_of
 from rfmdp.learning.store import SetStore
 from rfmdp.learning.support import DiscoveredOutcomes
-from rfmdp.learning.watch import Watch
 from rfmdp.objective import MAX
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.policy_bound import initial_guarantee
+from rfmdp.sources.checks import Evidence
 from rfmdp.sources.tally import Tally
 from rfmdp.types import AnyArray, IntArray
 
@@ -60,6 +61,8 @@ class Learner:
         self.standing = StandingGuarantee(anytime, setup.spec.agent.sign, self._nothing.guarantee)
         self.history: list[Point] = []
         self.alarms: list[str] = []
+        self.checks: tuple[str, ...] = ()  # what samples said about assumptions
+        self._checked = 0  # steps that were checked
 
     def go(self, file: str | os.PathLike[str] | None) -> Run:
         """Run until it is time to stop; save at the start and after every evaluation.
@@ -67,7 +70,7 @@ class Learner:
         An event that voids the guarantee is written into the file before it is raised. After
         Ctrl-C the exception has the run as it was at the last evaluation, as `run`.
         """
-        reason = self._reason() if self.history else None
+        reason = self._reason() if self.history or self.alarms else None
         run = self.result(reason)
         if file is not None and not self.history and self.setup.records is None:
             save(run, file)
@@ -76,6 +79,9 @@ class Learner:
                 self._sample()
                 self._evaluate()
                 reason = self._reason()
+                if reason is not None or self.sampling.steps >= 2 * self._checked:
+                    self._check()
+                    reason = self._reason()
                 run = self.result(reason)
                 self._watch.tell("evaluated", self.sampling.done, self.history[-1])
                 if file is not None:
@@ -100,7 +106,7 @@ class Learner:
         """
         setup, sampling = self.setup, self.sampling
         if setup.records is not None:
-            self.alarms += sampling.count(setup.records)
+            sampling.count(setup.records)
             return
         try:
             sampling.run(min(setup.points.next(sampling.done), setup.stop.trajectories))
@@ -109,6 +115,14 @@ class Learner:
             raise
         except ModelError as error:  # a state, a successor, an end or a payment
             raise AssumptionAlarm(str(error)) from error
+
+    def _check(self) -> None:
+        """Ask the samples about the assumptions."""
+        self._watch.tell("evaluating", self.sampling.done)
+        self._checked = self.sampling.steps
+        checks = self.sampling.checks()
+        self.checks = tuple(map(str, checks))
+        self.alarms += [str(check) for check in checks if check.alarm]
 
     def _reason(self) -> str | None:
         """Return why to stop now, or None."""
@@ -209,6 +223,7 @@ class Learner:
             evidence={} if standing.solution is None else standing.evidence,
             shared=self._ids.shared,
             alarms=tuple(self.alarms),
+            checks=self.checks,
             stopped=reason or "running",
             rollouts=list(self.rollouts.certificates),
             rollout_policy=self.rollouts.best_policy,
@@ -234,12 +249,14 @@ class Learner:
             state.update({f"{prefix}/{k}": v for k, v in stored.state().items()})
         return state
 
-    def _stores(self) -> dict[str, SetStore | Tally | UnknownRewards]:
+    def _stores(self) -> dict[str, SetStore | Tally | UnknownRewards | Evidence]:
         """Return the parts that keep their own state."""
         sampling = self.sampling
-        rewards = {} if sampling.unknown is None else {"rewards": sampling.unknown}
-        planned = sampling.exploration.sets
-        return {"sets": self.sets, "explore": planned, "seen": sampling.seen, **rewards}
+        optional = {"rewards": sampling.unknown, "evidence": sampling.evidence}
+        return {
+            "sets": self.sets, "explore": sampling.exploration.sets, "seen": sampling.seen,
+            **{name: store for name, store in optional.items() if store is not None},
+        }  # fmt: skip
 
     def restore(self, run: Run, place: str) -> None:
         """Go on where a saved run was, with the same random sequence."""
@@ -260,6 +277,7 @@ class Learner:
             stored.restore(arrays_of(state, prefix))
         self.evaluator.warm.update({k: np.array(v) for k, v in arrays_of(state, "warm").items()})
         self.history, self.alarms = list(run.history), list(run.alarms)
+        self.checks, self._checked = run.checks, sampling.steps
         self.rollouts.restore(run, state)
 
 

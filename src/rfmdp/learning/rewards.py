@@ -235,8 +235,8 @@ class UnknownRewards:
         return paying(model, self.name, np.append(paid, end[len(paid) :]))
 
     def state(self) -> dict[str, AnyArray]:
-        """Return what `restore` reads."""
-        return {"visits": self.visits, "observed": self.observed}
+        """Return copies that `restore` reads."""
+        return {"visits": self.visits.copy(), "observed": self.observed.copy()}
 
     def evidence(self) -> dict[str, AnyArray]:
         """Return what the bounds were derived from: visits (R,), and sums or what was paid."""

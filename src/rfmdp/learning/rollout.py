@@ -20,8 +20,8 @@ from rfmdp.learning.intervals import betting_lower, clopper_pearson_lower
 from rfmdp.learning.rewards import RewardRange
 from rfmdp.learning.run import RolloutCertificate, Run
 from rfmdp.learning.sampling import Sampling
+from rfmdp.learning.schedule import Watch
 from rfmdp.learning.setup import Setup
-from rfmdp.learning.watch import Watch
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, Spec
 from rfmdp.outer.problem import row_rewards
@@ -74,11 +74,12 @@ class Rollouts:
         if seen.whole:
             raise UnsupportedError(
                 "Rollout certificates: trajectories that are cut off, by their source or by "
-                f"--length, do not show {type(spec.objective).__name__}. Learn without "
+                f"`length=`, do not show {type(spec.objective).__name__}. Learn without "
                 "them."
             )
         assert setup.episodes is not None  # `learn` refuses records
-        self._sampler = setup.episodes.sampler(model, seen.stop)
+        evidence = self._sampling.evidence
+        self._sampler = setup.episodes.sampler(model, seen.stop, evidence)
         self._reward = np.zeros(model.rows)
         if seen.target is None:
             self._reward = row_rewards(model, seen.reward)
@@ -128,9 +129,9 @@ class Rollouts:
         while done < trajectories and not (parts and self._watch.over()):
             some = min(trajectories - done, sampling.chunk)
             first = sampling.done + done
-            wanted = Trajectories(behaviour, self._length, some, sampling.setup.seed, first)
+            request = Trajectories(behaviour, self._length, some, sampling.setup.seed, first)
             parts.append(
-                self._sampler.run(wanted, reward=self._reward, discount=self._measured.discount)
+                self._sampler.run(request, reward=self._reward, discount=self._measured.discount)
             )
             done += some
             self._watch.tell("sampling", sampling.done)

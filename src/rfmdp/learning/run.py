@@ -107,6 +107,7 @@ class Run:
     evidence: dict[str, AnyArray] = field(default_factory=dict)  # of `solution`, beside `looks`
     shared: tuple[tuple[str, ...], ...] = ()  # marginals that were declared to be one unknown
     alarms: tuple[str, ...] = ()  # contradictions; then nothing is guaranteed
+    checks: tuple[str, ...] = ()  # what the samples say about the assumptions
     stopped: str = "running"
     rollouts: list[RolloutCertificate] = field(default_factory=list)
     rollout_policy: Policy | None = None  # the one of the best certificate by rollouts
@@ -196,6 +197,9 @@ class Run:
                     "trajectories; later evaluations proved no more."
                 )
         lines += ["Assumptions:", *(f"  - {assumption}" for assumption in self.assumptions)]
+        if self.checks:
+            lines.append("What the samples say about assumptions (no alarm proves nothing):")
+            lines += [f"  - {check}" for check in self.checks]
         if self.shared:
             lines.append("Marginals that were declared to be the same unknown distribution:")
             lines += [f"  - {' = '.join(names)}" for names in self.shared[:LISTED]]
@@ -226,6 +230,7 @@ def run_to_record(run: Run) -> Record:
         "name": run.name,
         "shared": [list(names) for names in run.shared],
         "alarms": list(run.alarms),
+        "checks": list(run.checks),
         "history": [{k: _number(v) for k, v in asdict(point).items()} for point in run.history],
         "rollouts": [certificate.summary() for certificate in run.rollouts],
     }
@@ -288,6 +293,7 @@ def run_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -
         evidence=arrays_of(arrays, "evidence"),
         shared=tuple(tuple(names) for names in header["shared"]),
         alarms=tuple(header["alarms"]),
+        checks=tuple(header["checks"]),
         stopped=header["stopped"],
         question=header.get("question", ""),
         name=header.get("name", ""),

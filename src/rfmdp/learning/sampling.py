@@ -10,15 +10,15 @@ from rfmdp.learning.explore import ExplorationState, planning_sets
 from rfmdp.learning.learned_model import LearnedModel
 from rfmdp.learning.planner import Planner
 from rfmdp.learning.rewards import UnknownRewards
-from rfmdp.learning.schedule import NEVER
+from rfmdp.learning.schedule import NEVER, Watch
 from rfmdp.learning.setup import Setup
 from rfmdp.learning.store import SetStore
 from rfmdp.learning.support import DiscoveredOutcomes
 from rfmdp.learning.transition_rewards import TransitionReward
-from rfmdp.learning.watch import Watch
 from rfmdp.objective import MAX
 from rfmdp.outer.problem import row_rewards
 from rfmdp.ragged import segment_sum
+from rfmdp.sources.checks import Check, Evidence
 from rfmdp.sources.simulator import Behaviour, Trajectories
 from rfmdp.sources.source import Records
 from rfmdp.sources.tally import Tally
@@ -51,7 +51,12 @@ class Sampling:
         self.due = self.earliest = 0  # trajectories at which a new plan is due, and may be made
         self.done, self.steps = 0, 0
         counted, episodes = learned.worst[0], setup.episodes
-        self._sampler = None if episodes is None else episodes.sampler(counted)
+        self.evidence = None  # what is checked; records bring theirs
+        if episodes is not None and episodes.observed:
+            self.evidence = Evidence(counted)
+        self._sampler = None
+        if episodes is not None:
+            self._sampler = episodes.sampler(counted, evidence=self.evidence)
         unknown = learned.payments
         self.unknown = unknown if isinstance(unknown, UnknownRewards) else None
         self._payer = None
@@ -59,16 +64,25 @@ class Sampling:
             self._payer = setup.source.payer(self.unknown.name, self.unknown.ends)
         _expect_rewards(setup)
 
-    def count(self, records: Records) -> list[str]:
-        """Count all recorded transitions at once; return what contradicts an assumption."""
+    def count(self, records: Records) -> None:
+        """Count all recorded transitions at once."""
         counted = self.learned.worst[0]
         ordered = isinstance(self.setup.confidence, DiscoveredOutcomes)
-        found = records.counts(counted, ordered=ordered)
-        for new, old in zip(found.arrays, self.seen.arrays, strict=True):
+        tally = records.counts(counted, ordered=ordered)
+        for new, old in zip(tally.arrays, self.seen.arrays, strict=True):
             old[:] = new[: len(old)]
         self.done, self.steps = records.trajectories, records.steps
         self._take_rewards()
-        return [str(check) for check in records.check(counted) if check.alarm]
+
+    def checks(self) -> tuple[Check, ...]:
+        """Return what the samples say about the assumptions.
+
+        A false alarm of samples that are drawn has at most the probability beta, that of records
+        the one that their source says.
+        """
+        if self.setup.records is not None:
+            return self.setup.records.check(self.learned.worst[0])
+        return () if self.evidence is None else self.evidence.checks(self.setup.beta)
 
     def run(self, goal: int) -> None:
         """Run trajectories up to number `goal`, planning anew when it is due."""
@@ -85,8 +99,8 @@ class Sampling:
                 stop = min(stop, self.earliest)
             assert self.behaviour is not None
             some = min(stop - self.done, self.chunk)
-            wanted = Trajectories(self.behaviour, setup.length, some, setup.seed, self.done)
-            done, steps = self._sampler.run_until(wanted, limits, self.seen)
+            request = Trajectories(self.behaviour, setup.length, some, setup.seed, self.done)
+            done, steps = self._sampler.run_until(request, limits, self.seen)
             self.done += done
             self.steps += steps
             self._take_rewards()
@@ -144,9 +158,9 @@ class Sampling:
 
 def _expect_rewards(setup: Setup) -> None:
     """Tell the source what transitions should pay, where that is known: it may check it."""
-    known, reward = setup.source.structure.model, setup.rewards
+    model, reward = setup.source.structure.model, setup.rewards
     if isinstance(reward, TransitionReward):
-        setup.source.expect(lambda rows, successors: reward.of(known, rows, successors))
+        setup.source.expect(lambda rows, successors: reward.of(model, rows, successors))
     elif setup.records is not None and reward is None and setup.spec.objective.rewarded:
-        paid = row_rewards(known, setup.spec.objective.reward_name)
+        paid = row_rewards(model, setup.spec.objective.reward_name)
         setup.source.expect(lambda rows, successors: paid[rows])

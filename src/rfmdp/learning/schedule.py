@@ -1,8 +1,10 @@
-"""When to plan again, when to evaluate, and when to end."""
+"""When to plan again, when to evaluate, when to end; the clock, and who is told what a run does."""
 
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -13,9 +15,10 @@ from rfmdp.objective import Direction
 from rfmdp.types import IntArray
 
 if TYPE_CHECKING:
-    from rfmdp.learning.run import Point
+    from rfmdp.learning.run import Point, Progress
 
 NEVER = np.iinfo(np.int64).max
+OFTEN = 0.5  # seconds between two reports of progress
 
 
 class Schedule(Protocol):
@@ -142,3 +145,47 @@ class StopWhen:
         if self.steps is not None and point.steps >= self.steps:
             return "all steps run"
         return "time is up" if seconds >= self.seconds else None
+
+
+class Watch:
+    """Time since `started`, by `time.monotonic()`, against a number of seconds.
+
+    `before` are the seconds of earlier sessions of the run, by the clock and of the processor.
+    """
+
+    def __init__(
+        self, seconds: float, progress: Callable[[Progress], None] | None, started: float
+    ) -> None:
+        self._started = self._told = started
+        self._processor = time.process_time()
+        self._progress = progress
+        self.deadline = started + seconds
+        self.before = (0.0, 0.0)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of this session."""
+        return time.monotonic() - self._started
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return self.deadline - time.monotonic()
+
+    def over(self) -> bool:
+        """Return whether the time is over."""
+        return self.left < 0.0
+
+    def spent(self) -> tuple[float, float]:
+        """Return the seconds of all sessions, by the clock and of the processor."""
+        processor = time.process_time() - self._processor
+        return self.before[0] + self.seconds, self.before[1] + processor
+
+    def tell(self, phase: str, trajectories: int, point: Point | None = None) -> None:
+        """Report progress, now and then and after every evaluation."""
+        now = time.monotonic()
+        if self._progress is not None and (point is not None or now - self._told >= OFTEN):
+            from rfmdp.learning.run import Progress
+
+            self._told = now
+            self._progress(Progress(phase, trajectories, now - self._started, point))

@@ -15,12 +15,13 @@ import numpy as np
 
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.learning.intervals import clopper_pearson
+from rfmdp.learning.run import Run
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.unroll import unroll
 from rfmdp.objective import MAX, Globally, Spec, Total, Until
 from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.problem import row_rewards
-from rfmdp.outer.solution import Policy
+from rfmdp.outer.solution import Policy, Solution
 from rfmdp.ragged import segment_lengths
 from rfmdp.solving import as_spec
 from rfmdp.sources.measure import Measured, measure, unrolled_spec, with_state_arrays
@@ -137,7 +138,7 @@ class Scene:
 
 def simulate(
     model: FactoredMDP,
-    policy: Policy | Behaviour | None,
+    policy: Policy | Behaviour | Solution | Run | None,
     spec: Spec | Property | str,
     *,
     length: int = 100,
@@ -153,7 +154,8 @@ def simulate(
     model
         Probabilities are the nominal ones.
     policy
-        A policy, a behaviour, or None: every choice with the same probability.
+        A policy, a behaviour, a solution or a learning run with its policy, or None: every choice
+        with the same probability.
     spec
         What is measured: any probability or reward.
     length
@@ -180,11 +182,19 @@ def simulate(
     >>> found.lower < 0.5 < found.upper, found.interval
     (True, 'Clopper-Pearson')
     """
+    if not isinstance(model, FactoredMDP):
+        raise UnsupportedError(
+            f"simulate: must be given a model, found a {type(model).__name__}; of an environment "
+            "`gym_model(env)` is one, if it shows its transitions; `learn(GymSource(env, model))` "
+            "samples others."
+        )
     if length < 1 or trajectories < 1 or not 0.0 < confidence < 1.0:
         raise ModelError(
             "simulate: length and trajectories must be at least 1 and confidence within (0, 1), "
             f"found {length}, {trajectories} and {confidence:g}."
         )
+    if isinstance(policy, Solution | Run):
+        policy = policy.policy
     scene = scene_of(model, policy, as_spec(spec, model, settled=True))
     return scene.simulate(length, trajectories, seed, confidence=confidence, threads=threads)
 

@@ -143,8 +143,8 @@ class SetStore:
         )
 
     def state(self) -> dict[str, AnyArray]:
-        """Return what `restore` needs, as arrays."""
-        return {name: getattr(self, name) for name in ARRAYS}
+        """Return copies that `restore` needs."""
+        return {name: getattr(self, name).copy() for name in ARRAYS}
 
     def restore(self, state: dict[str, AnyArray]) -> None:
         """Continue from a saved state."""

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.description import Action, Amount, Predicate, States
-from rfmdp.model.expander import Expander, booleans, numbers
+from rfmdp.model.expander import Expander, booleans, numbers, seeing_arrays
 from rfmdp.model.frontier import Deadlock, Progress, explore
 from rfmdp.model.packing import Packing
 from rfmdp.model.skeleton import Skeleton
@@ -85,18 +85,32 @@ def build(
     packing.require_one_word()
     expander = Expander(packing, actions)
     start = _initial_codes(packing, initial)
+    with seeing_arrays("build"):
+        return _described(packing, start, expander, labels or {}, rewards or {}, deadlock, progress)
+
+
+def _described(
+    packing: Packing,
+    start: IntArray,
+    expander: Expander,
+    labels: Mapping[str, Predicate],
+    rewards: Mapping[str, Amount],
+    deadlock: Deadlock,
+    progress: Progress | None,
+) -> FactoredMDP:
+    """Return the reachable part of a described model, from the codes of its initial states."""
     skeleton = explore(packing, start, expander, deadlock=deadlock, progress=progress)
     states = States(packing.variables, skeleton.valuations)
     skeleton, used = skeleton.drop_unused()
     sets = expander.identifiers.sets
     names = list(expander.identifiers.names)
-    structures = _rewards(skeleton, states, expander.actions, rewards or {})
+    structures = _rewards(skeleton, states, expander.actions, rewards)
     skeleton, labelled = _by_name(skeleton, expander.actions)
     return skeleton.model(
         Marginals.from_sets(sets[j] for j in used),
         labelled,
         tuple(expander.factors),
-        labels=_labels(states, labels or {}),
+        labels=_labels(states, labels),
         rewards=structures,
         marginal_names=[names[j] for j in used],
     )

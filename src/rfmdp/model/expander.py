@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rfmdp.errors import ModelError
+from rfmdp.errors import ModelError, RfmdpError
 from rfmdp.model.description import Action, Assignment, Move, States, name_state, select
 from rfmdp.model.frontier import CERTAIN, BlockMove, RowBlock
 from rfmdp.model.packing import Packing
@@ -169,6 +170,21 @@ class Expander:
             f"{where}: sets {variable.name} to {values[row]} in state "
             f"{name_state(states, row)}, must be within {variable.low}..{variable.high}."
         )
+
+
+@contextmanager
+def seeing_arrays(where: str) -> Iterator[None]:
+    """Say what functions of states see, if one of them fails for it."""
+    try:
+        yield
+    except RfmdpError:
+        raise
+    except ValueError as error:
+        raise ModelError(
+            f"{where}: a function failed ({error}). Functions see arrays of many states: write "
+            "(s.x < 2) & (s.y > 0), np.minimum, np.where in place of `and`, `or`, `not`, `min`, "
+            "`if`."
+        ) from error
 
 
 def enabled_rows(action: Action, states: States) -> IntArray:

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from rfmdp import __version__
-from rfmdp.errors import FileError, ModelError
+from rfmdp.errors import FileError, ModelError, UnsupportedError
+from rfmdp.learning.run import Run
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.policies.decisions import decisions, reached
@@ -26,8 +27,8 @@ DRAWN = 2_000  # states of a graph that somebody may still look at
 ROLLOUT = ":rollout"
 
 
-def write_policy(solution: Solution, path: str | os.PathLike[str]) -> None:
-    """Write the policy of a solution; the ending of the file says how.
+def write_policy(solution: Solution | Run, path: str | os.PathLike[str]) -> None:
+    """Write the policy of a solution, or of a learning run; the ending of the file says how.
 
     `.csv` and `.json` have a line or object per decision with the variables, the action and the
     bounds of the value; `.strat` is PRISM's format, `(1,0):up` per state; `.dot` is the chain that
@@ -40,12 +41,18 @@ def write_policy(solution: Solution, path: str | os.PathLike[str]) -> None:
     UnsupportedError
         If a time-dependent policy is written as `.strat` or `.dot`.
     """
+    solved = solution.solution if isinstance(solution, Run) else solution
+    if not isinstance(solved, Solution):
+        raise UnsupportedError(
+            f"write_policy: must be given a solution, or a run that proves something, found a "
+            f"{type(solution).__name__}."
+        )
     place = Path(path)
     writers = {".csv": _csv, ".json": _json, ".strat": _strategy, ".dot": _graph}
     if place.suffix not in writers:
         raise FileError(f"{place}: a policy is written as {', '.join(writers)}; name such a file.")
     with replacing(place) as part, part.open("x", encoding="utf-8", newline="") as file:
-        for text in writers[place.suffix](solution):
+        for text in writers[place.suffix](solved):
             file.write(text)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rfmdp.errors import ModelError
+from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.learning.run import Run
 from rfmdp.outer.solution import Solution
 from rfmdp.solving import Comparison
@@ -30,7 +30,7 @@ MARKS = ("o", "s", "^", "D", "v", "P")
 
 
 def learning_curve(
-    methods: Mapping[str, Sequence[Run]], axes: Any = None, truth: float | None = None
+    methods: Mapping[str, Sequence[Run]] | Run, axes: Any = None, truth: float | None = None
 ) -> Any:
     """Draw mean curves of several methods; returns the axes.
 
@@ -40,12 +40,19 @@ def learning_curve(
     Parameters
     ----------
     methods
-        Runs with different seeds, by the name of their method.
+        Runs with different seeds, by the name of their method; or one run.
     axes
         Where to draw; a new figure by default.
     truth
         Optimal value, drawn as a line.
     """
+    if isinstance(methods, Run):
+        methods = {str(methods.settings.get("method", "learning")): [methods]}
+    if not isinstance(methods, Mapping):
+        raise UnsupportedError(
+            "learning_curve: must be given a run, or runs by the name of their method ({'anytime': "
+            f"[run, ...]}}), found a {type(methods).__name__}."
+        )
     axes = _axes(axes)
     for number, (name, runs) in enumerate(methods.items()):
         colour = COLOURS[number % len(COLOURS)]

@@ -1,37 +1,38 @@
 """Checks of assumptions by data: e-values, with an error probability of their own.
 
-An e-value is a likelihood ratio of the data: an alternative, mixed over its parameters, against
-the assumption with the parameters that fit best. If the assumption holds, its mean is at most 1,
-whatever decided how much was sampled. The same is true of an average of e-values. By Markov's
-inequality it exceeds 1 / level with probability at most `level`. If it does, there is an alarm,
-and nothing is guaranteed. No alarm proves nothing. Alternatives are mixed with Dirichlet(1/2,
-..., 1/2), as Krichevsky and Trofimov do.
+Each assumption says that some context does not matter: a variable that is not declared, what was
+before, the time, what another factor did in the same step. Each identifier is tested against each
+context (`e_values.py`); what tests say together is one number per assumption. If it is too large,
+there is an alarm, and nothing is guaranteed. No alarm proves nothing.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.ragged import segment_lengths, segment_sum, starts
+from rfmdp.ragged import owners, segment_lengths
+from rfmdp.sources.e_values import Contexts, e_values, joined
+from rfmdp.sources.index import SuccessorPairs
 from rfmdp.sources.tally import ShownOutcomes, shown_outcomes
-from rfmdp.types import AnyArray, FloatArray, IntArray
+from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
-LEVEL = 0.01  # chance of a false alarm, of all checks together
+LEVEL = 0.01  # chance of a false alarm in recorded data, of all checks together
 INDEPENDENCE = "factors of a row are drawn independently of each other"
 STATIONARITY = "an identifier has the same distribution early and late in the data"
-SHARING = "rows that share an identifier have the same distribution"
-MARKOV = "what happens does not depend on the action before"
-TESTS = {
-    INDEPENDENCE: "joint against product, per pair of factors and identifiers",
-    STATIONARITY: "two halves against one distribution, per identifier",
-    SHARING: "one distribution per row against one for all, per identifier",
-    MARKOV: "one distribution per action before against one for all, per identifier",
-}
+SHARING = "what happens depends on no variables and actions but those that are declared"
+MARKOV = "what happens does not depend on what was before"
+FAMILIES = (INDEPENDENCE, STATIONARITY, SHARING, MARKOV)
+ACTION, WHOLE, ELAPSED = "the action", "the whole state and action", "the steps since the start"
+BEFORE = " before"  # behind the name of a variable: its value one step earlier
+MOST = 1 << 22  # counts that are kept of one learning model
+PER_DOUBLING = 2  # parts of the data while their number doubles
+TIMES, AGES = 80, 32  # parts of the data, and of episodes
+PENDING = 1 << 16  # transitions that are counted together
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +40,12 @@ class Check:
     """What the data say about one assumption."""
 
     assumption: str
-    test: str
-    tested: int  # e-values that were averaged
-    log_e_value: float  # natural logarithm of the average
+    tested: int  # e-values that were joined: of identifiers, by contexts
+    log_e_value: float  # natural logarithm of all of them together
     level: float  # chance of a false alarm
     worst: str  # where the evidence against it is largest
     log_worst: float  # natural logarithm of the e-value there
+    omitted: tuple[str, ...] = ()  # contexts that were not tested, because that takes too much
 
     @property
     def alarm(self) -> bool:
@@ -52,12 +53,118 @@ class Check:
         return self.log_e_value >= -math.log(self.level)
 
     def __str__(self) -> str:
+        left = f"; not tested, too many counts: {', '.join(self.omitted)}" if self.omitted else ""
+        if not self.tested:
+            return f"{self.assumption}: not tested{left or ', nothing to compare'}"
         verdict = "contradicted by the data" if self.alarm else "no alarm"
         shown = (
             f"e-value {_power(self.log_e_value)} of {self.tested}, alarm at {1 / self.level:.6g}"
         )
         where = f", most in {self.worst} ({_power(self.log_worst)})" if self.log_worst > 0.0 else ""
-        return f"{self.assumption}: {verdict} ({self.test}; {shown}{where})"
+        return f"{self.assumption}: {verdict} ({shown}{where}{left})"
+
+
+class Evidence:
+    """Counts of transitions of one learning model, by which its assumptions are checked.
+
+    They are bounded, however many transitions there are; what would take too much is left out.
+
+    Examples
+    --------
+    >>> from rfmdp.sets.families import Singleton
+    >>> coins = FactoredMDP.from_rows([[([0, 1], [0, 1, 2, 3])]] * 4, [Singleton([0.5, 0.5])] * 2)
+    >>> evidence = Evidence(coins)
+    >>> alike = 3 * np.random.default_rng(0).integers(0, 2, 101)  # both fall on the same side
+    >>> evidence.add(alike[:-1], alike[1:], np.append(-1, alike[:-2]), np.arange(100))
+    >>> [check.alarm for check in evidence.checks(0.01)]
+    [True, False, False, False]
+    """
+
+    def __init__(self, counted: FactoredMDP) -> None:
+        self._model = counted
+        self._pairs = SuccessorPairs(counted)
+        self._times = np.zeros(len(self._pairs), dtype=np.int64)
+        self._drawn = self._waiting = 0
+        self._new: list[tuple[AnyArray, ...]] = []
+        self.tables: dict[str, IntArray] = {}  # (codes, O) of what is not seen in a pair
+        self.omitted: list[str] = []
+        outcomes = len(counted.marginals.nominal)
+        sizes = {"": TIMES, ACTION + BEFORE: len(counted.actions) + 1, ELAPSED: AGES}
+        sizes |= {v.name + BEFORE: v.high - v.low + 2 for v in counted.variables}
+        room = MOST
+        for name, codes in sizes.items():
+            if codes * outcomes > room:
+                self.omitted.append(name or "time")
+                continue
+            room -= codes * outcomes
+            self.tables[name] = np.zeros((codes, outcomes), dtype=np.int64)
+
+    def add(self, rows: AnyArray, successors: AnyArray, before: AnyArray, ages: AnyArray) -> None:
+        """Take note of N transitions, in their order.
+
+        Parameters
+        ----------
+        rows, successors : (N,)
+        before : (N,) the row that was taken before in the same trajectory, -1 at its start
+        ages : (N,) steps of the trajectory before
+        """
+        self._new.append(tuple(np.asarray(a, np.int64) for a in (rows, successors, before, ages)))
+        self._waiting += len(rows)
+        if self._waiting >= PENDING:
+            self._count()
+
+    def _count(self) -> None:
+        """Count what is new."""
+        if not self._new:
+            return
+        model = self._model
+        rows, successors, before, ages = (np.concatenate(c) for c in zip(*self._new, strict=True))
+        self._new.clear()
+        self._waiting = 0
+        np.add.at(self._times, self._pairs.find(rows, successors), 1)
+        time = 1 + self._drawn + np.arange(len(rows))
+        self._drawn += len(rows)
+        first = before < 0
+        codes = {
+            "": _halvings(time, TIMES),
+            ELAPSED: _halvings(ages + 1, AGES),
+            ACTION + BEFORE: np.where(first, 0, model.row_actions[before] + 1),
+        }
+        states = model.row_states[before]
+        for i, v in enumerate(model.variables):
+            codes[v.name + BEFORE] = np.where(first, 0, model.valuations[states, i] - v.low + 1)
+        for _, at, outcome in _drawn(model, shown_outcomes(model, rows, successors)):
+            ids = model.row_marginals[at[1]]
+            place = model.marginals.outcome_ptr[ids] + outcome
+            for name, table in self.tables.items():
+                np.add.at(table, (codes[name][at[0]], place), 1)
+
+    def checks(self, level: float) -> tuple[Check, ...]:
+        """Return what is said about the assumptions; all alarms together have one level."""
+        self._count()
+        seen = self._times > 0
+        rows, successors = self._pairs.rows[seen], self._pairs.successors[seen]
+        earlier = [_tabled(self._model, name, table) for name, table in self.tables.items() if name]
+        time = [_tabled(self._model, "the time", self.tables[""])] if "" in self.tables else []
+        times = self._times[seen].astype(np.float64)
+        return _checked(self._model, rows, successors, times, time, earlier, level, self.omitted)
+
+    def state(self) -> dict[str, AnyArray]:
+        """Return copies that `restore` reads."""
+        self._count()
+        tables = {f"table{i}": table.copy() for i, table in enumerate(self.tables.values())}
+        return {"times": self._times.copy(), "drawn": np.array([self._drawn]), **tables}
+
+    def restore(self, state: dict[str, AnyArray]) -> None:
+        """Continue from a saved state."""
+        self._times = np.array(state["times"])
+        self._drawn = int(state["drawn"][0])
+        self.tables = {n: np.array(state[f"table{i}"]) for i, n in enumerate(self.tables)}
+
+
+def _halvings(numbers: IntArray, most: int) -> IntArray:
+    """Return parts 0, 1, ... of numbers from 1 on, some while they double; the last goes on."""
+    return np.minimum((PER_DOUBLING * np.log2(numbers)).astype(np.int64), most - 1)
 
 
 def checks(
@@ -69,141 +176,199 @@ def checks(
     contexts: IntArray,
     level: float,
 ) -> tuple[Check, ...]:
-    """Return the checks of a learning model's assumptions; all alarms together have one level.
+    """Return the checks of recorded data, read once; all alarms together have one level.
 
     Parameters
     ----------
     counted : its marginals are the identifiers
     rows, successors : (N,) different pairs
     early, late : (N,) how often they were seen, in the first part of the data and in the rest
-    contexts : (C, N) how often they were seen after different things; none: that is not tested
+    contexts : (C, N) how often they were seen after different actions; none: that is not tested
     level : probability of a false alarm
     """
     seen = early + late > 0
-    shown = shown_outcomes(counted, rows[seen], successors[seen])
-    halves = np.array([early[seen], late[seen]], dtype=np.float64)
-    share = level / len(TESTS)
-    found = {
-        INDEPENDENCE: _independence(counted, shown, halves.sum(axis=0)),
-        STATIONARITY: _alike(counted, shown, halves),
-        SHARING: _sharing(counted, shown, halves.sum(axis=0)),
-        MARKOV: _alike(counted, shown, contexts[:, seen].astype(np.float64)),
+    pairs = rows[seen], successors[seen]
+    halves = np.array([early[seen], late[seen]])
+    time = [_paired(counted, "the time", *pairs, halves)]
+    earlier = [_paired(counted, ACTION + BEFORE, *pairs, contexts[:, seen])]
+    omitted = [] if len(contexts) else [ACTION + BEFORE]
+    times = halves.sum(axis=0).astype(np.float64)
+    return _checked(counted, *pairs, times, time, earlier, level, omitted)
+
+
+def _checked(
+    model: FactoredMDP,
+    rows: IntArray,
+    successors: IntArray,
+    times: FloatArray,
+    time: Iterable[Contexts],
+    earlier: Iterable[Contexts],
+    level: float,
+    omitted: list[str],
+) -> tuple[Check, ...]:
+    """Return the checks by pairs (N,) seen some times (N,), by the time, and by what was before."""
+    shown = shown_outcomes(model, rows, successors)
+    families = {
+        INDEPENDENCE: _other_factors(model, shown, times),
+        STATIONARITY: time,
+        SHARING: _undeclared(model, rows, shown, times),
+        MARKOV: earlier,
     }
-    return tuple(_averaged(counted, name, *parts, share) for name, parts in found.items())
+    share = level / len(FAMILIES)
+    left = {STATIONARITY: [n for n in omitted if n == "time"]}
+    left[MARKOV] = [name for name in omitted if name not in left[STATIONARITY]]
+    return tuple(
+        _joined(model, name, family, share, tuple(left.get(name, ())))
+        for name, family in families.items()
+    )
 
 
-EValues: TypeAlias = tuple[FloatArray, IntArray, int]
-# logarithms of e-values (G,), the identifiers of each (G, 1 or 2), and how many could be tested
-
-
-def _averaged(
-    model: FactoredMDP, assumption: str, logs: FloatArray, ids: IntArray, tested: int, level: float
+def _joined(
+    model: FactoredMDP,
+    name: str,
+    family: Iterable[Contexts],
+    level: float,
+    omitted: tuple[str, ...],
 ) -> Check:
-    """Return the average over all that could be tested; e-values without samples are 1."""
-    total = np.logaddexp.reduce(logs) if len(logs) else -math.inf
-    unseen = tested - len(logs)
-    if unseen > 0:
-        total = np.logaddexp(total, math.log(unseen))
-    mean = float(total) - math.log(tested) if tested else 0.0
-    worst = ""
-    most = 0.0
-    if len(logs):
-        at = int(np.argmax(logs))
-        worst = " and ".join(model.marginal_name(int(j)) for j in ids[at])
-        most = float(logs[at])
-    return Check(assumption, TESTS[assumption], tested, mean, level, worst, most)
+    """Return one check: the average, over contexts, of what identifiers say together."""
+    logs, tested = [], 0
+    worst, most = "", 0.0
+    for contexts in family:
+        if not contexts.tested:
+            continue
+        ids, log_e = e_values(contexts)
+        logs.append(joined(log_e, contexts.tested))
+        tested += contexts.tested
+        if len(ids) and log_e.max() > most:
+            most = float(log_e.max())
+            worst = f"{_name(model, int(ids[np.argmax(log_e)]))}, by {contexts.name}"
+    mean = float(np.logaddexp.reduce(logs)) - math.log(len(logs)) if logs else 0.0
+    return Check(name, tested, mean, level, worst, most, omitted)
 
 
-def _independence(model: FactoredMDP, shown: ShownOutcomes, times: FloatArray) -> EValues:
-    """Test every pair of identifiers that rows draw together, in the same places."""
-    together = [np.empty((0, 2), dtype=np.int64)]
-    logs = [np.empty(0)]
-    for back in range(len(shown.slots)):
-        for ahead in range(back + 1, len(shown.slots)):
-            own = np.flatnonzero(shown.slots[ahead] >= 0)  # then the later one exists, too
-            ids = [model.row_marginals[shown.slots[i][own]] for i in (ahead, back)]
-            outcomes = [shown.outcomes[i][own] for i in (ahead, back)]
-            found, pairs = _dependence(model.marginals.sizes, ids, outcomes, times[own])
-            logs.append(found)
-            together.append(pairs)
-    return np.concatenate(logs), np.concatenate(together), _drawn_together(model)
+def _name(model: FactoredMDP, identifier: int) -> str:
+    """Return the name of an identifier, or of two (`_other_factors`)."""
+    first, second = divmod(identifier, len(model.marginals))
+    names = ([model.marginal_name(first - 1)] if first else []) + [model.marginal_name(second)]
+    return " with ".join(names)
 
 
-def _dependence(
-    sizes: IntArray, ids: list[AnyArray], outcomes: list[IntArray], times: FloatArray
-) -> tuple[FloatArray, IntArray]:
-    """Return logarithms of e-values of different pairs of identifiers, and these, (G, 2)."""
-    pairs, group = np.unique(np.stack(ids, axis=1), axis=0, return_inverse=True)
-    group = group.reshape(-1)
-    own = sizes[pairs]  # (G, 2)
-    ptr = starts(own[:, 0] * own[:, 1])
-    at = ptr[group] + outcomes[0] * own[group, 1] + outcomes[1]
-    joint = np.bincount(at, times, minlength=int(ptr[-1])).astype(np.float64)
-    logs = _log_mixtures(joint, ptr)
-    for side in range(2):
-        part = starts(own[:, side])
-        alone = np.bincount(part[group] + outcomes[side], times, minlength=int(part[-1]))
-        logs -= _log_likelihoods(alone.astype(np.float64), part)
-    return logs, pairs
+def _drawn(
+    model: FactoredMDP, shown: ShownOutcomes
+) -> Iterator[tuple[int, tuple[IntArray, IntArray], IntArray]]:
+    """Yield, for every marginal from the last: which transitions have it, their slots, outcomes."""
+    for back, (slots, outcomes) in enumerate(zip(shown.slots, shown.outcomes, strict=True)):
+        at = np.flatnonzero(slots >= 0)
+        yield back, (at, slots[at]), outcomes[at]
 
 
-def _drawn_together(model: FactoredMDP) -> int:
-    """Return how many different pairs of identifiers, in the same places, rows have."""
-    count = segment_lengths(model.marginal_ptr)
-    found = 0
-    for ahead in range(1, int(count.max(initial=0))):
-        rows = np.flatnonzero(count > ahead)
-        last = model.marginal_ptr[rows + 1] - 1
-        for back in range(ahead):
-            pair = np.stack([model.row_marginals[last - back], model.row_marginals[last - ahead]])
-            found += np.unique(pair, axis=1).shape[1]
-    return found
+def _undeclared(
+    model: FactoredMDP, rows: IntArray, shown: ShownOutcomes, times: FloatArray
+) -> Iterator[Contexts]:
+    """Yield what rows that share an identifier differ in: variables, the action, all together."""
+    states = model.row_states
+    features = {v.name: model.valuations[states, i] - v.low for i, v in enumerate(model.variables)}
+    features[ACTION] = model.row_actions
+    features[WHOLE] = np.arange(model.rows)
+    slot_row = owners(model.marginal_ptr)
+    for name, codes in features.items():
+        varies = _varies(model, codes[slot_row])
+        ids, place, outcomes, weight = [], [], [], []
+        for _, (at, slots), outcome in _drawn(model, shown):
+            j = model.row_marginals[slots]
+            kept = varies[j]
+            ids.append(j[kept])
+            place.append(codes[rows[at[kept]]])
+            outcomes.append(outcome[kept])
+            weight.append(times[at[kept]])
+        yield _context(model, name, ids, place, outcomes, weight, int(varies.sum()))
 
 
-def _sharing(model: FactoredMDP, shown: ShownOutcomes, times: FloatArray) -> EValues:
-    """Test every identifier that stands in several places."""
+def _varies(model: FactoredMDP, codes: AnyArray) -> BoolArray:
+    """Return for which identifiers (M,) codes of their slots differ; none with one outcome."""
+    low = np.full(len(model.marginals), np.iinfo(np.int64).max)
+    high = np.full(len(model.marginals), -1, dtype=np.int64)
+    np.minimum.at(low, model.row_marginals, codes)
+    np.maximum.at(high, model.row_marginals, codes)
+    return (low < high) & (model.marginals.sizes > 1)
+
+
+def _other_factors(
+    model: FactoredMDP, shown: ShownOutcomes, times: FloatArray
+) -> Iterator[Contexts]:
+    """Yield what factors did in the same step, as contexts of those behind them in the row."""
     number = len(model.marginals)
-    ids = model.row_marginals
-    counts, ptr = shown.per_slot(model, times)
-    seen = segment_sum(counts, ptr) > 0.0
-    mixed = np.bincount(ids[seen], _log_mixtures(counts, ptr)[seen], minlength=number)
-    total = shown.counts(model, times)
-    logs: FloatArray = mixed - _log_likelihoods(total, model.marginals.outcome_ptr)
-    tested = np.flatnonzero(np.bincount(ids[seen], minlength=number) > 1)
-    possible = int(np.count_nonzero(np.bincount(ids, minlength=number) > 1))
-    return logs[tested], tested[:, None], possible
+    sizes = model.marginals.sizes
+    for back, (at, slots), outcome in _drawn(model, shown):
+        for ahead in range(back + 1, len(shown.slots)):
+            both = shown.slots[ahead][at] >= 0
+            which = at[both]
+            other = model.row_marginals[shown.slots[ahead][which]].astype(np.int64)
+            pair = (1 + other) * number + model.row_marginals[slots[both]]
+            possible = _drawn_together(model, back, ahead)
+            pairs, ids = np.unique(pair, return_inverse=True)
+            ids = ids.reshape(-1)
+            first, second = pairs // number - 1, pairs % number
+            kept = ((sizes[first] > 1) & (sizes[second] > 1))[ids]
+            yield Contexts(
+                "what another factor did in the same step",
+                pair[kept], shown.outcomes[ahead][which][kept], outcome[both][kept],
+                times[which][kept], sizes, possible,
+            )  # fmt: skip
 
 
-def _alike(model: FactoredMDP, shown: ShownOutcomes, times: FloatArray) -> EValues:
-    """Test every identifier that was seen in several parts of the data, times (parts, N)."""
-    if not len(times):
-        return np.empty(0), np.empty((0, 1), dtype=np.int64), 0
-    ptr = model.marginals.outcome_ptr
-    parts = [shown.counts(model, part) for part in times]
-    total = np.sum(parts, axis=0)
-    mixed: FloatArray = np.sum([_log_mixtures(p, ptr) for p in parts], axis=0)
-    logs = mixed - _log_likelihoods(total, ptr)
-    several = np.sum([segment_sum(p, ptr) > 0.0 for p in parts], axis=0) > 1
-    tested = np.flatnonzero(several)
-    return logs[tested], tested[:, None], len(model.marginals)
+def _drawn_together(model: FactoredMDP, back: int, ahead: int) -> int:
+    """Return how many different pairs of identifiers rows have in two places from the end."""
+    rows = np.flatnonzero(segment_lengths(model.marginal_ptr) > ahead)
+    last = model.marginal_ptr[rows + 1] - 1
+    pair = np.stack([model.row_marginals[last - back], model.row_marginals[last - ahead]])
+    pair = np.unique(pair, axis=1)
+    return int(np.count_nonzero((model.marginals.sizes[pair] > 1).all(axis=0)))
 
 
-def _log_mixtures(counts: FloatArray, ptr: IntArray) -> FloatArray:
-    """Return logarithms of the probabilities of sequences with these counts, mixed, (N,)."""
-    from scipy.special import gammaln
+def _tabled(model: FactoredMDP, name: str, table: IntArray) -> Contexts:
+    """Return contexts whose draws are in a table (codes, O)."""
+    code, place = np.nonzero(table)
+    ids = owners(model.marginals.outcome_ptr)[place]
+    outcome = place - model.marginals.outcome_ptr[ids]
+    times = table[code, place].astype(np.float64)
+    several = model.marginals.sizes[ids] > 1
+    return Contexts(
+        name, ids[several], code[several], outcome[several], times[several],
+        model.marginals.sizes, _uncertain(model),
+    )  # fmt: skip
 
-    half = 0.5 * segment_lengths(ptr)
-    n = segment_sum(counts, ptr)
-    parts: FloatArray = segment_sum(gammaln(counts + 0.5) - gammaln(0.5), ptr)
-    return np.asarray(gammaln(half) - gammaln(n + half) + parts)
+
+def _paired(
+    model: FactoredMDP, name: str, rows: IntArray, successors: IntArray, counts: IntArray
+) -> Contexts:
+    """Return contexts in which pairs (N,) were seen some times (codes, N)."""
+    shown = shown_outcomes(model, rows, successors)
+    table = np.zeros((len(counts), len(model.marginals.nominal)), dtype=np.int64)
+    for code, times in enumerate(counts):
+        table[code] = shown.counts(model, times.astype(np.float64)).astype(np.int64)
+    contexts = _tabled(model, name, table)
+    return contexts if len(counts) else _context(model, name, [], [], [], [], 0)
 
 
-def _log_likelihoods(counts: FloatArray, ptr: IntArray) -> FloatArray:
-    """Return logarithms of the largest probabilities of sequences with these counts, (N,)."""
-    from scipy.special import xlogy
+def _uncertain(model: FactoredMDP) -> int:
+    return int(np.count_nonzero(model.marginals.sizes > 1))
 
-    n = segment_sum(counts, ptr)
-    return np.asarray(segment_sum(xlogy(counts, counts), ptr) - xlogy(n, n))
+
+def _context(
+    model: FactoredMDP,
+    name: str,
+    ids: list[AnyArray],
+    codes: list[AnyArray],
+    outcomes: list[AnyArray],
+    times: list[AnyArray],
+    tested: int,
+) -> Contexts:
+    """Return contexts from parts."""
+    nothing = np.empty(0, dtype=np.int64)
+    columns = [np.concatenate([nothing, *c]).astype(np.int64) for c in (ids, codes, outcomes)]
+    weight = np.concatenate([np.empty(0), *times])
+    return Contexts(name, columns[0], columns[1], columns[2], weight, model.marginals.sizes, tested)
 
 
 def _power(log: float) -> str:

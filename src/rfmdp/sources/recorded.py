@@ -23,7 +23,7 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.solution import Policy
 from rfmdp.ragged import starts
 from rfmdp.record import Record, to_record
-from rfmdp.sources.checks import LEVEL, Check, checks
+from rfmdp.sources.checks import LEVEL, Check, Evidence
 from rfmdp.sources.paid import Payer, Payments
 from rfmdp.sources.simulator import Behaviour, Simulator, Trajectories, behaviour_of
 from rfmdp.sources.structure import Structure
@@ -112,25 +112,12 @@ class Recorded:
         return count_transitions(counted, self.transitions.rows, self.transitions.successors)
 
     def check(self, counted: FactoredMDP) -> tuple[Check, ...]:
-        """Return what the first and the second half say about a learning model's assumptions."""
-        data = self.transitions
-        pairs, number = np.unique(
-            np.stack([data.rows, data.successors]).astype(np.int64), axis=1, return_inverse=True
-        )
-        number = number.reshape(-1)
-        middle = len(data.rows) // 2
-        early, late = (
-            np.bincount(part, minlength=pairs.shape[1])
-            for part in (number[:middle], number[middle:])
-        )
-        # the action before every transition but the first of a trajectory
-        earlier = np.append(-1, counted.row_actions[data.rows[:-1]]).astype(np.int64)
-        begins = starts(data.lengths)[:-1]
-        earlier[begins[data.lengths > 0]] = -1
-        size = len(counted.actions) + 1
-        key = (earlier + 1) * pairs.shape[1] + number
-        contexts = np.bincount(key, minlength=size * pairs.shape[1]).reshape(size, -1)
-        return checks(counted, pairs[0], pairs[1], early, late, contexts, LEVEL)
+        """Return what the records say about a learning model's assumptions."""
+        data, evidence = self.transitions, Evidence(counted)
+        ages = np.arange(self.steps) - np.repeat(starts(data.lengths)[:-1], data.lengths)
+        before = np.where(ages > 0, np.roll(data.rows, 1), -1)
+        evidence.add(data.rows, data.successors, before, ages)
+        return evidence.checks(LEVEL)
 
 
 def record(

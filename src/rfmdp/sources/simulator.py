@@ -90,7 +90,7 @@ class Simulator:
 
     def run(
         self,
-        wanted: Trajectories,
+        request: Trajectories,
         *,
         reward: FloatArray | None = None,
         discount: float = 1.0,
@@ -106,21 +106,21 @@ class Simulator:
         """
         from rfmdp.kernels.simulate import LANES, run_trajectories
 
-        trajectories = wanted.count
+        trajectories = request.count
         parts = max(1, min(threads or 1, trajectories))
         paid = np.zeros(self.model.rows) if reward is None else np.ascontiguousarray(reward)
         counts = np.zeros((parts, len(self.model.marginals.nominal)), dtype=np.int64)
         returns = np.empty(trajectories)
         final = np.empty(trajectories, dtype=np.int64)
         steps = np.zeros(parts, dtype=np.int64)
-        size = max(1, min(-(-trajectories // parts), SLICE // max(wanted.length, 1)))
+        size = max(1, min(-(-trajectories // parts), SLICE // max(request.length, 1)))
         slices = iter(range(0, trajectories, size))
 
         def run(part: int) -> None:
             try:
                 for begin in slices:  # each goes to one thread, whichever asks
                     end = min(begin + size, trajectories)
-                    mine = replace(wanted, first=wanted.first + begin, count=end - begin)
+                    mine = replace(request, first=request.first + begin, count=end - begin)
                     filled = counts[part], returns[begin:end], final[begin:end]
                     rest = paid, float(discount), np.empty(LANES, dtype=np.uint64), *filled
                     steps[part] += self.call(run_trajectories, mine, *rest)
@@ -131,7 +131,7 @@ class Simulator:
         side_by_side(parts, run)
         return DrawnTrajectories(counts.sum(axis=0), returns, final, int(steps.sum()))
 
-    def run_until(self, wanted: Trajectories, limit: IntArray, tally: Tally) -> tuple[int, int]:
+    def run_until(self, request: Trajectories, limit: IntArray, tally: Tally) -> tuple[int, int]:
         """Run until some marginal's total reaches its limit; add to the tally.
 
         Returns (trajectories, steps) done.
@@ -139,13 +139,13 @@ class Simulator:
         from rfmdp.kernels.simulate import run_until_doubled
 
         arrays = self.model.row_marginals, limit, tally.arrays
-        done, steps = self.call(run_until_doubled, wanted, *arrays)
+        done, steps = self.call(run_until_doubled, request, *arrays)
         return int(done), int(steps)
 
-    def call(self, kernel: Any, wanted: Trajectories, *rest: Any) -> Any:
+    def call(self, kernel: Any, request: Trajectories, *rest: Any) -> Any:
         """Call a kernel of `kernels.simulate`."""
-        behaviour = wanted.behaviour.rows, wanted.behaviour.other
-        which = wanted.length, wanted.seed, wanted.first, wanted.count
+        behaviour = request.behaviour.rows, request.behaviour.other
+        which = request.length, request.seed, request.first, request.count
         return kernel(self._world, behaviour, which, *rest)
 
 
@@ -165,6 +165,11 @@ def behaviour_of(model: FactoredMDP, policy: Policy | Behaviour | None) -> Behav
         return Behaviour.uniform(model)
     if isinstance(policy, Policy):
         policy = Behaviour(policy.rows)
+    if not isinstance(policy, Behaviour):
+        raise UnsupportedError(
+            f"simulate: must be given a policy, a behaviour or None, found a "
+            f"{type(policy).__name__}."
+        )
     rows = policy.rows
     fits = rows.shape[1:] == (model.states,) and bool(
         np.all((rows == -1) | ((rows >= model.row_ptr[:-1]) & (rows < model.row_ptr[1:])))

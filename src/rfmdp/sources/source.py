@@ -16,15 +16,15 @@ import numpy as np
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.problem import row_rewards
-from rfmdp.sets.marginals import Kind
-from rfmdp.sources.checks import Check
-from rfmdp.sources.hidden import counted_truth
+from rfmdp.ragged import entries, owners, segment_lengths, segment_sum
+from rfmdp.sets.marginals import Kind, Marginals
+from rfmdp.sources.checks import Check, Evidence
 from rfmdp.sources.paid import Payer, Payments, simulated_rewards
 from rfmdp.sources.recorded import digest_of, structure_of
 from rfmdp.sources.simulator import DrawnTrajectories, Simulator, Trajectories
 from rfmdp.sources.structure import Structure
-from rfmdp.sources.tally import Tally
-from rfmdp.types import BoolArray, FloatArray, IntArray
+from rfmdp.sources.tally import Tally, shown_outcomes
+from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
 
 NOMINAL = "the system is a simulation, with the nominal members of the model's sets"
 
@@ -34,7 +34,7 @@ class Sampler(Protocol):
 
     def run(
         self,
-        wanted: Trajectories,
+        request: Trajectories,
         *,
         reward: FloatArray | None = None,
         discount: float = 1.0,
@@ -42,7 +42,7 @@ class Sampler(Protocol):
         """Return what trajectories gave, with their returns."""
         ...
 
-    def run_until(self, wanted: Trajectories, limit: IntArray, tally: Tally) -> tuple[int, int]:
+    def run_until(self, request: Trajectories, limit: IntArray, tally: Tally) -> tuple[int, int]:
         """Draw until an identifier's total reaches its limit (M,); return (trajectories, steps)."""
         ...
 
@@ -80,8 +80,21 @@ class Episodes(Source, Protocol):
     def random_start(self) -> bool:
         """Whether a distribution of the source says in which initial state a trajectory starts."""
 
-    def sampler(self, counted: FactoredMDP, stop: BoolArray | None = None) -> Sampler:
-        """Return what draws trajectories and counts outcomes of a learning model's marginals."""
+    @property
+    def observed(self) -> bool:
+        """Whether draws may be other than declared, so that samples are to be checked."""
+
+    def sampler(
+        self,
+        counted: FactoredMDP,
+        stop: BoolArray | None = None,
+        evidence: Evidence | None = None,
+    ) -> Sampler:
+        """Return what draws trajectories and counts outcomes of a learning model's marginals.
+
+        stop : (S,) states in which a trajectory ends
+        evidence : takes note of every transition; None where nothing is observed
+        """
 
     def truth(self, counted: FactoredMDP) -> FactoredMDP | None:
         """Return the learning model with true probabilities for reports, if they are known."""
@@ -161,7 +174,15 @@ class Simulated:
         """None: a simulation goes on for ever."""
         return np.empty(0, dtype=np.int64)
 
-    def sampler(self, counted: FactoredMDP, stop: BoolArray | None = None) -> Sampler:
+    # it draws every marginal by itself and from the same numbers: there is nothing to be checked
+    observed = False
+
+    def sampler(
+        self,
+        counted: FactoredMDP,
+        stop: BoolArray | None = None,
+        evidence: Evidence | None = None,
+    ) -> Sampler:
         """Return a simulator that counts."""
         if self._ends is not None:
             stop = self._ends if stop is None else self._ends | stop
@@ -179,3 +200,58 @@ class Simulated:
         if self._counted is None or self._counted[0] is not counted:
             self._counted = counted, counted_truth(self._truth, counted)
         return self._counted[1]
+
+
+def counted_truth(truth: FactoredMDP, counted: FactoredMDP) -> FactoredMDP:
+    """Return a learning model with the probabilities that a truth gives to its outcomes.
+
+    Both have the same states and rows; the learning model may have further ones behind them. An
+    outcome gets the probability of the successors that show it, in the first row of its identifier.
+
+    Raises
+    ------
+    ModelError
+        If a successor of the truth shows no outcome of the learning model.
+    """
+    identifiers, slots = np.unique(counted.row_marginals, return_index=True)
+    rows = np.unique(owners(counted.marginal_ptr)[slots])
+    sizes, targets, mass = joint_successors(truth, rows, truth.marginals.nominal)
+    shown = shown_outcomes(counted, np.repeat(rows, sizes), targets)
+    per_slot, slot_ptr = shown.per_slot(counted, mass)
+    ptr = counted.marginals.outcome_ptr
+    sums = np.zeros(len(counted.marginals.nominal))
+    sums[entries(ptr, identifiers)] = per_slot[entries(slot_ptr, slots)]
+    points = sums / np.repeat(segment_sum(sums, ptr), segment_lengths(ptr))
+    return counted.with_marginals(Marginals.from_points(ptr, points))
+
+
+def joint_successors(
+    model: FactoredMDP, rows: IntArray, values: FloatArray
+) -> tuple[IntArray, Int32Array, FloatArray]:
+    """Return what rows (N,) lead to, as one distribution over successors each.
+
+    Parameters
+    ----------
+    model, rows
+        Some rows of a model.
+    values
+        (O,) probabilities of outcomes, or bounds of them: those of the marginals of a row are
+        multiplied, and added up where they lead to the same successor.
+
+    Returns
+    -------
+    sizes
+        (N,) different successors of every row.
+    targets, mass
+        (sum of sizes,) these successors, row after row, and the sums of products.
+    """
+    from rfmdp.kernels.identify import joint_rows
+
+    lengths = segment_lengths(model.successor_ptr)[rows]
+    length = int(lengths.sum())
+    sizes = np.empty(len(rows), dtype=np.int64)
+    targets, mass = np.empty(length, dtype=np.int32), np.empty(length)
+    work = np.full(model.states, -1), np.empty(int(lengths.max(initial=1)))
+    entries = np.ascontiguousarray(values)
+    used = joint_rows(rows, model.structure, entries, work, sizes, targets, mass)
+    return sizes, targets[:used], mass[:used]

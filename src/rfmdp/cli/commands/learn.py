@@ -290,7 +290,7 @@ def _print_run(run: Run, seed: int, data: Any, as_json: bool) -> None:
         extra = {} if data is None else {"data": data_record(data, run)}
         print(json.dumps(run_record(run, seed) | extra), flush=True)
     else:
-        about = () if data is None else data_lines(data, run)
+        about = () if data is None else data_lines(run)
         print("\n".join([*run_lines(run, seed), *about]), flush=True)
 
 

@@ -27,6 +27,7 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.problem import row_rewards
 from rfmdp.outer.solution import Policy
+from rfmdp.sources.checks import Evidence
 from rfmdp.sources.gym.spaces import (
     action_names,
     actions_of,
@@ -40,11 +41,10 @@ from rfmdp.sources.gym.spaces import (
     whole,
 )
 from rfmdp.sources.gym.table import REWARD, known_table
-from rfmdp.sources.hidden import counted_truth
 from rfmdp.sources.index import Index, absorbing, choices
 from rfmdp.sources.paid import Paid, Payer, Payments
 from rfmdp.sources.recorded import structure_of
-from rfmdp.sources.source import Sampler
+from rfmdp.sources.source import Sampler, counted_truth
 from rfmdp.sources.structure import Structure
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
@@ -140,11 +140,18 @@ class GymSource:
             "structure": structure_of(self.structure.model),
         }
 
-    def sampler(self, counted: FactoredMDP, stop: BoolArray | None = None) -> Sampler:
+    observed = True
+
+    def sampler(
+        self,
+        counted: FactoredMDP,
+        stop: BoolArray | None = None,
+        evidence: Evidence | None = None,
+    ) -> Sampler:
         """Return what runs episodes and counts."""
         from rfmdp.sources.gym.walk import Walker
 
-        return Walker(self, counted, stop)
+        return Walker(self, counted, stop, evidence)
 
     @property
     def last(self) -> IntArray:
@@ -182,8 +189,8 @@ class GymSource:
         def act(observation: Any, step: Any = None) -> Any:
             if self.vector and self.env.observation_space.contains(observation):
                 parts = split(self.env, observation)
-                found = map(one, parts, _steps(policy, step, len(parts)))
-                return stacked(self.action_space, [idle if a is None else a for a in found])
+                actions = map(one, parts, _steps(policy, step, len(parts)))
+                return stacked(self.action_space, [idle if a is None else a for a in actions])
             action = one(observation, _steps(policy, step, 1)[0])
             if action is None:
                 raise UnsupportedError("Agent: the episode is over in this state; reset.")
@@ -222,13 +229,13 @@ class GymSource:
 
     def _values(self, observation: Any, names: list[str]) -> list[Any]:
         """Return what an observation gives, in the order of the variables."""
-        found = self._observe(observation)
-        if isinstance(found, Mapping | Set | str) or not np.iterable(found):
+        values = self._observe(observation)
+        if isinstance(values, Mapping | Set | str) or not np.iterable(values):
             raise ModelError(
                 f"Environment: `observe` must give a list of the values of {', '.join(names)}, in "
-                f"this order, found {found!r}."
+                f"this order, found {values!r}."
             )
-        return list(found)
+        return list(values)
 
     def check_end(self, state: int) -> None:
         """Raise ModelError unless the structure ends where an episode ended."""
@@ -267,9 +274,9 @@ class GymSource:
         wrong = ~np.isfinite(paid)
         if np.any(wrong):
             at = int(np.argmax(wrong))
-            found = "NaN" if np.isnan(paid[at]) else f"{paid[at]:g}"
+            shown = "NaN" if np.isnan(paid[at]) else f"{paid[at]:g}"
             raise ModelError(
-                f"Environment: {self.structure.model.row_name(int(rows[at]))} paid {found}, must "
+                f"Environment: {self.structure.model.row_name(int(rows[at]))} paid {shown}, must "
                 "pay a finite number; nothing can be said about its rewards."
             )
 
@@ -284,24 +291,24 @@ class GymSource:
                 "(`rewards=MixtureReward(RewardRange(low, high))`)."
             )
 
-    def _observer(self, own: list[str]) -> Observe:
+    def _observer(self, names: list[str]) -> Observe:
         """Return what reads variables of these names from observations; refuse other ones."""
         table = known_table(self.env)
         ready = [] if table is None else [v.name for v in table.variables]
-        if table is not None and set(ready) == set(own):
-            places = [ready.index(name) for name in own]
+        if table is not None and set(ready) == set(names):
+            places = [ready.index(name) for name in names]
             decode = table.values
             return lambda seen: _picked(list(decode(whole(seen, "an observation"))), places)
         entries = [e.name for e in entries_of(self.space)]
-        if set(entries) == set(own):
-            places = [entries.index(name) for name in own]
+        if set(entries) == set(names):
+            places = [entries.index(name) for name in names]
             return lambda seen: _picked(read(self.space, seen), places)
-        if len(own) != len(entries) or named(self.space) or set(entries) & set(own):
-            hint = f"call them {', '.join(ready)}, or " if len(ready) == len(own) else ""
+        if len(names) != len(entries) or named(self.space) or set(entries) & set(names):
+            hint = f"call them {', '.join(ready)}, or " if len(ready) == len(names) else ""
             raise ModelError(
                 f"Environment: the structure must have a variable per entry of the observation "
-                f"({', '.join(entries)}), found {', '.join(own)}; {hint}give them these names, or "
-                "`observe` to translate."
+                f"({', '.join(entries)}), found {', '.join(names)}; {hint}give them these names, "
+                "or `observe` to translate."
             )
         return lambda seen: read(self.space, seen)
 
@@ -341,18 +348,18 @@ def _steps(policy: Policy, step: Any, copies: int) -> list[int]:
             "Agent: this policy depends on the number of steps since the reset, which must be "
             "given: act(observation, step=k), from 0 on."
         )
-    given = np.asarray(0 if step is None else step)
-    if given.dtype.kind not in "iu" or np.any(given < 0) or given.shape not in ((), (copies,)):
+    number = np.asarray(0 if step is None else step)
+    if number.dtype.kind not in "iu" or np.any(number < 0) or number.shape not in ((), (copies,)):
         raise ModelError(
             f"Agent: step must be a whole number from 0 on, or one for each of the {copies} "
             f"observations, found {step!r}."
         )
-    if len(policy.rows) > 1 and np.any(given >= len(policy.rows)):
+    if len(policy.rows) > 1 and np.any(number >= len(policy.rows)):
         raise ModelError(
             f"Agent: this policy is for the steps 0 to {len(policy.rows) - 1}, found "
-            f"{int(given.max())}: its horizon is over; reset, or learn for more steps."
+            f"{int(number.max())}: its horizon is over; reset, or learn for more steps."
         )
-    return [int(k) for k in np.broadcast_to(given, (copies,))]
+    return [int(k) for k in np.broadcast_to(number, (copies,))]
 
 
 def env(

@@ -14,6 +14,7 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import Variable
 
 MOST = 100_000  # actions of a space
+MISTAKES = (SyntaxError, ValueError, TypeError, KeyError, ImportError, AttributeError)
 
 
 def require_gymnasium() -> Any:
@@ -44,7 +45,7 @@ def make_env(env: Any) -> Any:
         if call.args:
             raise ValueError("options must have names")
         return gymnasium.make(name, **options)
-    except (SyntaxError, ValueError, TypeError, KeyError, gymnasium.error.Error) as error:
+    except (*MISTAKES, gymnasium.error.Error) as error:
         reason = " ".join(str(error).split())
         raise ModelError(
             f"Environment: {env!r} must be the name of a registered one, with options like "

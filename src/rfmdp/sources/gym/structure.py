@@ -13,7 +13,7 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP, Variable
 from rfmdp.model.build import build
 from rfmdp.model.description import Action, Amount, Move, Predicate, States
-from rfmdp.model.expander import booleans
+from rfmdp.model.expander import booleans, seeing_arrays
 from rfmdp.sources.gym.spaces import action_names, entries_of, make_env
 from rfmdp.sources.structure import MOST, unknown_move
 
@@ -103,9 +103,10 @@ def _starts(
         )
     places = np.indices(sizes).reshape(len(sizes), -1).T
     states = States(entries, places + np.array([e.low for e in entries]))
-    starts = ~np.asarray(over(states))
-    if initial is not None:
-        starts &= booleans(initial(states), states, "gym_structure, initial")
+    with seeing_arrays("gym_structure"):
+        starts = ~np.asarray(over(states))
+        if initial is not None:
+            starts &= booleans(initial(states), states, "gym_structure, initial")
     return {e.name: states[e.name][starts] for e in entries}
 
 

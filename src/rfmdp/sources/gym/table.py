@@ -20,7 +20,7 @@ from rfmdp.sources.gym.spaces import make_env
 from rfmdp.types import BoolArray
 
 REWARD = "reward"  # the reward structure that an environment's own rewards are compared with
-EXPECTED = "expected reward"  # of environments whose reward depends on the successor
+EXPECTED = "expected_reward"  # of environments whose reward depends on the successor
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def gym_model(env: Any) -> FactoredMDP:
     """Return an environment with a table `P` as an exact model.
 
     States in which episodes terminate are left by no action (label `terminal`); all states in which
-    they may start are initial. The reward structure is `reward`, or `expected reward` if what is
+    they may start are initial. The reward structure is `reward`, or `expected_reward` if what is
     paid depends on the successor. That one is made of probabilities, so `learn` refuses it as a
     known reward.
 

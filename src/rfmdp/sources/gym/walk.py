@@ -22,6 +22,7 @@ import numpy as np
 from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.ragged import owners, segment_lengths
+from rfmdp.sources.checks import Evidence
 from rfmdp.sources.gym.spaces import finite, read, require_gymnasium, split, stacked
 from rfmdp.sources.simulator import DrawnTrajectories, Trajectories
 from rfmdp.sources.tally import Tally, count_transitions
@@ -44,18 +45,14 @@ Lines: TypeAlias = list[list[int]]  # the row of every state, for every step
 class PendingTransitions:
     """Transitions that were observed and not counted yet."""
 
-    def __init__(self, source: GymSource, counted: FactoredMDP) -> None:
-        self._source, self._counted = source, counted
+    def __init__(self, source: GymSource, counted: FactoredMDP, evidence: Evidence | None) -> None:
+        self._source, self._counted, self._evidence = source, counted, evidence
         self.starts: list[int] = []  # numbers of initial states
         self.rows: list[int] = []
         self.successors: list[int] = []
+        self.before: list[int] = []  # rows one step earlier, -1 at the start of an episode
+        self.ages: list[int] = []  # steps since the start
         self.paid: list[float] = []
-
-    def note(self, row: int, successor: int, paid: float) -> None:
-        """Take note of one transition."""
-        self.rows.append(row)
-        self.successors.append(successor)
-        self.paid.append(paid)
 
     def count(self, tally: Tally) -> None:
         """Add everything to a tally."""
@@ -68,7 +65,9 @@ class PendingTransitions:
             count_transitions(self._counted, rows, successors, tally)
             if self._source.pays:
                 self._pay(rows, successors, np.array(self.paid, dtype=np.float64))
-            for column in (self.rows, self.successors, self.paid):
+            if self._evidence is not None:
+                self._evidence.add(rows, successors, np.array(self.before), np.array(self.ages))
+            for column in (self.rows, self.successors, self.before, self.ages, self.paid):
                 column.clear()
 
     def _pay(self, rows: IntArray, successors: IntArray, paid: FloatArray) -> None:
@@ -128,7 +127,11 @@ class Walker:
     """Runs episodes of an environment under behaviours; a `Sampler`."""
 
     def __init__(
-        self, source: GymSource, counted: FactoredMDP, stop: BoolArray | None = None
+        self,
+        source: GymSource,
+        counted: FactoredMDP,
+        stop: BoolArray | None = None,
+        evidence: Evidence | None = None,
     ) -> None:
         self._source, self._counted = source, counted
         model = source.structure.model
@@ -140,17 +143,17 @@ class Walker:
         if stop is not None:
             over = np.repeat(stop[: model.states], segment_lengths(model.row_ptr))
             self._actions = [None if o else a for a, o in zip(self._actions, over, strict=True)]
-        self._seen = PendingTransitions(source, counted)
+        self._seen = PendingTransitions(source, counted, evidence)
         self._find = state_finder(source)
         self._rounds = self._side_by_side if source.vector else self._one_by_one
 
-    def run_until(self, wanted: Trajectories, limit: IntArray, tally: Tally) -> tuple[int, int]:
+    def run_until(self, request: Trajectories, limit: IntArray, tally: Tally) -> tuple[int, int]:
         """Run episodes until an identifier's total reaches its limit; add to the tally."""
         done = 0
         steps = 0
         watch = LimitWatch(self._counted, limit, tally)
-        for found in self._rounds(wanted, None, 1.0):
-            done, steps = done + len(found.steps), steps + sum(found.steps)
+        for episodes in self._rounds(request, None, 1.0):
+            done, steps = done + len(episodes.steps), steps + sum(episodes.steps)
             if watch.reached(self._seen):
                 return done, steps
         self._seen.count(tally)
@@ -158,7 +161,7 @@ class Walker:
 
     def run(
         self,
-        wanted: Trajectories,
+        request: Trajectories,
         *,
         reward: FloatArray | None = None,
         discount: float = 1.0,
@@ -168,12 +171,12 @@ class Walker:
         steps = 0
         returns: list[float] = []
         final: list[int] = []
-        for found in self._rounds(wanted, reward, discount):
-            if found.cut:
+        for episodes in self._rounds(request, reward, discount):
+            if episodes.cut:
                 raise UnsupportedError(CUT)
-            returns += found.returns
-            final += found.last
-            steps += sum(found.steps)
+            returns += episodes.returns
+            final += episodes.last
+            steps += sum(episodes.steps)
             if len(self._seen.rows) > FLUSH:
                 self._seen.count(tally)
         self._seen.count(tally)
@@ -181,26 +184,28 @@ class Walker:
         return DrawnTrajectories(tally.counts, np.array(returns, dtype=np.float64), last, steps)
 
     def _one_by_one(
-        self, wanted: Trajectories, reward: FloatArray | None, discount: float
+        self, request: Trajectories, reward: FloatArray | None, discount: float
     ) -> Iterator[Round]:
         """Run the episodes of one environment; only the first reset has a seed."""
         source, seen, find, actions = self._source, self._seen, self._find, self._actions
         env, pays, note_paid = source.env, source.pays, seen.paid.append
         note_row, note_successor = seen.rows.append, seen.successors.append
-        other = wanted.behaviour.other
-        lines = self._lines(wanted)
-        strays = other > 0.0 or bool(np.any(wanted.behaviour.rows < 0))
-        random = Random(f"{wanted.seed} {wanted.first}")
-        words = self._seed(wanted)
-        for _ in range(wanted.count):
+        note_before, note_age = seen.before.append, seen.ages.append
+        other = request.behaviour.other
+        lines = self._lines(request)
+        strays = other > 0.0 or bool(np.any(request.behaviour.rows < 0))
+        random = Random(f"{request.seed} {request.first}")
+        words = self._seed(request)
+        for _ in range(request.count):
             observation, _ = env.reset(**words)
             words = {}
             cut = False
             state = find(observation)
             seen.starts.append(source.start(state))
             begin = len(seen.rows)
-            for rows in islice(chain(lines, repeat(lines[-1])), wanted.length):
-                row = rows[state]
+            row = -1
+            for age, rows in enumerate(islice(chain(lines, repeat(lines[-1])), request.length)):
+                before, row = row, rows[state]
                 if strays:
                     row = pick_row(row, self._row_ptr, state, other, random)
                 action = actions[row]
@@ -210,12 +215,14 @@ class Walker:
                 state = find(observation)
                 note_row(row)
                 note_successor(state)
+                note_before(before)
+                note_age(age)
                 if pays:
                     note_paid(paid)
                 if terminated or truncated:
                     if terminated:
                         source.check_end(state)
-                    cut = not terminated and len(seen.rows) - begin < wanted.length
+                    cut = not terminated and len(seen.rows) - begin < request.length
                     break
             steps = len(seen.rows) - begin
             earned = 0.0
@@ -224,33 +231,35 @@ class Walker:
             yield Round([steps], [state], [earned], cut)
 
     def _side_by_side(
-        self, wanted: Trajectories, reward: FloatArray | None, discount: float
+        self, request: Trajectories, reward: FloatArray | None, discount: float
     ) -> Iterator[Round]:
         """Run rounds of all copies of a vectorised environment; every reset has seeds."""
-        lines = self._lines(wanted)
+        lines = self._lines(request)
         copies = self._source.env.num_envs
-        for done in range(0, wanted.count, copies):
-            count = min(copies, wanted.count - done)
-            part = replace(wanted, count=count, first=wanted.first + done)
-            yield self._round(part, lines, reward, discount)
+        for done in range(0, request.count, copies):
+            count = min(copies, request.count - done)
+            batch = replace(request, count=count, first=request.first + done)
+            yield self._round(batch, lines, reward, discount)
 
     def _round(
-        self, wanted: Trajectories, lines: Lines, reward: FloatArray | None, discount: float
+        self, request: Trajectories, lines: Lines, reward: FloatArray | None, discount: float
     ) -> Round:
         """Run an episode in each of the first copies."""
-        source, env, other = self._source, self._source.env, wanted.behaviour.other
+        source, env, other = self._source, self._source.env, request.behaviour.other
         mode = getattr(env.metadata.get("autoreset_mode"), "name", "NEXT_STEP")
-        random = Random(f"{wanted.seed} {wanted.first}")
-        copies, own = range(env.num_envs), range(wanted.count)
-        observations, _ = env.reset(seed=[seed_of(wanted.seed, wanted.first + i) for i in copies])
+        random = Random(f"{request.seed} {request.first}")
+        copies, used = range(env.num_envs), range(request.count)
+        observations, _ = env.reset(seed=[seed_of(request.seed, request.first + i) for i in copies])
         first = split(env, observations)
-        state = [self._find(first[i]) for i in own]
-        self._seen.starts += map(source.start, state)
-        alive = self._going(own, state)
-        steps = [0 for _ in own]
-        earned = [0.0 for _ in own]
+        state = [self._find(first[i]) for i in used]
+        seen = self._seen
+        seen.starts += map(source.start, state)
+        alive = self._going(used, state)
+        steps = [0 for _ in used]
+        before = [-1 for _ in used]
+        earned = [0.0 for _ in used]
         cut = False
-        for t, rows in enumerate(islice(chain(lines, repeat(lines[-1])), wanted.length)):
+        for t, rows in enumerate(islice(chain(lines, repeat(lines[-1])), request.length)):
             if not alive:
                 break
             taken = {i: rows[state[i]] for i in alive}
@@ -268,11 +277,16 @@ class Walker:
                 # a reset in the same step hides the last observation
                 hidden = ended[i] and mode == "SAME_STEP"
                 state[i] = self._find(info["final_obs"][i] if hidden else after[i])
-                self._seen.note(row, state[i], float(paid[i]))
+                seen.rows.append(row)
+                seen.successors.append(state[i])
+                seen.before.append(before[i])
+                seen.ages.append(t)
+                seen.paid.append(float(paid[i]))
+                before[i] = row
                 if terminated[i]:
                     source.check_end(state[i])
                 elif truncated[i]:
-                    cut |= t + 1 < wanted.length
+                    cut |= t + 1 < request.length
                 if reward is not None:
                     earned[i] += discount**t * float(reward[row])
                 steps[i] += 1
@@ -281,20 +295,20 @@ class Walker:
                 env.reset(options={"reset_mask": ended})
         return Round(steps, state, earned, cut)
 
-    def _lines(self, wanted: Trajectories) -> Lines:
+    def _lines(self, request: Trajectories) -> Lines:
         """Return the row of every state, for every step of a behaviour; the last line repeats."""
-        lines: Lines = self._numbers[wanted.behaviour.rows].tolist()
+        lines: Lines = self._numbers[request.behaviour.rows].tolist()
         return lines
 
     def _going(self, copies: Iterable[int], state: list[int]) -> list[int]:
         """Return the copies in whose states something is done."""
         return [i for i in copies if self._actions[self._row_ptr[state[i]]] is not None]
 
-    def _seed(self, wanted: Trajectories) -> dict[str, Any]:
+    def _seed(self, request: Trajectories) -> dict[str, Any]:
         """Return what `reset` is given before the first of some episodes."""
         if getattr(self._source.env.unwrapped, "numbered", False):
-            return {"seed": wanted.seed, "options": {"trajectory": wanted.first}}
-        return {"seed": seed_of(wanted.seed, wanted.first)}
+            return {"seed": request.seed, "options": {"trajectory": request.first}}
+        return {"seed": seed_of(request.seed, request.first)}
 
 
 def state_finder(source: GymSource) -> Callable[[Any], int]:
@@ -305,7 +319,7 @@ def state_finder(source: GymSource) -> Callable[[Any], int]:
     nested = isinstance(source.space, spaces.Tuple | spaces.Dict)
     if nested and not finite(source.space):  # two of them may have the same values
         return source.state
-    known: dict[Any, int] = {}
+    states: dict[Any, int] = {}
 
     def find(observation: Any) -> int:
         if nested:
@@ -315,9 +329,9 @@ def state_finder(source: GymSource) -> Callable[[Any], int]:
             if array.dtype.hasobject:  # its bytes are addresses
                 return source.state(observation)
             key = array.tobytes()
-        if key not in known:
-            known[key] = source.state(observation)
-        return known[key]
+        if key not in states:
+            states[key] = source.state(observation)
+        return states[key]
 
     return find
 
