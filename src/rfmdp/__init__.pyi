@@ -26,8 +26,6 @@ from .errors import (
 )
 from .formats.drn import (
     read_drn as read_drn,
-)
-from .formats.drn_write import (
     write_drn as write_drn,
 )
 from .formats.files import (

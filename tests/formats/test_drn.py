@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from rfmdp.errors import FileError, ModelError, PrismWarning, UnsupportedError
-from rfmdp.formats.drn import read_drn
-from rfmdp.formats.drn_write import write_drn
-from rfmdp.formats.explicit import ExplicitType
+from rfmdp.formats.drn import read_drn, write_drn
 from rfmdp.formats.storm import from_stormpy
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.flatten import flatten
@@ -113,7 +111,7 @@ BAD = [
     (body("state 0 init\n\taction a\n\t\t1 : 1\n"), 9, "target state must be within 0..0"),
     (body("state 0 init\n\taction a\n\t\t0 : p\n"), 9, "must be a number or .l,u., found 'p'"),
     (body("state 0 init\n\taction a\n\t\t0 : 3\n"), 9, "0 <= l <= u <= 1, found 3"),
-    (body("state 0 init\n\taction a\n\t\t0 : 0.5\n"), 8, "sum to 0.5"),
+    (body("state 0 init\n\taction a\n\t\t0 : 0.5\n"), 9, "sum to 0.5"),
     (body("state 0\n\taction a\n\t\t0 : 1\n"), 6, 'Some state must have the label "init"'),
     (body("state 0 [1 init\n\taction a\n\t\t0 : 1\n"), 7, "Rewards must end with `]`"),
     (
@@ -136,7 +134,7 @@ def test_bad_files_name_file_and_line(tmp_path, text, line, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("@type: CTMC\n@model\n", r"m\.drn:1: models of the type 'CTMC' are not supported"),
+        ("@type: CTMC\n@model\n", r"m\.drn:1: the type 'CTMC' is not supported; DTMC, MDP are"),
         ("@type: MDP\n@value_type: parametric\n@model\n", r"m\.drn:2: the value type 'parametric'"),
         ("@type: MDP\n@parameters\np q\n@model\n", r"m\.drn:3: parametric models"),
         (body("state 0 [[1, 2]] init\n\taction a\n\t\t0 : 1\n"), "rewards must be numbers"),
@@ -164,7 +162,7 @@ def test_storm_reads_what_we_write(tmp_path, kind, seed):
     """Storm builds the same model from our file, comments and quotes included."""
     stormpy = pytest.importorskip("stormpy")
     model = flatten(random_model(np.random.default_rng(seed), kind))
-    write_drn(model, tmp_path / "m.drn", type=ExplicitType.MDP)
+    write_drn(model, tmp_path / "m.drn")
     options = stormpy.io.DirectEncodingParserOptions()
     options.build_choice_labeling = True
     number = float if kind == "known" else stormpy.Interval

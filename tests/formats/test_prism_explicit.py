@@ -7,8 +7,7 @@ import pytest
 
 from rfmdp import memory
 from rfmdp.errors import FileError, ModelError, PrismWarning, ResourceError, UnsupportedError
-from rfmdp.formats.explicit import ExplicitType
-from rfmdp.formats.prism_explicit import PrismFiles, read_prism_explicit
+from rfmdp.formats.prism_explicit import read_prism_explicit
 from rfmdp.formats.prism_explicit_write import write_prism_explicit
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.flatten import flatten
@@ -65,17 +64,6 @@ def test_interval_mdp_with_actions(tmp_path):
         (1, "", {1: (1.0, 1.0)}),
     ]
     np.testing.assert_allclose(model.marginals.nominal, [0.3, 0.7])
-
-
-def test_files_one_by_one(tmp_path):
-    """Files need no common stem; without labels the initial state is 0."""
-    write(tmp_path, "a", tra=WALK["tra"])
-    write(tmp_path, "b", srew=WALK["srew"])
-    files = PrismFiles(tmp_path / "a.tra", state_rewards=(tmp_path / "b.srew",))
-    model = read_prism_explicit(files)
-    assert model.initial.tolist() == [0]
-    assert list(model.rewards) == ["steps"]
-    assert model.variables == ()
 
 
 def test_equal_distributions_share_a_marginal(tmp_path):
@@ -172,7 +160,7 @@ BAD = [
     ("tra", "2 3\n0 0 0.5\n0 1 0.4\n1 1 1\n", 2, "state 0 sum to 0.9 .*write them with more"),
     ("tra", "2 3\n1 1 1\n0 0 [0.1,0.2]\n0 1 [0.1,0.3]\n", 3, "admit no distribution"),
     ("tra", "1 2 2\n0 0 0 1\n0 2 0 1\n", 3, "state 0 has a choice 2 but no choice 1"),
-    ("tra", "1 1 2\n0 0 0 0.5 a\n0 0 0 0.5 b\n", 3, "one action; state 0, choice 0 also has 'a'"),
+    ("tra", "1 1 2\n0 0 0 0.5 a\n0 0 0 0.5 b\n", 3, "one action, this choice also has 'a'"),
     ("lab", "init goal\n", 1, "must start like"),
     ("lab", "", 1, "must start like"),
     ("lab", '0="init" 2="goal"\n', 1, "numbered 0, 1, 2"),
@@ -184,7 +172,7 @@ BAD = [
     ("sta", "(x,y)\n0:(1,2)\n1:(1)\n2:(1,1)\n", 3, "with 2 values"),
     ("sta", "(x)\n0:(1)\n1:(2)\n1:(3)\n", 1, "listed once; see state 1"),
     ("sta", "(x)\n0:(1)\n1:(2)\n", 1, "listed once; see state 2"),
-    ("sta", "(x)\n0:(1)\n1:(1.5)\n2:(3)\n", 3, "x must be an integer of 32 bits, found '1.5'"),
+    ("sta", "(x)\n0:(1)\n1:(1.5)\n2:(3)\n", 3, "value of x must be an integer, found '1.5'"),
     ("sta", "(x)\n0:(true)\n1:(1)\n2:(false)\n", 3, "x must be true or false, found '1'"),
     ("srew", "", 1, "must start with the numbers"),
     ("srew", "3 1\n0\n", 2, "must be `state reward`, found 1 entries"),
@@ -251,15 +239,13 @@ def test_note_and_zero_lower_bounds(tmp_path):
 
 
 def test_types(tmp_path):
-    """One choice everywhere is written as a dtmc unless asked; several cannot be a dtmc."""
+    """One choice everywhere is written as a dtmc, several as an mdp."""
     chain = FactoredMDP.from_rows([[([0], [0, 1])], [([], [1])]], [Singleton([0.5, 0.5])])
     write_prism_explicit(chain, tmp_path / "a.tra")
-    write_prism_explicit(chain, tmp_path / "b", type=ExplicitType.MDP)
     assert (tmp_path / "a.tra").read_text().startswith("2 3\n0 0 0.5 a0\n")
-    assert (tmp_path / "b.tra").read_text().startswith("2 2 3\n0 0 0 0.5 a0\n")
     both = FactoredMDP.from_rows([[([], [0]), ([], [0])]], [])
-    with pytest.raises(ModelError, match="write this model as an mdp"):
-        write_prism_explicit(both, tmp_path / "c", type=ExplicitType.DTMC)
+    write_prism_explicit(both, tmp_path / "b")
+    assert (tmp_path / "b.tra").read_text().startswith("1 2 2\n0 0 0 1 a0\n")
 
 
 def test_names_that_cannot_be_written(tmp_path):
@@ -279,7 +265,7 @@ def test_storm_reads_what_we_write(tmp_path):
     """Storm's own reader of explicit files finds the same numbers of states and transitions."""
     stormpy = pytest.importorskip("stormpy")
     model = flatten(random_model(np.random.default_rng(1), "known"))
-    write_prism_explicit(model, tmp_path / "m", type=ExplicitType.MDP)
+    write_prism_explicit(model, tmp_path / "m")
     # Storm wants the type in front, and its labels declared in a block of their own
     lines = (tmp_path / "m.tra").read_text().splitlines()
     rows = [" ".join(line.split()[:4]) for line in lines[1:]]

@@ -211,10 +211,18 @@ def test_an_index_that_does_not_fit(file, change, message):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("branch-to-target.bin", lambda a: a.view("<u8") + 6, "must lead to states below 6"),
-        ("branch-to-probability.bin", lambda a: -a.view("<f8"), "must lie in 0..1"),
+        (
+            "branch-to-target.bin",
+            lambda a: a.view("<u8") + 6,
+            r"choice \d: The target state must be within 0..5, found \d",
+        ),
+        ("branch-to-probability.bin", lambda a: -a.view("<f8"), "must satisfy 0 <= l <= u <= 1"),
         ("branch-to-probability.bin", lambda a: a.view("<f8") * 0.1, "choice 0: The"),
-        ("branch-to-probability.bin", lambda a: a.view("<f8") * np.nan, "must lie in 0..1"),
+        (
+            "branch-to-probability.bin",
+            lambda a: a.view("<f8") * np.nan,
+            "must satisfy 0 <= l <= u <= 1",
+        ),
         ("choice-to-branches.bin", lambda a: a.view("<u8")[::-1], "must rise"),
         ("state-is-initial.bin", lambda a: a * 0, "some state must be initial"),
         ("state-is-initial.bin", lambda a: a[:0], "must have 6 bits"),

@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError, UnsupportedError
+from rfmdp.formats.table import ModelTable, make_model, to_table
 from rfmdp.model.arrays import FactoredMDP, Rewards
-from rfmdp.model.flat import FlatBoxes, flat_model, transition_bounds
-from rfmdp.model.flatten import flatten
-from rfmdp.ragged import find, owners, segment_lengths, segment_sum, starts
+from rfmdp.ragged import find, owners, segment_lengths
 from rfmdp.types import FloatArray, IntArray
 
 REWARD = "reward"  # name of the reward structure
@@ -67,23 +66,24 @@ def from_matrices(
     >>> model.states, model.actions, model.rewards["reward"].row.tolist()
     (2, ('a0', 'a1'), [5.0, 10.0, -1.0, 2.0])
     """
-    lower = _Entries.of("transitions", transitions)
-    high = lower if upper is None else _Entries.of("upper", upper, lower.shape)
-    number, states, _ = lower.shape
-    boxes = _boxes("from_matrices", lower, high)
-    taken = boxes.sizes > 0  # (S * A,), state by state
-    alone = np.flatnonzero(~taken.reshape(states, number).any(axis=1))
-    if len(alone):
+    lower = _stacked("transitions", transitions)
+    states, number = lower.shape[1], lower.shape[0] // lower.shape[1]
+    shape = (number, states, states)
+    high = lower if upper is None else _stacked("upper", upper, shape)
+    taken = segment_lengths(high.indptr).reshape(states, number) > 0
+    if not taken.any(axis=1).all():
         raise ModelError(
-            f"from_matrices: every state must have an action, but all rows of state {alone[0]} "
-            "are zero."
+            "from_matrices: every state must have an action, but all rows of state "
+            f"{int(np.argmin(taken.any(axis=1)))} are zero."
         )
-    paid = _rewards(rewards, lower, exact=upper is None)
-    return _flat(
-        starts(taken.reshape(states, number).sum(axis=1)), high.key % states, boxes.take(taken),
-        np.flatnonzero(taken) % number, _names(actions, number), initial, labels,
-        {} if paid is None else {REWARD: Rewards(np.zeros(states), paid.reshape(-1)[taken])},
+    rows = np.flatnonzero(taken)
+    paid = _rewards(rewards, lower, shape, exact=upper is None)
+    table = _table(
+        "from_matrices", lower[rows], high[rows], rows // number, rows % number,
+        _names(actions, number), initial, labels,
+        {} if paid is None else {REWARD: Rewards(np.zeros(states), paid.reshape(-1)[rows])},
     )  # fmt: skip
+    return make_model(table, "from_matrices")
 
 
 def from_columns(
@@ -114,24 +114,25 @@ def from_columns(
     (2, [0.6, 0.9])
     """
     low, high = (
-        _Entries.of("lower", [_transposed(lower)]),
-        _Entries.of("upper", [_transposed(upper)]),
+        _stacked(name, [_transposed(side)], square=False)
+        for name, side in (("lower", lower), ("upper", upper))
     )
-    _, rows, states = high.shape
+    rows, states = high.shape
     if low.shape != high.shape or (state_ptr is None and rows % states):
         raise ModelError(
             f"from_columns: must be two matrices of one shape, with columns for every state; found "
-            f"{low.shape[:0:-1]} and {high.shape[:0:-1]}."
+            f"{low.shape[::-1]} and {high.shape[::-1]}."
         )
     ptr = np.arange(0, rows + 1, rows // states) if state_ptr is None else np.asarray(state_ptr)
     if len(ptr) != states + 1 or ptr[0] != 0 or ptr[-1] != rows or np.any(segment_lengths(ptr) < 1):
         raise ModelError(
             f"from_columns: state_ptr must have {states + 1} entries that rise from 0 to {rows}."
         )
-    boxes = _boxes("from_columns", low, high)
-    place = np.arange(rows) - ptr[:-1][owners(ptr.astype(np.int64))]
+    row_states = owners(ptr.astype(np.int64))
+    place = np.arange(rows) - ptr[row_states]
     names = _names(actions, int(place.max()) + 1)
-    return _flat(ptr.astype(np.int64), high.key % states, boxes, place, names, initial, labels, {})
+    table = _table("from_columns", low, high, row_states, place, names, initial, labels, {})
+    return make_model(table, "from_columns")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -162,140 +163,120 @@ def to_matrices(model: FactoredMDP) -> Matrices:
     """
     from scipy.sparse import csr_array
 
-    flat = flatten(model)
-    number = len(flat.actions)
-    place = flat.row_states * number + flat.row_actions
-    times = np.bincount(place, minlength=flat.states * number)
-    odd = np.flatnonzero(times > 1)
-    if len(odd):
+    table, _ = to_table(model)
+    number = len(table.actions)
+    place = table.row_states * number + table.row_actions
+    times = np.bincount(place, minlength=table.states * number)
+    if times.max() > 1:
+        odd = int(np.argmax(times))
         raise UnsupportedError(
             "to_matrices: every state must have every action once at most, but "
-            f"{flat.state_name(int(odd[0] // number))} has {flat.actions[odd[0] % number]!r} "
-            f"{times[odd[0]]} times; write another format."
+            f"{model.state_name(odd // number)} has {table.actions[odd % number]!r} {times[odd]} "
+            "times; write another format."
         )
-    at = owners(flat.successor_ptr)
-    sides = []
-    for value in transition_bounds(flat):
-        matrices = []
-        for a in range(number):
-            own = flat.row_actions[at] == a
-            entries = (value[own], (flat.row_states[at[own]], flat.successors[own]))
-            matrices.append(csr_array(entries, shape=(flat.states, flat.states)))
-        sides.append(matrices)
+    row = owners(table.successor_ptr)
+    shape = (table.states, table.states)
+    sides: list[list[Any]] = [[], []]
+    for a in range(number):
+        at = np.flatnonzero(table.row_actions[row] == a)
+        places = table.row_states[row[at]], table.successors[at]
+        for side, values in zip(sides, (table.lower, table.upper), strict=True):
+            side.append(csr_array((values[at], places), shape=shape))
     rewards = {}
-    for name, paid in flat.rewards.items():
-        table = np.zeros(flat.states * number)
-        table[place] = paid.state[flat.row_states] + paid.row
-        rewards[name] = table.reshape(flat.states, number)
-    return Matrices(flat.actions, sides[0], sides[1], rewards)
+    for name, paid in table.rewards.items():
+        sums = np.zeros(table.states * number)
+        sums[place] = paid.state[table.row_states] + paid.row
+        rewards[name] = sums.reshape(table.states, number)
+    return Matrices(table.actions, sides[0], sides[1], rewards)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Entries:
-    """The entries of some matrices that are not zero, in order of row, matrix and column."""
+def _stacked(
+    name: str, matrices: Any, shape: tuple[int, int, int] | None = None, *, square: bool = True
+) -> Any:
+    """Return matrices as one sparse matrix without zeros: row s of matrix a is row s * A + a."""
+    from scipy.sparse import csr_array, vstack
 
-    shape: tuple[int, int, int]  # matrices, rows, columns
-    key: IntArray  # (row * matrices + matrix) * columns + column, ascending
-    value: FloatArray
-
-    @staticmethod
-    def of(name: str, given: Any, shape: tuple[int, int, int] | None = None) -> _Entries:
-        """Read dense or sparse matrices; `shape` is what they must have."""
-        from scipy.sparse import coo_array
-
-        try:
-            parts = [coo_array(matrix, dtype=np.float64) for matrix in given]
-        except (TypeError, ValueError) as error:
-            raise ModelError(
-                f"{name}: must be matrices of numbers, one per action ({error})."
-            ) from (error)
-        shapes = {part.shape for part in parts}
-        if len(shapes) != 1 or len(next(iter(shapes))) != 2:
-            raise ModelError(f"{name}: must be matrices of one shape, found {sorted(shapes)}.")
-        rows, columns = shapes.pop()
-        if shape is None and name == "transitions" and rows != columns:
-            raise ModelError(f"{name}: must be square, found {rows} x {columns}.")
-        if shape is not None and (len(parts), rows, columns) != shape:
-            raise ModelError(
-                f"{name}: must have the shape {shape}, found {(len(parts), rows, columns)}."
-            )
-        number = len(parts)
-        for part in parts:
-            part.sum_duplicates()
-        keys = [
-            (part.coords[0].astype(np.int64) * number + a) * columns + part.coords[1]
-            for a, part in enumerate(parts)
-        ]
-        key = np.concatenate(keys)
-        value = np.concatenate([part.data for part in parts])
-        order = np.argsort(key, kind="stable")
-        kept = order[value[order] != 0.0]
-        return _Entries((number, rows, columns), key[kept], value[kept])
-
-    def at(self, key: IntArray) -> FloatArray:
-        """Return the entries at some places; 0 where there is none."""
-        return np.append(self.value, 0.0)[find(self.key, key)]  # -1, not found: the last one
+    try:
+        parts = [csr_array(matrix, dtype=np.float64) for matrix in matrices]
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{name}: must be matrices of numbers, one per action ({error}).") from (
+            error
+        )
+    shapes = {part.shape for part in parts}
+    if len(shapes) != 1 or len(next(iter(shapes))) != 2:
+        raise ModelError(f"{name}: must be matrices of one shape, found {sorted(shapes)}.")
+    number, (rows, columns) = len(parts), shapes.pop()
+    if shape is not None and (number, rows, columns) != shape:
+        raise ModelError(f"{name}: must have the shape {shape}, found {(number, rows, columns)}.")
+    if square and rows != columns:
+        raise ModelError(f"{name}: must be square, found {rows} x {columns}.")
+    order = np.arange(number * rows).reshape(number, rows).T.reshape(-1)
+    stacked = vstack(parts, format="csr")[order]
+    stacked.sum_duplicates()
+    stacked.eliminate_zeros()
+    return stacked
 
 
-def _boxes(where: str, low: _Entries, high: _Entries) -> FlatBoxes:
-    """Return a box per row of some matrices, also for empty ones; `where` is for messages."""
-    if np.any(~np.isin(low.key, high.key)):
+def _table(
+    where: str, low: Any, high: Any, row_states: IntArray, row_actions: IntArray,
+    actions: tuple[str, ...], initial: ArrayLike, labels: Mapping[str, ArrayLike],
+    rewards: Mapping[str, Rewards],
+) -> ModelTable:  # fmt: skip
+    """Return the columns of rows that two sparse matrices bound; `where` is for messages."""
+    ptr, columns = high.indptr.astype(np.int64), high.shape[1]
+    key = owners(ptr) * columns + high.indices
+    low_key = owners(low.indptr.astype(np.int64)) * columns + low.indices
+    if np.any(find(key, low_key) < 0):
         raise ModelError(f"{where}: lower bounds must not exceed upper ones, some do.")
-    number, rows, columns = high.shape
-    size = np.bincount(high.key // columns, minlength=number * rows)
-    return FlatBoxes.centred(starts(size), low.at(high.key), high.value)
+    lower = np.append(low.data, 0.0)[find(low_key, key)]  # -1, not found: the last one
+    return ModelTable(
+        columns,
+        row_states,
+        ptr,
+        high.indices.astype(np.int64),
+        lower,
+        high.data,
+        row_actions,
+        actions,
+        np.atleast_1d(np.asarray(initial, dtype=np.int64)),
+        {name: np.asarray(holds, dtype=np.bool_) for name, holds in labels.items()},
+        rewards,
+    )
 
 
 def _transposed(matrix: Any) -> Any:
     return (matrix if hasattr(matrix, "tocoo") else np.asarray(matrix, dtype=np.float64)).T
 
 
-def _rewards(given: Any, known: _Entries, *, exact: bool) -> FloatArray | None:
+def _rewards(
+    rewards: Any, known: Any, shape: tuple[int, int, int], *, exact: bool
+) -> FloatArray | None:
     """Return what actions pay, (S, A); None if nothing is said."""
-    if given is None:
+    if rewards is None:
         return None
-    number, states, _ = known.shape
-    matrices = isinstance(given, list | tuple) and any(hasattr(m, "tocoo") for m in given)
-    table = None if matrices else np.asarray(given, dtype=np.float64)
-    if table is not None and table.shape == (states,):
-        return np.repeat(table[:, None], number, axis=1)
-    if table is not None and table.shape == (states, number):
-        return table
-    if table is not None and table.shape != (number, states, states):
-        raise ModelError(
-            f"rewards: must have the shape {(states,)}, {(states, number)} or "
-            f"{(number, states, states)}, found {table.shape}."
-        )
+    number, states, _ = shape
+    if not (isinstance(rewards, list | tuple) and any(hasattr(m, "tocoo") for m in rewards)):
+        table = np.asarray(rewards, dtype=np.float64)
+        if table.shape == (states,):
+            return np.repeat(table[:, None], number, axis=1)
+        if table.shape == (states, number):
+            return table
+        if table.shape != shape:
+            raise ModelError(
+                f"rewards: must have the shape {(states,)}, {(states, number)} or {shape}, found "
+                f"{table.shape}."
+            )
     if not exact:
         raise UnsupportedError(
             "rewards: paid per transition, their expectation would depend on nature; give them per "
             "state and action."
         )
-    paid = _Entries.of("rewards", given, known.shape)
-    pointers = np.searchsorted(known.key, np.arange(states * number + 1) * states)
-    return segment_sum(known.value * paid.at(known.key), pointers).reshape(states, number)
+    paid = known.multiply(_stacked("rewards", rewards, shape)).sum(axis=1)
+    return np.asarray(paid, dtype=np.float64).reshape(states, number)
 
 
-def _names(given: Sequence[str] | None, number: int) -> tuple[str, ...]:
-    names = tuple(f"a{i}" for i in range(number)) if given is None else tuple(given)
+def _names(actions: Sequence[str] | None, number: int) -> tuple[str, ...]:
+    names = tuple(f"a{i}" for i in range(number)) if actions is None else tuple(actions)
     if len(names) != number:
         raise ModelError(f"actions: must name {number} actions, found {len(names)}.")
     return names
-
-
-def _flat(
-    row_ptr: IntArray, successors: IntArray, boxes: FlatBoxes, row_actions: IntArray,
-    actions: tuple[str, ...], initial: ArrayLike, labels: Mapping[str, ArrayLike],
-    rewards: Mapping[str, Rewards],
-) -> FactoredMDP:  # fmt: skip
-    """Return the model with equal distributions shared."""
-    return flat_model(
-        row_ptr,
-        successors.astype(np.int32),
-        *boxes.shared(),
-        initial=np.atleast_1d(np.asarray(initial, dtype=np.int64)),
-        row_actions=row_actions,
-        actions=actions,
-        labels={name: np.asarray(where, dtype=np.bool_) for name, where in labels.items()},
-        rewards=rewards,
-    )

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from rfmdp.errors import UnsupportedError
-from rfmdp.formats.explicit import state_variables
-from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
-from rfmdp.model.flat import FlatBoxes, flat_model, transition_bounds
-from rfmdp.model.flatten import flatten, is_known
+from rfmdp.formats.table import ModelTable, Variables, make_model, state_variables, to_table
+from rfmdp.model.arrays import FactoredMDP, Rewards
+from rfmdp.model.flatten import is_known
 from rfmdp.ragged import owners, starts
-from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
+from rfmdp.types import BoolArray, FloatArray, IntArray
 
 
 class Probabilities(Enum):
@@ -45,25 +44,25 @@ def to_stormpy(model: FactoredMDP, probabilities: Probabilities | None = None) -
     stormpy = _stormpy()
     storm_models = stormpy.models
     nominal = is_known(model) if probabilities is None else probabilities is Probabilities.NOMINAL
-    flat = flatten(model.nominal() if nominal else model)
+    table, _ = to_table(model.nominal() if nominal else model)
     kind = float if nominal else stormpy.Interval
-    labels = storm_models.StateLabeling(flat.states)
-    for name, where in {"init": flat.label("init"), **flat.labels}.items():
+    labels = storm_models.StateLabeling(table.states)
+    for name, where in table.labels.items():
         labels.add_label(name)
         labels.set_states(name, _bits(stormpy, where))
-    components = storm_models.SparseModelComponents[kind](_matrix(stormpy, flat, kind), labels)
-    choices = storm_models.ChoiceLabeling(flat.rows)
-    for i, name in enumerate(flat.actions):
+    components = storm_models.SparseModelComponents[kind](_matrix(stormpy, table, kind), labels)
+    choices = storm_models.ChoiceLabeling(table.rows)
+    for i, name in enumerate(table.actions):
         if name:
             choices.add_label(name)
-            choices.set_choices(name, _bits(stormpy, flat.row_actions == i))
+            choices.set_choices(name, _bits(stormpy, table.row_actions == i))
     components.choice_labeling = choices
     components.reward_models = {
         name: storm_models.SparseRewardModel[kind](
             optional_state_reward_vector=_values(rewards.state, kind),
             optional_state_action_reward_vector=_values(rewards.row, kind),
         )
-        for name, rewards in flat.rewards.items()
+        for name, rewards in table.rewards.items()
     }
     return storm_models.SparseMdp[kind](components)
 
@@ -88,29 +87,27 @@ def from_stormpy(model: Any) -> FactoredMDP:
     row_ptr = np.arange(model.nr_states + 1)
     if model.is_nondeterministic_model:
         row_ptr = np.array(model.nondeterministic_choice_indices, dtype=np.int64)
-    successors, boxes = _entries(model, bool(model.supports_uncertainty))
-    actions, row_actions = _actions(model, int(row_ptr[-1]))
-    labels = {
-        name: _flags(model.labeling.get_states(name), model.nr_states)
-        for name in sorted(model.labeling.get_labels())
-        if name != "init"
-    }
-    variables, valuations = _valuations(model)
-    return flat_model(
-        row_ptr,
-        successors,
-        *boxes.shared(),
-        initial=np.array(model.initial_states, dtype=np.int64),
-        row_actions=row_actions,
-        actions=actions,
-        labels=labels,
-        rewards={
-            name: _rewards(name, rewards, model.nr_states, int(row_ptr[-1]))
+    rows = int(row_ptr[-1])
+    actions, row_actions = _actions(model, rows)
+    table = ModelTable(
+        model.nr_states,
+        owners(row_ptr),
+        *_entries(model, bool(model.supports_uncertainty)),
+        row_actions,
+        actions,
+        np.array(model.initial_states, dtype=np.int64),
+        {
+            name: _flags(model.labeling.get_states(name), model.nr_states)
+            for name in sorted(model.labeling.get_labels())
+            if name != "init"
+        },
+        {
+            name: _rewards(name, rewards, model.nr_states, rows)
             for name, rewards in model.reward_models.items()
         },
-        variables=variables,
-        valuations=valuations,
+        _valuations(model),
     )
+    return make_model(table, "from_stormpy")
 
 
 def _stormpy() -> ModuleType:
@@ -136,24 +133,24 @@ def _values(values: FloatArray, kind: type) -> list[Any]:
     return values.tolist() if kind is float else [kind(x, x) for x in values.tolist()]
 
 
-def _matrix(stormpy: ModuleType, flat: FactoredMDP, kind: type) -> Any:
+def _matrix(stormpy: ModuleType, table: ModelTable, kind: type) -> Any:
     """Return the transition matrix, with a row group per state."""
-    lower, upper = (bound.tolist() for bound in transition_bounds(flat))
+    lower, upper = table.lower.tolist(), table.upper.tolist()
     values = lower if kind is float else [kind(*ends) for ends in zip(lower, upper, strict=True)]
     builder = stormpy.datastructures.SparseMatrixBuilder[kind](
-        rows=flat.rows,
-        columns=flat.states,
-        entries=flat.transitions,
+        rows=table.rows,
+        columns=table.states,
+        entries=len(table.successors),
         has_custom_row_grouping=True,
-        row_groups=flat.states,
+        row_groups=table.states,
     )
-    rows = owners(flat.successor_ptr).tolist()
-    builder.add_next_values(rows, flat.successors.tolist(), values, flat.row_ptr[:-1].tolist())
+    rows = owners(table.successor_ptr).tolist()
+    builder.add_next_values(rows, table.successors.tolist(), values, table.row_ptr[:-1].tolist())
     return builder.build()
 
 
-def _entries(model: Any, intervals: bool) -> tuple[Int32Array, FlatBoxes]:
-    """Return the successors of all rows, and their probabilities."""
+def _entries(model: Any, intervals: bool) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+    """Return where rows start, their successors, and bounds of their probabilities."""
     matrix = model.transition_matrix
     sizes, columns, values = [], [], []
     for row in range(matrix.nr_rows):
@@ -163,8 +160,7 @@ def _entries(model: Any, intervals: bool) -> tuple[Int32Array, FlatBoxes]:
         values += [value for _, value in entries]
     lower = np.array([v.lower() if intervals else v for v in values], dtype=np.float64)
     upper = np.array([v.upper() for v in values]) if intervals else lower
-    boxes = FlatBoxes.centred(starts(np.array(sizes, dtype=np.int64)), lower, upper)
-    return np.array(columns, dtype=np.int32), boxes
+    return starts(sizes), np.array(columns, dtype=np.int64), lower, upper
 
 
 def _actions(model: Any, rows: int) -> tuple[tuple[str, ...], IntArray]:
@@ -207,19 +203,19 @@ def _plain(name: str, values: Sequence[Any]) -> FloatArray:
     return pairs[:, 0].copy()
 
 
-def _valuations(model: Any) -> tuple[tuple[Variable, ...], Int32Array | None]:
+def _valuations(model: Any) -> Variables:
     """Return the variables of the states; none if one is neither boolean nor integer."""
     if not model.has_state_valuations():
         return (), None
-    given = model.state_valuations
-    found = sorted(given.get_all_variables(), key=lambda variable: str(variable.name))
-    if not all(v.has_boolean_type() or v.has_integer_type() for v in found):
+    states = model.state_valuations
+    variables = sorted(states.get_all_variables(), key=lambda variable: str(variable.name))
+    if not all(v.has_boolean_type() or v.has_integer_type() for v in variables):
         return (), None
     return state_variables(
         (
             str(v.name),
-            np.array([int(given.get_value(s, v)) for s in range(model.nr_states)]),
+            np.array([int(states.get_value(s, v)) for s in range(model.nr_states)]),
             bool(v.has_boolean_type()),
         )
-        for v in found
+        for v in variables
     )

@@ -1,34 +1,34 @@
-"""Large text files as arrays of words, with the file and line of whatever is wrong.
+"""Text files as words, with the file and the line of whatever is wrong.
 
-Own code because it pays: of a million transitions, words and numbers take 0.3 to 0.6 seconds, and
-1.9 to 2.4 by array operations of NumPy (`.tra` and DRN alike). `numpy.loadtxt` with given types is
-almost as fast as this where all lines have one form, pyarrow faster; but they know neither
-intervals, nor lines of different forms, nor the line of what is wrong.
+Words are cut by `bytes.split` and read by `int` and `float`, a column at a time: a million
+transitions take about a second, and numbers are rounded exactly.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import methodcaller
 from pathlib import Path
-from typing import NoReturn
+from types import MappingProxyType
+from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rfmdp.errors import FileError
-from rfmdp.kernels import text as kernels
-from rfmdp.kernels.tables import number_segments
 from rfmdp.memory import require_memory
-from rfmdp.types import AnyArray, BoolArray, FloatArray, Int8Array, IntArray, frozen
+from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
-BLANKS = " \t\r"
-COPIES = 8  # of a text, at the worst, while it is read
+COPIES = 16  # of a text, at the worst, while it is read
 SHOWN = 60  # characters of a bad line that a message repeats
-
-Bytes = NDArray[np.uint8]
+NEWLINE, BLANK = 10, 32  # all bytes up to BLANK separate words
+GAP, LOW = b"\xfe", b"\xff"  # no bytes of UTF-8; they stand for a blank inside quotes, and for _,
+# which Python takes for a separator of digits
+QUOTED = re.compile(rb'"[^"\n]*"')
+MISREAD = (ValueError, OverflowError, ZeroDivisionError)  # what is no number raises one of these
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +36,7 @@ class Text:
     """The bytes of a file."""
 
     path: Path
-    data: Bytes  # read-only, as kernels know them
+    data: bytes
 
     @staticmethod
     def read(path: str | os.PathLike[str]) -> Text:
@@ -44,11 +44,10 @@ class Text:
         place = Path(path)
         try:
             require_memory(COPIES * place.stat().st_size, f"{place}: reading it")
-            content = place.read_bytes()
+            return Text(place, place.read_bytes())
         except OSError as error:
             reason = error.strerror or type(error).__name__
             raise FileError(f"{place}: cannot be read ({reason}); check the name.") from error
-        return Text(place, np.frombuffer(content, dtype=np.uint8))
 
     def fail(self, line: int, message: str) -> NoReturn:
         """Raise a FileError that names the line and repeats it."""
@@ -59,25 +58,37 @@ class Text:
 
     def line(self, number: int) -> str:
         """Return a line by its number, which starts at 1."""
-        ends = np.flatnonzero(self.data == kernels.NEWLINE)
-        begin = 0 if number == 1 else int(ends[number - 2]) + 1
-        end = int(ends[number - 1]) if number <= len(ends) else len(self.data)
-        return bytes(self.data[begin:end]).decode("utf-8", "replace")
+        return self.data.split(b"\n", number)[number - 1].decode("utf-8", "replace")
 
-    def words(
-        self, begin: int = 0, line: int = 1, *, separators: str = BLANKS, comment: str = ""
-    ) -> Words:
-        """Return the words from the byte `begin` on, which is the start of the line `line`."""
-        table = np.zeros(256, dtype=np.uint8)
-        table[[ord(c) for c in '\n"[]']] = range(kernels.ENDS, kernels.CLOSES + 1)
-        table[[ord(c) for c in separators]] = kernels.BLANK
-        mark = ord(comment) if comment else 0
-        none = np.empty(0, dtype=np.int64)
-        rest = (begin, line, table, mark)
-        count = kernels.split_words(self.data, *rest, False, none, none, none)
-        start, end, lines = (np.empty(count, dtype=np.int64) for _ in range(3))
-        kernels.split_words(self.data, *rest, True, start, end, lines)
-        return Words(self, start, end, lines)
+    def words(self, begin: int = 0, *, comment: bytes, separators: bytes = b"") -> Words:
+        """Return the words from the byte `begin`, a start of a line, on.
+
+        Lines that start with `comment` are left out. Blanks inside quotes belong to the word, and
+        so do those beside the brackets and commas of `[a, b]`.
+        """
+        data = self.data[begin:]
+        if comment in data:
+            data = re.sub(rb"(?m)^[ \t\r]*" + comment + b".*", b"", data)
+        if b'"' in data:
+            data = QUOTED.sub(lambda match: match.group().replace(b" ", GAP), data)
+        data = data.translate(bytes.maketrans(separators + b"_", b" " * len(separators) + LOW))
+        if b"[" in data:
+            for pair in (b"[ ", b" ]", b" ,", b", "):
+                while pair in data:
+                    data = data.replace(pair, pair.strip())
+        words = objects(data.split())
+        return Words(self, words, self._lines(data, begin, len(words)))
+
+    def _lines(self, data: bytes, begin: int, count: int) -> IntArray:
+        """Return the line of every word of the data, which begin at a byte of the text."""
+        byte = np.frombuffer(b" " + data + b"\n", dtype=np.uint8)
+        blank = byte <= BLANK
+        starts = np.flatnonzero(blank[:-1] & ~blank[1:])
+        if len(starts) != count:
+            raise FileError(f"{self.path}: must be a text, but has control characters.")
+        sizes = np.diff(np.searchsorted(starts, np.flatnonzero(byte == NEWLINE)), prepend=0)
+        first = self.data.count(b"\n", 0, begin) + 1
+        return np.repeat(np.arange(first, first + len(sizes)), sizes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,31 +96,28 @@ class Words:
     """Some words of a text, in order."""
 
     text: Text
-    start: IntArray  # (N,)
-    end: IntArray  # (N,)
+    words: AnyArray  # (N,) bytes objects
     line: IntArray  # (N,)
 
     def __len__(self) -> int:
-        return len(self.start)
+        return len(self.words)
 
     def __getitem__(self, which: IntArray | BoolArray | slice) -> Words:
-        return Words(self.text, self.start[which], self.end[which], self.line[which])
+        return Words(self.text, self.words[which], self.line[which])
 
     def word(self, i: int) -> str:
-        """Return a word."""
-        return bytes(self.text.data[self.start[i] : self.end[i]]).decode("utf-8", "replace")
+        """Return a word as it stands in the text."""
+        return _shown(self.words[i])
 
-    @property
-    def first_bytes(self) -> Bytes:
-        """The first byte of every word."""
-        return self.text.data[self.start]
+    def begin_with(self, prefix: bytes) -> BoolArray:
+        """Return which words begin with some bytes."""
+        begins = map(methodcaller("startswith", prefix), self.words)
+        return np.fromiter(begins, np.bool_, len(self))
 
     def lines(self) -> tuple[IntArray, IntArray]:
         """Return the first word and the number of words of every line that has any."""
-        fresh = np.ones(len(self), dtype=np.bool_)
-        fresh[1:] = self.line[1:] != self.line[:-1]
-        first = np.flatnonzero(fresh)
-        return first, np.diff(np.append(first, len(self)))
+        first = np.flatnonzero(np.diff(self.line, prepend=0))
+        return first, np.diff(first, append=len(self))
 
     def fail(self, i: int, message: str) -> NoReturn:
         """Raise a FileError at the line of word i."""
@@ -123,11 +131,8 @@ class Words:
 
     def integers(self, what: str, below: int | None = None) -> IntArray:
         """Return words as integers; `below` bounds them to 0 <= i < below."""
-        value, kind = self.integers_and_kinds()
-        self.require(
-            kind == kernels.INTEGER,
-            lambda i: f"The {what} must be an integer, found {self.word(i)!r}.",
-        )
+        message = f"The {what} must be an integer, found "
+        value: IntArray = self._converted(int, np.int64, message)
         if below is not None:
             self.require(
                 (value >= 0) & (value < below),
@@ -135,40 +140,58 @@ class Words:
             )
         return value
 
-    def integers_and_kinds(self) -> tuple[IntArray, Int8Array]:
-        """Return words as integers (`true` is 1), and what they are, see `kernels.text`."""
-        value = np.empty(len(self), dtype=np.int64)
-        kind = np.empty(len(self), dtype=np.int8)
-        kernels.read_integers(self.text.data, self.start, self.end, value, kind)
-        return value, kind
+    def _converted(self, convert: Callable[[bytes], Any], kind: Any, message: str) -> AnyArray:
+        """Return what every word means; the first that means nothing is an error."""
+        try:
+            return np.fromiter(map(convert, self.words.tolist()), kind, len(self))
+        except MISREAD:
+            for i, word in enumerate(self.words):
+                try:
+                    np.array(convert(word), dtype=kind)
+                except MISREAD:
+                    self.fail(i, f"{message}{self.word(i)!r}.")
+            raise
 
     def values(
-        self, what: str, other: Callable[[str], str] = lambda word: word
+        self, what: str, placeholders: Mapping[bytes, bytes] = MappingProxyType({})
     ) -> tuple[FloatArray, FloatArray]:
         """Return words as (lower, upper): decimal numbers, fractions a/b, intervals `[l,u]`.
 
-        `other` may replace a word that is none of these before it is given up.
+        Placeholders are words that stand for one of these.
         """
-        lower, upper = np.empty(len(self)), np.empty(len(self))
-        status = np.empty(len(self), dtype=np.int8)
-        kernels.read_values(self.text.data, self.start, self.end, lower, upper, status)
-        plain = self.first_bytes != kernels.OPEN
-        long = np.flatnonzero((status == kernels.LONG) & plain)
-        lower[long] = upper[long] = self[long].as_bytes().astype(np.float64)
-        boxes = np.flatnonzero((status == kernels.LONG) & ~plain)
-        inner = self[boxes].inside_brackets().words(separators=BLANKS + ",")
-        lower[boxes], upper[boxes] = inner.as_bytes().astype(np.float64).reshape(-1, 2).T
-        for i in np.flatnonzero(status == kernels.OTHER):
-            try:
-                lower[i], upper[i] = _read_value(other(self.word(int(i))))
-            except (ValueError, ZeroDivisionError, OverflowError):
-                shown = self.word(int(i))
-                self.fail(int(i), f"The {what} must be a number or [l,u], found {shown!r}.")
+        pairs = self._plain_values()
+        if pairs is None:
+
+            def convert(word: bytes) -> tuple[float, float]:
+                return _bounds(placeholders.get(word, word))
+
+            message = f"The {what} must be a number or [l,u], found "
+            pairs = self._converted(convert, np.dtype((np.float64, 2)), message)
         self.require(
-            np.isfinite(lower) & np.isfinite(upper),
+            np.isfinite(pairs[:, 0]) & np.isfinite(pairs[:, 1]),
             lambda i: f"The {what} must be finite, found {self.word(i)}.",
         )
-        return lower, upper
+        return pairs[:, 0].copy(), pairs[:, 1].copy()
+
+    def _plain_values(self) -> FloatArray | None:
+        """Return (N, 2) bounds if all words are decimal numbers or all are intervals of them."""
+        words = self.words.tolist()
+        if not words or words[0][:1] != b"[":
+            try:
+                numbers = np.fromiter(map(float, words), np.float64, len(words))
+            except ValueError:
+                return None
+            return np.stack([numbers, numbers], axis=1)
+        inner = [word[1:-1] for word in words]
+        if set(map(methodcaller("count", b","), inner)) != {1} or {
+            word[:1] + word[-1:] for word in words
+        } != {b"[]"}:
+            return None
+        try:
+            ends = b",".join(inner).split(b",")
+            return np.fromiter(map(float, ends), np.float64, len(ends)).reshape(-1, 2)
+        except ValueError:
+            return None
 
     def numbers(self, what: str) -> FloatArray:
         """Return words as single numbers."""
@@ -180,36 +203,38 @@ class Words:
 
     def distinct(self) -> tuple[IntArray, list[str]]:
         """Return the number of every word among the different ones, and these."""
-        table = np.zeros(1 << max(4, int(2 * len(self)).bit_length()), dtype=np.int64)
-        ids, first = np.empty((2, len(self)), dtype=np.int64)
-        count = number_segments(self.text.data, self.start, self.end, table, ids, first)
-        return ids, [self.word(int(i)) for i in first[:count]]
-
-    def as_bytes(self) -> AnyArray:
-        """Return words as an array of byte strings."""
-        width = int(np.max(self.end - self.start, initial=1))
-        out = np.zeros(len(self) * width, dtype=np.uint8)
-        kernels.copy_words(self.text.data, self.start, self.end, width, out)
-        return out.view(f"S{width}")
-
-    def inside_brackets(self) -> Text:
-        """Return a text whose line i + 1 is what stands inside the brackets of word i."""
-        out = np.empty(int(np.sum(self.end - self.start)), dtype=np.uint8)
-        length = kernels.join_lines(self.text.data, self.start, self.end, out)
-        return Text(self.text.path, frozen(out[:length]))
+        words = self.words.tolist()
+        number = {word: i for i, word in enumerate(dict.fromkeys(words))}
+        ids = np.fromiter(map(number.__getitem__, words), np.int64, len(words))
+        return ids, list(map(_shown, number))
 
 
-def _read_value(word: str) -> tuple[float, float]:
+def objects(words: list[bytes]) -> AnyArray:
+    """Return an array of bytes objects of any length."""
+    array = np.empty(len(words), dtype=object)
+    array[:] = words
+    return array
+
+
+def as_words(text: str) -> bytes:
+    """Return a text in the form in which words have it."""
+    return text.encode().replace(b"_", LOW).replace(b" ", GAP)
+
+
+def _shown(word: bytes) -> str:
+    """Return a word as it stands in the text."""
+    return word.replace(GAP, b" ").replace(LOW, b"_").decode("utf-8", "replace")
+
+
+def _bounds(word: bytes) -> tuple[float, float]:
     """Return (lower, upper) of one word, exactly rounded."""
-    if word.startswith("["):
-        if not word.endswith("]"):
-            raise ValueError(word)
-        low, high = word[1:-1].split(",")
-        return _read_number(low), _read_number(high)
-    return (_read_number(word),) * 2
-
-
-def _read_number(word: str) -> float:
-    if "_" in word:
+    if not word.startswith(b"["):
+        return (_number(word),) * 2
+    if not word.endswith(b"]"):
         raise ValueError(word)
-    return float(Fraction(word)) if "/" in word else float(word)
+    low, high = word[1:-1].split(b",")
+    return _number(low), _number(high)
+
+
+def _number(word: bytes) -> float:
+    return float(Fraction(word.decode("ascii"))) if b"/" in word else float(word)

@@ -13,7 +13,7 @@ import os
 import tarfile
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
@@ -22,13 +22,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from rfmdp.errors import FileError, ResourceError, RfmdpError, UnsupportedError
-from rfmdp.formats.explicit import FileRows
+from rfmdp.formats.table import ModelTable, Variables, make_model
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.frontier import Deadlock
-from rfmdp.ragged import owner, owners, segment_lengths, starts
-from rfmdp.sets.boxes import are_bounds
-from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
+from rfmdp.ragged import owner, owners, segment_lengths
+from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
 COPIES = 3  # of the bytes of an archive that are in memory at a time
 ENTITIES = ("states", "choices", "branches")
@@ -185,76 +184,50 @@ def _require_mdp(path: Path, system: Any) -> None:
 
 
 def _model(archive: Archive, deadlock: Deadlock) -> FactoredMDP:
-    rows = _rows(archive)
-    labels = {name: where for name, where in _labels(archive) if name != "init"}
-    initial = np.flatnonzero(archive.bits("state-is-initial.bin", archive.count("states")))
+    """Return the model in an archive."""
+    states, choices, branches = map(archive.count, ENTITIES)
+    size = 64.0 * states + 48.0 * choices + 32.0 * branches
+    require_memory(size, f"{archive.path}: a model of {states} states, {branches} branches")
+    row_ptr = archive.pointers("state-to-choices.bin", states, choices)
+    ptr = archive.pointers("choice-to-branches.bin", choices, branches)
+    if np.any(segment_lengths(ptr) == 0):
+        archive.fail(int(np.argmin(segment_lengths(ptr))), "must have a branch, has none.")
+    targets = archive.array("branch-to-target.bin", "<u8", branches)
+    initial = np.flatnonzero(archive.bits("state-is-initial.bin", states))
     if not len(initial):
         raise FileError(f"{archive.path}: some state must be initial, none is.")
-    variables, valuations = _valuations(archive)
-    return rows.model(
-        archive.count("states"),
-        deadlock,
-        initial=initial,
-        labels=labels,
-        rewards=_rewards(archive),
-        variables=variables,
-        valuations=valuations,
+    table = ModelTable(
+        states,
+        owners(row_ptr),
+        ptr,
+        np.zeros(branches, np.int64) if targets is None else targets.astype(np.int64),
+        *_probabilities(archive, choices, branches),
+        *_actions(archive),
+        initial,
+        {name: where for name, where in _labels(archive) if name != "init"},
+        _rewards(archive),
+        _valuations(archive),
+    )
+    return make_model(
+        table, str(archive.path), lambda i, text: archive.fail(owner(ptr, i), text), deadlock
     )
 
 
-def _rows(archive: Archive) -> FileRows:
-    """Return the choices with their branches."""
-    states, choices, branches = map(archive.count, ENTITIES)
-    row_ptr = archive.pointers("state-to-choices.bin", states, choices)
-    ptr = archive.pointers("choice-to-branches.bin", choices, branches)
-    empty = np.flatnonzero(segment_lengths(ptr) == 0)
-    if len(empty):
-        archive.fail(int(empty[0]), "must have a branch, has none.")
-    targets = archive.array("branch-to-target.bin", "<u8", branches)
-    targets = np.zeros(branches, np.uint64) if targets is None else targets
-    if np.any(targets >= states):
-        at = int(np.argmax(targets >= states))
-        message = f"must lead to states below {states}, leads to {targets[at]}."
-        archive.fail(owner(ptr, at), message)
+def _probabilities(archive: Archive, choices: int, branches: int) -> tuple[FloatArray, FloatArray]:
+    """Return bounds of the probabilities of branches; without any, choices are certain moves."""
     kind = archive.index.transition_system.branch_probability_type
-    if kind is None:  # no probabilities: every choice is a certain move
-        if branches != choices:
-            raise UnsupportedError(f"{archive.path}: must have probabilities, has none.")
-        lower = upper = np.ones(branches)
-    else:
-        lower, upper = archive.numbers("branch-to-probability.bin", kind, branches)
-    improper = ~are_bounds(lower, upper)
-    if improper.any():
-        at = int(np.argmax(improper))
-        message = f"probabilities must lie in 0..1, found [{lower[at]}, {upper[at]}]."
-        archive.fail(owner(ptr, at), message)
-    actions, row_actions = _actions(archive)
-    rows = FileRows(
-        archive, owners(row_ptr), np.arange(choices), row_actions, actions, ptr,
-        targets.astype(np.int64), lower, upper,
-    )  # fmt: skip
-    return _merged(rows)
+    if kind is not None:
+        return archive.numbers("branch-to-probability.bin", kind, branches)
+    if branches != choices:
+        raise UnsupportedError(f"{archive.path}: must have probabilities, has none.")
+    return np.ones(branches), np.ones(branches)
 
 
-def _merged(rows: FileRows) -> FileRows:
-    """Return the rows with branches that meet in one state added up, as in the other formats."""
-    row = owners(rows.successor_ptr)
-    key = row * (int(rows.successors.max(initial=0)) + 1) + rows.successors
-    _, first, place = np.unique(key, return_index=True, return_inverse=True)
-    if len(first) == len(key):
-        return rows
-    lower = np.bincount(place, rows.lower, minlength=len(first)).astype(np.float64)
-    upper = np.minimum(np.bincount(place, rows.upper, minlength=len(first)), 1.0)
-    ptr = starts(np.bincount(row[first], minlength=len(rows.row_states)))
-    targets = rows.successors[first]
-    return replace(rows, successor_ptr=ptr, successors=targets, lower=lower, upper=upper)
-
-
-def _actions(archive: Archive) -> tuple[tuple[str, ...], IntArray]:
-    """Return the names of the actions and the action of every choice."""
+def _actions(archive: Archive) -> tuple[IntArray, tuple[str, ...]]:
+    """Return the action of every choice, and the names of the actions."""
     size, number = archive.count("choices"), archive.count("choice_actions")
     if number == 0:
-        return ("",), np.zeros(size, dtype=np.int64)
+        return np.zeros(size, dtype=np.int64), ("",)
     found = archive.array("actions/choices/values.bin", "<u4", size)
     chosen = np.zeros(size, np.int64) if found is None else found.astype(np.int64)
     if np.any(chosen >= number):
@@ -264,10 +237,12 @@ def _actions(archive: Archive) -> tuple[tuple[str, ...], IntArray]:
         optional=True,
         filename_csr="actions/choices/string-mapping.bin",
     )
-    names = [f"a{i}" for i in range(number)] if names is None else names
+    if names is None:
+        require_memory(80.0 * number, f"{archive.path}: {number} actions")
+        names = [f"a{i}" for i in range(number)]
     if len(names) != number:
         raise FileError(f"{archive.path}: must name {number} choice actions, names {len(names)}.")
-    return tuple(names), chosen
+    return chosen, tuple(names)
 
 
 def _annotations(index: Any, group: str) -> Iterator[tuple[str, str, Any]]:
@@ -305,7 +280,7 @@ def _rewards(archive: Archive) -> dict[str, Rewards]:
     return found
 
 
-def _valuations(archive: Archive) -> tuple[tuple[Variable, ...], Int32Array | None]:
+def _valuations(archive: Archive) -> Variables:
     """Return the variables of the states; none if one is neither boolean nor integer."""
     described = (archive.index.valuations or {}).get("states")
     if described is None or len(described.classes) != 1:
