@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 import rfmdp as rf
-from rfmdp.sources.log.write import table_of
+from rfmdp.sources.log.tables import table_of
 from rfmdp.sources.recorded import record
 
 MACHINES = """mdp

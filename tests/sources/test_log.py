@@ -16,7 +16,7 @@ from rfmdp.learning.identifiers import Granularity
 from rfmdp.sources.log import tables
 from rfmdp.sources.log.manifest import Manifest, Selection
 from rfmdp.sources.log.source import BINS, Bad, BinnedCounts, read_log
-from rfmdp.sources.log.write import table_of, write_log
+from rfmdp.sources.log.tables import table_of, write_log
 from rfmdp.sources.recorded import record
 from rfmdp.sources.tally import count_transitions
 
@@ -53,22 +53,8 @@ def test_counts_are_those_of_the_transitions(granularity, ordered, monkeypatch):
     assert (log.steps, log.trajectories) == (450, 50)
 
 
-def episodes(table):
-    """Return a log as Minari has it."""
-    content = table.to_pandas()
-    for _, part in content.groupby("episode"):
-        values = part[["m", "b"]].to_numpy().astype(np.int64)
-        last = part[["next_m", "next_b"]].to_numpy().astype(np.int64)[-1:]
-        ended = np.arange(len(part)) == len(part) - 1
-        yield {
-            "observations": np.concatenate([values, last]),
-            "actions": (part["action"] == "fix").to_numpy().astype(np.int64),
-            "rewards": np.zeros(len(part)), "terminations": ended & False, "truncations": ended,
-        }  # fmt: skip
-
-
 def test_all_containers_mean_the_same(model, table, tmp_path):
-    """Files, tables in memory, streams and episodes are read to the same transitions."""
+    """Files, tables in memory and streams are read to the same transitions."""
     import polars
 
     pa.parquet.write_table(table, tmp_path / "log.parquet", row_group_size=100)
@@ -83,9 +69,6 @@ def test_all_containers_mean_the_same(model, table, tmp_path):
     content = table.to_pydict()
     for given_ in (table.to_pandas(), polars.from_arrow(table), content, table.to_reader(50)):
         assert read_log(model, given_).digest == expected, type(given_)
-    coded = Manifest(actions={0: "run", 1: "fix"})
-    log = read_log(model, list(episodes(table)), manifest=coded)
-    assert (log.digest, log.episodes) == (expected, 40)
 
 
 def test_a_folder_is_its_files(model, table, tmp_path):
@@ -283,16 +266,6 @@ def test_a_column_of_rewards_is_compared_whether_it_is_named_or_not(model, table
     other = Manifest("none", {"reward": None})
     run = rf.learn(read_log(model, wrong, manifest=other), goal)
     assert any("column of rewards, which was not read" in line for line in run.assumptions)
-
-
-def test_rewards_of_episodes_are_compared(model, table):
-    """Minari's episodes have them; without, nothing is compared; generators are read again."""
-    goal, coded = 'R{"cost"}minmax=? [ C<=5 ]', Manifest("none", actions={0: "run", 1: "fix"})
-    with pytest.raises(DataError, match=r"pay another reward .*: 0 instead of 1\)"):
-        rf.learn(read_log(model, episodes(table), manifest=coded), goal)
-    bare = [episode | {"rewards": None} for episode in episodes(table)]
-    plain = rf.learn(read_log(model, table, manifest=NONE), goal)
-    assert rf.learn(read_log(model, bare, manifest=coded), goal).guarantee == plain.guarantee
 
 
 @pytest.mark.parametrize(
@@ -555,23 +528,27 @@ def test_texts_that_are_no_tables(model, tmp_path):
     assert "have no value of b in 0..1 in column 'b' (row 2: 'x')" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"actions": [0]}, "one observation more than its 1 actions, has 3"),
-        ({"observations": [[0.5, 0], [1, 0], [1, 0]]}, "must be integers"),
-        ({"observations": [[0], [1], [1]]}, r"must have 2 values \(m, b\), have 1"),
-        ({"terminations": [True, False]}, "true for the last only"),
-        ({"actions": None}, "must have observations and actions"),
-    ],
-)
-def test_episodes_that_are_none(model, change, message):
-    """They are told by their number."""
-    good = {"observations": [[0, 0], [1, 0], [1, 1]], "actions": [0, 0]}
-    coded = Manifest(actions={0: "run", 1: "fix"})
-    assert read_log(model, [good], manifest=coded).steps == 2
-    with pytest.raises(DataError, match=message):
-        read_log(model, [good, good | change], manifest=coded)
+@pytest.mark.parametrize("name", ["log.parquet", "log.arrow", "log.csv", "log.csv.gz"])
+def test_damaged_files_end_in_a_log_or_one_line(model, table, tmp_path, name):
+    """Cut and flipped files never end in anything else; every cut of a binary file is noticed."""
+    path, rng = tmp_path / name, np.random.default_rng(0)
+    if name == "log.csv.gz":
+        with pa.CompressedOutputStream(str(path), "gzip") as out:
+            pa.csv.write_csv(table, out)
+    else:
+        write_log(machines(), record(machines(), None, 12, 40), path)
+    data, lines = path.read_bytes(), []
+    for i in range(40):
+        changed_bytes = bytearray(data[: rng.integers(len(data))] if i % 2 else data)
+        if changed_bytes and i % 2 == 0:
+            changed_bytes[rng.integers(len(changed_bytes))] ^= 1 << rng.integers(8)
+        path.write_bytes(changed_bytes)
+        try:
+            read_log(model, path)
+        except rf.RfmdpError as error:
+            lines.append(str(error))
+    assert len(lines) >= 15
+    assert all(line.startswith(str(path)) and "\n" not in line for line in lines)
 
 
 def test_numbers_as_actions_need_names(model):

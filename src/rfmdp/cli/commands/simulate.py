@@ -80,7 +80,7 @@ def simulate(
     from rfmdp.cli.models import Uncertainty, property_and_model
     from rfmdp.learning.simulation import scene_of
     from rfmdp.policies.natures import NatureChoice, resolved, trace as trajectory
-    from rfmdp.sources.log.write import check_ending
+    from rfmdp.sources.log.tables import check_ending
 
     check_positive(trajectories=trajectories, length=length, threads=threads)
     check_writable(record)
@@ -161,7 +161,7 @@ def _policy(word: str, model: FactoredMDP, spec: Spec) -> Policy | None:
 def _write(path: str, scene: Scene, found: Simulation, seed: int) -> None:
     """Write all transitions of a simulation."""
     import rfmdp
-    from rfmdp.sources.log.write import write_log
+    from rfmdp.sources.log.tables import write_log
 
     data = scene.record(found.length, found.trajectories, seed)
     if path.endswith(".rfmdp"):

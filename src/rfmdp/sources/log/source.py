@@ -25,11 +25,10 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.ragged import starts
 from rfmdp.sources.checks import LEVEL, Check, checks
 from rfmdp.sources.index import SuccessorPairs
-from rfmdp.sources.log.decoding import LogRows
 from rfmdp.sources.log.manifest import Manifest, Selection, member
-from rfmdp.sources.log.problems import Problems
+from rfmdp.sources.log.rows import LogRows, Problems
 from rfmdp.sources.log.tables import LogTable, open_table
-from rfmdp.sources.log.transitions import TableReader
+from rfmdp.sources.log.transitions import TransitionReader
 from rfmdp.sources.paid import Paid, Payer, Payments, unlike
 from rfmdp.sources.recorded import ALL, structure_of
 from rfmdp.sources.structure import Structure
@@ -102,7 +101,7 @@ class Log:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What a guarantee from these data assumes about them."""
-        found = [ALL]
+        found: list[str] = [ALL]
         if self.omitted:
             found.append(
                 f"{self.omitted} rows that could not be read were left out, and whether a row can "
@@ -184,15 +183,15 @@ class Log:
         if not self.paid.differs(declared):
             return
         problems = Problems()
-        for table, pairs, found in self._again():
-            must, was = declared[pairs], found.reward
+        for table, pairs, steps in self._again():
+            must, was = declared[pairs], steps.reward
             assert was is not None  # else nothing was paid that could differ
 
             def shown(i: int, must: FloatArray = must, was: FloatArray = was) -> str:
                 paid = f"{was[i]:g}" if np.isfinite(was[i]) else "no number"
                 return f"{paid} instead of {must[i]:g}"
 
-            problems.add(table, PAYS, unlike(was, must), found.number, shown)
+            problems.add(table, PAYS, unlike(was, must), steps.number, shown)
         raise problems.error(
             "Correct them, declare what is paid, or learn rewards from them (--rewards). If the "
             "column is about something else, do not read it (columns={'reward': None}, --column "
@@ -201,10 +200,12 @@ class Log:
 
     def _again(self) -> Iterator[tuple[str, IntArray, LogRows]]:
         """Read the data once more: a table's name and some of its transitions, with their pairs."""
-        reader = TableReader(self.model, self.manifest, Problems(), alone=len(self.tables) == 1)
+        reader = TransitionReader(
+            self.model, self.manifest, Problems(), alone=len(self.tables) == 1
+        )
         for table in self.tables:
-            for pairs, found in reader.transitions(table):
-                yield table.name, pairs, found
+            for pairs, steps in reader.transitions(table):
+                yield table.name, pairs, steps
 
     def check(self, counted: FactoredMDP) -> tuple[Check, ...]:
         """Return what the data say about the assumptions of a learning model."""
@@ -231,8 +232,8 @@ def read_log(
         What is known of the system: variables, actions, outcomes, and sets of distributions; see
         `rfmdp.sources.structure`.
     tables
-        Files (.parquet, .csv, .arrow, folders of these), tables of Arrow, pandas or polars, arrays
-        by name, or episodes as Minari has them.
+        Files (.parquet, .csv, .arrow, folders of these), tables of Arrow, pandas or polars, or
+        arrays by name.
     manifest
         How rows were chosen and which column holds what; see `Manifest`.
     bad
@@ -254,48 +255,43 @@ def read_log(
     _require_level(level)
     if not tables:
         raise DataError("Data: there must be a table, found none.")
-    problems = Problems()
     opened = [
-        table
-        for number, given in enumerate(tables, start=1)
-        for table in open_table(given, number, [v.name for v in model.variables])
+        source
+        for number, table in enumerate(tables, start=1)
+        for source in open_table(table, number)
     ]
-    reader = TableReader(model, about, problems, alone=len(opened) == 1)
     _refuse_twice(opened)
-    size = len(reader.pairs)
-    contexts = len(model.actions) + 1
-    counter = BinnedCounts(size)
-    paid = Paid.nothing(size)
+    problems = Problems()
+    reader = TransitionReader(model, about, problems, alone=len(opened) == 1)
+    size, contexts = len(reader.pairs), len(model.actions) + 1
+    counter, paid = BinnedCounts(size), Paid.nothing(size)
     after = np.zeros((contexts if contexts * size <= LARGE else 0, size), dtype=np.int64)
     digests: dict[str, str] = {}
-    total = 0
-    started = time.monotonic()
-    told = 0.0
+    started, told = time.monotonic(), 0.0
     for table in opened:
         digest = hashlib.sha256()
         before = counter.total
-        for pairs, found in reader.transitions(table):
+        for pairs, steps in reader.transitions(table):
             counter.add(pairs)
             if len(after):
-                np.add.at(after.reshape(-1), (found.earlier + 1) * size + pairs, 1)
-            if found.reward is not None:
-                paid.add(pairs, found.reward)
+                np.add.at(after.reshape(-1), (steps.earlier + 1) * size + pairs, 1)
+            if steps.reward is not None:
+                paid.add(pairs, steps.reward)
             if problems.count > MANY:
                 _raise(problems, rule)
             digest.update(np.ascontiguousarray(pairs, dtype=np.int32).tobytes())
             if progress is not None and (now := time.monotonic() - started) - told >= OFTEN:
                 told = now
-                progress(total + reader.read, now)
-        total += reader.read
+                progress(reader.rows, now)
         twin = digests.setdefault(digest.hexdigest(), table.name)
         if twin != table.name and counter.total - before >= TWINS:
             raise DataError(f"{table.name}: must not have the same transitions as {twin}, but has.")
     _raise(problems, rule)
-    all_of_it = hashlib.sha256("".join(digests).encode()).hexdigest()
+    everything = hashlib.sha256("".join(digests).encode()).hexdigest()
     return Log(
         model, about, reader.pairs, counter.bins, after, paid, np.flatnonzero(reader.over),
         reader.episodes, reader.unfinished, reader.omitted, reader.undated, reader.unread,
-        problems, all_of_it, level, tuple(opened),
+        problems, everything, level, tuple(opened),
     )  # fmt: skip
 
 
@@ -313,18 +309,18 @@ class BinnedCounts:
         self.bins = np.zeros((BINS, pairs), dtype=np.int64)
         self.total, self._width = 0, 1
 
-    def add(self, found: IntArray) -> None:
+    def add(self, pairs: IntArray) -> None:
         """Count the pairs of further transitions."""
-        while self.total + len(found) > BINS * self._width:
+        while self.total + len(pairs) > BINS * self._width:
             half = BINS // 2
             self.bins[:half] = self.bins[0::2] + self.bins[1::2]
             self.bins[half:] = 0
             self._width *= 2
         begin = 0
-        while begin < len(found):
-            part = self.total // self._width
-            end = begin + min(len(found) - begin, (part + 1) * self._width - self.total)
-            np.add.at(self.bins[part], found[begin:end], 1)
+        while begin < len(pairs):
+            place = self.total // self._width
+            end = begin + min(len(pairs) - begin, (place + 1) * self._width - self.total)
+            np.add.at(self.bins[place], pairs[begin:end], 1)
             self.total += end - begin
             begin = end
 
