@@ -114,7 +114,7 @@ def test_foreign_sets_are_named():
     with pytest.raises(ModelError, match=r"Marginal 1: must be an uncertainty set, got \[0.5"):
         Marginals.from_sets([Singleton([1.0]), [0.5, 0.5]])
     for call in (bounds, lambda s: contains(s, GOOD), lambda s: minimise(s, GOOD)):
-        with pytest.raises(UnsupportedError, match=r"list has no .*; register one"):
+        with pytest.raises(UnsupportedError, match=r"list has no .*; ask its to_set"):
             call([0.5, 0.5])
 
 

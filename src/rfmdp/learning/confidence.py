@@ -93,13 +93,13 @@ def boxes(
     """
     totals, usable = _totals(outcome_ptr, counts, delta)
     sizes = segment_lengths(outcome_ptr)
-    known = np.repeat(usable, sizes)
+    seen = np.repeat(usable, sizes)
     lower = np.repeat(np.where(sizes == 1, 1.0, 0.0), sizes)
     upper = np.ones(len(lower))
-    lower[known], upper[known] = base.interval(
-        np.asarray(counts)[known],
-        np.repeat(totals, sizes)[known],
-        np.repeat(delta, sizes)[known],
+    lower[seen], upper[seen] = base.interval(
+        np.asarray(counts)[seen],
+        np.repeat(totals, sizes)[seen],
+        np.repeat(delta, sizes)[seen],
     )
     return boxes_of(outcome_ptr, counts, lower, upper)
 

@@ -103,9 +103,9 @@ class SetStore:
             If the data contradict an assumption: no distribution is left in the set of an
             identifier, which is named with its counts.
         """
-        asked = np.arange(len(self.kind)) if which is None else which
-        pointers, at = self.part(asked)
-        stale = asked[segment_any(counts[at] != self.counts[at], pointers)]
+        chosen = np.arange(len(self.kind)) if which is None else which
+        pointers, at = self.part(chosen)
+        stale = chosen[segment_any(counts[at] != self.counts[at], pointers)]
         if len(stale):
             pointers, at = self.part(stale)
             self.counts[at] = counts[at]

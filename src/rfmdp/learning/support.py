@@ -102,10 +102,10 @@ def missing_mass(
     0.0184310345
     """
     ranks, waits, level, least = np.broadcast_arrays(distinct, since, delta, floors)
-    known = np.maximum(ranks, 1)
-    logs = np.log(discovery_delta(level, known))
+    rank = np.maximum(ranks, 1)
+    logs = np.log(discovery_delta(level, rank))
     bound = -np.expm1(logs / np.maximum(waits, 1)) * (1.0 + 4.0 * EPS)
-    bound = np.where(waits >= samples_needed(known, level, least), 0.0, np.minimum(bound, 1.0))
+    bound = np.where(waits >= samples_needed(rank, level, least), 0.0, np.minimum(bound, 1.0))
     return np.where((ranks >= 1) & (waits >= 1), bound, 1.0)
 
 

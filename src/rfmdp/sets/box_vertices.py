@@ -151,14 +151,16 @@ def _distinct(
     doubt = np.zeros(len(boxes.lower), dtype=np.bool_)
     doubt[box[row[snapped]]] = True
     # two vertices with a fraction that is near no bound are different ones
-    asked = np.flatnonzero(doubt[box] & ~np.any(code == FRACTION, axis=1))
-    flags = np.packbits(np.hstack([code[asked] == UPPER, points[asked] > 0.0]), axis=1)
-    columns = [*flags.T, box[asked]]
+    snapped_only = np.flatnonzero(doubt[box] & ~np.any(code == FRACTION, axis=1))
+    flags = np.packbits(
+        np.hstack([code[snapped_only] == UPPER, points[snapped_only] > 0.0]), axis=1
+    )
+    columns = [*flags.T, box[snapped_only]]
     order = np.lexsort(columns)  # stable: of equal vertices the first stays
     new = np.ones(len(order), dtype=np.bool_)
     new[1:] = np.any([c[order[1:]] != c[order[:-1]] for c in columns], axis=0)
-    keep[asked] = False
-    keep[asked[order[new]]] = True
+    keep[snapped_only] = False
+    keep[snapped_only[order[new]]] = True
     return keep
 
 

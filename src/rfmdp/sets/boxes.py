@@ -36,9 +36,9 @@ def check_boxes(
     """
     below, above, off = (segment_sum(a, ptr) - 1.0 for a in (lower, upper, nominal))
     wrong_sums = below > SUM_TOLERANCE, above < -SUM_TOLERANCE, np.abs(off) > SUM_TOLERANCE
-    found = list(box_problems(ptr, lower, upper, nominal, wrong_sums))
-    if found:
-        box, message = min(found, key=lambda problem: problem[0])
+    problems = list(box_problems(ptr, lower, upper, nominal, wrong_sums))
+    if problems:
+        box, message = min(problems, key=lambda problem: problem[0])
         raise ModelError(f"{name or f'Marginal {box}'}: {message}")
 
 

@@ -36,8 +36,8 @@ def two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
     (array([1.]), array([1.e-30]))
     """
     total = a + b
-    part = total - a
-    return total, (a - (total - part)) + (b - part)
+    gain = total - a
+    return total, (a - (total - gain)) + (b - gain)
 
 
 def excess(values: FloatArray, ptr: IntArray) -> FloatArray:
@@ -58,16 +58,16 @@ def excess(values: FloatArray, ptr: IntArray) -> FloatArray:
     if len(values) <= FEW and np.all((values >= 0.0) & (values <= 1.0)):
         pieces = (values[segment(ptr, j)].tolist() for j in range(len(ptr) - 1))
         return np.array([math.fsum([-1.0, *piece]) for piece in pieces])
-    found = segment_sum(values, ptr) - 1.0
-    close = np.flatnonzero(np.abs(found) <= DOUBT)
+    sums = segment_sum(values, ptr) - 1.0
+    close = np.flatnonzero(np.abs(sums) <= DOUBT)
     ends = starts(segment_lengths(ptr)[close])
     total, _, lost = _excess_parts(values[entries(ptr, close)], ends)
     near = np.minimum(np.abs(total), np.abs(np.abs(total) - SUM_OFF)) <= lost
     for i in np.flatnonzero(near & (lost > 0.0)):
         j = close[i]
         total[i] = math.fsum([-1.0, *values[segment(ptr, j)].tolist()])
-    found[close] = total
-    return found
+    sums[close] = total
+    return sums
 
 
 def _excess_parts(values: FloatArray, ptr: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -132,8 +132,8 @@ def normalised(values: FloatArray, ptr: IntArray, which: BoolArray | None = None
         return values
     stored = values.copy()
     for j in np.flatnonzero(wrong):
-        part = segment(ptr, j)
-        stored[part] /= math.fsum(values[part].tolist())
+        entries_of = segment(ptr, j)
+        stored[entries_of] /= math.fsum(values[entries_of].tolist())
     return stored
 
 
@@ -149,11 +149,11 @@ def needed(upper: FloatArray, ptr: IntArray) -> BoolArray:
     close = np.flatnonzero(segment_any(np.abs(lack) <= DOUBT, ptr))
     place = entries(ptr, close)
     ends = starts(segment_lengths(ptr)[close])
-    own = upper[place]
-    most, lack[place] = (without_excess(own, own, ends, side) for side in (1.0, -1.0))
+    bounds = upper[place]
+    most, lack[place] = (without_excess(bounds, bounds, ends, side) for side in (1.0, -1.0))
     for i in np.flatnonzero((most > 0.0) & (lack[place] <= 0.0)):  # rounding leaves a doubt
-        part = segment(ends, owner(ends, i))
-        others = np.delete(own[part], i - part.start)
+        box = segment(ends, owner(ends, i))
+        others = np.delete(bounds[box], i - box.start)
         lack[place[i]] = math.fsum([1.0, *(-others).tolist()])
     return lack > 0.0
 
@@ -171,10 +171,10 @@ def digits(values: FloatArray, base_bits: int) -> IntArray:
     """
     base = 2.0**base_bits
     rest = values.astype(np.float64)
-    found: list[IntArray] = []
-    while not found or rest.any():
+    columns: list[IntArray] = []
+    while not columns or rest.any():
         scaled = rest * base
         whole = np.floor(scaled)
-        found.append(whole.astype(np.int64))
+        columns.append(whole.astype(np.int64))
         rest = scaled - whole
-    return np.stack(found, axis=1)
+    return np.stack(columns, axis=1)

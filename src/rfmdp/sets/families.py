@@ -183,10 +183,10 @@ AnySet: TypeAlias = UncertaintySet | CustomSet
 
 def as_set(uset: AnySet, where: str) -> UncertaintySet:
     """Return one of the families; `where` begins the error if it is none."""
-    known = uset.to_set() if hasattr(uset, "to_set") else uset
-    if not isinstance(known, UncertaintySet):
-        raise ModelError(f"{where}: must be an uncertainty set, got {known!r}.")
-    return known
+    family = uset.to_set() if hasattr(uset, "to_set") else uset
+    if not isinstance(family, UncertaintySet):
+        raise ModelError(f"{where}: must be an uncertainty set, got {family!r}.")
+    return family
 
 
 def _as_floats(values: ArrayLike) -> FloatArray:

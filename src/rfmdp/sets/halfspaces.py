@@ -48,28 +48,28 @@ def halfspace_vertices(matrix: FloatArray, bound: FloatArray) -> FloatArray:
     [[0.0, 1.0], [0.5, 0.5]]
     """
     matrix, bound = _checked(matrix, bound)
-    found = _cut_all(matrix, bound)
-    if found is None:  # decimals that were meant to touch, perhaps
-        found = _cut_all(matrix, bound + LOOSENED * np.abs(matrix).max(axis=1))
-    if found is None:
+    simplex = _cut_all(matrix, bound)
+    if simplex is None:  # decimals that were meant to touch, perhaps
+        simplex = _cut_all(matrix, bound + LOOSENED * np.abs(matrix).max(axis=1))
+    if simplex is None:
         raise ModelError(_emptiness(matrix, bound))
-    points = np.unique(found.points, axis=0)
+    points = np.unique(simplex.points, axis=0)
     return points[np.lexsort(points.T[::-1])]
 
 
 def _cut_all(matrix: FloatArray, bound: FloatArray) -> CutSimplex | None:
     """Return the simplex cut by all rows; None if nothing is left."""
-    found = CutSimplex(np.zeros(matrix.shape[1]))
+    simplex = CutSimplex(np.zeros(matrix.shape[1]))
     for row in range(len(matrix)):
-        found.cut(matrix[row], float(bound[row]))
-        if not len(found.points):
+        simplex.cut(matrix[row], float(bound[row]))
+        if not len(simplex.points):
             return None
-        if len(found.points) > VERTEX_LIMIT:
+        if len(simplex.points) > VERTEX_LIMIT:
             raise UnsupportedError(
                 f"Polytope: half-space {row} leaves more than {VERTEX_LIMIT} vertices; "
                 "use fewer half-spaces or outcomes, or an Interval."
             )
-    return found
+    return simplex
 
 
 class CutSimplex:
@@ -147,10 +147,10 @@ def _edges(
     kept, lost = inside[kept], outside[lost]
     good = np.zeros(len(kept), dtype=np.bool_)
     for start in range(0, len(kept), 1024):
-        part = slice(start, start + 1024)
-        missing = (ones[kept[part]] * ones[lost[part]]) @ (1.0 - ones.T)
+        batch = slice(start, start + 1024)
+        missing = (ones[kept[batch]] * ones[lost[batch]]) @ (1.0 - ones.T)
         # both ends miss none of what they share; a third vertex that misses none breaks the edge
-        good[part] = np.count_nonzero(missing == 0.0, axis=1) == 2
+        good[batch] = np.count_nonzero(missing == 0.0, axis=1) == 2
     return kept[good], lost[good]
 
 

@@ -80,15 +80,15 @@ class Marginals:
         if not 0 <= j < len(self):
             raise IndexError(j)
         kind = self.kind[j]
-        part = segment(self.outcome_ptr, j)
+        outcomes = segment(self.outcome_ptr, j)
         if not math.isnan(self.exponent[j]):
-            return LpBall(self.nominal[part], float(self.radius[j]), float(self.exponent[j]))
+            return LpBall(self.nominal[outcomes], float(self.radius[j]), float(self.exponent[j]))
         if kind == Kind.SINGLETON:
-            return Singleton(self.nominal[part])
+            return Singleton(self.nominal[outcomes])
         if kind == Kind.POLYTOPE:
             corners = self.corners[segment(self.corner_ptr, j)]
-            return Polytope(corners.reshape(-1, part.stop - part.start))
-        return Interval(self.lower[part], self.upper[part], self.nominal[part])
+            return Polytope(corners.reshape(-1, outcomes.stop - outcomes.start))
+        return Interval(self.lower[outcomes], self.upper[outcomes], self.nominal[outcomes])
 
     def __iter__(self) -> Iterator[UncertaintySet]:
         return (self[j] for j in range(len(self)))

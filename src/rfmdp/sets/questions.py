@@ -17,7 +17,7 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.rounding import SUM_TOLERANCE
 from rfmdp.sets import rational
 from rfmdp.sets.boxes import settled_boxes, tighten
-from rfmdp.sets.families import Interval, LpBall, Polytope, Singleton
+from rfmdp.sets.families import Interval, LpBall, Polytope, Singleton, UncertaintySet
 from rfmdp.sets.lp_ball import lp_ball_bounds, minimise_lp_ball, p_norm
 from rfmdp.types import FloatArray
 
@@ -25,7 +25,7 @@ from rfmdp.types import FloatArray
 @singledispatch
 def bounds(uset: object) -> tuple[FloatArray, FloatArray]:
     """Return (lower, upper), the attainable bounds of every entry, (X,) each."""
-    raise UnsupportedError(f"{type(uset).__name__} has no bounds(); register one.")
+    raise UnsupportedError(f"{type(uset).__name__} has no bounds(); ask its to_set().")
 
 
 @bounds.register
@@ -85,7 +85,7 @@ def contains(uset: object, p: ArrayLike, tolerance: float = 1e-12) -> bool:
 @singledispatch
 def _holds(uset: object, p: FloatArray, tolerance: float) -> bool:
     """Check what the family asks of a distribution."""
-    raise UnsupportedError(f"{type(uset).__name__} has no contains(); register one.")
+    raise UnsupportedError(f"{type(uset).__name__} has no contains(); ask its to_set().")
 
 
 @_holds.register
@@ -165,6 +165,8 @@ def minimise(uset: object, values: ArrayLike) -> tuple[float, FloatArray]:
         raise ModelError(
             f"{type(uset).__name__}: needs {size} finite values, got {vector.tolist()}."
         )
+    if not isinstance(uset, UncertaintySet):
+        raise UnsupportedError(f"{type(uset).__name__} has no minimise(); ask its to_set().")
     if isinstance(uset, LpBall) and 1.0 < uset.exponent < math.inf:
         return minimise_lp_ball(uset, vector)
     value, member = rational.minimum(uset, [Fraction(x) for x in vector.tolist()])

@@ -34,9 +34,9 @@ def balls_around(marginals: Marginals, radius: float | FloatArray, exponent: flo
     """
     sets = []
     for j, r in enumerate(radii_of(marginals, radius)):
-        part = segment(marginals.outcome_ptr, j)
-        certain = bool(np.any(marginals.nominal[part] == 1.0))
-        sets.append(LpBall(marginals.nominal[part], 0.0 if certain else float(r), exponent))
+        outcomes = segment(marginals.outcome_ptr, j)
+        certain = bool(np.any(marginals.nominal[outcomes] == 1.0))
+        sets.append(LpBall(marginals.nominal[outcomes], 0.0 if certain else float(r), exponent))
     return Marginals.from_sets(sets)
 
 

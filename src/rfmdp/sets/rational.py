@@ -61,13 +61,13 @@ def box_vertices(lower: Sequence[Number], upper: Sequence[Number]) -> list[Vecto
     if sum(low) >= 1 or sum(high) <= 1:
         return [normalised(low if sum(low) >= 1 else high)]
     ends = [sorted({l, u}) for l, u in zip(low, high, strict=True)]
-    found = set()
+    corners = set()
     for k in range(len(low)):
         for rest in itertools.product(*ends[:k], *ends[k + 1 :]):
             free = 1 - sum(rest, Fraction(0))
             if low[k] <= free <= high[k]:
-                found.add((*rest[:k], free, *rest[k:]))
-    return sorted(found)
+                corners.add((*rest[:k], free, *rest[k:]))
+    return sorted(corners)
 
 
 def l1_vertices(nominal: Sequence[Number], radius: Number) -> list[Vector]:
@@ -78,7 +78,7 @@ def l1_vertices(nominal: Sequence[Number], radius: Number) -> list[Vector]:
     centre, size = fractions(nominal), len(nominal)
     if radius >= 2:
         return [tuple(Fraction(int(i == k)) for i in range(size)) for k in range(size)]
-    found = set()
+    corners = set()
     for receiver in range(size):
         others = [k for k in range(size) if k != receiver]
         for order in itertools.permutations(others):
@@ -89,8 +89,8 @@ def l1_vertices(nominal: Sequence[Number], radius: Number) -> list[Vector]:
                 take = min(left, p[k])
                 p[k] -= take
                 left -= take
-            found.add(normalised(p))
-    return sorted(found)
+            corners.add(normalised(p))
+    return sorted(corners)
 
 
 def vertices(uset: object) -> Vertices:

@@ -75,16 +75,16 @@ def supports(marginals: Marginals) -> Supports:
     Examples
     --------
     >>> from rfmdp.sets.families import Interval
-    >>> found = supports(Marginals.from_sets([Interval([0.7, 0.0], [1.0, 0.3])]))
-    >>> found.member_ptr.tolist(), found.members.tolist()  # {0} and {0, 1}
+    >>> families = supports(Marginals.from_sets([Interval([0.7, 0.0], [1.0, 0.3])]))
+    >>> families.member_ptr.tolist(), families.members.tolist()  # {0} and {0, 1}
     ([0, 1, 3], [0, 0, 1])
     """
     possible, required = outcome_flags(marginals)
     ptr, kind = marginals.outcome_ptr, marginals.kind
     flexible = segment_any(possible & ~required, ptr)
 
-    def chosen(wanted: BoolArray) -> IntArray:
-        return np.flatnonzero(flexible & wanted)
+    def chosen(condition: BoolArray) -> IntArray:
+        return np.flatnonzero(flexible & condition)
 
     simplex = _whole_simplex(marginals)
     summed = (kind == Kind.BOX) | ((kind == Kind.L1) & ~simplex)
@@ -195,9 +195,9 @@ def _by_sums(
     length = (53 - exponent + BITS - 1) // BITS
     large = np.add.reduceat(free, marginals.outcome_ptr[:-1], dtype=np.int64)[which] > FREE_LIMIT
     for i in np.flatnonzero(large):
-        part = _none_or_any_one(marginals, numbers, free, required, int(which[i]))
-        if part is not None:
-            yield part
+        family = _none_or_any_one(marginals, numbers, free, required, int(which[i]))
+        if family is not None:
+            yield family
             length[i] = 0
     for digit_count in sorted(set(length[length > 0].tolist())):
         group = which[length == digit_count]
@@ -211,16 +211,16 @@ def _none_or_any_one(
 
     There is at most one more than free outcomes, so that a large set is no problem.
     """
-    part = segment(marginals.outcome_ptr, j)
-    weights = numbers[part]
-    may = np.flatnonzero(free[part])
-    must = required[part]
+    outcomes = segment(marginals.outcome_ptr, j)
+    weights = numbers[outcomes]
+    may = np.flatnonzero(free[outcomes])
+    must = required[outcomes]
     if marginals.kind[j] == Kind.L1:
-        wanted = sum(map(Fraction, weights[may].tolist())) - Fraction(float(marginals.radius[j]))
+        threshold = sum(map(Fraction, weights[may].tolist())) - Fraction(float(marginals.radius[j]))
     else:
-        wanted = 1 - sum(map(Fraction, weights[must].tolist()), Fraction(0))
-    none = wanted <= 0 and bool(must.any())
-    if not none and Fraction(float(weights[may].min())) < wanted:
+        threshold = 1 - sum(map(Fraction, weights[must].tolist()), Fraction(0))
+    none = threshold <= 0 and bool(must.any())
+    if not none and Fraction(float(weights[may].min())) < threshold:
         return None
     return _any_one(marginals.outcome_ptr, free, required, np.array([j]), none)
 
@@ -259,19 +259,19 @@ def _enumerate(
     scratch = np.empty((3, 64), dtype=np.int64)
     done = 0
     while done < len(which):
-        found = np.zeros((len(which) - done, 2), dtype=np.int64)
+        family_ends = np.zeros((len(which) - done, 2), dtype=np.int64)
         first = ends[done]
         arrays = (ends[done:] - first, bare[done:], weight[first:], threshold[done:])
-        count = enumerate_supports(*arrays, scratch, masks, found)
+        count = enumerate_supports(*arrays, scratch, masks, family_ends)
         if count == 0:
             raise UnsupportedError(_too_many(int(which[done])))
-        total = np.diff(found[:count, 1], prepend=0)
-        part = np.repeat(np.arange(count), total)
-        minimal = np.arange(len(part)) < found[part, 0]
-        own = masks[: len(part)]
-        support, bit = np.nonzero(own[:, None] >> np.arange(int(own.max()).bit_length()) & 1)
-        outcome = place[ends[done + part[support]] + bit]
-        yield _with_required(ptr, required, which[done + part], minimal, support, outcome)
+        total = np.diff(family_ends[:count, 1], prepend=0)
+        home_of = np.repeat(np.arange(count), total)
+        minimal = np.arange(len(home_of)) < family_ends[home_of, 0]
+        taken = masks[: len(home_of)]
+        support, bit = np.nonzero(taken[:, None] >> np.arange(int(taken.max()).bit_length()) & 1)
+        outcome = place[ends[done + home_of[support]] + bit]
+        yield _with_required(ptr, required, which[done + home_of], minimal, support, outcome)
         done += count
 
 
@@ -396,10 +396,10 @@ def _families(j: int, lines: BoolArray) -> _Part:
     masks = {int.from_bytes(np.packbits(line, bitorder="little").tobytes(), "little"): line
              for line in lines}  # fmt: skip
     minimal = _minimal(sorted(masks))
-    wanted = set(minimal)
+    chosen = set(minimal)
     for outcome in range(lines.shape[1]):
-        wanted.update(_minimal([mask for mask in sorted(masks) if mask >> outcome & 1]))
-    ordered = minimal + sorted(wanted - set(minimal))
+        chosen.update(_minimal([mask for mask in sorted(masks) if mask >> outcome & 1]))
+    ordered = minimal + sorted(chosen - set(minimal))
     return _of_lines(j, np.array([masks[mask] for mask in ordered]), len(minimal))
 
 

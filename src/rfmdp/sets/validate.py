@@ -57,8 +57,8 @@ def with_own_bounds(sets: Marginals) -> Marginals:
     box = np.repeat(sets.kind == Kind.BOX, sets.sizes)
     lower, upper = np.where(box, lower, sets.lower), np.where(box, upper, sets.upper)
     for j in np.flatnonzero((sets.kind != Kind.SINGLETON) & ~np.isnan(sets.exponent)):
-        part = segment(sets.outcome_ptr, j)
-        lower[part], upper[part] = bounds(sets[int(j)])
+        outcomes = segment(sets.outcome_ptr, j)
+        lower[outcomes], upper[outcomes] = bounds(sets[int(j)])
     return replace(sets, lower=lower, upper=upper)
 
 
@@ -80,12 +80,12 @@ def _layout(sets: Marginals) -> Iterator[Problem]:
     whole = True
     for name, shape in shapes.items():
         array = getattr(sets, name)
-        wanted = TYPES.get(name, np.float64)
-        if array.shape != shape or array.dtype != wanted:
+        dtype = TYPES.get(name, np.float64)
+        if array.shape != shape or array.dtype != dtype:
             whole = False
-            kind = np.dtype(wanted).name
-            found = f"got {array.dtype} of the shape {array.shape}"
-            yield -1, f"{name} must be {kind} of the shape {shape}, {found}."
+            kind = np.dtype(dtype).name
+            value = f"got {array.dtype} of the shape {array.shape}"
+            yield -1, f"{name} must be {kind} of the shape {shape}, {value}."
     if not whole:
         return
     for name, least, end in (("outcome_ptr", 1, outcomes), ("corner_ptr", 0, corners)):
@@ -94,8 +94,8 @@ def _layout(sets: Marginals) -> Iterator[Problem]:
         if pointers[0] != 0 or pointers[-1] != end or falls.size:
             where = int(falls[0]) if falls.size else -1
             yield where, f"{name} must rise from 0 to {end}, by at least {least}."
-    known = np.isin(sets.kind, list(Kind))
-    for j in np.flatnonzero(~known):
+    listed = np.isin(sets.kind, list(Kind))
+    for j in np.flatnonzero(~listed):
         yield int(j), f"its kind must be within 0..{max(Kind)}, got {sets.kind[j]}."
 
 
@@ -122,12 +122,12 @@ def _numbers(sets: Marginals) -> Iterator[Problem]:
 def _balls(sets: Marginals) -> Iterator[Problem]:
     """Yield what is wrong with radii and exponents."""
     kind, radius, exponent = sets.kind, sets.radius, sets.exponent
-    for wanted, holds, what in (
+    for family, holds, what in (
         (Kind.L1, exponent == 1.0, "the exponent of an L1 ball must be 1"),
         (Kind.LP, (exponent > 1.0) & np.isfinite(exponent), "the exponent must be > 1 and finite"),
         (Kind.BOX, np.isnan(exponent) | (exponent == np.inf), "a box must have no exponent"),
     ):
-        for j in np.flatnonzero((kind == wanted) & ~holds):
+        for j in np.flatnonzero((kind == family) & ~holds):
             yield int(j), f"{what}, got {exponent[j]}."
     ball = np.isin(kind, [Kind.L1, Kind.LP]) | ~np.isnan(exponent)
     for j in np.flatnonzero(ball & ~((radius >= 0.0) & np.isfinite(radius))):
@@ -145,15 +145,15 @@ def _corners(sets: Marginals) -> Iterator[Problem]:
             yield int(j), fault
 
 
-def _polytope(part: FloatArray, size: int, lower: FloatArray, upper: FloatArray) -> str:
+def _polytope(corners: FloatArray, size: int, lower: FloatArray, upper: FloatArray) -> str:
     """Return what is wrong with the vertices of a polytope, or nothing."""
-    if len(part) == 0 or len(part) % size:
-        return f"vertices must have {size} entries each, got {len(part)} in all."
-    vertices = part.reshape(-1, size)
+    if len(corners) == 0 or len(corners) % size:
+        return f"vertices must have {size} entries each, got {len(corners)} in all."
+    vertices = corners.reshape(-1, size)
     if not np.all((vertices >= 0.0) & (vertices <= 1.0)):
         return "vertices must have entries in [0, 1]."
-    ptr = np.arange(0, len(part) + 1, size)
-    if np.any(np.abs(excess(part, ptr)) > SUM_OFF):
+    ptr = np.arange(0, len(corners) + 1, size)
+    if np.any(np.abs(excess(corners, ptr)) > SUM_OFF):
         return "the entries of every vertex must sum to 1."
     if np.any(vertices.min(axis=0) != lower) or np.any(vertices.max(axis=0) != upper):
         return "bounds must be those of the vertices."

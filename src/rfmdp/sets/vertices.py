@@ -60,8 +60,8 @@ def count_vertices(uset: UncertaintySet) -> int:
 def vertex_count(marginals: Marginals, j: int) -> int:
     """Return `count_vertices` of one of many sets."""
     kind = Kind(marginals.kind[j])
-    part = segment(marginals.outcome_ptr, j)
-    chosen = marginals, np.array([j]), kind, int(part.stop - part.start)
+    outcomes = segment(marginals.outcome_ptr, j)
+    chosen = marginals, np.array([j]), kind, int(outcomes.stop - outcomes.start)
     if kind in (Kind.SINGLETON, Kind.POLYTOPE):
         return len(_same_kind(*chosen)[1])
     return sum(count_points(boxes) for _, boxes in _boxes(*chosen))
@@ -122,7 +122,7 @@ def _same_kind(
         return _points(_boxes(marginals, which, kind, size))
     listed = [marginals.corners[segment(marginals.corner_ptr, j)] for j in which]
     points = [np.unique(corners.reshape(-1, size), axis=0) for corners in listed]
-    item = np.repeat(np.arange(len(which)), [len(part) for part in points])
+    item = np.repeat(np.arange(len(which)), [len(group) for group in points])
     return item, np.concatenate(points)
 
 

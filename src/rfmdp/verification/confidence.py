@@ -47,11 +47,11 @@ def clopper_pearson(p: FloatArray, x: FloatArray, n: FloatArray, delta: FloatArr
 def mixture(p: FloatArray, x: FloatArray, n: FloatArray, delta: FloatArray) -> BoolArray:
     """Test whether a mixture of priors around p has 1 / delta times the likelihood of p."""
     q = 1.0 - p
-    own = x * np.log(p) + (n - x) * np.log(q)
+    likelihood = x * np.log(p) + (n - x) * np.log(q)
     size, weight = SIZES[:, None], WEIGHTS[:, None]
     after = special.betaln(size * p + x, size * q + n - x)
     terms = np.log(weight) + after - special.betaln(size * p, size * q)
-    ratio = np.logaddexp.reduce(terms, axis=0) - own
+    ratio = np.logaddexp.reduce(terms, axis=0) - likelihood
     return np.asarray(ratio >= -np.log(delta) - _noise(n))
 
 
@@ -124,8 +124,8 @@ class Trials:
         for looks in (slice(-1, None), slice(None, -1)):  # the last one proves most of them
             x, n = self.x[looks], self.n[looks]
             look, at = np.nonzero(~proven & (n > 0.0) & (p < x / np.maximum(n, 1.0)))
-            found = self.rejects(p[at], x[look, at], n[look, at], self.delta[at])
-            proven[at[found]] = True
+            rejected = self.rejects(p[at], x[look, at], n[look, at], self.delta[at])
+            proven[at[rejected]] = True
         return np.asarray(proven)
 
     def least(self) -> FloatArray:
@@ -140,7 +140,7 @@ class Trials:
 
 
 def sets_hold(
-    sets: Sets, looks: IntArray, delta: FloatArray, confidence: Confidence, known: Known
+    sets: Sets, looks: IntArray, delta: FloatArray, confidence: Confidence, prior: Known
 ) -> BoolArray:
     """Return which sets (M,) have all distributions within known bounds that no look rules out."""
     fine = sets.sizes == 1
@@ -150,7 +150,7 @@ def sets_hold(
             seen, total = counted(sets, looks, ids)
             n = np.where(np.repeat(delta[ids], size) > 0.0, total, 0.0)
             trials = Trials(seen, n, np.repeat(delta[ids], size), confidence.rejects())
-            fine[ids] = boxes_hold(sets, ids, trials, known)
+            fine[ids] = boxes_hold(sets, ids, trials, prior)
         for j in np.flatnonzero(~box & (sets.sizes == size)):
             fine[j] = _ball_holds(sets, int(j), looks, float(delta[j]), confidence)
     return np.asarray(fine)
@@ -175,7 +175,7 @@ def counted(sets: Sets, looks: IntArray, ids: IntArray) -> tuple[FloatArray, Flo
     return seen, np.repeat(np.add.reduceat(seen, ptr[:-1], axis=1), segment_lengths(ptr), axis=1)
 
 
-def boxes_hold(sets: Sets, ids: IntArray, trials: Trials, known: Known) -> BoolArray:
+def boxes_hold(sets: Sets, ids: IntArray, trials: Trials, prior: Known) -> BoolArray:
     """Return whether bounds of sets are known, or of some look, or follow from those of others.
 
     Trials are of the outcomes (N,) of these sets, one after the other.
@@ -183,7 +183,7 @@ def boxes_hold(sets: Sets, ids: IntArray, trials: Trials, known: Known) -> BoolA
     ptr = starts(sets.sizes[ids])
     at = entries(sets.ptr, ids)
     lower, upper, misses = sets.lower[at], sets.upper[at], trials.misses
-    least, most = known[0][at], known[1][at]
+    least, most = prior[0][at], prior[1][at]
     low = trials.below(lower) | (lower <= least)
     high = misses.below(1.0 - upper) | (upper >= most)
     open_ = np.flatnonzero(~segment_all(low & high, ptr))
@@ -192,24 +192,24 @@ def boxes_hold(sets: Sets, ids: IntArray, trials: Trials, known: Known) -> BoolA
     least[some] = np.maximum(trials.take(some).least(), np.where(low, lower, least)[some])
     most[some] = np.minimum(1.0 - misses.take(some).least(), np.where(high, upper, most)[some])
     for i in open_:
-        own = range(ptr[i], ptr[i + 1])
-        for k in own:
-            low[k] |= math.fsum([lower[k], -1.0, *(most[o] for o in own if o != k)]) <= 0.0
-            high[k] |= math.fsum([upper[k], -1.0, *(least[o] for o in own if o != k)]) >= 0.0
+        entries_of = range(ptr[i], ptr[i + 1])
+        for k in entries_of:
+            low[k] |= math.fsum([lower[k], -1.0, *(most[o] for o in entries_of if o != k)]) <= 0.0
+            high[k] |= math.fsum([upper[k], -1.0, *(least[o] for o in entries_of if o != k)]) >= 0.0
     return segment_all(low & high, ptr)
 
 
 def _ball_holds(sets: Sets, j: int, looks: IntArray, delta: float, base: Confidence) -> bool:
     """Return the same of a set that is no box."""
-    part = slice(sets.ptr[j], sets.ptr[j + 1])
+    outcomes = slice(sets.ptr[j], sets.ptr[j + 1])
     kind = int(sets.kind[j])
-    seen = looks[:, part].astype(np.float64)
+    seen = looks[:, outcomes].astype(np.float64)
     seen = seen[seen.sum(axis=1) > 0] if delta > 0.0 else seen[:0]
     last = seen[-1] if len(seen) else None
-    if last is not None and not np.array_equal(last, looks[-1, part]):
+    if last is not None and not np.array_equal(last, looks[-1, outcomes]):
         return False
     if kind == L1 and base.name == "Weissman":
-        return _l1_holds(sets.nominal[part], float(sets.radius[j]), last, delta)
+        return _l1_holds(sets.nominal[outcomes], float(sets.radius[j]), last, delta)
     if kind == SINGLETON:
         return False
     raise NotChecked(f"a set of kind {kind} by {base.name}")

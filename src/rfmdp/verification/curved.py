@@ -49,11 +49,11 @@ class LpBalls:
         for w in (np.minimum(above, cap), above):
             norm = _norm(np.abs(w), dual)
             total, size = mean(self.centre, w)
-            found = level + (total - self.radius * norm)
+            bound = level + (total - self.radius * norm)
             size += np.abs(above).max(axis=1)
-            found -= error * (np.abs(level) + size + self.radius * norm) + TINY
-            found -= self.faint * (np.abs(w).max(axis=1) + norm)
-            best = np.fmax(best, found)
+            bound -= error * (np.abs(level) + size + self.radius * norm) + TINY
+            bound -= self.faint * (np.abs(w).max(axis=1) + norm)
+            best = np.fmax(best, bound)
         return np.asarray(best)
 
     def point(self, v: FloatArray) -> FloatArray:
@@ -108,9 +108,9 @@ def inner_point(balls: LpBalls, p: FloatArray) -> FloatArray:
 
 def unsort(ranked: FloatArray, order: IntArray) -> FloatArray:
     """Return numbers (B, X) that are in an order in their places."""
-    found = np.empty_like(ranked)
-    np.put_along_axis(found, order, ranked, axis=1)
-    return found
+    placed = np.empty_like(ranked)
+    np.put_along_axis(placed, order, ranked, axis=1)
+    return placed
 
 
 def _root(
@@ -124,12 +124,12 @@ def _root(
     low, high = np.full(len(x), ends[0]), np.full(len(x), ends[1])
     f_low, f_high, moved = -np.ones(len(x)), np.ones(len(x)), np.zeros(len(x))
     for step in range(3 * HALVINGS):
-        found = f(x)
-        if np.all((np.abs(found) <= near) | (high - low <= 4.0 * UNIT * np.abs(x))):
+        height = f(x)
+        if np.all((np.abs(height) <= near) | (high - low <= 4.0 * UNIT * np.abs(x))):
             break
-        below = found < 0.0
-        f_high = np.where(below, np.where(moved < 0.0, 0.5, 1.0) * f_high, found)
-        f_low = np.where(below, found, np.where(moved > 0.0, 0.5, 1.0) * f_low)
+        below = height < 0.0
+        f_high = np.where(below, np.where(moved < 0.0, 0.5, 1.0) * f_high, height)
+        f_low = np.where(below, height, np.where(moved > 0.0, 0.5, 1.0) * f_low)
         low, high = np.where(below, x, low), np.where(below, high, x)
         moved = np.where(below, -1.0, 1.0)
         x = 0.5 * (low + high)

@@ -47,12 +47,12 @@ class ExactSet:
 
     def __init__(self, sets: Sets, j: int) -> None:
         """Read set j; `sets` must come from `Sets.settled()`."""
-        part = segment(sets.ptr, j)
+        outcomes = segment(sets.ptr, j)
         self.kind = int(sets.kind[j])
-        self.lower, self.upper = _fractions(sets.lower[part]), _fractions(sets.upper[part])
+        self.lower, self.upper = _fractions(sets.lower[outcomes]), _fractions(sets.upper[outcomes])
         self.size = len(self.lower)
         self.everything = (1 << self.size) - 1  # all outcomes
-        nominal = _fractions(sets.nominal[part])
+        nominal = _fractions(sets.nominal[outcomes])
         total = sum(nominal)
         self.centre = [x / total for x in nominal]
         self.exponent, radius = float(sets.exponent[j]), float(sets.radius[j])
@@ -98,10 +98,10 @@ class ExactSet:
         if within not in self._largest:
             if self.corners:
                 held = [_mask(corner) for corner in self.corners]
-                found = functools.reduce(operator.or_, (s for s in held if not s & ~within), 0)
+                support = functools.reduce(operator.or_, (s for s in held if not s & ~within), 0)
             else:
-                found = within & self.possible if within and self._avoids(within) else 0
-            self._largest[within] = found
+                support = within & self.possible if within and self._avoids(within) else 0
+            self._largest[within] = support
         return self._largest[within]
 
     def _avoids(self, within: int) -> bool:
@@ -166,7 +166,7 @@ def box_vertices(lower: Vector, upper: Vector) -> list[Vector]:
         return []
     one = math.lcm(*(x.denominator for x in (*lower, *upper)))  # integers are faster
     low, high = ([x.numerator * (one // x.denominator) for x in end] for end in (lower, upper))
-    found: dict[tuple[int, ...], None] = {}
+    corners: dict[tuple[int, ...], None] = {}
     for k in range(size):
         ends = [
             [0] if i == k else [a] if a == b else [a, b]
@@ -175,11 +175,11 @@ def box_vertices(lower: Vector, upper: Vector) -> list[Vector]:
         for chosen in itertools.product(*ends):
             rest = one - sum(chosen)
             if low[k] <= rest <= high[k]:
-                found[(*chosen[:k], rest, *chosen[k + 1 :])] = None
-        if len(found) > MOST_VERTICES:
+                corners[(*chosen[:k], rest, *chosen[k + 1 :])] = None
+        if len(corners) > MOST_VERTICES:
             return []
-    as_fraction = {x: Fraction(x, one) for x in itertools.chain(*found)}
-    return [[as_fraction[x] for x in v] for v in found]
+    as_fraction = {x: Fraction(x, one) for x in itertools.chain(*corners)}
+    return [[as_fraction[x] for x in v] for v in corners]
 
 
 class ExactRows:
@@ -215,25 +215,25 @@ class ExactRows:
         # sets whose members all have the same outcomes first
         free = [not self[j].firm for j in ids]
         place = free.index(False) if len(ids) > 1 and not all(free) else 0
-        own, rest = self[ids[place]], ids[:place] + ids[place + 1 :]
+        uset, rest = self[ids[place]], ids[:place] + ids[place + 1 :]
         allowed, hit = np.moveaxis(allowed, place, 0), np.moveaxis(hit, place, 0)
         if not rest:
-            found = own.largest(_mask(allowed.tolist()))
-            return bool(found & _mask((hit & allowed).tolist()))
-        for support in self._supports(own, free[place]):
-            taken = [k for k in range(own.size) if support >> k & 1]
+            support = uset.largest(_mask(allowed.tolist()))
+            return bool(support & _mask((hit & allowed).tolist()))
+        for support in self._supports(uset, free[place]):
+            taken = [k for k in range(uset.size) if support >> k & 1]
             inside = np.asarray(allowed[taken].all(axis=0))
             counts = hit[taken].any(axis=0)
             if self._search(rest, inside, np.asarray(counts)):
                 return True
         return False
 
-    def _supports(self, own: ExactSet, free: bool) -> set[int]:
+    def _supports(self, uset: ExactSet, free: bool) -> set[int]:
         if not free:
-            return {own.possible}
-        if own.size > MOST_OUTCOMES:
+            return {uset.possible}
+        if uset.size > MOST_OUTCOMES:
             raise Undecided
-        return {own.largest(mask) for mask in range(1, 1 << own.size)} - {0}
+        return {uset.largest(mask) for mask in range(1, 1 << uset.size)} - {0}
 
     def minimum(self, ids: tuple[int, ...], values: Sequence[Numbers]) -> Numbers:
         """Return the least mean of values (K, c): of their first parts, then of the next.

@@ -40,11 +40,11 @@ class RoundedSets:
         subnormal = segment_any((self.centre > 0.0) & (self.centre < NORMAL), sets.ptr)
         subnormal |= ((sets.kind == L1) | (sets.kind == LP)) & (self.radius < NORMAL)
         for j in np.flatnonzero(sets.kind == POLYTOPE):
-            own = sets.listed(j)
+            corners = sets.listed(j)
             ends = np.arange(0, len(sets.listed(j)) + 1, sizes[j])
-            sums = np.repeat(1.0 + excess(own, ends), sizes[j])
-            self.corners[segment(sets.corner_ptr, j)] = own / sums
-            subnormal[j] = ((own > 0.0) & (own < NORMAL)).any()
+            sums = np.repeat(1.0 + excess(corners, ends), sizes[j])
+            self.corners[segment(sets.corner_ptr, j)] = corners / sums
+            subnormal[j] = ((corners > 0.0) & (corners < NORMAL)).any()
         self.faint = np.where(subnormal, (sizes + 1.0) * FAINT, 0.0)
         self._vertices: dict[int, Vertices] = {}
 
@@ -147,24 +147,24 @@ class Axis:
             each = (self._mean(self.corners[:, i], v, side) for i in range(self.corners.shape[1]))
             return functools.reduce(np.minimum, each)
         if self.kind in (BOX, L1):
-            found = self._by_layers(v, side)
+            bound = self._by_layers(v, side)
         else:
             lines = v.reshape(-1, self.size)
-            own = self.take(np.repeat(np.arange(len(v)), v.shape[1]))
-            found = own._attained(lines) if side > 0.0 else own._balls().least(lines)
-            found = found.reshape(v.shape[:2])
-        return found if side > 0.0 else np.fmax(found, v.min(axis=2))  # a bound, too, and exact
+            axis = self.take(np.repeat(np.arange(len(v)), v.shape[1]))
+            bound = axis._attained(lines) if side > 0.0 else axis._balls().least(lines)
+            bound = bound.reshape(v.shape[:2])
+        return bound if side > 0.0 else np.fmax(bound, v.min(axis=2))  # a bound, too, and exact
 
     def _mean(self, p: FloatArray, v: FloatArray, side: float) -> FloatArray:
         """Return the mean of v (B, N, X), rounded to a side; zero if all its terms are."""
         total, size = mean(p[:, None, :], v)
-        found = total + side * slack(self.size) * size
+        bound = total + side * slack(self.size) * size
         vague = size < VAGUE
         if vague.any():
-            found[vague & ((p[:, None, :] != 0.0) & (v != 0.0)).any(axis=-1)] += side * TINY
+            bound[vague & ((p[:, None, :] != 0.0) & (v != 0.0)).any(axis=-1)] += side * TINY
         if self.faint.any():
-            found += side * self.faint[:, None] * np.abs(v).max(axis=-1)
-        return found
+            bound += side * self.faint[:, None] * np.abs(v).max(axis=-1)
+        return bound
 
     def _attained(self, v: FloatArray) -> FloatArray:
         """Return (B,): no less than the least mean of values (B, X), by a member near `point`."""
@@ -186,11 +186,11 @@ class Axis:
         terms = weight * step
         start = np.take_along_axis(ranked, nearest, axis=2)[:, :, 0]
         size = np.abs(start) + terms.sum(axis=2)
-        found = start + np.where(above, terms, -terms).sum(axis=2) + side * slack(self.size) * size
+        bound = start + np.where(above, terms, -terms).sum(axis=2) + side * slack(self.size) * size
         vague = size < VAGUE
         if vague.any():
-            found[vague & ((weight > 0.0) & (step > 0.0)).any(axis=2)] += side * TINY
-        return np.asarray(found)
+            bound[vague & ((weight > 0.0) & (step > 0.0)).any(axis=2)] += side * TINY
+        return np.asarray(bound)
 
     def _layers(self, order: IntArray, side: float) -> tuple[FloatArray, FloatArray]:
         """Return the least probabilities (B, N, X - 1) of outcomes from the second, third, ... on.

@@ -83,13 +83,13 @@ class Sets:
 
 def excess(values: FloatArray, ptr: IntArray) -> FloatArray:
     """Return the sum of every segment minus one, rounded correctly where that is near zero."""
-    found = segment_sum(values, ptr) - 1.0
-    near = np.flatnonzero(np.abs(found) < 10.0 * SUM_OFF)
+    sums = segment_sum(values, ptr) - 1.0
+    near = np.flatnonzero(np.abs(sums) < 10.0 * SUM_OFF)
     flat = values.tolist()
     begin = ptr[near].tolist()
     end = ptr[near + 1].tolist()
-    found[near] = [math.fsum((-1.0, *flat[i:k])) for i, k in zip(begin, end, strict=True)]
-    return found
+    sums[near] = [math.fsum((-1.0, *flat[i:k])) for i, k in zip(begin, end, strict=True)]
+    return sums
 
 
 def read_sets(fields: Fields) -> Sets:
@@ -121,9 +121,9 @@ def _check_numbers(sets: Sets) -> None:
     need((np.abs(off) <= SUM_OFF).all(), "nominal: must sum to one")
     need((low <= SUM_OFF).all(), "lower: sums to more than one")
     need((high >= -SUM_OFF).all(), "upper: sums to less than one")
-    known = np.repeat(sets.kind == SINGLETON, sets.sizes)
+    point = np.repeat(sets.kind == SINGLETON, sets.sizes)
     same = (lower == nominal) & (upper == nominal)
-    need(same[known].all(), "lower, upper: a known distribution must be its own bounds")
+    need(same[point].all(), "lower, upper: a known distribution must be its own bounds")
 
 
 def _check_balls(sets: Sets) -> None:
@@ -140,9 +140,9 @@ def _check_balls(sets: Sets) -> None:
     need((radius[ball] >= 0.0).all(), "radius: must be at least 0")
     need(np.isfinite(radius[ball]).all(), "radius: must be finite")
     # a ball may be a known distribution, which the solver takes for its centre
-    known = kind == SINGLETON
+    single = kind == SINGLETON
     point = (sets.sizes == 1) | (radius <= np.where(ball, 2.0 * UNIT, 0.0))
-    fits = np.where(known, point & (radius >= 0.0), ball)
+    fits = np.where(single, point & (radius >= 0.0), ball)
     need((fits | np.isnan(radius)).all(), "radius: only balls have one")
 
 
@@ -158,7 +158,7 @@ def _check_corners(sets: Sets) -> None:
     need(((sets.corners >= 0) & (sets.corners <= 1)).all(), "corners: must lie in [0, 1]")
     for j in np.flatnonzero(hull):
         vertices = sets.listed(j).reshape(-1, sizes[j])
-        part = segment(sets.ptr, j)
+        outcomes = segment(sets.ptr, j)
         need((np.abs(vertices.sum(1) - 1.0) <= SUM_OFF).all(), f"corners: set {j}, sums not one")
-        own = (vertices.min(0) == sets.lower[part]) & (vertices.max(0) == sets.upper[part])
-        need(own.all(), f"lower, upper: set {j}, not those of its vertices")
+        same = (vertices.min(0) == sets.lower[outcomes]) & (vertices.max(0) == sets.upper[outcomes])
+        need(same.all(), f"lower, upper: set {j}, not those of its vertices")

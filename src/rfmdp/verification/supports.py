@@ -69,7 +69,7 @@ class Support:
 
 def discovered(
     sets: Sets, looks: IntArray, first: IntArray, delta: FloatArray, floors: FloatArray,
-    base: Confidence, known: Known,
+    base: Confidence, prior: Known,
 ) -> BoolArray:  # fmt: skip
     """Return which boxes (M,) have all distributions that no look rules out.
 
@@ -78,8 +78,8 @@ def discovered(
     """
     need(_fits(sets, first, looks), "first: must be when outcomes were first seen")
     fine = boxes(sets)
-    least = known[0].copy()
-    most = known[1].copy()
+    least = prior[0].copy()
+    most = prior[1].copy()
     for ids in batches(sets, np.flatnonzero(fine), len(looks)):
         at = entries(sets.ptr, ids)
         owner = owners(starts(sets.sizes[ids]))
