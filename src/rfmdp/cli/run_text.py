@@ -14,6 +14,7 @@ from rfmdp.learning.coverage import coverage
 from rfmdp.learning.run import Progress, Run
 from rfmdp.learning.seeds import SeedProgress
 from rfmdp.policies.collect import IdentifierGain, collect_next
+from rfmdp.sources.checks import Check
 from rfmdp.sources.source import Records
 
 
@@ -106,10 +107,15 @@ def data_record(data: Records, run: Run) -> dict[str, Any]:
     checks = data.check(run.model)
     return {
         "steps": data.steps,
-        "checks": [asdict(check) | {"alarm": check.alarm} for check in checks],
+        "checks": [_check_record(check) for check in checks],
         "coverage": [asdict(c) for c in coverage(run).identifiers],
         "collect_next": [asdict(found) for found in _gains(run)],
     }
+
+
+def _check_record(check: Check) -> dict[str, Any]:
+    fields = {k: as_json(v) if isinstance(v, float) else v for k, v in asdict(check).items()}
+    return fields | {"alarm": check.alarm}
 
 
 def _gains(run: Run) -> list[IdentifierGain]:

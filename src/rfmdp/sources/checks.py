@@ -373,4 +373,6 @@ def _context(
 
 def _power(log: float) -> str:
     """Return e^log for people, also where floats end."""
+    if log < -600.0:
+        return "0"
     return f"{math.exp(log):.3g}" if abs(log) < 600.0 else f"10^{log / math.log(10.0):.0f}"
