@@ -15,7 +15,7 @@ from rfmdp.inner.protocol import Side
 from rfmdp.objective import MAX
 from rfmdp.outer.graph.region import Region
 from rfmdp.outer.horizon import half_width
-from rfmdp.outer.policy_iteration import Barrier, Guess, PolicyIteration
+from rfmdp.outer.policy_iteration import Guess, PolicyIteration
 from rfmdp.outer.proofs.approach import approach
 from rfmdp.outer.proofs.certify import Certifier
 from rfmdp.outer.settings import STOPS, LimitReached, status_of
@@ -148,20 +148,6 @@ def _cyclic(solver: PolicyIteration, certifier: Certifier, guess: Guess) -> Stat
                 _certify(certifier, guess, result, (certifier.guarantee, -certifier.guarantee))
     result.value = np.where(region.open, guess.value, region.known)
     return result
-
-
-def last_proof(task: Task, region: Region, value: FloatArray, result: StateBounds) -> None:
-    """Prove what a first policy guarantees, by a value (S,), after a limit: better than nothing.
-
-    The guarantee of `result` becomes that one where it was worse, in place.
-    """
-    region = region.with_first_policy()
-    certifier = Certifier(task, region, None)
-    guess = Guess(np.where(np.isfinite(value), value, 0.0), region.choice.copy())
-    Barrier(region).put(guess.value)
-    task.clock.last_chance()
-    with suppress(LimitReached):
-        _certify(certifier, guess, result, (certifier.guarantee,))
 
 
 def _iterate(

@@ -36,7 +36,7 @@ import numpy as np
 from rfmdp.inner.protocol import Side
 from rfmdp.kernels.graph import component_phases
 from rfmdp.objective import MAX
-from rfmdp.outer.general import ATTEMPTS, FLOOR, last_proof, solve_general
+from rfmdp.outer.general import ATTEMPTS, FLOOR, solve_general
 from rfmdp.outer.graph.region import Region, analyse
 from rfmdp.outer.plain import PlainWalk, general_components, pack
 from rfmdp.outer.proofs.loops import settle_loops
@@ -120,17 +120,14 @@ def _in_rounds(walk: Walk) -> StateBounds:
         task.clock.tick("solve", width)
     except STOPS as stop:
         walk.stopped = status_of(stop)
-    result = StateBounds(walk.low, walk.high, walk.middle, walk.choice, walk.stopped)
-    if walk.stopped and walk.stopped is not Status.INTERRUPTED and not walk.complete:
-        last_proof(task, walk.region, walk.first_guess, result)
-    return result
+    return StateBounds(walk.low, walk.high, walk.middle, walk.choice, walk.stopped)
 
 
 class Walk:
     """Bounds made better round by round; `low`, `high` (S,) are proven, `choice` keeps them.
 
-    `stopped` is the limit that ended a round, if one did; `complete` says whether a round before
-    had settled all, `finished` whether another round would not change anything.
+    `stopped` is the limit that ended a round, if one did; `finished` says whether another round
+    would not change anything.
     """
 
     def __init__(self, task: Task, region: Region, blocks: Blocks, warm: FloatArray | None) -> None:
@@ -146,16 +143,11 @@ class Walk:
         self.low, self.high = region.trivial_bounds()
         self.middle, self.choice = self.low, region.choice
         self.stopped: Status | None = None
-        self.complete = self.finished = False
+        self.finished = False
         self._proven, self._warm = False, warm is not None
         self._value = np.zeros(int(self.packed.component_ptr[-1]))
         if warm is not None:
             self._value[self.packed.node[region.open]] = warm[region.open]
-
-    @property
-    def first_guess(self) -> FloatArray:
-        """The values (S,) that the rounds have come to, proven or not."""
-        return np.where(self.region.open, self._value[self.packed.node], self.region.known)
 
     def run(self, width: float) -> None:
         """Settle all components to about a relative width each, unless it is stopped in between.
@@ -247,7 +239,7 @@ class Walk:
         complete = plain.component == len(packed.single) and not self.stopped
         if not complete and self._proven:
             return
-        self._proven, self.complete = True, complete
+        self._proven = True
         node = packed.node
         done = region.open & (node < packed.component_ptr[plain.component])
         done &= ~general.settled & np.isfinite(bounds.lower[node])
