@@ -62,7 +62,7 @@ def one(name, method, trajectories, schedule, seed):
     return {
         "domain": name,
         "method": method,
-        "schedule": run.settings["schedule"].partition("(")[0].lower(),
+        "schedule": run.settings["schedule"]["kind"].lower(),
         "trajectories": last.trajectories,
         "replans": last.replans,
         "guarantee": last.guarantee,

@@ -1,7 +1,9 @@
 """Records: the plain form in which objects are saved. A type joins by registering `to_record`.
 
-A record of a model says where the model comes from (`Provenance`), for people, and for whoever
-wants to build it again.
+A record holds words and numbers: settings as objects with a kind (`described`), assumptions by
+their words (`Assumption`). Sentences for people are made of them, and never stand in a file. A
+record of a model says where the model comes from (`Provenance`), for people, and for whoever wants
+to build it again.
 """
 
 from __future__ import annotations
@@ -9,13 +11,51 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from enum import Enum
 from functools import singledispatch
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from rfmdp.errors import FileError, UnsupportedError
 from rfmdp.types import AnyArray
+
+SENTENCES: dict[str, str] = {  # word of an assumption -> what is assumed
+    "draws": "every sample of a marginal is an independent draw from one fixed distribution",
+    "support": "the declared outcomes of a marginal are all its possible outcomes",
+    "fixed-size":
+        "the sample size of every marginal was fixed before sampling; bounds are read once",
+    "ledger": "the error probabilities were fixed before the samples they are used for",
+    "shared": "rows that share an identifier draw from the same distribution",
+    "product": "the marginals of a row are drawn independently of each other",
+    "structure": "states, actions and successors of outcomes of the model are as declared",
+    "ties": "tied marginals are the same distribution, as declared",
+    "tied": "marginals with equal probabilities in the model are the same unknown distribution",
+    "prior": "{informed} of {marginals} marginals lie in the sets of the model",
+    "declared-floor":
+        "every declared outcome of a marginal has probability at least p_min = {p_min}",
+    "possible-floor":
+        "every possible outcome of a marginal has probability at least p_min = {p_min}",
+    "certain": "moves that the model declares as certain are certain",
+    "rewards": "rewards of the model are as declared",
+    "transition-rewards":
+        "every transition pays what was declared for its state, action and successor",
+    "reward-range": "every reward lies in [{low}, {high}]",
+    "constant-rewards": "the reward of an identifier is always the same",
+    "mean-rewards":
+        "every reward sample of an identifier has the same mean given all earlier samples",
+    "recorded":
+        "every transition of the source was recorded, none was left out because of what followed",
+    "resets": "resets of the environment are independent of what happened before",
+    "markov":
+        "the observation of the environment is its state: what follows depends on nothing else",
+    "frozen":
+        "the policy and the number of trajectories were fixed before the trajectories were run",
+    "restart": "trajectories are independent and start in the initial state",
+    "return-range": "every return lies in [{low}, {high}]",
+}  # fmt: skip
 
 Record: TypeAlias = tuple[str, dict[str, Any], dict[str, AnyArray]]  # kind, header, arrays
 
@@ -118,3 +158,67 @@ def _sets_in_words(sets: Mapping[str, Any]) -> str:
             words += f", {radius} for {word[3:]} {name!r}"
     floor = sets.get("floor")
     return f"{words}, every probability at least {floor}" if floor else words
+
+
+class Assumption(str):
+    """A sentence that a guarantee rests on. In a file stand its word and its numbers.
+
+    >>> Assumption("reward-range", low=0.0, high=4.5)
+    'every reward lies in [0, 4.5]'
+    """
+
+    word: str
+    numbers: dict[str, float]
+
+    def __new__(cls, word: str, **numbers: float) -> Assumption:
+        """Return the sentence of a word of `SENTENCES`, with its numbers filled in."""
+        shown = {k: np.format_float_positional(x, trim="-") for k, x in numbers.items()}
+        sentence = super().__new__(cls, SENTENCES[word].format(**shown))
+        sentence.word, sentence.numbers = word, numbers
+        return sentence
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _assumption, (self.word, self.numbers)
+
+
+def _assumption(word: str, numbers: Mapping[str, float]) -> Assumption:
+    return Assumption(word, **numbers)
+
+
+def assumption_to_json(sentence: str) -> dict[str, Any]:
+    """Return an assumption as it stands in files; a source may have sentences of its own."""
+    if isinstance(sentence, Assumption):
+        return {"kind": sentence.word, **sentence.numbers}
+    return {"kind": "own", "text": sentence}
+
+
+def assumption_from_json(stored: Mapping[str, Any]) -> str:
+    """Return the sentence of an assumption in a file, or raise FileError."""
+    numbers = {k: x for k, x in stored.items() if k != "kind"}
+    word = stored["kind"]
+    if word == "own":
+        return str(stored["text"])
+    fits = word in SENTENCES and all(type(x) in (int, float) for x in numbers.values())
+    if not fits:
+        raise FileError(f"assumptions: this version does not know {word!r:.40}")
+    return Assumption(word, **numbers)
+
+
+def described(content: object, kind: str | None = None) -> Any:
+    """Return settings as JSON can write them: objects have a kind, and their fields.
+
+    The kind is the name of the class unless one is given.
+    """
+    if content is None or isinstance(content, bool | int | str):
+        return content
+    if isinstance(content, float):
+        return content if math.isfinite(content) else str(content)
+    if isinstance(content, Enum):
+        return content.name.lower()
+    if isinstance(content, list | tuple):
+        return [described(each) for each in content]
+    if isinstance(content, Mapping):
+        return {str(name): described(each) for name, each in content.items()}
+    inside = fields(content) if is_dataclass(content) else ()
+    named = {f.name: described(getattr(content, f.name)) for f in inside}
+    return {"kind": kind or type(content).__name__, **named}

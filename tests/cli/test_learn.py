@@ -112,9 +112,9 @@ def test_parts_and_assumptions_are_words(folder, capsys):
     assert "p_min = 0.01" in out
     assert "equal probabilities in the model are the same" in out
     settings = load(folder / "run.rfmdp").settings
-    assert settings["exploration"] == "Optimistic(other=0.2, error=None)"
-    assert settings["schedule"] == "Geometric(factor=1.5, first=10)"
-    assert settings["confidence"].startswith("Mixture")
+    assert settings["exploration"] == {"kind": "Optimistic", "other": 0.2, "error": None}
+    assert settings["schedule"] == {"kind": "Geometric", "factor": 1.5, "first": 10}
+    assert settings["confidence"] == {"kind": "mixture"}
     cost = ["--prop", 'R{"moves"}minmax=? [ F "top" ]', "--rewards", "random:0:2", "--json"]
     assert run(["learn", "m.prism", *cost, *few]) == 0
     record = json.loads(capsys.readouterr().out)

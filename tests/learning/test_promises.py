@@ -285,7 +285,7 @@ def test_a_saved_run_has_what_its_guarantee_rests_on(tmp_path):
     assert np.array_equal(store.marginals().upper, sets.upper)
     assert run.solution.at_initial().lower == run.guarantee
     assert np.array_equal(run.looks[-1], run.counts)
-    assert run.settings["confidence"] == repr(Mixture())
+    assert run.settings["confidence"] == {"kind": "mixture"}
 
 
 def test_recorded_transitions_are_a_source(tmp_path):

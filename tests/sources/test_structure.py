@@ -93,9 +93,9 @@ def test_prior_knowledge_is_where_learning_starts():
     assert floor == pytest.approx(0.3)
     assert 0.3 < run.guarantee <= 0.5
     assert "1 of 2 marginals lie in the sets of the model" in run.statement()
-    assert run.settings["prior"].startswith("1 identifiers")
+    assert run.settings["prior"]["informed"] == 1
     blind = learned(truth_of(known, [0.2, 0.8], [0.5, 0.5]))
-    assert blind.settings["prior"] == "nothing"
+    assert blind.settings["prior"] is None
     assert_array_equal(run.counts.sum(), blind.counts.sum())
 
 

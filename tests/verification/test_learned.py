@@ -73,16 +73,16 @@ def test_sets_of_unknown_supports(support):
         "delta": lambda h, a: a["ledger/delta"].__imul__(0.5),
         "events": lambda h, a: a["ledger/events"].fill(0),
         "fewer samples": lambda h, a: a["looks"].__ifloordiv__(2),
-        "draws": drop("independent draw"),
-        "base": setting("confidence", "ClopperPearson()"),
-        "floor": setting("p_min", "0.01"),
-        "declared": setting("support", "DeclaredSupport()"),
-        "other": setting("support", "SparseSupport(p_min=0.3)"),
+        "draws": drop("draws"),
+        "base": setting("confidence", {"kind": "clopper-pearson"}),
+        "floor": setting("p_min", 0.01),
+        "declared": setting("support", {"kind": "declared"}),
+        "other": setting("support", {"kind": "sparse", "p_min": 0.3}),
     }
     if len(rest):
         changes["unseen"] = raised(UPPER, rest[-1], -1e-4)
     if not isinstance(support, SparseSupport):
-        changes |= {"certain": drop("declares as certain")}
+        changes |= {"certain": drop("certain")}
     assert_noticed(header, arrays, changes)
 
 
@@ -96,8 +96,8 @@ def test_a_floor_rules_out_what_was_not_seen():
     changes = {
         "floors": lambda h, a: a["floors"].fill(0.001),
         "larger": lambda h, a: a["floors"].fill(0.2),
-        "support": setting("support", "FloorSupport(p_min=0.001)"),
-        "stated": drop("p_min"),
+        "support": setting("support", {"kind": "floor", "p_min": 0.001}),
+        "stated": drop("possible-floor"),
         "wait": lambda h, a: a["looks"].__ifloordiv__(10),
     }
     assert_noticed(header, arrays, changes)
@@ -174,11 +174,11 @@ def test_learned_rewards(family, spec, support):
         ),
         "no visits": lambda h, a: a.pop("evidence/visits"),
         "nothing paid": lambda h, a: a.pop("evidence/paid"),
-        "range": setting("rewards", repr(type(family)(RewardRange(-5.0, 5.0)))),
-        "family": setting("rewards", "Oracle(range=RewardRange(low=0.0, high=1.0))"),
-        "known": setting("rewards", "known"),
-        "stated": drop("every reward lies in"),
-        "stated mean": drop("of an identifier"),
+        "range": lambda h, a: h["settings"]["rewards"].update(low=-5.0, high=5.0),
+        "family": setting("rewards", {"kind": "oracle", "low": 0.0, "high": 1.0}),
+        "known": setting("rewards", {"kind": "declared"}),
+        "stated": drop("reward-range"),
+        "stated mean": drop("mean-rewards", "constant-rewards"),
     }
     if len(never):
         changes["never visited"] = raised(ROW, never[0], 1e-6 * sign)
@@ -207,7 +207,7 @@ def test_rewards_of_transitions(spec):
     def signed(h, a):
         a["evidence/transitions"] -= sign
         digest = hashlib.sha256(a["evidence/transitions"].tobytes()).hexdigest()[:16]
-        h["settings"]["rewards"] = f"of transitions, {digest}"
+        h["settings"]["rewards"]["digest"] = digest
 
     changes = {
         "row": raised(ROW, rows[0], 1e-9 * sign),
@@ -219,9 +219,9 @@ def test_rewards_of_transitions(spec):
         "fewer payments": lambda h, a: a.update(
             {"evidence/transitions": a["evidence/transitions"][:-1]}
         ),
-        "declared": setting("rewards", "of transitions, 0123456789abcdef"),
-        "known": setting("rewards", "known"),
-        "stated": drop("every transition pays"),
+        "declared": setting("rewards", {"kind": "transitions", "digest": "0123456789abcdef"}),
+        "known": setting("rewards", {"kind": "declared"}),
+        "stated": drop("transition-rewards"),
         "set": raised(LOWER, int(np.argmax(arrays[LOWER] > 0)), 1e-4),
     }
     assert_noticed(header, arrays, changes)
@@ -248,7 +248,7 @@ def test_returns_of_rollouts(spec):
 
     def wider(h, a):
         given = rolled(h)["assumptions"]
-        rolled(h)["assumptions"] = [*given[:2], "every return lies in [0, 1]"]
+        rolled(h)["assumptions"] = [*given[:2], {"kind": "return-range", "low": 0.0, "high": 1.0}]
 
     changes = {
         "bound": lambda h, a: rolled(h).update(bound=rolled(h)["bound"] + 1e-4),
@@ -269,5 +269,5 @@ def test_returns_of_rollouts(spec):
         "one more": lambda h, a: h["rollouts"].append(dict(rolled(h))),
     }
     if spec is not EARN:  # whose two steps are fewer than any length
-        changes["longer"] = setting("length", "60")
+        changes["longer"] = setting("length", 60)
     assert_noticed(header, arrays, changes)

@@ -27,7 +27,7 @@ from rfmdp.record import Record
 from rfmdp.types import AnyArray
 
 FORMAT = "rfmdp"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # history: docs/formats.md
 HEADER = "header.json"
 MARK = b"rfmdp sha256 "
 DIGEST = 64  # hexadecimal digits at the end of a file
@@ -126,11 +126,13 @@ def _read_header(place: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
                 f"{place}: is damaged (the header's {name} must be a {wanted.__name__}, found a "
                 f"{type(top.get(name)).__name__}); make it again."
             )
-    if top["format_version"] > FORMAT_VERSION:
+    version = top["format_version"]
+    if version != FORMAT_VERSION:
+        advice = "upgrade rfmdp" if version > FORMAT_VERSION else "make it again"
         raise FileError(
-            f"{place}: was written by rfmdp {top['package_version']} in format version "
-            f"{top['format_version']}; this is rfmdp {__version__}, which reads up to version "
-            f"{FORMAT_VERSION}; upgrade rfmdp."
+            f"{place}: was written by rfmdp {top['package_version']:.20} in format version "
+            f"{version}; this is rfmdp {__version__}, which reads version {FORMAT_VERSION}; "
+            f"{advice}, or use that rfmdp."
         )
     names = top["arrays"]
     if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):

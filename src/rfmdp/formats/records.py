@@ -150,7 +150,7 @@ def solution_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArra
     spec = Spec(
         _objective(
             dict(_field(header, "objective", dict)),
-            _field({"texts": {}, **header}, "texts", dict),
+            _field(header, "texts", dict),
             arrays,
         ),
         Direction[_field(header, "agent", str)],
@@ -172,9 +172,9 @@ def solution_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArra
         model, spec, _field(header, "method", str), Status[_field(header, "status", str)],
         bounds.get("lower"), bounds.get("upper"), bounds["value"], _rules(arrays["policy"], model),
         _field(header, "precision", float), _stats(_field(header, "stats", dict)), witness,
-        _field({"measure": "RELATIVE", **header}, "measure", str),
+        _field(header, "measure", str),
         where(model, arrays["interest"]) if "interest" in arrays else None,
-        _field({"subject": "optimum", **header}, "subject", str),
+        _field(header, "subject", str),
     )  # fmt: skip
 
 

@@ -27,12 +27,13 @@ from rfmdp.errors import ModelError
 from rfmdp.learning.confidence import ConfidenceSet
 from rfmdp.learning.identifiers import Identifiers
 from rfmdp.learning.support import DiscoveredOutcomes
+from rfmdp.record import Assumption
 from rfmdp.types import AnyArray, FloatArray, IntArray, frozen
 
 # each share is shortened by this factor, far above the rounding of a million products
 _SAFETY = 1.0 - 2.0**-40
 
-ASSUMPTION = "the error probabilities were fixed before the samples they are used for"
+ASSUMPTION = Assumption("ledger")
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,14 +23,15 @@ from numpy.typing import ArrayLike
 from rfmdp.errors import ModelError
 from rfmdp.learning import intervals
 from rfmdp.ragged import segment_lengths, segment_sum
+from rfmdp.record import Assumption
 from rfmdp.rounding import EPS
 from rfmdp.sets.boxes import tighten
 from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
-DRAWS = "every sample of a marginal is an independent draw from one fixed distribution"
-SUPPORT = "the declared outcomes of a marginal are all its possible outcomes"
-FIXED_SIZE = "the sample size of every marginal was fixed before sampling; bounds are read once"
+DRAWS = Assumption("draws")
+SUPPORT = Assumption("support")
+FIXED_SIZE = Assumption("fixed-size")
 
 
 class Validity(Enum):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
@@ -190,10 +191,10 @@ class Learner:
         worst, best = trivial(self.setup.spec, self.learned.least)
         return Point(0, 0, worst, worst, math.nan, best, math.nan, 0, 0, 0.0, 0.0)
 
-    def settings(self) -> dict[str, str]:
-        """Return what was asked for, in words."""
+    def settings(self) -> dict[str, Any]:
+        """Return what was asked for."""
         payments = self.learned.payments
-        paid = "known" if payments is None else payments.words
+        paid = {"kind": "declared"} if payments is None else payments.settings
         return settings_of(self.setup, self._ids, self.ledger, paid)
 
     def result(self, reason: str | None) -> Run:

@@ -9,7 +9,7 @@ row that was never visited pays the end of the range.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +21,7 @@ from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import Spec
 from rfmdp.outer.problem import pose, row_rewards
 from rfmdp.ragged import segment_lengths
+from rfmdp.record import Assumption
 from rfmdp.rounding import EPS
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.paid import Payer
@@ -28,7 +29,7 @@ from rfmdp.types import AnyArray, FloatArray, IntArray
 
 SHARE = 0.5  # of the error probability of the model and its rewards, for random rewards
 
-_DRAWS = "every reward sample of an identifier has the same mean given all earlier samples"
+_DRAWS = Assumption("mean-rewards")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,7 @@ class RewardRange:
     @property
     def assumption(self) -> str:
         """The range, in words."""
-        low, high = (np.format_float_positional(end, trim="-") for end in (self.low, self.high))
-        return f"every reward lies in [{low}, {high}]"
+        return Assumption("reward-range", low=self.low, high=self.high)
 
     def scale(self, samples: FloatArray) -> FloatArray:
         """Return samples mapped to [0, 1]; ModelError if one lies outside the range."""
@@ -82,7 +82,7 @@ class DeterministicReward:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """Constancy is the user's claim."""
-        return (self.range.assumption, "the reward of an identifier is always the same")
+        return (self.range.assumption, Assumption("constant-rewards"))
 
     def lower(self, observed: FloatArray, counts: IntArray, delta: ArrayLike) -> FloatArray:
         """Return the rewards observed (W,), the lower end of the range where there is none."""
@@ -166,9 +166,10 @@ class UnknownRewards:
         return self.family.range.low
 
     @property
-    def words(self) -> str:
-        """What is assumed, in words that tell runs apart."""
-        return repr(self.family)
+    def settings(self) -> dict[str, Any]:
+        """What tells runs apart: the kind of rewards and their range."""
+        kind = "mixture" if isinstance(self.family, MixtureReward) else "constant"
+        return {"kind": kind, "low": self.family.range.low, "high": self.family.range.high}
 
     def take(self, visits: IntArray, payer: Payer, seed: int, trajectory: int) -> None:
         """Take note of what new visits paid; `visits` (R,), or more rows, are all so far.

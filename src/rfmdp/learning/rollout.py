@@ -26,14 +26,15 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, Spec
 from rfmdp.outer.problem import row_rewards
 from rfmdp.outer.solution import Policy
+from rfmdp.record import Assumption
 from rfmdp.sources.measure import measure
 from rfmdp.sources.simulator import Behaviour, DrawnTrajectories, Trajectories
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
 FIRST = 200  # trajectories before the first epoch
 
-_FROZEN = "the policy and the number of trajectories were fixed before the trajectories were run"
-_RESTART = "trajectories are independent and start in the initial state"
+_FROZEN = Assumption("frozen")
+_RESTART = Assumption("restart")
 
 
 class Rollouts:
@@ -181,5 +182,6 @@ def certify_returns(returns: FloatArray, span: RewardRange, delta: float) -> Rol
     earned = np.asarray(returns, dtype=np.float64)
     scaled = span.scale(earned)
     bound = float(span.unscale(np.asarray(betting_lower(scaled, delta, horizon=len(scaled)))))
-    known = span.assumption.replace("reward", "return")
-    return RolloutCertificate(bound, len(scaled), delta, (_FROZEN, _RESTART, known), returns=earned)
+    within = Assumption("return-range", low=span.low, high=span.high)
+    stated = (_FROZEN, _RESTART, within)
+    return RolloutCertificate(bound, len(scaled), delta, stated, returns=earned)

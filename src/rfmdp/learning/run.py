@@ -28,11 +28,12 @@ from rfmdp.formats.records import (
     solution_to_record,
 )
 from rfmdp.learning.budget import Ledger
+from rfmdp.learning.confidence import Validity
 from rfmdp.learning.starts import least_mean
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Direction
 from rfmdp.outer.solution import Policy, Solution, written
-from rfmdp.record import Record, to_record
+from rfmdp.record import Record, assumption_from_json, assumption_to_json, to_record
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
 KIND = "learning run"
@@ -83,14 +84,15 @@ class RolloutCertificate:
 
     def summary(self) -> dict[str, Any]:
         """Return all but the returns, by name, as JSON can write it."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "returns"}
+        named = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "returns"}
+        return {**named, "assumptions": [str(line) for line in self.assumptions]}
 
 
 @dataclass(slots=True, eq=False)
 class Run:
     """Everything a run of `learn` produced. `save` and `load` keep all of it."""
 
-    settings: dict[str, str]  # what was asked for, in words; a resumed run must ask for the same
+    settings: dict[str, Any]  # what was asked for; a resumed run must ask for the same
     validity: str
     assumptions: tuple[str, ...]
     agent: Direction
@@ -222,8 +224,8 @@ def run_to_record(run: Run) -> Record:
     """Return (kind, header, arrays) of a run."""
     header: dict[str, Any] = {
         "settings": run.settings,
-        "validity": run.validity,
-        "assumptions": list(run.assumptions),
+        "validity": Validity(run.validity).name,
+        "assumptions": [assumption_to_json(line) for line in run.assumptions],
         "agent": run.agent.name,
         "stopped": run.stopped,
         "question": run.question,
@@ -232,7 +234,10 @@ def run_to_record(run: Run) -> Record:
         "alarms": list(run.alarms),
         "checks": list(run.checks),
         "history": [{k: _number(v) for k, v in asdict(point).items()} for point in run.history],
-        "rollouts": [certificate.summary() for certificate in run.rollouts],
+        "rollouts": [
+            {**c.summary(), "assumptions": [assumption_to_json(line) for line in c.assumptions]}
+            for c in run.rollouts
+        ],
     }
     arrays: dict[str, AnyArray] = {
         "policy": run.policy.rows, "counts": run.counts, "looks": run.looks, "floors": run.floors,
@@ -260,9 +265,7 @@ def run_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -
     """Make a run again."""
     returns = arrays_of(arrays, "returns")
     certificates = [
-        RolloutCertificate(
-            **{**c, "assumptions": tuple(c["assumptions"]), "returns": returns.get(str(i))}
-        )
+        RolloutCertificate(**{**c, "assumptions": _sentences(c), "returns": returns.get(str(i))})
         for i, c in enumerate(header["rollouts"])
     ]
     rollout = arrays.get("rollout_policy")
@@ -277,8 +280,8 @@ def run_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -
         model = model_from_record(header["model"], arrays_of(arrays, "model"))
     return Run(
         settings=dict(header["settings"]),
-        validity=header["validity"],
-        assumptions=tuple(header["assumptions"]),
+        validity=Validity[header["validity"]].value,
+        assumptions=_sentences(header),
         agent=MAX if header["agent"] == "MAX" else MIN,
         ledger=Ledger.from_arrays(arrays_of(arrays, "ledger")),
         history=[Point(**{k: _float(v) for k, v in p.items()}) for p in header["history"]],
@@ -306,6 +309,11 @@ def run_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -
 def arrays_of(arrays: Mapping[str, AnyArray], part: str) -> dict[str, AnyArray]:
     """Return the arrays of one part, by their own names."""
     return {k[len(part) + 1 :]: a for k, a in arrays.items() if k.startswith(f"{part}/")}
+
+
+def _sentences(header: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the assumptions of a run, or of a certificate, in today's words."""
+    return tuple(assumption_from_json(stored) for stored in header["assumptions"])
 
 
 def _number(value: float) -> float | str:

@@ -1,45 +1,51 @@
-"""What a learning run is about: everything that was asked for, also in words.
+"""What a learning run is about: everything that was asked for, also as plain settings.
 
-Two runs with the same settings are the same run: one may go on where the other stopped. What is too
-large for words (a structure, probabilities, sets of states) stands as a digest.
+Settings are JSON: numbers, and objects with a kind. Two runs with the same settings are the same
+run: one may go on where the other stopped. What is too large (a structure, probabilities, sets of
+states) stands as a digest. The checker reads beta, confidence, support, p_min, rewards, prior,
+granularity, length and the kind of the source: see `docs/formats.md`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
 from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.learning.budget import ASSUMPTION, Ledger, Shares
-from rfmdp.learning.confidence import ConfidenceSet
+from rfmdp.learning.confidence import ClopperPearson, ConfidenceSet, Mixture, Weissman
 from rfmdp.learning.identifiers import Granularity, Identifiers
 from rfmdp.learning.methods import Method
 from rfmdp.learning.rewards import SHARE, MixtureReward, RewardFamily
 from rfmdp.learning.schedule import LogSpaced, StopWhen
-from rfmdp.learning.support import DeclaredSupport, DiscoveredOutcomes, Support
+from rfmdp.learning.support import (
+    DeclaredSupport,
+    DiscoveredOutcomes,
+    DomainSupport,
+    FloorSupport,
+    SparseSupport,
+    Support,
+)
 from rfmdp.learning.transition_rewards import TransitionReward
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import SETS, Spec
 from rfmdp.outer.problem import where
 from rfmdp.outer.settings import Limits
+from rfmdp.record import Assumption, described
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.recorded import digest_of
 from rfmdp.sources.source import Episodes, Records, Source
 from rfmdp.sources.structure import informed
 from rfmdp.types import FloatArray
 
-PRODUCT = "the marginals of a row are drawn independently of each other"
-SHARED = "rows that share an identifier draw from the same distribution"
-STRUCTURE = "states, actions and successors of outcomes of the model are as declared"
-REWARDS = "rewards of the model are as declared"
-TIED = "marginals with equal probabilities in the model are the same unknown distribution"
-TIES = "tied marginals are the same distribution, as declared"
 START_SHARE = 0.1  # of the error probability of the model, for the distribution of starts
 SHORT = 16  # digits of a digest that are kept
-DIGEST = re.compile(r"\b[0-9a-f]{16}\b")
+CONFIDENCE = {ClopperPearson: "clopper-pearson", Mixture: "mixture", Weissman: "weissman"}
+SUPPORT = {DeclaredSupport: "declared", DomainSupport: "domain", FloorSupport: "floor",
+           SparseSupport: "sparse"}  # fmt: skip
 DIFFERS = {  # what differs if only the digest of a setting does
     "structure": "other states, actions, successors or labels",
     "probabilities": "others; constants perhaps",
@@ -120,97 +126,119 @@ class Setup:
         return self.episodes is not None and self.episodes.random_start
 
 
-def settings_of(setup: Setup, ids: Identifiers, ledger: Ledger, rewards: str) -> dict[str, str]:
-    """Return what was asked for in words, by name; `ids` are those of the source's structure."""
-    method, structure = setup.method, setup.source.structure.model
+def settings_of(
+    setup: Setup, ids: Identifiers, ledger: Ledger, rewards: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what was asked for, by name; `ids` are those of the source's structure."""
+    method, structure, limits = setup.method, setup.source.structure.model, setup.limits
+    source = {name: _short(word) for name, word in setup.source.words.items()}
     return {
-        **{name: _short(word) for name, word in setup.source.words.items()},
+        "source": {"kind": source.pop("source", "other"), **source},
         "objective": _objective(structure, setup.spec),
         "method": method.name,
-        "confidence": repr(method.confidence),
-        "support": repr(setup.support),
+        "confidence": described(method.confidence, CONFIDENCE.get(type(method.confidence))),
+        "support": described(setup.support, SUPPORT.get(type(setup.support))),
         "prior": _prior(ids.prior),
-        "p_min": repr(setup.p_min),
-        "rewards": rewards,
-        "beta": repr(setup.beta),
-        "budget": f"{ledger.scheme}, {_digest(ledger.events, ledger.delta)}",
-        "rollout": repr(method.rollout),
+        "p_min": float(setup.p_min),
+        "rewards": dict(rewards),
+        "beta": float(setup.beta),
+        "budget": {"kind": ledger.scheme, "digest": _digest(ledger.events, ledger.delta)},
+        "rollout": float(method.rollout),
         "granularity": method.granularity.value,
-        "ties": "; ".join(" = ".join(names) for names in ids.shared) or "none",
-        "identifiers": f"{len(ids.model.marginals)}, {_identifiers(ids.model)}",
-        "exploration": repr(method.exploration),
-        "schedule": repr(method.schedule),
-        "inner": repr(method.inner),
-        "precision": f"{setup.limits.precision!r} {setup.limits.measure.value}",
-        "points": repr(setup.points),
-        "length": str(setup.length),
-        "seed": str(setup.seed),
+        "ties": [list(names) for names in ids.shared],
+        "identifiers": {"count": len(ids.model.marginals), "digest": _identifiers(ids.model)},
+        "exploration": described(method.exploration),
+        "schedule": described(method.schedule),
+        "inner": described(method.inner),
+        "precision": {"kind": limits.measure.value, "width": limits.precision},
+        "points": described(setup.points),
+        "length": int(setup.length),
+        "seed": int(setup.seed),
     }
 
 
 def assumptions_of(setup: Setup, ids: Identifiers) -> tuple[str, ...]:
     """Return everything that a guarantee rests on, in sentences."""
     rewards, source = setup.rewards, setup.source
-    found = [*setup.confidence.assumptions, ASSUMPTION, SHARED, PRODUCT, STRUCTURE]
-    found += [REWARDS] if rewards is None else rewards.assumptions
-    found += [*source.structure.assumptions, *source.assumptions]
+    always = (ASSUMPTION, *map(Assumption, ("shared", "product", "structure")))
+    sentences = [*setup.confidence.assumptions, *always]
+    sentences += [Assumption("rewards")] if rewards is None else rewards.assumptions
+    sentences += [*source.structure.assumptions, *source.assumptions]
     if setup.p_min > 0.0:
-        found.append(
-            f"p_min: every declared outcome of a marginal has probability >= {setup.p_min!r}"
-        )
+        sentences.append(Assumption("declared-floor", p_min=float(setup.p_min)))
     if setup.method.granularity is Granularity.TIED:
-        found.append(TIED)
+        sentences.append(Assumption("tied"))
     elif ids.shared:
-        found.append(TIES)
-    return tuple(dict.fromkeys(found))
+        sentences.append(Assumption("ties"))
+    return tuple(dict.fromkeys(sentences))
 
 
-def require_same(saved: Mapping[str, str], asked: Mapping[str, str], place: str) -> None:
+def require_same(saved: Mapping[str, Any], request: Mapping[str, Any], place: str) -> None:
     """Raise ModelError, naming what differs, unless a saved run is the one that is asked for."""
-    names = list(dict.fromkeys([*saved, *asked]))
-    other = [name for name in names if saved.get(name) != asked.get(name)]
-    if other:
-        listed = "; ".join(_difference(n, saved.get(n), asked.get(n)) for n in other)
+    before, now = ({**settings, **settings["source"]} for settings in (saved, request))
+    names = [name for name in dict.fromkeys([*before, *now]) if name not in ("source", "kind")]
+    if before["kind"] != now["kind"]:
+        names = ["kind"]
+    differ = [name for name in names if before.get(name) != now.get(name)]
+    if differ:
+        listed = "; ".join(_difference(n, before.get(n), now.get(n)) for n in differ)
         raise ModelError(
             f"Resume: {place} must be asked for with its own settings, these differ: {listed}. "
             "Ask for the same, or start a run in another file."
         )
 
 
-def _difference(name: str, saved: str | None, asked: str | None) -> str:
+def in_words(setting: Any) -> str:
+    """Return a setting for people, without digests.
+
+    >>> in_words({"kind": "mixture", "low": 0.0, "digest": "c0ffee"}), in_words(None)
+    ('mixture(low=0.0)', 'nothing')
+    """
+    if setting is None:
+        return "nothing"
+    if isinstance(setting, list):
+        return ", ".join(map(in_words, setting)) or "none"
+    if not isinstance(setting, Mapping):
+        return str(setting)
+    numbers = (f"{k}={in_words(x)}" for k, x in setting.items() if k not in ("kind", "digest"))
+    inside = ", ".join(numbers)
+    return f"{setting.get('kind', '')}({inside})" if inside else str(setting.get("kind", ""))
+
+
+def _difference(name: str, saved: Any, request: Any) -> str:
     """Return what differs between two settings of one name, without digests."""
-    before, now = (re.sub(DIGEST, "", x or "nothing").strip(" ,") for x in (saved, asked))
-    if before != now:
-        return f"{name} ({before or 'others'}, now {now or 'others'})"
-    return f"{name} ({f'{now}, but ' if now else ''}{DIFFERS.get(name, 'of other numbers')})"
+    before, now = in_words(saved), in_words(request)
+    word = "source" if name == "kind" else name
+    if name in DIFFERS and (before == now or isinstance(saved, str)):
+        return f"{word} ({DIFFERS[name]})"
+    return f"{word} ({before}, now {now})"
 
 
-def _objective(model: FactoredMDP, spec: Spec) -> str:
+def _objective(model: FactoredMDP, spec: Spec) -> dict[str, Any]:
     """Return an objective with the digests of its sets of states and of its rewards."""
-    objective, parts = spec.objective, []
+    objective = spec.objective
+    settings: dict[str, Any] = {"kind": type(objective).__name__}
+    digests = [_digest(np.asarray(model.initial, dtype=np.int64))]
     for field in fields(objective):
         content = getattr(objective, field.name)
         if field.name in SETS:
             at = where(model, content)
-            name = f'"{content}", ' if isinstance(content, str) else ""
-            parts.append(f"{field.name}={name}{int(at.sum())} states {_digest(at)}")
-        elif field.name == "reward":
-            paid = model.reward(content)
-            parts.append(f"reward={content!r} {_digest(paid.state, paid.row)}")
+            settings[field.name] = content if isinstance(content, str) else f"{at.sum()} states"
+            digests.append(_digest(at))
         else:
-            parts.append(f"{field.name}={content!r}")
-    initial = _digest(np.asarray(model.initial, dtype=np.int64))
-    return (
-        f"{type(objective).__name__}({', '.join(parts)}) from {initial}, "
-        f"agent {spec.agent.name}, nature {spec.nature.name}"
-    )
+            settings[field.name] = described(content)
+        if field.name == "reward":
+            paid = model.reward(content)
+            digests.append(_digest(paid.state, paid.row))
+    pull = {"agent": spec.agent.name, "nature": spec.nature.name}
+    return {**settings, **pull, "digest": " ".join(digests)}
 
 
-def _prior(sets: Marginals | None) -> str:
-    """Return in words what is known before any data: of how many identifiers, and a digest."""
+def _prior(sets: Marginals | None) -> dict[str, Any] | None:
+    """Return what is known before any data: of how many identifiers, and a digest."""
     if sets is None:
-        return "nothing"
-    return f"{int(informed(sets).sum())} identifiers, {_digest(sets.lower, sets.upper)}"
+        return None
+    return {"informed": int(informed(sets).sum()), "digest": _digest(sets.lower, sets.upper)}
 
 
 def _identifiers(model: FactoredMDP) -> str:

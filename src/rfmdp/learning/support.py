@@ -24,11 +24,12 @@ from numpy.typing import ArrayLike
 from rfmdp.errors import ModelError
 from rfmdp.learning.confidence import DRAWS, SUPPORT, BernoulliSet, Validity, boxes_of
 from rfmdp.ragged import owners, segment_sum
+from rfmdp.record import Assumption
 from rfmdp.rounding import EPS
 from rfmdp.sets.marginals import Marginals
 from rfmdp.types import FloatArray, IntArray
 
-CERTAIN = "moves that the model declares as certain are certain"
+CERTAIN = Assumption("certain")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +59,7 @@ class FloorSupport:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """The floor is the user's claim, not the data's."""
-        floor = (
-            f"every possible outcome of a marginal has probability at least p_min = {self.p_min}"
-        )
-        return (DRAWS, CERTAIN, floor)
+        return (DRAWS, CERTAIN, Assumption("possible-floor", p_min=self.p_min))
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from rfmdp.model.restrict import row_arrays
 from rfmdp.objective import MAX, MIN, Cumulative, Spec
 from rfmdp.outer.problem import where
 from rfmdp.ragged import entries, owners, segment_lengths, starts
+from rfmdp.record import Assumption
 from rfmdp.sets.marginals import Marginals
 from rfmdp.solving import as_spec
 from rfmdp.sources.recorded import digest_of
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from rfmdp.answers.property import Property
 
 NAME = "paid"  # the variable that remembers
-PAID = "every transition pays what was declared for its state, action and successor"
+PAID = Assumption("transition-rewards")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,7 +120,7 @@ class TransitionRewardBounds:
         self.name = reward_of(model, spec)
         self._inner = inner
         paid = reward.of(model, owners(model.successor_ptr), model.successors)
-        self.words = f"of transitions, {digest_of(paid)[:16]}"
+        self.settings = {"kind": "transitions", "digest": digest_of(paid)[:16]}
         self._amounts, place = np.unique(paid, return_inverse=True)
         self._least = np.minimum.reduceat(paid, model.successor_ptr[:-1])
         self._most = np.maximum.reduceat(paid, model.successor_ptr[:-1])

@@ -22,6 +22,7 @@ import numpy as np
 from rfmdp import __version__
 from rfmdp.errors import UnsupportedError
 from rfmdp.learning.run import Run
+from rfmdp.learning.setup import in_words
 from rfmdp.model.report import counted
 from rfmdp.objective import MAX
 from rfmdp.outer.solution import Solution, proven, written
@@ -175,7 +176,7 @@ def _(run: Run) -> Section:
     cells |= {} if alarm else {side: run.guarantee}
     cells |= {"status": holds, "seconds": last.seconds if last else 0.0}
     words = ("source", "method", "confidence", "exploration", "schedule", "beta", "length", "seed")
-    told = [f"{word} {run.settings[word]}" for word in words if word in run.settings]
+    told = [f"{word} {in_words(run.settings[word])}" for word in words if word in run.settings]
     made = ", ".join([f"learned: {run.question}", run.name, *told])
     shown = None if alarm else run.solution  # its bounds are void
     return Section(f"Learned: {method}", card, cells, explorer=shown, run=run, made=made)

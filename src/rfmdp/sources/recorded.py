@@ -22,7 +22,7 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.solution import Policy
 from rfmdp.ragged import starts
-from rfmdp.record import Record, to_record
+from rfmdp.record import Assumption, Record, to_record
 from rfmdp.sources.checks import LEVEL, Check, Evidence
 from rfmdp.sources.paid import Payer, Payments
 from rfmdp.sources.simulator import Behaviour, Simulator, Trajectories, behaviour_of
@@ -32,7 +32,7 @@ from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray
 
 KIND = "transitions"
 MOST = 500_000_000  # transitions in one file
-ALL = "every transition of the source was recorded, none was left out because of what followed"
+ALL = Assumption("recorded")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,7 +77,7 @@ class Recorded:
         """Records, of this structure with these transitions."""
         data = self.transitions
         return {
-            "source": "recorded transitions",
+            "source": "transitions",
             "structure": data.structure,
             "data": digest_of(data.rows, data.successors, data.lengths),
         }

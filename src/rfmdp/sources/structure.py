@@ -31,6 +31,7 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.description import Assignment, Move, States
 from rfmdp.ragged import segment_any, segment_lengths
+from rfmdp.record import Assumption
 from rfmdp.sets.boxes import box_centres
 from rfmdp.sets.families import Interval
 from rfmdp.sets.marginals import Kind, Marginals
@@ -92,7 +93,7 @@ class Structure:
         count = int(informed(self.model.marginals).sum())
         if not count:
             return ()
-        return (f"{count} of {len(self.model.marginals)} marginals lie in the sets of the model",)
+        return (Assumption("prior", informed=count, marginals=len(self.model.marginals)),)
 
 
 def informed(sets: Marginals) -> BoolArray:

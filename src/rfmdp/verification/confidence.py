@@ -7,9 +7,8 @@ error probability may be exceeded.
 
 from __future__ import annotations
 
-import ast
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +17,7 @@ from scipy import special
 
 from rfmdp.ragged import entries, segment_all, segment_lengths, starts
 from rfmdp.types import BoolArray, FloatArray, IntArray
+from rfmdp.verification.fields import need
 from rfmdp.verification.sets import BOX, L1, SINGLETON, Sets
 
 ACCURACY = 1e-7  # relative, of error probabilities
@@ -25,11 +25,7 @@ BATCH = 1 << 19  # counts handled at a time
 SIZES = 8.0 ** np.arange(7)  # of the priors of the mixture
 WEIGHTS = np.array([0.40, 0.16, 0.12, 0.10, 0.08, 0.07, 0.07])
 
-DRAWS = "every sample of a marginal is an independent draw from one fixed distribution"
-SUPPORT = "the declared outcomes of a marginal are all its possible outcomes"
-FIXED = "the sample size of every marginal was fixed before sampling; bounds are read once"
-
-Known = tuple[FloatArray, FloatArray]
+Bounds = tuple[FloatArray, FloatArray]
 Rejects = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], BoolArray]
 """Whether x of n rule out all probabilities up to p, which is at most x / n, at error delta."""
 
@@ -63,41 +59,28 @@ def _noise(n: FloatArray) -> FloatArray:
 class Confidence:
     """A confidence set, as the settings of a run name it."""
 
-    def __init__(self, text: str) -> None:
-        self.name, _ = parsed(text)
-        if self.name not in ("Weissman", *_BERNOULLI):
-            raise NotChecked(f"confidence set {self.name}")
-        self.single = self.name != "Mixture"
-        self.assumptions = {DRAWS, SUPPORT} | ({FIXED} if self.single else set())
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self.kind = kind_of(settings, "confidence", ("clopper-pearson", "mixture", "weissman"))
+        self.single = self.kind != "mixture"
 
     def events(self, size: int) -> int:
         """Return how many events a set of a size needs."""
-        return min(size - 1, 1) if self.name == "Weissman" or size <= 2 else size
+        return min(size - 1, 1) if self.kind == "weissman" or size <= 2 else size
 
     def rejects(self) -> Rejects:
         """Return the test of a set of intervals."""
-        if self.name not in _BERNOULLI:
-            raise NotChecked(f"confidence set {self.name} for boxes")
-        return _BERNOULLI[self.name]
+        if self.kind == "weissman":
+            raise NotChecked("confidence set weissman for boxes")
+        return clopper_pearson if self.kind == "clopper-pearson" else mixture
 
 
-_BERNOULLI: dict[str, Rejects] = {"ClopperPearson": clopper_pearson, "Mixture": mixture}
-
-
-def parsed(text: str) -> tuple[str, dict[str, Any]]:
-    """Return name and options of a text like `FloorSupport(p_min=0.05)`."""
-    try:
-        call = ast.parse(text, mode="eval").body
-    except SyntaxError:
-        raise NotChecked(f"confidence set {text!r}") from None
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
-        raise NotChecked(f"confidence set {text!r}")
-    options: dict[str, Any] = {}
-    for option in call.keywords:
-        inner = isinstance(option.value, ast.Call)
-        text = ast.unparse(option.value)
-        options[str(option.arg)] = text if inner else ast.literal_eval(option.value)
-    return call.func.id, options
+def kind_of(settings: Mapping[str, Any], name: str, kinds: Collection[str]) -> str:
+    """Return the kind of a setting, which must be one of those that this checker knows."""
+    need(isinstance(settings, Mapping), f"settings: {name} must be an object with a kind")
+    kind = settings.get("kind")
+    if not isinstance(kind, str) or kind not in kinds:
+        raise NotChecked(f"{name} {kind!r:.40}")
+    return str(kind)
 
 
 @dataclass(slots=True, eq=False)
@@ -140,7 +123,7 @@ class Trials:
 
 
 def sets_hold(
-    sets: Sets, looks: IntArray, delta: FloatArray, confidence: Confidence, prior: Known
+    sets: Sets, looks: IntArray, delta: FloatArray, confidence: Confidence, prior: Bounds
 ) -> BoolArray:
     """Return which sets (M,) have all distributions within known bounds that no look rules out."""
     fine = sets.sizes == 1
@@ -175,7 +158,7 @@ def counted(sets: Sets, looks: IntArray, ids: IntArray) -> tuple[FloatArray, Flo
     return seen, np.repeat(np.add.reduceat(seen, ptr[:-1], axis=1), segment_lengths(ptr), axis=1)
 
 
-def boxes_hold(sets: Sets, ids: IntArray, trials: Trials, prior: Known) -> BoolArray:
+def boxes_hold(sets: Sets, ids: IntArray, trials: Trials, prior: Bounds) -> BoolArray:
     """Return whether bounds of sets are known, or of some look, or follow from those of others.
 
     Trials are of the outcomes (N,) of these sets, one after the other.
@@ -208,11 +191,11 @@ def _ball_holds(sets: Sets, j: int, looks: IntArray, delta: float, base: Confide
     last = seen[-1] if len(seen) else None
     if last is not None and not np.array_equal(last, looks[-1, outcomes]):
         return False
-    if kind == L1 and base.name == "Weissman":
+    if kind == L1 and base.kind == "weissman":
         return _l1_holds(sets.nominal[outcomes], float(sets.radius[j]), last, delta)
     if kind == SINGLETON:
         return False
-    raise NotChecked(f"a set of kind {kind} by {base.name}")
+    raise NotChecked(f"a set of kind {kind} by {base.kind}")
 
 
 def _centred(nominal: FloatArray, counts: FloatArray) -> bool:

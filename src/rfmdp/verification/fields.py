@@ -40,33 +40,33 @@ class Fields:
 
     def floats(self, name: str, size: int | None = None, plain: bool = True) -> FloatArray:
         """Return numbers; plain ones are finite."""
-        found = self._get(name, "f", 1, size).astype(np.float64, copy=False)
-        need(not plain or np.isfinite(found).all(), f"{name}: must hold finite numbers")
-        return found
+        array = self._get(name, "f", 1, size).astype(np.float64, copy=False)
+        need(not plain or np.isfinite(array).all(), f"{name}: must hold finite numbers")
+        return array
 
     def values(self, name: str, size: int) -> FloatArray:
         """Return numbers, perhaps infinite ones."""
-        found = self.floats(name, size, plain=False)
-        need(not np.isnan(found).any(), f"{name}: must hold numbers")
-        return found
+        array = self.floats(name, size, plain=False)
+        need(not np.isnan(array).any(), f"{name}: must hold numbers")
+        return array
 
     def integers(
         self, name: str, size: int | None = None, end: int | None = None, ndim: int = 1
     ) -> IntArray:
         """Return integers, within 0..end - 1 if an end is given, so many along the last axis."""
         raw = self._get(name, "iu", ndim, size)
-        found = raw.astype(np.int64, copy=False)
-        need(raw.dtype != np.uint64 or (found >= 0).all(), f"{name}: is out of range")
-        inside = end is None or not found.size or (found.min() >= 0 and found.max() < end)
+        array = raw.astype(np.int64, copy=False)
+        need(raw.dtype != np.uint64 or (array >= 0).all(), f"{name}: is out of range")
+        inside = end is None or not array.size or (array.min() >= 0 and array.max() < end)
         need(inside, f"{name}: must be within 0..{(end or 0) - 1}")
-        return found
+        return array
 
     def pointers(self, name: str, end: int, size: int | None = None) -> IntArray:
         """Return pointers that start at 0, never fall and stop at the end."""
-        found = self.integers(name, size)
-        fine = len(found) and found[0] == 0 and found[-1] == end
-        need(fine and (found[1:] >= found[:-1]).all(), f"{name}: must rise from 0 to {end}")
-        return found
+        array = self.integers(name, size)
+        fine = len(array) and array[0] == 0 and array[-1] == end
+        need(fine and (array[1:] >= array[:-1]).all(), f"{name}: must rise from 0 to {end}")
+        return array
 
     def booleans(self, name: str, size: int) -> BoolArray:
         """Return a set of states."""
@@ -75,19 +75,45 @@ class Fields:
     def _get(self, name: str, kinds: str, ndim: int, size: int | None) -> AnyArray:
         full = self.prefix + name
         need(full in self.arrays, f"{full}: is missing")
-        found = np.asarray(self.arrays[full])
-        need(found.dtype.kind in kinds, f"{full}: must not hold {found.dtype}")
-        need(found.ndim == ndim, f"{full}: must have {ndim} axes, has {found.ndim}")
-        need(size is None or found.shape[-1] == size, f"{name}: must have {size} entries")
-        return found
+        array = np.asarray(self.arrays[full])
+        need(array.dtype.kind in kinds, f"{full}: must not hold {array.dtype}")
+        need(array.ndim == ndim, f"{full}: must have {ndim} axes, has {array.ndim}")
+        need(size is None or array.shape[-1] == size, f"{name}: must have {size} entries")
+        return array
 
 
-def names(header: Mapping[str, Any], field: str) -> list[str]:
+def field(header: object, name: str, *types: type) -> Any:
+    """Return a field of a JSON object, which must be of one of the types; a bool is no int."""
+    if not isinstance(header, Mapping):
+        raise Fault(f"{name}: must stand in an object")
+    need(name in header, f"{name}: is missing")
+    content = header[name]
+    words = " or ".join(each.__name__ for each in types)
+    need(type(content) in types, f"{name}: must be of the type {words}")
+    need(type(content) is not int or abs(content) < 2**63, f"{name}: is out of range")
+    return content
+
+
+def number(header: object, name: str) -> float:
+    """Return a number, perhaps an infinite one or none, which JSON writes as words."""
+    content = field(header, name, int, float, str)
+    if isinstance(content, str):
+        need(content in ("inf", "-inf", "nan"), f"{name}: must be a number")
+    return float(content)
+
+
+def names(header: Mapping[str, Any], name: str) -> list[str]:
     """Return different names."""
-    found = header.get(field)
-    fine = isinstance(found, list) and all(isinstance(name, str) for name in found)
-    need(fine and len(set(found or ())) == len(found or ()), f"{field}: must be different names")
-    return list(found or ())
+    words = texts(header, name)
+    need(len(set(words)) == len(words), f"{name}: must be different names")
+    return words
+
+
+def texts(header: Mapping[str, Any], name: str) -> list[str]:
+    """Return texts."""
+    words = field(header, name, list)
+    need(all(isinstance(word, str) for word in words), f"{name}: must be texts")
+    return list(words)
 
 
 def is_number(value: object) -> bool:

@@ -7,39 +7,37 @@ A run says "with probability 1 - beta the policy is worth so much". That rests o
   some look do not rule out (`confidence`), outcomes that were never seen included (`supports`);
 - what rows pay, if that is not simply declared (`rewards`);
 - the solution of the learned model, whose bounds are proven like those of any other;
-- rollouts: a frozen policy won or earned as much as is needed for what is certified (`rollouts`);
+- rollouts: a frozen policy won or earned as much as is needed for what is certified;
 - assumptions, each of which has to be stated.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from rfmdp.types import AnyArray, FloatArray, IntArray
-from rfmdp.verification.confidence import SUPPORT, Confidence, Known, NotChecked, sets_hold
-from rfmdp.verification.fields import Fields, need
+from rfmdp.verification.confidence import (
+    ACCURACY,
+    Bounds,
+    Confidence,
+    NotChecked,
+    kind_of,
+    sets_hold,
+)
+from rfmdp.verification.fields import Fields, field, need, number
 from rfmdp.verification.reading import Claim, read_claim
-from rfmdp.verification.rewards import read_payments
-from rfmdp.verification.rollouts import check_rollouts
+from rfmdp.verification.rewards import EPS, Payments
 from rfmdp.verification.supports import Support, discovered, expects_the_worst
 
-ANYTIME, SINGLE = "anytime", "fixed sample size, single look"
-
-LEDGER = "the error probabilities were fixed before the samples they are used for"
-SHARED = "rows that share an identifier draw from the same distribution"
-PRODUCT = "the marginals of a row are drawn independently of each other"
-STRUCTURE = "states, actions and successors of outcomes of the model are as declared"
-RECORDED = "every transition of the source was recorded, none was left out because of what followed"
-RESET = "resets of the environment are independent of what happened before"
-MARKOV = "the observation of the environment is its state: what follows depends on nothing else"
-TIES = "tied marginals are the same distribution, as declared"
-TIED = "marginals with equal probabilities in the model are the same unknown distribution"
-PRIOR = "marginals lie in the sets of the model"  # with their number before it
+SOURCES = ("simulation", "environment", "transitions", "log")
+ALWAYS = ("draws", "ledger", "shared", "product", "structure")
 
 Note = Callable[[bool, str], None]
 
@@ -52,149 +50,243 @@ def check_run(
     check_solution: Callable[[Claim], None],
 ) -> None:
     """Check a run; what holds or not is noted, what is not known here is left open."""
-    settings = header["settings"]
-    words = ("confidence", "support", "rewards", "p_min", "beta", "granularity", "prior", "length")
-    need(isinstance(settings, dict) and set(words) <= set(settings), "settings: incomplete")
-    need(not header["alarms"], "alarms: nothing is guaranteed")
+    alarms = field(header, "alarms", list)
+    need(not alarms, f"void, nothing is guaranteed: {str((alarms or [0])[0])[:300]!r}")
     if "solution" not in header:
         leave_open("the run has no solution: nothing is guaranteed")
         return
-    history = header["history"]
-    need(isinstance(history, list) and history, "history: must not be empty")
-    part = {name[9:]: array for name, array in arrays.items() if name.startswith("solution/")}
-    claim = read_claim(header["solution"], part)
+    inside = {name[9:]: array for name, array in arrays.items() if name.startswith("solution/")}
+    claim = read_claim(field(header, "solution", dict), inside)
+    run = _Run(header, Fields(arrays), claim, note)
     try:
-        _LearnedModelCheck(header, Fields(arrays), claim, note).check()
+        run.check_model()
     except NotChecked as what:
         leave_open(f"{what}: not checked here")
-    check_rollouts(header, Fields(arrays), claim, note)
+    run.check_rollouts()
     check_solution(claim)
-    _check_guarantee(header, Fields(arrays), claim, note)
+    run.check_guarantee()
 
 
-class _LearnedModelCheck:
-    """Checks that the learned model follows from what was seen, at the stated errors."""
+class _Run:
+    """A run whose solution is read, and the checks of the way to it."""
 
     def __init__(self, header: Mapping[str, Any], fields: Fields, claim: Claim, note: Note) -> None:
         self.header, self.fields, self.claim, self.note = header, fields, claim, note
-        self.settings, self.sets = header["settings"], claim.model.sets
-        self.confidence = Confidence(self.settings["confidence"])
-        self.support = Support(self.settings["support"], self.settings["p_min"], self.confidence)
-        self.payments = read_payments(self.settings["rewards"])
+        self.settings: dict[str, Any] = field(header, "settings", dict)
+        self.sets = claim.model.sets
+        self.history: list[Any] = field(header, "history", list)
+        need(self.history, "history: must not be empty")
+        self.stated: list[Any] = field(header, "assumptions", list)
+        self.shares = fields.floats("ledger/shares", 4)
+        self.beta = float(field(self.settings, "beta", int, float))
 
-    def check(self) -> None:
-        """Check ledger, assumptions, sets and rewards."""
-        delta, share = self._check_ledger()
-        self._check_assumptions()
-        sets = self.sets
-        looks = self._looks()
+    def check_model(self) -> None:
+        """Check that the learned model follows from what was seen, at the stated errors."""
+        settings, sets = self.settings, self.sets
+        confidence = Confidence(field(settings, "confidence", dict))
+        floor = field(settings, "p_min", int, float)
+        support = Support(field(settings, "support", dict), floor, confidence)
+        payments = Payments(field(settings, "rewards", dict))
+        delta = self._check_ledger(confidence, support)
+        self._check_assumptions(confidence, support, payments)
+        looks = self._looks(confidence)
         evidence = self.fields.within("evidence/")
         floors = self.fields.floats("floors", len(delta))  # less where marginals are multiplied
-        fits = (floors >= 0.0) & (floors <= self.support.floor)
+        fits = (floors >= 0.0) & (floors <= support.floor)
         need(fits.all(), "floors: must lie between 0 and p_min")
-        known = self._known(floors)
-        if self.support.declared:
-            fine = sets_hold(sets, looks, delta, self.confidence, known)
+        prior = self._prior(floors, support)
+        if support.declared:
+            fine = sets_hold(sets, looks, delta, confidence, prior)
         else:
             first = evidence.integers("first", len(sets.nominal))
-            fine = discovered(sets, looks, first, delta, floors, self.confidence, known)
+            fine = discovered(sets, looks, first, delta, floors, confidence, prior)
         bad = np.flatnonzero(~fine)
         self.note(not len(bad), f"sets from counts{f': marginal {bad[0]}' if len(bad) else ''}")
-        if not self.support.listed:
+        if not support.listed:
             self.note(expects_the_worst(self.claim), "unseen outcomes lead to the worst")
-        steps = [int(point["steps"]) for point in self.header["history"]]
-        payments, listed = self.payments, self.support.listed
-        wrong = payments.fails(self.claim, evidence, looks, steps, share, listed)
-        if payments.name != "known":
+        if payments.kind != "declared":
+            steps = [field(point, "steps", int) for point in self.history]
+            share = float(self.shares[1])
+            wrong = payments.fails(self.claim, evidence, looks, steps, share, support.listed)
             self.note(not wrong, f"rewards of the learned model{f': {wrong}' if wrong else ''}")
 
-    def _check_ledger(self) -> tuple[FloatArray, float]:
-        """Return the error probabilities of an event of every set, and that of all rewards.
+    def _check_ledger(self, confidence: Confidence, support: Support) -> FloatArray:
+        """Return the error probabilities (M,) of an event of every set.
 
         All events are counted and cost no more than their share, and shares no more than beta.
         """
-        ledger = self.fields.within("ledger/")
-        sets = self.sets
-        shares = ledger.floats("shares", 4)
-        delta = ledger.floats("delta", len(sets.kind))
-        for name, numbers in (("shares", shares), ("delta", delta)):
+        delta = self.fields.floats("ledger/delta", len(self.sets.kind))
+        for name, numbers in (("shares", self.shares), ("delta", delta)):
             inside = (numbers >= 0.0) & (numbers < 1.0)
             need(inside.all(), f"ledger/{name}: must lie in [0, 1)")
-        events = ledger.integers("events", len(delta))
-        granted = sum(map(Fraction, shares.tolist()))
-        beta = float(self.settings["beta"])
-        within = 0 < granted < 1 and float(granted) <= beta * (1.0 + 2.0**-50)
+        events = self.fields.integers("ledger/events", len(delta))
+        granted = sum(map(Fraction, self.shares.tolist()))
+        within = 0 < granted < 1 and float(granted) <= self.beta * (1.0 + 2.0**-50)
         self.note(within, "shares within beta")
-        needed = [self.support.events(self.confidence, size) for size in sets.sizes.tolist()]
+        needed = [support.events(confidence, size) for size in self.sets.sizes.tolist()]
         spends = delta > 0.0
         self.note(bool((events >= needed)[spends].all()), "every event is counted")
         costs = zip(events[spends].tolist(), delta[spends].tolist(), strict=True)
         spent = sum(count * Fraction(each) for count, each in costs)
-        self.note(spent <= Fraction(float(shares[0])), "events within the share of the model")
-        return delta, float(shares[1])
+        self.note(spent <= Fraction(float(self.shares[0])), "events within the share of the model")
+        return delta
 
-    def _check_assumptions(self) -> None:
-        """Check that every sentence that the chain rests on is there."""
-        settings, single = self.settings, self.confidence.single
-        source = str(settings.get("source", ""))
-        wanted = {LEDGER, SHARED, PRODUCT, STRUCTURE} | (self.confidence.assumptions - {SUPPORT})
-        wanted |= self.support.assumptions | self.payments.assumptions
-        if settings["granularity"] == "tied":
-            wanted |= {TIED}
-        elif self.header["shared"]:
-            wanted |= {TIES}
-        if source.startswith("recorded"):
-            wanted |= {RECORDED}
+    def _check_assumptions(
+        self, confidence: Confidence, support: Support, payments: Payments
+    ) -> None:
+        """Check that every word that the chain rests on is there."""
+        words = [{"kind": kind} for kind in ALWAYS]
+        words += support.assumptions + payments.assumptions
+        words += [{"kind": "fixed-size"}] if confidence.single else []
+        if field(self.settings, "granularity", str) == "tied":
+            words.append({"kind": "tied"})
+        elif field(self.header, "shared", list):
+            words.append({"kind": "ties"})
+        settings = field(self.settings, "source", dict)
+        source = kind_of(settings, "source", SOURCES)
+        if source in ("transitions", "log"):
+            words.append({"kind": "recorded"})
             need(settings.get("selection", "none") == "none", "selection: must be none")
-        if source.startswith("environment"):
-            wanted |= {MARKOV, RESET}
-        self.note(wanted <= set(self.header["assumptions"]), "assumptions are complete")
-        validity = SINGLE if single else ANYTIME
-        self.note(self.header["validity"] == validity, "validity as the sets have it")
+        if source == "environment":
+            words += [{"kind": "markov"}, {"kind": "resets"}]
+        self.note(all(word in self.stated for word in words), "assumptions are complete")
+        validity = "SINGLE_LOOK" if confidence.single else "ANYTIME"
+        named = field(self.header, "validity", str)
+        self.note(named == validity, "validity as the sets have it")
 
-    def _looks(self) -> IntArray:
+    def _looks(self, confidence: Confidence) -> IntArray:
         """Return counts (looks, O) that grow from look to look and are within those of the run."""
         looks = self.fields.integers("looks", len(self.sets.nominal), ndim=2)
         counts = self.fields.integers("counts", len(self.sets.nominal))
         need((looks >= 0).all() and (np.diff(looks, axis=0) >= 0).all(), "looks: must not fall")
         need(not len(looks) or (looks[-1] <= counts).all(), "looks: must be within the counts")
-        many = self.header["validity"] == ANYTIME
-        need(many or len(looks) <= 1, "looks: there must be one only")
+        need(not confidence.single or len(looks) <= 1, "looks: there must be one only")
         return looks
 
-    def _known(self, floors: FloatArray) -> Known:
+    def _prior(self, floors: FloatArray, support: Support) -> Bounds:
         """Return the bounds (O,) that were assumed before any data; a prior must be named."""
-        if not self.support.declared:
+        if not support.declared:
             floors = np.zeros(len(floors))  # they are of what is possible, not of what is listed
-        prior = self.settings["prior"]
         least = np.repeat(floors, self.sets.sizes)
         most = np.ones(len(self.sets.nominal))
-        if prior == "nothing":
+        need("prior" in self.settings, "prior: is missing")
+        if self.settings["prior"] is None:
             need(not self.fields.has("prior_lower"), "prior: there must be none")
             return least, most
-        stated = any(str(line).endswith(PRIOR) for line in self.header["assumptions"])
+        stated = any(isinstance(a, Mapping) and a.get("kind") == "prior" for a in self.stated)
         need(stated, "assumptions: must name what was known before")
         lower, upper = (self.fields.floats(f"prior_{end}", len(most)) for end in ("lower", "upper"))
         need(((lower >= 0.0) & (lower <= upper) & (upper <= 1.0)).all(), "prior: must be bounds")
         listed = np.ones(len(most), dtype=np.bool_)
-        listed[self.sets.ptr[1:] - 1] = self.support.listed
+        listed[self.sets.ptr[1:] - 1] = support.listed
         digest = hashlib.sha256(lower[listed].tobytes() + upper[listed].tobytes()).hexdigest()[:16]
-        self.note(prior.endswith(f", {digest}"), "prior knowledge as declared")
+        same = field(self.settings["prior"], "digest", str) == digest
+        self.note(same, "prior knowledge as declared")
         lower, upper = np.where(listed, lower, 0.0), np.where(listed, upper, 1.0)
         return np.maximum(least, lower), np.minimum(most, upper)
 
+    def check_guarantee(self) -> None:
+        """Check that the last guarantee is the solution's, against nature, with its policy."""
+        claim, agent, last = self.claim, self.claim.agent, self.history[-1]
+        named = field(self.header, "agent", str)
+        need(named == ("MAX" if agent > 0 else "MIN"), "agent: not the solution's")
+        self.note(claim.nature == -agent, "nature is against the agent")
+        guarantee, optimistic = number(last, "guarantee"), number(last, "optimistic")
+        need(-agent in claim.bounds, "solution: must prove the side of the guarantee")
+        at = agent * claim.bounds[-agent][claim.model.initial]
+        self.note(bool(agent * guarantee <= at.min()), "guarantee is the solution's")
+        self.note(not agent * guarantee > agent * optimistic, "guarantee within the optimistic")
+        rows = self.fields.integers("policy", ndim=2)
+        same = rows.shape[0] == len(claim.policy) and rows.shape[1] <= claim.model.states
+        same = same and np.array_equal(rows, claim.policy[:, : rows.shape[1]])
+        self.note(bool(same), "policy is the solution's")
 
-def _check_guarantee(header: Mapping[str, Any], fields: Fields, claim: Claim, note: Note) -> None:
-    """Check that the last guarantee is that of the solution, against nature, with its policy."""
-    need(header["agent"] == ("MAX" if claim.agent > 0 else "MIN"), "agent: not the solution's")
-    note(claim.nature == -claim.agent, "nature is against the agent")
-    numbers = {k: float(v) for k, v in header["history"][-1].items()}
-    guarantee, optimistic = numbers["guarantee"], numbers["optimistic"]
-    need(-claim.agent in claim.bounds, "solution: must prove the side of the guarantee")
-    at = claim.agent * claim.bounds[-claim.agent][claim.model.initial]
-    note(bool(claim.agent * guarantee <= at.min()), "guarantee is the solution's")
-    note(not claim.agent * guarantee > claim.agent * optimistic, "guarantee within the optimistic")
-    rows = fields.integers("policy", ndim=2)
-    same = rows.shape[0] == len(claim.policy) and rows.shape[1] <= claim.model.states
-    same = same and np.array_equal(rows, claim.policy[:, : rows.shape[1]])
-    note(bool(same), "policy is the solution's")
+    def check_rollouts(self) -> None:
+        """Check the certificates of frozen policies, what they cost, and which one is reported."""
+        certificates = field(self.header, "rollouts", list)
+        bounds = []
+        cost = Fraction(0)
+        for i, certificate in enumerate(certificates):
+            delta = number(certificate, "delta")
+            need(0.0 < delta < 1.0, f"rollouts: {i}, delta out of range")
+            cost += Fraction(delta)
+            bounds.append(number(certificate, "bound"))
+            self._check_rollout(i, certificate, bounds[-1], delta)
+        share = Fraction(float(self.shares[2]))
+        self.note(cost <= share, "rollouts within their share")
+        last = number(self.history[-1], "rollout")
+        self.note(math.isnan(last) or last <= max(bounds, default=-np.inf), "best of the rollouts")
+        if bounds:
+            rows = self.fields.integers("rollout_policy", ndim=2)
+            model, count = self.claim.model, rows.shape[1]
+            inside = count <= model.states and len(rows) > 0
+            inside = inside and bool((rows >= model.row_ptr[:count]).all())
+            inside = inside and bool((rows < model.row_ptr[1 : count + 1]).all())
+            need(inside, "rollout_policy: must take rows of the state itself")
+
+    def _check_rollout(self, i: int, certificate: object, bound: float, delta: float) -> None:
+        """Check one certificate: by the exact binomial tail of successes, or by bets on returns."""
+        runs = field(certificate, "trajectories", int)
+        need(runs > 0, f"rollouts: {i}, trajectories out of range")
+        needed: list[dict[str, Any]] = [{"kind": "frozen"}, {"kind": "restart"}]
+        won = field(certificate, "successes", int, type(None))
+        if won is not None:
+            need(0 <= won <= runs, f"rollouts: {i}, successes out of range")
+            tail = special.betainc(max(won, 1), runs - won + 1.0, min(max(bound, 0.0), 1.0))
+            fine = bound <= 0.0 or (won > 0 and tail <= delta * (1.0 + ACCURACY))
+            self.note(bool(fine and bound <= 1.0), f"bound of rollouts {i} from successes")
+            wins = self.claim.agent > 0 and self.claim.kind in ("Reach", "Until")
+            self.note(wins, f"rollouts {i} count what the objective asks")
+        else:
+            low, high = self._range_of_returns(i)
+            needed.append({"kind": "return-range", "low": low, "high": high})
+            returns = self.fields.floats(f"returns/{i}", runs)
+            possible = bool(((returns >= low) & (returns <= high)).all())
+            self.note(possible, f"returns of rollouts {i} are possible")
+            fine = bets_against(bound, returns, low, high, delta)
+            self.note(fine, f"bound of rollouts {i} from returns")
+        stated = field(certificate, "assumptions", list)
+        self.note(all(word in stated for word in needed), f"assumptions of rollouts {i}")
+
+    def _range_of_returns(self, i: int) -> tuple[float, float]:
+        """Return what trajectories can earn; what is earned later must not be negative."""
+        claim = self.claim
+        fits = claim.agent > 0 and claim.kind in (
+            "ReachReward",
+            "Cumulative",
+            "Discounted",
+            "Total",
+        )
+        declared = field(field(self.settings, "rewards", dict), "kind", str) == "declared"
+        need(fits and declared, f"rollouts: {i}, not what the objective asks")
+        reward, _ = claim.paid()
+        length = field(self.settings, "length", int)
+        steps = claim.objective["steps"] if claim.kind == "Cumulative" else math.inf
+        least, most = float(reward.min(initial=0.0)), float(reward.max(initial=0.0))
+        late = least >= 0.0 or steps <= length
+        need(length > 0 and late, f"rollouts: {i}, costs after the end")
+        count = int(min(steps, length))
+        return least * count, max(most, 1e-300) * count
+
+
+def bets_against(bound: float, returns: FloatArray, low: float, high: float, delta: float) -> bool:
+    """Return whether bets on more than a mean return multiplied a stake by 1 / delta.
+
+    What is bet, from what was seen before, is min(sqrt(2 ln(1/delta) / (v n)), 3 / (4 mean)), v the
+    variance of 1/2 and all before. Should the mean return be no more than the bound, then the stake
+    is a supermartingale, and reaches 1 / delta with a chance of at most delta.
+    """
+    if bound <= low:
+        return True
+    mean = (bound - low) / (high - low) * (1.0 + 4.0 * EPS)
+    if not mean < 1.0:
+        return False
+    scaled = np.minimum((returns - low) / (high - low), 1.0)
+    n = len(scaled)
+    t = np.arange(1.0, len(scaled) + 1.0)
+    aim = -math.log(delta)
+    centre = (0.5 + np.cumsum(scaled)) / (t + 1.0)
+    squares = 0.25 + np.append(0.0, np.cumsum((scaled - centre) ** 2)[:-1])
+    bet = np.minimum(np.sqrt(2.0 * aim * t / (squares * n)), 0.75 / mean)
+    wealth = np.cumsum(np.log1p(bet * (scaled - mean)))
+    return bool(wealth.max() >= aim - ACCURACY)

@@ -10,7 +10,7 @@ import numpy as np
 
 from rfmdp.ragged import segment_lengths, segment_product
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
-from rfmdp.verification.fields import Fields, is_number, names, need
+from rfmdp.verification.fields import Fields, field, is_number, names, need, texts
 from rfmdp.verification.margins import two_sum
 from rfmdp.verification.sets import Sets, read_sets
 
@@ -22,6 +22,10 @@ OBJECTIVES: dict[str, tuple[str, ...]] = {  # the fields of each
     "Discounted": ("discount", "reward"), "Total": ("reward",),
 }  # fmt: skip
 LARGEST_REWARD = 1e100  # in size
+WORDS = {
+    "agent": ("MIN", "MAX"), "nature": ("MIN", "MAX"), "status": STATUSES,
+    "measure": ("RELATIVE", "ABSOLUTE"), "subject": ("optimum", "policy"),
+}  # fmt: skip
 NEEDED = {"Cumulative": "steps", "Instantaneous": "step", "Discounted": "discount"}
 
 
@@ -38,6 +42,8 @@ class Model:
     initial: IntArray
     labels: dict[str, BoolArray]
     rewards: dict[str, tuple[FloatArray, FloatArray]]  # per state and per row
+    variables: dict[str, AnyArray]  # (S,) values, and below what else texts may name
+    formulas: Mapping[str, Any]
 
     @property
     def states(self) -> int:
@@ -125,71 +131,85 @@ def read_model(header: Mapping[str, Any], fields: Fields) -> Model:
     initial = fields.integers("initial", end=states)
     need(len(initial), "initial: there must be an initial state")
     labels, rewards = names(header, "labels"), names(header, "rewards")
-    _check_names(header, fields, states, len(row_marginals))
+    variables = _read_variables(header, fields, states)
+    _check_names(header, fields, len(row_marginals))
     fields.integers("row_actions", rows, len(names(header, "actions")))
     return Model(
         row_ptr, marginal_ptr, row_marginals, successor_ptr, successors, sets, initial,
         {name: fields.booleans(f"label.{i}", states) for i, name in enumerate(labels)},
         {name: (_rewards(fields, f"state_reward.{i}", states),
                 _rewards(fields, f"row_reward.{i}", rows)) for i, name in enumerate(rewards)},
+        variables, field(header, "formulas", dict),
     )  # fmt: skip
 
 
 def _rewards(fields: Fields, name: str, size: int) -> FloatArray:
     """Return rewards whose sums over any number of steps are far from the largest float."""
-    found = fields.floats(name, size)
-    need((np.abs(found) <= LARGEST_REWARD).all(), f"{name}: must be at most {LARGEST_REWARD:g}")
-    return found
+    paid = fields.floats(name, size)
+    need((np.abs(paid) <= LARGEST_REWARD).all(), f"{name}: must be at most {LARGEST_REWARD:g}")
+    return paid
 
 
-def _check_names(header: Mapping[str, Any], fields: Fields, states: int, factors: int) -> None:
-    """Look at what only names things: variables and their values, factors, formulas."""
-    ranges = [(v["low"], v["high"]) for v in header["variables"]]
+def _read_variables(header: Mapping[str, Any], fields: Fields, states: int) -> dict[str, AnyArray]:
+    """Return the values (S,) of variables by name, all within their ranges."""
+    listed = field(header, "variables", list)
     values = fields.integers("valuations", ndim=2)
-    fits = values.shape == (states, len(ranges)) or (not ranges and values.size == 0)
+    fits = values.shape == (states, len(listed)) or (not listed and values.size == 0)
     need(fits, "valuations: must have a value per state and variable")
-    for (low, high), own in zip(ranges, values.T, strict=False):
-        need(low <= own.min() and own.max() <= high, "valuations: out of range")
+    columns: dict[str, AnyArray] = {}
+    for variable, column in zip(listed, values.T, strict=False):
+        name, boolean = field(variable, "name", str), field(variable, "boolean", bool)
+        low, high = (field(variable, end, int) for end in ("low", "high"))
+        need(low <= column.min() and column.max() <= high, "valuations: out of range")
+        columns[name] = column.astype(np.bool_ if boolean else np.int64)
+    need(len(columns) == len(listed), "variables: must have different names")
+    return columns
+
+
+def _check_names(header: Mapping[str, Any], fields: Fields, factors: int) -> None:
+    """Look at what only names things: factors, marginals and outcomes."""
     named = names(header, "factors")
     moved = fields.integers("row_factors", end=len(named))
     need(len(moved) == (factors if named else 0), "row_factors: must be one per marginal of a row")
     names(header, "marginal_names")
-    need(isinstance(header["formulas"], dict), "formulas: must be named")
-    need(isinstance(header["outcome_names"], list), "outcome_names: must be names")
+    texts(header, "outcome_names")
 
 
 def read_claim(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Claim:
     """Return a claim all of whose fields make sense."""
     fields = Fields(arrays)
-    model = read_model(header["model"], fields.within("model."))
-    objective = header["objective"]
+    model = read_model(field(header, "model", dict), fields.within("model."))
+    objective = field(header, "objective", dict)
     _check_objective(objective)
     states = {name: _states(model, objective.get(name), name, fields)
               for name in OBJECTIVES[objective["type"]] if name in ("stay", "target")}  # fmt: skip
-    for side in (header["agent"], header["nature"]):
-        need(side in ("MIN", "MAX"), "agent, nature: must be MIN or MAX")
-    need(header["status"] in STATUSES, "status: unknown")
-    precision = header["precision"]
-    need(is_number(precision) and 0.0 < precision < np.inf, "precision: must be a positive number")
-    measure = header.get("measure", "RELATIVE")
-    need(measure in ("RELATIVE", "ABSOLUTE"), "measure: must be RELATIVE or ABSOLUTE")
-    subject = header.get("subject", "optimum")
-    need(subject in ("optimum", "policy"), "subject: must be optimum or policy")
-    need(isinstance(header["witness"], bool), "witness: must say yes or no")
+    word = {name: field(header, name, str) for name in WORDS}
+    for name, known in WORDS.items():
+        need(word[name] in known, f"{name}: must be one of {', '.join(known)}")
+    precision = field(header, "precision", int, float)
+    need(0.0 < precision < np.inf, "precision: must be a positive number")
     bounds, witness = (_sides(fields, prefix, model.states) for prefix in ("", "witness."))
-    need(bool(witness) <= header["witness"], "witness: there is one that is not announced")
+    announced = field(header, "witness", bool)
+    need(bool(witness) <= announced, "witness: there is one that is not announced")
     policy = fields.integers("policy", model.states, model.rows, ndim=2)
-    own = (policy >= model.row_ptr[:-1]) & (policy < model.row_ptr[1:])
-    need(len(policy) and own.all(), "policy: must take rows of the state itself")
-    given = fields.has("interest")
-    interest = fields.booleans("interest", model.states) if given else model.begins
-    agent, nature = (1 if header[who] == "MAX" else -1 for who in ("agent", "nature"))
+    inside = (policy >= model.row_ptr[:-1]) & (policy < model.row_ptr[1:])
+    need(len(policy) and inside.all(), "policy: must take rows of the state itself")
+    some = fields.has("interest")
+    interest = fields.booleans("interest", model.states) if some else model.begins
+    agent, nature = (1 if word[who] == "MAX" else -1 for who in ("agent", "nature"))
     return Claim(
-        model, objective, states, agent, nature, header["status"], float(precision),
-        measure == "ABSOLUTE", interest, bounds, witness, fields.values("value", model.states),
-        policy, subject == "policy", str(header.get("method", "unknown")),
-        {str(name): str(text) for name, text in dict(header.get("texts", {})).items()},
+        model, objective, states, agent, nature, word["status"], float(precision),
+        word["measure"] == "ABSOLUTE", interest, bounds, witness,
+        fields.values("value", model.states), policy, word["subject"] == "policy",
+        field(header, "method", str), _texts_of_sets(header, states),
     )  # fmt: skip
+
+
+def _texts_of_sets(header: Mapping[str, Any], sets: Mapping[str, BoolArray]) -> dict[str, str]:
+    """Return what the file calls its listed sets of states."""
+    named = field(header, "texts", dict)
+    need(set(named) <= set(sets), "texts: must be those of sets of states")
+    return {name: field(named, name, str) for name in named}
 
 
 def _sides(fields: Fields, prefix: str, states: int) -> dict[int, FloatArray]:
@@ -200,8 +220,8 @@ def _sides(fields: Fields, prefix: str, states: int) -> dict[int, FloatArray]:
 
 def _check_objective(objective: Mapping[str, Any]) -> None:
     """Check that steps count from zero, and discounts lie in (0, 1], below 1 if for ever."""
-    need(isinstance(objective, dict) and objective.get("type") in OBJECTIVES, "objective: unknown")
-    kind = objective["type"]
+    kind = field(objective, "type", str)
+    need(kind in OBJECTIVES, "objective: unknown")
     known = {"type", *OBJECTIVES[kind]}
     need(set(objective) <= known, f"objective: only {sorted(known)} belong to {kind}")
     wanted = NEEDED.get(kind, "type")

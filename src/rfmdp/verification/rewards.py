@@ -11,68 +11,52 @@ A row must pay no more (for an agent that minimises: no less) than
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from rfmdp.ragged import segment_lengths
 from rfmdp.types import AnyArray, BoolArray, FloatArray
-from rfmdp.verification.confidence import NotChecked, mixture, parsed
-from rfmdp.verification.fields import Fields, need
+from rfmdp.verification.confidence import NotChecked, kind_of, mixture
+from rfmdp.verification.fields import Fields, is_number, need
 from rfmdp.verification.game import HOLD, UNKNOWN, Game, signs_of
 from rfmdp.verification.reading import Claim
 
-REWARDS = "rewards of the model are as declared"
-PAID = "every transition pays what was declared for its state, action and successor"
-CONSTANT = "the reward of an identifier is always the same"
-MEAN = "every reward sample of an identifier has the same mean given all earlier samples"
-PER_TRANSITION = "of transitions, "
-RANDOM = "MixtureReward"  # the bound of rewards that are random
+FIELDS: dict[str, tuple[str, ...]] = {
+    "declared": (), "transitions": ("digest",), "constant": ("low", "high"),
+    "mixture": ("low", "high"),
+}  # fmt: skip
 EPS = float(np.finfo(np.float64).eps)
 
 
-def plainly(number: float) -> str:
-    """Return all digits of a number, as statements write it."""
-    return str(np.format_float_positional(number, trim="-"))
-
-
-def read_payments(text: str) -> Payments:
-    """Return what the settings of a run say about rewards.
+class Payments:
+    """How rewards of a learned model are known: declared, by transition, or learned.
 
     Raises
     ------
     NotChecked
-        If this checker does not know what they say.
+        If this checker does not know the kind.
     """
-    if text == "known":
-        return Payments(text, "known", frozenset({REWARDS}))
-    if text.startswith(PER_TRANSITION):
-        return Payments(text, "transitions", frozenset({PAID}))
-    name, options = parsed(text)
-    if name not in (RANDOM, "DeterministicReward") or set(options) != {"range"}:
-        raise NotChecked(f"rewards {text}")
-    kind, ends = parsed(str(options["range"]))
-    need(kind == "RewardRange" and set(ends) == {"low", "high"}, "rewards: need a range")
-    low, high = float(ends["low"]), float(ends["high"])
-    need(-np.inf < low < high < np.inf, "rewards: need a range")
-    span = f"every reward lies in [{plainly(low)}, {plainly(high)}]"
-    return Payments(text, name, frozenset({span, MEAN if name == RANDOM else CONSTANT}), low, high)
 
-
-@dataclass(frozen=True, slots=True)
-class Payments:
-    """How rewards of a learned model are known: declared, by transition, or learned."""
-
-    text: str
-    name: str  # "known", "transitions", or that of the bound
-    assumptions: frozenset[str]
-    low: float = np.nan  # of rewards that are learned
-    high: float = np.nan
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self.kind = kind_of(settings, "rewards", FIELDS)
+        need(
+            set(settings) == {"kind", *FIELDS[self.kind]}, f"rewards: {self.kind} has other fields"
+        )
+        self.digest = settings.get("digest")
+        self.low, self.high = settings.get("low", 0.0), settings.get("high", 1.0)
+        fits = is_number(self.low) and is_number(self.high)
+        need(fits and -np.inf < self.low < self.high < np.inf, "rewards: need a range")
 
     @property
-    def random(self) -> bool:
-        """Whether rewards are random, so that their bounds may fail."""
-        return self.name == RANDOM
+    def assumptions(self) -> list[dict[str, Any]]:
+        """What must be stated."""
+        word = {"declared": "rewards", "transitions": "transition-rewards",
+                "constant": "constant-rewards", "mixture": "mean-rewards"}[self.kind]  # fmt: skip
+        within = {"kind": "reward-range", "low": self.low, "high": self.high}
+        return [{"kind": word}, *([within] if FIELDS[self.kind] == ("low", "high") else [])]
 
     def fails(
         self, claim: Claim, evidence: Fields, looks: AnyArray, steps: list[int], share: float,
@@ -91,12 +75,12 @@ class Payments:
         listed
             Whether the model lists all outcomes; if not, its last row stands for the others.
         """
-        if self.name == "known":
+        if self.kind == "declared":
             return ""
         state, row = claim.reward
         if claim.kind not in ("ReachReward", "Cumulative", "Discounted", "Total") or state.any():
             return "must be those of rows, collected by the objective"
-        if self.name == "transitions":
+        if self.kind == "transitions":
             return self._by_transition(claim, evidence, row)
         model = claim.model
         extra = 0 if listed else 1
@@ -127,7 +111,7 @@ class Payments:
         paid = agent * paid
         n = visits.astype(np.float64)
         fine = row <= low
-        if not self.random:
+        if self.kind == "constant":
             inside = (paid >= low) & (paid <= high)
             return np.asarray(fine | ((n > 0.0) & inside & (row <= paid)))
         span = high - low
@@ -147,7 +131,7 @@ class Payments:
         model = claim.model
         paid = evidence.floats("transitions", len(model.successors))
         digest = hashlib.sha256(paid.tobytes()).hexdigest()[:16]
-        if self.text != PER_TRANSITION + digest:
+        if self.digest != digest:
             return "what transitions pay is not what was declared"
         amounts, place = np.unique(paid, return_inverse=True)
         changed = replace(model, successors=model.states + place)

@@ -11,9 +11,10 @@ be not proven, and the verdict is not "valid".
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from rfmdp.errors import FileError, UnsupportedError
 from rfmdp.formats.archive import read_archive
 from rfmdp.record import Record, to_record
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
-from rfmdp.verification.fields import Fault, need
+from rfmdp.verification.fields import Fault, field, need
 from rfmdp.verification.forcing import gaining, recurrent, sure
 from rfmdp.verification.game import FAIL, HOLD, UNKNOWN, Game, signs_of
 from rfmdp.verification.horizon import Horizon, Step
@@ -43,10 +44,10 @@ class Verdict:
     claims : what the file says, line by line: a word, and what it is
     """
 
-    checked: list[str] = field(default_factory=list)
-    failed: list[str] = field(default_factory=list)
-    unproven: list[str] = field(default_factory=list)
-    claims: list[tuple[str, str]] = field(default_factory=list)
+    checked: list[str] = dataclasses.field(default_factory=list)
+    failed: list[str] = dataclasses.field(default_factory=list)
+    unproven: list[str] = dataclasses.field(default_factory=list)
+    claims: list[tuple[str, str]] = dataclasses.field(default_factory=list)
 
     @property
     def valid(self) -> bool:
@@ -114,14 +115,10 @@ def verdict_of(
             from rfmdp.verification.learning import check_run
 
             check_run(header, arrays, verdict.note, verdict.unproven.append, check_solution)
-            beta = float(header["settings"]["beta"])
+            beta = field(field(header, "settings", dict), "beta", int, float)
             verdict.claims.append(("learned", f"from samples, with error probability {beta:g}"))
-    except Fault as fault:
+    except Fault as fault:  # every field is looked at before it is used: others are our mistakes
         verdict.failed.append(str(fault))
-    except KeyError as missing:
-        verdict.failed.append(f"{missing.args[0]}: is missing")
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        verdict.failed.append(f"fields: must be of other types ({error})")
     return verdict
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import re
 
+from rfmdp.verification.fields import need
+from rfmdp.verification.formulas import meaning
 from rfmdp.verification.reading import Claim
 
 PROBABILITIES = ("Reach", "Until", "Globally", "Next")
@@ -29,7 +31,7 @@ def statement(claim: Claim) -> list[tuple[str, str]]:
     ]
     for name, states in claim.states.items():
         if claim.objective.get(name) is None:
-            lines.append((name, f"{states.sum():,} of {model.states:,} states, as listed"))
+            lines.append((name, f"{states.sum():,} of {model.states:,} states{_told(claim, name)}"))
     measure = "absolute" if claim.absolute else "relative"
     lines.append(("method", f"{_plain(claim.method)}, {measure} precision {claim.precision:g}"))
     lines.append(("status", claim.status.lower().replace("_", " ")))
@@ -72,12 +74,36 @@ def _path(claim: Claim) -> str:
 
 
 def _states(claim: Claim, name: str) -> str:
-    """Return a set of states: a label, or as the file calls it."""
+    """Return a set of states: a label, or a text that means these states."""
     label = claim.objective.get(name)
     if label is not None:
         return f'"{_plain(label)}"'
-    text = _plain(claim.texts.get(name, "..."))
+    text = _plain(claim.texts.get(name, ""))
+    if not _means(claim, name):
+        return f"(the {claim.states[name].sum():,} states as listed)"
     return text if re.fullmatch(r'!?(\w+|"[^"]*")', text) else f"({text})"
+
+
+def _told(claim: Claim, name: str) -> str:
+    """Return what is known of a set of states beside its size."""
+    if _means(claim, name):
+        return ", those that the text means"
+    text = claim.texts.get(name)
+    return ", as listed" + (f"; not checked: the file calls them {_plain(text)}" if text else "")
+
+
+def _means(claim: Claim, name: str) -> bool:
+    """Return whether the text of a set of states is evaluated here, and means these states.
+
+    Raises
+    ------
+    Fault
+        If it means others.
+    """
+    states = meaning(claim.model, claim.texts[name]) if name in claim.texts else None
+    same = states is None or bool((states == claim.states[name]).all())
+    need(same, f"{name}: the text means other states than those that are listed")
+    return states is not None
 
 
 def _times(claim: Claim) -> str:

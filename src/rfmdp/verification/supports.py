@@ -9,58 +9,58 @@ lead to the last state, where nothing can be worse for the agent.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from rfmdp.ragged import entries, owners, starts
 from rfmdp.types import BoolArray, FloatArray, IntArray
 from rfmdp.verification.confidence import (
     ACCURACY,
-    DRAWS,
-    SUPPORT,
+    Bounds,
     Confidence,
-    Known,
-    NotChecked,
     Trials,
     batches,
     boxes,
     boxes_hold,
     counted,
-    parsed,
+    kind_of,
 )
-from rfmdp.verification.fields import need
+from rfmdp.verification.fields import is_number, need
 from rfmdp.verification.reading import Claim
 from rfmdp.verification.rows import among
 from rfmdp.verification.sets import Sets
 
-CERTAIN = "moves that the model declares as certain are certain"
-KNOWN = {"DeclaredSupport": (), "DomainSupport": (), "FloorSupport": ("p_min",),
-         "SparseSupport": ("p_min",)}  # fmt: skip
+FIELDS = {"declared": (), "domain": (), "floor": ("p_min",), "sparse": ("p_min",)}
 
 
 class Support:
     """What the settings of a run say about outcomes that were never seen."""
 
-    def __init__(self, text: str, p_min: str, base: Confidence) -> None:
-        self.name, options = parsed(text)
-        if self.name not in KNOWN or set(options) != set(KNOWN[self.name]):
-            raise NotChecked(f"support {text}")
-        self.declared = self.name == "DeclaredSupport"
-        self.listed = self.declared or self.name == "SparseSupport"
-        self.floor = float(options.get("p_min", 0.0))
-        declared_floor = float(p_min)
-        self.assumptions = {DRAWS} | ({SUPPORT} if self.listed else set())
-        need(self.declared or declared_floor == 0.0, "p_min: needs the declared support")
-        if self.declared:
-            self.floor = declared_floor
-        elif not self.listed or self.floor > 0.0:
-            self.assumptions.add(CERTAIN)
+    def __init__(self, settings: Mapping[str, Any], p_min: float, base: Confidence) -> None:
+        self.kind = kind_of(settings, "support", FIELDS)
+        need(
+            set(settings) == {"kind", *FIELDS[self.kind]}, f"support: {self.kind} has other fields"
+        )
+        self.declared = self.kind == "declared"
+        self.listed = self.declared or self.kind == "sparse"
+        self.floor = p_min if self.declared else settings.get("p_min", 0.0)
+        need(is_number(p_min) and is_number(self.floor), "p_min: must be a number")
+        need(self.declared or p_min == 0.0, "p_min: needs the declared support")
         need(0.0 <= self.floor < 1.0, "p_min: must lie in [0, 1)")
-        if self.floor > 0.0:
-            kind = "declared" if self.declared else "possible"
-            least = f">= {self.floor}" if self.declared else f"at least p_min = {self.floor}"
-            who = f"every {kind} outcome of a marginal has probability {least}"
-            self.assumptions.add(f"p_min: {who}" if self.declared else who)
         need(self.declared or not base.single, "support: needs intervals that hold at any time")
+
+    @property
+    def assumptions(self) -> list[dict[str, Any]]:
+        """What must be stated."""
+        words: list[dict[str, Any]] = [{"kind": "support"}] if self.listed else []
+        if not self.declared and (not self.listed or self.floor > 0.0):
+            words.append({"kind": "certain"})
+        if self.floor > 0.0:
+            kind = "declared-floor" if self.declared else "possible-floor"
+            words.append({"kind": kind, "p_min": self.floor})
+        return words
 
     def events(self, base: Confidence, size: int) -> int:
         """Return how many events an identifier of a size needs."""
@@ -69,7 +69,7 @@ class Support:
 
 def discovered(
     sets: Sets, looks: IntArray, first: IntArray, delta: FloatArray, floors: FloatArray,
-    base: Confidence, prior: Known,
+    base: Confidence, prior: Bounds,
 ) -> BoolArray:  # fmt: skip
     """Return which boxes (M,) have all distributions that no look rules out.
 

@@ -27,6 +27,7 @@ from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.problem import row_rewards
 from rfmdp.outer.solution import Policy
+from rfmdp.record import Assumption
 from rfmdp.sources.checks import Evidence
 from rfmdp.sources.gym.spaces import (
     action_names,
@@ -48,8 +49,8 @@ from rfmdp.sources.source import Sampler, counted_truth
 from rfmdp.sources.structure import Structure
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
-RESET = "resets of the environment are independent of what happened before"
-MARKOV = "the observation of the environment is its state: what follows depends on nothing else"
+RESET = Assumption("resets")
+MARKOV = Assumption("markov")
 
 Observe: TypeAlias = Callable[[Any], Iterable[int]]
 
@@ -136,7 +137,8 @@ class GymSource:
         name = type(self.env.unwrapped).__name__ if spec is None else str(spec.id)
         count = f" x {self.env.num_envs}" if self.vector else ""
         return {
-            "source": f"environment {name}({options}){count}",
+            "source": "environment",
+            "environment": f"{name}({options}){count}",
             "structure": structure_of(self.structure.model),
         }
 

@@ -90,7 +90,7 @@ class Log:
     def words(self) -> dict[str, str]:
         """A log, of this structure with these transitions."""
         return {
-            "source": "recorded log",
+            "source": "log",
             "structure": structure_of(self.model),
             "data": self.digest,
             "selection": self.manifest.selection.value,
