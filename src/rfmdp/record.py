@@ -70,6 +70,13 @@ def to_record(obj: object) -> Record:
     )
 
 
+SETS: dict[str, tuple[str, ...]] = {  # kind -> fields
+    "text": (), "nominal": (), "learned": (), "other": (), "domain": ("radius",),
+    "balls": ("exponent", "radius", "floor", "by_module", "by_action"),
+}  # fmt: skip
+MAPPINGS = ("constants", "sets")
+
+
 @dataclass(frozen=True, slots=True)
 class Provenance:
     """Where a model comes from, as far as that is known; empty texts are not known.
@@ -103,11 +110,11 @@ class Provenance:
     @staticmethod
     def from_json(stored: Any) -> Provenance:
         """Return what `to_json` made, or raise FileError."""
-        kinds = {
-            f.name: dict if f.name in ("constants", "sets") else str for f in fields(Provenance)
-        }
+        kinds = {f.name: dict if f.name in MAPPINGS else str for f in fields(Provenance)}
         fits = isinstance(stored, dict) and set(stored) == set(kinds)
-        if not fits or not all(isinstance(stored[k], kind) for k, kind in kinds.items()):
+        fits = fits and all(isinstance(stored[k], kind) for k, kind in kinds.items())
+        fits = fits and all(isinstance(x, int | float) for x in stored["constants"].values())
+        if not fits or not _fits_sets(stored["sets"]):
             raise FileError(f"provenance must have the texts and objects {', '.join(kinds)}")
         return Provenance(**stored)
 
@@ -139,6 +146,21 @@ def balls(
     radii = {"by_module": dict(by_module), "by_action": dict(by_action)}
     norm = "inf" if math.isinf(exponent) else float(exponent)
     return {"kind": "balls", "exponent": norm, "radius": float(radius), "floor": floor, **radii}
+
+
+def _fits_sets(sets: Mapping[str, Any]) -> bool:
+    """Return whether sets have a kind, and its fields, which are numbers."""
+    kind = sets.get("kind")
+    if not isinstance(kind, str) or set(sets) != {"kind", *SETS.get(kind, ("",))}:
+        return False
+    tables = [sets.get(name, {}) for name in ("by_module", "by_action")]
+    if not all(isinstance(table, dict) for table in tables):
+        return False
+    numbers = [sets[name] for name in ("radius", "floor") if name in sets]
+    numbers += [radius for table in tables for radius in table.values()]
+    exponent = sets.get("exponent", "inf")
+    plain = exponent == "inf" or isinstance(exponent, float)
+    return plain and all(isinstance(x, int | float) for x in numbers)
 
 
 def _sets_in_words(sets: Mapping[str, Any]) -> str:

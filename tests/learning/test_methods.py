@@ -9,8 +9,8 @@ from rfmdp.learning.identifiers import Granularity
 from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import METHODS
 from rfmdp.learning.schedule import StopWhen
-from rfmdp.learning.setup import PRODUCT, REWARDS, SHARED, STRUCTURE, TIED
 from rfmdp.objective import Reach, Spec
+from rfmdp.record import Assumption
 
 from .tiny import AtTrajectories
 
@@ -41,11 +41,19 @@ def model(tmp_path):
 
 def expected(method):
     """Return every sentence that the parts of a method need."""
-    lines = {DRAWS, SUPPORT, ASSUMPTION, SHARED, PRODUCT, STRUCTURE, REWARDS}
+    lines = {
+        DRAWS,
+        SUPPORT,
+        ASSUMPTION,
+        Assumption("shared"),
+        Assumption("product"),
+        Assumption("structure"),
+        Assumption("rewards"),
+    }
     if method.confidence.validity is Validity.SINGLE_LOOK:
         lines.add(FIXED_SIZE)
     if method.granularity is Granularity.TIED:
-        lines.add(TIED)
+        lines.add(Assumption("tied"))
     return lines
 
 
@@ -75,7 +83,7 @@ def test_named_assumptions_of_options_are_stated(model):
     run = learn(model, REACH, p_min=0.01, ties=[(0, 1)], stop=StopWhen(200), length=6)
     text = run.statement()
     assert text.startswith(f"Learned: {run.question} of a model with ")
-    assert "p_min: every declared outcome of a marginal has probability >= 0.01" in text
+    assert "every declared outcome of a marginal has probability at least p_min = 0.01" in text
     assert "tied marginals are the same distribution, as declared" in text
 
 

@@ -108,8 +108,6 @@ def test_altered_runs_fail(name, genuine):
     [
         ("confidence", {"kind": "oracle"}),
         ("confidence", {"kind": "__import__('os').system('true')"}),
-        ("confidence", {"kind": ["mixture"]}),
-        ("confidence", {}),
         ("support", {"kind": "chosen"}),
         ("rewards", {"kind": "guessed"}),
         ("source", {"kind": "hearsay"}),

@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rfmdp.answers.property import Property
 from rfmdp.cli.arguments import STANDARD_INPUT, constants, finite_number, standard_input
@@ -19,6 +20,7 @@ from rfmdp.language.radius import with_uncertainty
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.frontier import Deadlock, Progress
 from rfmdp.opening import Blueprint, read_model
+from rfmdp.record import Provenance
 
 NORMS = {"l1": 1.0, "l2": 2.0, "linf": math.inf}
 
@@ -132,6 +134,37 @@ def build_with_sets(
         uncertainty = Uncertainty()
     model = blueprint.build(given, also_known=also_known, deadlock=deadlock, progress=progress)
     return uncertainty.apply(model)
+
+
+def rebuilt(model: str, constants: Mapping[str, str], origin: Provenance | None) -> FactoredMDP:
+    """Return the model of a result, built again from its file or domain.
+
+    Constants that are not given, and sets, are those that the result names.
+
+    Raises
+    ------
+    ModelError
+        If the result does not say how its sets were made.
+    """
+    origin = origin or Provenance()
+    sets: dict[str, Any] = dict(origin.sets)
+    kind = sets.pop("kind")
+    blueprint = read_blueprint(model)
+    named = dict(constants)
+    if blueprint.parsed is not None:
+        missing = {c.name for c in blueprint.parsed.constants if c.value is None} - set(constants)
+        stored = {k: x for k, x in origin.constants.items() if k in missing}
+        named |= {k: str(x).lower() if isinstance(x, bool) else repr(x) for k, x in stored.items()}
+    if kind == "domain":
+        named.setdefault("radius", repr(sets["radius"]))
+    built = blueprint.build(named)
+    if kind == "balls":
+        sets["exponent"] = float(sets["exponent"])
+        return with_uncertainty(built.nominal(), sets.pop("radius"), **sets)
+    if kind == "other":
+        raise ModelError(f"--model {model}: the sets of the result were made in Python; compare it "
+                         "there: verify(result, model=...).")  # fmt: skip
+    return built.nominal() if kind == "nominal" else built
 
 
 def with_command(model: FactoredMDP) -> FactoredMDP:

@@ -17,7 +17,7 @@ from scipy import special
 
 from rfmdp.ragged import entries, segment_all, segment_lengths, starts
 from rfmdp.types import BoolArray, FloatArray, IntArray
-from rfmdp.verification.fields import need
+from rfmdp.verification.fields import field
 from rfmdp.verification.sets import BOX, L1, SINGLETON, Sets
 
 ACCURACY = 1e-7  # relative, of error probabilities
@@ -76,11 +76,10 @@ class Confidence:
 
 def kind_of(settings: Mapping[str, Any], name: str, kinds: Collection[str]) -> str:
     """Return the kind of a setting, which must be one of those that this checker knows."""
-    need(isinstance(settings, Mapping), f"settings: {name} must be an object with a kind")
-    kind = settings.get("kind")
-    if not isinstance(kind, str) or kind not in kinds:
+    kind = str(field(settings, "kind", str))
+    if kind not in kinds:
         raise NotChecked(f"{name} {kind!r:.40}")
-    return str(kind)
+    return kind
 
 
 @dataclass(slots=True, eq=False)

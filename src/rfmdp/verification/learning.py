@@ -51,7 +51,8 @@ def check_run(
 ) -> None:
     """Check a run; what holds or not is noted, what is not known here is left open."""
     alarms = field(header, "alarms", list)
-    need(not alarms, f"void, nothing is guaranteed: {str((alarms or [0])[0])[:300]!r}")
+    need(all(isinstance(alarm, str) for alarm in alarms), "alarms: must be texts")
+    need(not alarms, f"void, nothing is guaranteed: {' '.join(alarms)[:300]!r}")
     if "solution" not in header:
         leave_open("the run has no solution: nothing is guaranteed")
         return
@@ -79,6 +80,7 @@ class _Run:
         self.stated: list[Any] = field(header, "assumptions", list)
         self.shares = fields.floats("ledger/shares", 4)
         self.beta = float(field(self.settings, "beta", int, float))
+        need(0.0 < self.beta < 1.0, "beta: must lie in (0, 1)")
 
     def check_model(self) -> None:
         """Check that the learned model follows from what was seen, at the stated errors."""

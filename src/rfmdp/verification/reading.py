@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from rfmdp.errors import FileError
 from rfmdp.ragged import segment_lengths, segment_product
+from rfmdp.record import Provenance
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
-from rfmdp.verification.fields import Fields, field, is_number, names, need, texts
+from rfmdp.verification.fields import Fault, Fields, field, is_number, names, need, texts
 from rfmdp.verification.margins import two_sum
 from rfmdp.verification.sets import Sets, read_sets
 
@@ -44,6 +46,7 @@ class Model:
     rewards: dict[str, tuple[FloatArray, FloatArray]]  # per state and per row
     variables: dict[str, AnyArray]  # (S,) values, and below what else texts may name
     formulas: Mapping[str, Any]
+    provenance: Provenance | None  # words of the file
 
     @property
     def states(self) -> int:
@@ -139,8 +142,16 @@ def read_model(header: Mapping[str, Any], fields: Fields) -> Model:
         {name: fields.booleans(f"label.{i}", states) for i, name in enumerate(labels)},
         {name: (_rewards(fields, f"state_reward.{i}", states),
                 _rewards(fields, f"row_reward.{i}", rows)) for i, name in enumerate(rewards)},
-        variables, field(header, "formulas", dict),
+        variables, field(header, "formulas", dict), _provenance(header),
     )  # fmt: skip
+
+
+def _provenance(header: Mapping[str, Any]) -> Provenance | None:
+    """Return where the file says that the model comes from."""
+    try:
+        return Provenance.from_json(header["provenance"]) if "provenance" in header else None
+    except FileError as error:
+        raise Fault(str(error)) from None
 
 
 def _rewards(fields: Fields, name: str, size: int) -> FloatArray:

@@ -32,6 +32,8 @@ from rfmdp.verification.reading import Claim, read_claim
 from rfmdp.verification.statement import PROBABILITIES, statement
 
 Progress = Callable[[str], None]
+SOLVED = "solution/model."  # before the names of arrays of a learned model
+LEARNED = ("row_ptr", "row_actions", "valuations", "initial")  # what learning leaves as it is
 REWARDED = ("ReachReward", "Cumulative", "Discounted", "Total")
 RESOLUTION = 2.0**-40  # of the largest value: a width that counts as closed at every precision
 ROUNDING = 2.0**-50  # of widths
@@ -75,8 +77,23 @@ class Verdict:
         return "NOT PROVEN: " + "; ".join(self.unproven)
 
 
-def verify(result: object | str | os.PathLike[str], progress: Progress | None = None) -> Verdict:
+def verify(
+    result: object | str | os.PathLike[str],
+    progress: Progress | None = None,
+    *,
+    model: object | None = None,
+) -> Verdict:
     """Check the claims of a solution or a learning run, or of a file that holds one.
+
+    Parameters
+    ----------
+    result
+        A solution, a learning run, or the name of a file.
+    progress
+        Called now and then with what is being checked.
+    model
+        The model that the result has to be about, built again; it is compared with the one in the
+        result. By default that one is taken as it is.
 
     Raises
     ------
@@ -90,7 +107,38 @@ def verify(result: object | str | os.PathLike[str], progress: Progress | None = 
             f"{place}: must hold a solution or a learning run, holds a {kind}; give a file that "
             "`rfmdp solve -o` or `rfmdp learn -o` wrote."
         )
-    return verdict_of(kind, header, arrays, progress or (lambda what: None))
+    verdict = verdict_of(kind, header, arrays, progress or (lambda what: None))
+    if model is not None and not verdict.failed:
+        inside = header["model"] if "model" in header else header["solution"]["model"]
+        prefix = {"solution": "model."}.get(kind, "model/" if "model" in header else SOLVED)
+        own = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
+        differs = _differences((inside, own), to_record(model)[1:], learned=kind != "solution")
+        where = f": {', '.join(differs)}" if differs else ""
+        verdict.note(not differs, "model as it was built again", where)
+    return verdict
+
+
+def _differences(
+    inside: tuple[Mapping[str, Any], Mapping[str, AnyArray]],
+    built: tuple[Mapping[str, Any], Mapping[str, AnyArray]],
+    learned: bool,
+) -> list[str]:
+    """Return the fields in which two models differ, each given by header and arrays.
+
+    A learned model has its own sets, outcomes and rewards, and perhaps one state more.
+    """
+    names, arrays = set(inside[0]) | set(built[0]), set(inside[1]) | set(built[1])
+    names.discard("provenance")
+    if learned:
+        names &= {"actions", "labels", "variables"}
+        arrays = {name for name in arrays if name in LEARNED or name.startswith("label.")}
+    differs = [name for name in names if inside[0].get(name) != built[0].get(name)]
+    for name in arrays:
+        here, there = (side[1].get(name, np.empty(0)) for side in (inside, built))
+        here = here[: len(there)] if learned else here
+        if not np.array_equal(here, there, equal_nan=there.dtype.kind == "f"):
+            differs.append(name)
+    return sorted(differs)
 
 
 def verdict_of(

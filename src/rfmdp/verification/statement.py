@@ -39,6 +39,8 @@ def statement(claim: Claim) -> list[tuple[str, str]]:
     sides = [word for side, word in ((-1, "lower"), (1, "upper")) if side in claim.bounds]
     of = "the policy" if claim.fixed else "the optimum"
     only = " only; the other side is not claimed" if len(sides) == 1 else ""
+    origin = () if model.provenance is None else model.provenance.lines()
+    lines += [(word, f"{_plain(text)} (as the file says)") for word, text in origin]
     lines.append(("claimed", f"{' and '.join(sides) or 'no'} bounds of {of}{only}"))
     return lines
 
