@@ -1,5 +1,7 @@
 """Values of all actions: the policy's own are the values of the states."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -128,3 +130,31 @@ def test_values_at_the_end_of_a_horizon():
     solution = solve(walk(), Spec(Until("live", "goal", latest=2)))
     lower, upper = values_after(solution, 2)
     assert lower.tolist() == upper.tolist() == [0.0, 0.0, 0.0, 1.0, 0.0]
+
+
+@pytest.mark.parametrize("agent", [MAX, MIN])
+def test_a_loose_bound_of_a_state_is_not_worse_than_that_of_its_action(agent):
+    """The policy's own action is worth what the state is worth, so the better bound counts."""
+    solution = solve(walk(), Spec(Reach("goal"), agent, agent.opposite))
+    loose = replace(solution, lower=solution.lower * 0.99, upper=solution.upper * 0.99 + 0.01)
+    found = decisions(loose, np.arange(5))
+    rows = [int(np.flatnonzero(found.rows == row)[0]) for row in found.chosen]
+    lower, upper = found.value
+    if agent is MAX:
+        assert np.all(lower >= found.lower[rows])
+    else:
+        assert np.all(upper <= found.upper[rows])
+    assert np.all(lower <= solution.upper)
+    assert np.all(upper >= solution.lower)
+
+
+def test_actions_that_may_cost_for_ever_have_no_upper_bound():
+    """Nature keeps both from the goal with some chance: no number is a bound of that."""
+    rows = [[([0], [1, 2], "go"), ([], [2], "lost")], [([], [1])], [([], [2])]]
+    model = FactoredMDP.from_rows(
+        rows, [COIN], labels={"goal": [False, True, False]},
+        rewards={"cost": Rewards(np.zeros(3), np.array([1.0, 1.0, 0.0, 1.0]))},
+    )  # fmt: skip
+    found = decisions(solve(model, Spec(ReachReward("goal"), MIN, MAX)), np.array([0]))
+    assert found.upper.tolist() == [np.inf, np.inf]
+    assert found.lower[1] == np.inf

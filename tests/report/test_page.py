@@ -18,6 +18,7 @@ from rfmdp.errors import UnsupportedError
 from rfmdp.formats.files import save
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.interval import IntervalArithmetic
+from rfmdp.language.load import parse_prism
 from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import find_method
 from rfmdp.learning.schedule import StopWhen
@@ -89,6 +90,39 @@ def test_a_card_has_its_bounds_in_order(tmp_path, agent):
     assert '<div class="big">[0.25, 1]</div>' in text
     cells = re.findall(r'<td data-value="([^"]*)">', text)
     assert cells[:2] == ["0.25", "1.0"]
+
+
+TEXT = """imdp
+const int N; // <goal>
+module m
+  x : [0..N];
+  [go] x<N -> 0.5 : (x'=x+1) + 0.5 : true;
+  [rest] x=N -> true;
+endmodule
+"""
+
+
+def test_a_page_says_where_a_model_comes_from(tmp_path):
+    """File, constants, radius on the card; the text once, whatever the number of results."""
+    nominal = parse_prism(TEXT, {"N": 3}, filename="folder/walk.prism")
+    results = [solve(nominal.with_radius(r), f"Pmaxmin=? [ F<={4 + k} x=N ]")
+               for k, r in enumerate((0.03, 0.02))]  # fmt: skip
+    write_report(results, tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text()
+    for words in ("source: walk.prism", "constants: N=3", "radius 0.03", "radius 0.02"):
+        assert words in text
+    assert text.count(escape(TEXT)) == 1
+
+
+def test_an_explorer_that_is_left_out_is_named(tmp_path):
+    """A fourth policy is on the page as a card, and the page says that it has no explorer."""
+    results = [solve(walk(), Spec(Until("live", "goal", latest=k), MAX, MIN)) for k in range(1, 6)]
+    write_report(results[:3], tmp_path / "three.html")
+    write_report(results, tmp_path / "five.html")
+    three, five = ((tmp_path / f"{n}.html").read_text() for n in ("three", "five"))
+    assert "left-out" not in three
+    (said,) = re.findall(r'data-role="left-out">(.*?)</p>', five, re.DOTALL)
+    assert [escape(str(r.spec)) in said for r in results] == [False, False, False, True, True]
 
 
 def test_what_is_no_result_is_refused(tmp_path):

@@ -13,11 +13,12 @@ import numpy as np
 
 from rfmdp.inner.exact import Exact
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.objective import Cumulative, Globally, Instantaneous, Spec, Until
+from rfmdp.objective import MAX, Cumulative, Globally, Instantaneous, Spec, Until
 from rfmdp.outer.nature import finite
 from rfmdp.outer.problem import Problem, pose
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.ragged import entries, segment, segment_lengths, segment_sum, starts
+from rfmdp.rounding import reward_margin
 from rfmdp.solving import evaluate
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
@@ -33,6 +34,7 @@ class Decisions:
     lower: FloatArray  # (Q,) proven bounds of the value of taking the row
     upper: FloatArray  # (Q,)
     chosen: IntArray  # (N,) the policy's rows
+    value: tuple[FloatArray, FloatArray]  # (N,) each: proven bounds of the value of the states
     outcome_ptr: IntArray  # (Q + 1,) into `nature`: all marginals of a row, one after the other
     nature: FloatArray  # nature's probabilities of all outcomes of all marginals
 
@@ -73,25 +75,54 @@ def decisions(solution: Solution, states: IntArray, step: int = 0) -> Decisions:
     problem = pose(solution.model, solution.spec)
     rows = entries(model.row_ptr, states)
     nature = Exact().prepare(model, solution.spec.nature)
-    low, high = finite(*values_after(solution, step + 1))
+    after = values_after(solution, step + 1)
+    low, high = finite(*after)
     below, above, unused = np.empty((3, model.rows))
     nature.backup(low, rows, below, unused)
     nature.backup(high, rows, unused, above)
-    lower = problem.reward[rows] + problem.discount * below[rows]
-    upper = problem.reward[rows] + problem.discount * above[rows]
+    lower = _paid(problem, rows, below[rows], -1.0)
+    upper = _paid(problem, rows, above[rows], 1.0)
+    if not problem.probability:  # numbers stood for infinite ones
+        lower[_leads(model, rows, after[0] == -np.inf, np.logical_or)] = -np.inf
+        upper[_leads(model, rows, after[1] == np.inf, np.logical_or)] = np.inf
+        lower[_leads(model, rows, after[0] == np.inf, np.logical_and)] = np.inf
     counts = segment_lengths(model.row_ptr)[states]
     over = np.repeat(_decided(problem, step)[states], counts)
-    for bound, now in zip((lower, upper), values_after(solution, step), strict=True):
-        bound[over] = np.repeat(now[states], counts)[over]
+    now = values_after(solution, step)
+    for bound, fixed in zip((lower, upper), now, strict=True):
+        bound[over] = np.repeat(fixed[states], counts)[over]
     if problem.probability:  # margins for rounding may leave [0, 1]
         lower, upper = np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
+    chosen = solution.policy.rows[min(step, len(solution.policy.rows) - 1)][states]
+    taken = starts(counts)[:-1] + chosen - model.row_ptr[states]
+    # the value is at least that of the policy's row: its bound may be the better one
+    if solution.spec.agent is MAX:
+        value = (np.maximum(now[0][states], lower[taken]), now[1][states])
+    else:
+        value = (now[0][states], np.minimum(now[1][states], upper[taken]))
     sizes = model.marginals.sizes[model.row_marginals].astype(np.float64)
     outcomes = segment_sum(sizes, model.marginal_ptr)[rows]
     return Decisions(
-        model, states, starts(counts), rows, lower, upper,
-        solution.policy.rows[min(step, len(solution.policy.rows) - 1)][states], starts(outcomes),
+        model, states, starts(counts), rows, lower, upper, chosen, value, starts(outcomes),
         nature.marginals(high, rows),
     )  # fmt: skip
+
+
+def _paid(problem: Problem, rows: IntArray, rest: FloatArray, side: float) -> FloatArray:
+    """Return bounds (Q,) of what rows pay and what follows, rounded to a side."""
+    reward = problem.reward[rows]
+    rest = problem.discount * rest
+    exact = (reward == 0.0) & (problem.discount == 1.0)
+    return reward + rest + side * np.where(exact, 0.0, reward_margin(reward, rest))
+
+
+def _leads(model: FactoredMDP, rows: IntArray, where: BoolArray, join: np.ufunc) -> BoolArray:
+    """Return which rows (Q,) lead to some or all of a set of states (S,)."""
+    places = entries(model.successor_ptr, rows)
+    inside: BoolArray = join.reduceat(
+        where[model.successors[places]], starts(segment_lengths(model.successor_ptr)[rows])[:-1]
+    )
+    return inside
 
 
 def reached(solution: Solution, most: int, successors: int) -> IntArray:

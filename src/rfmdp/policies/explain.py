@@ -107,13 +107,13 @@ def explain(solution: Solution, state: int, *, step: int = 0) -> Explanation:
         known = "at least 0" if most is None else f"in 0..{max(most, 1) - 1}, the property's own"
         raise ModelError(f"explain: the step must be {known}, got {step}.")
     found = decisions(solution, np.array([state]), step)
-    lower, upper = values_after(solution, step)
+    lower, upper = found.value
     place = int(np.flatnonzero(found.rows == found.chosen[0])[0])
     return Explanation(
         str(solution.spec),
         solution.model.state_name(state),
         _side(solution.spec),
-        Bounds(float(lower[state]), float(upper[state])),
+        Bounds(float(lower[0]), float(upper[0])),
         tuple(_choices(found)),
         tuple(_answers(found, place)),
         tuple(_successors(found, place, *values_after(solution, step + 1))),

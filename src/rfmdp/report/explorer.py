@@ -19,7 +19,7 @@ from rfmdp.objective import MAX
 from rfmdp.outer.solution import Solution
 from rfmdp.policies.decisions import Decisions, decisions, reached
 from rfmdp.ragged import entries, segment_lengths, starts
-from rfmdp.types import AnyArray, FloatArray, IntArray
+from rfmdp.types import AnyArray, FloatArray
 
 STATES = 20_000  # on a page
 ENTRIES = 1_500_000  # successors on a page
@@ -32,7 +32,7 @@ def explorer(solution: Solution) -> str:
     """
     states = reached(solution, STATES, ENTRIES)
     found = decisions(solution, states)
-    arrays = {**_of_states(solution, states), **_of_rows(solution, found)}
+    arrays = {**_of_states(solution, found), **_of_rows(solution, found)}
     model = solution.model
     variables = model.variables or (Variable("state", 0, model.states - 1),)
     header: dict[str, Any] = {
@@ -50,17 +50,15 @@ def explorer(solution: Solution) -> str:
     return _packed(header, arrays)
 
 
-def _of_states(solution: Solution, states: IntArray) -> dict[str, AnyArray]:
-    model = solution.model
-    unknown = np.full(model.states, np.nan)
-    lower = unknown if solution.lower is None else solution.lower
-    upper = unknown if solution.upper is None else solution.upper
+def _of_states(solution: Solution, found: Decisions) -> dict[str, AnyArray]:
+    model, states = solution.model, found.states
+    lower, upper = found.value
     marks = [model.labels[name][states] for name in model.labels]
     return {
         "state": states.astype(np.int32),
         "valuation": (model.valuations[states] if model.variables else states).astype("i4").ravel(),
-        "lower": lower[states],
-        "upper": upper[states],
+        "lower": np.where(np.isneginf(lower), np.nan, lower),  # nan: not proven
+        "upper": np.where(np.isposinf(upper) & ~np.isposinf(lower), np.nan, upper),
         "label": np.array(marks, dtype=np.uint8).ravel(),
     }
 

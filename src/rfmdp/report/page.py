@@ -26,6 +26,7 @@ from rfmdp.learning.setup import in_words
 from rfmdp.model.report import counted
 from rfmdp.objective import MAX
 from rfmdp.outer.solution import Solution, proven, written
+from rfmdp.record import Provenance
 from rfmdp.report.charts import Chart, RecordList, flat, learning_chart, table_charts
 from rfmdp.report.explorer import explorer
 from rfmdp.writing import replacing
@@ -49,6 +50,7 @@ class Section:
     explorer: Solution | None = None
     run: Run | None = None  # for the chart of all runs
     made: str = ""  # how the result was found
+    origin: Provenance | None = None  # where its model comes from
 
 
 def write_report(
@@ -95,7 +97,9 @@ def page(sections: Sequence[Section], title: str, command: str) -> str:
     heading = title or sections[0].title
     charts = [asdict(chart) for s in sections for chart in s.charts]
     charts += map(asdict, learning_chart(s.run for s in sections if s.run is not None))
-    explored = [s for s in sections if s.explorer is not None][:EXPLORERS]
+    explored = [s for s in sections if s.explorer is not None]
+    left_out = explored[EXPLORERS:]
+    explored = explored[:EXPLORERS]
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
@@ -117,6 +121,13 @@ def page(sections: Sequence[Section], title: str, command: str) -> str:
             f'<div id="place-{number}">unpacking ...</div><script type="application/x-explorer" '
             f'data-place="place-{number}">{explorer(chosen.explorer)}</script>'
         )
+    if left_out:
+        titles = "; ".join(escape(s.title) for s in left_out)
+        parts.append(
+            f'<p class="soft" data-role="left-out">A page has {EXPLORERS} policy explorers. Make '
+            f"another page for: {titles}.</p>"
+        )
+    parts += _models(sections)
     parts.append(f"<h2>Made with</h2>{_environment(command, [s.made for s in sections if s.made])}")
     parts.append(f"<script>{_asset('page.js')}</script></body></html>")
     return "\n".join(parts) + "\n"
@@ -143,8 +154,8 @@ def _(solution: Solution) -> Section:
         f"{escape(proven(bounds.lower, bounds.upper, -float(solution.spec.agent.sign)))}</div>"
         f'<p><span class="badge {status.name.lower()}">{escape(status.value)}</span></p>'
         f'<p class="soft">proven bounds [{bounds.lower!r}, {bounds.upper!r}] in the initial state '
-        f"{escape(model.state_name(first))}, for every choice of nature from its sets; method "
-        f"{escape(solution.method)}</p></section>"
+        f"{escape(model.state_name(first))}{_nature(solution)}; method "
+        f"{escape(solution.method)}</p>{_origin(model.provenance)}</section>"
     )
     cells: Cells = {
         "result": title, "method": solution.method, "at least": bounds.lower,
@@ -154,7 +165,7 @@ def _(solution: Solution) -> Section:
     }  # fmt: skip
     precision = f"{solution.measure.lower()} precision {solution.precision:g}"
     made = f"solved: {title}, method {solution.method}, {precision}"
-    return Section(title, card, cells, explorer=solution, made=made)
+    return Section(title, card, cells, explorer=solution, made=made, origin=model.provenance)
 
 
 @section.register
@@ -169,7 +180,7 @@ def _(run: Run) -> Section:
         f'<section class="card"><h3>Learned: {escape(method)}</h3>'
         f'<div class="big">{claim}</div>'
         f'<p class="soft">{escape(run.subject)}: {escape(holds)}</p>'
-        f"<details><summary>statement and assumptions</summary>"
+        f"{_origin(run.model.provenance)}<details><summary>statement and assumptions</summary>"
         f"<pre>{escape(run.statement())}</pre></details></section>"
     )
     cells: Cells = {"result": f"learned: {method}", "method": method}
@@ -179,7 +190,38 @@ def _(run: Run) -> Section:
     told = [f"{word} {in_words(run.settings[word])}" for word in words if word in run.settings]
     made = ", ".join([f"learned: {run.question}", run.name, *told])
     shown = None if alarm else run.solution  # its bounds are void
-    return Section(f"Learned: {method}", card, cells, explorer=shown, run=run, made=made)
+    return Section(
+        f"Learned: {method}", card, cells, explorer=shown, run=run, made=made,
+        origin=run.model.provenance,
+    )  # fmt: skip
+
+
+def _nature(solution: Solution) -> str:
+    """Return which nature the bounds are for."""
+    if not solution.model.uncertain:
+        return ""
+    if solution.spec.robust:
+        return ", for every choice of nature from its sets"
+    return ", with a nature that helps the agent"
+
+
+def _origin(origin: Provenance | None) -> str:
+    """Return what is known of where a model comes from: file, constants, sets, command."""
+    if origin is None:
+        return ""
+    lines = "<br>".join(f"{word}: {escape(text)}" for word, text in origin.lines())
+    return f'<p class="soft" data-role="origin">{lines}</p>'
+
+
+def _models(sections: Sequence[Section]) -> list[str]:
+    """Return the texts of the models, each once."""
+    texts = {s.origin.digest: s.origin for s in sections if s.origin is not None and s.origin.text}
+    shown = [
+        f'<details class="card"><summary>{escape(origin.name)}</summary>'
+        f"<pre>{escape(origin.text)}</pre></details>"
+        for origin in texts.values()
+    ]
+    return [f"<h2>{'Models' if len(shown) > 1 else 'Model'}</h2>", *shown] if shown else []
 
 
 def _holds(run: Run) -> str:
@@ -253,7 +295,8 @@ def _scope(solution: Solution) -> str:
     steps = f" The horizon is finite: decisions are those of the first of {horizon} steps."
     return (
         '<p class="soft">States that the policy can reach, the nearest first. Values are proven '
-        f"bounds.{steps if horizon > 1 else ''}</p>"
+        "bounds; that of a state is at least as good as the bound of the action that is taken "
+        f"there, so it can be better than the guarantee above.{steps if horizon > 1 else ''}</p>"
     )
 
 
