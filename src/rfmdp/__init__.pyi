@@ -5,6 +5,9 @@ __version__: str
 from .answers.answer import (
     check as check,
 )
+from .answers.batch import (
+    check_all as check_all,
+)
 from .answers.property import (
     parse_property as parse_property,
 )

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from processes import LIMIT, process, wait_for_line
+from rfmdp.answers import batch
 from rfmdp.cli import answers
 from rfmdp.cli.main import run
 from rfmdp.running import TaskResult
@@ -104,7 +105,7 @@ def ctrl_c(monkeypatch):
 def test_an_interrupted_answer_ends_the_questions(folder, ctrl_c, monkeypatch, capsys):
     """A solver that catches Ctrl-C returns what it has; the command still ends with 130."""
     asked = []
-    check = answers.check
+    check = batch.check
 
     def interrupted(model, prop, **words):
         asked.append(prop.text)
@@ -113,7 +114,7 @@ def test_an_interrupted_answer_ends_the_questions(folder, ctrl_c, monkeypatch, c
         except KeyboardInterrupt:
             return check(model, prop, **words)
 
-    monkeypatch.setattr(answers, "check", interrupted)
+    monkeypatch.setattr(batch, "check", interrupted)
     prop = "Pmax=? [ F x=1 ]; Pmax=? [ F x=2 ]"
     assert run(["solve", "m.prism", "--const", "N=3", "--prop", prop]) == 130
     assert asked == ["Pmax=? [ F x=1 ]"]
@@ -122,7 +123,8 @@ def test_an_interrupted_answer_ends_the_questions(folder, ctrl_c, monkeypatch, c
 
 STUBBORN = """
 import sys, time
-from rfmdp.cli import answers, interrupts
+from rfmdp.answers import batch
+from rfmdp.cli import interrupts
 from rfmdp.cli.main import run
 
 interrupts.GRACE = 0.2
@@ -135,7 +137,7 @@ def stubborn(*args, **words):
         except KeyboardInterrupt:
             pass
 
-answers.check = stubborn
+batch.check = stubborn
 sys.exit(run(["solve", "interval.prism", "--prop", "Pmaxmin=? [ F x=1 ]"]))
 """
 
@@ -164,7 +166,7 @@ def test_time_counts_from_the_start(folder, capsys):
     assert run([*words, "--prop", "Pmax=? [ F x=1 ]; Pmax=? [ F x=2 ]"]) == 2
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [list(one) for one in found] == [["constants", "property", "status", "error"]] * 2
-    assert "try a larger --timeout" in found[0]["error"]
+    assert "try a larger limit" in found[0]["error"]
 
 
 def test_a_bare_name_is_the_published_model(capsys):

@@ -1,15 +1,16 @@
-"""The answers of `rfmdp solve`: built, asked, printed and saved, for one run or for many."""
+"""The answers of `rfmdp solve`: printed and saved, for one run or for many."""
 
 from __future__ import annotations
 
 import csv
 import json
-import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
-from rfmdp.answers.answer import Answer, check
+from rfmdp.answers.answer import Answer
+from rfmdp.answers.batch import Answered, Built, Failed, check_all
 from rfmdp.answers.property import Property
 from rfmdp.cli.answer_text import AnswerRecord, answer_lines, answer_record, phases
 from rfmdp.cli.arguments import Experiment, inner_method, plain_value
@@ -19,15 +20,15 @@ from rfmdp.cli.output import (
     CERTIFIED,
     NOT_CERTIFIED,
     USER_ERROR,
+    ShownProgress,
     complain,
     showing_progress,
     spoken_warnings,
 )
-from rfmdp.cli.properties import misfits, open_constants
-from rfmdp.errors import ModelError, NotCertifiedError, RfmdpError
+from rfmdp.errors import ModelError, RfmdpError
 from rfmdp.formats.files import save
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.model.frontier import Deadlock
+from rfmdp.model.frontier import Deadlock, Progress
 from rfmdp.model.report import model_sizes
 from rfmdp.opening import Blueprint
 from rfmdp.outer.settings import Limits
@@ -40,7 +41,7 @@ class Request(NamedTuple):
     """What is asked in every run; it travels to whoever does the run."""
 
     blueprint: Blueprint
-    asked: list[Property]
+    properties: list[Property]
     uncertainty: Uncertainty
     inner: str
     limits: Limits
@@ -60,25 +61,52 @@ class Reply(NamedTuple):
 
 def replies_of_run(request: Request, run: Experiment) -> list[Reply]:
     """Return the replies of one run of many; answers with their models stay where they are."""
-    found = replies(request, run, time.monotonic(), quiet=True)
-    return [Reply(("", str(run))), *(reply._replace(answer=None) for reply in found)]
+    replies_ = replies(request, run, quiet=True)
+    return [Reply(("", str(run))), *(reply._replace(answer=None) for reply in replies_)]
 
 
-def replies(request: Request, run: Experiment, started: float, *, quiet: bool) -> Iterator[Reply]:
+def replies(request: Request, run: Experiment, *, quiet: bool) -> Iterator[Reply]:
     """Build the model and give a reply to every property; an error is a reply too.
 
-    Each record says which run it is of: the constants and the radius that were given.
-
-    Parameters
-    ----------
-    started
-        When the time began that building and an answer have together, by `time.monotonic`.
-    quiet
-        Show no progress.
+    Each record says which run it is of: the constants and the radius that were given. A quiet one
+    shows no progress.
     """
-    which = _which(run)
-    for reply in _replies(request, run, started, quiet):
-        yield reply._replace(record=None if reply.record is None else which | reply.record)
+    shown: list[ShownProgress] = []  # the last one is that of the step under way
+    items = check_all(
+        request.blueprint,
+        request.properties,
+        inner=inner_method(request.inner),
+        limits=replace(request.limits, progress=lambda *done: shown[-1].solving(*done)),
+        constants=run.constants,
+        build=partial(_build, request, run),
+        progress=lambda *done: shown[-1].building(*done),
+    )
+    built: Built | None = None
+    while True:
+        step = "building" if built is None else "solving"
+        with spoken_warnings(), showing_progress(step, quiet=quiet) as show:
+            shown.append(show)
+            item = next(items, None)
+        if item is None:
+            return
+        built = item if isinstance(item, Built) else built
+        reply = _reply(request, item, built)
+        record = None if reply.record is None else _which(run) | reply.record
+        yield reply._replace(record=record)
+        stop_if_interrupted()
+
+
+def _build(
+    request: Request, run: Experiment, also_known: Collection[str], progress: Progress
+) -> FactoredMDP:
+    return build_with_sets(
+        request.blueprint,
+        run.constants,
+        replace(request.uncertainty, radius=run.radius),
+        also_known=also_known,
+        deadlock=request.deadlock,
+        progress=progress,
+    )
 
 
 def _which(run: Experiment) -> AnswerRecord:
@@ -91,79 +119,23 @@ def _which(run: Experiment) -> AnswerRecord:
     return which
 
 
-def _replies(request: Request, run: Experiment, started: float, quiet: bool) -> Iterator[Reply]:
-    begun = time.monotonic()
-    deadline = started + request.limits.seconds
-    wrong = misfits(request.blueprint, request.asked, run.constants)
-    if all(error is not None for error in wrong):  # nothing to build the model for
-        yield from (_failed(p, e) for p, e in zip(request.asked, wrong, strict=True) if e)
-        return
-    try:
-        with spoken_warnings(), showing_progress("building", quiet=quiet) as show:
-
-            def in_time(states: int, transitions: int) -> None:
-                _seconds_left(deadline)
-                show.building(states, transitions)
-
-            model = build_with_sets(
-                request.blueprint,
-                run.constants,
-                replace(request.uncertainty, radius=run.radius),
-                also_known=open_constants(request.asked),
-                deadlock=request.deadlock,
-                progress=in_time,
-            )
-        built = time.monotonic() - begun
-        yield Reply((f"model     {', '.join(model_sizes(model))}, built in {built:.3f} s",))
-        left = _seconds_left(deadline)
-    except NotCertifiedError as late:
-        yield from (_failed(prop, late)._replace(code=NOT_CERTIFIED) for prop in request.asked)
-        return
-    for prop, error in zip(request.asked, wrong, strict=True):
-        if error is not None:
-            yield _failed(prop, error)
-            continue
-        with spoken_warnings(), showing_progress("solving", quiet=quiet) as show:
-            limits = replace(request.limits, seconds=left, progress=show.solving)
-            reply = _answered(request._replace(limits=limits), model, prop, run.constants, built)
-        yield reply
-        stop_if_interrupted()
-
-
-def _seconds_left(deadline: float) -> float:
-    left = deadline - time.monotonic()
-    if left <= 0.0:
-        raise NotCertifiedError(
-            "The time was over when the model was built, nothing is proven; try a larger --timeout."
-        )
-    return left
-
-
-def _answered(
-    request: Request, model: FactoredMDP, prop: Property, given: dict[str, str], built: float
-) -> Reply:
-    started = time.monotonic()
-    inner = inner_method(request.inner)
-    try:
-        answer = check(model, prop, inner=inner, limits=request.limits, constants=given)
-    except RfmdpError as error:
-        return _failed(prop, error)
-    gone = time.monotonic() - started
-    *table, result = answer_lines(answer, request.inner, gone)
+def _reply(request: Request, item: Built | Answered | Failed, built: Built | None) -> Reply:
+    if isinstance(item, Built):
+        sizes = ", ".join(model_sizes(item.model))
+        return Reply((f"model     {sizes}, built in {item.seconds:.3f} s",))
+    named: AnswerRecord = {} if item.prop.name is None else {"name": item.prop.name}
+    if isinstance(item, Failed):
+        text = str(item.error)
+        record = {"property": item.prop.text, "status": "error", "error": text.partition("\n")[0]}
+        lines = ("", f"property  {item.prop.text}", "status    error")
+        return Reply(lines, named | record, NOT_CERTIFIED if item.late else USER_ERROR, text)
+    assert built is not None  # the model comes before all answers
+    answer = item.answer
+    *table, result = answer_lines(answer, request.inner, item.seconds)
     more = phases(answer) if request.verbose and answer.solutions else ()
-    return Reply(
-        ("", *table, *more, result),
-        _named(prop) | answer_record(answer, model, request.inner, built, gone),
-        CERTIFIED if answer.certified else NOT_CERTIFIED,
-        answer=answer,
-    )
-
-
-def _failed(prop: Property, error: RfmdpError) -> Reply:
-    text = str(error)
-    found = {"property": prop.text, "status": "error", "error": text.partition("\n")[0]}
-    lines = ("", f"property  {prop.text}", "status    error")
-    return Reply(lines, _named(prop) | found, USER_ERROR, text)
+    record = answer_record(answer, built.model, request.inner, built.seconds, item.seconds)
+    code = CERTIFIED if answer.certified else NOT_CERTIFIED
+    return Reply(("", *table, *more, result), named | record, code, answer=answer)
 
 
 def _failed_run(run: Experiment, error: str) -> Reply:
@@ -172,21 +144,15 @@ def _failed_run(run: Experiment, error: str) -> Reply:
     return Reply(("", str(run), "status    error"), record, USER_ERROR, error)
 
 
-def _named(prop: Property) -> AnswerRecord:
-    """Return the field that only properties with a name have."""
-    return {} if prop.name is None else {"name": prop.name}
-
-
 def write_files(reply: Reply, policy: str | None, solution: str | None) -> Reply:
     """Write the files of an answer; if that fails, the answer is still to be printed."""
     if reply.answer is None or (policy is None and solution is None):
         return reply
-    found = reply.answer.solution
     try:
-        if found is None:
+        if reply.answer.solution is None:
             raise ModelError(f"'{reply.answer.text}' has no policy: it has neither P nor R.")
         if policy is not None:
-            _write_actions(found, policy)
+            _write_actions(reply.answer.solution, policy)
         if solution is not None:
             whole = reply.answer.whole_solution()
             save(replace(whole, model=with_command(whole.model)), solution)

@@ -10,10 +10,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rfmdp.answers.batch import misfits
 from rfmdp.answers.property import Property
 from rfmdp.cli.arguments import STANDARD_INPUT, constants, finite_number, standard_input
 from rfmdp.cli.output import showing_progress, spoken_warnings
-from rfmdp.cli.properties import misfits, one_property
+from rfmdp.cli.properties import one_property
 from rfmdp.errors import ModelError, PrismWarning
 from rfmdp.language.parse import parse_model
 from rfmdp.language.radius import with_uncertainty

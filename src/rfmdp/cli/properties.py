@@ -6,13 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from rfmdp.answers.batch import open_constants
 from rfmdp.answers.property import Property, load_properties, parse_properties
 from rfmdp.cli.arguments import STANDARD_INPUT, standard_input
-from rfmdp.errors import FileError, ModelError, PrismError
-from rfmdp.language.check_properties import check_property
-from rfmdp.language.checked import CheckedModel
-from rfmdp.language.supported import require_supported
-from rfmdp.opening import Blueprint, names_domain, require_file_or_domain
+from rfmdp.errors import FileError, ModelError
+from rfmdp.opening import names_domain, require_file_or_domain
 
 
 def chosen_properties(model: str, file: str | None, wanted: Sequence[str]) -> list[Property]:
@@ -71,35 +69,6 @@ def one_property(
         raise ModelError(f"This command is for one property, found {len(asked)}; pick with --prop.")
     own = open_constants(asked)
     return replace(asked[0], constants={k: value for k, value in given.items() if k in own})
-
-
-def open_constants(properties: Sequence[Property]) -> set[str]:
-    """Return the names of constants that properties leave open."""
-    return {c.name for p in properties for c in p.file.constants if c.value is None}
-
-
-def misfits(
-    blueprint: Blueprint, properties: Sequence[Property], given: Mapping[str, str]
-) -> list[PrismError | None]:
-    """Return the errors of properties that do not fit a model's text, found before it is built."""
-    errors = [_misfit(prop, None, given) for prop in properties]
-    if all(error is not None for error in errors):
-        return errors
-    names = blueprint.names(given, open_constants(properties))
-    return errors if names is None else [_misfit(prop, names, given) for prop in properties]
-
-
-def _misfit(
-    prop: Property, names: CheckedModel | None, given: Mapping[str, str]
-) -> PrismError | None:
-    try:
-        if names is None:
-            require_supported(prop.parsed.expression, prop.file.source)
-        else:
-            check_property(prop.parsed, prop.file, names, {**prop.constants, **given})
-    except PrismError as error:
-        return error
-    return None
 
 
 def _load(file: str) -> list[Property]:

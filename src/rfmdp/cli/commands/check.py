@@ -28,8 +28,9 @@ def check(
     Prints sizes, problems and warnings; exit code 1 if something is wrong.
     """
     import rfmdp
+    from rfmdp.answers.batch import open_constants
     from rfmdp.cli.models import read_blueprint
-    from rfmdp.cli.properties import chosen_properties, open_constants
+    from rfmdp.cli.properties import chosen_properties
 
     given = constants(const)
     asked = chosen_properties(model, props, prop)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from functools import partial
 from typing import Annotated
 
@@ -119,8 +120,12 @@ def solve(
             f"A policy or solution file must be that of one run, found {len(runs)}; give one value "
             "in place of each range, or -o FILE.json for the values of all."
         )
+    blueprint = read_blueprint(model)
+    if len(runs) == 1:  # reading counts as well
+        left = max(limits.seconds - (time.monotonic() - started), 1e-9)
+        limits = replace(limits, seconds=left)
     request = Request(
-        read_blueprint(model),
+        blueprint,
         asked,
         Uncertainty(None, set_, radius_of, floor, nominal),
         inner,
@@ -140,6 +145,6 @@ def solve(
                 done=printer.in_order,
             )
         else:
-            for reply in replies(request, runs[0], started, quiet=quiet):
+            for reply in replies(request, runs[0], quiet=quiet):
                 printer.show(write_files(reply, export_policy, None if records else output))
     return printer.code

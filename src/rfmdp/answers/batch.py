@@ -1,0 +1,179 @@
+"""Many questions about one model: built once, each answered or failed by itself, within a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from rfmdp.answers.answer import Answer, check
+from rfmdp.answers.property import Property, parse_properties
+from rfmdp.errors import NotCertifiedError, PrismError, RfmdpError
+from rfmdp.inner.protocol import Inner
+from rfmdp.language.check_properties import check_property
+from rfmdp.language.checked import CheckedModel
+from rfmdp.language.constants import Given
+from rfmdp.language.supported import require_supported
+from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.frontier import Progress
+from rfmdp.outer.settings import Limits
+
+if TYPE_CHECKING:
+    from rfmdp.opening import Blueprint
+
+Build = Callable[[Collection[str], Progress], FactoredMDP]
+"""Called as build(constants that are the properties' own, progress)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """The model that questions are about, and how long it took to build it."""
+
+    model: FactoredMDP
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The answer to a question, and how long it took."""
+
+    prop: Property
+    answer: Answer
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A question that was not answered, and why."""
+
+    prop: Property
+    error: RfmdpError
+    late: bool = False  # whether no time was left for it
+
+
+def check_all(
+    model: FactoredMDP | Blueprint,
+    properties: Sequence[Property] | str,
+    *,
+    inner: Inner | None = None,
+    limits: Limits | None = None,
+    constants: Given | None = None,
+    build: Build | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Built | Answered | Failed]:
+    """Answer all properties about a model, one after the other; one that fails stops no other.
+
+    Mistakes of properties are found before the model is built, where its text tells. What comes
+    first is the model, unless no property fits it.
+
+    Parameters
+    ----------
+    model
+        Built, or read only (`read_model`).
+    properties
+        Parsed, or a text with any number of them.
+    limits
+        As for `solve`; `seconds` are for building and one answer together.
+    constants
+        Values of constants that the model and the properties leave open.
+    build
+        How to build a model that is only read; by default as it stands.
+    progress
+        Called while the model is built, with the number of states and transitions so far.
+
+    Raises
+    ------
+    RfmdpError
+        If the model cannot be built.
+
+    Examples
+    --------
+    >>> from rfmdp.language.load import parse_prism
+    >>> coin = parse_prism("dtmc module m x:[0..2]; [] x=0 -> 0.5:(x'=1) + 0.5:(x'=2); "
+    ...                    "[] x>0 -> true; endmodule")
+    >>> texts = "P=? [ X x=1 ]; P=? [ X x==1 ]; P>=1 [ F x>0 ];"
+    >>> [getattr(item, "answer", item.__class__.__name__) for item in check_all(coin, texts)]
+    ['Built', Answer(P=? [ X x=1 ]: 0.5, certified, exact), 'Failed', \
+Answer(P>=1 [ F x>0 ]: True, certified, exact)]
+    """
+    started = time.monotonic()
+    limits, given = limits or Limits(), dict(constants or {})
+    asked = parse_properties(properties) if isinstance(properties, str) else list(properties)
+    errors = misfits(model, asked, given)
+    if asked and all(error is not None for error in errors):  # nothing to build the model for
+        yield from (Failed(prop, e) for prop, e in zip(asked, errors, strict=True) if e is not None)
+        return
+    deadline = started + limits.seconds
+
+    def in_time(states: int, transitions: int) -> None:
+        _seconds_left(deadline)
+        if progress is not None:
+            progress(states, transitions)
+
+    try:
+        built = _built(model, given, open_constants(asked), build, in_time)
+        yield Built(built, time.monotonic() - started)
+        limits = replace(limits, seconds=_seconds_left(deadline))
+    except NotCertifiedError as late:
+        yield from (Failed(prop, late, late=True) for prop in asked)
+        return
+    for prop, error in zip(asked, errors, strict=True):
+        begun = time.monotonic()
+        try:
+            if error is not None:
+                raise error
+            answer = check(built, prop, inner=inner, limits=limits, constants=given)
+            yield Answered(prop, answer, time.monotonic() - begun)
+        except RfmdpError as failure:
+            yield Failed(prop, failure)
+
+
+def misfits(
+    model: FactoredMDP | Blueprint, properties: Sequence[Property], given: Given
+) -> list[PrismError | None]:
+    """Return the errors of properties that do not fit a model, as far as its text tells them."""
+    errors = [_misfit(prop, None, given) for prop in properties]
+    if isinstance(model, FactoredMDP) or all(error is not None for error in errors):
+        return errors
+    names = model.names(given, open_constants(properties))
+    return errors if names is None else [_misfit(prop, names, given) for prop in properties]
+
+
+def open_constants(properties: Sequence[Property]) -> set[str]:
+    """Return the names of constants that properties leave open."""
+    return {c.name for p in properties for c in p.file.constants if c.value is None}
+
+
+def _misfit(prop: Property, names: CheckedModel | None, given: Given) -> PrismError | None:
+    try:
+        if names is None:
+            require_supported(prop.parsed.expression, prop.file.source)
+        else:
+            check_property(prop.parsed, prop.file, names, {**prop.constants, **given})
+    except PrismError as error:
+        return error
+    return None
+
+
+def _built(
+    model: FactoredMDP | Blueprint,
+    given: Given,
+    also_known: Collection[str],
+    build: Build | None,
+    progress: Progress,
+) -> FactoredMDP:
+    if isinstance(model, FactoredMDP):
+        return model
+    if build is not None:
+        return build(also_known, progress)
+    return model.build(given, also_known=also_known, progress=progress)
+
+
+def _seconds_left(deadline: float) -> float:
+    left = deadline - time.monotonic()
+    if left <= 0.0:
+        raise NotCertifiedError(
+            "The time was over when the model was built, nothing is proven; try a larger limit."
+        )
+    return left
