@@ -199,9 +199,6 @@ from .policies.files import (
     read_policy as read_policy,
     write_policy as write_policy,
 )
-from .policies.tree import (
-    decision_tree as decision_tree,
-)
 from .report.page import (
     write_report as write_report,
 )
