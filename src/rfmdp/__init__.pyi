@@ -187,10 +187,8 @@ from .outer.solution import (
     Solution as Solution,
     Status as Status,
 )
-from .policies.collect import (
-    collect_next as collect_next,
-)
 from .policies.explain import (
+    collect_next as collect_next,
     explain as explain,
     gains as gains,
 )

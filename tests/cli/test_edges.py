@@ -96,7 +96,7 @@ def test_ctrl_c_while_solving_was_exit_code_2(folder):
 @pytest.fixture
 def ctrl_c(monkeypatch):
     """Let Ctrl-C be heard, also where tests are a job in the background; it leaves them time."""
-    monkeypatch.setattr("rfmdp.cli.interrupts.GRACE", 3600.0)
+    monkeypatch.setattr("rfmdp.cli.output.GRACE", 3600.0)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -124,10 +124,10 @@ def test_an_interrupted_answer_ends_the_questions(folder, ctrl_c, monkeypatch, c
 STUBBORN = """
 import sys, time
 from rfmdp.answers import batch
-from rfmdp.cli import interrupts
+from rfmdp.cli import output
 from rfmdp.cli.main import run
 
-interrupts.GRACE = 0.2
+output.GRACE = 0.2
 
 def stubborn(*args, **words):
     print("asked", flush=True)

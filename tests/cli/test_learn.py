@@ -160,7 +160,7 @@ def test_json_has_the_ledger(folder, capsys):
 def test_progress_away_from_a_terminal(folder, capsys, monkeypatch):
     """Plain lines, one in a while; here the while is short."""
     monkeypatch.setattr("rfmdp.cli.output.PLAIN", 0.0)
-    monkeypatch.setattr("rfmdp.cli.run_text.PATIENCE", 0.0)
+    monkeypatch.setattr("rfmdp.cli.answer_text.PATIENCE", 0.0)
     run(["learn", "m.prism", *REACH, *FEW])
     lines = capsys.readouterr().err.splitlines()
     assert lines

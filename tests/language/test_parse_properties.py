@@ -21,8 +21,8 @@ from rfmdp.language.property_ast import (
     TimeBound,
     Unreadable,
     Unsupported,
+    require_supported,
 )
-from rfmdp.language.supported import require_supported
 from rfmdp.language.write import write_expression
 from rfmdp.objective import MAX, MIN
 

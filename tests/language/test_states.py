@@ -14,9 +14,9 @@ from rfmdp.language import states
 from rfmdp.language.ast import ModelType
 from rfmdp.language.check import check_model
 from rfmdp.language.checked import CheckedModel
+from rfmdp.language.commands import implied_ranges
 from rfmdp.language.evaluate import evaluate
 from rfmdp.language.expressions import Expressions
-from rfmdp.language.guard_ranges import implied_ranges
 from rfmdp.language.load import parse_prism
 from rfmdp.language.parse import parse_expression, parse_model
 from rfmdp.language.source import PrismSourceError, SourceText

@@ -10,8 +10,7 @@ import pytest
 from rfmdp.errors import FileError, ModelError
 from rfmdp.language.load import parse_prism
 from rfmdp.objective import MAX, MIN, Reach, Spec, Until
-from rfmdp.policies.files import read_policy, write_policy
-from rfmdp.policies.table import decision_table, policy_from_table
+from rfmdp.policies.files import decision_table, policy_from_table, read_policy, write_policy
 from rfmdp.solving import evaluate, solve
 
 from .test_decisions import walk

@@ -14,7 +14,7 @@ from rfmdp.inner.protocol import Inner
 from rfmdp.language.check_properties import check_property
 from rfmdp.language.checked import CheckedModel
 from rfmdp.language.constants import Given
-from rfmdp.language.supported import require_supported
+from rfmdp.language.property_ast import require_supported
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.frontier import Progress
 from rfmdp.outer.settings import Limits

@@ -8,15 +8,16 @@ proven bounds in every state.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 
-from rfmdp.answers.exists_forall import paths_hold
 from rfmdp.answers.filters import apply_filter
 from rfmdp.answers.measure import compare_with, effective_method, measure, stopped, turned
 from rfmdp.answers.property import Property
 from rfmdp.answers.quantity import Quantity, combine
 from rfmdp.answers.specification import (
+    NextFormula,
     NowFormula,
     directions,
     is_discounted,
@@ -31,12 +32,14 @@ from rfmdp.language import property_ast as tree
 from rfmdp.language.ast import Expr, Label, Literal, Type, fold, nodes
 from rfmdp.language.check_properties import CheckedProperty
 from rfmdp.language.model_scope import model_type
-from rfmdp.language.property_ast import OPERATORS
+from rfmdp.language.property_ast import OPERATORS, Quantified
 from rfmdp.language.states import evaluate_states
 from rfmdp.language.types import type_of
 from rfmdp.language.write import write_expression
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.objective import Direction, NamedStates, Spec
+from rfmdp.objective import MAX, Direction, NamedStates, Spec
+from rfmdp.outer.graph.components import components
+from rfmdp.outer.graph.graph import Graph
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Solution
 from rfmdp.types import BoolArray
@@ -233,3 +236,49 @@ class PropertyEvaluator:
         if fold(expr, depth) > DEEPEST:
             reason = f"P, R, E, A and filters must be nested at most {DEEPEST} deep"
             raise self.source.error(expr.position, reason)
+
+
+def paths_hold(
+    model: FactoredMDP, node: Quantified, decide: Callable[[Expr], BoolArray]
+) -> BoolArray:
+    """Return where E or A of a path formula holds, (S,).
+
+    Parameters
+    ----------
+    decide
+        Returns where a state formula holds.
+    """
+    form = normal(node.path)
+    if isinstance(form, NowFormula):
+        return decide(form.holds)
+    every = node.every is not form.negated
+    graph = Graph(model)
+    target = decide(form.target)
+    if isinstance(form, NextFormula):
+        holds = _next_all(graph, target) if every else ~_next_all(graph, ~target)
+    elif every:
+        fails = _some_until(graph, ~target, ~decide(form.stay) & ~target)
+        holds = ~(fails | _some_globally(graph, ~target))
+    else:
+        holds = _some_until(graph, decide(form.stay), target)
+    return ~holds if form.negated else holds
+
+
+def _next_all(graph: Graph, target: BoolArray) -> BoolArray:
+    """Return where every possible move leads to the target."""
+    rows = graph.rows_must_stay(target)
+    all_: BoolArray = np.logical_and.reduceat(rows, graph.model.row_ptr[:-1])
+    return all_
+
+
+def _some_until(graph: Graph, stay: BoolArray, target: BoolArray) -> BoolArray:
+    return graph.positive(target, stay, agent=MAX, nature=MAX)
+
+
+def _some_globally(graph: Graph, stay: BoolArray) -> BoolArray:
+    """Return where a path stays for ever: it comes to a cycle within `stay`."""
+    parts = components(graph, stay)
+    inside = parts.component >= 0
+    cyclic = np.zeros(len(stay), dtype=np.bool_)
+    cyclic[inside] = ~parts.trivial[parts.component[inside]]
+    return _some_until(graph, stay, cyclic)

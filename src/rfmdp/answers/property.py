@@ -22,8 +22,8 @@ from rfmdp.language.constants import Given, checked_given
 from rfmdp.language.load import read_text
 from rfmdp.language.model_scope import model_type, scope
 from rfmdp.language.parse_properties import parse_property_file
+from rfmdp.language.property_ast import require_supported
 from rfmdp.language.source import Position
-from rfmdp.language.supported import require_supported
 from rfmdp.language.write import write_expression
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Spec

@@ -14,7 +14,6 @@ from rfmdp.answers.batch import Answered, Built, Failed, check_all
 from rfmdp.answers.property import Property
 from rfmdp.cli.answer_text import AnswerRecord, answer_lines, answer_record, phases
 from rfmdp.cli.arguments import Experiment, inner_method, plain_value
-from rfmdp.cli.interrupts import stop_if_interrupted
 from rfmdp.cli.models import Uncertainty, build_with_sets, with_command
 from rfmdp.cli.output import (
     CERTIFIED,
@@ -24,6 +23,7 @@ from rfmdp.cli.output import (
     complain,
     showing_progress,
     spoken_warnings,
+    stop_if_interrupted,
 )
 from rfmdp.errors import ModelError, RfmdpError
 from rfmdp.formats.files import save

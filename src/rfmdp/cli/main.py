@@ -17,8 +17,15 @@ from importlib import import_module
 import click
 
 from rfmdp import __version__
-from rfmdp.cli.interrupts import INTERRUPTED, noted, stop_if_interrupted
-from rfmdp.cli.output import CERTIFIED, NOT_CERTIFIED, USER_ERROR, complain
+from rfmdp.cli.output import (
+    CERTIFIED,
+    INTERRUPTED,
+    NOT_CERTIFIED,
+    USER_ERROR,
+    complain,
+    noted,
+    stop_if_interrupted,
+)
 from rfmdp.errors import AssumptionAlarm, RfmdpError
 
 COMMANDS = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Iterator
@@ -10,10 +11,16 @@ from contextlib import contextmanager
 from threading import Lock, Timer
 from typing import Any
 
+from rfmdp.signals import handling_interrupts
+from rfmdp.writing import leave_now
+
 CERTIFIED, USER_ERROR, NOT_CERTIFIED = 0, 1, 2  # exit codes
 PATIENCE = 1.0  # seconds before progress is shown at a terminal
 REFRESH = 0.1  # seconds between two updates there
 PLAIN = 20.0  # seconds between two lines elsewhere
+INTERRUPTED = 130  # exit code
+GRACE = 5.0  # seconds for what is under way to end
+_noted = threading.Event()
 
 
 def complain(message: str, kind: str = "error") -> None:
@@ -166,3 +173,30 @@ class ProgressLines:
         if self.due(seconds) or terminal:
             end = "\r" if terminal and passing else "\n"
             print(f"{text:<79}" if end == "\r" else text, end=end, file=sys.stderr)
+
+
+@contextmanager
+def noted() -> Iterator[None]:
+    """Take a note of Ctrl-C besides raising KeyboardInterrupt."""
+    _noted.clear()
+    late = threading.Timer(GRACE, leave_now, [INTERRUPTED])
+    late.daemon = True
+
+    def note(*_: object) -> None:
+        if _noted.is_set():
+            leave_now(INTERRUPTED)
+        _noted.set()
+        late.start()
+        raise KeyboardInterrupt
+
+    try:
+        with handling_interrupts(note):
+            yield
+    finally:
+        late.cancel()
+
+
+def stop_if_interrupted() -> None:
+    """Raise KeyboardInterrupt if Ctrl-C was pressed, even where it was caught before."""
+    if _noted.is_set():
+        raise KeyboardInterrupt

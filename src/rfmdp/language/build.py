@@ -7,27 +7,35 @@ label in its alphabet.
 
 from __future__ import annotations
 
+import math
 import warnings
+from collections.abc import Sequence
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rfmdp.errors import ModelError, PrismError, PrismWarning
-from rfmdp.language.annotate import state_labels, structures
+from rfmdp.language.ast import Binary, Expr, Ite, Literal, ModelType, RewardItem
 from rfmdp.language.checked import CheckedModel
+from rfmdp.language.commands import implied_ranges
 from rfmdp.language.distributions import RANDOM_FACTOR, packed
-from rfmdp.language.initial import initial_valuations
-from rfmdp.language.states import State
-from rfmdp.model.arrays import FactoredMDP
+from rfmdp.language.states import CHUNK, State, evaluate_states
+from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.model.frontier import Deadlock, Progress
 from rfmdp.model.packing import Packing
 from rfmdp.model.skeleton import Skeleton
 from rfmdp.model.touching import warn_if_touching
 from rfmdp.model.validate import is_valid
 from rfmdp.record import Provenance
+from rfmdp.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from rfmdp.language.explorer import StateExplorer
+
+MAX_CANDIDATES = 1 << 28
+CHAINS = (ModelType.DTMC, ModelType.IDTMC)
+ZERO, ONE = Literal(0.0), Literal(1.0)
 
 
 def build_model(
@@ -129,3 +137,150 @@ def _warn(checked: CheckedModel, skeleton: Skeleton, explorer: StateExplorer) ->
             PrismWarning,
             stacklevel=3,
         )
+
+
+def initial_valuations(checked: CheckedModel) -> IntArray:
+    """Return the valuations (I, vars) of all initial states, ascending.
+
+    Raises
+    ------
+    PrismError
+        If no state satisfies the condition, or there are too many to try.
+    """
+    if isinstance(checked.init, Expr):
+        return _satisfying(checked, checked.init)
+    return np.array(checked.init, dtype=np.int64).reshape(1, -1)
+
+
+def _satisfying(checked: CheckedModel, condition: Expr) -> IntArray:
+    """Try all valuations that simple bounds of the condition leave, in chunks."""
+    low, radix = _box(checked, condition)
+    count = math.prod(radix)
+    if count > MAX_CANDIDATES:
+        reason = (
+            f"the condition of 'init' leaves {count:.3g} states to try, must be at most "
+            f"{MAX_CANDIDATES}; add conjuncts that bound single variables, such as x=0"
+        )
+        raise checked.source.error(condition.position, reason)
+    found = []
+    for start in range(0, count, CHUNK):
+        codes = np.arange(start, min(start + CHUNK, count))
+        valuations = np.empty((len(codes), len(radix)), dtype=np.int32)
+        for k in range(len(radix) - 1, -1, -1):
+            valuations[:, k] = codes % radix[k] + low[k]
+            codes //= radix[k]
+        found.append(valuations[evaluate_states(condition, checked, valuations)])
+    if not any(len(part) for part in found):
+        reason = "some state must satisfy the condition of 'init', found none"
+        raise checked.source.error(condition.position, reason)
+    return np.concatenate(found)
+
+
+def _box(checked: CheckedModel, condition: Expr) -> tuple[list[int], list[int]]:
+    """Return, for every variable, the least value that a condition allows, and how many it does."""
+    needs = implied_ranges(condition)
+    low, radix = [], []
+    for variable in checked.variables:
+        least, most = needs.get(variable.name, (-math.inf, math.inf))
+        first = int(max(variable.low, least))
+        low.append(first)
+        radix.append(max(0, int(min(variable.high, most)) - first + 1))
+    return low, radix
+
+
+def state_labels(checked: CheckedModel, skeleton: Skeleton) -> dict[str, BoolArray]:
+    """Return where every label of the text holds, (S,) each."""
+    return {
+        label.name: evaluate_states(label.value, checked, skeleton.valuations)
+        for label in checked.labels
+    }
+
+
+def structures(checked: CheckedModel, skeleton: Skeleton) -> dict[str, Rewards]:
+    """Return all reward structures; one without name is called "" (a second one "#2", ...).
+
+    Self-loops that were given to deadlocks have no action reward, as in PRISM.
+    """
+    found: dict[str, Rewards] = {}
+    for number, rewards in enumerate(checked.rewards, start=1):
+        name = rewards.name if rewards.name is not None else ""
+        if name in found:
+            name = f"#{number}"
+        of_states = [item for item in rewards.items if item.action is None]
+        state = _pays(_sum(of_states), of_states, checked, skeleton, None)
+        found[name] = Rewards(state, _row_rewards(rewards.items, checked, skeleton))
+    return found
+
+
+def _row_rewards(
+    items: Sequence[RewardItem], checked: CheckedModel, skeleton: Skeleton
+) -> FloatArray:
+    """Return what every row pays."""
+    row = np.zeros(len(skeleton.row_actions))
+    of_rows = [item for item in items if item.action is not None]
+    for number, action in enumerate([*checked.actions, ""]):
+        own = [item for item in of_rows if item.action == action]
+        pays = _sum(own)
+        if action == "" and checked.type in CHAINS:
+            # such a row of a DTMC may be a random choice among several labels
+            own = of_rows
+            pays = _mean(of_rows, checked)
+        if own:
+            rows = np.flatnonzero(skeleton.row_actions == number)
+            row[rows] = _pays(pays, own, checked, skeleton, skeleton.row_states[rows])
+    return row
+
+
+def _pays(
+    expr: Expr,
+    items: Sequence[RewardItem],
+    checked: CheckedModel,
+    skeleton: Skeleton,
+    states: IntArray | None,
+) -> FloatArray:
+    """Return what some items pay together, by an expression, in some states or in all."""
+    pays = evaluate_states(expr, checked, skeleton.valuations, states)
+    for k in np.flatnonzero(np.isnan(pays))[:1]:
+        state = State(checked, skeleton.valuations[k if states is None else states[k]])
+        for item in items:
+            if np.isnan(state.value(_sum([item]))):
+                raise state.error(item.value.position, "a reward must be a number, found nan")
+    return pays
+
+
+def _sum(items: Sequence[RewardItem]) -> Expr:
+    """Return the sum of what items pay in the states of their guards."""
+    return _folded("+", [ZERO, *(Ite(item.guard, item.value, ZERO) for item in items)])
+
+
+def _mean(items: Sequence[RewardItem], checked: CheckedModel) -> Expr:
+    """Return what the choices of a state pay on average."""
+    actions = [*checked.actions, None]
+    counts = [_choices(action, checked) for action in actions]
+    total = _folded("+", counts)
+    pays: list[Expr] = [ZERO]
+    for action, count in zip(actions, counts, strict=True):
+        own = [item for item in items if item.action == (action or "")]
+        if own:
+            share = Binary("*", Binary("/", count, total), _sum(own))
+            pays.append(Ite(Binary(">", count, ZERO), share, ZERO))
+    return _folded("+", pays)
+
+
+def _choices(action: str | None, checked: CheckedModel) -> Expr:
+    """Return how many choices of a state have a label: combinations of one command per module.
+
+    Commands without label are choices by themselves.
+    """
+    enabled = []  # commands, by module
+    for module in checked.modules:
+        guards = [c.guard for c in module.commands if c.action == action]
+        if guards:
+            enabled.append(_folded("+", [Ite(c, Literal(1), Literal(0)) for c in guards]))
+    # floats: a product can be larger than an int
+    return _folded("+", [ZERO, *enabled]) if action is None else _folded("*", [ONE, *enabled])
+
+
+def _folded(sign: str, parts: Sequence[Expr]) -> Expr:
+    """Return the sum or product of expressions."""
+    return reduce(lambda left, right: Binary(sign, left, right), parts)

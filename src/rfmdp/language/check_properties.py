@@ -35,7 +35,6 @@ from rfmdp.language.expand import (
     meanings,
     substitute,
 )
-from rfmdp.language.hints import nearest, question
 from rfmdp.language.property_ast import (
     Bound,
     CumulativeReward,
@@ -47,9 +46,9 @@ from rfmdp.language.property_ast import (
     PropertyFile,
     Quantified,
     Reward,
+    require_supported,
 )
-from rfmdp.language.source import SourceText
-from rfmdp.language.supported import require_supported
+from rfmdp.language.source import SourceText, nearest, question
 from rfmdp.language.types import node_type, require, type_of
 
 NUMERIC_FILTERS = frozenset({"min", "max", "avg", "sum", "range", "argmin", "argmax"})

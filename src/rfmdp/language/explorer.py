@@ -19,8 +19,8 @@ import numpy as np
 from rfmdp.errors import ModelError
 from rfmdp.kernels import addresses, explorer, tables
 from rfmdp.kernels.decorator import was_compiled
-from rfmdp.language.annotate import CHAINS
 from rfmdp.language.ast import Assignment, Command, Literal
+from rfmdp.language.build import CHAINS
 from rfmdp.language.checked import CheckedModel
 from rfmdp.language.commands import CommandRecords, has_intervals, probability_ends
 from rfmdp.language.distributions import NamedBox, command_distribution, random_choice

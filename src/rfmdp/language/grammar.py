@@ -10,20 +10,18 @@ from typing import Any
 from lark import Lark, Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
-from rfmdp.language.hints import (
+from rfmdp.language.source import (
     FUNCTIONS,
     MODEL_WORDS,
     PROPERTY_WORDS,
-    misspelt,
-    other_language,
-    other_tool,
-)
-from rfmdp.language.source import (
     BuildError,
     Position,
     PrismSourceError,
     PrismUnsupportedError,
     SourceText,
+    misspelt,
+    other_language,
+    other_tool,
 )
 
 WORDS = {

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rfmdp.language.ast import Binary, Call, Expr, Ite, Label, Literal, Name, Type, Unary, fold
-from rfmdp.language.hints import question
-from rfmdp.language.source import SourceText
+from rfmdp.language.source import SourceText, question
 
 BOOLEAN_OPERATORS = frozenset({"&", "|", "=>", "<=>"})
 ORDER_OPERATORS = frozenset({"<", "<=", ">", ">="})

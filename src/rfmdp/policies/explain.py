@@ -8,12 +8,15 @@ be its nominal distribution.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from rfmdp.errors import ModelError
+from rfmdp.learning.coverage import coverage
+from rfmdp.learning.run import Run
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, Spec
 from rfmdp.outer.settings import Limits
@@ -26,6 +29,8 @@ from rfmdp.solving import solve
 from rfmdp.types import FloatArray
 
 NEXT = 8  # likeliest successors that are listed
+SECONDS = 20.0  # for all gains together
+TRIED = 40  # identifiers, at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,3 +266,52 @@ def _shown(bounds: Bounds) -> str:
     if low == high:
         return f"is {low}"
     return f"is in [{written(bounds.lower, -1.0)}, {written(bounds.upper, 1.0)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class IdentifierGain:
+    """An identifier, and how much the guarantee would improve if it were known."""
+
+    identifier: str
+    gain: float
+    samples: int
+
+    def __str__(self) -> str:
+        return f"{self.gain:10.4g} {self.samples:10d}  {self.identifier}"
+
+
+def collect_next(run: Run, *, seconds: float = SECONDS) -> list[IdentifierGain]:
+    """Return identifiers, those first of which samples would help the guarantee most.
+
+    A gain is how much the guarantee of the initial state improves if an identifier is known to be
+    what its samples suggest, while all others stay as uncertain as they are; the agent may change
+    its policy for it. Identifiers that help only together with others have gain 0. They follow
+    by their samples, fewest first. Each gain is a solve of its own: those with the fewest samples
+    are tried first, and as many as there is time for.
+
+    Returns nothing for a run that proves nothing.
+    """
+    if run.solution is None:
+        return []
+    covered = coverage(run).identifiers
+    candidates = sorted(
+        _candidates(run.solution), key=lambda j: (covered[j].samples, -covered[j].width)
+    )
+    deadline = time.monotonic() + seconds
+    found: list[IdentifierGain] = []
+    for j in candidates[:TRIED]:
+        left = deadline - time.monotonic()
+        if left <= 0.0 and found:
+            break
+        ((name, gain),) = gains(run.solution, [j], limits=Limits(seconds=max(left, 0.1)))
+        found.append(IdentifierGain(name, gain, covered[j].samples))
+    return sorted(found, key=lambda found: (-found.gain, found.samples))
+
+
+def _candidates(solution: Solution) -> list[int]:
+    """Return uncertain identifiers that the policy meets, or would meet with a friendly nature."""
+    friendly = solve(
+        solution.model, replace(solution.spec, nature=solution.spec.agent),
+        limits=Limits(precision=1e-2, seconds=5.0),
+    )  # fmt: skip
+    return sorted({*uncertain_marginals(solution), *uncertain_marginals(friendly)})

@@ -7,9 +7,9 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,13 +18,15 @@ from rfmdp.errors import FileError, ModelError, UnsupportedError
 from rfmdp.learning.run import Run
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.solution import Policy, Solution
-from rfmdp.policies.decisions import decisions, reached
-from rfmdp.policies.table import ACTION, Table, decision_table, policy_from_table
+from rfmdp.policies.decisions import decisions, reached, values_after
+from rfmdp.ragged import entries
+from rfmdp.types import BoolArray, IntArray
 from rfmdp.writing import replacing
 
 DRAWN = 2_000  # states of a graph that somebody may still look at
-
 ROLLOUT = ":rollout"
+Table: TypeAlias = dict[str, list[Any]]  # columns by name, all of one length
+NUMBER, ACTION, STEP = "choice", "action", "step"  # columns beside the variables
 
 
 def write_policy(solution: Solution | Run, path: str | os.PathLike[str]) -> None:
@@ -232,3 +234,113 @@ def open_policy(path: str | os.PathLike[str], model: FactoredMDP) -> Policy:
             f"{model.states:,}, or other choices; export it with `rfmdp policy` to match by names."
         )
     return policy
+
+
+def decision_table(solution: Solution) -> Table:
+    """Return the decisions of a solution's policy with the bounds of the values they lead to.
+
+    Columns: the variables (or `state`), `step` if the policy has several rules, `action`, `choice`
+    (the number of the row within its state, from 1), `value`, `lower`, `upper`.
+    """
+    parts = [_rule(solution, step) for step in range(len(solution.policy.rows))]
+    return {name: [x for part in parts for x in part[name]] for name in parts[0]}
+
+
+def _rule(solution: Solution, step: int) -> Table:
+    model, rows = solution.model, solution.policy.rows[step]
+    lower, upper = values_after(solution, step)
+    table: Table = dict(model.state_columns())
+    if not solution.policy.stationary:
+        table[STEP] = [step] * model.states
+    table[ACTION] = [model.choice_name(int(row)) for row in rows]
+    table[NUMBER] = (rows - model.row_ptr[:-1] + 1).tolist()
+    guaranteed = lower if solution.spec.agent.sign > 0 else upper
+    table |= {"value": guaranteed.tolist(), "lower": lower.tolist(), "upper": upper.tolist()}
+    return table
+
+
+def policy_from_table(model: FactoredMDP, table: Mapping[str, Sequence[Any]]) -> Policy:
+    """Return the policy of a table for a model with the same variables.
+
+    States that the table does not know may be left out as long as the policy cannot reach them.
+
+    Raises
+    ------
+    ModelError
+        If a column is missing, a line names no state or action of the model, or a state that the
+        policy reaches has no line.
+    """
+    names = list(model.state_columns())
+    missing = [name for name in (*names, ACTION) if name not in table]
+    if missing:
+        raise ModelError(
+            f"A policy for this model needs the columns {', '.join(names)}, {ACTION}; "
+            f"missing: {', '.join(missing)}."
+        )
+    steps = [int(x) for x in table[STEP]] if STEP in table else [0] * len(table[ACTION])
+    rows = np.full((max(steps, default=0) + 1, model.states), -1, dtype=np.int64)
+    index = {key: state for state, key in enumerate(_keys(model.state_columns(), names))}
+    numbers = table.get(NUMBER, [None] * len(steps))
+    lines = zip(_keys(table, names), steps, table[ACTION], numbers, strict=True)
+    for line, (key, step, action, number) in enumerate(lines, start=1):
+        if key not in index:
+            continue  # a state of the model that the policy was made for
+        rows[step, index[key]] = _row(model, index[key], str(action), number, line)
+    _require_reached(model, rows)
+    return Policy(rows)
+
+
+def _keys(table: Mapping[str, Sequence[Any]], names: Sequence[str]) -> list[tuple[int, ...]]:
+    """Return the state of every line as a tuple of numbers."""
+    return [
+        tuple(_number(x) for x in line) for line in zip(*(table[n] for n in names), strict=True)
+    ]
+
+
+def _number(value: Any) -> int:
+    if isinstance(value, str):
+        word = value.strip().lower()
+        value = {"true": 1, "false": 0}.get(word, word)
+    try:
+        return int(value)
+    except ValueError:
+        raise ModelError(f"A variable of a policy must be a whole number, got {value!r}.") from None
+
+
+def _row(model: FactoredMDP, state: int, action: str, number: Any, line: int) -> int:
+    """Return the row of a state that an action's name, or its number, stands for."""
+    first = int(model.row_ptr[state])
+    last = int(model.row_ptr[state + 1])
+    named = [row for row in range(first, last) if model.choice_name(row) == action]
+    if len(named) == 1:
+        return named[0]
+    if number is not None and (not named or first + int(number) - 1 in named):
+        row = first + int(number) - 1
+        if first <= row < last and (named or not model.actions[model.row_actions[row]]):
+            return row
+    known = ", ".join(dict.fromkeys(model.choice_name(row) for row in range(first, last)))
+    raise ModelError(
+        f"Line {line} of the policy: {model.state_name(state)} has no action {action!r}; it has: "
+        f"{known}."
+    )
+
+
+def _require_reached(model: FactoredMDP, rows: IntArray) -> None:
+    """Raise if the policy reaches a state without a decision; fill the others with first rows."""
+    reached = np.zeros(model.states, dtype=np.bool_)
+    reached[model.initial] = True
+    frontier = np.asarray(model.initial, dtype=np.int64)
+    while len(frontier):
+        missing = frontier[(rows[:, frontier] < 0).any(axis=0)]
+        if len(missing):
+            raise ModelError(
+                f"The policy has no decision in {model.state_name(int(missing[0]))}, which it "
+                f"reaches ({len(missing)} such states at this distance); give a line for it."
+            )
+        chosen = np.unique(rows[:, frontier])
+        after: BoolArray = np.zeros(model.states, dtype=np.bool_)
+        after[model.successors[entries(model.successor_ptr, chosen)]] = True
+        frontier = np.flatnonzero(after & ~reached)
+        reached |= after
+    unknown = rows < 0
+    rows[unknown] = np.broadcast_to(model.row_ptr[:-1], rows.shape)[unknown]

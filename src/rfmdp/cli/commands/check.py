@@ -29,8 +29,7 @@ def check(
     """
     import rfmdp
     from rfmdp.answers.batch import open_constants
-    from rfmdp.cli.models import read_blueprint
-    from rfmdp.cli.properties import chosen_properties
+    from rfmdp.cli.models import chosen_properties, read_blueprint
 
     given = constants(const)
     asked = chosen_properties(model, props, prop)

@@ -181,8 +181,8 @@ def learn(
         raise click.UsageError("Missing argument 'MODEL'.")
     import rfmdp
     from rfmdp.cli import learn_words as words
+    from rfmdp.cli.answer_text import run_progress
     from rfmdp.cli.models import property_and_blueprint, with_command
-    from rfmdp.cli.run_text import run_progress
     from rfmdp.domains.table import find
     from rfmdp.learning.methods import find_method
     from rfmdp.learning.schedule import LogSpaced
@@ -284,7 +284,7 @@ def _check_together(
 
 def _print_run(run: Run, seed: int, data: Any, as_json: bool) -> None:
     """Print a run, and what is to be said about recorded data, if it was learned from any."""
-    from rfmdp.cli.run_text import data_lines, data_record, run_lines, run_record
+    from rfmdp.cli.answer_text import data_lines, data_record, run_lines, run_record
 
     if as_json:
         extra = {} if data is None else {"data": data_record(data, run)}

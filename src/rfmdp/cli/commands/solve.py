@@ -90,8 +90,7 @@ def solve(
     started = time.monotonic()
     from rfmdp.cli.answers import Printer, Request, replies, replies_of_run, write_files
     from rfmdp.cli.compile_ahead import compiling_ahead
-    from rfmdp.cli.models import Uncertainty, read_blueprint
-    from rfmdp.cli.properties import properties_about
+    from rfmdp.cli.models import Uncertainty, properties_about, read_blueprint
     from rfmdp.model.frontier import Deadlock
     from rfmdp.outer.settings import Limits, Measure
     from rfmdp.running import run_many
