@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rfmdp.cli.learn_words import MAKERS
+from rfmdp.cli.learn_words import part
 from rfmdp.cli.main import run
 from rfmdp.cli.options import PARTS
 from rfmdp.cli.output import ProgressLines
@@ -88,9 +88,11 @@ def test_ctrl_c_advises_to_resume_only_what_is_there(folder, capsys, monkeypatch
 
 @pytest.mark.parametrize("option", PARTS)
 def test_words_of_parts(option):
-    """The help lists the words that there are."""
-    words = {re.split(r"[\[:]", word)[0] for word in PARTS[option].split(", ")}
-    assert words == set(MAKERS[option])
+    """Every word that the help lists names a part, with numbers where it asks for them."""
+    for usage in PARTS[option]:
+        word = re.sub(r"\[.*", "", usage).replace("LOW", "0").replace("HIGH", "1")
+        made = part(option, word.replace(":P", ":0.1"))
+        assert (made is None) == (word == "known")
 
 
 @pytest.mark.parametrize("prop", ['Pmax=? [ F "top" ]', 'Pmin=? [ F "top" ]'])

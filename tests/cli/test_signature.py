@@ -1,15 +1,11 @@
 """Signatures as command lines: kinds of words, help in sections, completion."""
 
-import os
-import subprocess
-import sys
 from typing import Annotated
 
 import click
 import pytest
 from click.shell_completion import ShellComplete
 
-from processes import LIMIT
 from rfmdp.cli.main import COMMANDS, app, run
 from rfmdp.cli.signature import Argument, Option, command
 
@@ -104,97 +100,25 @@ def test_help_has_sections():
     ]
 
 
-@pytest.fixture
-def program(tmp_path):
-    """Return a file that is the command `rfmdp` for a shell."""
-    file = tmp_path / "rfmdp"
-    file.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m rfmdp "$@"\n')
-    file.chmod(0o755)
-    return file
-
-
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        ("so", ["solve"]),
-        ("solve --radius", ["--radius", "--radius-of"]),
-        ("solve air", ["aircraft"]),
-        ("domains air", ["aircraft"]),
-        ("solve chain --inner ver", ["vertices"]),
-        ("solve chain --inner x", []),
-        ("learn chain --explore gr", ["greedy"]),
-        ("learn chain --support p", ["pmin:"]),
-        ("learn chain --method anytime-", ["anytime-local"]),
-        ("simulate chain --nature w", ["worst"]),
-        ("simulate chain --policy opt", ["optimal"]),
+        ("so", [("plain", "solve")]),
+        ("solve --radius", [("plain", "--radius"), ("plain", "--radius-of")]),
+        ("solve air", [("file", "air")]),
+        ("solve m.prism --inner ver", [("file", "ver")]),
         ("slove --r", []),
     ],
 )
 def test_words_are_completed(words, found):
-    """Commands, options and the words that these take."""
+    """Commands and options; the shell completes names of files."""
     *before, begun = words.split()
     items = ShellComplete(app, {}, "rfmdp", "_RFMDP_COMPLETE").get_completions(before, begun)
-    assert [(item.type, item.value) for item in items] == [("plain", word) for word in found]
+    assert [(item.type, item.value) for item in items] == found
 
 
-@pytest.mark.parametrize(
-    ("words", "last", "found"),
-    [
-        ("rfmdp solve --radius", 2, ["--radius", "--radius-of"]),
-        ("rfmdp solve m", 2, []),  # a file
-        ("rfmdp solve air", 2, ["aircraft"]),
-        ("rfmdp slove --r", 2, []),
-    ],
-)
-def test_a_shell_completes_words(words, last, found, program):
-    """What is printed for bash completes commands and options there; files are left to bash."""
-    script = """
-        eval "$("$0" --show-completion bash)"
-        compopt() { echo compopt "$@"; }
-        COMP_WORDS=($1) COMP_CWORD=$2
-        _rfmdp_completion "$0"
-        echo ${COMPREPLY[@]}
-    """
-    asked = ["bash", "-c", script, str(program), words, str(last)]
-    shell = subprocess.run(asked, capture_output=True, text=True, timeout=LIMIT)
-    assert shell.stderr == ""
-    *files, plain = shell.stdout.splitlines()
-    assert plain.split() == found
-    assert files == (["compopt -o default"] if words.endswith(" m") else [])
-
-
-def test_files_are_offered_before_domains(tmp_path, monkeypatch):
-    """Shells take either; a domain is offered where no file begins like it."""
-    monkeypatch.chdir(tmp_path)
-    (model,) = [p for p in app.get_command(None, "solve").params if p.name == "model"]
-
-    def offered(begun):
-        return [(item.type, item.value) for item in model.shell_complete(None, begun)]
-
-    assert offered("air") == [("plain", "aircraft")]
-    (tmp_path / "airport.prism").write_text("")
-    assert offered("air") == [("file", "air")]
-    assert offered("aircr") == [("plain", "aircraft")]
-    assert offered("nothing") == [("file", "nothing")]
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_shell_in_use(shell, monkeypatch, capsys):
-    """Its script is printed unless another is named."""
-    monkeypatch.setenv("SHELL", f"/usr/bin/{shell}")
-    assert run(["--show-completion"]) == 0
-    script = capsys.readouterr().out
-    assert f"{shell}_complete" in script
-    monkeypatch.setenv("SHELL", "/bin/sh")
-    assert run(["--show-completion", shell]) == 0
-    assert capsys.readouterr().out == script
-
-
-@pytest.mark.parametrize("words", [[], ["tcsh"]])
-def test_a_shell_that_is_not_known(words, monkeypatch, capsys):
-    """One line names those that are."""
-    monkeypatch.setitem(os.environ, "SHELL", "/bin/tcsh")
-    assert run(["--show-completion", *words]) == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "bash, zsh, fish" in line
-    assert "'tcsh'" in line
+def test_a_shell_asks_for_its_script(monkeypatch, capsys):
+    """As click documents it: a variable names the shell."""
+    monkeypatch.setenv("_RFMDP_COMPLETE", "bash_source")
+    assert run([]) == 0
+    assert "_rfmdp_completion" in capsys.readouterr().out

@@ -2,58 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
+from importlib import import_module
 from typing import Any
 
 from rfmdp.cli.options import PARTS
 from rfmdp.cli.output import ProgressLines
 from rfmdp.errors import ModelError
 from rfmdp.formats.files import SAVED, load
-from rfmdp.learning.confidence import ClopperPearson, Mixture, Weissman
-from rfmdp.learning.explore import GapDirected, Optimistic, RobustGreedy, UniformRandom
-from rfmdp.learning.identifiers import Granularity
-from rfmdp.learning.rewards import DeterministicReward, MixtureReward, RewardRange
-from rfmdp.learning.schedule import Doubling, Geometric
-from rfmdp.learning.support import (
-    DeclaredSupport,
-    DomainSupport,
-    FloorSupport,
-    SparseSupport,
-)
+from rfmdp.learning.rewards import RewardRange
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.sources.log.manifest import Manifest
 from rfmdp.sources.log.source import Bad, read_log
 from rfmdp.sources.recorded import KIND, Recorded
 from rfmdp.sources.source import Source
-
-MAKERS: Mapping[str, Mapping[str, Any]] = {  # by option and word: a maker, or the part itself
-    "--confidence": {
-        "mixture": Mixture,
-        "clopper-pearson": ClopperPearson,
-        "weissman": Weissman,
-    },
-    "--explore": {
-        "optimistic": Optimistic,
-        "uniform": UniformRandom,
-        "greedy": RobustGreedy,
-        "gap": GapDirected,
-    },
-    "--schedule": {"doubling": Doubling, "geometric": Geometric},
-    "--granularity": {granularity.name.lower(): granularity for granularity in Granularity},
-    "--support": {
-        "declared": DeclaredSupport,
-        "domain": DomainSupport,
-        "pmin": FloorSupport,
-        "sparse": SparseSupport,
-    },
-    "--rewards": {
-        "known": lambda: None,
-        "fixed": lambda low, high: DeterministicReward(RewardRange(low, high)),
-        "random": lambda low, high: MixtureReward(RewardRange(low, high)),
-    },
-}
 
 
 def part(option: str, text: str | None) -> Any:
@@ -65,13 +30,21 @@ def part(option: str, text: str | None) -> Any:
     if text is None:
         return None
     word, *numbers = text.split(":")
+    places = {re.split(r"[\[:]", usage)[0]: place for usage, place in PARTS[option].items()}
     try:
-        made = MAKERS[option][word]
-        return made(*(float(n) for n in numbers)) if callable(made) else made
+        if not places[word]:
+            return None
+        module, *names = places[word].split(".")
+        made: Any = reduce(getattr, names, import_module(f"rfmdp.learning.{module}"))
+        values = [float(number) for number in numbers]
+        if option == "--rewards":
+            return made(RewardRange(*values))
+        return made(*values) if callable(made) else made
     except (KeyError, ValueError, TypeError) as error:
         if isinstance(error, ModelError):
             raise ModelError(f"{option} {text}: {error}") from None
-        raise ModelError(f"{option} must be one of {PARTS[option]}; got '{text}'.") from None
+        words = ", ".join(PARTS[option])
+        raise ModelError(f"{option} must be one of {words}; got '{text}'.") from None
 
 
 def tie(text: str) -> list[int | str]:

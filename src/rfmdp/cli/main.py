@@ -1,6 +1,7 @@
 """Entry point of the command line.
 
-A command is a file in `commands/` with a function of the same name, and a word in `COMMANDS`.
+A command is a function in `commands/`, in the file of its name or of `FILES`, and a word in
+`COMMANDS`.
 Commands import little at the top: `rfmdp --help` is quick. Exit codes: 0 done and certified, 1 user
 error (one line on standard error), 2 finished but not certified or an alarm, 130
 interrupted, 141 nobody reads the output.
@@ -38,9 +39,12 @@ OPTIONS = {  # what the library advises, and what the command line has for it
     "`stop=StopWhen(guarantee=...)`": "--target",
     "`rewards=MixtureReward(RewardRange(low, high))`": "--rewards random:LOW:HIGH",
 }
+FILES = {
+    **dict.fromkeys(("check", "domains"), "models"),
+    **dict.fromkeys(("policy", "explain", "evaluate", "report"), "results"),
+}
 BROKEN_PIPE = 141
 COMPLETING = "_RFMDP_COMPLETE"  # variable by which a shell asks how words may go on
-SHELLS = ("bash", "zsh", "fish")
 
 
 class Commands(click.Group):
@@ -53,7 +57,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command."""
         if cmd_name in COMMANDS:
-            module = import_module(f"rfmdp.cli.commands.{cmd_name}")
+            module = import_module(f"rfmdp.cli.commands.{FILES.get(cmd_name, cmd_name)}")
             found: click.Command = getattr(module, cmd_name)
             return found
         if ctx.resilient_parsing:  # a shell asks how a mistake may go on
@@ -71,20 +75,11 @@ class Commands(click.Group):
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.option("--version", is_flag=True, help="Print the version.")
-@click.option(
-    "--show-completion",
-    metavar="[SHELL]",
-    is_flag=False,
-    flag_value="",
-    help=f"Print what lets {', '.join(SHELLS)} complete words; default: the shell in use.",
-)
 @click.pass_context
-def app(context: click.Context, version: bool, show_completion: str | None) -> None:
+def app(context: click.Context, version: bool) -> None:
     """Robust factored Markov decision processes: solve and learn, with certified bounds."""
     if version:
         print(f"rfmdp {__version__}")
-    elif show_completion is not None:
-        _complete(f"{_shell(show_completion)}_source")
     elif context.invoked_subcommand is None:
         print(context.get_help())
         raise click.UsageError("a command is needed.")
@@ -145,16 +140,6 @@ def _complete(asked: str) -> int:
     from click.shell_completion import shell_complete
 
     return shell_complete(app, {}, "rfmdp", COMPLETING, asked)
-
-
-def _shell(word: str) -> str:
-    """Return the shell that a word names, or the one in use."""
-    shell = word or os.path.basename(os.environ.get("SHELL", ""))
-    if shell not in SHELLS:
-        raise click.UsageError(
-            f"--show-completion must name one of {', '.join(SHELLS)}; got '{shell}'."
-        )
-    return shell
 
 
 def leave_pipe() -> None:

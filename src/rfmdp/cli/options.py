@@ -2,47 +2,54 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from typing import Annotated
 
-from rfmdp.cli.signature import Argument, Completions, Option
+from rfmdp.cli.signature import Argument, Option
+from rfmdp.inner.methods import METHODS
 
-INNER = (  # words of `--inner`
-    "exact, vertices, interval, mccormick, mccormick:simplex, mccormick:printed, sequential, "
-    "radius-sum, radius-sum:plain, alternating"
-)
-PARTS = {  # words of the options of `learn` for parts of a method; `learn_words` has the parts
-    "--confidence": "mixture, clopper-pearson, weissman",
-    "--explore": "optimistic[:OTHER], gap, greedy[:OTHER], uniform",
-    "--schedule": "doubling[:SHARE], geometric[:FACTOR]",
-    "--granularity": "tied, effect, local, flat",
-    "--support": "declared, domain, pmin:P, sparse[:P]",
-    "--rewards": "known, fixed:LOW:HIGH, random:LOW:HIGH",
+INNER = ", ".join(METHODS)
+PARTS = {  # of a learning method, by option and word: what is imported from `rfmdp.learning`
+    "--confidence": {
+        "mixture": "confidence.Mixture",
+        "clopper-pearson": "confidence.ClopperPearson",
+        "weissman": "confidence.Weissman",
+    },
+    "--explore": {
+        "optimistic[:OTHER]": "explore.Optimistic",
+        "gap": "explore.GapDirected",
+        "greedy[:OTHER]": "explore.RobustGreedy",
+        "uniform": "explore.UniformRandom",
+    },
+    "--schedule": {
+        "doubling[:SHARE]": "schedule.Doubling",
+        "geometric[:FACTOR]": "schedule.Geometric",
+    },
+    "--granularity": {
+        word: f"identifiers.Granularity.{word.upper()}"
+        for word in ("tied", "effect", "local", "flat")
+    },
+    "--support": {
+        "declared": "support.DeclaredSupport",
+        "domain": "support.DomainSupport",
+        "pmin:P": "support.FloorSupport",
+        "sparse[:P]": "support.SparseSupport",
+    },
+    "--rewards": {
+        "known": "",
+        "fixed:LOW:HIGH": "rewards.DeterministicReward",
+        "random:LOW:HIGH": "rewards.MixtureReward",
+    },
 }
 
 
-def listed(text: str) -> Completions:
-    """Return the words of a list for people; what is to be filled in is left out.
-
-    >>> list(listed("gap, greedy[:OTHER], pmin:P, mccormick:simplex").known())
-    ['gap', 'greedy', 'pmin:', 'mccormick:simplex']
-    """
-    return Completions(
-        lambda: [re.sub(r"\[.*|(?<=:)[A-Z].*", "", word) for word in text.split(", ")]
-    )
-
-
-def _domains() -> Iterable[str]:
-    from rfmdp.domains.table import DOMAINS
-
-    return DOMAINS
+def part_option(option: str, about: str, more: str = "") -> Option:
+    """Return an option for a part of a learning method; the help lists its words."""
+    return Option(f"{about}: {', '.join(PARTS[option])}{more}.", option)
 
 
 SETS, RUNS = "Uncertainty sets", "Runs"  # titles of sections
 MODEL = Argument(
-    "PRISM file (- for standard input), .tra, .drn, .umb, .rfmdp, or a name of `rfmdp domains`.",
-    Completions(_domains, files=True),
+    "PRISM file (- for standard input), .tra, .drn, .umb, .rfmdp, or a name of `rfmdp domains`."
 )
 Model = Annotated[str, MODEL]
 Result = Annotated[str, Argument("File that `rfmdp solve -o` or `learn -o` wrote.")]
@@ -51,12 +58,8 @@ Prop = Annotated[tuple[str, ...], Option("Property: TEXT, or NAME or NUMBER in P
 Const = Annotated[tuple[str, ...], Option("Constants: A=1,B=0.5.")]
 Radius = Annotated[float | None, Option("Radius of boxes around all probabilities.", section=SETS)]
 NORMS = "l1:R, linf:R, lp2:R"
-OtherSet = Annotated[
-    str | None, Option(f"Other sets of radius R: {NORMS}.", "--set", words=listed(NORMS))
-]
-DomainName = Annotated[
-    str | None, Argument("Domain to describe; all if left out.", Completions(_domains))
-]
+OtherSet = Annotated[str | None, Option(f"Other sets of radius R: {NORMS}.", "--set")]
+DomainName = Annotated[str | None, Argument("Domain to describe; all if left out.")]
 RadiusOf = Annotated[
     tuple[str, ...], Option("Radius of one part: MODULE=R or ACTION=R; repeatable.")
 ]

@@ -13,10 +13,8 @@ is `rfmdp solve MODEL --radius FLOAT`. A word without default is required, a `bo
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from functools import partial
-from glob import escape, glob
 from types import NoneType
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
@@ -36,19 +34,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Completions:
-    """What a shell offers for a word: some that are known, perhaps beside files."""
-
-    known: Callable[[], Iterable[str]]
-    files: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Argument:
     """A word that is known by its place."""
 
     help: str
-    words: Completions | None = None  # None: files
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +47,6 @@ class Option:
     help: str
     names: str = ""  # "-o --output"
     section: str = ""  # title in the help for this option and those behind it
-    words: Completions | None = None  # None: files
 
 
 class FunctionCommand(click.Command):
@@ -136,7 +124,7 @@ def _parameter(name: str, kind: Any, default: Any, word: Argument | Option) -> c
     if default not in (inspect.Parameter.empty, ()):
         settings["default"] = default
     if single is str:
-        settings["shell_complete"] = partial(_offered, word.words)
+        settings["shell_complete"] = _files
     if isinstance(word, Argument):
         return click.Argument([name], nargs=-1 if many else 1, **settings)
     names = word.names.split() or ["--" + name.replace("_", "-")]
@@ -150,17 +138,8 @@ def _parameter(name: str, kind: Any, default: Any, word: Argument | Option) -> c
     )
 
 
-def _offered(
-    words: Completions | None, _: click.Context, __: click.Parameter, begun: str
-) -> list[CompletionItem]:
-    """Return the known words that begin so, or let the shell complete names of files.
-
-    Shells take either. So where both would do, files come first, and words if there are none.
-    """
+def _files(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Let the shell complete names of files."""
     from click.shell_completion import CompletionItem
 
-    file = CompletionItem(begun, type="file")
-    if words is None or (words.files and glob(escape(begun) + "*")):
-        return [file]
-    found = [CompletionItem(word) for word in words.known() if word.startswith(begun)]
-    return found or ([file] if words.files else [])
+    return [CompletionItem(begun, type="file")]

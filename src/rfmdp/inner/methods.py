@@ -5,11 +5,15 @@
 A solver is imported, with its kernels, when it is asked for.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from rfmdp.inner.protocol import Inner
+if TYPE_CHECKING:
+    from rfmdp.inner.protocol import Inner
 
 
 def _exact() -> Inner:

@@ -6,7 +6,7 @@ import json
 import math
 import textwrap
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,19 +15,17 @@ import click
 
 from rfmdp.cli.arguments import check_positive, constants, inner_method
 from rfmdp.cli.options import (
-    INNER,
     MODEL,
-    PARTS,
     RUNS,
     Const,
     Jobs,
     Prop,
     Props,
     Scheduler,
-    listed,
+    part_option,
 )
 from rfmdp.cli.output import CERTIFIED, NOT_CERTIFIED, USER_ERROR, complain, spoken_warnings
-from rfmdp.cli.signature import Completions, Option, command
+from rfmdp.cli.signature import Option, command
 from rfmdp.errors import AssumptionAlarm, ModelError
 from rfmdp.writing import check_writable
 
@@ -39,12 +37,6 @@ if TYPE_CHECKING:
 
 LENGTH = 100  # steps of a trajectory, if nothing says otherwise
 LEAST = 0.01  # seconds that are left for learning, whatever reading took
-
-
-def _methods() -> Iterable[str]:
-    from rfmdp.learning.methods import METHODS
-
-    return METHODS
 
 
 @command
@@ -70,47 +62,26 @@ def learn(
         Option(
             "Method; `rfmdp learn --method list` prints all.",
             section="Method",
-            words=Completions(lambda: ["list", *_methods()]),
         ),
     ] = "anytime",
     inner: Annotated[
         str | None,
-        Option(
-            "How sets are composed, in place of the method's; as in `solve`.", words=listed(INNER)
-        ),
+        Option("How sets are composed, in place of the method's; as in `solve`."),
     ] = None,
-    confidence: Annotated[
-        str | None,
-        Option(f"Confidence sets: {PARTS['--confidence']}.", words=listed(PARTS["--confidence"])),
-    ] = None,
+    confidence: Annotated[str | None, part_option("--confidence", "Confidence sets")] = None,
     explore: Annotated[
         str | None,
-        Option(
-            f"What to sample: {PARTS['--explore']}; OTHER: chance of any action.",
-            words=listed(PARTS["--explore"]),
-        ),
+        part_option("--explore", "What to sample", "; OTHER: chance of any action"),
     ] = None,
-    schedule: Annotated[
-        str | None,
-        Option(f"When to plan again: {PARTS['--schedule']}.", words=listed(PARTS["--schedule"])),
-    ] = None,
+    schedule: Annotated[str | None, part_option("--schedule", "When to plan again")] = None,
     granularity: Annotated[
-        str | None,
-        Option(
-            f"What is counted together: {PARTS['--granularity']}.",
-            words=listed(PARTS["--granularity"]),
-        ),
+        str | None, part_option("--granularity", "What is counted together")
     ] = None,
     tie: Annotated[
         tuple[str, ...], Option("NAME=NAME: marginals that are the same; repeatable.")
     ] = (),
-    support: Annotated[
-        str | None,
-        Option(f"Possible outcomes: {PARTS['--support']}.", words=listed(PARTS["--support"])),
-    ] = None,
-    rewards: Annotated[
-        str | None, Option(f"Rewards: {PARTS['--rewards']}.", words=listed(PARTS["--rewards"]))
-    ] = None,
+    support: Annotated[str | None, part_option("--support", "Possible outcomes")] = None,
+    rewards: Annotated[str | None, part_option("--rewards", "Rewards")] = None,
     length: Annotated[
         int | None,
         Option("Steps of a trajectory; default: of the domain, or 100.", section="Samples"),

@@ -20,10 +20,9 @@ from rfmdp.cli.options import (
     Props,
     Radius,
     RadiusOf,
-    listed,
 )
 from rfmdp.cli.output import complain, showing_progress
-from rfmdp.cli.signature import Completions, Option, command
+from rfmdp.cli.signature import Option, command
 from rfmdp.errors import ModelError
 from rfmdp.writing import check_writable
 
@@ -45,14 +44,12 @@ def simulate(
         str,
         Option(
             "uniform, optimal, or a file of `solve`, `learn` (also FILE:rollout) or `policy`.",
-            words=Completions(lambda: ("uniform", "optimal"), files=True),
         ),
     ] = "uniform",
     nature: Annotated[
         str,
         Option(
             "Probabilities: nominal, worst, best or random members of the sets.",
-            words=listed("nominal, worst, best, random"),
         ),
     ] = "nominal",
     trajectories: Annotated[

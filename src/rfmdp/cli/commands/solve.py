@@ -21,7 +21,6 @@ from rfmdp.cli.options import (
     Props,
     RadiusOf,
     Scheduler,
-    listed,
 )
 from rfmdp.cli.signature import Option, command
 from rfmdp.errors import ModelError
@@ -55,7 +54,6 @@ def solve(
         Option(
             f"How nature's choice in a row is found: {INNER}.",
             section="Method and limits",
-            words=listed(INNER),
         ),
     ] = "exact",
     precision: Annotated[

@@ -1,0 +1,185 @@
+"""What is done with results: `rfmdp explain`, `policy`, `evaluate` and `report`."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+from rfmdp.cli.arguments import require_result, solution_in, state_number
+from rfmdp.cli.options import (
+    Const,
+    Floor,
+    Json,
+    Model,
+    OtherSet,
+    Prop,
+    Props,
+    Radius,
+    RadiusOf,
+    Result,
+)
+from rfmdp.cli.output import CERTIFIED, NOT_CERTIFIED, showing_progress
+from rfmdp.cli.signature import Argument, Option, command
+from rfmdp.errors import FileError
+from rfmdp.writing import check_writable
+
+
+@command
+def explain(
+    result: Result,
+    state: Annotated[
+        str | None,
+        Option("Values of all variables, x=1,y=2, or a number; default: the initial."),
+    ] = None,
+    step: Annotated[int, Option("Steps gone, for finite horizons.")] = 0,
+    gains: Annotated[
+        bool, Option("Also: what the guarantee gains if one marginal were known.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Explain a decision: values of actions, nature's answers.
+
+    It says what happens next, too. With --gains, the model is solved again with one marginal known
+    at a time: which uncertainty costs most.
+    """
+    import rfmdp
+
+    solution = solution_in(result)
+    found = rfmdp.explain(solution, state_number(solution.model, state), step=step)
+    worth = []
+    if gains:
+        with showing_progress("solving with one marginal known at a time"):
+            worth = rfmdp.gains(solution)
+    if as_json:
+        print(json.dumps(asdict(found) | ({"gains": dict(worth)} if gains else {})))
+        return
+    print(found)
+    if gains and not worth:
+        print("The policy meets no uncertain marginal: there is nothing to gain.")
+    for place, (marginal, gain) in enumerate(worth):
+        if place == 0:
+            print("What the guarantee in the initial state gains if one marginal were known:")
+        print(f"    {gain:.6g}  {marginal}")
+
+
+@command
+def policy(
+    result: Result,
+    output: Annotated[
+        str,
+        Option("File to write: .csv, .json, .strat (PRISM's), .dot (Graphviz).", "-o --output"),
+    ],
+) -> None:
+    """Write the policy of a result as a table, strategy or graph.
+
+    Tables have variables, action and proven bounds of every state. CSV, JSON and PRISM's strategies
+    are read again by `evaluate` and `simulate`, for any model with the same variables. Graphviz
+    gets the chain that policy and nature make.
+    """
+    import rfmdp
+
+    check_writable(output)
+    rfmdp.write_policy(solution_in(result), output)
+    print(f"wrote {output}")
+
+
+@command
+def evaluate(
+    model: Model,
+    policy: Annotated[
+        str, Option("File of `solve -o`, `learn -o` or `policy -o`: .rfmdp, .csv, ...")
+    ],
+    props: Props = None,
+    prop: Prop = (),
+    const: Const = (),
+    precision: Annotated[float, Option("Wanted relative width of the bounds.")] = 1e-6,
+    as_json: Json = False,
+    radius: Radius = None,
+    set_: OtherSet = None,
+    radius_of: RadiusOf = (),
+    floor: Floor = 0.0,
+) -> int:
+    """Evaluate a policy with the worst, best and nominal nature.
+
+    Prints proven bounds of its value for each. The result is that of the property's nature, as in
+    `solve`: Pmaxmin has the worst one, Pmax the best. Exit code 0: all certified, 2: not all.
+    """
+    import rfmdp
+    from rfmdp.cli.answer_text import as_json as plain, proven_side
+    from rfmdp.cli.models import Uncertainty, property_and_model
+    from rfmdp.policies.files import open_policy
+
+    uncertainty = Uncertainty(radius, set_, radius_of, floor)
+    asked, subject = property_and_model(model, props, prop, const, uncertainty)
+    chosen = open_policy(policy, subject)
+    spec = asked.spec(subject, settled=not subject.uncertain)
+    limits = rfmdp.Limits(precision)
+    worst = spec.agent.opposite
+    rows: dict[str, Any] = {}
+    with showing_progress("evaluating"):
+        for name, world, nature in (
+            ("worst", subject, worst), ("best", subject, worst.opposite),
+            ("nominal", subject.nominal(), worst),
+        ):  # fmt: skip
+            solution = rfmdp.evaluate(world, chosen, spec, nature=nature, limits=limits)
+            bounds = solution.at_initial()
+            rows[name] = {
+                "lower": plain(bounds.lower),
+                "upper": plain(bounds.upper),
+                "status": solution.status.name.lower(),
+            }
+            if name == ("worst" if spec.robust else "best"):
+                result = proven_side(bounds, spec.agent)
+    if as_json:
+        print(json.dumps({"property": asked.text, "policy": policy, **rows}))
+    else:
+        print(f"property  {asked.text}")
+        for name, row in rows.items():
+            print(f"{name:9} [{row['lower']!r}, {row['upper']!r}]  {row['status']}")
+        print(f"Result: {result}")
+    certified = all(row["status"] == "certified" for row in rows.values())
+    return CERTIFIED if certified else NOT_CERTIFIED
+
+
+@command
+def report(
+    results: Annotated[
+        tuple[str, ...],
+        Argument(
+            "Files that `rfmdp solve -o` or `rfmdp learn -o` wrote; of a .json of `solve` "
+            "with ranges (--radius 0.01:0.01:0.1) the values are drawn against the radius."
+        ),
+    ],
+    output: Annotated[str, Option("The page to write.", "-o --output")] = "report.html",
+    title: Annotated[str, Option("Heading of the page.")] = "",
+) -> None:
+    """Write one page with results and an explorer of every policy.
+
+    It has bounds, tables and curves, and works without a network.
+    """
+    from rfmdp.report.page import write_report
+
+    if Path(output).suffix not in (".html", ".htm"):
+        raise FileError(f"{output}: a page must be an .html file; name it so and print it as PDF.")
+    check_writable(output)
+    words = shlex.join(["rfmdp", *sys.argv[1:]])
+    write_report([_read(result) for result in results], output, title=title, command=words)
+    print(f"wrote {output}; open it in a browser")
+
+
+def _read(path: str) -> object:
+    """Return a saved result, or the records of a `.json` file."""
+    from rfmdp.formats.files import load
+
+    if not path.endswith(".json"):
+        require_result(path)
+        return load(path)
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        return [json.loads(line) for line in lines if line.strip()]
+    except (OSError, ValueError) as error:
+        raise FileError(f"{path}: must have one JSON record per line ({error}).") from error
