@@ -35,7 +35,8 @@ def test_a_log_gives_what_its_transitions_give(log, capsys):
         assert run(["learn", *MODEL, *REACH, *words]) == 0
     out = capsys.readouterr().out
     assert out.count("Coverage: 2 identifiers") == 2
-    assert out.count("no alarm (") == 8
+    assert out.count("no alarm (") == 6
+    assert out.count("independently of each other: not tested, nothing to compare") == 2
     first, second = (load(f"{file}.run") for file in ("log.parquet", "log.rfmdp"))
     assert first.guarantee == second.guarantee > 0.1
     assert (first.counts == second.counts).all()
@@ -145,6 +146,5 @@ def test_reading_counts_as_time(log, monkeypatch):
         seeds, "learn_seeds", lambda *_, stop, **__: seen.append(stop.seconds) or []
     )
     words = ["--data", str(log), "--selection", "none", "--timeout", "100"]
-    with pytest.raises(IndexError):  # there is no run to print
-        run(["learn", *MODEL, *REACH, *words])
+    run(["learn", *MODEL, *REACH, *words])  # there is no run to print
     assert seen == [60.0]
