@@ -301,3 +301,17 @@ def test_bounds_are_in_order():
     for text in ("1-Pmin=? [ X x=1 ]", "2*Pmax=? [ X x=1 ]", "-Pmax=? [ X x=1 ]"):
         answer = check(model, text)
         assert all(a <= b for a, b in pairwise((answer.lower, answer.value, answer.upper)))
+
+
+@pytest.mark.parametrize("order", [("stay", "go"), ("go", "stay")])
+def test_a_discounted_value_of_zero_is_not_positive(order):
+    """Going round pays nothing, lingering does: the least discounted reward is exactly 0."""
+    moves = {"go": "[go] true -> (x'=1-x);", "stay": "[stay] true -> true;"}
+    model = parse_prism(
+        f"mdp module m x:[0..1]; {' '.join(moves[name] for name in order)} endmodule "
+        "rewards [stay] x=0 : 100; [stay] x=1 : 0.1; endrewards"
+    )
+    answer = check(model, "Rmin=? [ C{discount=0.9} ]")
+    assert answer.lower <= 0.0 <= answer.upper
+    assert check(model, "R>0 [ C{discount=0.9} ]").value is False
+    assert check(model, "R>=0 [ C{discount=0.9} ]").value is True

@@ -115,7 +115,7 @@ def test_verify_says_what_was_checked(folder, capsys):
     assert lines[:4] == [
         "model     3 states, 3 rows, 4 transitions, 1 marginal",
         'property  Pmaxmin=? [ F "goal" ]',
-        "target    1 of 3 states, as listed",
+        "target    1 of 3 states, those that the text means",
         "method    exact, relative precision 1e-06",
     ]
     assert lines[4] == "status    certified"
