@@ -123,7 +123,8 @@ def test_verify_says_what_was_checked(folder, capsys):
         lines[5].removeprefix("bounds    ").removesuffix(" at the initial state")
     )
     assert low <= 0.2 <= high <= low + 1e-6
-    assert lines[6] == "claimed   lower and upper bounds of the optimum"
+    assert lines[6].startswith("source    interval.prism, sha256 ")
+    assert "claimed   lower and upper bounds of the optimum" in lines
     assert "checked   lower bound by induction" in lines
     assert lines[-1] == "Result: valid"
     assert run(["verify", "r.rfmdp", "-q"]) == 0
