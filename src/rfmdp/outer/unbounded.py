@@ -224,12 +224,12 @@ class Walk:
     def _part_of_task(self, part: Region, width: float, at_end: bool) -> Task:
         """Return the task of a part: all of it to a width; at the end, what is asked for."""
         task = self.task
-        if part is self.region:
-            return task
         if not at_end:
             limits = replace(task.limits, precision=max(width, FLOOR), measure=Measure.RELATIVE)
             return replace(task, limits=limits, interest=part.open)
-        limits = replace(task.limits, precision=max(0.5 * width / self.share, FLOOR))
+        limits = task.limits
+        if part is not self.region:
+            limits = replace(limits, precision=max(0.5 * width / self.share, FLOOR))
         interest = part.open & task.interest
         return replace(task, limits=limits, interest=interest if interest.any() else part.open)
 
