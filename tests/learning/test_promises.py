@@ -191,9 +191,11 @@ class Drifting:
 
     structure = Structure.of(bernoulli(0.95))
     assumptions = ()
+    random_start = False
+    observed = False
     words: ClassVar[dict[str, str]] = {"source": "drifting"}
 
-    def sampler(self, counted, stop=None):
+    def sampler(self, counted, stop=None, evidence=None):
         return self
 
     def truth(self, counted):
@@ -257,7 +259,7 @@ def test_integers_are_a_range_of_rewards():
 def test_thresholds_are_refused_with_advice():
     """A threshold is a question of yes or no; the value is what is learned."""
     for asked in ('Pmaxmin>=0.4 [ F "goal" ]', parse_property('Pmaxmin>=0.4 [ F "goal" ]')):
-        with pytest.raises(UnsupportedError, match="--target"):
+        with pytest.raises(UnsupportedError, match="StopWhen"):
             learn(bernoulli(0.5), asked, length=1, stop=StopWhen(10))
 
 
