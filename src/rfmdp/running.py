@@ -299,8 +299,10 @@ def _last_seen(address: str, client: Any, seen: float, patience: float) -> float
     if workers:
         return now
     if now - seen > patience:
-        raise SolverError(f"{address} has had no workers for {patience:.2g} s; start some with `dask "
-                          f"worker {address}`.")  # fmt: skip
+        raise SolverError(
+            f"{address} has had no workers for {patience:.2g} s; start some with "
+            f"`dask worker {address}`."
+        )
     if now - seen < LOOK:
         logging.getLogger(__name__).warning("%s has no workers yet; waiting for one.", address)
     return seen
