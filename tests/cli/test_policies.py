@@ -1,6 +1,7 @@
 """The commands about policies: policy, evaluate, explain."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -55,16 +56,18 @@ def test_less_uncertainty_never_hurts_a_fixed_policy(files, capsys):
 
 def test_explain_names_state_actions_and_nature(files, capsys):
     """A state by its variables; the text for people, and JSON with the same numbers."""
-    _, result = files
+    model, result = files
     capsys.readouterr()
     assert run(["explain", result, "--state", "x=1,up=false", "--gains"]) == 0
     text = capsys.readouterr().out
+    assert f"source    {Path(model).name}" in text
     assert "(x=1, up=0)" in text
     assert "Actions:" in text
     assert "if one marginal were known" in text
     assert run(["explain", result, "--state", "x=1,up=0", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert sum(choice["chosen"] for choice in found["choices"]) == 1
+    assert found["origin"]["source"].startswith(Path(model).name)
 
 
 @pytest.mark.parametrize(

@@ -49,15 +49,19 @@ def explain(
     import rfmdp
 
     solution = solution_in(result)
-    found = rfmdp.explain(solution, state_number(solution.model, state), step=step)
+    explanation = rfmdp.explain(solution, state_number(solution.model, state), step=step)
+    origin = solution.model.provenance.lines()
     worth = []
     if gains:
         with showing_progress("solving with one marginal known at a time"):
             worth = rfmdp.gains(solution)
     if as_json:
-        print(json.dumps(asdict(found) | ({"gains": dict(worth)} if gains else {})))
+        record = asdict(explanation) | ({"gains": dict(worth)} if gains else {})
+        print(json.dumps(record | {"origin": dict(origin)}))
         return
-    print(found)
+    print(explanation)
+    for word, text in origin:
+        print(f"{word:10}{text}")
     if gains and not worth:
         print("The policy meets no uncertain marginal: there is nothing to gain.")
     for place, (marginal, gain) in enumerate(worth):
