@@ -184,6 +184,6 @@ def _refuse_deadlocks(name: str, model: FactoredMDP) -> None:
     if stuck.size:
         raise ModelError(
             f"{name}: {counted(stuck.size, 'state')} had no choice and got a self-loop, the first "
-            f"is {model.state_name(int(stuck[0]))}; give them one, or allow the loops (no "
-            "--nofixdl)."
+            f"is {model.state_name(int(stuck[0]))}; give them one, or allow the loops "
+            "(`deadlock=Deadlock.LOOP`)."
         )

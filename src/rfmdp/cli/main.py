@@ -33,12 +33,6 @@ COMMANDS = (
     *("check", "solve", "learn", "domains", "simulate", "verify", "convert", "policy"),
     *("explain", "evaluate", "report"),
 )
-OPTIONS = {  # what the library advises, and what the command line has for it
-    "`resume=`": "--resume",
-    "`length=`": "--length",
-    "`stop=StopWhen(guarantee=...)`": "--target",
-    "`rewards=MixtureReward(RewardRange(low, high))`": "--rewards random:LOW:HIGH",
-}
 FILES = {
     **dict.fromkeys(("check", "domains"), "models"),
     **dict.fromkeys(("policy", "explain", "evaluate", "report"), "results"),
@@ -91,10 +85,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
         with noted():
             return _run(sys.argv[1:] if arguments is None else arguments)
     except AssumptionAlarm as alarm:
-        complain(f"alarm, nothing is guaranteed: {_as_options(alarm)}")
+        complain(f"alarm, nothing is guaranteed: {alarm}")
         return NOT_CERTIFIED
     except RfmdpError as error:
-        complain(_as_options(error))
+        complain(str(error))
     except click.ClickException as error:
         complain(_usage(error))
     except KeyboardInterrupt:
@@ -111,14 +105,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except MemoryError:
         complain("the machine's memory is used up; try a smaller model.")
     return USER_ERROR
-
-
-def _as_options(error: RfmdpError) -> str:
-    """Return a message of the library with the words of the command line."""
-    text = str(error)
-    for python, option in OPTIONS.items():
-        text = text.replace(python, option)
-    return text
 
 
 def _run(arguments: Sequence[str]) -> int:

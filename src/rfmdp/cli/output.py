@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 import time
@@ -23,8 +24,32 @@ GRACE = 5.0  # seconds for what is under way to end
 _noted = threading.Event()
 
 
+OPTIONS = {  # what the library advises, and what the command line has for it
+    "`resume=`": "--resume",
+    "`length=`": "--length",
+    "`stop=StopWhen(guarantee=...)`": "--target",
+    "`deadlock=Deadlock.LOOP`": "no --nofixdl",
+    "`LpBall`s instead of `with_radius`": "--set l1:R instead of --radius R",
+    "`Exact()`": "--inner exact",
+    "`p_min=`": "--p-min",
+    "`rewards=`": "--rewards",
+    "`bad='omit'`": "--bad omit",
+    '`manifest={"selection": "none"}`': "--selection none",
+    "`columns={'reward': None}`": "--column reward=",
+    "`rewards=MixtureReward(RewardRange(low, high))`": "--rewards random:LOW:HIGH",
+}
+
+
+def as_options(message: str) -> str:
+    """Return a message of the library with the words of the command line."""
+    for python, option in OPTIONS.items():
+        message = message.replace(python, option)
+    return re.sub(r"`columns=\{(['\"])(.*?)\1: NAME\}`", r"--column \2=NAME", message)
+
+
 def complain(message: str, kind: str = "error") -> None:
     """Print one line on standard error; at a terminal also the source line and caret."""
+    message = as_options(message)
     first, _, rest = message.partition("\n")
     if not sys.stderr.isatty():
         # a line that announces others is of no use without them

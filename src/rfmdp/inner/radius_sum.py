@@ -119,7 +119,7 @@ def _refuse_other_sets(model: FactoredMDP, other: BoolArray) -> None:
     raise UnsupportedError(
         f"radius-sum needs Lp balls, but the set of '{model.marginal_name(j)}' in "
         f"{model.row_name(row)}, is of type {type(model.marginals[j]).__name__}; give balls "
-        "(--set l1:R instead of --radius R, LpBall in Python), or use Exact (--inner exact)."
+        "(`LpBall`s instead of `with_radius`), or use `Exact()`."
     )
 
 

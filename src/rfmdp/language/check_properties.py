@@ -177,7 +177,7 @@ def _refuse_undefined(
     for node in (node for text in texts for node in nodes(substitute(text, formulas))):
         if isinstance(node, Name) and node.name in model.undefined:
             reason = f"constant '{node.name}' of the model has no value; give "
-            reason += f"{node.name}=... (--const {node.name}=... on the command line)"
+            reason += f"{node.name}=... (on the command line: --const {node.name}=...)"
             raise source.error(node.position, reason)
 
 

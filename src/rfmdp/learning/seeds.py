@@ -143,7 +143,7 @@ def _check_files(files: Sequence[str], resume: bool) -> None:
         )
     if existing and not resume:
         raise FileError(
-            f"{existing[0]}: must not exist, a run would be lost; resume it (--resume), or name "
+            f"{existing[0]}: must not exist, a run would be lost; resume it (`resume=`), or name "
             "another file."
         )
 

@@ -241,7 +241,7 @@ def _enumerate(
         raise UnsupportedError(
             f"Marginal {which[large[0]]}: nature can empty {segment_lengths(ends)[large[0]]} of "
             f"its outcomes, but neither all of them nor all but any one; that is analysed for at "
-            f"most {FREE_LIMIT}. Give them positive lower bounds (--p-min when learning), ask for "
+            f"most {FREE_LIMIT}. Give them positive lower bounds (`p_min=` when learning), ask for "
             "a number of steps (F<=k), or split the marginal."
         )
     # a box asks for one less its required bounds, a ball for its free weights less the radius
@@ -417,7 +417,7 @@ def _of_lines(j: int, lines: BoolArray, minimal: int) -> _Part:
 def _too_many(j: int) -> str:
     return (
         f"Marginal {j}: nature can choose among more than {SUPPORT_LIMIT} supports. "
-        "Give its outcomes positive lower bounds (--p-min when learning), ask for a number of "
+        "Give its outcomes positive lower bounds (`p_min=` when learning), ask for a number of "
         "steps (F<=k), or split the marginal."
     )
 

@@ -50,7 +50,8 @@ def explain(
 
     solution = solution_in(result)
     explanation = rfmdp.explain(solution, state_number(solution.model, state), step=step)
-    origin = solution.model.provenance.lines()
+    provenance = solution.model.provenance
+    origin = [] if provenance is None else provenance.lines()
     worth = []
     if gains:
         with showing_progress("solving with one marginal known at a time"):

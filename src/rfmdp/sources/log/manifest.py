@@ -185,7 +185,7 @@ class Places:
                     return str(column)
             raise DataError(
                 f"{table}: must have a column for {name} ({' or '.join(map(repr, wanted))}), has "
-                f"{', '.join(there)}; say which one it is (columns, --column {name}=...)."
+                f"{', '.join(there)}; say which one it is (`columns={{{name!r}: NAME}}`)."
             )
 
         now = tuple(required(x, x) for x in variables)

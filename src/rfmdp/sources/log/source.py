@@ -134,7 +134,7 @@ class Log:
             raise DataError(
                 "Data: a guarantee needs data from which nothing was left out for its outcome, and "
                 f"their selection is {self.manifest.selection.value!r}; if it is none, say so "
-                '(manifest {"selection": "none"}, or --selection none).'
+                '(`manifest={"selection": "none"}`).'
             )
         if not self.steps:
             why = f"{self.omitted} rows were left out" if self.omitted else "the tables are empty"
@@ -157,8 +157,7 @@ class Log:
         """
         if self.manifest.columns.get("reward") is None:
             raise DataError(
-                "Data: to learn rewards, say which column has them (columns={'reward': ...}, or "
-                "--column reward=NAME)."
+                "Data: to learn rewards, say which column has them (`columns={'reward': NAME}`)."
             )
         by_row = self.paid.joined(starts(np.bincount(self.pairs.rows))[:-1])
         return lambda rows, visits, seed, trajectory: by_row.take(rows)
@@ -193,9 +192,8 @@ class Log:
 
             problems.add(table, PAYS, unlike(was, must), steps.number, shown)
         raise problems.error(
-            "Correct them, declare what is paid, or learn rewards from them (--rewards). If the "
-            "column is about something else, do not read it (columns={'reward': None}, --column "
-            "reward=)."
+            "Correct them, declare what is paid, or learn rewards from them (`rewards=`). If the "
+            "column is about something else, do not read it (`columns={'reward': None}`)."
         )
 
     def _again(self) -> Iterator[tuple[str, IntArray, LogRows]]:
@@ -333,7 +331,7 @@ def _raise(problems: Problems, bad: Bad) -> None:
         )
     if problems.count and bad is Bad.REFUSE:
         raise problems.error(
-            "Correct them, or leave such rows out (--bad omit), which is then an assumption."
+            "Correct them, or leave such rows out (`bad='omit'`), which is then an assumption."
         )
 
 
