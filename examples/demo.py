@@ -120,8 +120,8 @@ def main():
         [solution, *runs, records], page, title="Two aircraft, uncertain probabilities",
         command="make demo",
     )  # fmt: skip
+    console.print(f"\nOpen {page} in a browser. What to look at:", soft_wrap=True)
     console.print(
-        f"\nOpen {page} in a browser. What to look at:\n"
         "  - the table above: the exact method guarantees more than the relaxations (sequential, "
         "interval, radius sums), in less time than the other exact ones; alternating is no "
         "guarantee, it shows what nature can do at least;\n"

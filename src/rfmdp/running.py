@@ -258,17 +258,20 @@ def _run_on_cluster(
     client = _connected(address)
     try:
         with _noted_interrupts() as interrupted:
-            pool = client.get_executor(pure=False)
             # a task of its own: unlike scattered data it is made again when its worker is lost
             held = client.submit(bytes, pickle.dumps(work), pure=False)
-            running = {pool.submit(_reply, held, pickle.dumps(item[1])): item for item in waiting}
+            running = {
+                client.submit(_reply, held, pickle.dumps(task), pure=False): (number, task)
+                for number, task in waiting
+            }
             look = seen = time.monotonic()
             while running:
-                finished, _ = wait(running, POLL, FIRST_COMPLETED)
-                if interrupted.is_set():
+                for future in [future for future in running if future.done()]:
+                    reply = _received(address, future)
+                    if reply is not None:
+                        finish(TaskResult(*running.pop(future), *reply))
+                if interrupted.wait(POLL):
                     raise KeyboardInterrupt
-                for future in finished:
-                    finish(TaskResult(*running.pop(future), *_received(address, future)))
                 if time.monotonic() >= look:
                     seen = _last_seen(address, client, seen, patience)
                     look = time.monotonic() + LOOK
@@ -276,15 +279,22 @@ def _run_on_cluster(
         client.close(timeout=2)  # nobody wants what is not finished
 
 
-def _received(address: str, future: Future[bytes]) -> tuple[Any, Exception | None]:
-    """Return the value and the error of a task, one of them None."""
+def _received(address: str, future: Any) -> tuple[Any, Exception | None] | None:
+    """Return the value and the error of a task, one of them None.
+
+    Returns None if the worker that had it is lost, and another one has to do it again.
+    """
+    import asyncio
+
     from distributed import KilledWorker
 
     try:
-        reply: tuple[Any, Exception | None] = pickle.loads(future.result())
+        reply: tuple[Any, Exception | None] = pickle.loads(future.result(timeout=LOOK))
     except KilledWorker:
         return None, SolverError("Its worker was lost several times, perhaps for lack of memory.")
-    except CancelledError:
+    except TimeoutError:
+        return None
+    except (CancelledError, asyncio.CancelledError, OSError):
         raise _gone(address) from None
     return reply
 
