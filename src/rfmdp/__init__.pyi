@@ -83,6 +83,10 @@ from .inner.sequential import (
 from .inner.vertices import (
     VertexEnumeration as VertexEnumeration,
 )
+from .language.lattice import (
+    load_lattice as load_lattice,
+    parse_lattice as parse_lattice,
+)
 from .language.load import (
     load_prism as load_prism,
     parse_prism as parse_prism,
@@ -156,6 +160,9 @@ from .model.description import (
     Action as Action,
     Move as Move,
 )
+from .model.lattice import (
+    LatticeMDP as LatticeMDP,
+)
 from .model.validate import (
     validate as validate,
 )
@@ -176,6 +183,10 @@ from .objective import (
 )
 from .opening import (
     open_model as open_model,
+)
+from .outer.lattice.solve import (
+    LatticeSolution as LatticeSolution,
+    solve_lattice as solve_lattice,
 )
 from .outer.settings import (
     Limits as Limits,

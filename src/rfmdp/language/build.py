@@ -207,7 +207,7 @@ def structures(checked: CheckedModel, skeleton: Skeleton) -> dict[str, Rewards]:
         if name in found:
             name = f"#{number}"
         of_states = [item for item in rewards.items if item.action is None]
-        state = _pays(_sum(of_states), of_states, checked, skeleton, None)
+        state = _pays(reward_sum(of_states), of_states, checked, skeleton, None)
         found[name] = Rewards(state, _row_rewards(rewards.items, checked, skeleton))
     return found
 
@@ -220,7 +220,7 @@ def _row_rewards(
     of_rows = [item for item in items if item.action is not None]
     for number, action in enumerate([*checked.actions, ""]):
         own = [item for item in of_rows if item.action == action]
-        pays = _sum(own)
+        pays = reward_sum(own)
         if action == "" and checked.type in CHAINS:
             # such a row of a DTMC may be a random choice among several labels
             own = of_rows
@@ -243,12 +243,12 @@ def _pays(
     for k in np.flatnonzero(np.isnan(pays))[:1]:
         state = State(checked, skeleton.valuations[k if states is None else states[k]])
         for item in items:
-            if np.isnan(state.value(_sum([item]))):
+            if np.isnan(state.value(reward_sum([item]))):
                 raise state.error(item.value.position, "a reward must be a number, found nan")
     return pays
 
 
-def _sum(items: Sequence[RewardItem]) -> Expr:
+def reward_sum(items: Sequence[RewardItem]) -> Expr:
     """Return the sum of what items pay in the states of their guards."""
     return _folded("+", [ZERO, *(Ite(item.guard, item.value, ZERO) for item in items)])
 
@@ -262,7 +262,7 @@ def _mean(items: Sequence[RewardItem], checked: CheckedModel) -> Expr:
     for action, count in zip(actions, counts, strict=True):
         own = [item for item in items if item.action == (action or "")]
         if own:
-            share = Binary("*", Binary("/", count, total), _sum(own))
+            share = Binary("*", Binary("/", count, total), reward_sum(own))
             pays.append(Ite(Binary(">", count, ZERO), share, ZERO))
     return _folded("+", pays)
 

@@ -1,0 +1,308 @@
+"""A checked PRISM model becomes a lattice: modules are factors, their commands tables of moves.
+
+Nothing is explored: the commands of a module are evaluated in all values of the variables that they
+read. A text that needs more than that is no lattice, and `NoLattice` says why.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from os import PathLike
+from typing import TypeAlias
+
+import numpy as np
+
+from rfmdp.errors import PrismError, UnsupportedError
+from rfmdp.language.ast import Command, Expr, Module, Name, nodes
+from rfmdp.language.build import CHAINS, initial_valuations, reward_sum
+from rfmdp.language.check import check_model
+from rfmdp.language.checked import CheckedModel
+from rfmdp.language.commands import has_intervals, probability_ends
+from rfmdp.language.constants import Given
+from rfmdp.language.distributions import NamedBox, command_distribution, packed
+from rfmdp.language.expressions import Expressions
+from rfmdp.language.load import read_text
+from rfmdp.language.parse import parse_model
+from rfmdp.language.states import State, evaluate_states
+from rfmdp.model.lattice import FORBIDDEN, Factor, Formula, FormulaRewards, LatticeMDP, Moves
+from rfmdp.model.lattice_order import in_good_order
+from rfmdp.ragged import starts
+from rfmdp.types import AnyArray, FloatArray, Int32Array, IntArray
+
+MOST_CONTEXTS = 1 << 16  # of a module
+MOST_ACTIONS = 62
+MOST_STATES = 1 << 31
+
+
+_Meaning: TypeAlias = tuple[int | str, ...]
+
+
+class NoLattice(Exception):
+    """Why a text is no lattice; it is explored then."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Action:
+    """A row of all states that allow it: a label, or one command without a label."""
+
+    name: str
+    command: Command | None = None
+
+    def commands(self, module: Module) -> list[Command] | None:
+        """Return the commands of a module that may make it; None: it has no say."""
+        if self.command is not None:
+            return [self.command] if any(c is self.command for c in module.commands) else None
+        if self.name not in module.alphabet:
+            return None
+        return [c for c in module.commands if c.action == self.name]
+
+
+class _Tables:
+    """Collects the moves of all modules."""
+
+    def __init__(self, checked: CheckedModel) -> None:
+        self.checked = checked
+        self.column = {v.name: k for k, v in enumerate(checked.variables)}
+        self.boxes: list[NamedBox] = []
+        self.numbers: dict[tuple[int, tuple[int, ...]], int] = {}  # of moves
+        self._expressions = Expressions(checked.variables, checked.source)
+        self._marginals: dict[tuple[_Meaning, bytes], tuple[IntArray, int]] = {}
+
+    def move(self, marginal: int, targets: Sequence[int]) -> int:
+        """Return the number of a move."""
+        return self.numbers.setdefault((marginal, tuple(targets)), len(self.numbers))
+
+    def factor(self, module: Module, actions: Sequence[_Action]) -> Factor:
+        """Return a module as a factor."""
+        columns = tuple(self.column[v.name] for v in module.variables)
+        reads = sorted({*columns, *self._columns_read(module)})
+        values = self._contexts(module, reads)
+        local = self._local(columns, values)
+        table = np.empty((len(values), len(actions)), dtype=np.int32)
+        made: dict[_Meaning, Int32Array] = {}  # commands of other actions may mean the same
+        for k, action in enumerate(actions):
+            commands = action.commands(module)
+            if commands is None:
+                table[:, k] = [self.move(-1, [x]) for x in local]
+                continue
+            table[:, k] = FORBIDDEN
+            for command in commands:
+                meaning = self._meaning(command)
+                if meaning not in made:
+                    made[meaning] = self._moves(module, columns, command, values)
+                moves = made[meaning]
+                enabled = moves != FORBIDDEN
+                if (enabled & (table[:, k] != FORBIDDEN)).any():
+                    raise NoLattice(
+                        f"module {module.name} has several commands for [{action.name}]"
+                    )
+                table[enabled, k] = moves[enabled]
+        return Factor(module.name, columns, tuple(reads), table)
+
+    def _meaning(self, command: Command) -> _Meaning:
+        """Return what a command says, but for its action."""
+        assigned = tuple(a.variable for u in command.updates for a in u.assignments)
+        counts = tuple(len(update.assignments) for update in command.updates)
+        return *map(self._expressions.add, command.children()), *counts, *assigned
+
+    def _columns_read(self, module: Module) -> set[int]:
+        exprs = [expr for command in module.commands for expr in command.children()]
+        names = {node.name for expr in exprs for node in nodes(expr) if isinstance(node, Name)}
+        return {self.column[name] for name in names}
+
+    def _contexts(self, module: Module, reads: Sequence[int]) -> Int32Array:
+        """Return all values of the variables that a module reads, (contexts, vars)."""
+        variables = self.checked.variables
+        radix = [variables[c].high - variables[c].low + 1 for c in reads]
+        if math.prod(radix) > MOST_CONTEXTS:
+            raise NoLattice(f"module {module.name} reads {math.prod(radix):.3g} contexts")
+        values = np.tile(np.array([v.low for v in variables], np.int32), (math.prod(radix), 1))
+        for column, digits in zip(reads, np.indices(radix).reshape(len(radix), -1), strict=True):
+            values[:, column] += digits.astype(np.int32)
+        return values
+
+    def _local(self, columns: Sequence[int], values: AnyArray) -> IntArray:
+        local = np.zeros(len(values), dtype=np.int64)
+        for column in columns:
+            variable = self.checked.variables[column]
+            local = local * (variable.high - variable.low + 1) + values[:, column] - variable.low
+        return local
+
+    def _moves(
+        self, module: Module, columns: Sequence[int], command: Command, values: Int32Array
+    ) -> Int32Array:
+        """Return the move that a command makes in every context; FORBIDDEN: its guard fails."""
+        table = np.full(len(values), FORBIDDEN, dtype=np.int32)
+        enabled = np.flatnonzero(self._evaluate(command.guard, values))
+        if not enabled.size:
+            return table
+        here = values[enabled]
+        targets = self._targets(columns, command, here)
+        ends = [[self._evaluate(e, here) for e in probability_ends(u)] for u in command.updates]
+        lower, upper = (np.stack([end[k] for end in ends], axis=1) for k in (0, -1))
+        for i, context in enumerate(enabled):
+            possible, marginal = self._marginal(command, module, lower[i], upper[i], here[i])
+            table[context] = self.move(marginal, targets[i, possible].tolist())
+        return table
+
+    def _evaluate(self, expr: Expr, values: Int32Array) -> AnyArray:
+        return evaluate_states(expr, self.checked, values)
+
+    def _targets(self, columns: Sequence[int], command: Command, values: Int32Array) -> IntArray:
+        """Return the local states that every update leads to, (contexts, updates)."""
+        targets = np.empty((len(values), len(command.updates)), dtype=np.int64)
+        for k, update in enumerate(command.updates):
+            after = values.astype(np.int64)
+            for assignment in update.assignments:
+                column = self.column[assignment.variable]
+                if column not in columns:
+                    raise NoLattice(f"a command assigns the global variable {assignment.variable}")
+                variable = self.checked.variables[column]
+                after[:, column] = self._evaluate(assignment.value, values)
+                outside = (after[:, column] < variable.low) | (after[:, column] > variable.high)
+                if outside.any():
+                    raise NoLattice(f"{variable.name} leaves its range in some context")
+            targets[:, k] = self._local(columns, after)
+        return targets
+
+    def _marginal(
+        self,
+        command: Command,
+        module: Module,
+        lower: FloatArray,
+        upper: FloatArray,
+        values: AnyArray,
+    ) -> tuple[IntArray, int]:
+        """Return the updates that can happen, and their marginal or -1."""
+        key = (*self._meaning(command), module.name), np.concatenate([lower, upper]).tobytes()
+        if key not in self._marginals:
+            state = State(self.checked, values)
+            both = (lower, upper if has_intervals(command) else lower)
+            possible, box = command_distribution(command, module.name, *both, state)
+            self._marginals[key] = possible, -1 if box is None else len(self.boxes)
+            self.boxes += [] if box is None else [box]
+        return self._marginals[key]
+
+
+def load_lattice(path: str | PathLike[str], constants: Given | None = None) -> LatticeMDP:
+    """Return the model of a PRISM file by its factors, without its transitions.
+
+    Modules are contracted factor by factor when it is solved (`solve_lattice`), so that networks
+    of twenty and more modules are solved, whose transitions no memory holds. Its states are all
+    combinations of values of variables, reachable or not.
+
+    Raises
+    ------
+    UnsupportedError
+        If the text has to be explored: with global variables, several commands of a module for
+        one action, contexts in which a command makes no sense, states without a choice, or modules
+        that read too many variables.
+    PrismError, FileError
+        As `load_prism`.
+    """
+    return parse_lattice(read_text(path), constants, filename=str(path))
+
+
+def parse_lattice(
+    text: str, constants: Given | None = None, *, filename: str = "<model>"
+) -> LatticeMDP:
+    """Return the model of a text in the PRISM language by its factors; see `load_lattice`."""
+    checked = check_model(parse_model(text, filename), constants)
+    try:
+        return in_good_order(build_lattice(checked))
+    except NoLattice as reason:
+        raise UnsupportedError(
+            f"{filename}: {reason}, so it cannot be solved by its factors; use load_prism."
+        ) from None
+
+
+def build_lattice(checked: CheckedModel) -> LatticeMDP:
+    """Return a model by its factors, in the order of the text.
+
+    Raises
+    ------
+    NoLattice
+        If it has global variables that change, several choices with one label, contexts that are
+        too many or make no sense, a random choice among commands, or states without choice.
+    """
+    if checked.type in CHAINS:
+        raise NoLattice("a Markov chain is explored")
+    if any(v.low < -(1 << 30) or v.high > 1 << 30 for v in checked.variables):
+        raise NoLattice("a variable has no bounds")
+    states = math.prod(v.high - v.low + 1 for v in checked.variables)
+    if states > MOST_STATES:
+        raise NoLattice(f"the variables have {states:.3g} combinations")
+    local = {v.name for module in checked.modules for v in module.variables}
+    if any(v.name not in local for v in checked.variables):
+        raise NoLattice("there are global variables")
+    actions = _actions(checked)
+    if len(actions) > MOST_ACTIONS:
+        raise NoLattice(f"there are {len(actions)} actions")
+    tables = _Tables(checked)
+    try:
+        factors = tuple(tables.factor(module, actions) for module in checked.modules)
+    except PrismError as error:  # in a context that may not be reachable
+        raise NoLattice(str(error)) from None
+    if not _somebody_moves(factors, len(actions)):
+        raise NoLattice("no action is possible in all states")
+    marginals, _, _ = packed(tables.boxes)
+    targets = [targets for _, targets in tables.numbers]
+    moves = Moves(
+        np.array([marginal for marginal, _ in tables.numbers], dtype=np.int32),
+        starts([len(entry) for entry in targets]),
+        np.array([x for entry in targets for x in entry], dtype=np.int64),
+    )
+    return LatticeMDP(
+        checked.variables, factors, moves, marginals, tuple(action.name for action in actions),
+        initial_valuations(checked).astype(np.int32),
+        {label.name: _formula(label.value, checked) for label in checked.labels},
+        _rewards(checked, actions),
+        {**checked.constants, **checked.formulas},
+    )  # fmt: skip
+
+
+def _somebody_moves(factors: Sequence[Factor], actions: int) -> bool:
+    """Return whether one action is possible everywhere, so that no state is without choice."""
+    return any(
+        all((factor.moves[:, action] != FORBIDDEN).all() for factor in factors)
+        for action in range(actions)
+    )
+
+
+def _actions(checked: CheckedModel) -> list[_Action]:
+    """Return the rows that a state may have, in the order of those that are explored."""
+    alone = [c for module in checked.modules for c in module.commands if c.action is None]
+    return [*(_Action("", command) for command in alone), *map(_Action, checked.actions)]
+
+
+def _formula(expr: Expr, checked: CheckedModel) -> Formula:
+    return partial(evaluate_states, expr, checked)
+
+
+def _rewards(checked: CheckedModel, actions: Sequence[_Action]) -> dict[str, FormulaRewards]:
+    """Return all reward structures, named as those of explored models."""
+    rewards: dict[str, FormulaRewards] = {}
+    for number, structure in enumerate(checked.rewards, start=1):
+        name = structure.name if structure.name is not None else ""
+        name = f"#{number}" if name in rewards else name
+        of_states = [item for item in structure.items if item.action is None]
+        made: list[tuple[Expr, Formula]] = []
+        formulas: list[Formula | None] = []
+        for action in actions:
+            items = [item for item in structure.items if item.action == action.name]
+            formulas.append(_shared(reward_sum(items), made, checked) if items else None)
+        state = _formula(reward_sum(of_states), checked) if of_states else None
+        rewards[name] = FormulaRewards(state, tuple(formulas))
+    return rewards
+
+
+def _shared(expr: Expr, made: list[tuple[Expr, Formula]], checked: CheckedModel) -> Formula:
+    """Return the formula of an expression, the same one for equal expressions."""
+    for earlier, formula in made:
+        if earlier == expr:
+            return formula
+    made.append((expr, _formula(expr, checked)))
+    return made[-1][1]

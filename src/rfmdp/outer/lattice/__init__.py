@@ -1,0 +1,1 @@
+"""Models that are never written out: bounds by contracting factor by factor."""

@@ -1,0 +1,180 @@
+"""One backward step of a lattice with proven errors, by `kernels.contraction`.
+
+The kernel returns for every row a number that is not above its value (nature minimising) and a loss
+that the value exceeds it by at most. Rows with a loss that matters are written out and solved by
+`Exact`, one by one. Errors of a step are the same in all states, so that values need one array.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rfmdp.inner.exact import Exact
+from rfmdp.kernels.contraction import MIXED, ROWS, TOLERANCE, UNDER, WORST, step_back
+from rfmdp.model.lattice import Formula, FormulaRewards, LatticeMDP
+from rfmdp.objective import MIN, Direction
+from rfmdp.outer.lattice.rows import written_out
+from rfmdp.outer.lattice.trie import TrieMaker, merged_moves
+from rfmdp.rounding import TERM, TINY, UNIT
+from rfmdp.types import AnyArray, FloatArray, IntArray
+
+MOST_MIXED = 1 << 20  # rows of a step that are solved one by one; beyond them the loss is an error
+AT_ONCE = 1 << 22  # successors of rows that are written out at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """How far a value (S,) may be above the true one, and how far below."""
+
+    above: float = 0.0
+    below: float = 0.0
+
+    def after(self, discount: float, more: Errors) -> Errors:
+        """Return the errors after a step that adds its own; T does not expand."""
+        grown = 1.0 + 4.0 * UNIT
+        return Errors(
+            (discount * self.above + more.above) * grown,
+            (discount * self.below + more.below) * grown,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Payments:
+    """What actions pay in all states; actions that pay alike are a class."""
+
+    actions: IntArray  # (C,) bits
+    pays: FloatArray  # (C, S)
+
+    @staticmethod
+    def nothing(model: LatticeMDP) -> Payments:
+        """Return that no action pays."""
+        return Payments(np.array([-1]), np.zeros((1, model.states)))
+
+    @staticmethod
+    def of(model: LatticeMDP, rewards: FormulaRewards) -> Payments:
+        """Evaluate rewards in all states."""
+        formulas: list[Formula | None] = []
+        bits: list[int] = []
+        for action, formula in enumerate(rewards.actions):
+            if formula not in formulas:
+                formulas.append(formula)
+                bits.append(0)
+            bits[formulas.index(formula)] |= 1 << action
+        pays = np.zeros((len(formulas), model.states))
+        for row, formula in zip(pays, formulas, strict=True):
+            if formula is not None:
+                row[:] = model.evaluate(formula)
+        if rewards.state is not None:
+            pays += model.evaluate(rewards.state)
+        return Payments(np.array(bits, dtype=np.int64), pays)
+
+    @property
+    def error(self) -> float:
+        """The most that adding two rewards was off, and adding them to a value will be."""
+        return 8.0 * UNIT * float(np.max(np.abs(self.pays), initial=0.0))
+
+
+class Sweep:
+    """The Bellman operator of a lattice: all states at once."""
+
+    def __init__(
+        self, model: LatticeMDP, agent: Direction, nature: Direction, payments: Payments,
+        discount: float = 1.0,
+    ) -> None:  # fmt: skip
+        self.model, self.agent, self.nature = model, agent, nature
+        self.payments, self.discount = payments, discount
+        moves, number = merged_moves(model)
+        maker = TrieMaker(model, number)
+        self._trie, self._moves = tuple(maker.trie()), tuple(moves)
+        self._program = tuple(maker.program())
+        depths = maker.bottom + 1
+        widest = max(2, int(np.max(np.diff(moves.target_ptr), initial=0)))
+        self._stack = (
+            np.zeros((6, depths), np.int64), np.zeros((2, depths)), np.zeros(depths, np.int64),
+            np.empty((3, widest)), np.empty(widest, np.int64),
+            np.empty(maker.room), np.empty(maker.slots + 1),
+        )  # fmt: skip
+        self._work = np.empty(int(self._trie[1][-1] + self._trie[0][-1]))
+        self._terms = float(sum(_most_outcomes(model, d) for d in range(len(model.factors))))
+        self.rows = 0  # of the last step
+        self.mixed = 0  # of these, rows that were written out
+
+    def back(self, value: FloatArray) -> tuple[FloatArray, AnyArray, Errors]:
+        """Return values before a step, the actions that are best, and the errors of this step."""
+        agent, nature = self.agent.sign, -self.nature.sign
+        states = self.model.states
+        np.multiply(value, nature, out=self._work[:states])
+        span = float(value.max() - value.min())
+        size = float(np.max(np.abs(value)))
+        out = np.full(states, -agent * np.inf)
+        choice = np.zeros(states, dtype=np.uint8)
+        totals = np.zeros(5)
+        totals[TOLERANCE] = TERM * self._terms * span
+        room = min(MOST_MIXED, 64 * states)
+        mixed = (
+            np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room), np.empty(room)
+        )  # fmt: skip
+        step_back(
+            self._trie, self._program, self._moves,
+            (self.model.marginals.lower, self.model.marginals.upper),
+            (self.payments.actions, self.payments.pays), (agent, nature, self.discount),
+            self._work, out, choice, mixed, totals, self._stack,
+        )  # fmt: skip
+        self.rows, self.mixed = int(totals[ROWS]), int(totals[MIXED])
+        loss = totals[UNDER] if self.mixed <= room else totals[WORST]
+        loss = self.discount * float(loss)
+        depths = len(self.model.factors)
+        rounding = TERM * self._terms * span + 2.0 * UNIT * (depths + 4) * size
+        rounding = self.discount * rounding + self.payments.error + TINY * self._terms
+        errors = Errors(rounding, rounding + loss)
+        if self.nature is not MIN:
+            errors = Errors(rounding + loss, rounding)
+        if self.mixed:
+            width = self._repair(
+                value, out, choice, [part[: min(self.mixed, room)] for part in mixed]
+            )
+            errors = Errors(errors.above + width, errors.below + width)
+        return out, choice, errors
+
+    def _repair(
+        self, value: FloatArray, out: FloatArray, choice: AnyArray, mixed: list[AnyArray]
+    ) -> float:
+        """Take rows that passed a mixed node into account; return the width of their bounds."""
+        states, actions, low, loss = mixed
+        sign = self.agent.sign
+        best = low + loss if self.nature is MIN else low  # at most
+        if sign < 0.0:
+            best = low if self.nature is MIN else low - loss  # at least
+        matters = np.flatnonzero(sign * (best - out[states]) > 0.0)
+        width = 0.0
+        for rows in written_out(self.model, states[matters], actions[matters], AT_ONCE):
+            inner = Exact().prepare(rows.model, self.nature)
+            count = rows.model.rows
+            below, above = np.empty(count), np.empty(count)
+            inner.backup(value, np.arange(count), below, above)
+            middle = 0.5 * (below + above)
+            width = max(width, self.discount * float(np.max(above - below)))
+            pays = self._pays(rows.states, rows.actions)
+            q = pays + self.discount * middle
+            order = np.argsort(sign * q, kind="stable")  # the best comes last and stays
+            s = rows.states[order]
+            better = sign * (q[order] - out[s]) > 0.0
+            out[s[better]] = q[order][better]
+            choice[s[better]] = rows.actions[order][better]
+        return width
+
+    def _pays(self, states: IntArray, actions: IntArray) -> FloatArray:
+        pays = np.zeros(len(states))
+        for bits, amounts in zip(self.payments.actions, self.payments.pays, strict=True):
+            members = (bits >> actions) & 1 == 1
+            pays[members] = amounts[states[members]]
+        return pays
+
+
+def _most_outcomes(model: LatticeMDP, d: int) -> int:
+    """Return the outcomes of the widest move of a factor."""
+    moves = np.unique(model.factors[d].moves)
+    sizes = np.diff(model.moves.target_ptr)
+    return int(np.max(sizes[moves[moves >= 0]], initial=1))
