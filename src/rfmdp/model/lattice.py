@@ -15,9 +15,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rfmdp.errors import ModelError
+from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.arrays import Variable, state_text
-from rfmdp.sets.marginals import Marginals
+from rfmdp.sets.marginals import Kind, Marginals
 from rfmdp.sets.radius import boxes_around
 from rfmdp.types import AnyArray, BoolArray, Int32Array, IntArray
 
@@ -162,6 +162,16 @@ class LatticeMDP:
 
     def with_marginals(self, marginals: Marginals) -> LatticeMDP:
         """Return the same structure with other boxes of the same sizes."""
+        if not np.array_equal(marginals.outcome_ptr, self.marginals.outcome_ptr):
+            raise ModelError(
+                f"with_marginals: needs {len(self.marginals)} sets with the sizes of this model's, "
+                f"got {len(marginals)}."
+            )
+        if not np.isin(marginals.kind, (Kind.SINGLETON, Kind.BOX)).all():
+            raise UnsupportedError(
+                "A model that is not written out must have boxes or points as sets; use load_prism "
+                "for others."
+            )
         return replace(self, marginals=marginals)
 
     def with_radius(self, radius: float, floor: float = 0.0) -> LatticeMDP:

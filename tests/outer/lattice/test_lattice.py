@@ -150,3 +150,43 @@ def test_networks_whose_transitions_are_many(machines, value):
     assert solution.at(**{f"m{i}": 1 for i in range(machines)}) == bounds
     all_down = model.find(**{f"m{i}": 0 for i in range(machines)})
     assert solution.action(all_down).startswith("repair")
+
+
+COIN = "mdp module m x : [0..1]; [go] true -> 0.5 : (x'=1) + 0.5 : (x'=0); endmodule "
+
+
+def test_other_sets_are_refused():
+    """The box around an L1 ball is another set: its bounds would not be those of the ball."""
+    model = rf.parse_lattice(COIN)
+    with pytest.raises(rf.UnsupportedError, match="boxes or points"):
+        model.with_marginals(rf.Marginals.from_sets([rf.L1Ball([0.5, 0.5], 0.1)]))
+    with pytest.raises(rf.ModelError, match="needs 1 sets"):
+        model.with_marginals(rf.Marginals.from_sets([]))
+
+
+def test_rewards_that_are_no_numbers_are_refused():
+    """A row that pays nan would never be the best one, whatever it is worth."""
+    model = rf.parse_lattice(COIN + 'rewards "r" true : log(x-1, 2); endrewards')
+    with pytest.raises(rf.RfmdpError):
+        rf.solve_lattice(model, rf.Spec(rf.Cumulative(2)))
+
+
+@pytest.mark.parametrize("stop", range(4))
+def test_bounds_hold_after_ctrl_c_in_any_step(monkeypatch, stop):
+    """A step that was interrupted counts as one that is still to come."""
+    from rfmdp.outer.lattice.sweep import Sweep
+
+    model = rf.parse_lattice(COIN + 'rewards "r" true : 1; endrewards')
+    calls, back = [], Sweep.back
+
+    def interrupted(self, value):
+        calls.append(1)
+        if len(calls) > stop:
+            raise KeyboardInterrupt
+        return back(self, value)
+
+    monkeypatch.setattr(Sweep, "back", interrupted)
+    solution = rf.solve_lattice(model, rf.Spec(rf.Cumulative(4)))
+    bounds = solution.at_initial()
+    assert solution.status is rf.Status.INTERRUPTED or bounds.width < 1e-9
+    assert bounds.lower <= 4.0 <= bounds.upper  # every one of four steps pays 1

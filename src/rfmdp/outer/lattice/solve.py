@@ -203,20 +203,21 @@ def _run(
     value, errors, stopped = horizon.start, Errors(), None
     done = 0
     try:
-        for done, fixed in enumerate(horizon.steps):
+        for fixed in horizon.steps:
             after, choice, more = sweep.back(value)
             if fixed is not None:
                 np.copyto(after, fixed.value, where=fixed.states)
-            value, errors = after, errors.after(horizon.discount, more)
             rules[count - 1 - done] = choice
+            # one assignment: an interrupt finds all three of the same step
+            value, errors, done = after, errors.after(horizon.discount, more), done + 1
             stats.robust_sweeps += 1
             stats.rows += sweep.rows
             stats.rows_branched += sweep.mixed
-            if done + 1 < count:
+            if done < count:
                 clock.tick("steps", errors.above + errors.below)
     except STOPS as stop:
         stopped = status_of(stop)
-        low, high = _hull(horizon, value, errors, done + 1)
+        low, high = _hull(horizon, value, errors, done)
         middle = 0.5 * (low + high)
         value, errors = np.full(model.states, middle), Errors(high - low, high - low)
     return value, errors, rules, stopped
@@ -246,8 +247,9 @@ def _discounted(
     errors = Errors(np.inf, np.inf)
     try:
         for after, choice, more in _steps(sweep, value):
-            errors = _around_fixed_point(value, after, more, horizon.discount)
-            value, rules[0] = after, choice
+            around = _around_fixed_point(value, after, more, horizon.discount)
+            rules[0] = choice
+            value, errors = after, around  # one assignment, see `_run`
             stats.robust_sweeps += 1
             stats.rows += sweep.rows
             low, high = value - errors.above, value + errors.below

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rfmdp.errors import ModelError
 from rfmdp.inner.exact import Exact
 from rfmdp.kernels.contraction import MIXED, ROWS, TOLERANCE, UNDER, WORST, step_back
 from rfmdp.model.lattice import Formula, FormulaRewards, LatticeMDP
@@ -68,6 +69,9 @@ class Payments:
                 row[:] = model.evaluate(formula)
         if rewards.state is not None:
             pays += model.evaluate(rewards.state)
+        if not np.isfinite(pays).all():
+            state = int(np.flatnonzero(~np.isfinite(pays).all(axis=0))[0])
+            raise ModelError(f"State {model.state_name(state)}: rewards must be finite numbers.")
         return Payments(np.array(bits, dtype=np.int64), pays)
 
     @property
