@@ -6,12 +6,14 @@ import pytest
 from rfmdp.inner.combined import OneSided
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.interval import IntervalArithmetic
+from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import MAX, MIN, Cumulative, Discounted, Globally, Reach, Spec, Total, Until
-from rfmdp.outer import settings
+from rfmdp.outer import plain, settings
 from rfmdp.outer.proofs.certify import Certifier
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Status
-from rfmdp.solving import solve
+from rfmdp.sets.families import Singleton
+from rfmdp.solving import evaluate, solve
 
 from .test_laws import COST, REACH, walk
 
@@ -23,6 +25,19 @@ TASKS = {
     "steps": Spec(Cumulative(60, "cost"), MAX, MIN),
     "late": Spec(Until(np.ones(40, bool), "goal", None, 5), MAX, MIN),
 }
+
+
+def line(size, radius):
+    """Return a line with one factor, whose ends are left for good: rows of one box each."""
+    slow, fast = Singleton([0.5, 0.5]), Singleton([0.48, 0.52])
+    rows = [[([0], [s - 1, s + 1]), ([1], [s - 1, s + 1])] for s in range(1, size - 1)]
+    rows = [[([], [0])], *rows, [([], [size - 1])]]
+    ends = np.isin(np.arange(size), (0, size - 1))
+    cost = Rewards(np.where(ends, 0.0, 1.0), np.zeros(2 * size - 2))
+    model = FactoredMDP.from_rows(
+        rows, [slow, fast], initial=size // 2, labels={"ends": ends}, rewards={"cost": cost}
+    )
+    return model.with_radius(radius) if radius else model
 
 
 class Watch:
@@ -76,6 +91,32 @@ def test_bounds_after_a_few_sweeps_are_worth_having():
         widths.append(found.at_initial().upper - whole.lower)
     assert widths[-1] < 1e-3 * whole.upper
     assert widths == sorted(widths, reverse=True)
+
+
+@pytest.mark.parametrize("radius", [0.0, 0.005, 0.01])
+def test_a_limit_in_compiled_sweeps_leaves_a_finite_bound(radius, monkeypatch):
+    """Costs of one line, to and fro: coarse bounds are proven when most of the time is over.
+
+    Found with limits below the time to settle: the upper bound was infinite up to the end.
+    """
+    model = line(size=200, radius=radius)
+    monkeypatch.setattr(plain, "BUDGET", 10_000)  # entries between two looks at the clock
+    monkeypatch.setattr(plain, "DIRECT", 0)  # nothing is eliminated: sweeps alone
+    watch = Watch()
+    monkeypatch.setattr(settings, "time", watch)
+    whole = solve(model, COST).require_certified().at_initial()
+    needed = watch.now
+    assert needed > 50
+    for share in (0.2, 0.5, 0.9):
+        watch.now = 0
+        limits = Limits(seconds=share * needed)
+        result = solve(model, COST, limits=limits)
+        bounds = result.at_initial()
+        assert watch.now <= share * needed + 8
+        assert bounds.lower <= whole.upper
+        assert whole.lower <= bounds.upper < np.inf
+        kept = evaluate(model, result.policy, COST).at_initial()
+        assert kept.lower <= bounds.upper
 
 
 def test_precision_is_relative_or_absolute():
