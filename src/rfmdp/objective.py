@@ -96,6 +96,8 @@ class Objective:
     rewarded: ClassVar[bool] = True  # a mean of rewards, or else a probability
     summed: ClassVar[bool] = True  # rewards of all steps add up
     complement: ClassVar[bool] = False  # one minus the probability of reaching the opposite
+    endless: ClassVar[bool] = False  # a mean over all steps, for ever
+    plain: ClassVar[bool] = True  # state and step alone tell what is to be done
 
     def __post_init__(self) -> None:
         _check(self)
@@ -110,6 +112,11 @@ class Objective:
     def span(self) -> tuple[int, int | None]:
         """The first and the last number of steps that count; None: for ever."""
         return 0, None
+
+    @property
+    def layers(self) -> int:
+        """How many copies of the states tell apart what the value hangs on, beside the state."""
+        return 1
 
     @property
     def reward_name(self) -> str | None:
@@ -167,11 +174,34 @@ class Until(Objective):
     @property
     def path(self) -> str:
         """Both sets and the steps, as in `"safe" U<=5 "goal"`."""
-        times, target = _times(self.latest, self.earliest), _named(self.target)
-        everywhere = isinstance(self.stay, np.ndarray) and bool(self.stay.all())
-        if everywhere or getattr(self.stay, "text", None) == "true":
-            return f"F{times} {target}"
-        return f"{_named(self.stay)} U{times} {target}"
+        return _until(self.stay, _times(self.latest, self.earliest), self.target)
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetUntil(Objective):
+    """Probability of reaching `target` through `stay` only, having paid at most `budget`.
+
+    What a row and its state pay of the reward is paid when the row is taken. All of it must be
+    whole numbers >= 0.
+    """
+
+    stay: StateSet
+    target: StateSet
+    budget: int
+    reward: str | None = None
+
+    rewarded: ClassVar[bool] = False
+    plain: ClassVar[bool] = False
+
+    @property
+    def layers(self) -> int:
+        """One for every amount that may have been paid."""
+        return self.budget + 1
+
+    @property
+    def path(self) -> str:
+        """Both sets and the budget, as in `"safe" U{"cost"}<=5 "goal"`."""
+        return _until(self.stay, f'{{"{self.reward or ""}"}}<={self.budget}', self.target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +323,35 @@ class Total(Objective):
 
 
 @dataclass(frozen=True, slots=True)
+class LongRunAverage(Objective):
+    """Mean reward of a step in the long run."""
+
+    reward: str | None = None
+
+    endless: ClassVar[bool] = True
+
+    @property
+    def path(self) -> str:
+        """The letter S."""
+        return "S"
+
+
+@dataclass(frozen=True, slots=True)
+class LongRunShare(Objective):
+    """Share of all steps, in the long run, that begin in `target`."""
+
+    target: StateSet
+
+    rewarded: ClassVar[bool] = False
+    endless: ClassVar[bool] = True
+
+    @property
+    def path(self) -> str:
+        """The set alone."""
+        return _named(self.target)
+
+
+@dataclass(frozen=True, slots=True)
 class Spec:
     """An objective and the directions of agent and nature."""
 
@@ -324,7 +383,7 @@ class Spec:
         """
         name = self.objective.reward_name
         reward = f'R{{"{name}"}}' if name else "R"
-        kind = reward if self.objective.rewarded else "P"
+        kind = reward if self.objective.rewarded else "S" if self.objective.endless else "P"
         sides = f"{self.agent.name}{self.nature.name}".lower()
         return f"{kind}{sides}=? [ {self.objective.path} ]"
 
@@ -336,6 +395,13 @@ def _named(states: StateSet) -> str:
         return f"({np.count_nonzero(states)} states)"
     text = str(getattr(states, "text", "..."))
     return text if re.fullmatch(r'!?(\w+|"[^"]*")', text) else f"({text})"
+
+
+def _until(stay: StateSet, bound: str, target: StateSet) -> str:
+    everywhere = isinstance(stay, np.ndarray) and bool(stay.all())
+    if everywhere or getattr(stay, "text", None) == "true":
+        return f"F{bound} {_named(target)}"
+    return f"{_named(stay)} U{bound} {_named(target)}"
 
 
 def _times(latest: int | None, earliest: int) -> str:
@@ -388,6 +454,7 @@ _FIELDS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "steps": _COUNT,
     "step": _COUNT,
     "earliest": _COUNT,
+    "budget": ("a whole number >= 0", _is_count),
     "latest": ("a number of steps >= 0 or None", lambda value: value is None or _is_count(value)),
     "discount": ("a number in (0, 1]", _is_discount),
     "reward": ("a name or None", lambda value: value is None or isinstance(value, str)),

@@ -14,19 +14,20 @@ from rfmdp.errors import ModelError, RfmdpError, SolverError, UnsupportedError
 from rfmdp.inner.exact import Exact
 from rfmdp.inner.protocol import Inner, Side
 from rfmdp.model.arrays import FactoredMDP
+from rfmdp.model.budget import unfold
 from rfmdp.model.restrict import restrict
 from rfmdp.model.validate import require_valid
-from rfmdp.objective import MAX, Direction, Spec, StateSet
+from rfmdp.objective import MAX, BudgetUntil, Direction, Spec, StateSet, Until
 from rfmdp.outer.discounted import solve_discounted
 from rfmdp.outer.horizon import solve_prefix, solve_steps
-from rfmdp.outer.problem import Form, Problem, pose, where
+from rfmdp.outer.problem import Form, Problem, pose, row_rewards, where
 from rfmdp.outer.settings import LimitReached, Limits
 from rfmdp.outer.solution import Policy, Solution, Status
 from rfmdp.outer.task import StateBounds, Task, nothing_proven, prepare
 from rfmdp.outer.unbounded import solve_unbounded
 from rfmdp.rounding import UNIT, one_minus
 from rfmdp.sets.supports import DoubtfulSupport, decided
-from rfmdp.types import FloatArray
+from rfmdp.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from rfmdp.answers.property import Property
@@ -82,6 +83,8 @@ def solve(
     """
     require_valid(model)
     specification = as_spec(spec, model)
+    if isinstance(specification.objective, BudgetUntil):
+        return _within_budget(model, specification, inner, limits, where(model, states))
     method = inner or Exact()
     task = prepare(pose(model, specification), method, limits or Limits(), where(model, states))
     guess = _guess(task.problem, warm)
@@ -91,6 +94,46 @@ def solve(
         except DoubtfulSupport:
             result = _run_both(task, method, guess)
     return to_solution(task, specification, method.name, result)
+
+
+def _within_budget(
+    model: FactoredMDP,
+    spec: Spec,
+    inner: Inner | None,
+    limits: Limits | None,
+    interest: BoolArray,
+    policy: Policy | None = None,
+) -> Solution:
+    """Return the solution of an until with a budget: that of an until of the unfolded model.
+
+    Of a `policy` with a rule for every amount paid, if there is one.
+    """
+    goal = spec.objective
+    assert isinstance(goal, BudgetUntil)
+    unfolded = unfold(model, row_rewards(model, goal.reward), goal.budget)
+    layers, states, offset = goal.layers, model.states, np.arange(goal.layers)[:, None] * model.rows
+    stay, target = (
+        np.append(np.tile(where(model, s), layers), False) for s in (goal.stay, goal.target)
+    )
+    subject = unfolded
+    if policy is not None:
+        subject = restrict(unfolded, np.append(policy.rows + offset, layers * model.rows))
+    asked = np.append(interest, np.zeros(subject.states - states, dtype=np.bool_))
+    result = solve(
+        subject,
+        replace(spec, objective=Until(stay, target)),
+        inner=inner,
+        limits=limits,
+        states=asked,
+    )
+    rows = result.policy.rows[0, :-1].reshape(layers, states) - offset
+    low, high = (None if x is None else x[:-1] for x in (result.lower, result.upper))
+    return replace(
+        result, model=model, spec=spec, value=result.value[:states],
+        policy=policy or Policy(rows), subject="optimum" if policy is None else "policy",
+        lower=None if low is None else low[:states], upper=None if high is None else high[:states],
+        witness=(low, high), interest=interest,
+    )  # fmt: skip
 
 
 def as_spec(request: Spec | Property | str, model: FactoredMDP, *, settled: bool = False) -> Spec:
@@ -301,6 +344,8 @@ def evaluate(
     if policy.stationary:
         fixed = restrict(model, policy.rows[0])
         return solve(fixed, request, inner=inner, limits=limits, states=states)
+    if isinstance(request.objective, BudgetUntil) and len(policy.rows) == request.objective.layers:
+        return _within_budget(model, request, inner, limits, where(model, states), policy)
     problem = pose(model, request)
     rules = len(problem.steps) + (problem.form is not Form.STEPS)
     if not problem.steps or rules != len(policy.rows):

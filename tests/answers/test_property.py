@@ -137,14 +137,14 @@ def test_texts_and_files(tmp_path):
     with pytest.raises(PrismError, match="expected one property, found 0"):
         parse_property("const int k = 1;")
     with pytest.raises(PrismError, match="not supported"):
-        parse_property("S=? [ x=1 ]")
-    assert parse_properties("S=? [ x=1 ]; x=1")[1].text == "x=1"
+        parse_property("multi(Pmax=? [ F x=1 ])")
+    assert parse_properties("multi(Pmax=? [ F x=1 ]); x=1")[1].text == "x=1"
 
 
 def test_unsupported_property_of_a_file_raises_when_asked(model):
     """The others of the file still run."""
-    bad, good = parse_properties('S=? [ x=1 ]; Pmax=? [ F "one" ]')
-    with pytest.raises(PrismError, match="steady-state"):
+    bad, good = parse_properties('multi(Pmax=? [ F x=1 ]); Pmax=? [ F "one" ]')
+    with pytest.raises(PrismError, match="multi"):
         check(model, bad)
     assert check(model, good).value == pytest.approx(0.5)
 

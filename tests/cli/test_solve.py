@@ -72,14 +72,14 @@ def test_json_is_one_object_per_property(folder, capsys):
 
 def test_a_property_that_fails_does_not_stop_the_others(folder, capsys):
     """It gives an object with the error, and the exit code 1."""
-    text = 'Pmax=? [ F "nothing" ]; S=? [ x=1 ]; Pmax=? [ F x=3 ]'
+    text = 'Pmax=? [ F "nothing" ]; multi(Pmax=? [ F x=1 ]); Pmax=? [ F x=3 ]'
     assert run(["solve", "m.prism", "--prop", text, "--const", "N=3", "--json"]) == 1
     captured = capsys.readouterr()
     first, second, third = (json.loads(line) for line in captured.out.splitlines())
     assert list(first) == list(second) == ["constants", "property", "status", "error"]
     assert first["status"] == second["status"] == "error"
     assert "nothing" in first["error"]
-    assert "steady-state" in second["error"]
+    assert "multi" in second["error"]
     assert third["value"] == pytest.approx(1.0)
     assert len(captured.err.splitlines()) == 2
 
@@ -359,7 +359,7 @@ def test_a_result_file_has_the_question_that_was_asked(text, folder, capsys):
 
 def test_a_broken_property_does_not_take_the_others_with_it(folder, capsys):
     """The others are answered, it gets its line, and the exit code is 1."""
-    broken = '"bad": Pmax=? [ F^{rew{"moves"}<=3} "top" ]\nLRA=? [ "top" ];\n'
+    broken = '"bad": Pmax=? [ F^{row{"moves"}<=3} "top" ]\nTmax=? [ F "top" ];\n'
     (folder / "b.props").write_text(broken + '"good": P>=1 [ F "top" ];')
     words = ["solve", "m.prism", "b.props", "--const", "N=3"]
     assert run([*words, "--json"]) == 1

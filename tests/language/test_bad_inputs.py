@@ -168,8 +168,9 @@ PROPERTIES = [
     ('LTL until', 'P=? [ b U (X b) ]', 1, 7, 'an LTL formula (nested path operators) is not supported; use one of X, F, G, U, W, R over state formulas'),
     ('co-safe reward', 'R=? [ b U x=1 ]', 1, 7, 'a reward over a co-safe LTL formula is not supported; use F, C<=k, C or I=k inside R'),
     ('bounded reward', 'R=? [ F<=3 b ]', 1, 7, 'a reward over a co-safe LTL formula is not supported; use F, C<=k, C or I=k inside R'),
-    ('steady', 'S=? [ b ]', 1, 1, "the steady-state operator 'S' is not supported"),
-    ('long run', 'R=? [ S ]', 1, 7, "the long-run average reward 'R [ S ]' is not supported"),
+    ('budget', 'P=? [ F{"r"}>=2 b ]', 1, 13, 'a lower bound on rewards is not supported; use <= or <, as in F{"r"}<=5'),
+    ('budget of nothing', 'P=? [ F^{rew{"nothing"}<=2} b ]', 1, 24, 'unknown rewards "nothing"; the model has "r"'),
+    ('budget word', 'P=? [ F^{row{"r"}<=2} b ]', 1, 10, "expected rew{\"...\"}<=... in the braces after '^'"),
     ('E<=', 'E [ F<=2 b ]', 1, 5, "a bound on steps inside 'E' is not supported; use P>=1 or P>0 instead"),
     ('A now', 'A [ 1 ]', 1, 5, 'the formula inside A must be of type bool, found int'),
     ('multi', 'multi(Pmax=? [ F b ], P>=0.5 [ G b ])', 1, 1, "the multi-objective 'multi(...)' is not supported"),
@@ -235,7 +236,9 @@ def test_crlf_keeps_positions():
 def test_one_bad_property_spares_the_others():
     """A file with an unsupported property can still be used for the rest."""
     model = check_model(parse_model(PROPERTY_MODEL))
-    file = parse_property_file("P=? [ G F b ]; P=? [ F b ]; S=? [ b ]; const int k; P=? [ F<=k b ]")
+    file = parse_property_file(
+        "P=? [ G F b ]; P=? [ F b ]; multi(P=? [ F b ]); const int k; P=? [ F<=k b ]"
+    )
     refused = []
     for prop in file.properties:
         try:

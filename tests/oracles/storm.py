@@ -31,8 +31,14 @@ from rfmdp.types import FloatArray
 PRECISION = "1/10000000000"
 
 
-def storm_value(model: FactoredMDP, formula: str, nature: Direction | None = None) -> FloatArray:
-    """Return Storm's value of every state; skips the test if stormpy is missing.
+def storm_value(
+    model: FactoredMDP,
+    formula: str,
+    nature: Direction | None = None,
+    *,
+    initial: bool = False,
+) -> FloatArray:
+    """Return Storm's value of every state, or of the first initial one; skips without stormpy.
 
     Parameters
     ----------
@@ -51,10 +57,12 @@ def storm_value(model: FactoredMDP, formula: str, nature: Direction | None = Non
     result = stormpy.model_checking(
         _converted(model, kind),
         stormpy.parse_property(formula),
+        only_initial_states=initial,
         environment=environment,
         uncertainty_resolution_mode=None if nature is None else _mode(stormpy, formula, nature),
     )
-    return np.array([result.get_value(s) for s in range(model.states)], dtype=np.float64)
+    states = model.initial[:1].tolist() if initial else range(model.states)
+    return np.array([result.get_value(s) for s in states], dtype=np.float64)
 
 
 _converted = lru_cache(maxsize=16)(to_stormpy)  # a model is asked for many properties

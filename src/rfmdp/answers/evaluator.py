@@ -19,6 +19,7 @@ from rfmdp.answers.quantity import Quantity, combine
 from rfmdp.answers.specification import (
     NextFormula,
     NowFormula,
+    ShareFormula,
     directions,
     is_discounted,
     normal,
@@ -251,6 +252,7 @@ def paths_hold(
     form = normal(node.path)
     if isinstance(form, NowFormula):
         return decide(form.holds)
+    assert not isinstance(form, ShareFormula)  # `S` is an operator by itself
     every = node.every is not form.negated
     graph = Graph(model)
     target = decide(form.target)

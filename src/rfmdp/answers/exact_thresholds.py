@@ -61,7 +61,9 @@ class ExactValues:
 
 def exact_values(solution: Solution, where: BoolArray) -> ExactValues | None:
     """Return exact values in some states, None if fractions do not lead there."""
-    if solution.lower is None or solution.upper is None:
+    objective = solution.spec.objective
+    proven = solution.lower is not None and solution.upper is not None
+    if not proven or not objective.plain or objective.endless:
         return None
     problem = pose(solution.model, solution.spec)
     try:

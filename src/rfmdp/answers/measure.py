@@ -187,6 +187,8 @@ def certain_states(model: FactoredMDP, spec: Spec) -> tuple[BoolArray, BoolArray
     >>> one.tolist()
     [True, True]
     """
+    if not spec.objective.plain or spec.objective.endless:
+        return None
     problem = pose(model, spec)
     if problem.form is not Form.STEPS or not problem.probability:
         return None

@@ -5,8 +5,8 @@ Every path formula is X, or an until that may be negated (PRISM's rules):
     F b = true U b        G a = !(true U !a)
     a W b = !((a & !b) U (!a & !b))        a R b = !(!a U !b)
 
-with the same step bounds. The probability of a negated formula is one minus that of the formula,
-with both players pushing the other way.
+with the same bounds on steps or on a reward. The probability of a negated formula is one minus that
+of the formula, with both players pushing the other way.
 
 `solve` takes a single P or R as the `Spec` that `Property.spec` makes of it. `check` makes an
 objective of every P and R that it meets. Both bring a function that makes a set of states of a
@@ -24,11 +24,14 @@ from rfmdp.language.source import SourceText
 from rfmdp.objective import (
     MAX,
     MIN,
+    BudgetUntil,
     Cumulative,
     Direction,
     Discounted,
     Globally,
     Instantaneous,
+    LongRunAverage,
+    LongRunShare,
     Next,
     Objective,
     Reach,
@@ -59,6 +62,14 @@ class UntilFormula:
     earliest: int
     latest: int | None
     negated: bool
+    reward: str | None = None  # what `latest` counts, if not steps
+
+
+@dataclass(frozen=True, slots=True)
+class ShareFormula:
+    """How often a state formula holds in the long run."""
+
+    holds: Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +79,7 @@ class NowFormula:
     holds: Expr
 
 
-def normal(path: Expr) -> NextFormula | UntilFormula | NowFormula:
+def normal(path: Expr) -> NextFormula | UntilFormula | ShareFormula | NowFormula:
     """Return a checked path formula in normal form.
 
     >>> from rfmdp.language.ast import Name
@@ -82,6 +93,8 @@ def normal(path: Expr) -> NextFormula | UntilFormula | NowFormula:
         return NowFormula(whole)
     if path.operator == "X":
         return NextFormula(path.right, negated)
+    if path.operator == "S":
+        return ShareFormula(path.right)
     earliest, latest = steps(path.time)
     left, right = path.left or TRUE, path.right
     stay: Expr
@@ -101,7 +114,8 @@ def normal(path: Expr) -> NextFormula | UntilFormula | NowFormula:
             negated = not negated
         case _:
             stay, target = left, right
-    return UntilFormula(stay, target, earliest, latest, negated)
+    reward = None if path.time is None else path.time.reward
+    return UntilFormula(stay, target, earliest, latest, negated, reward)
 
 
 def steps(time: tree.TimeBound | None) -> tuple[int, int | None]:
@@ -153,11 +167,18 @@ def _not(expr: Expr) -> Expr:
     return Unary("!", expr, position=expr.position)
 
 
-def probability(form: NextFormula | UntilFormula, states: Sets) -> tuple[Objective, bool]:
+def probability(
+    form: NextFormula | UntilFormula | ShareFormula, states: Sets
+) -> tuple[Objective, bool]:
     """Return the objective of a path formula, and whether the answer is one minus its value."""
+    if isinstance(form, ShareFormula):
+        return LongRunShare(states(form.holds)), False
     target = form.target
     if isinstance(form, NextFormula):
         return Next(states(Unary("!", target) if form.negated else target)), False
+    if form.reward is not None and form.latest is not None:
+        goal = states(form.stay), states(target)
+        return BudgetUntil(*goal, form.latest, form.reward), form.negated
     if form.negated and form.stay == TRUE:
         stay = target.operand if isinstance(target, Unary) else Unary("!", target)
         return Globally(states(stay), form.latest, form.earliest), False
@@ -171,6 +192,8 @@ def reward(path: Expr, name: str | None, states: Sets) -> Objective:
     match path:
         case tree.Path(right=target):
             return ReachReward(states(target), name)
+        case tree.LongRunReward():
+            return LongRunAverage(name)
         case tree.InstantaneousReward(step):
             return Instantaneous(int(number(step)), name)
         case tree.CumulativeReward(steps, discount):

@@ -31,8 +31,8 @@ T = TypeVar("T")
 
 NAMES = ("actions", "factors", "marginal_names", "outcome_names")
 OBJECTIVES = (
-    "Reach", "Until", "Globally", "Next", "ReachReward", "Cumulative", "Instantaneous",
-    "Discounted", "Total",
+    "Reach", "Until", "BudgetUntil", "Globally", "Next", "ReachReward", "Cumulative",
+    "Instantaneous", "Discounted", "Total", "LongRunAverage", "LongRunShare",
 )  # fmt: skip
 
 
@@ -156,12 +156,13 @@ def solution_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArra
         Direction[_field(header, "agent", str)],
         Direction[_field(header, "nature", str)],
     )
+    layers = spec.objective.layers
     for states in spec.objective.sets.values():
         where(model, states)
-    if spec.objective.rewarded:
+    if spec.objective.rewarded or not spec.objective.plain:
         model.reward(spec.objective.reward_name)
     bounds = {
-        name: _numbers(name, arrays[name], model.states)
+        name: _numbers(name, arrays[name], model.states * (layers if "witness" in name else 1))
         for name in ("value", "lower", "upper", "witness.lower", "witness.upper")
         if name in arrays or name == "value"
     }

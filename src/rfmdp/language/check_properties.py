@@ -40,6 +40,7 @@ from rfmdp.language.property_ast import (
     CumulativeReward,
     Filter,
     InstantaneousReward,
+    LongRunReward,
     Path,
     Probability,
     PropertyDefinition,
@@ -48,7 +49,7 @@ from rfmdp.language.property_ast import (
     Reward,
     require_supported,
 )
-from rfmdp.language.source import SourceText, nearest, question
+from rfmdp.language.source import Position, SourceText, nearest, question
 from rfmdp.language.types import node_type, require, type_of
 
 NUMERIC_FILTERS = frozenset({"min", "max", "avg", "sum", "range", "argmin", "argmax"})
@@ -212,7 +213,7 @@ class _Scope:
                     what = f"an operand of '{node.operator}'"
                     require(operand, Type.BOOL, found, what, self.source)
                 return Type.BOOL
-            case CumulativeReward() | InstantaneousReward():
+            case CumulativeReward() | InstantaneousReward() | LongRunReward():
                 return Type.DOUBLE
             case Probability():
                 require(node.path, Type.BOOL, below[-1], "the formula inside P", self.source)
@@ -263,6 +264,8 @@ class _Scope:
                 raise self.source.error(time.position, reason)
             if time.upper_strict and upper is not None and upper.value == 0:
                 raise self.source.error(time.position, "steps must be <k with k >= 1, found <0")
+            if time.reward is not None:
+                self._number_of(time.reward, time.position)
             time = replace(time, lower=lower, upper=upper)
         return replace(node, time=time, discount=self._discount(node.discount))
 
@@ -303,24 +306,30 @@ class _Scope:
         return replace(node, structure=Literal(number, position=node.position), bound=bound)
 
     def _structure(self, node: Reward) -> int:
-        names = [rewards.name for rewards in self.model.rewards]
+        names = self.model.rewards
         if not names:
             reason = "R must refer to rewards, found a model without; add 'rewards ... endrewards'"
             raise self.source.error(node.position, reason)
         if node.structure is None:
             return 1
         if isinstance(node.structure, str):
-            if node.structure not in names:
-                known = ", ".join(f'"{name}"' for name in names if name is not None) or "unnamed"
-                meant = question(node.structure, [name for name in names if name is not None])
-                reason = f'unknown rewards "{node.structure}"; the model has {known}{meant}'
-                raise self.source.error(node.position, reason)
-            return names.index(node.structure) + 1
+            return self._number_of(node.structure, node.position)
         number = int(self._constant(node.structure, Type.INT, "the number of a reward structure"))
         if not 1 <= number <= len(names):
             reason = f"the number of a reward structure must be in 1..{len(names)}, found {number}"
             raise self.source.error(node.structure.position, reason)
         return number
+
+    def _number_of(self, structure: str, position: Position) -> int:
+        """Return the number, from 1, of the rewards of a name."""
+        names = [rewards.name for rewards in self.model.rewards]
+        if structure in names:
+            return names.index(structure) + 1
+        named = [name for name in names if name is not None]
+        listed = ", ".join(f'"{name}"' for name in named) or ("unnamed" if names else "none")
+        meant = question(structure, named)
+        reason = f'unknown rewards "{structure}"; the model has {listed}{meant}'
+        raise self.source.error(position, reason)
 
 
 def _settled(bound: Bound, value: float) -> Bound:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -35,7 +36,6 @@ from rfmdp.language.write import write_expression
 from rfmdp.objective import Direction
 
 PLAIN = (ast.Literal, ast.Name, ast.Label, ast.Unary, ast.Binary, ast.Ite, ast.Call)
-STEADY = "the steady-state operator 'S'"
 DEFINITION = re.compile(r"(\s|//.*\n)*(const|label|formula|prob|rate)\b")
 PIECES = re.compile(r'"[^"\n]*"|//[^\n]*|\n|[^"/\n]|/|"')  # names, comments and single characters
 
@@ -175,16 +175,21 @@ class PropertyBuilder(ExpressionBuilder):
         self, operator: Token, brace: Expr | None, time: TimeBound | None, operand: Expr
     ) -> Expr:
         """Make X, F or G."""
-        discount = _discount(brace)
-        if brace is not None and discount is None:
-            reason = f"expected 'discount=...' in the braces after '{operator}'"
-            raise BuildError(brace.position, reason)
+        discount, time = _braced(operator, brace, time)
         position = position_of(operator)
         return Path(str(operator), None, operand, time, discount, position=position)
 
-    def binary_path(self, left: Expr, operator: Token, time: TimeBound | None, right: Expr) -> Expr:
+    def binary_path(
+        self,
+        left: Expr,
+        operator: Token,
+        brace: Expr | None,
+        time: TimeBound | None,
+        right: Expr,
+    ) -> Expr:
         """Make U, W or R."""
-        return Path(str(operator), left, right, time, position=left.position)
+        discount, time = _braced(operator, brace, time)
+        return Path(str(operator), left, right, time, discount, position=left.position)
 
     def time(self, sign: Token, bound: Expr, *last: Expr) -> TimeBound:
         """Make a bound on steps."""
@@ -197,6 +202,16 @@ class PropertyBuilder(ExpressionBuilder):
         if sign.startswith("<"):
             return TimeBound(None, first, upper_strict=strict, position=position)
         return TimeBound(first, None, lower_strict=strict, position=position)
+
+    def budget(
+        self, _: Token, word: Token, name: str | Expr, sign: Token, bound: Expr
+    ) -> TimeBound:
+        """Make a bound on rewards, `^{rew{"r"}<=k}`."""
+        if word != "rew" or not isinstance(name, str):
+            raise BuildError(
+                position_of(word), "expected rew{\"...\"}<=... in the braces after '^'"
+            )
+        return replace(self.time(sign, bound), reward=name)
 
     def quantifier(self, *words: Token | None) -> str:
         """Join `min max` to `minmax`."""
@@ -246,7 +261,7 @@ class PropertyBuilder(ExpressionBuilder):
         if isinstance(path, tuple):  # 'C {states}': the braces were no discount
             path, states = path
             filters = (states, *filters)
-        path = _storm_discount(path)
+        path = _storm_path(path)
         position = position_of(token)
         operator = props.Reward(structure, agent, nature, bound, path, position=position)
         return _filtered(operator, bound, filters)
@@ -278,15 +293,19 @@ class PropertyBuilder(ExpressionBuilder):
         return props.InstantaneousReward(_plain(step), position=position_of(token))
 
     def long_run(self, token: Token) -> Expr:
-        """Make the long-run average reward, which is not supported."""
-        construct = "the long-run average reward 'R [ S ]'"
-        return Unsupported(construct, "S", position=position_of(token))
+        """Make the mean reward in the long run."""
+        return props.LongRunReward(position=position_of(token))
 
-    def steady(self, token: Token, bound: Bound | None, path: Expr, *_: Any) -> Expr:
-        """Make the steady-state operator, which is not supported."""
-        query = "=?" if bound is None else bound.operator + write_expression(bound.value)
-        text = f"S{query} [ {write_expression(path)} ]"
-        return Unsupported(STEADY, text, position=position_of(token))
+    def s_head(self, token: Token, quantifier: str | None = None) -> tuple[Token, str]:
+        """Split `Smaxmin` into the place and the quantifier."""
+        return token, str(token).removeprefix("LRA").removeprefix("S") + (quantifier or "")
+
+    def steady(
+        self, head: tuple[Token, str], bound: Bound | None, path: Expr, *filters: Token | Expr
+    ) -> Expr:
+        """Make the steady-state operator."""
+        share = Path("S", None, path, position=position_of(head[0]))
+        return self.probability(head, bound, share, *filters)
 
     def ctl(self, token: Token, path: Expr) -> Expr:
         """Make E or A."""
@@ -346,10 +365,25 @@ def _discount(brace: Expr | None) -> Expr | None:
     return None
 
 
-def _storm_discount(path: Expr) -> Expr:
-    """Read Storm's `Cdiscount=value`, which looks like a comparison."""
+def _braced(
+    operator: Token, brace: Expr | None, time: TimeBound | None
+) -> tuple[Expr | None, TimeBound | None]:
+    """Return the discount and the bound of a path operator with braces: `{discount=d}`, `{"r"}`."""
+    discount = _discount(brace)
+    if isinstance(brace, ast.Label) and time is not None:
+        return None, replace(time, reward=brace.name)
+    if brace is not None and discount is None:
+        reason = f"expected 'discount=...' in the braces after '{operator}'"
+        raise BuildError(brace.position, reason)
+    return discount, time
+
+
+def _storm_path(path: Expr) -> Expr:
+    """Read what Storm writes inside R and looks like a state formula: `Cdiscount=value`, `LRA`."""
     if isinstance(path, Binary) and path.operator == "=" and path.left == Name("Cdiscount"):
         return CumulativeReward(None, _plain(path.right), position=path.position)
+    if path == Name("LRA"):
+        return props.LongRunReward(position=path.position)
     return path
 
 

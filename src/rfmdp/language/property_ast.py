@@ -55,22 +55,25 @@ class Bound(Node):
 class TimeBound(Node):
     """Steps within which something happens: `lower (<|<=) k (<|<=) upper`, None for no limit.
 
-    `=k` has k on both sides.
+    `=k` has k on both sides. With the name of a `reward`, what was paid counts, not steps.
     """
 
     lower: Expr | None
     upper: Expr | None
     lower_strict: bool = False
     upper_strict: bool = False
+    reward: str | None = None
 
 
 class Path(Expr):
     """`X right`, `F right`, `G right`, `left U right`, `left W right`, `left R right`.
 
+    `S=? [ right ]` is a `Probability` of the operator S: the share of all steps in which it holds.
+
     discount : only of F, and only inside R
     """
 
-    operator: str  # X F G U W R
+    operator: str  # X F G U W R S
     left: Expr | None
     right: Expr
     time: TimeBound | None = None
@@ -90,6 +93,10 @@ class InstantaneousReward(Expr):
     step: Expr
 
 
+class LongRunReward(Expr):
+    """`S` inside R: the mean reward of a step in the long run."""
+
+
 class Probability(Expr):
     """`P agent nature bound [ path ]`; without bound it is `=?`.
 
@@ -106,7 +113,7 @@ class Reward(Expr):
     """`R{structure} agent nature bound [ path ]`.
 
     structure : name, number from 1, or None for the first; a checked property has the number
-    path : `Path` with F, `CumulativeReward` or `InstantaneousReward`
+    path : `Path` with F, `CumulativeReward`, `InstantaneousReward` or `LongRunReward`
     """
 
     structure: str | Expr | None
@@ -196,7 +203,7 @@ def _form(node: Expr, below: tuple[FormulaKind, ...], source: SourceText) -> For
             raise source.unsupported(node.position, construct)
         case Unreadable(_, reason):
             raise source.error(node.position, reason)
-        case CumulativeReward() | InstantaneousReward():
+        case CumulativeReward() | InstantaneousReward() | LongRunReward():
             return FormulaKind.REWARD
         case Path():
             _check_path(node, below, source)
@@ -226,6 +233,10 @@ def _check_path(node: Path, below: tuple[FormulaKind, ...], source: SourceText) 
         raise source.unsupported(node.position, LTL + " (nested path operators)", LTL_HINT)
     if node.operator == "X" and node.time is not None:
         raise source.error(node.time.position, "'X' must have no bound on steps")
+    if node.time is not None and node.time.reward is not None and node.time.upper is None:
+        raise source.unsupported(
+            node.time.position, "a lower bound on rewards", 'use <= or <, as in F{"r"}<=5'
+        )
     if node.discount is not None and node.operator != "F":
         reason = f"'{node.operator}' must have no discount; only C and F inside R have one"
         raise source.error(node.discount.position, reason)
@@ -254,7 +265,7 @@ def _check_quantified(node: Quantified, source: SourceText) -> None:
 
 def _check_reward(node: Reward, source: SourceText) -> None:
     path = node.path
-    if isinstance(path, CumulativeReward | InstantaneousReward):
+    if isinstance(path, CumulativeReward | InstantaneousReward | LongRunReward):
         return
     if not isinstance(path, Path) or path.operator != "F" or path.time is not None:
         construct = "a reward over a co-safe LTL formula"

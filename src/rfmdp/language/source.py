@@ -45,10 +45,8 @@ OTHER_SIGNS = (  # what other tools write in formulas, and what it is here
     (r"==", "'equal' is written ="),
 )
 OTHER_PROPERTIES = (
-    (r"\bLRA\s*(min|max)*\s*(=\?|[<>])", "long-run averages (LRA) are not supported"),
     (r"\bT\s*(min|max)*\s*(=\?|[<>])",
      'expected times (T) are rewards here: R{"steps"}=? [ F ... ] with rewards "steps" true : 1'),
-    (r"\brew\s*\{", "bounds on rewards inside of a path (rew{...}) are not supported"),
 )  # fmt: skip
 READ = "models in the PRISM language (dtmc, mdp, idtmc, imdp), .drn, .tra, .umb and .rfmdp are read"
 

@@ -65,8 +65,13 @@ def _property_part(node: Expr, below: tuple[Part, ...]) -> Part:
             return TIGHTEST, ("C", discount, steps)
         case props.InstantaneousReward():
             return TIGHTEST, ("I=", below[0][1])
+        case props.LongRunReward():
+            return TIGHTEST, ("S",)
+        case props.Probability(path=props.Path("S")):
+            head: Pieces = ("S", _quantifier(node), _query(node.bound, below))
+            return TIGHTEST, (head, " [ ", below[-1][1][-1], " ]")
         case props.Probability():
-            head: Pieces = ("P", _quantifier(node), _query(node.bound, below))
+            head = ("P", _quantifier(node), _query(node.bound, below))
             return TIGHTEST, (head, " [ ", below[-1][1], " ]")
         case props.Reward():
             query = _query(node.bound, below[-2:])
@@ -86,7 +91,9 @@ def _path(node: props.Path, below: tuple[Part, ...]) -> Part:
     left = parts.pop(0) if node.left is not None else None
     right = parts.pop(0)
     discount = _discount(parts.pop()) if node.discount is not None else ()
-    time = () if node.time is None else _time(node.time, parts)
+    time: Pieces = () if node.time is None else _time(node.time, parts)
+    if node.time is not None and node.time.reward is not None:
+        time = (f'{{"{node.time.reward}"}}', *time)
     # after a bound a '-' would be read as subtraction
     operand = _at_least(right, TIGHTEST if _starts_with_minus(right[1]) else UNARY_PATH)
     text: Pieces = (node.operator, discount, time, " ", operand)

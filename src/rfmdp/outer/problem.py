@@ -12,7 +12,7 @@ from enum import Enum
 
 import numpy as np
 
-from rfmdp.errors import ModelError
+from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.memory import require_memory
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Direction, Objective, Spec, StateSet
@@ -70,6 +70,11 @@ class Problem:
 def pose(model: FactoredMDP, spec: Spec) -> Problem:
     """Bring a specification on a model into normal form."""
     objective = spec.objective
+    if not objective.plain or objective.endless:
+        raise UnsupportedError(
+            f"{spec}: this works for objectives whose policy depends on state and step alone; "
+            "`solve`, `evaluate` and `verify` take all."
+        )
     first, last = objective.span
     steps = max(first, last or 0)
     require_memory(8.0 * steps * (model.states + 1), f"A policy with a rule per step ({steps})")

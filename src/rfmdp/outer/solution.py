@@ -142,7 +142,8 @@ class Stats:
 class Policy:
     """The chosen row of every state; of every step and state for finite horizons.
 
-    `rows[k]` is the decision rule with k steps gone; a stationary policy has one line.
+    `rows[k]` is the decision rule with k steps gone, or with k of a budget paid; a stationary
+    policy has one line.
     """
 
     rows: IntArray  # (1, S) or (steps, S)
@@ -181,7 +182,8 @@ class Solution:
     precision: float  # that was asked for; if certified, that the bounds have, see `Limits`
     stats: Stats
     witness: tuple[FloatArray | None, FloatArray | None] | None = None
-    # (S,) each: inductive bounds, where `lower` and `upper` are one minus them or steps before them
+    # (S,) each: inductive bounds, where `lower` and `upper` are one minus them or steps before
+    # them; (layers * S,) for an objective with layers
     measure: str = "RELATIVE"  # what the precision counts by, see `Limits`
     interest: BoolArray | None = None  # (S,) where that precision was wanted; None: initial states
     subject: str = "optimum"  # whose value the bounds enclose; "policy": that of the policy alone

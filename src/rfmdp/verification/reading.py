@@ -22,13 +22,16 @@ OBJECTIVES: dict[str, tuple[str, ...]] = {  # the fields of each
     "Globally": ("stay", "latest", "earliest"), "ReachReward": ("target", "reward"),
     "Cumulative": ("steps", "reward", "discount"), "Instantaneous": ("step", "reward"),
     "Discounted": ("discount", "reward"), "Total": ("reward",),
+    "BudgetUntil": ("stay", "target", "budget", "reward"),
+    "LongRunAverage": ("reward",), "LongRunShare": ("target",),
 }  # fmt: skip
 LARGEST_REWARD = 1e100  # in size
 WORDS = {
     "agent": ("MIN", "MAX"), "nature": ("MIN", "MAX"), "status": STATUSES,
     "measure": ("RELATIVE", "ABSOLUTE"), "subject": ("optimum", "policy"),
 }  # fmt: skip
-NEEDED = {"Cumulative": "steps", "Instantaneous": "step", "Discounted": "discount"}
+NEEDED = {"Cumulative": "steps", "Instantaneous": "step", "Discounted": "discount",
+          "BudgetUntil": "budget"}  # fmt: skip
 
 
 @dataclass(slots=True, eq=False)
@@ -199,7 +202,9 @@ def read_claim(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Cla
         need(word[name] in known, f"{name}: must be one of {', '.join(known)}")
     precision = field(header, "precision", int, float)
     need(0.0 < precision < np.inf, "precision: must be a positive number")
-    bounds, witness = (_sides(fields, prefix, model.states) for prefix in ("", "witness."))
+    layers = objective.get("budget", 0) + 1  # of states: one per amount paid
+    bounds = _sides(fields, "", model.states)
+    witness = _sides(fields, "witness.", layers * model.states)
     announced = field(header, "witness", bool)
     need(bool(witness) <= announced, "witness: there is one that is not announced")
     policy = fields.integers("policy", model.states, model.rows, ndim=2)
@@ -239,7 +244,13 @@ def _check_objective(objective: Mapping[str, Any]) -> None:
     need(wanted in objective, f"objective: {wanted} is missing")
     earliest = objective.get("earliest", 0)
     latest = objective.get("latest")
-    for name in ("earliest", "steps", "step", *(("latest",) if latest is not None else ())):
+    for name in (
+        "earliest",
+        "steps",
+        "step",
+        "budget",
+        *(("latest",) if latest is not None else ()),
+    ):
         count = objective.get(name, 0)
         need(type(count) is int and count >= 0, f"{name}: must be a number of steps")
     need(latest is None or earliest <= latest, "earliest: must be <= latest")

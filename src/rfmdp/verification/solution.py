@@ -24,6 +24,7 @@ from rfmdp.errors import FileError, UnsupportedError
 from rfmdp.formats.archive import read_archive
 from rfmdp.record import Record, to_record
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
+from rfmdp.verification.budget import follows, unfolded
 from rfmdp.verification.fields import Fault, field, need
 from rfmdp.verification.forcing import gaining, recurrent, sure
 from rfmdp.verification.game import FAIL, HOLD, UNKNOWN, Game, signs_of
@@ -239,6 +240,10 @@ class _Checker:
         """Make the checks that fit the objective."""
         if self.kind in ("Reach", "Until", "Globally"):
             self._until()
+        elif self.kind == "BudgetUntil":
+            for side in sorted(self.claim.bounds):
+                self.verdict.states(follows(self.claim, side), f"{_name(side)} bound by payments")
+            _Checker(unfolded(self.claim), self.verdict, self.progress).run()
         elif self.kind in ("ReachReward", "Total"):
             need((self.game.reward >= 0.0).all(), "rewards: must not be negative here")
             self.stop = self.claim.states.get("target", self.stop)

@@ -9,7 +9,7 @@ from rfmdp.verification.fields import need
 from rfmdp.verification.formulas import meaning
 from rfmdp.verification.reading import Claim
 
-PROBABILITIES = ("Reach", "Until", "Globally", "Next")
+PROBABILITIES = ("Reach", "Until", "Globally", "Next", "BudgetUntil", "LongRunShare")
 LONGEST = 200  # characters of a text of the file that are shown
 
 
@@ -49,6 +49,7 @@ def _property(claim: Claim) -> str:
     """Return the property in PRISM's notation."""
     name = claim.objective.get("reward")
     kind = "P" if claim.kind in PROBABILITIES else f'R{{"{_plain(name)}"}}' if name else "R"
+    kind = "S" if claim.kind == "LongRunShare" else kind
     sides = "".join("max" if side > 0 else "min" for side in (claim.agent, claim.nature))
     return f"{kind}{sides}=? [ {_path(claim)} ]"
 
@@ -66,6 +67,13 @@ def _path(claim: Claim) -> str:
             return f"{_states(claim, 'stay')} U{_times(claim)} {_states(claim, 'target')}"
         case "Globally":
             return f"G{_times(claim)} {_states(claim, 'stay')}"
+        case "BudgetUntil":
+            bound = f'{{"{_plain(given.get("reward") or "")}"}}<={given["budget"]}'
+            return f"{_states(claim, 'stay')} U{bound} {_states(claim, 'target')}"
+        case "LongRunShare":
+            return _states(claim, "target")
+        case "LongRunAverage":
+            return "S"
         case "Next":
             return f"X {_states(claim, 'target')}"
         case "Cumulative":
