@@ -128,10 +128,13 @@ class Chain:
 
     @property
     def direct(self) -> bool:
-        """Whether to solve it if it mixes slowly."""
+        """Whether to solve it if it mixes slowly: it is small, or moves to near numbers."""
+        if len(self.x) <= DIRECT:
+            return True
         ptr, targets = self._packed[:2]
         numbers = self.nodes.states
-        return worth_eliminating(numbers[owners(ptr)], numbers[targets[: ptr[-1]]], len(self.x))
+        distance = np.abs(numbers[owners(ptr)] - numbers[targets[: ptr[-1]]])
+        return len(self.x) * float(np.max(distance, initial=1)) ** 2 <= BAND
 
     def solve(self) -> bool:
         """Solve by sparse elimination; return False for a chain with a trap."""
@@ -146,17 +149,6 @@ class Chain:
             return False
         self.x = x
         return True
-
-
-def worth_eliminating(sources: IntArray, targets: IntArray, count: int) -> bool:
-    """Return whether to eliminate a chain of `count` states with these moves if it mixes slowly.
-
-    It is small, or its moves lead to states with near numbers.
-    """
-    if count <= DIRECT:
-        return True
-    band = float(np.max(np.abs(sources - targets), initial=1))
-    return count * band**2 <= BAND
 
 
 def elimination(

@@ -30,7 +30,7 @@ import numpy as np
 
 from rfmdp.kernels import packed as packing, passes, walk as kernels
 from rfmdp.objective import MIN
-from rfmdp.outer.chain import elimination, worth_eliminating
+from rfmdp.outer.chain import elimination
 from rfmdp.outer.graph.region import Region
 from rfmdp.outer.problem import Form, Problem
 from rfmdp.outer.settings import BUDGET, Clock
@@ -41,7 +41,7 @@ from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
 ZERO, ONE, FIRST = 0, 1, 2  # nodes of known value, and the first of the others
 LARGEST_BOX = 32  # outcomes; larger ones are not worth an insertion sort
-DIRECT = 20_000  # nodes of a component whose chain may be worth an elimination
+DIRECT = 20_000  # nodes of a component whose chain is worth an elimination
 ANSWERED = 60  # times that a component is helped so
 SMALLEST = 1e-299  # probability of a row's rarest move that floats multiply without loss
 
@@ -257,37 +257,22 @@ class PlainWalk:
 
     def run(self, last: int, width: float, clock: Clock) -> None:
         """Settle components up to `last` to a relative width; it stands at one that needs more."""
-        p, helped, direct, at = self.packed, 0, DIRECT, self.component
+        p, helped, at = self.packed, 0, self.component
         while True:
             end = kernels.walk(
                 p.nodes, p.rows, self._players, tuple(self.bounds), (self._place, self._pace),
-                last, width, BUDGET, direct,
+                last, width, BUDGET, DIRECT if helped < ANSWERED else 0,
             )  # fmt: skip
             if self.component != at:
-                at, helped, direct = self.component, 0, DIRECT
+                at, helped = self.component, 0
             if end in (kernels.SETTLED, kernels.FAILED):
                 return
             if end == kernels.PAUSED and helped >= ANSWERED:
                 return
-            if end == kernels.SLOW and not self._worth_help():
-                direct = 0
-            elif end == kernels.SLOW:
+            if end == kernels.SLOW:
                 helped += 1
-                direct = DIRECT if helped < ANSWERED else 0
                 self._help(width)
             clock.tick("solve", float(self._pace[kernels.CHANGE]))
-
-    def _worth_help(self) -> bool:
-        """Return whether the chain of a component is worth an elimination."""
-        first, last = self._nodes(self.component)
-        if last - first <= 0:
-            return True
-        rows = self.packed.rows
-        chosen = self.bounds.choice[first:last]
-        targets = rows[1][entries(rows[0], chosen)].astype(np.int64)
-        sources = np.repeat(np.arange(first, last), segment_lengths(rows[0])[chosen])
-        inside = (targets >= first) & (targets < last)
-        return worth_eliminating(sources[inside], targets[inside], last - first)
 
     def _help(self, width: float) -> None:
         """Solve the chain of a component whose sweeps are slow, for its value or a bound."""
