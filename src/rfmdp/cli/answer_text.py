@@ -6,21 +6,22 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rfmdp import __version__
 from rfmdp.answers.answer import Answer, Value
 from rfmdp.cli.output import PATIENCE, ProgressLines
 from rfmdp.language.ast import Type
-from rfmdp.learning.coverage import coverage
-from rfmdp.learning.run import Progress, Run
-from rfmdp.learning.seeds import SeedProgress
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, Direction
 from rfmdp.outer.solution import Bounds, Status, shared_digits
-from rfmdp.policies.explain import IdentifierGain, collect_next
-from rfmdp.sources.checks import Check
-from rfmdp.sources.source import Records
+
+if TYPE_CHECKING:  # answers of `solve` need none of these, which take a third of a start to import
+    from rfmdp.learning.run import Progress, Run
+    from rfmdp.learning.seeds import SeedProgress
+    from rfmdp.policies.explain import IdentifierGain
+    from rfmdp.sources.checks import Check
+    from rfmdp.sources.source import Records
 
 AnswerRecord = dict[str, Any]
 
@@ -231,6 +232,8 @@ def _print_progress(lines: ProgressLines, trajectories: int, seed: int, now: Pro
 
 def data_lines(run: Run) -> Iterator[str]:
     """Give what data cover, and what to collect next."""
+    from rfmdp.learning.coverage import coverage
+
     yield str(coverage(run))
     helpful = [found for found in _gains(run) if found.gain > 0.0]
     if helpful:
@@ -241,6 +244,8 @@ def data_lines(run: Run) -> Iterator[str]:
 
 def data_record(data: Records, run: Run) -> dict[str, Any]:
     """Return checks of assumptions, coverage and what to collect next, as plain data."""
+    from rfmdp.learning.coverage import coverage
+
     checks = data.check(run.model)
     return {
         "steps": data.steps,
@@ -256,4 +261,6 @@ def _check_record(check: Check) -> dict[str, Any]:
 
 
 def _gains(run: Run) -> list[IdentifierGain]:
+    from rfmdp.policies.explain import collect_next
+
     return [] if run.alarms else collect_next(run)
