@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from enum import Enum
 from functools import singledispatch
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -72,7 +71,7 @@ def to_record(obj: object) -> Record:
 
 SETS: dict[str, tuple[str, ...]] = {  # kind -> fields
     "text": (), "nominal": (), "learned": (), "other": (), "domain": ("radius",),
-    "balls": ("exponent", "radius", "floor", "by_module", "by_action"),
+    "balls": ("exponent", "radius", "floor"),
 }  # fmt: skip
 MAPPINGS = ("constants", "sets")
 
@@ -82,8 +81,8 @@ class Provenance:
     """Where a model comes from, as far as that is known; empty texts are not known.
 
     `sets` is an object with a kind: "text" (sets are those of the model's own text), "nominal"
-    (none), "balls" (with exponent, radius, floor, by_module, by_action), "domain" (with radius: as
-    the domain defines it), "learned", or "other" (made in Python).
+    (none), "balls" (with exponent, radius, floor), "domain" (with radius: as the domain defines
+    it), "learned", or "other" (made in Python).
     """
 
     name: str = ""  # of the file or domain, without its folder
@@ -132,20 +131,12 @@ class Provenance:
         return [(word, text) for word, text in pairs if text]
 
 
-def balls(
-    radius: object,
-    *,
-    exponent: float = math.inf,
-    by_module: Mapping[str, float] = MappingProxyType({}),
-    by_action: Mapping[str, float] = MappingProxyType({}),
-    floor: float = 0.0,
-) -> dict[str, Any]:
+def balls(radius: object, exponent: float, floor: float) -> dict[str, Any]:
     """Return balls around nominal distributions as the `sets` of a provenance."""
     if not isinstance(radius, int | float):
         return {"kind": "other"}  # a radius per marginal
-    radii = {"by_module": dict(by_module), "by_action": dict(by_action)}
     norm = "inf" if math.isinf(exponent) else float(exponent)
-    return {"kind": "balls", "exponent": norm, "radius": float(radius), "floor": floor, **radii}
+    return {"kind": "balls", "exponent": norm, "radius": float(radius), "floor": floor}
 
 
 def _fits_sets(sets: Mapping[str, Any]) -> bool:
@@ -153,11 +144,7 @@ def _fits_sets(sets: Mapping[str, Any]) -> bool:
     kind = sets.get("kind")
     if not isinstance(kind, str) or set(sets) != {"kind", *SETS.get(kind, ("",))}:
         return False
-    tables = [sets.get(name, {}) for name in ("by_module", "by_action")]
-    if not all(isinstance(table, dict) for table in tables):
-        return False
     numbers = [sets[name] for name in ("radius", "floor") if name in sets]
-    numbers += [radius for table in tables for radius in table.values()]
     exponent = sets.get("exponent", "inf")
     plain = exponent == "inf" or isinstance(exponent, float)
     return plain and all(isinstance(x, int | float) for x in numbers)
@@ -175,9 +162,6 @@ def _sets_in_words(sets: Mapping[str, Any]) -> str:
     norm = {"inf": "boxes (L-infinity balls)", "1.0": "L1 balls", "2.0": "L2 balls"}
     exponent = str(sets.get("exponent"))
     words = f"{norm.get(exponent, f'Lp balls with p = {exponent}')} of radius {sets.get('radius')}"
-    for word in ("by_module", "by_action"):
-        for name, radius in (sets.get(word) or {}).items():
-            words += f", {radius} for {word[3:]} {name!r}"
     floor = sets.get("floor")
     return f"{words}, every probability at least {floor}" if floor else words
 

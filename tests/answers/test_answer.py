@@ -10,7 +10,6 @@ from rfmdp.answers.property import parse_properties
 from rfmdp.errors import ModelError, NotCertifiedError, PrismError, PrismWarning
 from rfmdp.inner.interval import IntervalArithmetic
 from rfmdp.language.load import parse_prism
-from rfmdp.language.radius import with_uncertainty
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Status
 
@@ -192,7 +191,7 @@ def test_threshold_that_is_the_value(coin):
     """0.4 >= 0.4 is decided in fractions; with sets that have none it is named as likely only."""
     assert check(coin, 'P>=0.4 [ F "one" ]').value is True
     assert check(coin, 'P>0.4 [ F "one" ]').value is False
-    ball = with_uncertainty(coin, 0.2, exponent=1.0)
+    ball = coin.with_radius(0.2, exponent=1.0)
     answer = check(ball, 'P>=0.15 [ X "one" ]')
     assert answer.value is None
     assert answer.status is Status.UNDECIDED

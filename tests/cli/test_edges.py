@@ -15,11 +15,6 @@ from rfmdp.running import TaskResult
 
 from .conftest import results
 
-RENAMED = """mdp
-module a x:[0..2]; [go] x=0 -> 0.5:(x'=1)+0.5:(x'=2); endmodule
-module b = a [x=y, go=went] endmodule
-"""
-
 
 @pytest.mark.parametrize("name", ["name", "deadlock", "progress", "self"])
 def test_a_constant_named_like_an_argument_was_a_traceback(name, capsys):
@@ -38,18 +33,6 @@ def test_nofixdl_was_ignored_for_built_models(target, folder, capsys):
     assert run(words) == 0
     assert run([*words, "--nofixdl"]) == 1
     assert "had no choice" in capsys.readouterr().err.splitlines()[-1]
-
-
-@pytest.mark.parametrize(
-    ("words", "value"),
-    [(["a=0.1"], 0.4), (["b=0.1"], 0.5), (["go=0.1"], 0.4), (["a=0.1", "b=0.2"], 0.4)],
-)
-def test_radius_of_broke_on_renamed_modules(words, value, folder, capsys):
-    """A module and its copy may have different radii."""
-    (folder / "renamed.prism").write_text(RENAMED)
-    radii = [word for part in words for word in ("--radius-of", part)]
-    assert run(["solve", "renamed.prism", "--prop", "Pmaxmin=? [ X x=1 ]", *radii]) == 0
-    assert float(results(capsys.readouterr().out)[0]) == pytest.approx(value, abs=1e-6)
 
 
 @pytest.mark.parametrize("command", ["simulate", "learn"])

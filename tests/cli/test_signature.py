@@ -104,7 +104,7 @@ def test_help_has_sections():
     ("words", "found"),
     [
         ("so", [("plain", "solve")]),
-        ("solve --radius", [("plain", "--radius"), ("plain", "--radius-of")]),
+        ("solve --radius", [("plain", "--radius")]),
         ("solve air", [("file", "air")]),
         ("solve m.prism --inner ver", [("file", "ver")]),
         ("slove --r", []),

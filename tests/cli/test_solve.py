@@ -160,15 +160,12 @@ def test_undecided_threshold(folder, capsys):
         (["--set", "linf:0.1"], 0.15),
         (["--set", "l1:0.1"], 0.2),
         (["--set", "lp1:0.1"], 0.2),
-        (["--radius-of", "jump=0.05"], 0.2),
-        (["--radius-of", "m=0.05"], 0.2),
-        (["--radius", "0.1", "--radius-of", "jump=0.2"], 0.05),
         (["--radius", "0.1", "--nominal"], 0.15),
         ([], 0.25),
     ],
 )
 def test_uncertainty_around_a_nominal_model(words, value, folder, capsys):
-    """Radii for all, by norm, by module and by action."""
+    """Radii by norm, and a floor."""
     args = ["solve", "m.prism", "--const", "N=3", "--prop", "Pmaxmin=? [ X x=3 ]"]
     assert run([*args, *words]) == 0
     assert float(results(capsys.readouterr().out)[0]) == pytest.approx(value, abs=1e-6)
@@ -297,7 +294,7 @@ def test_a_side_that_is_not_proven_is_not_printed_as_if_it_were(tmp_path, capsys
     ("words", "warned"),
     [
         ("--radius 1.5", True), ("--radius 1", False), ("--set l1:2.5", True),
-        ("--set l1:1.5", False), ("--set lp2:1.5", True), ("--radius-of m=3", True),
+        ("--set l1:1.5", False), ("--set lp2:1.5", True),
     ],
 )  # fmt: skip
 def test_a_radius_that_means_anything_is_told(folder, capsys, words, warned):

@@ -8,7 +8,6 @@ from rfmdp.cli.main import run
 from rfmdp.errors import FileError
 from rfmdp.formats.files import load, save
 from rfmdp.language.load import load_prism, parse_prism
-from rfmdp.language.radius import with_uncertainty
 from rfmdp.learning.learn import learn
 from rfmdp.learning.schedule import StopWhen
 from rfmdp.model.restrict import restrict
@@ -50,9 +49,9 @@ def test_a_saved_solution_knows_model_constants_and_radius(model, tmp_path):
 
 
 def test_sets_say_what_they_are(model):
-    """Balls name their norm and radii; sets of another hand are no balls of the file."""
-    ball = with_uncertainty(model, 0.1, exponent=1.0, by_action={"go": 0.2})
-    assert dict(ball.provenance.lines())["sets"] == "L1 balls of radius 0.1, 0.2 for action 'go'"
+    """Balls name their norm and radius; sets of another hand are no balls of the file."""
+    ball = model.with_radius(0.1, exponent=1.0)
+    assert dict(ball.provenance.lines())["sets"] == "L1 balls of radius 0.1"
     other = model.with_marginals(ball.nominal().marginals)
     assert other.provenance.sets == {"kind": "other"}
     assert ball.nominal().provenance.sets == {"kind": "nominal"}

@@ -6,7 +6,6 @@ import pytest
 
 from rfmdp.errors import FileError, ModelError, UnsupportedError
 from rfmdp.language.load import load_prism, parse_prism
-from rfmdp.language.radius import with_uncertainty
 from rfmdp.language.source import PrismSourceError
 from rfmdp.model.frontier import Deadlock
 from rfmdp.sets.marginals import Kind
@@ -154,21 +153,13 @@ module k y : [0..1]; [a] true -> 0.5 : (y'=0) + 0.5 : (y'=1); [b] true -> (y'=0)
 """
 
 
-def test_radii_of_renamed_modules():
-    """A renamed module has marginals of its own, with a radius of their own."""
+def test_renamed_modules_have_marginals_of_their_own():
+    """A copy of text is no claim that both are alike."""
     text = """mdp
     module a x : [0..1]; [s] true -> 0.5 : (x'=0) + 0.5 : (x'=1); endmodule
     module b = a [x=y, s=t] endmodule"""
     model = parse_prism(text)
     assert len(model.marginals) == 2
-    assert len(with_uncertainty(model, 0.1).marginals) == 2
-    parted = with_uncertainty(model, 0.1, by_module={"b": 0.2})
-    assert parted.marginals.lower.tolist() == pytest.approx([0.4, 0.4, 0.3, 0.3])
-    factors = [parted.factors[f] for f in parted.row_factors]
-    assert {(f, int(j)) for f, j in zip(factors, parted.row_marginals, strict=True)} == {
-        ("a", 0),
-        ("b", 1),
-    }
 
 
 def test_renamed_constants_part_marginals():
@@ -180,38 +171,17 @@ def test_renamed_constants_part_marginals():
     assert parse_prism(text).marginals.nominal.tolist() == [0.5, 0.5, 0.25, 0.75]
 
 
-def test_radii_by_module_and_action():
-    """The action's radius wins over the module's, and both over the general one."""
-    model = with_uncertainty(parse_prism(TWO), 0.01, by_module={"k": 0.2}, by_action={"b": 0.1})
-    lower = dict(zip(model.marginal_names, model.marginals.lower[::2], strict=True))
-    assert lower == pytest.approx(
-        {
-            "m: [a] line 2": 0.49,
-            "k: [a] line 3": 0.3,
-            "m: [b] line 2": 0.2,
-        }
-    )
-
-
 def test_other_norms_and_floor():
     """L1 balls keep their family; a floor is for boxes only."""
     nominal = parse_prism(TWO)
-    assert set(with_uncertainty(nominal, 0.1, exponent=1.0).marginals.kind) == {Kind.L1}
-    assert with_uncertainty(nominal, 0.9, floor=0.05).marginals.lower.min() == pytest.approx(0.05)
+    assert set(nominal.with_radius(0.1, exponent=1.0).marginals.kind) == {Kind.L1}
+    assert nominal.with_radius(0.9, floor=0.05).marginals.lower.min() == pytest.approx(0.05)
     with pytest.raises(UnsupportedError, match="L-infinity"):
-        with_uncertainty(nominal, 0.1, exponent=2.0, floor=0.1)
+        nominal.with_radius(0.1, exponent=2.0, floor=0.1)
 
 
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        ({"by_module": {"z": 0.1}}, "no such module; there are: m, k"),
-        ({"by_action": {"z": 0.1}}, "no such action; there are: a, b"),
-        ({"by_action": {"a": -0.1}}, "must be >= 0"),
-        ({"radius": math.nan}, "must be >= 0"),
-    ],
-)
-def test_wrong_radii(options, reason):
-    """Names and signs are checked."""
-    with pytest.raises(ModelError, match=reason):
-        with_uncertainty(parse_prism(TWO), **options)
+def test_wrong_radii():
+    """A radius is a number that is not negative."""
+    for radius in (-0.1, math.nan):
+        with pytest.raises(ModelError, match="must be >= 0"):
+            parse_prism(TWO).with_radius(radius)

@@ -7,7 +7,6 @@ import pytest
 
 import rfmdp as rf
 from rfmdp.errors import ModelError, PrismWarning
-from rfmdp.language.radius import with_uncertainty
 
 CHAIN = """dtmc
 const double p;
@@ -44,9 +43,9 @@ def test_a_radius_that_misses_a_probability_by_rounding():
     assert rf.solve(touching, ask).at_initial().lower == 1.0
     assert rf.solve(model.with_radius(0.3 + 1e-9), ask).at_initial().upper == 0.0
     with pytest.warns(PrismWarning, match=said):
-        with_uncertainty(model, 0.3)
+        model.with_radius(0.3)
     with pytest.warns(PrismWarning, match=r"the radius 0\.6 leaves 5\.6e-17"):
-        with_uncertainty(model, 0.6, exponent=1.0)
+        model.with_radius(0.6, exponent=1.0)
 
 
 @pytest.mark.parametrize(("p", "radius"), [(0.6, 0.4), (0.7, 0.29), (0.7, 0.31), (0.5, 0.5)])

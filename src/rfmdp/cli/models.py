@@ -17,7 +17,6 @@ from rfmdp.cli.arguments import STANDARD_INPUT, constants, finite_number, standa
 from rfmdp.cli.output import showing_progress, spoken_warnings
 from rfmdp.errors import FileError, ModelError, PrismWarning
 from rfmdp.language.parse import parse_model
-from rfmdp.language.radius import with_uncertainty
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.frontier import Deadlock, Progress
 from rfmdp.opening import Blueprint, names_domain, read_model, require_file_or_domain
@@ -32,7 +31,6 @@ class Uncertainty:
 
     radius: float | None = None  # of boxes around all probabilities
     norm: str | None = None  # l1:R, linf:R, lp2:R
-    parts: tuple[str, ...] = ()  # MODULE=R or ACTION=R
     floor: float = 0.0
     nominal: bool = False
 
@@ -50,29 +48,23 @@ class Uncertainty:
             For words that do not fit the model; for a radius on a model that has sets already.
         """
         model = model.nominal() if self.nominal else model
-        if self.radius is None and self.norm is None and not self.parts:
+        if self.radius is None and self.norm is None:
             if self.floor:
-                raise ModelError("--floor must go with --radius, --set linf:R or --radius-of.")
+                raise ModelError("--floor must go with --radius or --set linf:R.")
             return model
         if model.uncertain:
-            given = {"--radius": self.radius, "--set": self.norm, "--radius-of": self.parts or None}
-            option = next(name for name, value in given.items() if value is not None)
+            option = "--set" if self.radius is None else "--radius"
             raise ModelError(
                 f"{option} must be around a nominal model, this one has sets of its own; add "
                 "--nominal to drop them first."
             )
         exponent, size = self._norm()
-        modules, actions = self._parts(model)
-        return with_uncertainty(
-            model, size, exponent=exponent, by_module=modules, by_action=actions, floor=self.floor
-        )
+        return model.with_radius(size, self.floor, exponent=exponent)
 
     def warn_if_all(self) -> None:
         """Warn of balls so large that nature may take any distribution of the same support."""
         exponent, size = self._norm()
         _warn_if_all("--radius" if self.norm is None else "--set", size, exponent)
-        for text in self.parts:
-            _warn_if_all("--radius-of", finite_number(text.rpartition("=")[2]) or 0.0, exponent)
 
     def _norm(self) -> tuple[float, float]:
         if self.norm is None:
@@ -90,25 +82,6 @@ class Uncertainty:
                 f"'{self.norm}'."
             )
         return exponent, size
-
-    def _parts(self, model: FactoredMDP) -> tuple[dict[str, float], dict[str, float]]:
-        modules: dict[str, float] = {}
-        actions: dict[str, float] = {}
-        for text in self.parts:
-            name, _, value = (piece.strip() for piece in text.rpartition("="))
-            radius = finite_number(value)
-            if radius is None or radius < 0.0:
-                raise ModelError(f"--radius-of must be NAME=R with R >= 0; got '{text}'.")
-            if name in model.factors:
-                modules[name] = radius
-            elif name in model.actions:
-                actions[name] = radius
-            else:
-                known = ", ".join(n for n in (*model.factors, *model.actions) if n)
-                raise ModelError(
-                    f"--radius-of {name}: must be a module or action of the model; it has: {known}."
-                )
-        return modules, actions
 
 
 def read_blueprint(model: str) -> Blueprint:
@@ -161,7 +134,7 @@ def rebuilt(model: str, constants: Mapping[str, str], origin: Provenance | None)
     built = blueprint.build(named)
     if kind == "balls":
         sets["exponent"] = float(sets["exponent"])
-        return with_uncertainty(built.nominal(), sets.pop("radius"), **sets)
+        return built.nominal().with_radius(sets.pop("radius"), **sets)
     if kind == "other":
         raise ModelError(f"--model {model}: the sets of the result were made in Python; compare it "
                          "there: verify(result, model=...).")  # fmt: skip

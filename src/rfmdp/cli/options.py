@@ -60,9 +60,6 @@ Radius = Annotated[float | None, Option("Radius of boxes around all probabilitie
 NORMS = "l1:R, linf:R, lp2:R"
 OtherSet = Annotated[str | None, Option(f"Other sets of radius R: {NORMS}.", "--set")]
 DomainName = Annotated[str | None, Argument("Domain to describe; all if left out.")]
-RadiusOf = Annotated[
-    tuple[str, ...], Option("Radius of one part: MODULE=R or ACTION=R; repeatable.")
-]
 Floor = Annotated[float, Option("Least probability of every outcome in boxes.")]
 Nominal = Annotated[bool, Option("Drop the sets of the model: take its nominal probabilities.")]
 Json = Annotated[bool, Option("Print one JSON object.", "--json")]

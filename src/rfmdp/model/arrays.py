@@ -9,6 +9,7 @@ Probabilities live once per marginal, never per transition: a transition costs f
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -17,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rfmdp.errors import ModelError
+from rfmdp.errors import ModelError, UnsupportedError
 from rfmdp.model.report import model_sizes
 from rfmdp.ragged import owner, owners, segment, starts
 from rfmdp.record import Provenance, balls
@@ -276,29 +277,45 @@ class FactoredMDP:
             return self
         return replace(self, provenance=replace(self.provenance, **changes))
 
-    def with_radius(self, radius: float, floor: float = 0.0) -> FactoredMDP:
-        """Return the model with L-infinity boxes around every nominal probability.
+    def with_radius(
+        self, radius: float, floor: float = 0.0, *, exponent: float = math.inf
+    ) -> FactoredMDP:
+        """Return the model with balls around its nominal distributions; the support is kept.
 
-        Every probability p that is not 0 or 1 becomes [max(p - radius, floor),
-        min(p + radius, 1 - floor)]; the support is kept. `floor` is an explicit assumption
-        that every possible outcome has at least that probability.
+        Parameters
+        ----------
+        radius
+            Every probability p that is not 0 or 1 becomes [max(p - radius, floor),
+            min(p + radius, 1 - floor)].
+        floor
+            Least probability of every possible outcome, an explicit assumption; boxes only.
+        exponent
+            Of the norm: inf for boxes, 1 for L1 balls, any p >= 1.
 
         Raises
         ------
         ModelError
             If the model has sets already; `model.nominal().with_radius(...)` replaces them.
+        UnsupportedError
+            For a floor with a norm other than L-infinity.
         """
         from rfmdp.model.touching import warn_if_touching
-        from rfmdp.sets.radius import boxes_around, radii_of
+        from rfmdp.sets.radius import balls_around, boxes_around, radii_of
 
         if self.uncertain:
             raise ModelError(
                 "with_radius: must be around a nominal model, this one has sets of its own; use "
                 "model.nominal().with_radius(...) to drop them first."
             )
-        model = self.with_marginals(boxes_around(self.marginals, radius, floor))
+        if floor != 0.0 and not math.isinf(exponent):
+            raise UnsupportedError("A floor needs the L-infinity norm; leave it out, or use boxes.")
+        if math.isinf(exponent):
+            sets = boxes_around(self.marginals, radius, floor)
+        else:
+            sets = balls_around(self.marginals, radius, exponent)
+        model = self.with_marginals(sets)
         warn_if_touching(model, radii_of(self.marginals, radius))
-        return model.with_provenance(sets=balls(radius, floor=floor))
+        return model.with_provenance(sets=balls(radius, exponent, floor))
 
     def nominal(self) -> FactoredMDP:
         """Return the model with every set replaced by its nominal member."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from rfmdp.cli.arguments import constants
-from rfmdp.cli.options import Const, Floor, Model, Nominal, OtherSet, Radius, RadiusOf
+from rfmdp.cli.options import Const, Floor, Model, Nominal, OtherSet, Radius
 from rfmdp.cli.output import complain, showing_progress, spoken_warnings
 from rfmdp.cli.signature import Argument, command
 from rfmdp.errors import ModelError
@@ -22,7 +22,6 @@ def convert(
     const: Const = (),
     radius: Radius = None,
     set_: OtherSet = None,
-    radius_of: RadiusOf = (),
     floor: Floor = 0.0,
     nominal: Nominal = False,
 ) -> None:
@@ -37,7 +36,7 @@ def convert(
     if place.suffix not in ENDINGS:
         raise ModelError(f"{target}: must end in one of {', '.join(ENDINGS)}.")
     check_writable(place)
-    uncertainty = Uncertainty(radius, set_, radius_of, floor, nominal)
+    uncertainty = Uncertainty(radius, set_, floor, nominal)
     given, blueprint = constants(const), read_blueprint(model)
     with spoken_warnings(), showing_progress("building") as show:
         found = build_with_sets(blueprint, given, uncertainty, progress=show.building)

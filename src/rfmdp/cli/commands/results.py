@@ -19,7 +19,6 @@ from rfmdp.cli.options import (
     Prop,
     Props,
     Radius,
-    RadiusOf,
     Result,
 )
 from rfmdp.cli.output import CERTIFIED, NOT_CERTIFIED, showing_progress
@@ -105,7 +104,6 @@ def evaluate(
     as_json: Json = False,
     radius: Radius = None,
     set_: OtherSet = None,
-    radius_of: RadiusOf = (),
     floor: Floor = 0.0,
 ) -> int:
     """Evaluate a policy with the worst, best and nominal nature.
@@ -118,7 +116,7 @@ def evaluate(
     from rfmdp.cli.models import Uncertainty, property_and_model
     from rfmdp.policies.files import open_policy
 
-    uncertainty = Uncertainty(radius, set_, radius_of, floor)
+    uncertainty = Uncertainty(radius, set_, floor)
     asked, subject = property_and_model(model, props, prop, const, uncertainty)
     chosen = open_policy(policy, subject)
     spec = asked.spec(subject, settled=not subject.uncertain)

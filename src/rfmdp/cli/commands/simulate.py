@@ -19,7 +19,6 @@ from rfmdp.cli.options import (
     Prop,
     Props,
     Radius,
-    RadiusOf,
 )
 from rfmdp.cli.output import complain, showing_progress
 from rfmdp.cli.signature import Option, command
@@ -66,7 +65,6 @@ def simulate(
     ] = None,
     radius: Radius = None,
     set_: OtherSet = None,
-    radius_of: RadiusOf = (),
     floor: Floor = 0.0,
 ) -> None:
     """Simulate a policy, to estimate what a property measures.
@@ -84,7 +82,7 @@ def simulate(
     if record is not None and not record.endswith(".rfmdp"):
         check_ending(record)
     choice = one_of("--nature", nature, {choice.value: choice for choice in NatureChoice})
-    uncertainty = Uncertainty(radius, set_, radius_of, floor)
+    uncertainty = Uncertainty(radius, set_, floor)
     asked, subject = property_and_model(model, props, prop, const, uncertainty)
     decides = policy == "optimal" and subject.rows > subject.states
     pushes = choice in (NatureChoice.WORST, NatureChoice.BEST)

@@ -19,7 +19,6 @@ from rfmdp.cli.options import (
     OtherSet,
     Prop,
     Props,
-    RadiusOf,
     Scheduler,
 )
 from rfmdp.cli.signature import Option, command
@@ -46,7 +45,6 @@ def solve(
         ),
     ] = None,
     set_: OtherSet = None,
-    radius_of: RadiusOf = (),
     floor: Floor = 0.0,
     nominal: Nominal = False,
     inner: Annotated[
@@ -124,7 +122,7 @@ def solve(
     request = Request(
         blueprint,
         asked,
-        Uncertainty(None, set_, radius_of, floor, nominal),
+        Uncertainty(None, set_, floor, nominal),
         inner,
         limits,
         Deadlock.ERROR if no_fix_deadlocks else Deadlock.LOOP,
