@@ -18,12 +18,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from enum import Enum
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.types import BoolArray
+from rfmdp.types import BoolArray, IntArray
 
 if TYPE_CHECKING:
     from rfmdp.model.arrays import FactoredMDP
@@ -85,12 +85,32 @@ class NamedStates:
 
 
 @dataclass(frozen=True, slots=True)
+class PathFormula:
+    """A path formula over sets of states, as `rfmdp.temporal` reads it.
+
+    text : as it was written
+    tree : see `rfmdp.temporal.formula`; None if an automaton alone says what is meant
+    atoms : the sets of states that the tree, or the automaton, refers to by number
+    """
+
+    text: str
+    tree: tuple[Any, ...] | None
+    atoms: tuple[StateSet, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The texts of the atoms."""
+        return tuple(_named(states) for states in self.atoms)
+
+
+@dataclass(frozen=True, slots=True)
 class Objective:
     """What is measured. Its kinds are the classes below; all else is said by these properties.
 
     Every objective of probabilities is one of reaching `sets["target"]` within `span` through
     `sets["stay"]` only (everywhere, if there is no such set). `Globally` is one minus the
-    probability of leaving, hence `complement`.
+    probability of leaving, hence `complement`. A `formula` is the text of the path formula that
+    a set of states of a product model stands for.
     """
 
     rewarded: ClassVar[bool] = True  # a mean of rewards, or else a probability
@@ -142,13 +162,14 @@ class Reach(Objective):
     """Probability of reaching `target` at some time."""
 
     target: StateSet
+    formula: str | None = field(default=None, repr=False)  # see `Objective`
 
     rewarded: ClassVar[bool] = False
 
     @property
     def path(self) -> str:
         """The target, as in `F "goal"`."""
-        return f"F {_named(self.target)}"
+        return self.formula or f"F {_named(self.target)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +232,7 @@ class Globally(Objective):
     stay: StateSet
     latest: int | None = None
     earliest: int = 0
+    formula: str | None = field(default=None, repr=False)  # see `Objective`
 
     rewarded: ClassVar[bool] = False
     complement: ClassVar[bool] = True
@@ -223,7 +245,7 @@ class Globally(Objective):
     @property
     def path(self) -> str:
         """The set and the steps, as in `G<=5 "safe"`."""
-        return f"G{_times(self.latest, self.earliest)} {_named(self.stay)}"
+        return self.formula or f"G{_times(self.latest, self.earliest)} {_named(self.stay)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,11 +273,12 @@ class ReachReward(Objective):
 
     target: StateSet
     reward: str | None = None
+    formula: str | None = field(default=None, repr=False)  # see `Objective`
 
     @property
     def path(self) -> str:
         """The target, as in `F "goal"`."""
-        return f"F {_named(self.target)}"
+        return self.formula or f"F {_named(self.target)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,6 +372,52 @@ class LongRunShare(Objective):
     def path(self) -> str:
         """The set alone."""
         return _named(self.target)
+
+
+@dataclass(frozen=True, slots=True)
+class Temporal(Objective):
+    """Probability of a path formula; solved on the product of the model with an automaton.
+
+    automaton : one that says what the formula means, by default made from it
+    """
+
+    formula: PathFormula
+    automaton: object | None = None
+
+    rewarded: ClassVar[bool] = False
+
+    @property
+    def path(self) -> str:
+        """The formula."""
+        return self.formula.text
+
+
+@dataclass(frozen=True, slots=True)
+class TemporalReward(Objective):
+    """Expected reward until a co-safe path formula is satisfied; infinite where it may never be."""
+
+    formula: PathFormula
+    reward: str | None = None
+
+    @property
+    def path(self) -> str:
+        """The formula."""
+        return self.formula.text
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parity(Objective):
+    """Probability that the largest priority of those that come for ever is even."""
+
+    priority: IntArray  # (S,)
+    formula: str
+
+    rewarded: ClassVar[bool] = False
+
+    @property
+    def path(self) -> str:
+        """The formula."""
+        return self.formula
 
 
 @dataclass(frozen=True, slots=True)
@@ -446,6 +515,10 @@ def _is_discount(value: object) -> bool:
     return number and bool(0.0 < value <= 1.0)  # type: ignore[operator]
 
 
+def _is_priority(value: object) -> bool:
+    return isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind == "i"
+
+
 _SET = "a label, a boolean array over states, or a formula", _is_set
 _COUNT = "a number of steps >= 0", _is_count
 _FIELDS: dict[str, tuple[str, Callable[[object], bool]]] = {
@@ -457,5 +530,11 @@ _FIELDS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "budget": ("a whole number >= 0", _is_count),
     "latest": ("a number of steps >= 0 or None", lambda value: value is None or _is_count(value)),
     "discount": ("a number in (0, 1]", _is_discount),
+    "formula": (
+        "a path formula",
+        lambda value: value is None or isinstance(value, str | PathFormula),
+    ),
+    "automaton": ("an automaton or None", lambda value: value is None or hasattr(value, "step")),
+    "priority": ("an integer per state", _is_priority),
     "reward": ("a name or None", lambda value: value is None or isinstance(value, str)),
 }

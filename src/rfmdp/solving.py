@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from inspect import signature
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,17 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.model.budget import unfold
 from rfmdp.model.restrict import restrict
 from rfmdp.model.validate import require_valid
-from rfmdp.objective import MAX, BudgetUntil, Direction, Spec, StateSet, Until
+from rfmdp.objective import (
+    MAX,
+    BudgetUntil,
+    Direction,
+    Parity,
+    Spec,
+    StateSet,
+    Temporal,
+    TemporalReward,
+    Until,
+)
 from rfmdp.outer.discounted import solve_discounted
 from rfmdp.outer.horizon import solve_prefix, solve_steps
 from rfmdp.outer.problem import Form, Problem, pose, row_rewards, where
@@ -27,6 +38,8 @@ from rfmdp.outer.task import StateBounds, Task, nothing_proven, prepare
 from rfmdp.outer.unbounded import solve_unbounded
 from rfmdp.rounding import UNIT, one_minus
 from rfmdp.sets.supports import DoubtfulSupport, decided
+from rfmdp.temporal.parity import solve_parity
+from rfmdp.temporal.solve import solve_temporal, with_memory
 from rfmdp.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
@@ -86,7 +99,20 @@ def solve(
     if isinstance(specification.objective, BudgetUntil):
         return _within_budget(model, specification, inner, limits, where(model, states))
     method = inner or Exact()
-    task = prepare(pose(model, specification), method, limits or Limits(), where(model, states))
+    if isinstance(specification.objective, Temporal | TemporalReward):
+        return solve_temporal(
+            model, specification, where(model, states),
+            lambda product, request, interest: solve(
+                product.model, request, inner=inner, limits=limits, states=interest, warm=warm
+            ),
+        )  # fmt: skip
+    limits = limits or Limits()
+    if isinstance(specification.objective, Parity):
+        return solve_parity(
+            model, specification, where(model, states), method.name, limits,
+            partial(solve, inner=inner),
+        )  # fmt: skip
+    task = prepare(pose(model, specification), method, limits, where(model, states))
     guess = _guess(task.problem, warm)
     with task.stats.phase("solve"):
         try:
@@ -333,6 +359,7 @@ def evaluate(
         If a time-dependent policy meets an objective without a matching number of steps.
     """
     require_valid(model)
+    remembers = isinstance(policy, Solution) and policy.product is not None
     policy = policy.policy if isinstance(policy, Solution) else policy
     if not isinstance(policy, Policy):
         raise UnsupportedError(
@@ -341,6 +368,14 @@ def evaluate(
         )
     specification = as_spec(spec, model, settled=nature is not None or not model.uncertain)
     request = replace(specification, nature=nature or specification.nature)
+    if isinstance(request.objective, Temporal | TemporalReward):
+        return solve_temporal(
+            model, request, where(model, states),
+            lambda product, on_product, interest: _of_policy(
+                product.model, policy if remembers else with_memory(policy, product),
+                partial(evaluate, spec=on_product, inner=inner, limits=limits, states=interest),
+            ),
+        )  # fmt: skip
     if policy.stationary:
         fixed = restrict(model, policy.rows[0])
         return solve(fixed, request, inner=inner, limits=limits, states=states)
@@ -361,6 +396,13 @@ def evaluate(
         tail = _after_the_steps(problem, policy, method, task)
         result = solve_prefix(task, tail, policy.rows[:-1])
     return replace(to_solution(task, request, method.name, result), subject="policy")
+
+
+def _of_policy(
+    model: FactoredMDP, policy: Policy, evaluate: Callable[[FactoredMDP, Policy], Solution]
+) -> Solution:
+    """Return the value of a policy as a claim about the whole model, which keeps all its rows."""
+    return replace(evaluate(model, policy), model=model, policy=policy, subject="policy")
 
 
 def _after_the_steps(problem: Problem, policy: Policy, inner: Inner, task: Task) -> StateBounds:

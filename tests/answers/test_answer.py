@@ -321,7 +321,6 @@ def test_lists(coin):
         ("P=? [ F y=1 ]", "unknown name 'y'"),
         ('R{"nothing"}=? [ C ]', "unknown rewards"),
         ("const int k; P=? [ F<=k x=1 ]", "found none for k"),
-        ("P=? [ F G x=1 ]", "LTL"),
         ("<<a>> P=? [ F x=1 ]", "game operator"),
         ("multi(P=? [ F x=1 ], P=? [ F x=2 ])", "multi-objective"),
         ("P>=2 [ F x=1 ]", "range 0..1"),

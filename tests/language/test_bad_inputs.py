@@ -163,11 +163,9 @@ PROPERTIES = [
     ('label again', 'label "one" = b;\nP=? [ F "one" ]', 1, 7, 'label "one" must be defined only once'),
     ('property cycle', '"p": P>0 [ F "q" ];\n"q": P>0 [ F "p" ];', 1, 1, 'a property must not depend on itself, found p -> q -> p'),
     ('two names', '"p": P>0 [ F b ];\n"p": P>0 [ X b ];', 2, 1, "'p' must be defined only once, found a property and a property in line 1"),
-    ('LTL', 'P=? [ G F b ]', 1, 7, 'an LTL formula (nested path operators) is not supported; use one of X, F, G, U, W, R over state formulas'),
-    ('LTL and', 'P=? [ (F b) & (G b) ]', 1, 8, 'an LTL formula (operators over path formulas) is not supported; use one of X, F, G, U, W, R over state formulas'),
-    ('LTL until', 'P=? [ b U (X b) ]', 1, 7, 'an LTL formula (nested path operators) is not supported; use one of X, F, G, U, W, R over state formulas'),
-    ('co-safe reward', 'R=? [ b U x=1 ]', 1, 7, 'a reward over a co-safe LTL formula is not supported; use F, C<=k, C or I=k inside R'),
-    ('bounded reward', 'R=? [ F<=3 b ]', 1, 7, 'a reward over a co-safe LTL formula is not supported; use F, C<=k, C or I=k inside R'),
+    ('LTL inside E', 'E [ G F b ]', 1, 5, "an operator over path formulas inside 'E' is not supported; use P>=1 or P>0 instead"),
+    ('reward without path', 'R=? [ b ]', 1, 7, 'R must be over a path formula, C, C<=k or I=k; write F before a state formula'),
+    ('discounted and bounded', 'R=? [ F{discount=0.9}<=3 b ]', 1, 18, 'a discount must be that of C, or of a single F without steps, inside R'),
     ('budget', 'P=? [ F{"r"}>=2 b ]', 1, 13, 'a lower bound on rewards is not supported; use <= or <, as in F{"r"}<=5'),
     ('budget of nothing', 'P=? [ F^{rew{"nothing"}<=2} b ]', 1, 24, 'unknown rewards "nothing"; the model has "r"'),
     ('budget word', 'P=? [ F^{row{"r"}<=2} b ]', 1, 10, "expected rew{\"...\"}<=... in the braces after '^'"),
@@ -237,7 +235,7 @@ def test_one_bad_property_spares_the_others():
     """A file with an unsupported property can still be used for the rest."""
     model = check_model(parse_model(PROPERTY_MODEL))
     file = parse_property_file(
-        "P=? [ G F b ]; P=? [ F b ]; multi(P=? [ F b ]); const int k; P=? [ F<=k b ]"
+        "E [ G F b ]; P=? [ F b ]; multi(P=? [ F b ]); const int k; P=? [ F<=k b ]"
     )
     refused = []
     for prop in file.properties:

@@ -23,7 +23,8 @@ from rfmdp.language import property_ast as tree
 from rfmdp.language.ast import Expr, ModelType, Type
 from rfmdp.language.constants import Given, checked_given
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.objective import Direction, NamedStates
+from rfmdp.objective import Direction, NamedStates, PathFormula, Temporal, TemporalReward
+from rfmdp.outer.problem import where
 from rfmdp.outer.settings import Limits
 from rfmdp.outer.solution import Solution, Status
 
@@ -218,6 +219,8 @@ def _as_written(solution: Solution, prop: Property) -> Solution:
     except UnsupportedError:
         return solution
     own = solution.spec.objective
+    if solution.product is not None and isinstance(asked, Temporal | TemporalReward):
+        return _with_formula(solution, asked.formula)
     if type(asked) is not type(own):
         return solution
     sets: dict[str, Any] = {
@@ -226,6 +229,23 @@ def _as_written(solution: Solution, prop: Property) -> Solution:
         if hasattr(own, name)
     }
     return replace(solution, spec=replace(solution.spec, objective=replace(own, **sets)))
+
+
+def _with_formula(solution: Solution, written: PathFormula) -> Solution:
+    """Return the solution of a path formula with its texts as the property has them."""
+    product, objective = solution.product, solution.spec.objective
+    assert product is not None
+    formula = product.formula
+    if formula.tree == written.tree:
+        pairs = zip(written.names, formula.atoms, strict=True)
+        atoms = tuple(NamedStates(name, where(product.base, atom)) for name, atom in pairs)
+        formula = replace(formula, text=written.text, atoms=atoms)
+        objective = replace(objective, formula=written.text)  # type: ignore[call-arg]
+    return replace(
+        solution,
+        spec=replace(solution.spec, objective=objective),
+        product=replace(product, formula=formula),
+    )
 
 
 def nature_in_words(kind: ModelType, natures: list[tuple[Direction, Direction]]) -> str:

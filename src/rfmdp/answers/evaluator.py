@@ -17,6 +17,7 @@ from rfmdp.answers.measure import compare_with, effective_method, measure, stopp
 from rfmdp.answers.property import Property
 from rfmdp.answers.quantity import Quantity, combine
 from rfmdp.answers.specification import (
+    NestedFormula,
     NextFormula,
     NowFormula,
     ShareFormula,
@@ -250,6 +251,7 @@ def paths_hold(
         Returns where a state formula holds.
     """
     form = normal(node.path)
+    assert not isinstance(form, NestedFormula)  # `require_supported` refuses it
     if isinstance(form, NowFormula):
         return decide(form.holds)
     assert not isinstance(form, ShareFormula)  # `S` is an operator by itself

@@ -20,13 +20,15 @@ from rfmdp.language import property_ast as tree
 from rfmdp.language.ast import Literal, ModelType, Type
 from rfmdp.language.model_scope import model_type
 from rfmdp.model.arrays import FactoredMDP, Rewards as RewardArrays
-from rfmdp.objective import MAX, Spec
+from rfmdp.objective import MAX, Parity, Spec, Temporal, TemporalReward
 from rfmdp.outer.problem import BackwardStep, Form, pose
 from rfmdp.outer.settings import Limits, Measure
 from rfmdp.outer.solution import Solution, Status
 from rfmdp.ragged import segment_lengths
 from rfmdp.sets.marginals import Kind
 from rfmdp.solving import solve
+from rfmdp.temporal.product import Product, make_product
+from rfmdp.temporal.solve import first_states
 from rfmdp.types import BoolArray, FloatArray
 
 SHARPER = 1e-12  # precision tried where a bound such as >= 0.5 is not decided
@@ -47,8 +49,19 @@ def measure(
     ----------
     interest : (S,) where the value is found as precisely as wanted, or compared
     """
+    request = spec.objective
+    if isinstance(request, Temporal | TemporalReward):
+        product = make_product(model, request, interest)
+        solution, found, verdict = measure(
+            product.model, replace(spec, objective=product.objective(request)), bound,
+            inner=inner, limits=limits, interest=first_states(product, interest),
+        )  # fmt: skip
+        met = None if verdict is None else _of_base(verdict, product)
+        return replace(solution, product=product), _of_base(found, product), met
     solution = solve(model, spec, inner=inner, limits=limits, states=interest)
-    found = with_certainties(_quantity(solution), solution, interest)
+    found = _quantity(solution)
+    if not isinstance(request, Parity):
+        found = with_certainties(found, solution, interest)
     if bound is None:
         return solution, found, None
     verdict = _decided(found, bound, solution, interest)
@@ -59,6 +72,15 @@ def measure(
         found = _quantity(solution)
         verdict = _combined(verdict, compare_with(found, bound))
     return solution, found, verdict
+
+
+def _of_base(quantity: Quantity, product: Product) -> Quantity:
+    """Return what plays from every state of the base model are worth; open where none begins."""
+    truth = quantity.type is Type.BOOL
+    unknown = (False, False, True) if truth else (-np.inf, 0.0, np.inf)
+    ends = zip((quantity.lower, quantity.value, quantity.upper), unknown, strict=True)
+    begins = product.start >= 0
+    return Quantity(quantity.type, *(np.where(begins, x[product.start], y) for x, y in ends))
 
 
 def _quantity(solution: Solution) -> Quantity:
@@ -100,7 +122,8 @@ def _decided(
     """Return where a quantity meets a bound, by its bounds and then by exact values."""
     verdict = compare_with(found, bound)
     open_ = ~verdict.known & interest
-    exact = exact_values(solution, open_) if open_.any() else None
+    countable = open_.any() and not isinstance(solution.spec.objective, Parity)
+    exact = exact_values(solution, open_) if countable else None
     if exact is None:
         return verdict
     threshold = _threshold(bound)

@@ -1,12 +1,13 @@
 """What P and R measure: path formulas in normal form, directions of the players, objectives.
 
-Every path formula is X, or an until that may be negated (PRISM's rules):
+A path formula over state formulas is X, or an until that may be negated (PRISM's rules):
 
     F b = true U b        G a = !(true U !a)
     a W b = !((a & !b) U (!a & !b))        a R b = !(!a U !b)
 
 with the same bounds on steps or on a reward. The probability of a negated formula is one minus that
-of the formula, with both players pushing the other way.
+of the formula, with both players pushing the other way. Other path formulas become the trees of
+`rfmdp.temporal`.
 
 `solve` takes a single P or R as the `Spec` that `Property.spec` makes of it. `check` makes an
 objective of every P and R that it meets. Both bring a function that makes a set of states of a
@@ -17,10 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from rfmdp.language import property_ast as tree
 from rfmdp.language.ast import Binary, Expr, Literal, ModelType, Unary
 from rfmdp.language.source import SourceText
+from rfmdp.language.write import write_expression
 from rfmdp.objective import (
     MAX,
     MIN,
@@ -34,9 +37,12 @@ from rfmdp.objective import (
     LongRunShare,
     Next,
     Objective,
+    PathFormula,
     Reach,
     ReachReward,
     StateSet,
+    Temporal,
+    TemporalReward,
     Total,
     Until,
 )
@@ -79,13 +85,30 @@ class NowFormula:
     holds: Expr
 
 
-def normal(path: Expr) -> NextFormula | UntilFormula | ShareFormula | NowFormula:
+@dataclass(frozen=True, slots=True)
+class NestedFormula:
+    """Path operators inside each other, or joined: a tree of `rfmdp.temporal.formula`."""
+
+    text: str
+    tree: tuple[Any, ...]
+    atoms: tuple[Expr, ...]
+
+    def over(self, states: Sets) -> PathFormula:
+        """Return the formula over sets of states."""
+        return PathFormula(self.text, self.tree, tuple(states(atom) for atom in self.atoms))
+
+
+def normal(
+    path: Expr,
+) -> NextFormula | UntilFormula | ShareFormula | NowFormula | NestedFormula:
     """Return a checked path formula in normal form.
 
     >>> from rfmdp.language.ast import Name
     >>> normal(tree.Path("G", None, Name("safe"))).negated
     True
     """
+    if tree.is_nested(path):
+        return nested(path)
     whole, negated = path, False
     while isinstance(path, Unary) and path.operator == "!":
         path, negated = path.operand, not negated
@@ -116,6 +139,55 @@ def normal(path: Expr) -> NextFormula | UntilFormula | ShareFormula | NowFormula
             stay, target = left, right
     reward = None if path.time is None else path.time.reward
     return UntilFormula(stay, target, earliest, latest, negated, reward)
+
+
+def nested(path: Expr) -> NestedFormula:
+    """Return a path formula as a tree over its state formulas."""
+    atoms: list[Expr] = []
+    found = _tree(path, atoms)
+    return NestedFormula(write_expression(path), found, tuple(atoms))
+
+
+def _tree(path: Expr, atoms: list[Expr]) -> tuple[Any, ...]:
+    if path == TRUE:
+        return ("true",)
+    if not tree.path_operators(path):
+        if path not in atoms:
+            atoms.append(path)
+        return ("atom", atoms.index(path))
+    below = [_tree(part, atoms) for part in _operands(path)]
+    match path:
+        case Unary():
+            return ("!", *below)
+        case Binary("=>"):
+            return ("|", ("!", below[0]), below[1])
+        case Binary("<=>"):
+            left, right = below
+            return ("|", ("&", left, right), ("&", ("!", left), ("!", right)))
+        case Binary(sign):
+            return (sign, *below)
+        case tree.Path("X"):
+            return ("X", *below)
+    assert isinstance(path, tree.Path)
+    times = steps(path.time)
+    first, right = below[0], below[-1]
+    match path.operator:
+        case "F":
+            return ("U", ("true",), right, *times)
+        case "G":
+            return ("!", ("U", ("true",), ("!", right), *times))
+        case "W":
+            both = ("&", ("!", first), ("!", right))
+            return ("!", ("U", ("&", first, ("!", right)), both, *times))
+        case "R":
+            return ("!", ("U", ("!", first), ("!", right), *times))
+    return ("U", first, right, *times)
+
+
+def _operands(path: Expr) -> list[Expr]:
+    if isinstance(path, tree.Path):
+        return [path.right] if path.left is None else [path.left, path.right]
+    return list(path.children())
 
 
 def steps(time: tree.TimeBound | None) -> tuple[int, int | None]:
@@ -168,9 +240,11 @@ def _not(expr: Expr) -> Expr:
 
 
 def probability(
-    form: NextFormula | UntilFormula | ShareFormula, states: Sets
+    form: NextFormula | UntilFormula | ShareFormula | NestedFormula, states: Sets
 ) -> tuple[Objective, bool]:
     """Return the objective of a path formula, and whether the answer is one minus its value."""
+    if isinstance(form, NestedFormula):
+        return Temporal(form.over(states)), False
     if isinstance(form, ShareFormula):
         return LongRunShare(states(form.holds)), False
     target = form.target
@@ -190,7 +264,7 @@ def probability(
 def reward(path: Expr, name: str | None, states: Sets) -> Objective:
     """Return the objective of a reward formula; a discounted one must have no target."""
     match path:
-        case tree.Path(right=target):
+        case tree.Path("F", right=target, time=None) if not tree.is_nested(path):
             return ReachReward(states(target), name)
         case tree.LongRunReward():
             return LongRunAverage(name)
@@ -200,7 +274,7 @@ def reward(path: Expr, name: str | None, states: Sets) -> Objective:
             limit = None if steps is None else int(number(steps))
             factor = 1.0 if discount is None else float(number(discount))
             return _cumulated(limit, factor, name)
-    raise AssertionError(path)  # `require_supported` lets nothing else pass
+    return TemporalReward(nested(path).over(states), name)
 
 
 def is_discounted(path: tree.Path) -> bool:

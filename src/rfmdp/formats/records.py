@@ -107,6 +107,12 @@ def policy_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]
 @to_record.register
 def solution_to_record(solution: Solution) -> Record:
     """Return (kind, header, arrays) of a solution and its model."""
+    if solution.product is not None:
+        raise UnsupportedError(
+            f"save: the solution of '{solution.product.formula.text}', a path formula with "
+            "operators inside each other, has no file; write its policy, or the record of the "
+            "answer, -o FILE.json."
+        )
     _, model_header, model_arrays = model_to_record(solution.model)
     spec = solution.spec
     described, sets, texts = _describe(solution)
@@ -229,7 +235,7 @@ def _describe(solution: Solution) -> tuple[dict[str, Any], dict[str, AnyArray], 
             arrays[f"states.{field.name}"] = where(solution.model, content)
             if hasattr(content, "text"):
                 texts[field.name] = str(content.text)
-        else:
+        elif field.name != "formula":
             plain[field.name] = content
     return plain, arrays, texts
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from rfmdp.language.ast import (
+    Binary,
     Expr,
     Formula,
     Label,
@@ -47,6 +48,7 @@ from rfmdp.language.property_ast import (
     PropertyFile,
     Quantified,
     Reward,
+    path_operators,
     require_supported,
 )
 from rfmdp.language.source import Position, SourceText, nearest, question
@@ -141,12 +143,14 @@ def with_numbers(path: Expr, file: PropertyFile, model: CheckedModel, given: Giv
 
     Its state formulas stay as they are, so that `model` need only have the constants.
     """
-    if isinstance(path, Unary):
-        return replace(path, operand=with_numbers(path.operand, file, model, given))
+    if isinstance(path, Unary | Binary) and path_operators(path):
+        below = [with_numbers(part, file, model, given) for part in path.children()]
+        return path.rebuilt(below)
     if not isinstance(path, Path | CumulativeReward | InstantaneousReward):
         return path
-    parts = path.children()
+    parts = list(path.children())
     begin = (1 if path.left is None else 2) if isinstance(path, Path) else 0
+    parts[:begin] = [with_numbers(part, file, model, given) for part in parts[:begin]]
     formulas = _formulas(file, model)
     replaced = meanings(formulas, _constants(parts[begin:], formulas, file, model, given))
     rest = [substitute(part, replaced) for part in parts[begin:]]

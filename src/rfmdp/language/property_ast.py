@@ -1,8 +1,8 @@
 """The tree of PRISM properties: the expressions of `ast`, and what only properties have.
 
 A property is an expression over `Probability`, `Reward`, `Quantified` and `Filter`, combined by the
-ordinary operators. A path formula is a `Path` over state formulas, `!` of one, or a state formula
-(which a path satisfies if its first state does).
+ordinary operators. A path formula is a `Path` over path formulas, a Boolean combination of some, or
+a state formula (which a path satisfies if its first state does).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from rfmdp.language.ast import (
     Constant,
     Expr,
     Formula,
-    Ite,
     LabelDefinition,
     Node,
     Unary,
     fold,
+    nodes,
 )
 from rfmdp.language.source import SourceText
 from rfmdp.objective import Direction
@@ -41,8 +41,8 @@ FILTERS = (
     "argmax",
 )
 FILTER_ALIASES = {"+": "sum", "&": "forall", "|": "exists"}
-LTL = "an LTL formula"
-LTL_HINT = "use one of X, F, G, U, W, R over state formulas"
+JOINS = ("&", "|", "=>", "<=>")  # of path formulas
+DEEPEST = 100  # operators of a path formula inside each other
 
 
 class Bound(Node):
@@ -189,7 +189,7 @@ def require_supported(expr: Expr, source: SourceText) -> None:
     Raises
     ------
     PrismError
-        That names the construct (LTL, S, multi, games) and its place.
+        That names the construct (S, multi, games) and its place.
     """
     form = fold(expr, lambda node, below: _form(node, below, source))
     if form is not FormulaKind.STATE:
@@ -206,10 +206,12 @@ def _form(node: Expr, below: tuple[FormulaKind, ...], source: SourceText) -> For
         case CumulativeReward() | InstantaneousReward() | LongRunReward():
             return FormulaKind.REWARD
         case Path():
-            _check_path(node, below, source)
+            _check_path(node, source)
             return FormulaKind.PATH
         case Unary("!"):
             return below[0]
+        case Binary(operator) if operator in JOINS and FormulaKind.REWARD not in below:
+            return max(below, key=lambda form: form is FormulaKind.PATH)
         case Probability():
             _check_probability(node, source)
             return FormulaKind.STATE
@@ -221,16 +223,12 @@ def _form(node: Expr, below: tuple[FormulaKind, ...], source: SourceText) -> For
             return FormulaKind.STATE
     if all(form is FormulaKind.STATE for form in below):
         return FormulaKind.STATE
-    if isinstance(node, Binary | Ite):
-        raise source.unsupported(node.position, LTL + " (operators over path formulas)", LTL_HINT)
     what = "a filter" if isinstance(node, Filter) else "an operator or function"
     reason = f"the operand of {what} must be a state formula, found a path formula"
     raise source.error(node.children()[0].position, reason)
 
 
-def _check_path(node: Path, below: tuple[FormulaKind, ...], source: SourceText) -> None:
-    if any(form is not FormulaKind.STATE for form in below):
-        raise source.unsupported(node.position, LTL + " (nested path operators)", LTL_HINT)
+def _check_path(node: Path, source: SourceText) -> None:
     if node.operator == "X" and node.time is not None:
         raise source.error(node.time.position, "'X' must have no bound on steps")
     if node.time is not None and node.time.reward is not None and node.time.upper is None:
@@ -242,31 +240,65 @@ def _check_path(node: Path, below: tuple[FormulaKind, ...], source: SourceText) 
         raise source.error(node.discount.position, reason)
 
 
-def _without_not(path: Expr) -> Expr:
+def path_operators(path: Expr) -> list[Path]:
+    """Return the operators X, F, G, U, W and R of a path formula, not those of nested P or R."""
+    return [node for node in nodes(path, leaves=OPERATORS) if isinstance(node, Path)]
+
+
+def is_nested(path: Expr) -> bool:
+    """Return whether a path formula has operators inside each other, or joined by & and |."""
     while isinstance(path, Unary):
         path = path.operand
-    return path
+    return len(path_operators(path)) > isinstance(path, Path)
 
 
 def _check_probability(node: Probability, source: SourceText) -> None:
-    path = _without_not(node.path)
-    if isinstance(path, Path) and path.discount is not None:
-        reason = "a path formula inside P must have no discount; only C and F inside R have one"
-        raise source.error(path.discount.position, reason)
+    for path in path_operators(node.path):
+        if path.discount is not None:
+            reason = "a path formula inside P must have no discount; only C and F inside R have one"
+            raise source.error(path.discount.position, reason)
+    if is_nested(node.path):
+        _check_nested(node.path, source)
+
+
+def _check_nested(path: Expr, source: SourceText) -> None:
+    """Raise if operators inside each other are too deep, or count rewards."""
+
+    def depth(node: Expr, below: tuple[int, ...]) -> int:
+        return max(below, default=0) + 1
+
+    if fold(path, depth, leaves=OPERATORS) > DEEPEST:
+        reason = f"operators of a path formula must be nested at most {DEEPEST} deep"
+        raise source.error(path.position, reason)
+    for node in path_operators(path):
+        if node.time is not None and node.time.reward is not None:
+            construct = "a bound on a reward inside R, or with other path operators"
+            raise source.unsupported(node.time.position, construct, "count steps instead")
 
 
 def _check_quantified(node: Quantified, source: SourceText) -> None:
-    path = _without_not(node.path)
-    if isinstance(path, Path) and (path.time is not None or path.discount is not None):
-        letter = "A" if node.every else "E"
-        construct = f"a bound on steps inside '{letter}'"
-        raise source.unsupported(path.position, construct, "use P>=1 or P>0 instead")
+    letter = "A" if node.every else "E"
+    hint = "use P>=1 or P>0 instead"
+    if is_nested(node.path):
+        construct = f"an operator over path formulas inside '{letter}'"
+        raise source.unsupported(node.path.position, construct, hint)
+    for path in path_operators(node.path):
+        if path.time is not None or path.discount is not None:
+            construct = f"a bound on steps inside '{letter}'"
+            raise source.unsupported(path.position, construct, hint)
 
 
 def _check_reward(node: Reward, source: SourceText) -> None:
     path = node.path
     if isinstance(path, CumulativeReward | InstantaneousReward | LongRunReward):
         return
-    if not isinstance(path, Path) or path.operator != "F" or path.time is not None:
-        construct = "a reward over a co-safe LTL formula"
-        raise source.unsupported(path.position, construct, "use F, C<=k, C or I=k inside R")
+    operators = path_operators(path)
+    if not operators:
+        reason = "R must be over a path formula, C, C<=k or I=k; write F before a state formula"
+        raise source.error(path.position, reason)
+    for inner in operators:
+        alone = inner is path and not is_nested(path) and inner.time is None
+        if inner.discount is not None and not alone:
+            reason = "a discount must be that of C, or of a single F without steps, inside R"
+            raise source.error(inner.discount.position, reason)
+    _check_nested(path, source)

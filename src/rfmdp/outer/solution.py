@@ -21,6 +21,7 @@ from rfmdp.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from rfmdp.outer.nature import Nature
+    from rfmdp.temporal.product import Product
 
 
 class Status(Enum):
@@ -187,6 +188,7 @@ class Solution:
     measure: str = "RELATIVE"  # what the precision counts by, see `Limits`
     interest: BoolArray | None = None  # (S,) where that precision was wanted; None: initial states
     subject: str = "optimum"  # whose value the bounds enclose; "policy": that of the policy alone
+    product: Product | None = None  # of a path formula: `model` is that of its product
 
     @property
     def guarantee(self) -> FloatArray:

@@ -1,0 +1,182 @@
+"""Games in which staying for ever is worth 1 in some components and 0 in the others.
+
+The states split into *blocks*, bottom first: every move from a block stays in it or leads to one
+before it, and staying in it for ever is won, or lost, whatever happens there. Let the values of the
+blocks before it be known. A lost block is a total reward: what is paid is the value where the play
+leaves, and a play that stays is paid nothing (a probability to reach, if all values are 0 or 1). A
+won block is one minus a lost one, with both players pushing the other way. So the solver of today
+solves a block, and proves it; from below with lower bounds of what follows, from above with upper
+ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rfmdp.kernels.graph import component_phases
+from rfmdp.model.arrays import FactoredMDP, Rewards
+from rfmdp.model.restrict import row_arrays
+from rfmdp.objective import MAX, Direction, Reach, Spec, Total
+from rfmdp.outer.graph.components import components
+from rfmdp.outer.graph.graph import Graph
+from rfmdp.outer.solution import Solution, Status
+from rfmdp.ragged import entries, segment_lengths, starts
+from rfmdp.rounding import one_minus
+from rfmdp.types import BoolArray, FloatArray, IntArray
+
+PAYOFF = "payoff"
+WON = 1  # a block with an odd number is won by staying, one with an even number is lost
+
+SolveTotal = Callable[[FactoredMDP, Spec], Solution]
+"""Called as solve(model, specification); bounds have to be close in all states."""
+
+
+@dataclass(slots=True, eq=False)
+class BlockBounds:
+    """Proven bounds (S,) of all states, the rows that keep them, and the proofs behind them."""
+
+    lower: FloatArray
+    upper: FloatArray
+    choice: IntArray
+    block: IntArray  # (S,) its number; -1 where the value was known before
+    proof: tuple[FloatArray, FloatArray]  # bounds as they were proven: of a won block, of losing it
+    below: bool = True  # whether the method proves lower bounds, and upper ones
+    above: bool = True
+    stopped: Status | None = None
+
+
+def number_blocks(graph: Graph, won: BoolArray, open_: BoolArray) -> IntArray:
+    """Return the blocks (S,) of open states, -1 elsewhere; staying is won where `won` (S,) is.
+
+    Parameters
+    ----------
+    won : the same in all states of a component that one can stay in
+    """
+    parts = components(graph, open_)
+    kind = np.zeros(len(parts.trivial), dtype=np.int64)
+    kind[parts.component[open_]] = won[open_]
+    phase = kind.copy()
+    component_phases(
+        graph.edges.forward, graph.rows, parts.component, parts.states, kind.astype(np.bool_), phase
+    )
+    return np.where(open_, phase[parts.component], -1)
+
+
+def solve_blocks(
+    model: FactoredMDP, spec: Spec, block: IntArray, known: FloatArray, solve: SolveTotal
+) -> BlockBounds:
+    """Return bounds of a game in blocks.
+
+    Parameters
+    ----------
+    block : (S,)
+        As `number_blocks` makes them: those with odd numbers are won by staying.
+    known : (S,)
+        The values of states that are in no block.
+    """
+    settled = block < 0
+    bounds = BlockBounds(
+        np.where(settled, known, 0.0), np.where(settled, known, 1.0), model.row_ptr[:-1].copy(),
+        block, (np.where(settled, known, 0.0), np.where(settled, known, 1.0)),
+    )  # fmt: skip
+    for number in range(int(block.max(initial=-1)) + 1):
+        states = np.flatnonzero(block == number)
+        if len(states):
+            _settle(model, spec, states, number % 2 == WON, bounds, solve)
+    return bounds
+
+
+def _settle(
+    model: FactoredMDP,
+    spec: Spec,
+    states: IntArray,
+    won: bool,
+    bounds: BlockBounds,
+    solve: SolveTotal,
+) -> None:
+    """Settle one block, in place; of a won one `low` and `high` are bounds of losing it."""
+    part, exits = _part(model, states)
+    low, high = bounds.lower[exits], bounds.upper[exits]
+    agent, nature = spec.agent, spec.nature
+    if won:
+        low, high = one_minus(high, -1.0), one_minus(low, 1.0)
+        agent, nature = agent.opposite, nature.opposite
+    from_below = solve(*_paying(part, len(states), low, agent, nature))
+    from_above = from_below
+    if not np.array_equal(low, high):
+        from_above = solve(*_paying(part, len(states), high, agent, nature))
+    low, high = np.zeros(len(states)), np.ones(len(states))
+    if from_below.lower is not None:
+        low = np.clip(from_below.lower[: len(states)], 0.0, 1.0)
+    if from_above.upper is not None:
+        high = np.clip(from_above.upper[: len(states)], 0.0, 1.0)
+    bounds.proof[0][states], bounds.proof[1][states] = low, high
+    if won:
+        low, high = one_minus(high, -1.0), one_minus(low, 1.0)
+    bounds.below &= (from_above.upper if won else from_below.lower) is not None
+    bounds.above &= (from_below.lower if won else from_above.upper) is not None
+    bounds.lower[states], bounds.upper[states] = low, high
+    guarantee = from_below if (spec.agent is MAX) is not won else from_above
+    rows = guarantee.policy.rows[0][: len(states)]
+    bounds.choice[states] = rows - part.row_ptr[: len(states)] + model.row_ptr[states]
+    for solution in (from_below, from_above):
+        if solution.status not in (Status.CERTIFIED, Status.GAP_OPEN):
+            bounds.stopped = solution.status
+
+
+def _part(model: FactoredMDP, states: IntArray) -> tuple[FactoredMDP, IntArray]:
+    """Return the model of some states (n,), then those (m,) that they lead to, then an end.
+
+    From the states that they lead to all moves go to the end, and there it stays.
+    """
+    rows = entries(model.row_ptr, states)
+    successors = model.successors[entries(model.successor_ptr, rows)]
+    number = np.full(model.states, -1, dtype=np.int64)
+    number[states] = np.arange(len(states))
+    exits = np.unique(successors[number[successors] < 0]).astype(np.int64)
+    number[exits] = len(states) + np.arange(len(exits))
+    end = len(states) + len(exits)
+    arrays = row_arrays(model, rows)
+    more = np.ones(len(exits) + 1, dtype=np.int64)
+    arrays["marginal_ptr"] = np.append(
+        arrays["marginal_ptr"], np.full(len(more), arrays["marginal_ptr"][-1])
+    )
+    arrays["successor_ptr"] = np.append(
+        arrays["successor_ptr"], arrays["successor_ptr"][-1] + np.cumsum(more)
+    )
+    arrays["row_actions"] = np.append(arrays["row_actions"], 0 * more).astype(np.int32)
+    counts = np.append(segment_lengths(model.row_ptr)[states], more)
+    part = replace(
+        model,
+        row_ptr=starts(counts),
+        successors=np.append(number[successors], end * more).astype(np.int32),
+        initial=np.array([0]),
+        labels={},
+        rewards={},
+        variables=(),
+        valuations=np.empty((0, 0), dtype=np.int32),
+        formulas={},
+        provenance=None,
+        **arrays,
+    )
+    return part, exits
+
+
+def _paying(
+    part: FactoredMDP, states: int, payoff: FloatArray, agent: Direction, nature: Direction
+) -> tuple[FactoredMDP, Spec]:
+    """Return the part in which the states that it leads to pay (m,), and what is asked of it.
+
+    Where all pay 0 or 1 that is a probability to reach, of which the graph knows more.
+    """
+    if np.isin(payoff, (0.0, 1.0)).all():
+        target = np.zeros(part.states, dtype=np.bool_)
+        target[states:-1] = payoff == 1.0
+        return part, Spec(Reach(target), agent, nature)
+    row = np.zeros(part.rows)
+    row[part.row_ptr[states] : part.row_ptr[states] + len(payoff)] = payoff
+    rewards = {PAYOFF: Rewards(np.zeros(part.states), row)}
+    return replace(part, rewards=rewards), Spec(Total(PAYOFF), agent, nature)

@@ -1,0 +1,247 @@
+"""Path formulas as trees of few operators, and as deterministic automata by progression.
+
+A tree is one of
+
+    ("true",)   ("atom", k)   ("!", f)   ("&", f, g)   ("|", f, g)   ("X", f)   ("U", f, g, i, j)
+
+where U[i,j] is an until with its steps, j None for no last one. F, G, W and R are written with
+these, see `rfmdp.answers.specification`. An atom is a set of states, by its number.
+
+*Progression* is what is left of a formula after one letter (which atoms hold now):
+
+    f U[0,j] g  ->  g' | (f' & f U[0,j-1] g)          f U[i,j] g  ->  f' & f U[i-1,j-1] g
+
+What is left is a positive Boolean function of smaller formulas, so its minimal disjunctive normal
+form is unique: two obligations are one state of the automaton if their functions are the same.
+
+A formula whose negations are pushed to the atoms is *co-safe* without an unbounded release (a good
+beginning decides it) and *safe* without an unbounded until (a bad one does). A Boolean combination
+of these is decided for ever once no part changes any more: parts that are still open are violated
+if they are co-safe, satisfied if they are safe. That is the priority of the state: 1 or 2.
+
+>>> step = ("&", ("atom", 0), ("X", ("atom", 1)))
+>>> until = Progression(("U", ("true",), step, 0, None), ("a", "b"))
+>>> first = until.step(0, (True, False))
+>>> until.name(first), until.name(until.step(first, (False, True)))
+('b | F (a & X b)', 'true')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from functools import cache
+from typing import Any, TypeAlias
+
+from rfmdp.errors import UnsupportedError
+
+Tree: TypeAlias = tuple[Any, ...]
+Letter: TypeAlias = tuple[bool, ...]
+Clause: TypeAlias = frozenset[Tree]  # literals that must all hold
+Obligation: TypeAlias = frozenset[Clause]  # of which one must hold: a minimal normal form
+
+YES: Obligation = frozenset({frozenset()})
+NO: Obligation = frozenset()
+LARGEST = 2_000  # clauses of one obligation
+ACCEPTING, REJECTING = 2, 1  # priorities; the largest that comes for ever must be even
+
+
+class Kind(Enum):
+    """How a formula is decided."""
+
+    CO_SAFE = "co-safe"  # a finite beginning satisfies it
+    SAFE = "safe"  # a finite beginning violates it
+    COMBINED = "a combination of co-safe and safe formulas"
+    GENERAL = "neither co-safe nor safe"
+
+
+class Progression:
+    """The automaton of a formula; its states get their numbers as they are met, 0 is the first."""
+
+    def __init__(self, tree: Tree, atoms: Sequence[str]) -> None:
+        self.atoms = tuple(atoms)
+        self._numbers: dict[Obligation, int] = {}
+        self._obligations: list[Obligation] = []
+        self._after = cache(self._progressed)
+        self._number(_obligation(normal(tree)))
+        self.kind = _kind(self._obligations[0])
+
+    @property
+    def states(self) -> int:
+        """The number of states that were met so far."""
+        return len(self._obligations)
+
+    def step(self, state: int, letter: Letter) -> int:
+        """Return the state after a letter."""
+        left = NO
+        for clause in self._obligations[state]:
+            rest = YES
+            for literal in clause:
+                rest = _both(rest, self._after(literal, letter))
+            left = _either(left, rest)
+        return self._number(left)
+
+    def priority(self, state: int) -> int:
+        """Return 2 where a play that stays for ever is accepted, else 1."""
+        clauses = self._obligations[state]
+        accepted = any(all(_is_safe(literal) for literal in clause) for clause in clauses)
+        return ACCEPTING if accepted else REJECTING
+
+    def decided(self, state: int) -> bool:
+        """Return whether nothing that follows can change the verdict."""
+        return self._obligations[state] in (YES, NO)
+
+    def name(self, state: int) -> str:
+        """Return what is still to be satisfied."""
+        clauses = sorted(
+            " & ".join(sorted(self._text(literal) for literal in clause))
+            for clause in self._obligations[state]
+        )
+        return " | ".join(clauses) if any(clauses) else ("true" if clauses else "false")
+
+    def _number(self, obligation: Obligation) -> int:
+        number = self._numbers.setdefault(obligation, len(self._obligations))
+        if number == len(self._obligations):
+            self._obligations.append(obligation)
+        return number
+
+    def _progressed(self, f: Tree, letter: Letter) -> Obligation:
+        """Return what is left of a formula in normal form."""
+        match f:
+            case ("true",):
+                return YES
+            case ("false",):
+                return NO
+            case ("atom", k):
+                return YES if letter[k] else NO
+            case ("not", k):
+                return NO if letter[k] else YES
+            case ("&", g, h):
+                return _both(self._after(g, letter), self._after(h, letter))
+            case ("|", g, h):
+                return _either(self._after(g, letter), self._after(h, letter))
+            case ("X", g):
+                return _obligation(g)
+            case ("U", g, h, i, j):
+                later = NO if j == 0 else _obligation(("U", g, h, max(i - 1, 0), _less(j)))
+                later = _both(self._after(g, letter), later)
+                return later if i else _either(self._after(h, letter), later)
+            case ("R", g, h, i, j):
+                later = YES if j == 0 else _obligation(("R", g, h, max(i - 1, 0), _less(j)))
+                later = _either(self._after(g, letter), later)
+                return later if i else _both(self._after(h, letter), later)
+        raise AssertionError(f)
+
+    def _text(self, f: Tree) -> str:
+        match f:
+            case ("atom", k):
+                return self.atoms[k]
+            case ("not", k):
+                return f"!{self.atoms[k]}"
+            case ("X", g):
+                return f"X {self._operand(g)}"
+            case ("&" | "|" as sign, g, h):
+                return f"{self._operand(g)} {sign} {self._operand(h)}"
+            case ("U", ("true",), h, i, j):
+                return f"F{_times(i, j)} {self._operand(h)}"
+            case ("R", ("false",), h, i, j):
+                return f"G{_times(i, j)} {self._operand(h)}"
+            case ("U" | "R" as operator, g, h, i, j):
+                return f"{self._operand(g)} {operator}{_times(i, j)} {self._operand(h)}"
+        return str(f[0])
+
+    def _operand(self, f: Tree) -> str:
+        text = self._text(f)
+        return f"({text})" if f[0] in ("&", "|", "U", "R") else text
+
+
+def normal(tree: Tree, negated: bool = False) -> Tree:
+    """Return a tree with `not` before atoms only, over & | X U R; R is the dual of U."""
+    match tree:
+        case ("true",):
+            return ("false",) if negated else tree
+        case ("atom", k):
+            return ("not", k) if negated else tree
+        case ("!", f):
+            return normal(f, not negated)
+        case ("&" | "|" as sign, f, g):
+            dual = "|" if sign == "&" else "&"
+            return (dual if negated else sign, normal(f, negated), normal(g, negated))
+        case ("X", f):
+            return ("X", normal(f, negated))
+        case ("U", f, g, i, j):
+            return ("R" if negated else "U", normal(f, negated), normal(g, negated), i, j)
+    raise AssertionError(tree)
+
+
+def _obligation(f: Tree) -> Obligation:
+    """Return a formula in normal form as a Boolean function of what & and | join in it."""
+    match f:
+        case ("true",):
+            return YES
+        case ("false",):
+            return NO
+        case ("&", g, h):
+            return _both(_obligation(g), _obligation(h))
+        case ("|", g, h):
+            return _either(_obligation(g), _obligation(h))
+    return frozenset({frozenset({f})})
+
+
+def _either(a: Obligation, b: Obligation) -> Obligation:
+    return a or b if not (a and b) else _minimal(a | b)
+
+
+def _both(a: Obligation, b: Obligation) -> Obligation:
+    if a is YES or b is YES:
+        return b if a is YES else a
+    return _minimal(frozenset(x | y for x in a for y in b))
+
+
+def _minimal(clauses: Obligation) -> Obligation:
+    """Return the clauses that contain no other one."""
+    if frozenset() in clauses:
+        return YES
+    if len(clauses) > LARGEST:
+        raise UnsupportedError(
+            f"A path formula must have at most {LARGEST:,} alternatives at a time, this one has "
+            "more; ask for its parts, or give an automaton of it."
+        )
+    return frozenset(x for x in clauses if not any(y < x for y in clauses))
+
+
+def _less(j: int | None) -> int | None:
+    return None if j is None else j - 1
+
+
+def _times(i: int, j: int | None) -> str:
+    if j is None:
+        return f">={i}" if i else ""
+    return f"[{i},{j}]" if i else f"<={j}"
+
+
+def _kind(obligation: Obligation) -> Kind:
+    literals = frozenset[Tree]().union(*obligation)
+    if all(_is_co_safe(literal) for literal in literals):
+        return Kind.CO_SAFE
+    if all(_is_safe(literal) for literal in literals):
+        return Kind.SAFE
+    combined = all(_is_co_safe(literal) or _is_safe(literal) for literal in literals)
+    return Kind.COMBINED if combined else Kind.GENERAL
+
+
+def _is_safe(f: Tree) -> bool:
+    return not _has_unbounded("U", f)
+
+
+def _is_co_safe(f: Tree) -> bool:
+    return not _has_unbounded("R", f)
+
+
+@cache
+def _has_unbounded(operator: str, f: Tree) -> bool:
+    if f[0] in ("atom", "not"):
+        return False
+    if f[0] == operator and f[4] is None:
+        return True
+    return any(_has_unbounded(operator, g) for g in f[1:] if isinstance(g, tuple))

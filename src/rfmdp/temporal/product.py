@@ -1,0 +1,290 @@
+"""The product of a model with an automaton: states that remember what the path has shown so far.
+
+A state (s, q) has the rows of s with the same marginals. Only the successors change: from (s, q) a
+move to s' leads to (s', q') with q' = delta(q, letter of s'). It begins with the first letter read.
+The rows of a state whose verdict is decided lead back to it, so that nothing beyond is explored.
+
+The automaton is asked for letters that occur only. What it answered is the `Table`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol, cast
+
+import numpy as np
+
+from rfmdp.errors import UnsupportedError
+from rfmdp.memory import require_memory
+from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
+from rfmdp.model.restrict import row_arrays
+from rfmdp.objective import (
+    Globally,
+    NamedStates,
+    Objective,
+    Parity,
+    PathFormula,
+    Reach,
+    ReachReward,
+    Temporal,
+    TemporalReward,
+)
+from rfmdp.outer.problem import where
+from rfmdp.ragged import entries, segment_lengths, starts
+from rfmdp.temporal.formula import Kind, Letter, Progression
+from rfmdp.types import BoolArray, IntArray
+
+MEMORY = "memory"  # name of the variable that holds the automaton's state
+ENTRY = 40  # bytes that a successor takes while a product is made, about
+MOST_ATOMS = 60
+
+
+class Automaton(Protocol):
+    """A deterministic complete automaton whose state 0 is the first.
+
+    A word is accepted if the largest of the priorities that come for ever is even.
+    """
+
+    kind: Kind
+
+    @property
+    def states(self) -> int:
+        """The number of states that were met so far."""
+        ...
+
+    def step(self, state: int, letter: Letter) -> int:
+        """Return the state after a letter: which atoms hold."""
+        ...
+
+    def priority(self, state: int) -> int:
+        """Return the priority of a state."""
+        ...
+
+    def decided(self, state: int) -> bool:
+        """Return whether the state is never left."""
+        ...
+
+    def name(self, state: int) -> str:
+        """Return what the state stands for."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """What a product needs of its automaton."""
+
+    letters: BoolArray  # (L, atoms) those that occur
+    delta: IntArray  # (Q, L) the next state; -1 where nobody comes by
+    priority: IntArray  # (Q,)
+    decided: BoolArray  # (Q,)
+    names: tuple[str, ...]  # (Q,) for people
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Product:
+    """A product model, and what its states stand for."""
+
+    model: FactoredMDP
+    base: FactoredMDP
+    states: IntArray  # (S',) the state of `base` that a state stands for
+    memory: IntArray  # (S',) and that of the automaton
+    start: IntArray  # (S,) where a play from a state of `base` begins; -1 where none does
+    formula: PathFormula  # over arrays (S,) of `base`
+    table: Table
+    kind: Kind
+
+    @property
+    def accepted(self) -> BoolArray:
+        """Where (S',) the formula is satisfied whatever follows."""
+        holds: BoolArray = self.table.decided & (self.table.priority % 2 == 0)
+        return holds[self.memory]
+
+    @property
+    def rejected(self) -> BoolArray:
+        """Where (S',) the formula is violated whatever follows."""
+        holds: BoolArray = self.table.decided & (self.table.priority % 2 == 1)
+        return holds[self.memory]
+
+    def objective(self, request: Temporal | TemporalReward) -> Objective:
+        """Return the objective on the product model."""
+        text = self.formula.text
+        accepted = NamedStates("satisfied", self.accepted)
+        if isinstance(request, TemporalReward):
+            if self.kind is not Kind.CO_SAFE:
+                raise UnsupportedError(
+                    "R must be over a formula that a finite path satisfies (co-safe: X, F, U and "
+                    f"bounded operators), found '{text}', which is {self.kind.value}."
+                )
+            return ReachReward(accepted, request.reward, text)
+        if self.kind is Kind.CO_SAFE:
+            return Reach(accepted, text)
+        if self.kind is Kind.SAFE:
+            return Globally(NamedStates("not violated", ~self.rejected), formula=text)
+        return Parity(self.table.priority[self.memory], text)
+
+
+def make_product(
+    base: FactoredMDP, request: Temporal | TemporalReward, first: BoolArray
+) -> Product:
+    """Return the reachable product of a model with the automaton of a formula.
+
+    Parameters
+    ----------
+    first : (S,)
+        Where plays begin, beside the initial states.
+
+    Raises
+    ------
+    UnsupportedError
+        If the formula is neither co-safe nor safe, nor made of such, and has no automaton.
+    ResourceError
+        If the product does not fit into memory.
+    """
+    formula = request.formula
+    if len(formula.atoms) > MOST_ATOMS:
+        raise UnsupportedError(
+            f"A path formula must have at most {MOST_ATOMS} different state formulas, found "
+            f"{len(formula.atoms)}."
+        )
+    arrays = tuple(where(base, states) for states in formula.atoms)
+    named = zip(formula.names, arrays, strict=True)
+    formula = replace(formula, atoms=tuple(NamedStates(*pair) for pair in named))
+    automaton = _automaton(request)
+    explorer = _Explorer(base, automaton, arrays)
+    start = explorer.run(first | base.label("init"))
+    states, memory = explorer.states, explorer.memory
+    return Product(
+        explorer.product(), base, states, memory, start, formula, explorer.table(), automaton.kind
+    )
+
+
+def _automaton(request: Temporal | TemporalReward) -> Automaton:
+    """Return the automaton that comes with a formula, or else that of its progression."""
+    if isinstance(request, Temporal) and request.automaton is not None:
+        return cast(Automaton, request.automaton)
+    formula = request.formula
+    assert formula.tree is not None  # or else there is an automaton
+    automaton = Progression(formula.tree, formula.names)
+    if automaton.kind is Kind.GENERAL:
+        raise UnsupportedError(
+            f"'{formula.text}' is neither co-safe nor safe, nor a combination of such formulas."
+        )
+    return automaton
+
+
+class _Explorer:
+    """Finds the pairs of state and memory that are reachable, layer by layer."""
+
+    def __init__(
+        self, base: FactoredMDP, automaton: Automaton, atoms: tuple[BoolArray, ...]
+    ) -> None:
+        self.base, self.automaton = base, automaton
+        code = np.zeros(base.states, dtype=np.int64)
+        for k, atom in enumerate(atoms):
+            code |= atom.astype(np.int64) << k
+        codes, self.letter = np.unique(code, return_inverse=True)
+        self.letters: BoolArray = (codes[:, None] >> np.arange(len(atoms)) & 1).astype(np.bool_)
+        self._delta = np.full((1, len(codes)), -1, dtype=np.int64)
+        self._number = np.full((1, base.states), -1, dtype=np.int32)  # of pairs, by memory
+        self._decided = np.array([automaton.decided(0)])
+        self._count = 0
+
+    def run(self, first: BoolArray) -> IntArray:
+        """Find all pairs that follow some states (S,); return the pairs these begin with, (S,)."""
+        base = self.base
+        begin = np.flatnonzero(first)
+        memory = self._follow(np.zeros(len(begin), dtype=np.int64), self.letter[begin])
+        layers = [self._new(begin, memory)]
+        start = np.full(base.states, -1, dtype=np.int64)
+        start[begin] = self._number[memory, begin]
+        by_state = base.successor_ptr[base.row_ptr]
+        while len(layers[-1][0]):
+            states, memory = layers[-1]
+            open_ = ~self._decided[memory]
+            states, memory = states[open_], memory[open_]
+            after = base.successors[entries(by_state, states)].astype(np.int64)
+            before = np.repeat(memory, segment_lengths(by_state)[states])
+            layers.append(self._new(after, self._follow(before, self.letter[after])))
+        self.states = np.concatenate([states for states, _ in layers]).astype(np.int64)
+        self.memory = np.concatenate([memory for _, memory in layers])
+        return start
+
+    def _follow(self, memory: IntArray, letter: IntArray) -> IntArray:
+        """Return the automaton's states after letters (N,), which it is asked for once each."""
+        after = self._delta[memory, letter]
+        if (after < 0).any():
+            codes = np.unique((memory * len(self.letters) + letter)[after < 0])
+            for q, k in zip(*divmod(codes, len(self.letters)), strict=True):
+                reply = self.automaton.step(int(q), tuple(self.letters[k].tolist()))
+                self._grow(self.automaton.states)
+                self._delta[q, k] = reply
+            after = self._delta[memory, letter]
+        return after
+
+    def _grow(self, states: int) -> None:
+        """Make room for states of the automaton."""
+        size = len(self._decided)
+        if states > len(self._delta):
+            room = 2 * states
+            require_memory(4.0 * room * self.base.states, f"A product with {states} memory states")
+            more = room - len(self._delta)
+            self._delta = np.pad(self._delta, ((0, more), (0, 0)), constant_values=-1)
+            self._number = np.pad(self._number, ((0, more), (0, 0)), constant_values=-1)
+        new = [self.automaton.decided(q) for q in range(size, states)]
+        self._decided = np.append(self._decided, np.array(new, dtype=np.bool_))
+
+    def _new(self, states: IntArray, memory: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the pairs that are new among some (N,), each once; they get their numbers."""
+        fresh = self._number[memory, states] < 0
+        codes = np.unique(memory[fresh] * self.base.states + states[fresh])
+        memory, states = np.divmod(codes, self.base.states)
+        self._number[memory, states] = self._count + np.arange(len(codes))
+        self._count += len(codes)
+        return states, memory
+
+    def table(self) -> Table:
+        """Return what the automaton answered."""
+        automaton = self.automaton
+        numbers = range(len(self._decided))
+        return Table(
+            self.letters,
+            self._delta[: len(numbers)],
+            np.array([automaton.priority(q) for q in numbers], dtype=np.int64),
+            self._decided,
+            tuple(automaton.name(q) for q in numbers),
+        )
+
+    def product(self) -> FactoredMDP:
+        """Return the product model."""
+        base, states, memory = self.base, self.states, self.memory
+        rows = entries(base.row_ptr, states)
+        counts = segment_lengths(base.row_ptr)[states]
+        size = segment_lengths(base.successor_ptr[base.row_ptr])[states]
+        require_memory(float(ENTRY * size.sum()), f"A product of {len(states):,} states")
+        after = base.successors[entries(base.successor_ptr, rows)]
+        own = np.repeat(np.arange(len(states)), size)
+        decided = self._decided[memory[own]]
+        following = self._delta[memory[own], self.letter[after]]
+        successors = np.where(decided, own, self._number[np.where(decided, 0, following), after])
+        named, values = base.variables, base.valuations
+        if not named:
+            named = (Variable("state", 0, base.states - 1),)
+            values = np.arange(base.states, dtype=np.int32)[:, None]
+        name = MEMORY
+        while name in base.formulas or any(name == v.name for v in named):
+            name += "_"
+        named = (*named, Variable(name, 0, len(self._decided) - 1))
+        initial = self._number[self._delta[0, self.letter[base.initial]], base.initial].astype(
+            np.int64
+        )
+        return replace(
+            base,
+            row_ptr=starts(counts),
+            successors=successors.astype(np.int32),
+            initial=initial,
+            labels={name: holds[states] for name, holds in base.labels.items()},
+            rewards={k: Rewards(r.state[states], r.row[rows]) for k, r in base.rewards.items()},
+            variables=named,
+            valuations=np.column_stack([values[states], memory]).astype(np.int32),
+            **row_arrays(base, rows),
+        )
