@@ -49,7 +49,8 @@ def open_model(
     deadlock
         What becomes of states without choice.
     progress
-        Called now and then with the number of states and transitions so far.
+        Called now and then as progress(states, transitions, growing): how many so far, and
+        which `int` without range grows ("x at 5,000"), else "".
 
     Raises
     ------

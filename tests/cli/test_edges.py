@@ -206,6 +206,21 @@ def test_the_first_minute_says_what_it_does(monkeypatch):
     assert seen == ["compiling"]
 
 
+def test_the_line_of_building_names_what_grows(monkeypatch, capsys):
+    """Away from a terminal, too; there is nothing to name where all variables have ranges."""
+    from rfmdp.cli import output
+
+    monkeypatch.setattr(output, "PLAIN", 0.0)
+    with output.showing_progress("building") as shown:
+        shown.building(20, 41, "x at 9")
+        shown.building(3000, 6000, "")
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        "building: 0 s, 20 states, 41 transitions, x at 9",
+        "building: 0 s, 3,000 states, 6,000 transitions",
+    ]
+
+
 @pytest.mark.parametrize("command", ["simulate", "learn", "evaluate"])
 def test_constants_of_the_model_were_not_seen_in_step_bounds(command, folder, capsys):
     """`F<=N` means the same in every command, as in `solve`."""

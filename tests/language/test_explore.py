@@ -224,11 +224,19 @@ def test_probabilities_that_nearly_sum_to_one_are_scaled_with_a_warning():
 
 
 def test_progress_is_reported():
-    """The callback sees the number of states and transitions."""
+    """The callback sees the number of states and transitions; all variables have a range."""
     seen = []
-    quiet(AIRCRAFT, progress=lambda states, transitions: seen.append((states, transitions)))
-    assert seen
-    assert seen[-1][0] == quiet(AIRCRAFT).states
+    model = quiet(AIRCRAFT, progress=lambda *counts: seen.append(counts))
+    assert seen[-1] == (model.states, model.transitions, "")
+
+
+def test_progress_names_the_variable_that_grows():
+    """Ints without range are watched: the one that is largest in the last states is named."""
+    seen = []
+    text = "dtmc module m x : int; y : int; [] x<9999 -> (x'=x+1)&(y'=-2*x); endmodule"
+    model = quiet(text, progress=lambda *counts: seen.append(counts))
+    assert seen[-1] == (model.states, model.transitions, "y at 19,996")
+    assert [growing.partition(" ")[0] for _, _, growing in seen[1:]] == ["y"] * (len(seen) - 1)
 
 
 @quarter

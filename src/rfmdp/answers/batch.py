@@ -80,7 +80,8 @@ def check_all(
     build
         How to build a model that is only read; by default as it stands.
     progress
-        Called while the model is built, with the number of states and transitions so far.
+        Called while the model is built, as progress(states, transitions, growing): how many there
+        are so far, and which `int` without range grows, such as "x at 5,000", else "".
 
     Raises
     ------
@@ -106,10 +107,10 @@ Answer(P>=1 [ F x>0 ]: True, certified, exact)]
         return
     deadline = started + limits.seconds
 
-    def in_time(states: int, transitions: int) -> None:
+    def in_time(states: int, transitions: int, growing: str) -> None:
         _seconds_left(deadline)
         if progress is not None:
-            progress(states, transitions)
+            progress(states, transitions, growing)
 
     try:
         built = _built(model, given, open_constants(asked), build, in_time)

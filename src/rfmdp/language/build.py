@@ -54,7 +54,7 @@ def build_model(
     Parameters
     ----------
     deadlock : what to do with a state without choice; a self-loop comes with a warning
-    progress : called now and then with the number of states and transitions so far
+    progress : called now and then, see `frontier.Progress`
 
     Raises
     ------

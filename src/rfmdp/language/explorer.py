@@ -118,7 +118,8 @@ class StateExplorer:
                 pause,
             )
             if status in (addresses.DONE, addresses.PAUSE) and progress is not None:
-                progress(int(self.memory[addresses.STATES]), int(self.memory[addresses.SUCCESSORS]))
+                counts = (int(self.memory[k]) for k in (addresses.STATES, addresses.SUCCESSORS))
+                progress(*counts, "{} at {:,}".format(*grows) if (grows := self._growing()) else "")
             if status == addresses.DONE:
                 memory = self.memory
                 return arranged(
@@ -146,17 +147,24 @@ class StateExplorer:
     def _check_growth(self) -> None:
         """Raise ModelError if an int without range seems to grow for ever."""
         count = int(self.memory[addresses.STATES])
-        endless = [k for k, v in enumerate(self.checked.variables) if v.high - v.low > RANGE]
-        if not endless or count < UNLIMITED:
+        if count < UNLIMITED or (grows := self._growing()) is None:
             return
-        sizes = np.abs(self.packing.unpack(self.states.known[count - SLICE : count])[:, endless])
-        largest = int(np.argmax(sizes.max(axis=0)))
-        name = self.checked.variables[endless[largest]].name
+        name, size = grows
         raise ModelError(
-            f"'{name}' has no range and has come to {int(sizes[:, largest].max()):,} in absolute "
-            f"value after {count:,} states, so there may be no end; give it a range, {name} : "
-            "[0..N]."
+            f"'{name}' has no range and has come to {size:,} in absolute value after {count:,} "
+            f"states, so there may be no end; give it a range, {name} : [0..N]."
         )
+
+    def _growing(self) -> tuple[str, int] | None:
+        """Return the largest int without range in the last states, and its absolute value."""
+        endless = [k for k, v in enumerate(self.checked.variables) if v.high - v.low > RANGE]
+        if not endless:
+            return None
+        count = int(self.memory[addresses.STATES])
+        last = self.packing.unpack(self.states.known[max(count - SLICE, 0) : count])
+        sizes = np.abs(last[:, endless]).max(axis=0)
+        largest = int(np.argmax(sizes))
+        return self.checked.variables[endless[largest]].name, int(sizes[largest])
 
     def state(self, number: int | None = None) -> State:
         """Return a state by its number, else the one that is being expanded."""

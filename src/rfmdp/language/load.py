@@ -32,7 +32,8 @@ def load_prism(
     deadlock
         What to do with states without choice: a self-loop and a warning, or an error.
     progress
-        Called now and then with the number of states and transitions so far.
+        Called now and then as progress(states, transitions, growing): how many so far, and
+        which `int` without range grows ("x at 5,000"), else "".
 
     Raises
     ------

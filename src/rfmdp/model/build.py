@@ -43,7 +43,7 @@ def build(
     labels : name -> where it holds
     rewards : structure -> what a state pays; what an action pays is said by `Action`
     deadlock : what to do with reachable states where no action is enabled
-    progress : called now and then with the number of states and transitions so far
+    progress : called now and then, see `frontier.Progress`
 
     Raises
     ------

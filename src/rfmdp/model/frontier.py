@@ -88,7 +88,8 @@ class Deadlock(Enum):
 # a factor, its marginals (N,), its sizes (N,) and contributions (N, largest size)
 BlockMove: TypeAlias = tuple[int, AnyArray, AnyArray, IntArray]
 Expand = Callable[[IntArray], Iterable[RowBlock]]  # of codes (N,)
-Progress = Callable[[int, int], None]  # (states found, transitions built)
+Progress = Callable[[int, int, str], None]
+"""Called as progress(states, transitions, growing): which `int` without range grows, else ""."""
 
 
 def explore(
@@ -107,7 +108,7 @@ def explore(
     initial : (I,) codes of the initial states
     expand : all rows of the states of a frontier, in blocks; may be a generator
     deadlock : what to do with states that get no row
-    progress : called now and then with the number of states and transitions so far
+    progress : called now and then, see `Progress`
 
     Raises
     ------
@@ -126,7 +127,7 @@ def explore(
             found.add(block, done)
         done = stop
         if progress is not None:
-            progress(found.count, found.successors.size)
+            progress(found.count, found.successors.size, "")
     return found.arranged(start, deadlock)
 
 
