@@ -6,9 +6,15 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
+from hypothesis import given, strategies as st
+from scipy import optimize
 
 import rfmdp as rf
+from rfmdp.learning import intervals
+from rfmdp.learning.run import run_to_record
 from rfmdp.learning.starts import least_mean
+from rfmdp.verification import learning
+from verification.test_runs import altered, judge
 
 BROKEN = 5
 
@@ -88,6 +94,43 @@ def test_the_first_observation_is_step_zero(goal, truth):
     assert sign * run.mean_guarantee > mean - 0.15 * max(1.0, abs(mean))
     assert "mean over the starts of episodes" in run.statement()
     assert rf.verify(run).valid
+
+
+@pytest.mark.parametrize(("goal", "truth"), PART[1:4:2], ids=["most", "least"])
+def test_a_mean_that_starts_do_not_carry_is_noticed(goal, truth):
+    """The checker proves the mean again from the counts of starts and their share of beta."""
+    source = rf.GymSource(Part(), part_structure(initial=lambda s: s.x < 2))
+    run = rf.learn(source, goal, support=rf.SparseSupport(0.5), stop=rf.StopWhen(400), length=8)
+    _, header, arrays = run_to_record(run)
+    better = np.argmax if run.agent is rf.MAX else np.argmin
+    changes = {
+        "more": lambda h, a: h.update(mean_guarantee=h["mean_guarantee"] + 1e-4 * run.agent.sign),
+        "one start only": lambda h, a: h.update(mean_guarantee=truth[better(truth)]),
+        "fewer starts": lambda h, a: a["starts"].__ifloordiv__(2),
+        "worse starts": lambda h, a: a["starts"].__setitem__(better(truth), 0),
+        "no starts": lambda h, a: a.update(starts=a["starts"][:0]),
+        "no share": lambda h, a: a["ledger/shares"].__setitem__(3, 0.0),
+        "no claim": lambda h, a: h.pop("mean_guarantee"),
+    }
+    assert judge(header, arrays).valid
+    for name, change in changes.items():
+        assert not judge(*altered(header, arrays, change)).valid, name
+
+
+@given(st.lists(st.tuples(st.floats(-9, 9), st.integers(0, 50)), min_size=1, max_size=5))
+def test_the_least_mean_is_that_of_a_linear_programme(rows):
+    """Solver and checker stay below it, the checker in fractions, the solver by rounding."""
+    values, counts = map(np.array, zip(*rows, strict=True))
+    lower, upper = intervals.mixture(counts, counts.sum(), 1e-3)
+    least = learning.least_mean(values, lower, upper)
+    result = optimize.linprog(
+        values,
+        A_eq=np.ones((1, len(rows))),
+        b_eq=[1.0],
+        bounds=list(zip(lower, upper, strict=True)),
+    )
+    assert float(least) == pytest.approx(result.fun, abs=1e-9)  # HiGHS' tolerance is 1e-7 of 0..1
+    assert least_mean(values, counts, 1e-3) <= least
 
 
 def test_no_label_holds_before_the_first_observation():

@@ -227,6 +227,7 @@ def run_to_record(run: Run) -> Record:
         "validity": Validity(run.validity).name,
         "assumptions": [assumption_to_json(line) for line in run.assumptions],
         "agent": run.agent.name,
+        "mean_guarantee": _number(run.mean_guarantee),
         "stopped": run.stopped,
         "question": run.question,
         "name": run.name,

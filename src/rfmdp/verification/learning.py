@@ -7,6 +7,7 @@ A run says "with probability 1 - beta the policy is worth so much". That rests o
   some look do not rule out (`confidence`), outcomes that were never seen included (`supports`);
 - what rows pay, if that is not simply declared (`rewards`);
 - the solution of the learned model, whose bounds are proven like those of any other;
+- starts: how often episodes began in each initial state, behind a mean over them;
 - rollouts: a frozen policy won or earned as much as is needed for what is certified;
 - assumptions, each of which has to be stated.
 """
@@ -28,7 +29,9 @@ from rfmdp.verification.confidence import (
     Bounds,
     Confidence,
     NotChecked,
+    Trials,
     kind_of,
+    mixture,
     sets_hold,
 )
 from rfmdp.verification.fields import Fields, field, need, number
@@ -66,6 +69,7 @@ def check_run(
     run.check_rollouts()
     check_solution(claim)
     run.check_guarantee()
+    run.check_mean()
 
 
 class _Run:
@@ -203,6 +207,23 @@ class _Run:
         same = same and np.array_equal(rows, claim.policy[:, : rows.shape[1]])
         self.note(bool(same), "policy is the solution's")
 
+    def check_mean(self) -> None:
+        """Check the mean over random starts, by a test of every initial state and greedily."""
+        mean, claim = number(self.header, "mean_guarantee"), self.claim
+        counts = self.fields.integers("starts").astype(np.float64)
+        if not len(counts):
+            need(math.isnan(mean), "mean_guarantee: there must be none without starts")
+            return
+        states = claim.model.initial
+        need(len(counts) == len(states), f"starts: must have {len(states)} entries")
+        need((counts >= 0.0).all(), "starts: must not be negative")
+        values = claim.agent * claim.bounds[-claim.agent][states]
+        delta = np.full(len(counts), self.shares[3] / len(counts))
+        total = np.full_like(counts, counts.sum())
+        begun = Trials(counts[None], total[None] * (delta > 0.0), delta, mixture)
+        least = least_mean(values, begun.least(), 1.0 - begun.misses.least())
+        self.note(claim.agent * mean <= least, "mean over starts from their counts")
+
     def check_rollouts(self) -> None:
         """Check the certificates of frozen policies, what they cost, and which one is reported."""
         certificates = field(self.header, "rollouts", list)
@@ -269,6 +290,24 @@ class _Run:
         need(length > 0 and late, f"rollouts: {i}, costs after the end")
         count = int(min(steps, length))
         return least * count, max(most, 1e-300) * count
+
+
+def least_mean(values: FloatArray, lower: FloatArray, upper: FloatArray) -> float | Fraction:
+    """Return the least mean of values (N,) under distributions within bounds (N,), in fractions.
+
+    What is left of the mass goes to the least values first. A value of infinity counts as the
+    largest finite one, which is less.
+    """
+    finite = values[np.isfinite(values)]
+    if np.min(values) == -math.inf or not len(finite):
+        return float(np.min(values))
+    left = 1 - sum(map(Fraction, lower.tolist()))
+    mean = Fraction(0)
+    for i in np.argsort(values, kind="stable"):
+        more = min(left, Fraction(upper[i]) - Fraction(lower[i]))
+        left -= more
+        mean += (Fraction(lower[i]) + more) * Fraction(min(values[i], finite.max()))
+    return mean
 
 
 def bets_against(bound: float, returns: FloatArray, low: float, high: float, delta: float) -> bool:
