@@ -118,8 +118,12 @@ class StateExplorer:
                 pause,
             )
             if status in (addresses.DONE, addresses.PAUSE) and progress is not None:
-                counts = (int(self.memory[k]) for k in (addresses.STATES, addresses.SUCCESSORS))
-                progress(*counts, "{} at {:,}".format(*grows) if (grows := self._growing()) else "")
+                grows = self._growing()
+                progress(
+                    int(self.memory[addresses.STATES]),
+                    int(self.memory[addresses.SUCCESSORS]),
+                    "" if grows is None else f"{grows[0]} at {grows[1]:,}",
+                )
             if status == addresses.DONE:
                 memory = self.memory
                 return arranged(
