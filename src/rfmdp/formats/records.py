@@ -19,16 +19,28 @@ from rfmdp.language.parse import parse_expression
 from rfmdp.language.write import write_expression
 from rfmdp.model.arrays import FactoredMDP, Rewards, Variable
 from rfmdp.model.validate import ARRAYS, require_valid
-from rfmdp.objective import SETS, Direction, NamedStates, Objective, Spec
+from rfmdp.objective import (
+    SETS,
+    Direction,
+    NamedStates,
+    Objective,
+    PathFormula,
+    Spec,
+    Temporal,
+    TemporalReward,
+)
 from rfmdp.outer.problem import where
 from rfmdp.outer.solution import Policy, Solution, Stats, Status
 from rfmdp.record import Provenance, Record, to_record
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sets.validate import with_own_bounds
+from rfmdp.temporal.formula import Kind
+from rfmdp.temporal.product import Product, Table, product_of_pairs
 from rfmdp.types import AnyArray, FloatArray
 
 T = TypeVar("T")
 
+AUTOMATON = ("letters", "delta", "priority", "decided")
 NAMES = ("actions", "factors", "marginal_names", "outcome_names")
 OBJECTIVES = (
     "Reach", "Until", "BudgetUntil", "Globally", "Next", "ReachReward", "Cumulative",
@@ -107,13 +119,10 @@ def policy_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]
 @to_record.register
 def solution_to_record(solution: Solution) -> Record:
     """Return (kind, header, arrays) of a solution and its model."""
-    if solution.product is not None:
-        raise UnsupportedError(
-            f"save: the solution of '{solution.product.formula.text}', a path formula with "
-            "operators inside each other, has no file; write its policy, or the record of the "
-            "answer, -o FILE.json."
-        )
-    _, model_header, model_arrays = model_to_record(solution.model)
+    product, model = solution.product, solution.model
+    if product is not None:
+        model = replace(product.base, provenance=model.provenance)
+    _, model_header, model_arrays = model_to_record(model)
     spec = solution.spec
     described, sets, texts = _describe(solution)
     header = {
@@ -137,6 +146,11 @@ def solution_to_record(solution: Solution) -> Record:
         arrays |= _sides("witness.", *solution.witness)
     if solution.interest is not None:
         arrays["interest"] = solution.interest
+    if product is not None:
+        header["product"], parts = _describe_product(product)
+        arrays |= {f"product.{name}": array for name, array in parts.items()}
+    if solution.block is not None:
+        arrays["block"] = solution.block
     return "solution", header, arrays
 
 
@@ -153,12 +167,16 @@ def solution_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArra
     prefix = "model."
     own = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
     model = model_from_record(_field(header, "model", dict), own)
+    described = dict(_field(header, "objective", dict))
+    product = None
+    if "product" in header:
+        product = _product(_field(header, "product", dict), model, arrays)
+        model = product.model
+        objective = _on_product(described, product)
+    else:
+        objective = _objective(described, _field(header, "texts", dict), arrays)
     spec = Spec(
-        _objective(
-            dict(_field(header, "objective", dict)),
-            _field(header, "texts", dict),
-            arrays,
-        ),
+        objective,
         Direction[_field(header, "agent", str)],
         Direction[_field(header, "nature", str)],
     )
@@ -181,7 +199,7 @@ def solution_from_record(header: Mapping[str, Any], arrays: Mapping[str, AnyArra
         _field(header, "precision", float), _stats(_field(header, "stats", dict)), witness,
         _field(header, "measure", str),
         where(model, arrays["interest"]) if "interest" in arrays else None,
-        _field(header, "subject", str),
+        _field(header, "subject", str), product, arrays.get("block"),
     )  # fmt: skip
 
 
@@ -229,8 +247,10 @@ def _describe(solution: Solution) -> tuple[dict[str, Any], dict[str, AnyArray], 
     objective = solution.spec.objective
     plain: dict[str, Any] = {"type": type(objective).__name__}
     arrays, texts = {}, {}
-    for field in fields(objective):
+    for field in fields(objective) if not isinstance(objective, objectives.Parity) else ():
         content = getattr(objective, field.name)
+        if field.name in SETS and solution.product is not None:
+            continue  # the automaton tells
         if field.name in SETS and not isinstance(content, str):
             arrays[f"states.{field.name}"] = where(solution.model, content)
             if hasattr(content, "text"):
@@ -254,6 +274,60 @@ def _objective(
             plain[field] = NamedStates(texts[field], states) if named else states
     made: Objective = getattr(objectives, name)(**plain)
     return made
+
+
+def _describe_product(product: Product) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+    """Return what makes a product of its base: the formula, the automaton, the pairs of states."""
+    formula, table = product.formula, product.table
+    words = {"text": formula.text, "tree": _listed(formula.tree), "atoms": list(formula.names)}
+    header = {
+        "formula": words, "supplied": product.kind is Kind.GENERAL, "kind": product.kind.name,
+        "names": list(table.names),
+    }  # fmt: skip
+    arrays: dict[str, AnyArray] = {
+        f"atom.{k}": where(product.base, atom) for k, atom in enumerate(formula.atoms)
+    }
+    arrays |= {name: getattr(product, name) for name in ("states", "memory", "start")}
+    arrays |= {f"automaton.{name}": getattr(table, name) for name in AUTOMATON}
+    return header, arrays
+
+
+def _product(
+    header: Mapping[str, Any], base: FactoredMDP, arrays: Mapping[str, AnyArray]
+) -> Product:
+    """Return the product that a record describes."""
+    words = _field(header, "formula", dict)
+    prefix = "product."
+    own = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
+    named = enumerate(_texts(words, "atoms"))
+    atoms = tuple(NamedStates(name, own[f"atom.{k}"]) for k, name in named)
+    tree = None if words["tree"] is None else _nested(words["tree"])
+    names = tuple(_texts(header, "names"))
+    tables = {name: own[f"automaton.{name}"] for name in AUTOMATON}
+    table = Table(**tables, names=names)
+    formula = PathFormula(_field(words, "text", str), tree, atoms)
+    kind = Kind[_field(header, "kind", str)]
+    try:
+        return product_of_pairs(
+            base, own["states"], own["memory"], own["start"], formula, table, kind
+        )
+    except IndexError as error:
+        raise FileError(f"product: its parts must fit each other ({error})") from None
+
+
+def _listed(tree: Any) -> Any:
+    return [_listed(part) for part in tree] if isinstance(tree, tuple) else tree
+
+
+def _nested(tree: Any) -> Any:
+    return tuple(_nested(part) for part in tree) if isinstance(tree, list) else tree
+
+
+def _on_product(described: Mapping[str, Any], product: Product) -> Objective:
+    """Return the objective on a product."""
+    if described.get("type") == "ReachReward":
+        return product.objective(TemporalReward(product.formula, described.get("reward")))
+    return product.objective(Temporal(product.formula))
 
 
 def _marginals(arrays: Mapping[str, AnyArray]) -> Marginals:

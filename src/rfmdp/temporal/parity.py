@@ -101,5 +101,5 @@ def to_solution(
     return Solution(
         model, spec, method, status, lower if bounds.below else None,
         upper if bounds.above else None, value, Policy(bounds.choice[None]), precision, stats,
-        bounds.proof, limits.measure.name, interest,
+        bounds.proof, limits.measure.name, interest, block=bounds.block,
     )  # fmt: skip

@@ -153,9 +153,7 @@ def make_product(
     explorer = _Explorer(base, automaton, arrays)
     start = explorer.run(first | base.label("init"))
     states, memory = explorer.states, explorer.memory
-    return Product(
-        explorer.product(), base, states, memory, start, formula, explorer.table(), automaton.kind
-    )
+    return product_of_pairs(base, states, memory, start, formula, explorer.table(), automaton.kind)
 
 
 def _automaton(request: Temporal | TemporalReward) -> Automaton:
@@ -179,10 +177,7 @@ class _Explorer:
         self, base: FactoredMDP, automaton: Automaton, atoms: tuple[BoolArray, ...]
     ) -> None:
         self.base, self.automaton = base, automaton
-        code = np.zeros(base.states, dtype=np.int64)
-        for k, atom in enumerate(atoms):
-            code |= atom.astype(np.int64) << k
-        codes, self.letter = np.unique(code, return_inverse=True)
+        codes, self.letter = np.unique(_letter_codes(base.states, atoms), return_inverse=True)
         self.letters: BoolArray = (codes[:, None] >> np.arange(len(atoms)) & 1).astype(np.bool_)
         self._delta = np.full((1, len(codes)), -1, dtype=np.int64)
         self._number = np.full((1, base.states), -1, dtype=np.int32)  # of pairs, by memory
@@ -254,37 +249,55 @@ class _Explorer:
             tuple(automaton.name(q) for q in numbers),
         )
 
-    def product(self) -> FactoredMDP:
-        """Return the product model."""
-        base, states, memory = self.base, self.states, self.memory
-        rows = entries(base.row_ptr, states)
-        counts = segment_lengths(base.row_ptr)[states]
-        size = segment_lengths(base.successor_ptr[base.row_ptr])[states]
-        require_memory(float(ENTRY * size.sum()), f"A product of {len(states):,} states")
-        after = base.successors[entries(base.successor_ptr, rows)]
-        own = np.repeat(np.arange(len(states)), size)
-        decided = self._decided[memory[own]]
-        following = self._delta[memory[own], self.letter[after]]
-        successors = np.where(decided, own, self._number[np.where(decided, 0, following), after])
-        named, values = base.variables, base.valuations
-        if not named:
-            named = (Variable("state", 0, base.states - 1),)
-            values = np.arange(base.states, dtype=np.int32)[:, None]
-        name = MEMORY
-        while name in base.formulas or any(name == v.name for v in named):
-            name += "_"
-        named = (*named, Variable(name, 0, len(self._decided) - 1))
-        initial = self._number[self._delta[0, self.letter[base.initial]], base.initial].astype(
-            np.int64
-        )
-        return replace(
-            base,
-            row_ptr=starts(counts),
-            successors=successors.astype(np.int32),
-            initial=initial,
-            labels={name: holds[states] for name, holds in base.labels.items()},
-            rewards={k: Rewards(r.state[states], r.row[rows]) for k, r in base.rewards.items()},
-            variables=named,
-            valuations=np.column_stack([values[states], memory]).astype(np.int32),
-            **row_arrays(base, rows),
-        )
+
+def product_of_pairs(
+    base: FactoredMDP,
+    states: IntArray,
+    memory: IntArray,
+    start: IntArray,
+    formula: PathFormula,
+    table: Table,
+    kind: Kind,
+) -> Product:
+    """Return the product over pairs of a state and a state of the automaton, see `Product`."""
+    code = _letter_codes(base.states, tuple(where(base, atom) for atom in formula.atoms))
+    known = _letter_codes(len(table.letters), tuple(table.letters.T))
+    order = np.argsort(known)
+    letter = order[np.searchsorted(known[order], code)]
+    rows = entries(base.row_ptr, states)
+    size = segment_lengths(base.successor_ptr[base.row_ptr])[states]
+    require_memory(float(ENTRY * size.sum()), f"A product of {len(states):,} states")
+    number = np.full((len(table.priority), base.states), -1, dtype=np.int32)
+    number[memory, states] = np.arange(len(states))
+    after = base.successors[entries(base.successor_ptr, rows)]
+    here = np.repeat(np.arange(len(states)), size)
+    decided = table.decided[memory[here]]
+    following = np.where(decided, 0, table.delta[memory[here], letter[after]])
+    successors = np.where(decided, here, number[following, after])
+    named, values = base.variables, base.valuations
+    if not named:
+        named = (Variable("state", 0, base.states - 1),)
+        values = np.arange(base.states, dtype=np.int32)[:, None]
+    name = MEMORY
+    while name in base.formulas or any(name == v.name for v in named):
+        name += "_"
+    model = replace(
+        base,
+        row_ptr=starts(segment_lengths(base.row_ptr)[states]),
+        successors=successors.astype(np.int32),
+        initial=number[table.delta[0, letter[base.initial]], base.initial].astype(np.int64),
+        labels={name: holds[states] for name, holds in base.labels.items()},
+        rewards={k: Rewards(r.state[states], r.row[rows]) for k, r in base.rewards.items()},
+        variables=(*named, Variable(name, 0, len(table.priority) - 1)),
+        valuations=np.column_stack([values[states], memory]).astype(np.int32),
+        **row_arrays(base, rows),
+    )
+    return Product(model, base, states, memory, start, formula, table, kind)
+
+
+def _letter_codes(size: int, atoms: tuple[BoolArray, ...]) -> IntArray:
+    """Return which atoms (N,) hold, as bits of a number (N,)."""
+    code = np.zeros(size, dtype=np.int64)
+    for k, atom in enumerate(atoms):
+        code |= atom.astype(np.int64) << k
+    return code

@@ -12,6 +12,7 @@ from rfmdp.errors import FileError
 from rfmdp.ragged import segment_lengths, segment_product
 from rfmdp.record import Provenance
 from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
+from rfmdp.verification.automata import PathClaim, read_path
 from rfmdp.verification.fields import Fault, Fields, field, is_number, names, need, texts
 from rfmdp.verification.margins import two_sum
 from rfmdp.verification.sets import Sets, read_sets
@@ -21,7 +22,7 @@ OBJECTIVES: dict[str, tuple[str, ...]] = {  # the fields of each
     "Reach": ("target",), "Until": ("stay", "target", "latest", "earliest"), "Next": ("target",),
     "Globally": ("stay", "latest", "earliest"), "ReachReward": ("target", "reward"),
     "Cumulative": ("steps", "reward", "discount"), "Instantaneous": ("step", "reward"),
-    "Discounted": ("discount", "reward"), "Total": ("reward",),
+    "Discounted": ("discount", "reward"), "Total": ("reward",), "Parity": (),
     "BudgetUntil": ("stay", "target", "budget", "reward"),
     "LongRunAverage": ("reward",), "LongRunShare": ("target",),
 }  # fmt: skip
@@ -96,6 +97,8 @@ class Claim:
     fixed: bool  # both sides are claimed of the policy, not of the optimum
     method: str  # how it was solved, and what sets of states are called: words of the file
     texts: dict[str, str]
+    path: PathClaim | None  # of a path formula: `model` is that of its product
+    block: IntArray | None  # (S,) of a parity objective: parts that the proof goes through
 
     @property
     def kind(self) -> str:
@@ -195,8 +198,21 @@ def read_claim(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Cla
     model = read_model(field(header, "model", dict), fields.within("model."))
     objective = field(header, "objective", dict)
     _check_objective(objective)
-    states = {name: _states(model, objective.get(name), name, fields)
-              for name in OBJECTIVES[objective["type"]] if name in ("stay", "target")}  # fmt: skip
+    kind = objective["type"]
+    path = None
+    if "product" in header:
+        within = fields.within("product.")
+        path = read_path(field(header, "product", dict), model, within, kind)
+        model = path.model
+        named = {"Reach": path.accepted, "ReachReward": path.accepted, "Globally": ~path.rejected}
+        need(kind in (*named, "Parity"), "objective: is none of a path formula")
+        states = {"stay" if kind == "Globally" else "target": named[kind]} if kind in named else {}
+        for name in ("earliest", "latest", "stay", "target"):
+            need(not objective.get(name), f"{name}: must not be there beside a formula")
+    else:
+        need(kind != "Parity", "product: is missing")
+        states = {name: _states(model, objective.get(name), name, fields)
+                  for name in OBJECTIVES[kind] if name in ("stay", "target")}  # fmt: skip
     word = {name: field(header, name, str) for name in WORDS}
     for name, known in WORDS.items():
         need(word[name] in known, f"{name}: must be one of {', '.join(known)}")
@@ -217,7 +233,8 @@ def read_claim(header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Cla
         model, objective, states, agent, nature, word["status"], float(precision),
         word["measure"] == "ABSOLUTE", interest, bounds, witness,
         fields.values("value", model.states), policy, word["subject"] == "policy",
-        field(header, "method", str), _texts_of_sets(header, states),
+        field(header, "method", str), _texts_of_sets(header, {} if path else states), path,
+        fields.integers("block", model.states) if kind == "Parity" else None,
     )  # fmt: skip
 
 

@@ -29,6 +29,7 @@ from rfmdp.verification.fields import Fault, field, need
 from rfmdp.verification.forcing import gaining, recurrent, sure
 from rfmdp.verification.game import FAIL, HOLD, UNKNOWN, Game, signs_of
 from rfmdp.verification.horizon import Horizon, Step
+from rfmdp.verification.margins import two_sum
 from rfmdp.verification.reading import Claim, read_claim
 from rfmdp.verification.statement import PROBABILITIES, statement
 
@@ -240,6 +241,8 @@ class _Checker:
         """Make the checks that fit the objective."""
         if self.kind in ("Reach", "Until", "Globally"):
             self._until()
+        elif self.kind == "Parity":
+            self._blocks()
         elif self.kind == "BudgetUntil":
             for side in sorted(self.claim.bounds):
                 self.verdict.states(follows(self.claim, side), f"{_name(side)} bound by payments")
@@ -279,6 +282,44 @@ class _Checker:
         known = {-1: self.zeros, 1: self.zeros + 1.0}
         known |= {side: np.clip(bound, 0.0, 1.0) for side, bound in proof.items()}
         self._steps([before] * earliest, known, self.policy[:-1])
+
+    def _blocks(self) -> None:
+        """Prove a parity objective block by block, each with the bounds of those before it.
+
+        Staying in a block for ever is won if all its priorities are even, lost if all are odd. A
+        won block is proven as one minus losing it.
+        """
+        claim, witness = self.claim, self.claim.witness
+        block, priority = claim.block, claim.path.priority if claim.path else None
+        assert block is not None
+        assert priority is not None  # a parity objective is that of a product
+        need(len(self.policy) == 1, "policy: must be one rule")
+        need((block >= 0).all(), "block: every state must be in one")
+        rows = self.game.rows
+        for number in np.unique(block).tolist():
+            inside, won = block == number, number % 2 == 1
+            later = rows.touch(block > number)
+            need(not later[inside[rows.state]].any(), "block: a move leads to a later one")
+            need((priority[inside] % 2 == (0 if won else 1)).all(), "block: has other priorities")
+            self.turned = -1 if won else 1
+            self.game.agent, self.game.nature = (
+                self.turned * claim.agent,
+                self.turned * claim.nature,
+            )
+            self.stop = ~inside
+            for side, bound in claim.bounds.items():
+                way = self.turned * side
+                need(way in witness, "witness: must be there for every bound")
+                proof = witness[way]
+                self.pay = bound
+                follows = side * (bound - proof) >= 0.0
+                if won:  # what follows is worth a little less to the proof, for rounding
+                    exact = (bound == 0.0) | (bound == 1.0)
+                    self.pay = np.where(exact, 1.0 - bound, np.nextafter(1.0 - bound, way * np.inf))
+                    total, rest = two_sum(bound, proof)
+                    follows = side * ((total - 1.0) + rest) >= 0.0
+                self._inductive({way: np.where(inside, proof, self.pay)}, -1)
+                self.verdict.states(follows | ~inside, f"{_name(side)} bound from its proof")
 
     def _turned(self, bound: FloatArray, side: int) -> FloatArray:
         """Return a bound as the game has it; 1 - bound is rounded so that it claims no less."""
@@ -352,7 +393,7 @@ class _Checker:
         """Return a bound with a true number where it says nothing at all."""
         vague = np.isinf(bound) & (np.sign(bound) == side)
         if strict:  # values are not negative
-            ends = (0.0, 1.0 if self.kind in ("Reach", "Until", "Globally") else np.inf)
+            ends = (0.0, 1.0 if self.kind in PROBABILITIES else np.inf)
         else:
             least, most = float(self.game.reward.min()), float(self.game.reward.max())
             ends = (2.0 * min(least, 0.0) / (1.0 - discount) - 1.0,

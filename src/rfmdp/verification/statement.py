@@ -9,7 +9,7 @@ from rfmdp.verification.fields import need
 from rfmdp.verification.formulas import meaning
 from rfmdp.verification.reading import Claim
 
-PROBABILITIES = ("Reach", "Until", "Globally", "Next", "BudgetUntil", "LongRunShare")
+PROBABILITIES = ("Parity", "Reach", "Until", "Globally", "Next", "BudgetUntil", "LongRunShare")
 LONGEST = 200  # characters of a text of the file that are shown
 
 
@@ -29,8 +29,9 @@ def statement(claim: Claim) -> list[tuple[str, str]]:
         ("model", ", ".join(f"{n:,} {what}{'' if n == 1 else 's'}" for what, n in sizes.items())),
         ("property", _property(claim)),
     ]
+    lines += _formula(claim)
     for name, states in claim.states.items():
-        if claim.objective.get(name) is None:
+        if claim.path is None and claim.objective.get(name) is None:
             lines.append((name, f"{states.sum():,} of {model.states:,} states{_told(claim, name)}"))
     measure = "absolute" if claim.absolute else "relative"
     lines.append(("method", f"{_plain(claim.method)}, {measure} precision {claim.precision:g}"))
@@ -54,7 +55,28 @@ def _property(claim: Claim) -> str:
     return f"{kind}{sides}=? [ {_path(claim)} ]"
 
 
+def _formula(claim: Claim) -> list[tuple[str, str]]:
+    """Return what is known of the parts of a path formula."""
+    if claim.path is None:
+        return []
+    base, lines = claim.path.base, []
+    for text, listed in claim.path.atoms:
+        states = meaning(base, text)
+        need(
+            states is None or bool((states == listed).all()),
+            f"atom: the text {_plain(text)} means other states than those that are listed",
+        )
+        known = "those that the text means" if states is not None else "as listed; not checked"
+        sizes = f"{listed.sum():,} of {base.states:,} states"
+        lines.append(("atom", f"{_plain(text)}: {sizes}, {known}"))
+    made = "as the file has it: the claim is about this automaton"
+    how = made if claim.path.supplied else "made again from the formula"
+    return [*lines, ("automaton", how)]
+
+
 def _path(claim: Claim) -> str:
+    if claim.path is not None:
+        return _plain(claim.path.words)
     given = claim.objective
     discount = given.get("discount", 1.0)
     factor = "" if discount == 1.0 else f"{{discount={discount!r}}}"

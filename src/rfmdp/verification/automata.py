@@ -1,0 +1,301 @@
+"""Path formulas: the checker's own automaton, and the product that bounds are claimed of.
+
+The file has the model, the formula as a tree, the sets of states that its atoms are, an automaton,
+and the pairs of a state and a state of the automaton that are states of the product. Nothing of the
+product is believed. The formula is progressed here, state by state of the automaton, and must be
+the same obligation however a state is reached; the moves of the product are made again.
+
+An automaton that somebody supplied for a formula is the claim itself; that is said.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from rfmdp.ragged import entries, segment_lengths, starts
+from rfmdp.types import BoolArray, IntArray
+from rfmdp.verification.fields import Fault, Fields, field, need, texts
+
+if TYPE_CHECKING:
+    from rfmdp.verification.reading import Model
+
+Tree: TypeAlias = tuple[Any, ...]
+Clauses: TypeAlias = frozenset[frozenset[Tree]]
+
+ALL: Clauses = frozenset({frozenset()})
+NONE: Clauses = frozenset()
+SHAPES = {"true": 0, "atom": 0, "!": 1, "X": 1, "&": 2, "|": 2, "U": 2}  # operators: operands
+DEEPEST = 400  # operators inside each other
+MOST_CLAUSES = 4_000
+FORMS = {"Reach": "R", "ReachReward": "R", "Globally": "U"}  # what a formula must not have for ever
+
+
+@dataclass(slots=True, eq=False)
+class PathClaim:
+    """What a file says of a path formula, on a product made here."""
+
+    model: Model  # the product
+    base: Model
+    words: str  # the formula
+    atoms: list[tuple[str, BoolArray]]  # (S,) of the base, with what the file calls them
+    accepted: BoolArray  # (S',) where the formula is decided
+    rejected: BoolArray
+    priority: IntArray  # (S',) the largest that comes for ever must be even
+    supplied: bool  # the automaton is the claim
+
+
+def read_path(header: Mapping[str, Any], base: Model, fields: Fields, kind: str) -> PathClaim:
+    """Return the product of a model with an automaton, both as the file has them, checked.
+
+    Parameters
+    ----------
+    kind
+        The objective that is claimed of the product.
+    """
+    formula = field(header, "formula", dict)
+    names = texts(formula, "atoms")
+    sets = [fields.booleans(f"atom.{k}", base.states) for k in range(len(names))]
+    letters = np.column_stack([np.zeros(base.states, dtype=np.bool_), *sets])[:, 1:]
+    supplied = field(header, "supplied", bool)
+    automaton = _Automaton(fields.within("automaton."), letters)
+    if supplied:
+        need(kind == "Parity", "objective: must be Parity for an automaton that was supplied")
+        words = f"what the automaton accepts, made for: {field(formula, 'text', str)}"
+    else:
+        tree = _tree(field(formula, "tree", list), len(names), 0)
+        automaton.require_progression(tree, FORMS.get(kind))
+        words = _text(_pushed(tree, True), names)
+    states = fields.integers("states", end=base.states)
+    memory = fields.integers("memory", len(states), automaton.size)
+    need(len(states), "states: there must be some")
+    model = _product(base, states, memory, automaton)
+    priority = automaton.priority[memory]
+    decided = automaton.decided[memory]
+    return PathClaim(
+        model, base, words, list(zip(names, sets, strict=True)), decided & (priority % 2 == 0),
+        decided & (priority % 2 == 1), priority, supplied,
+    )  # fmt: skip
+
+
+class _Automaton:
+    """The automaton of the file, over the letters (S, atoms) of the states of a model."""
+
+    def __init__(self, fields: Fields, letters: BoolArray) -> None:
+        self.priority = fields.integers("priority", end=2**31)
+        self.size = len(self.priority)
+        self.decided = fields.booleans("decided", self.size).copy()
+        listed = np.asarray(fields.arrays.get(f"{fields.prefix}letters"))
+        fits = listed.dtype == np.bool_ and listed.ndim == 2
+        need(fits and listed.shape[1] == letters.shape[1], "letters: must have a value per atom")
+        numbers = {tuple(letter): k for k, letter in enumerate(listed.tolist())}
+        need(len(numbers) == len(listed), "letters: must be different")
+        kinds, of_state = np.unique(letters, axis=0, return_inverse=True)
+        known = [numbers.get(tuple(letter), -1) for letter in kinds.tolist()]
+        need(min(known) >= 0, "letters: must be those of all states")
+        self.letters = list(numbers)
+        self.letter: IntArray = np.array(known)[of_state.reshape(-1)]
+        delta = fields.integers("delta", len(listed), ndim=2)
+        need(len(delta) == self.size and self.size > 0, "delta: must have a line per state")
+        need(delta.min() >= -1 and delta.max() < self.size, "delta: must lead to its states")
+        self.delta = delta.copy()
+        loops = (delta == np.arange(self.size)[:, None]) | (delta < 0)
+        need(loops[self.decided].all(), "decided: such a state must never be left")
+
+    def require_progression(self, tree: Tree, forbidden: str | None) -> None:
+        """Raise `Fault` unless the automaton is what progression makes of a formula.
+
+        Parameters
+        ----------
+        forbidden
+            The operator that the formula must not have without a last step. None: each part of it
+            must do without U or without R.
+        """
+        progress = cache(_progress)
+        first = _clauses(_pushed(tree, True))
+        for literal in frozenset[Tree]().union(*first):
+            free = [sign for sign in "UR" if not _endless(literal, sign)]
+            need(free and forbidden in (None, *free), "formula: is of another kind than claimed")
+        known: dict[int, Clauses] = {0: first}
+        pending = [0]
+        while pending:
+            state = pending.pop()
+            for k in np.flatnonzero(self.delta[state] >= 0).tolist():
+                left = NONE
+                for clause in known[state]:
+                    rest = ALL
+                    for literal in clause:
+                        rest = _meet(rest, progress(literal, self.letters[k]))
+                    left = _join(left, rest)
+                after = int(self.delta[state, k])
+                if after not in known:
+                    pending.append(after)
+                same = known.setdefault(after, left) == left
+                need(same, f"automaton: state {after} does not stand for one formula")
+        unknown = [q for q in range(self.size) if q not in known]
+        self.decided[unknown] = False  # nobody comes there: the product is checked for that
+        self.delta[unknown] = -1
+        for state, clauses in known.items():
+            wins = any(not any(_endless(x, "U") for x in clause) for clause in clauses)
+            need(wins == (self.priority[state] % 2 == 0), f"priority: wrong in state {state}")
+            over = clauses in (ALL, NONE)
+            need(over == bool(self.decided[state]), f"decided: wrong in state {state}")
+
+
+def _product(base: Model, states: IntArray, memory: IntArray, automaton: _Automaton) -> Model:
+    """Return the product over some pairs, which must hold all that can follow them."""
+    codes = memory * base.states + states
+    order = np.argsort(codes, kind="stable")
+    need((np.diff(codes[order]) > 0).all(), "states: pairs must be different")
+
+    def find(q: IntArray, s: IntArray, what: str) -> IntArray:
+        need((q >= 0).all(), f"delta: does not say what follows {what}")
+        wanted = q * base.states + s
+        at = np.minimum(np.searchsorted(codes[order], wanted), len(codes) - 1)
+        place: IntArray = order[at]
+        need((codes[place] == wanted).all(), f"states: {what} are missing")
+        return place
+
+    first = automaton.delta[0, automaton.letter[base.initial]]
+    initial = find(first, base.initial, "initial states")
+    rows = entries(base.row_ptr, states)
+    after = base.successors[entries(base.successor_ptr, rows)]
+    counts = segment_lengths(base.successor_ptr[base.row_ptr])[states]
+    owner = np.repeat(np.arange(len(states)), counts)
+    on = ~automaton.decided[memory[owner]]
+    successors = owner.copy()
+    following = automaton.delta[memory[owner[on]], automaton.letter[after[on]]]
+    successors[on] = find(following, after[on], "successors of a state")
+    return dataclasses.replace(
+        base,
+        row_ptr=starts(segment_lengths(base.row_ptr)[states]),
+        marginal_ptr=starts(segment_lengths(base.marginal_ptr)[rows]),
+        row_marginals=base.row_marginals[entries(base.marginal_ptr, rows)],
+        successor_ptr=starts(segment_lengths(base.successor_ptr)[rows]),
+        successors=successors,
+        initial=initial,
+        labels={name: holds[states] for name, holds in base.labels.items()},
+        rewards={k: (state[states], row[rows]) for k, (state, row) in base.rewards.items()},
+        variables={},
+    )
+
+
+def _tree(content: Any, atoms: int, depth: int) -> Tree:
+    """Return a formula of the file as a tree of known operators."""
+    need(isinstance(content, list) and content, "formula: must be lists")
+    need(depth < DEEPEST, f"formula: must be at most {DEEPEST} deep")
+    operator, *rest = content
+    need(isinstance(operator, str) and operator in SHAPES, "formula: has an unknown operator")
+    size = SHAPES[operator]
+    below = [_tree(part, atoms, depth + 1) for part in rest[:size]]
+    numbers = rest[size:]
+    need(len(below) == size, "formula: an operand is missing")
+    need(len(numbers) == {"atom": 1, "U": 2}.get(operator, 0), "formula: has too many parts")
+    for number in numbers:
+        no_last = operator == "U" and number is None and numbers[0] is not None
+        need(no_last or (type(number) is int and 0 <= number < 2**53), "formula: must count from 0")
+    need(operator != "atom" or numbers[0] < atoms, "formula: there is no such atom")
+    rising = operator != "U" or numbers[1] is None or numbers[0] <= numbers[1]
+    need(rising, "formula: steps must rise")
+    return (operator, *below, *numbers)
+
+
+def _pushed(tree: Tree, positive: bool) -> Tree:
+    """Return a formula whose negations stand at atoms, with the release R beside U."""
+    operator, *parts = tree
+    if operator == "!":
+        return _pushed(parts[0], not positive)
+    if operator == "true":
+        return ("true",) if positive else ("false",)
+    if operator == "atom":
+        return ("atom", parts[0], positive)
+    size = SHAPES[operator]
+    below = [_pushed(part, positive) for part in parts[:size]]
+    if not positive:
+        operator = {"&": "|", "|": "&", "U": "R", "X": "X"}[operator]
+    return (operator, *below, *parts[size:])
+
+
+def _progress(formula: Tree, letter: tuple[bool, ...]) -> Clauses:
+    """Return what is left of a pushed formula after a letter."""
+    operator, *parts = formula
+    if operator in ("true", "false"):
+        return ALL if operator == "true" else NONE
+    if operator == "atom":
+        return ALL if letter[parts[0]] == parts[1] else NONE
+    if operator == "X":
+        return _clauses(parts[0])
+    one, two = (_progress(part, letter) for part in parts[:2])
+    if operator in "&|":
+        return _meet(one, two) if operator == "&" else _join(one, two)
+    first, last = parts[2:]
+    until = operator == "U"
+    if last == 0:
+        later = NONE if until else ALL
+    else:
+        steps = max(first - 1, 0), None if last is None else last - 1
+        later = frozenset({frozenset({(operator, *parts[:2], *steps)})})
+    later = _meet(one, later) if until else _join(one, later)
+    if first:
+        return later
+    return _join(two, later) if until else _meet(two, later)
+
+
+def _clauses(formula: Tree) -> Clauses:
+    """Return a pushed formula as alternatives of operators that must hold together."""
+    operator, *parts = formula
+    if operator in ("true", "false"):
+        return ALL if operator == "true" else NONE
+    if operator in "&|":
+        one, two = (_clauses(part) for part in parts)
+        return _meet(one, two) if operator == "&" else _join(one, two)
+    return frozenset({frozenset({formula})})
+
+
+def _join(one: Clauses, two: Clauses) -> Clauses:
+    return _least(one | two)
+
+
+def _meet(one: Clauses, two: Clauses) -> Clauses:
+    return _least(frozenset(a | b for a in one for b in two))
+
+
+def _least(clauses: Clauses) -> Clauses:
+    if len(clauses) > MOST_CLAUSES:
+        raise Fault("formula: has too many alternatives to be checked")
+    return frozenset(a for a in clauses if not any(b < a for b in clauses))
+
+
+def _endless(formula: Tree, sign: str) -> bool:
+    """Return whether an operator without a last step stands in a pushed formula."""
+    return any(part[0] == sign and part[4] is None for part in _parts(formula))
+
+
+def _parts(formula: Tree) -> Iterator[Tree]:
+    yield formula
+    for part in formula[1:]:
+        if isinstance(part, tuple):
+            yield from _parts(part)
+
+
+def _text(formula: Tree, names: list[str]) -> str:
+    """Return a pushed formula in PRISM's notation."""
+    operator, *parts = formula
+    if operator == "atom":
+        return ("" if parts[1] else "!") + f"({names[parts[0]]})"
+    if operator in ("true", "false"):
+        return str(operator)
+    operands = [f"({_text(part, names)})" for part in parts if isinstance(part, tuple)]
+    if operator in "&|":
+        return f" {operator} ".join(operands)
+    times = ""
+    if operator in "UR":
+        first, last = parts[2:]
+        times = f"[{first},{last}]" if last is not None else f">={first}" if first else ""
+    *left, right = operands
+    return f"{''.join(f'{each} ' for each in left)}{operator}{times} {right}"
