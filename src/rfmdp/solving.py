@@ -31,6 +31,7 @@ from rfmdp.objective import (
 )
 from rfmdp.outer.discounted import solve_discounted
 from rfmdp.outer.horizon import solve_prefix, solve_steps
+from rfmdp.outer.mixed import solve_mixed
 from rfmdp.outer.problem import Form, Problem, pose, row_rewards, where
 from rfmdp.outer.settings import LimitReached, Limits
 from rfmdp.outer.solution import Policy, Solution, Status
@@ -209,7 +210,7 @@ def _guess(problem: Problem, warm: Solution | FloatArray | None) -> FloatArray |
     guess = value.astype(np.float64)
     if problem.probability:
         return np.clip(1.0 - guess if problem.flipped else guess, 0.0, 1.0)
-    least = -FARTHEST if problem.form in (Form.STEPS, Form.DISCOUNTED) else 0.0
+    least = 0.0 if problem.form in (Form.TO_TARGET, Form.TOTAL) else -FARTHEST
     guess[~((guess >= least) & (guess <= FARTHEST))] = 0.0
     return guess
 
@@ -223,7 +224,8 @@ def _run(task: Task, warm: FloatArray | None) -> StateBounds:
         task.clock.check_overdue()
         if problem.form is Form.DISCOUNTED:
             return solve_discounted(task, warm)
-        result = solve_unbounded(task, warm)
+        solve_form = solve_mixed if problem.form is Form.MIXED else solve_unbounded
+        result = solve_form(task, warm)
     except LimitReached as reached:  # before there was anything to prove
         result = nothing_proven(problem, reached.status)
     return solve_prefix(task, result) if problem.steps else result
@@ -297,7 +299,7 @@ def _with_lost_rewards(
     those of rewards >= 0 are off by the same share, the others by as much per step. Twice that is
     paid, and so bounds that were inductive still are.
     """
-    if problem.lost is None:
+    if problem.lost is None or problem.form is Form.MIXED:  # `mixed` has paid for it
         return lower, upper
     if problem.form in (Form.TOTAL, Form.TO_TARGET):
         below, above = 2.0 * UNIT * np.abs(lower), 2.0 * UNIT * np.abs(upper)

@@ -135,7 +135,7 @@ MISTAKES = [  # words, what the one line must say
         ["found 'filter(", "`rfmdp solve`"],
     ),
     (
-        ["solve", "paid.prism", "--prop", "Rmax=? [ F x=1 ]"],
+        ["solve", "paid.prism", "--prop", "Rmax=? [ C ]"],
         ["rewards >= 0", "pays -1", "C<=k", "C{discount=0.9}"],
     ),
     (["solve", "m.prism", "m.props", *N.split(), "--prop", "reach"], ["m.props:1:11", "k=..."]),

@@ -66,6 +66,8 @@ def exact_values(solution: Solution, where: BoolArray) -> ExactValues | None:
     if not proven or not objective.plain or objective.endless:
         return None
     problem = pose(solution.model, solution.spec)
+    if problem.form is Form.MIXED:
+        return None
     try:
         found = _steps(problem, where) if problem.form is Form.STEPS else None
         if found is None:

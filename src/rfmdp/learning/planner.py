@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rfmdp.errors import ModelError
 from rfmdp.inner.packing import PackedModel, Sets, pack_sets
 from rfmdp.kernels.layout import FREE, LOWER, PLACE
 from rfmdp.kernels.sweep import choose
@@ -44,6 +45,11 @@ class Planner:
 
     def __init__(self, structure: FactoredMDP, spec: Spec, deadline: float = math.inf) -> None:
         self.problem: Problem = pose(structure, spec)
+        if self.problem.form is Form.MIXED:
+            raise ModelError(
+                "learn: a reward to a target must be >= 0 in every row; found a negative one. Use "
+                "C<=k (Cumulative) or C{discount=0.9} (Discounted)."
+            )
         self.model = structure
         self._packed = PackedModel(structure, MIN)
         self._below, self._above = np.empty(structure.rows), np.empty(structure.rows)

@@ -1,8 +1,9 @@
 """A specification on a model in normal form: what the solvers of the outer loop read.
 
-Five forms are enough for all objectives: probability of reaching (least fixed point), reward until
-a target, total reward, discounted reward, and a finite number of backward steps. `Globally` is
-one minus the probability of leaving, with both directions turned: `flipped` says so.
+Six forms are enough for all objectives: probability of reaching (least fixed point), reward until a
+target (of both signs or not), total reward, discounted reward, and a finite number of backward
+steps. `Globally` is one minus the probability of leaving, with both directions turned: `flipped`
+says so.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ class Form(Enum):
 
     REACH = "reach"  # least fixed point of probabilities
     TO_TARGET = "reward to target"  # infinite where the target may be missed
+    MIXED = "reward of both signs to target"  # likewise
     TOTAL = "total reward"  # least fixed point of rewards
     DISCOUNTED = "discounted reward"
     STEPS = "finite horizon"
@@ -59,7 +61,7 @@ class Problem:
     @property
     def lingerer(self) -> Direction:
         """Who could seem to gain by staying for ever at no reward, see `proofs.certify`."""
-        return MIN if self.form is Form.TO_TARGET else MAX
+        return MIN if self.form in (Form.TO_TARGET, Form.MIXED) else MAX
 
     @property
     def terminal(self) -> BoolArray:
@@ -131,11 +133,14 @@ def _reward(objective: Objective, blank: Problem) -> Problem:
     if objective.factor < 1.0:
         return replace(blank, form=Form.DISCOUNTED, reward=paid, discount=objective.factor)
     if "target" not in objective.sets:
-        _refuse_negative(model, paid, "total reward")
+        _refuse_negative(model, paid)
         return replace(blank, form=Form.TOTAL, reward=paid)
-    _refuse_negative(model, paid, "reward to a target")
     goal = where(model, objective.sets["target"])
-    return replace(blank, form=Form.TO_TARGET, target=goal, reward=paid)
+    negative = paid < 0.0
+    over = goal[model.row_states]  # what these pay does not count
+    form = Form.MIXED if np.any(negative & ~over) else Form.TO_TARGET
+    counted = np.where(negative & over, 0.0, paid)
+    return replace(blank, form=form, target=goal, reward=counted)
 
 
 def row_rewards(model: FactoredMDP, name: str | None) -> FloatArray:
@@ -154,12 +159,12 @@ def _lost(model: FactoredMDP, name: str | None, paid: FloatArray) -> FloatArray 
     return lost if lost.any() else None
 
 
-def _refuse_negative(model: FactoredMDP, reward: FloatArray, what: str) -> None:
+def _refuse_negative(model: FactoredMDP, reward: FloatArray) -> None:
     """Raise ModelError if a row (R,) pays less than nothing."""
     if reward.size and reward.min() < 0.0:
         row = int(reward.argmin())
         raise ModelError(
-            f"The {what} is defined for rewards >= 0 only; {model.row_name(row)} pays "
-            f"{reward[row]:g}. Use a finite horizon, C<=k (Cumulative in Python), or a discount, "
-            "C{discount=0.9} (Discounted)."
+            f"The total reward is defined for rewards >= 0 only; {model.row_name(row)} pays "
+            f"{reward[row]:g}. Use a target, F (ReachReward in Python), a finite horizon, C<=k "
+            "(Cumulative), or a discount, C{discount=0.9} (Discounted)."
         )

@@ -97,6 +97,6 @@ class StateBounds:
 def nothing_proven(problem: Problem, stopped: Status) -> StateBounds:
     """Return what holds if the time is over before any work: the range of all values."""
     size = problem.model.states
-    lower = np.full(size, 0.0 if problem.form is not Form.DISCOUNTED else -np.inf)
+    lower = np.full(size, -np.inf if problem.form in (Form.DISCOUNTED, Form.MIXED) else 0.0)
     upper = np.full(size, 1.0 if problem.probability else np.inf)
     return StateBounds(lower, upper, np.zeros(size), problem.model.row_ptr[:-1].copy(), stopped)

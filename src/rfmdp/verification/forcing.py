@@ -55,13 +55,16 @@ def gaining(
     return _attract(game, trivial, signs == GAIN, signs == HOLD, leads, side, rule)
 
 
-def sure(game: Game, target: BoolArray, rule: IntArray | None) -> BoolArray:
-    """Return where those who minimise reach the target almost surely, or more states."""
+def sure(game: Game, target: BoolArray, rule: IntArray | None, unknown: bool = True) -> BoolArray:
+    """Return where those who minimise reach the target almost surely.
+
+    Where means do not tell, more states, or fewer if `unknown` is False.
+    """
     helps, rows = game.nature < 0, game.rows
     outer = np.ones(game.model.states, dtype=np.bool_)
     none = np.zeros(game.model.rows, dtype=np.bool_)
     while True:
-        stays = _stays(rows, outer, helps, True)
+        stays = _stays(rows, outer, helps, unknown)
 
         def leads(row: int, inside: BoolArray, outer: BoolArray = outer) -> bool:
             successors = rows.successors(row)
@@ -69,7 +72,7 @@ def sure(game: Game, target: BoolArray, rule: IntArray | None) -> BoolArray:
                 return rows.can(row, outer[successors], inside[successors])
             return not rows.can(row, ~inside[successors], None)
 
-        inner = _attract(game, target, none, stays, leads, 1, rule, unknown=True)
+        inner = _attract(game, target, none, stays, leads, 1, rule, unknown=unknown)
         if np.array_equal(inner, outer):
             return outer
         outer = inner

@@ -27,7 +27,7 @@ from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 from rfmdp.verification.budget import follows, unfolded
 from rfmdp.verification.fields import Fault, field, need
 from rfmdp.verification.forcing import gaining, recurrent, sure
-from rfmdp.verification.game import FAIL, HOLD, UNKNOWN, Game, signs_of
+from rfmdp.verification.game import FAIL, GAIN, HOLD, UNKNOWN, Game, signs_of
 from rfmdp.verification.horizon import Horizon, Step
 from rfmdp.verification.margins import two_sum
 from rfmdp.verification.reading import Claim, read_claim
@@ -248,10 +248,14 @@ class _Checker:
                 self.verdict.states(follows(self.claim, side), f"{_name(side)} bound by payments")
             _Checker(unfolded(self.claim), self.verdict, self.progress).run()
         elif self.kind in ("ReachReward", "Total"):
-            need((self.game.reward >= 0.0).all(), "rewards: must not be negative here")
             self.stop = self.claim.states.get("target", self.stop)
             need(len(self.policy) == 1, "policy: must be one rule")
-            self._inductive(self.claim.bounds, 1 if self.kind == "ReachReward" else -1)
+            negative = bool((self.game.reward < 0.0)[~self.stop[self.game.rows.state]].any())
+            need(not negative or self.kind == "ReachReward", "rewards: must not be negative here")
+            if negative:
+                self._mixed()
+            else:
+                self._inductive(self.claim.bounds, 1 if self.kind == "ReachReward" else -1)
         elif self.kind == "Discounted":
             need(len(self.policy) == 1, "policy: must be one rule")
             self._inductive(self.claim.bounds, 0, float(self.objective["discount"]))
@@ -388,6 +392,30 @@ class _Checker:
             possible = trivial | self.game.enough((signs > FAIL) | unknown, side, rule)
             self.verdict.states(fine, f"{_name(side)} bound by induction",
                                 possible & bool(unknown.any()))  # fmt: skip
+
+    def _mixed(self) -> None:
+        """Check bounds of a reward of both signs to a target: they must gain in every step.
+
+        From above, those who minimise must be able to force the target as well.
+        """
+        for side, claim in sorted(self.claim.bounds.items()):
+            bound = np.where(self.stop, 0.0, claim)
+            self.verdict.states(side * claim >= side * bound, f"{_name(side)} bound where known")
+            vague = np.isneginf(bound)
+            if side < 0 and (vague | self.stop).all():
+                continue  # nothing is claimed
+            need(not vague.any(), "lower: must be finite everywhere, or nowhere")
+            rule = self.policy[-1] if self._by_policy(side) else None
+            infinite = np.isposinf(bound)
+            trivial = self.stop | (infinite if side > 0 else self._infinite(infinite, rule))
+            asked = self.game.asked(trivial, rule)
+            signs = signs_of(self.game, bound, side, 1.0, asked)
+            fine = trivial | self.game.enough(signs == GAIN, side, rule)
+            if side > 0:
+                fine &= trivial | sure(self.game, self.stop, rule, unknown=False)
+            unknown = trivial | self.game.enough((signs == GAIN) | (signs == UNKNOWN), side, rule)
+            self.verdict.states(fine, f"{_name(side)} bound by gains",
+                                unknown & bool(((signs == UNKNOWN) & asked).any()))  # fmt: skip
 
     def _filled(self, bound: FloatArray, side: int, strict: int, discount: float) -> FloatArray:
         """Return a bound with a true number where it says nothing at all."""

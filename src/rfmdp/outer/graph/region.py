@@ -57,7 +57,8 @@ class Region:
     def trivial_bounds(self) -> tuple[FloatArray, FloatArray]:
         """Return the bounds (S,) that hold without any computation."""
         top = 1.0 if self.problem.form is Form.REACH else np.inf
-        return np.where(self.open, 0.0, self.known), np.where(self.open, top, self.known)
+        least = -np.inf if self.problem.form is Form.MIXED else 0.0
+        return np.where(self.open, least, self.known), np.where(self.open, top, self.known)
 
     def with_first_policy(self) -> Region:
         """Return the region with a first policy of the open states.
@@ -112,12 +113,13 @@ def analyse(problem: Problem, clock: Clock | None = None) -> Region:
         )
         known[sure | target] = 1.0
         open_ = positive & ~sure & ~target
-    elif problem.form is Form.TO_TARGET:
+    elif problem.form in (Form.TO_TARGET, Form.MIXED):
         ends, helps = agent.opposite, nature.opposite
         finite = graph.almost_sure(problem.target, agent=ends, nature=helps, choice=choice)
         known[~finite] = np.inf
         look()
-        zero = _free_of_cost(graph, problem, choice)
+        mixed = problem.form is Form.MIXED
+        zero = problem.target if mixed else _free_of_cost(graph, problem, choice)
         open_ = finite & ~zero
         finite_rows = _finite_rows(graph, finite, problem)
     else:
@@ -174,6 +176,7 @@ def _groups(graph: Graph, problem: Problem, open_: BoolArray, finite_rows: BoolA
     """
     ends = graph.agent_has_no_choice and not graph.flexible.any()  # a chain leaves where it is open
     free = finite_rows & (problem.reward == 0.0)
+    ends |= problem.form is Form.MIXED  # proofs there are strict
     if problem.agent is not problem.lingerer or ends or not open_.any() or not free.any():
         return no_groups(problem.model)
     if problem.nature is not problem.agent:
