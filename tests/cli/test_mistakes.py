@@ -150,7 +150,7 @@ MISTAKES = [  # words, what the one line must say
     (prop('R{"movse"}min=? [ F x=1 ]'), ['"movse"', '"moves"']),
     (prop("Pmax=? [ F<=-1 x=1 ]"), ["--prop:1:13", ">= 0", "-1"]),
     (prop("P>=2 [ F x=1 ]"), ["--prop:1:4", "0..1", "2.0"]),
-    (prop("S=? [ x=1 ]"), ["--prop:1:1", "'S'", "not supported"]),
+    (prop("multi(Pmax=? [ F x=1 ])"), ["--prop:1:1", "'multi(...)'", "not supported"]),
     # sets and settings of solve
     (top("solve m.prism --radius -0.1"), ["radius", ">= 0", "-0.1"]),
     (["solve", "chain", "--radius", "-0.1"], ["radius", ">= 0", "-0.1"]),
