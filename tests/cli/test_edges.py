@@ -9,7 +9,7 @@ import pytest
 
 from processes import LIMIT, process, wait_for_line
 from rfmdp.answers import batch
-from rfmdp.cli import answers
+from rfmdp.cli import answers, output
 from rfmdp.cli.main import run
 from rfmdp.running import TaskResult
 
@@ -190,6 +190,23 @@ def test_finished_runs_are_kept_when_others_fail(folder, capsys):
         raise KeyboardInterrupt
     records = [json.loads(line) for line in (folder / "all.json").read_text().splitlines()]
     assert records == [{"run": 0}, {"run": 2}]
+
+
+def test_a_terminal_has_one_line_that_changes(monkeypatch, capsys):
+    """Each line takes the place of the last one and fits; nothing of it is left."""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setattr(output, "PATIENCE", 0.0)
+    monkeypatch.setattr(output, "REFRESH", 0.0)
+    monkeypatch.setattr(output, "get_terminal_size", lambda: os.terminal_size((40, 20)))
+    with output.showing_progress("building") as shown:
+        shown.building(20, 41, "")
+        shown.building(3_000_000, 6_000_000, "x at 9,000")
+    text = capsys.readouterr().err
+    assert "\n" not in text
+    lines = [line.removesuffix(output.ERASE) for line in text.split("\r")]
+    assert "building: 0 s, 20 states, 41 transitions"[:39] in lines
+    assert lines[-1] == ""
+    assert max(map(len, lines)) == 39
 
 
 def test_the_first_minute_says_what_it_does(monkeypatch):

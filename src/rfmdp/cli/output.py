@@ -9,8 +9,8 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from shutil import get_terminal_size
 from threading import Lock, Timer
-from typing import Any
 
 from rfmdp.signals import handling_interrupts
 from rfmdp.writing import leave_now
@@ -18,6 +18,7 @@ from rfmdp.writing import leave_now
 CERTIFIED, USER_ERROR, NOT_CERTIFIED = 0, 1, 2  # exit codes
 PATIENCE = 1.0  # seconds before progress is shown at a terminal
 REFRESH = 0.1  # seconds between two updates there
+ERASE = "\033[K"  # the rest of the line, at a terminal
 PLAIN = 20.0  # seconds between two lines elsewhere
 INTERRUPTED = 130  # exit code
 GRACE = 5.0  # seconds for what is under way to end
@@ -69,7 +70,7 @@ def spoken_warnings() -> Iterator[None]:
 
 
 class ShownProgress:
-    """Shows how far a long step has come: a bar at a terminal, elsewhere a line now and then.
+    """Shows how far a long step has come: a line that changes at a terminal, elsewhere a new one.
 
     A quiet one shows nothing: several runs may go side by side.
     """
@@ -79,7 +80,6 @@ class ShownProgress:
         self._what = what
         self._started = time.monotonic()
         self._shown = 0.0
-        self._bar: Any = None
         self._lock = Lock()
         self._terminal = sys.stderr.isatty() and not quiet
         self._timer = Timer(PATIENCE, self._show, [""])  # for steps that report nothing
@@ -105,12 +105,12 @@ class ShownProgress:
         self._show("compiling, once after installation")
 
     def close(self) -> None:
-        """Remove the bar."""
+        """Remove the line that changes."""
         if self._terminal:
             self._timer.cancel()
             self._timer.join()
-        if self._bar is not None:
-            self._bar.stop()
+            if self._shown:
+                print(f"\r{ERASE}", end="", file=sys.stderr, flush=True)
 
     def _show(self, text: str) -> None:
         now = time.monotonic()
@@ -119,12 +119,11 @@ class ShownProgress:
             return
         with self._lock:
             self._shown = now
-            if not self._terminal:
-                print(f"{self._what}: {now - self._started:.0f} s, {text}", file=sys.stderr)
-                return
-            if self._bar is None:
-                self._bar = _bar(self._what)
-            self._bar.update(self._bar.task_ids[0], detail=text)
+            seconds = f"{self._what}: {now - self._started:.0f} s"
+            line = f"{seconds}, {text}" if text else seconds
+            if self._terminal:  # a line that is too long would not be written over
+                line = f"\r{line[: get_terminal_size().columns - 1]}{ERASE}"
+            print(line, end="" if self._terminal else "\n", file=sys.stderr, flush=True)
 
 
 @contextmanager
@@ -157,23 +156,6 @@ def _heard_compiler(shown: ShownProgress) -> Iterator[None]:
 
     with event.install_listener("numba:compile", Compiling()):
         yield
-
-
-def _bar(what: str) -> Any:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[detail]}"),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    bar.start()
-    bar.add_task(what, total=None, detail="")
-    return bar
 
 
 class ProgressLines:

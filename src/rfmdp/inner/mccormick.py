@@ -27,11 +27,12 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache, reduce
+from types import ModuleType
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from rfmdp.errors import SolverError
+from rfmdp.errors import SolverError, UnsupportedError
 from rfmdp.inner.protocol import InnerStats, Side, leave_open, relaxation_side
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import Direction
@@ -311,12 +312,24 @@ def _safe_minimum(lp: Programme, cost: FloatArray, dual: FloatArray) -> tuple[fl
     return total, float(weights.sum()), float(weights @ lp.error)
 
 
+def _highspy() -> ModuleType:
+    """Return HiGHS, or say how to get it."""
+    try:
+        import highspy
+    except ImportError as error:
+        raise UnsupportedError(
+            "McCormick needs highspy, which is not installed; install the extra: pip install "
+            "'rfmdp[mccormick]'. `Exact()` needs nothing, is as fast and never less precise."
+        ) from error
+    module: ModuleType = highspy
+    return module
+
+
 class _Solver:
     """A programme in HiGHS; every solution starts from the basis of the last one."""
 
     def __init__(self, lp: Programme) -> None:
-        import highspy
-
+        highspy = _highspy()
         self._highs = highspy.Highs()
         for name, value in OPTIONS.items():
             self._highs.setOptionValue(name, value)

@@ -169,6 +169,18 @@ def heat_map(solution: Solution, across: str, up: str, axes: Any = None, **fixed
 
 def _axes(axes: Any) -> Any:
     """Return axes to draw on: the given ones, or those of a new figure."""
-    from matplotlib.figure import Figure
+    if axes is not None:
+        return axes
+    return figure_class()(figsize=(6.4, 4.2), layout="constrained").subplots()
 
-    return Figure(figsize=(6.4, 4.2), layout="constrained").subplots() if axes is None else axes
+
+def figure_class() -> Any:
+    """Return matplotlib's class of figures, or say how to get it."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise UnsupportedError(
+            "Pictures need matplotlib, which is not installed; install the extra: pip install "
+            "'rfmdp[plots]'."
+        ) from error
+    return Figure

@@ -158,7 +158,7 @@ def learn(
     from rfmdp.learning.methods import find_method
     from rfmdp.learning.schedule import LogSpaced
     from rfmdp.learning.seeds import learn_seeds, seed_file
-    from rfmdp.report.plots import FORMATS, save_learning_curve
+    from rfmdp.report.plots import FORMATS, figure_class, save_learning_curve
 
     settings = {
         "method": find_method(method),
@@ -180,6 +180,8 @@ def learn(
     check_writable(output, plot)
     if plot is not None and Path(plot).suffix not in FORMATS:
         raise ModelError(f"--plot must end in one of {', '.join(FORMATS)}; got '{plot}'.")
+    if plot is not None:
+        figure_class()  # before the work
 
     given = constants(const)
     asked, blueprint = property_and_blueprint(model, props, prop, given)
