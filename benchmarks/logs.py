@@ -22,7 +22,7 @@ import pyarrow.parquet
 
 import rfmdp as rf
 from rfmdp.sources.log.tables import table_of
-from rfmdp.sources.recorded import record
+from rfmdp.sources.simulator import record
 
 BLOCK = 1_000_000
 MACHINES = """mdp

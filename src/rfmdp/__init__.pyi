@@ -101,14 +101,9 @@ from .learning.confidence import (
     Mixture as Mixture,
     Weissman as Weissman,
 )
-from .learning.coverage import (
-    Coverage as Coverage,
-    coverage as coverage,
-)
 from .learning.explore import (
     GapDirected as GapDirected,
     Optimistic as Optimistic,
-    RobustGreedy as RobustGreedy,
     UniformRandom as UniformRandom,
 )
 from .learning.identifiers import (
@@ -140,13 +135,7 @@ from .learning.simulation import (
 )
 from .learning.support import (
     DeclaredSupport as DeclaredSupport,
-    DomainSupport as DomainSupport,
-    FloorSupport as FloorSupport,
     SparseSupport as SparseSupport,
-)
-from .learning.transition_rewards import (
-    TransitionReward as TransitionReward,
-    with_transition_rewards as with_transition_rewards,
 )
 from .model.arrays import (
     FactoredMDP as FactoredMDP,
@@ -237,11 +226,9 @@ from .solving import (
 )
 from .sources.gym.source import (
     GymSource as GymSource,
-    env as env,
 )
 from .sources.gym.structure import (
     gym_structure as gym_structure,
-    template as template,
 )
 from .sources.gym.table import (
     gym_model as gym_model,
@@ -251,13 +238,8 @@ from .sources.log.manifest import (
     Selection as Selection,
 )
 from .sources.log.source import (
-    Bad as Bad,
     Log as Log,
     read_log as read_log,
-)
-from .sources.recorded import (
-    Recorded as Recorded,
-    Transitions as Transitions,
 )
 from .sources.source import (
     Simulated as Simulated,

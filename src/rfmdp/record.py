@@ -39,8 +39,6 @@ SENTENCES: dict[str, str] = {  # word of an assumption -> what is assumed
         "every possible outcome of a marginal has probability at least p_min = {p_min}",
     "certain": "moves that the model declares as certain are certain",
     "rewards": "rewards of the model are as declared",
-    "transition-rewards":
-        "every transition pays what was declared for its state, action and successor",
     "reward-range": "every reward lies in [{low}, {high}]",
     "constant-rewards": "the reward of an identifier is always the same",
     "mean-rewards":

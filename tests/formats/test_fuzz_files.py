@@ -22,7 +22,6 @@ from rfmdp.model.validate import validate
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.record import to_record
 from rfmdp.sets.questions import bounds
-from rfmdp.sources.recorded import record
 
 JUNK = [
     None, True, False, 0, 1, -1, 3, 10**6, 2**63, -(2**70), 0.5, -0.5, 1e300, math.nan, math.inf,
@@ -69,8 +68,7 @@ def records():
     ]
     one_sided = rf.solve(box, rf.Spec(rf.Reach("goal")), inner=rf.IntervalArithmetic())
     run = rf.learn(small, rf.Spec(rf.Reach("goal")), length=3, stop=StopWhen(trajectories=50))
-    data = record(small, solutions[0].policy, steps=3, trajectories=5)
-    objects = [model, box, *solutions, one_sided, solutions[0].policy, run, data]
+    objects = [model, box, *solutions, one_sided, solutions[0].policy, run]
     return [to_record(obj) for obj in objects]
 
 

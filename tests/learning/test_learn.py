@@ -19,7 +19,7 @@ from rfmdp.learning.confidence import (
     Weissman,
 )
 from rfmdp.learning.evaluation import Evaluator
-from rfmdp.learning.explore import GapDirected, Optimistic, RobustGreedy, UniformRandom
+from rfmdp.learning.explore import GapDirected, Optimistic, UniformRandom
 from rfmdp.learning.identifiers import Granularity
 from rfmdp.learning.learn import learn
 from rfmdp.learning.methods import ANYTIME, METHODS, ROLLOUT, find_method
@@ -70,7 +70,7 @@ def test_goals_may_be_properties_but_nature_must_oppose():
 def test_guarantee_never_above_the_optimum(seed):
     """In many short runs of valid sets no guarantee exceeds the truth (beta 1e-4)."""
     model = distinct_factored(seed % 10)
-    exploration = (Optimistic(), GapDirected(), UniformRandom(), RobustGreedy(0.2))[seed % 4]
+    exploration = (Optimistic(), GapDirected(), UniformRandom(), Optimistic(0.2))[seed % 4]
     run = quick(
         model, seed=seed, exploration=exploration, schedule=(Doubling(), Geometric(1.5))[seed % 2]
     )
@@ -160,7 +160,7 @@ def stripped(run):
         {"method": ANYTIME},
         {"method": find_method("gap-directed")},
         {"method": ROLLOUT},
-        {"method": ANYTIME, "exploration": RobustGreedy(0.3)},
+        {"method": ANYTIME, "exploration": Optimistic(0.3)},
         {"method": find_method("paper-flat")},
     ],
     ids=["anytime", "gap", "rollout", "greedy", "flat"],

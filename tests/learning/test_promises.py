@@ -15,7 +15,7 @@ import pytest
 from rfmdp import parse_prism, parse_property
 from rfmdp.domains import domain, domain_spec
 from rfmdp.errors import FileError, ModelError, UnsupportedError
-from rfmdp.formats.files import load, save
+from rfmdp.formats.files import load
 from rfmdp.learning.budget import EqualEvents, PerComponent, PerProbability, Shares
 from rfmdp.learning.confidence import ClopperPearson, Mixture, Validity, Weissman
 from rfmdp.learning.explore import UniformRandom
@@ -26,7 +26,7 @@ from rfmdp.learning.rewards import DeterministicReward, RewardRange
 from rfmdp.learning.schedule import Geometric, StopWhen
 from rfmdp.learning.simulation import simulate
 from rfmdp.learning.store import SetStore
-from rfmdp.learning.support import FloorSupport
+from rfmdp.learning.support import SparseSupport
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import Cumulative, Reach, Spec, Until
 from rfmdp.outer.settings import Limits
@@ -35,7 +35,10 @@ from rfmdp.policies.explain import explain
 from rfmdp.policies.files import open_policy
 from rfmdp.sets.families import Singleton
 from rfmdp.solving import evaluate, solve
-from rfmdp.sources.recorded import Recorded, record
+from rfmdp.sources.log.manifest import Manifest
+from rfmdp.sources.log.source import read_log
+from rfmdp.sources.log.tables import table_of
+from rfmdp.sources.simulator import record
 from rfmdp.sources.structure import Structure
 
 from .tiny import REACH, AtTrajectories, bernoulli, distinct_factored, identified, two_arms
@@ -111,7 +114,7 @@ def test_floors_of_products_are_products_of_floors():
     )  # fmt: skip
     for model, granularity in ((flat, Granularity.FLAT), (joint, Granularity.EFFECT)):
         truth = solve(model, REACH).at_initial().upper
-        for more in ({"p_min": 0.1}, {"support": FloorSupport(0.1)}):
+        for more in ({"p_min": 0.1}, {"support": SparseSupport(0.1)}):
             run = learn(
                 model, REACH, granularity=granularity, length=1, stop=StopWhen(2000), **more
             )
@@ -145,7 +148,7 @@ def saved(tmp_path_factory):
         ("beta", {"beta": 0.01}),
         ("confidence", {"confidence": Weissman()}),
         ("budget", {"budget": PerComponent()}),
-        ("support", {"support": FloorSupport(0.01)}),
+        ("support", {"support": SparseSupport(0.01)}),
         ("p_min", {"p_min": 0.01}),
         ("granularity", {"granularity": Granularity.FLAT}),
         ("length", {"length": 2}),
@@ -290,23 +293,24 @@ def test_a_saved_run_has_what_its_guarantee_rests_on(tmp_path):
     assert run.settings["confidence"] == {"kind": "mixture"}
 
 
-def test_recorded_transitions_are_a_source(tmp_path):
+def test_recorded_transitions_are_a_source():
     """Counts handed over give the guarantee of the counts that were drawn."""
-    model = identified(distinct_factored(3)).model  # its outcomes are drawn as they are counted
-    data = record(model, None, steps=3, trajectories=500, seed=4)
-    save(data, tmp_path / "data.rfmdp")
-    run = learn(Recorded(model, load(tmp_path / "data.rfmdp")), REACH)
+    coin = "mdp module m x:[0..2]; [go] x=0 -> 0.6:(x'=1) + 0.4:(x'=2); [go] x>0 -> true; endmodule"
+    model, goal = parse_prism(coin), "Pmaxmin=? [ F x=1 ]"
+    data = table_of(model, record(model, None, steps=3, trajectories=500, seed=4))
+    log = read_log(model, data, manifest=Manifest("none"))
+    run = learn(log, goal)
     assert run.stopped == "all data used"
     assert math.isnan(run.history[-1].performance)
-    assert run.guarantee <= solve(model, REACH).at_initial().lower
+    assert run.guarantee <= solve(model, goal).at_initial().lower
     drawn = learn(
-        model, REACH, exploration=UniformRandom(), schedule=Geometric(), length=3, seed=4,
+        model, goal, exploration=UniformRandom(), schedule=Geometric(), length=3, seed=4,
         stop=StopWhen(500), points=AtTrajectories((500,)),
     )  # fmt: skip
     assert np.array_equal(run.counts, drawn.counts)
     assert run.guarantee == drawn.guarantee
     with pytest.raises(UnsupportedError, match="read once"):
-        learn(Recorded(model, data), REACH, ROLLOUT)
+        learn(log, goal, ROLLOUT)
 
 
 def test_a_saved_run_names_its_property_and_system(tmp_path):

@@ -9,8 +9,6 @@ from rfmdp.learning.confidence import SUPPORT, ClopperPearson, Mixture
 from rfmdp.learning.support import (
     DeclaredSupport,
     DiscoveredOutcomes,
-    DomainSupport,
-    FloorSupport,
     SparseSupport,
     discovery_delta,
     missing_mass,
@@ -66,7 +64,7 @@ def test_floor_completes_the_support():
     assert missing_mass(3, needed - 1, 1e-6, 0.05) == missing_mass(3, needed - 1, 1e-6) >= 0.05
     assert missing_mass(3, needed, 1e-6, 0.05) == 0.0
     assert missing_mass(0, 0, 1e-6, 0.05) == 1.0
-    assert "0.05" in " ".join(FloorSupport(0.05).assumptions)
+    assert "0.05" in " ".join(SparseSupport(0.05).assumptions)
 
 
 def test_seen_outcomes_share_their_delta():
@@ -83,7 +81,7 @@ def test_seen_outcomes_share_their_delta():
         DiscoveredOutcomes(ClopperPearson(), SparseSupport())
 
 
-@pytest.mark.parametrize("support", [DeclaredSupport(), DomainSupport(), FloorSupport(0.1)])
+@pytest.mark.parametrize("support", [DeclaredSupport(), SparseSupport(), SparseSupport(0.1)])
 def test_every_support_says_what_it_assumes(support):
     """Assumptions are there to be printed."""
     assert support.assumptions
@@ -94,7 +92,7 @@ def test_bad_input_is_named():
     with pytest.raises(ModelError, match="start at 1"):
         discovery_delta(0.1, 0)
     with pytest.raises(ModelError, match="p_min"):
-        FloorSupport(1.5)
+        SparseSupport(1.5)
 
 
 def test_few_of_the_listed_outcomes_happen():

@@ -8,7 +8,7 @@ import numpy as np
 
 import rfmdp as rf
 from rfmdp.sources.log.tables import table_of
-from rfmdp.sources.recorded import record
+from rfmdp.sources.simulator import record
 
 MACHINES = """mdp
 module first

@@ -18,17 +18,16 @@ from rfmdp.sources.checks import (
     SHARING,
     STATIONARITY,
     Evidence,
-    checks,
 )
 from rfmdp.sources.e_values import SPREADS, log_e_values
 from rfmdp.sources.log.manifest import Manifest
 from rfmdp.sources.log.source import read_log
-from rfmdp.sources.recorded import record
+from rfmdp.sources.log.tables import table_of
+from rfmdp.sources.simulator import record
 
 from .logs import machines
 
 COIN = rf.Singleton([0.5, 0.5])
-NOWHERE = np.empty((0, 4), dtype=np.int64)  # nothing is known of what was before
 
 
 @pytest.fixture(scope="module")
@@ -92,33 +91,38 @@ def alarms(found):
     return [check.assumption for check in found if check.alarm]
 
 
+def seen(model, successors, before=-1, followed=True):
+    """Return the checks of one throw after the other, all from state 0."""
+    evidence = Evidence(model, followed)
+    count = len(successors)
+    evidence.add(np.zeros(count), successors, np.full(count, before), np.zeros(count))
+    return evidence.checks(0.04)
+
+
 def test_coins_that_fall_alike_are_not_independent(coins):
     """The pair is tested, and named."""
-    rows, successors = np.zeros(4, np.int64), np.arange(4)
-    both = np.array([40, 1, 2, 37])
-    found = checks(coins, rows, successors, both, both, NOWHERE, 0.04)
-    assert alarms(found) == [INDEPENDENCE]
-    assert found[0].tested == 1
-    assert found[0].worst.startswith("marginal 0 with marginal 1")
+    thrown = np.random.default_rng(0).permutation(np.repeat(np.arange(4), [80, 2, 4, 74]))
+    checks = seen(coins, thrown)
+    assert alarms(checks) == [INDEPENDENCE]
+    assert checks[0].tested == 1
+    assert checks[0].worst.startswith("marginal 0 with marginal 1")
 
 
 def test_halves_that_differ_are_not_stationary(coins):
     """Early heads, late tails, of one coin."""
-    rows, successors = np.zeros(4, np.int64), np.arange(4)
-    early, late = np.array([40, 40, 5, 5]), np.array([5, 5, 40, 40])
-    found = checks(coins, rows, successors, early, late, NOWHERE, 0.04)
-    assert alarms(found) == [STATIONARITY]
-    assert found[1].worst.startswith("marginal 0")
+    rng = np.random.default_rng(0)
+    halves = [np.repeat(np.arange(4), n) for n in ([160, 160, 20, 20], [20, 20, 160, 160])]
+    checks = seen(coins, np.concatenate([rng.permutation(half) for half in halves]))
+    assert alarms(checks) == [STATIONARITY]
+    assert checks[1].worst.startswith("marginal 0")
 
 
 def test_what_was_not_tested_says_so(coins):
-    """Without anything before, and where counts would take too much."""
-    rows, successors = np.zeros(4, np.int64), np.arange(4)
-    times = np.full(4, 9)
-    found = checks(coins, rows, successors, times, times, NOWHERE, 0.04)
-    assert (found[3].assumption, found[3].tested) == (MARKOV, 0)
-    assert "not tested, too many counts: the action before" in str(found[3])
-    assert "no alarm" in str(found[0])
+    """Where nobody knows what was before."""
+    checks = seen(coins, np.tile(np.arange(4), 9), followed=False)
+    assert (checks[3].assumption, checks[3].tested) == (MARKOV, 0)
+    assert "not tested, nothing to compare" in str(checks[3])
+    assert "no alarm" in str(checks[0])
 
 
 def test_too_many_counts_are_left_out(coins, monkeypatch):
@@ -176,7 +180,7 @@ def table(rng, rows, shock=0.0, late=0.0, memory=0.0):
     [
         ({}, []),
         ({"shock": 0.5}, [INDEPENDENCE]),
-        ({"late": 0.3}, [STATIONARITY]),
+        ({"late": 0.3}, [STATIONARITY, MARKOV]),  # late is long after the only start
         ({"memory": 0.5}, [SHARING, MARKOV]),  # a machine is new after it was fixed
     ],
 )
@@ -230,7 +234,8 @@ def test_a_missing_parent_is_named_beside_one_that_does_not_matter():
     truth = sales(["stock", "demand"], [0.3, 0.7, 0.2, 0.8])
     data = record(truth, None, 100, 200, seed=1)
     wrong, right = (
-        rf.Recorded(sales(parents), data) for parents in (["stock"], ["stock", "demand"])
+        read_log(sales(parents), table_of(truth, data), manifest=Manifest("none"))
+        for parents in (["stock"], ["stock", "demand"])
     )
     run = rf.learn(wrong, "Pmaxmin=? [ F<=3 stock=1 ]")
     assert any(SHARING in alarm and "by demand" in alarm for alarm in run.alarms)

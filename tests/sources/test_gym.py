@@ -1,27 +1,26 @@
-"""Learning from Gymnasium environments, and our models as environments."""
+"""Learning from Gymnasium environments."""
 
-import warnings
 from dataclasses import replace
 
 import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
-from gymnasium.utils.env_checker import check_env
 from hypothesis import given, strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rfmdp as rf
-from learning.tiny import distinct_factored, identified, two_arms
+from learning.tiny import identified
 from rfmdp.learning.explore import Optimistic
 from rfmdp.learning.methods import ANYTIME, GAP_DIRECTED, ROLLOUT
 from rfmdp.learning.rewards import DeterministicReward, MixtureReward, RewardRange
 from rfmdp.learning.schedule import LogSpaced, StopWhen
 from rfmdp.sources.gym.spaces import actions_of, entries_of, read
 from rfmdp.sources.gym.table import known_table
-from rfmdp.sources.recorded import record
-from rfmdp.sources.simulator import Trajectories
+from rfmdp.sources.simulator import Trajectories, record
 from rfmdp.sources.tally import Tally, count_transitions
+
+from .model_env import ModelEnv
 
 GOAL = 'Pmaxmin=? [ F "goal" ]'
 LAKE = 'Pmaxmin=? [ F<=20 "goal" ]'
@@ -70,7 +69,7 @@ def test_the_interface_changes_nothing(method):
     model = grid()
     words = {"stop": StopWhen(trajectories=300), "length": 8, "seed": 5, "method": method}
     plain = rf.learn(model, LAKE, **words)
-    through = rf.learn(rf.GymSource(rf.env(model), model), LAKE, **words)
+    through = rf.learn(rf.GymSource(ModelEnv(model, 5), model), LAKE, **words)
     same_runs(plain, through)
     assert np.isnan(through.column("performance")).all()
     assert "the observation of the environment is its state" in through.statement()
@@ -81,7 +80,7 @@ def test_the_interface_changes_nothing_for_a_hidden_truth():
     known = coordinates({"x": rf.unknown(2), "y": rf.unknown(2)})
     words = {"stop": StopWhen(trajectories=300), "length": 8, "seed": 5}
     plain = rf.learn(rf.Simulated(grid(), known), LAKE, **words)
-    through = rf.learn(rf.GymSource(rf.env(grid()), known), LAKE, **words)
+    through = rf.learn(rf.GymSource(ModelEnv(grid(), 5), known), LAKE, **words)
     same_runs(plain, through)
     assert through.guarantee > 0.5
 
@@ -90,7 +89,7 @@ def test_the_interface_changes_nothing_where_outcomes_are_merged():
     """An environment that draws what can be told apart, as the simulator does."""
     model = rf.open_model("chain", {"M": 4})
     goal, words = 'Pmaxmin=? [ F<=8 "done" ]', {"stop": StopWhen(300), "length": 10, "seed": 3}
-    source = rf.GymSource(rf.env(identified(model).model), model)
+    source = rf.GymSource(ModelEnv(identified(model).model, 3), model)
     same_runs(rf.learn(model, goal, **words), rf.learn(source, goal, **words))
 
 
@@ -99,7 +98,7 @@ def test_trajectories_are_those_of_the_simulator():
     model = rf.open_model("chain", {"M": 4})
     policy = rf.solve(model, 'Pmax=? [ F<=8 "done" ]').policy
     data = record(model, policy, steps=8, trajectories=20, seed=11)
-    source = rf.GymSource(rf.env(model), model)
+    source = rf.GymSource(ModelEnv(model, 11), model)
     counted = identified(model).model
     tally = Tally.empty(counted)
     never = np.full(len(counted.marginals), np.iinfo(np.int64).max)
@@ -112,35 +111,6 @@ def rf_behaviour(policy):
     from rfmdp.sources.simulator import Behaviour
 
     return Behaviour(policy.rows)
-
-
-@pytest.mark.parametrize(
-    "model",
-    [grid(), rf.open_model("chain", {"M": 4}), distinct_factored(0), rf.gym_model("Taxi-v4")],
-    ids=["guards", "choices", "no variables", "several starts"],
-)
-def test_our_models_pass_the_checker(model):
-    """Gymnasium's own checker has nothing to complain about."""
-    check_env(rf.env(model, render_mode="ansi"))
-
-
-def test_an_environment_draws_from_the_model():
-    """Frequencies, rewards, ends and masks are the model's."""
-    model = grid(p=0.25)
-    env = rf.env(model, render_mode="ansi")
-    moved = 0
-    for i in range(400):
-        seen, info = env.reset(seed=i)
-        assert seen.tolist() == [0, 0]
-        assert info["action_mask"].tolist() == [1, 1, 1]
-        seen, paid, terminated, truncated, _ = env.step(1)
-        assert (paid, terminated, truncated) == (1.0, False, False)
-        moved += int(seen[0])
-    assert 60 <= moved <= 140
-    assert env.render().startswith("(x=")
-    over = rf.env(two_arms(1.0, 1.0))
-    over.reset(seed=0)
-    assert over.step(0)[2]
 
 
 class Steps(gymnasium.Env):
@@ -229,60 +199,12 @@ SPACES = {
 
 @pytest.mark.parametrize("name", SPACES)
 def test_all_discrete_observations(name):
-    """The same system in five shapes gives the same counts; also several copies of it."""
+    """The same system in five shapes gives the same counts."""
     space, names, values = SPACES[name]
     model = counter(names, values or list(names))
     words = {"stop": StopWhen(trajectories=150), "length": 10, "seed": 1}
     run = rf.learn(rf.GymSource(Steps(space), model), 'Pmaxmin=? [ F<=9 "goal" ]', **words)
     assert run.history[-1].guarantee > 0.3
-    vector = gymnasium.vector.SyncVectorEnv([lambda: Steps(space)] * 3)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        many = rf.learn(rf.GymSource(vector, model), 'Pmaxmin=? [ F<=9 "goal" ]', **words)
-    assert many.counts.sum() == many.history[-1].steps
-    assert many.history[-1].trajectories == 150
-    assert many.counts[1] == pytest.approx(many.counts.sum() / 2, rel=0.2)
-
-
-@pytest.mark.parametrize("mode", ["NEXT_STEP", "SAME_STEP", "DISABLED"])
-def test_copies_that_reset_themselves(mode):
-    """No transition leads to the state after a reset; each has a successor of its own."""
-    mode = getattr(gymnasium.vector.AutoresetMode, mode)
-    vector = gymnasium.vector.SyncVectorEnv(
-        [lambda: Steps(spaces.Discrete(4), limit=4)] * 3, autoreset_mode=mode
-    )
-    model = counter({"x": (0, 3)}, ["x"])
-    source = rf.GymSource(vector, model)
-    run = rf.learn(source, LAKE, stop=StopWhen(trajectories=90), length=10, seed=2)
-    assert run.counts.sum() == run.history[-1].steps <= 4 * 90
-    assert 0.35 < run.counts[1] / run.counts.sum() < 0.65
-
-
-def test_copies_certify_a_frozen_policy():
-    """Rollouts of several copies: every copy runs its own episodes to their end."""
-    vector = gymnasium.vector.SyncVectorEnv([lambda: Steps(spaces.Discrete(4))] * 3)
-    source = rf.GymSource(vector, counter({"x": (0, 3)}, ["x"]))
-    run = rf.learn(source, GOAL, ROLLOUT, stop=StopWhen(trajectories=450), length=40)
-    assert 0.9 < run.rollouts[-1].bound < 1.0
-    assert run.counts.sum() == run.history[-1].steps
-
-
-@pytest.mark.parametrize("copies", [1, 3])
-def test_an_unknown_support_was_learned_from_copies_only(copies):
-    """The learning model has rows more than the structure: plans have them, episodes do not."""
-    env = Steps(spaces.Discrete(4))
-    if copies > 1:
-        env = gymnasium.vector.SyncVectorEnv([lambda: Steps(spaces.Discrete(4))] * copies)
-    source = rf.GymSource(env, counter({"x": (0, 3)}, ["x"]))
-    words = {"stop": StopWhen(trajectories=250), "length": 10, "support": rf.DomainSupport()}
-    run = rf.learn(source, 'Pmaxmin=? [ F<=9 "goal" ]', **words)
-    assert 0.5 < run.guarantee < rf.check(coin_counter(), 'Pmax=? [ F<=9 "goal" ]').value
-
-
-def coin_counter():
-    """Return `Steps` as it is."""
-    model = counter({"x": (0, 3)}, ["x"])
-    return model.with_marginals(rf.Marginals.from_sets([rf.Singleton([0.5, 0.5])]))
 
 
 def test_truncation_counts_the_step_and_ends_nothing():
@@ -382,8 +304,7 @@ def test_payments_are_compared_with_declared_rewards():
 
 
 @pytest.mark.parametrize("paid", [np.nan, np.inf, None])
-@pytest.mark.parametrize("copies", [1, 3])
-def test_payments_are_numbers(paid, copies):
+def test_payments_are_numbers(paid):
     """NaN is no payment: not the declared one, and none to learn from."""
 
     class Odd(Steps):
@@ -391,11 +312,8 @@ def test_payments_are_numbers(paid, copies):
             seen, _, *rest = super().step(action)
             return seen, paid, *rest
 
-    env = Odd(spaces.Discrete(9), n=8)
-    if copies > 1 and paid is not None:
-        env = gymnasium.vector.SyncVectorEnv([lambda: Odd(spaces.Discrete(9), n=8)] * copies)
     model = counter({"x": (0, 8)}, ["x"], n=8)
-    source = rf.GymSource(env, model)
+    source = rf.GymSource(Odd(spaces.Discrete(9), n=8), model)
     words = {"stop": StopWhen(trajectories=50), "length": 2}
     message = r"\(x=\d\), action a\d paid (NaN|inf), must pay a finite number"
     for rewards in (None, MixtureReward(RewardRange(0.0, 2.0))):
@@ -489,19 +407,13 @@ NESTED = st.recursive(
 
 
 @given(NESTED, st.integers(0, 100))
-def test_elements_and_batches_are_read_alike(space, seed):
-    """Every entry lies in its range; a batch of a vectorised environment is its elements."""
+def test_elements_are_read(space, seed):
+    """Every entry lies in its range."""
     space.seed(seed)
-    elements = [space.sample() for _ in range(3)]
     entries = entries_of(space)
-    lines = [read(space, element) for element in elements]
-    for line in lines:
-        assert len(line) == len(entries)
-        assert all(e.low <= x <= e.high for e, x in zip(entries, line, strict=True))
-    empty = gymnasium.vector.utils.create_empty_array(space, 3)
-    batch = gymnasium.vector.utils.concatenate(space, elements, empty)
-    copies = gymnasium.vector.utils.batch_space(space, 3)
-    assert [read(space, one) for one in gymnasium.vector.utils.iterate(copies, batch)] == lines
+    line = read(space, space.sample())
+    assert len(line) == len(entries)
+    assert all(e.low <= x <= e.high for e, x in zip(entries, line, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -576,17 +488,6 @@ def test_the_guarantee_is_for_the_worst_of_several_starts():
     assert "the policy's value in every initial state" in run.statement()
     with pytest.raises(rf.UnsupportedError, match="one initial state, found 300"):
         rf.learn(source, f"Pmaxmin=? [ {goal}", ROLLOUT, length=25)
-
-
-def test_the_template_builds_what_the_spaces_say():
-    """The text is a program; edited, its structure is the function's."""
-    text = rf.template("FrozenLake-v1").replace("np.zeros(len(s), dtype=bool)", "s.x == 15")
-    names = {}
-    exec(text, names)
-    direct = rf.gym_structure("FrozenLake-v1", initial={"x": 0}, terminal=lambda s: s.x == 15)
-    assert_array_equal(names["structure"].successors, direct.successors)
-    assert names["structure"].marginals.upper.min() == 1.0
-    assert len(direct.marginals) == 15 * 4
 
 
 def test_moves_by_parents():
@@ -682,42 +583,35 @@ def test_expected_rewards_of_a_table_are_not_known(name):
     slippery = rf.gym_model(gymnasium.make("FrozenLake-v1"))
     source = rf.GymSource(gymnasium.make("FrozenLake-v1"), slippery)
     spec = rf.Spec(rf.Cumulative(30, name))
-    with pytest.raises(rf.ModelError, match=r"expected_reward.*TransitionReward.*MixtureReward"):
+    with pytest.raises(rf.ModelError, match=r"expected_reward.*MixtureReward"):
         rf.learn(source, spec, length=30)
-    with pytest.raises(rf.ModelError, match=r"expected_reward.*TransitionReward.*MixtureReward"):
+    with pytest.raises(rf.ModelError, match=r"expected_reward.*MixtureReward"):
         rf.learn(slippery, spec, length=30)
     words = {"stop": StopWhen(trajectories=200), "length": 30}
     if name != "reward":
-        arriving = rf.TransitionReward(lambda s, action, t: (t.row == 3) & (t.column == 3))
-        for rewards in (arriving, MixtureReward(RewardRange(0.0, 1.0))):
-            assert rf.learn(source, spec, rewards=rewards, **words).guarantee <= 1.0
+        rewards = MixtureReward(RewardRange(0.0, 1.0))
+        assert rf.learn(source, spec, rewards=rewards, **words).guarantee <= 1.0
 
 
-@pytest.mark.parametrize("name", SPACES)
-def test_the_agent_of_copies_acts_for_all(name):
-    """An array of actions, as if each copy were asked; also where an episode is over."""
-    space, names, values = SPACES[name]
-    model = counter(names, values or list(names))
-    vector = gymnasium.vector.SyncVectorEnv([lambda: Steps(space, truth=1.0)] * 3)
+def test_the_agent_asks_for_the_step():
+    """A policy of a finite horizon is for its steps; what is no step is refused."""
+    model = counter({"x": (0, 3)}, ["x"])
     rows = np.stack([model.row_ptr[:-1]] * 6)
     rows[1:] += np.diff(model.row_ptr) > 1  # a0 at first, a1 then
-    act = rf.GymSource(vector, model).agent(rf.Policy(rows))
-    alone = rf.GymSource(Steps(space), model).agent(rf.Policy(rows))
-    single, _ = Steps(space).reset()
-    observations, _ = vector.reset()
-    for k in range(6):  # three steps to the end, then one that resets
-        actions = act(observations, step=k)
-        assert actions.tolist() == [0 if k in (0, 3) else 1] * 3
-        observations, *_ = vector.step(actions)
-    observations, _ = vector.reset()
-    assert act(observations, step=[0, 1, 5]).tolist() == [0, 1, 1]
-    assert act(single, step=1) == alone(single, step=1) == 1
-    wrong = {None: "must be given", -1: "from 0 on", (0, 1): "each of the 3", 6: "0 to 5, found 6"}
+    act = rf.GymSource(Steps(spaces.Discrete(4)), model).agent(rf.Policy(rows))
+    assert [act(0, step=k) for k in (0, 1, 5)] == [0, 1, 1]
+    wrong = {None: r"depends on the number of steps.*step=k", -1: "from 0 on", 0.5: "from 0 on",
+             6: "0 to 5, found 6"}  # fmt: skip
     for step, message in wrong.items():
         with pytest.raises(rf.ModelError, match=message):
-            act(observations, step=step)
-    with pytest.raises(rf.ModelError, match=r"depends on the number of steps.*step=k"):
-        alone(single)
+            act(0, step=step)
+
+
+def test_copies_are_refused():
+    """Episodes come from one environment."""
+    vector = gymnasium.vector.SyncVectorEnv([lambda: Steps(spaces.Discrete(4))] * 3)
+    with pytest.raises(rf.UnsupportedError, match="found a vectorised one"):
+        rf.GymSource(vector, counter({"x": (0, 3)}, ["x"]))
 
 
 def test_names_that_would_be_understood_are_told():
@@ -822,13 +716,6 @@ def test_entries_are_matched_by_name(observed, acted, turned):
         if over:
             break
     assert env.risk
-    vector = gymnasium.vector.SyncVectorEnv([lambda: Walk(space, acting)] * 2)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        copies = rf.GymSource(vector, model)
-        assert rf.learn(copies, 'Pmaxmin=? [ F<=3 "goal" ]', **words).guarantee == 0.0
-        seen, _ = vector.reset(seed=1)
-        _, _, over, *_ = vector.step(copies.agent(policy)(seen))
 
 
 @pytest.mark.parametrize(
@@ -904,4 +791,4 @@ def test_actions_of_known_tables_are_matched_by_name():
 def test_parents_of_no_entry_are_an_error():
     """A misspelt entry would depend on everything, in silence."""
     with pytest.raises(rf.ModelError, match=r"entries x_0, x_1, found x_2"):
-        rf.gym_structure(rf.env(grid()), parents={"x_0": ["x_0"], "x_2": ["x_1"]})
+        rf.gym_structure(ModelEnv(grid()), parents={"x_0": ["x_0"], "x_2": ["x_1"]})

@@ -8,6 +8,8 @@ from gymnasium import spaces
 import rfmdp as rf
 from rfmdp.sources.checks import INDEPENDENCE, MARKOV, SHARING, STATIONARITY
 
+from .model_env import ModelEnv
+
 
 class Stock(gymnasium.Env):
     """A stock 0..2 that falls by what is demanded; the demand is seen a step before."""
@@ -129,26 +131,15 @@ def test_what_wears_out_is_noticed(forever, named):
     assert any(named in alarm for alarm in run.alarms)
 
 
-def test_copies_are_checked_alike():
-    """Of a vectorised environment every copy has a step before of its own."""
-    for env, alarmed in ((Drift, True), (Stock, False)):
-        vector = gymnasium.vector.SyncVectorEnv([env] * 3)
-        model = rf.gym_structure(env(), terminal=(lambda s: s.x == 9) if alarmed else None)
-        run = learned(
-            vector, model, "Pmaxmin=? [ X x=1 ]" if alarmed else "Pmaxmin=? [ X stock=1 ]"
-        )
-        assert bool(run.alarms) == alarmed
-
-
 def test_checks_are_part_of_the_statement_and_the_file(tmp_path):
     """Also without an alarm, and a resumed run has all the evidence."""
     model = rf.gym_structure(Stock())
     words = {"seed": 3, "stop": rf.StopWhen(trajectories=200)}
     goal, file = "Pminmax=? [ F<=3 stock=0 ]", tmp_path / "run.rfmdp"
-    learned(rf.env(truth()), hidden(), "Pmaxmin=? [ F<=3 x=1 ]", output=file, **words)
+    learned(ModelEnv(truth()), hidden(), "Pmaxmin=? [ F<=3 x=1 ]", output=file, **words)
     more = {"seed": 3, "stop": rf.StopWhen(trajectories=400)}
-    again = learned(rf.env(truth()), hidden(), "Pmaxmin=? [ F<=3 x=1 ]", resume=file, **more)
-    whole = learned(rf.env(truth()), hidden(), "Pmaxmin=? [ F<=3 x=1 ]", **more)
+    again = learned(ModelEnv(truth()), hidden(), "Pmaxmin=? [ F<=3 x=1 ]", resume=file, **more)
+    whole = learned(ModelEnv(truth()), hidden(), "Pmaxmin=? [ F<=3 x=1 ]", **more)
     assert again.checks == whole.checks == rf.load(file).checks
     assert len(whole.checks) == 4
     assert "What the samples say about assumptions" in whole.statement()
@@ -182,6 +173,6 @@ def test_false_alarms_are_rare():
     """Right structures, beta = 0.2: at most 40 alarms of 200 are expected, 60 hardly happen."""
     alarms = 0
     for seed in range(200):
-        run = learned(rf.env(truth()), hidden(), "Pmaxmin=? [ F<=3 x=1 ]", seed=seed, beta=0.2)
+        run = learned(ModelEnv(truth()), hidden(), "Pmaxmin=? [ F<=3 x=1 ]", seed=seed, beta=0.2)
         alarms += bool(run.alarms)
     assert alarms <= 60

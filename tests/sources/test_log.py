@@ -1,4 +1,4 @@
-"""Logs: every container, both layouts, and everything that may be wrong with rows."""
+"""Logs: every container, and everything that may be wrong with rows."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from examples import half
 from learning.tiny import identified
 from rfmdp.errors import DataError, FileError, UnsupportedError
 from rfmdp.learning.identifiers import Granularity
+from rfmdp.sources.checks import Evidence
 from rfmdp.sources.log import tables
 from rfmdp.sources.log.manifest import Manifest, Selection
-from rfmdp.sources.log.source import BINS, Bad, BinnedCounts, read_log
+from rfmdp.sources.log.source import read_log
 from rfmdp.sources.log.tables import table_of, write_log
-from rfmdp.sources.recorded import record
+from rfmdp.sources.simulator import record
 from rfmdp.sources.tally import count_transitions
 
 from .logs import changed, log_table, machines
@@ -37,8 +38,7 @@ def table():
 
 
 @pytest.mark.parametrize("granularity", [Granularity.EFFECT, Granularity.FLAT])
-@pytest.mark.parametrize("ordered", [False, True])
-def test_counts_are_those_of_the_transitions(granularity, ordered, monkeypatch):
+def test_counts_are_those_of_the_transitions(granularity, monkeypatch):
     """A log of a simulation gives the counts of its transitions, one by one, in any batches."""
     monkeypatch.setattr(tables, "BATCH", 7)
     truth = machines()
@@ -46,11 +46,15 @@ def test_counts_are_those_of_the_transitions(granularity, ordered, monkeypatch):
     counted = identified(truth, granularity).model
     expected = count_transitions(counted, data.rows, data.successors)
     log = read_log(truth, table_of(truth, data), manifest=NONE)
-    found = log.counts(counted, ordered=ordered)
-    assert (found.counts == expected.counts).all()
-    assert (found.totals == expected.totals).all()
-    assert (found.first == (expected.first if ordered else 0)).all()
+    tally, evidence = log.tally(counted)
+    assert (tally.counts == expected.counts).all()
+    assert (tally.totals == expected.totals).all()
+    assert (tally.first == expected.first).all()
     assert (log.steps, log.trajectories) == (450, 50)
+    ages = np.tile(np.arange(9), 50)
+    again = Evidence(counted)
+    again.add(data.rows, data.successors, np.where(ages > 0, np.roll(data.rows, 1), -1), ages)
+    assert evidence.checks(0.01) == again.checks(0.01)
 
 
 def test_all_containers_mean_the_same(model, table, tmp_path):
@@ -79,31 +83,7 @@ def test_a_folder_is_its_files(model, table, tmp_path):
     folder = read_log(model, tmp_path)
     assert folder.steps == table.num_rows
     assert folder.digest == read_log(model, *halves).digest
-    assert (folder.bins == read_log(model, table).bins).all()
-
-
-def test_next_states_may_stand_in_the_next_row(model, table):
-    """States in sequence, with the last one as a row without action, are the same transitions."""
-    lines = table.to_pylist()
-    sequence = []
-    for line in lines:
-        sequence.append({k: line[k] for k in ("episode", "t", "m", "b", "action")})
-        if line["t"] == 11:
-            last = {"m": line["next_m"], "b": line["next_b"], "action": None}
-            sequence.append({"episode": line["episode"], "t": 12, **last})
-    rows = pa.Table.from_pylist(sequence)
-    log = read_log(model, rows, manifest=NONE)
-    assert log.digest == read_log(model, table).digest
-    assert log.unfinished == 0
-    cut = rows.take(pa.array([i for i, line in enumerate(sequence) if line["action"]]))
-    with pytest.raises(
-        DataError, match=r"40 row\(s\) that are the last of their episode.*\(row 11,"
-    ):
-        read_log(model, cut, manifest=NONE)
-    cut = cut.append_column("terminated", pa.array([False] * len(cut)))
-    log = read_log(model, cut, manifest=NONE)
-    assert (log.unfinished, log.steps) == (40, table.num_rows - 40)
-    assert "40 rows have no next state" in log.assumptions[1]
+    assert folder.episodes == read_log(model, table).episodes == 40
 
 
 @given(st.integers(1, 40), st.integers(1, 13))
@@ -125,24 +105,6 @@ def changed_table(table, column, rows, value):
     return pa.table(changed(table, column, rows, value))
 
 
-def test_bins_follow_the_order():
-    """Bins have equal numbers of transitions, but the last, however the data come."""
-    data = np.random.default_rng(0).integers(0, 3, 1001)
-    for size in (1, 10, 999, 2000):
-        counter = BinnedCounts(3)
-        for begin in range(0, len(data), size):
-            counter.add(data[begin : begin + size])
-        totals = counter.bins.sum(axis=1)
-        used = totals[totals > 0]
-        assert 2 <= len(used) <= BINS
-        assert (used[:-1] == used[0]).all()
-        assert used[-1] <= used[0]
-        ends = np.cumsum([0, *used])
-        for i in range(len(used)):
-            expected = np.bincount(data[ends[i] : ends[i + 1]], minlength=3)
-            assert (counter.bins[i] == expected).all()
-
-
 BROKEN = [
     # column, rows, value, words of the message
     ("m", [5, 30], None, "2 row(s) that have no value in column 'm' (row 5, 30)"),
@@ -150,7 +112,7 @@ BROKEN = [
     ("m", [5], -1, "have no value of m in 0..2 in column 'm' (row 5: -1)"),
     ("next_m", [5], 3, "have no value of m in 0..2 in column 'next_m' (row 5: 3)"),
     ("action", [7], "wait", "have an action that is none of run, fix (row 7: 'wait')"),
-    ("action", [7], None, "have no action, but a next state (row 7)"),
+    ("action", [7], None, "have no action (row 7)"),
     ("t", [14], 1, "have the time of the row before: doubled rows (row 14: 1)"),
     (
         "t",
@@ -160,7 +122,7 @@ BROKEN = [
     ),
     ("t", [14], 5, "come more than one step after the row before: missing rows (row 14: 5)"),
     ("t", [14], None, "have no value in column 't' (row 14)"),
-    ("episode", [24, 25], 0, "come earlier than the row before of their episode: shuffled or"),
+    ("episode", [24, 25], 0, "begin an episode that was there before: shuffled or doubled"),
     ("episode", [9], None, "have no value in column 'episode' (row 9)"),
 ]
 
@@ -185,12 +147,11 @@ def test_shuffled_and_doubled_rows(model, table, tmp_path):
     with pytest.raises(DataError, match=r"doubled rows \(row 17: 4\)"):
         read_log(model, table.take(pa.array(rows)))
     twice = pa.concat_tables([table, table.slice(0, 24)])
-    with pytest.raises(DataError, match=r"2 row\(s\) that come earlier .* \(row 480, 492: 0\)"):
-        read_log(model, twice)
-    with pytest.raises(DataError, match=r"2 row\(s\) that begin an episode .* \(row 480, 492: 0\)"):
-        read_log(model, twice.drop_columns(["t"]))
+    for again in (twice, twice.drop_columns(["t"])):
+        with pytest.raises(DataError, match=r"2 row\(s\) that begin an .* \(row 480, 492: 0\)"):
+            read_log(model, again)
     write_log(machines(), record(machines(), None, 12, 40), tmp_path / "log.csv")
-    with pytest.raises(DataError, match="was given twice"):
+    with pytest.raises(DataError, match="must not have the same transitions as"):
         read_log(model, tmp_path / "log.csv", str(tmp_path / "log.csv"))
     with pytest.raises(DataError, match="must not have the same transitions as table 1"):
         read_log(model, table, table)
@@ -207,27 +168,6 @@ def test_shuffled_and_doubled_rows(model, table, tmp_path):
     assert len(read_log(model, table).assumptions) == 1
 
 
-@given(st.integers(0, 10**6), st.integers(1, 50), st.booleans())
-@half
-def test_episodes_may_be_interleaved(seed, batch, sequences):
-    """With times, rows of several episodes in any order that keeps each: the same counts."""
-    model, table = machines({}), log_table(9, 6, seed=2)
-    if sequences:  # states in sequence; the last action of an episode has no outcome
-        table = table.drop_columns(["next_m", "next_b"])
-        table = table.append_column("terminated", pa.array([False] * len(table)))
-    rng = np.random.default_rng(seed)
-    places = np.argsort(rng.permutation(table["episode"].to_numpy()), kind="stable")
-    merged = np.argsort(places)  # the k-th row of an episode stands at its k-th place
-    mixed = table.take(pa.array(merged))
-    plain = read_log(model, table, manifest=NONE)
-    stream = pa.RecordBatchReader.from_batches(mixed.schema, mixed.to_batches(batch))
-    found = read_log(model, stream, manifest=NONE)
-    assert (found.bins.sum(axis=0) == plain.bins.sum(axis=0)).all()
-    assert (found.contexts == plain.contexts).all()
-    for name in ("steps", "episodes", "unfinished"):
-        assert getattr(found, name) == getattr(plain, name)
-
-
 def test_recorded_rewards_are_compared(model, table):
     """What the model declares and a log contradicts is told with its rows."""
     paid = [float(action == "fix") for action in table["action"].to_pylist()]
@@ -242,9 +182,6 @@ def test_recorded_rewards_are_compared(model, table):
     with pytest.raises(DataError, match=message):
         rf.learn(log, goal)
     assert rf.learn(log, 'Pmaxmin=? [ G<=5 !"down" ]').history  # nobody asks for rewards
-    ruled = rf.TransitionReward(lambda s, action, t: action == "fix")
-    with pytest.raises(DataError, match=message):
-        rf.learn(log, goal, rewards=ruled)
     learned = rf.MixtureReward(rf.RewardRange(0.0, 3.0))
     assert rf.learn(log, goal, rewards=learned).history
 
@@ -271,9 +208,6 @@ def test_a_column_of_rewards_is_compared_whether_it_is_named_or_not(model, table
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ({"bad": "whatever"}, "bad: must be one of refuse, omit, found 'whatever'"),
-        ({"bad": None}, "bad: must be one of refuse, omit, found None"),
-        ({"bad": True}, "bad: must be one of refuse, omit, found True"),
         ({"level": 5}, "level: must be a number above 0 and below 1, found 5"),
         ({"level": 0}, "level: must be .* found 0"),
         ({"level": True}, "level: must be .* found True"),
@@ -282,17 +216,9 @@ def test_a_column_of_rewards_is_compared_whether_it_is_named_or_not(model, table
     ],
 )
 def test_words_that_mean_nothing(model, table, words, message):
-    """Any other `bad` left rows out, and any level was taken."""
+    """Any level was taken."""
     with pytest.raises(DataError, match=message):
         read_log(model, table, **words)
-
-
-def test_the_word_of_an_enumeration_is_its_member(model, table):
-    """`bad="refuse"` left rows out: it was not `Bad.REFUSE`."""
-    wrong = changed(table, "m", [5], None)
-    with pytest.raises(DataError, match="have no value in column 'm'"):
-        read_log(model, wrong, bad="refuse")
-    assert read_log(model, wrong, bad="omit").omitted == 1
 
 
 def test_a_filtered_table_is_noticed(model, table):
@@ -312,9 +238,8 @@ def test_a_successor_that_the_model_excludes(model):
     jump = {"m": [0, 0], "b": [False, False], "action": ["run", "run"],
             "next_m": [1, 2], "next_b": [True, False]}  # fmt: skip
     message = r"lead where the model says they cannot \(row 1: \(m=0, b=0\), action run to \(m=2"
-    for bad in Bad:
-        with pytest.raises(DataError, match=message):
-            read_log(model, jump, bad=bad)
+    with pytest.raises(DataError, match=message):
+        read_log(model, jump)
 
 
 def test_an_action_that_the_state_does_not_have(model):
@@ -322,40 +247,6 @@ def test_an_action_that_the_state_does_not_have(model):
     idle = {"m": [0], "b": [0], "action": ["fix"], "next_m": [0], "next_b": [0]}
     with pytest.raises(DataError, match=r"does not have \(row 0: 'fix' in \(m=0, b=0\)\)"):
         read_log(model, idle)
-
-
-def test_rows_can_be_left_out_if_that_is_said(model, table):
-    """Then the number is kept, the statement says so, and the rest is counted."""
-    wrong = changed(changed_table(table, "m", [5, 30], None), "action", [7], "wait")
-    log = read_log(model, wrong, manifest=NONE, bad=Bad.OMIT)
-    assert (log.omitted, log.steps) == (3, table.num_rows - 3)
-    assert "3 rows that could not be read were left out" in log.assumptions[1]
-    assert log.problems.count == 3
-    with pytest.raises(DataError, match="doubled rows"):
-        read_log(model, changed(table, "t", [14], 1), bad=Bad.OMIT)
-
-
-def test_an_end_that_hides_its_outcome(model):
-    """In a sequence the last action's outcome must be there if the episode ended by it."""
-    rows = {"episode": [0, 0, 1], "m": [0, 1, 0], "b": [0, 0, 0], "action": ["run"] * 3,
-            "terminated": [False, True, False]}  # fmt: skip
-    with pytest.raises(DataError, match=r"end an episode by an action .* \(row 1\)"):
-        read_log(model, rows)
-
-
-def test_the_last_outcome_of_one_sequence_may_be_missing(model):
-    """What stops is the recording; of many tables, or episodes, each may have ended so."""
-    rows = {"m": [0, 0, 1], "b": [0, 0, 0], "action": ["run"] * 3}
-    log = read_log(model, rows)
-    assert (log.steps, log.unfinished) == (2, 1)
-    assert "1 rows have no next state" in log.assumptions[1]
-    fault = r"table 1, 1 row\(s\) that are the last of their episode, have no next state.*\(row 2\)"
-    with pytest.raises(DataError, match=fault):
-        read_log(model, rows, {"m": [0], "b": [0], "action": ["run"]})
-    with pytest.raises(DataError, match=fault):
-        read_log(model, rows | {"episode": [5] * 3})
-    with pytest.raises(DataError, match=fault):  # who was not cut off may have terminated
-        read_log(model, rows | {"episode": [5] * 3, "truncated": [False] * 3})
 
 
 def broken_for_ever():
@@ -382,26 +273,12 @@ def test_an_end_where_the_structure_goes_on(model, table):
     assert (log.steps, log.last.tolist()) == (3, [1])
 
 
-@pytest.mark.parametrize("marked", [3, 2])
-def test_an_end_in_a_sequence(marked):
-    """The row of the last action may say that the episode is over, or that of the last state."""
-    rows = {"episode": [0] * 4, "m": [0, 0, 0, 1], "action": ["run"] * 3 + [None]}
-    over = [i == marked for i in range(4)]
-    assert read_log(broken_for_ever(), rows | {"terminated": over}).last.tolist() == [1]
-    with pytest.raises(DataError, match=r"`terminated` in a state .* \(row \d: \(m=0\)\)"):
-        read_log(broken_for_ever(), rows | {"terminated": over, "m": [0] * 4})
-
-
-def test_an_episode_that_goes_on_after_its_end(model, table):
+def test_an_episode_that_goes_on_after_its_end():
     """The rows after it would be those of another episode."""
     again = RUNS | {"m": [0, 0, 1], "next_m": [0, 1, 1], "episode": [0] * 3, "t": [0, 1, 2]}
     fault = r"end an episode, but another row of the episode follows \(row 1\)"
     with pytest.raises(DataError, match=fault):
         read_log(broken_for_ever(), again)
-    lines = table.slice(0, 12).drop_columns(["next_m", "next_b"])
-    cut = lines.append_column("truncated", pa.array([i == 1 for i in range(12)]))
-    with pytest.raises(DataError, match=fault):
-        read_log(model, cut)
 
 
 def test_nothing_is_paid_after_the_end():
@@ -565,22 +442,11 @@ def test_a_model_without_variables_has_no_logs():
         read_log(chain, {"x": [1]})
 
 
-def test_a_stream_is_read_once(model, table):
-    """The order is needed again for unknown supports: a stream cannot give it."""
-    log = read_log(model, table.to_reader(), manifest=NONE)
-    with pytest.raises(DataError, match="read already"):
-        log.counts(identified(machines()).model, ordered=True)
-
-
 def test_an_empty_table_says_nothing(model, table):
-    """No rows: no steps, and nothing to learn from; also if all were left out."""
+    """No rows: no steps, and nothing to learn from."""
     log = read_log(model, table.slice(0, 0), manifest=NONE)
     assert (log.steps, log.trajectories) == (0, 1)
-    with pytest.raises(DataError, match=r"a transition to learn from.*: the tables are empty"):
-        rf.learn(log, 'Pmaxmin=? [ F<=6 "down" ]')
-    wrong = changed(table, "m", np.arange(table.num_rows), None)
-    log = read_log(model, wrong, manifest=NONE, bad=Bad.OMIT)
-    with pytest.raises(DataError, match=rf"found none: {table.num_rows} rows were left out"):
+    with pytest.raises(DataError, match=r"a transition to learn from, the tables are empty"):
         rf.learn(log, 'Pmaxmin=? [ F<=6 "down" ]')
     both = read_log(model, table.slice(0, 0), table, manifest=NONE)
     assert rf.learn(both, 'Pmaxmin=? [ F<=6 "down" ]').guarantee > 0.0

@@ -16,6 +16,8 @@ from rfmdp.learning.starts import least_mean
 from rfmdp.verification import learning
 from verification.test_runs import altered, judge
 
+from .model_env import ModelEnv
+
 BROKEN = 5
 
 
@@ -152,9 +154,9 @@ def test_starts_are_saved_and_resumed(tmp_path):
     """A run that goes on ends like one that was never stopped, its mean included."""
     goal, file = 'Pmaxmin=? [ F<=4 "broken" ]', tmp_path / "run.rfmdp"
     words = {"support": rf.SparseSupport(0.5), "length": 8, "seed": 4}
-    source = rf.GymSource(rf.env(coins()), hidden(coins()))
+    source = rf.GymSource(ModelEnv(coins()), hidden(coins()))
     goal = 'Pmaxmin=? [ F<=4 "both" ]'
-    rf.learn(source, goal, stop=rf.StopWhen(300), output=file, **words)
+    rf.learn(source, goal, stop=rf.StopWhen(316), output=file, **words)
     again = rf.learn(source, goal, stop=rf.StopWhen(1000), resume=file, **words)
     whole = rf.learn(source, goal, stop=rf.StopWhen(1000), **words)
     assert again.starts.tolist() == whole.starts.tolist()
@@ -224,7 +226,7 @@ def test_false_means_are_rare():
     """Over many runs that stop at will the mean is true, at beta = 0.2 (at most 40 expected)."""
     false = 0
     for seed in range(200):
-        source = rf.GymSource(rf.env(coins()), hidden(coins()))
+        source = rf.GymSource(ModelEnv(coins()), hidden(coins()))
         goal = 'Pmaxmin=? [ F<=4 "both" ]'
         run = rf.learn(source, goal, stop=rf.StopWhen(300), length=4, seed=seed, beta=0.2)
         truth = np.mean(rf.solve(coins(), 'Pmax=? [ F<=4 "both" ]').lower[coins().initial])

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from learning.tiny import REACH, bernoulli, distinct_factored, random_factored, two_arms
+from learning.tiny import REACH, bernoulli, random_factored, two_arms
 from rfmdp.errors import AssumptionAlarm, ModelError, UnsupportedError
 from rfmdp.language.load import parse_prism
 from rfmdp.learning.confidence import Weissman
 from rfmdp.learning.identifiers import Granularity, identify
 from rfmdp.learning.learn import learn
-from rfmdp.learning.learned_model import with_unseen
 from rfmdp.learning.methods import TIED
 from rfmdp.learning.schedule import StopWhen
 from rfmdp.model.arrays import FactoredMDP
@@ -64,14 +63,6 @@ def test_a_learner_sees_no_probability_and_the_simulator_still_has_them(seed, gr
     for of_row, of_truth in zip(plain[:2], truth[:2], strict=True):
         assert_array_equal(of_truth, of_row)
     assert_allclose(truth[2], plain[2], rtol=0, atol=1e-15)
-
-
-def test_the_outcome_for_what_is_not_listed_is_impossible_in_the_truth():
-    """It has a place in the learning model only."""
-    model = distinct_factored(1)
-    extended = with_unseen(identify(Structure.of(model))).model
-    truth = counted_truth(model, extended)
-    assert_array_equal(truth.marginals.nominal[extended.marginals.outcome_ptr[1:] - 1], 0.0)
 
 
 def test_a_truth_of_another_structure_is_refused():

@@ -1,33 +1,25 @@
-"""Runs with unknown supports, learned rewards, rewards of transitions and returns of rollouts.
+"""Runs with sparse supports, learned rewards and returns of rollouts.
 
 True ones are proven from what is in their file. A number that no longer carries what is claimed,
 or a claim that goes beyond the numbers, is noticed.
 """
 
-import hashlib
-
 import numpy as np
 import pytest
 
-from learning.test_transition_rewards import system, table
-from learning.test_unknown import EARN, PAY, paying
-from learning.tiny import COST, REACH, distinct_factored, loop_to_goal
+from learning.test_unknown import EARN, PAY, listing, paying
+from learning.tiny import COST, distinct_factored
 from rfmdp.learning.methods import METHODS
 from rfmdp.learning.rewards import DeterministicReward, MixtureReward, RewardRange
 from rfmdp.learning.schedule import StopWhen
-from rfmdp.learning.support import DomainSupport, FloorSupport, SparseSupport
+from rfmdp.learning.support import SparseSupport
 from rfmdp.objective import (
     MAX,
     MIN,
-    Cumulative,
     Discounted,
-    Globally,
-    Instantaneous,
-    Next,
     ReachReward,
     Spec,
     Total,
-    Until,
 )
 from verification.test_runs import altered, drop, judge, record, rolled
 
@@ -53,7 +45,7 @@ def setting(name, value):
     return lambda h, a: h["settings"].update({name: value})
 
 
-SUPPORTS = [DomainSupport(), FloorSupport(0.01), SparseSupport()]
+SUPPORTS = [SparseSupport(0.01), SparseSupport()]
 
 
 @pytest.mark.parametrize("support", SUPPORTS, ids=repr)
@@ -81,7 +73,7 @@ def test_sets_of_unknown_supports(support):
     }
     if len(rest):
         changes["unseen"] = raised(UPPER, rest[-1], -1e-4)
-    if not isinstance(support, SparseSupport):
+    if support.p_min:
         changes |= {"certain": drop("certain")}
     assert_noticed(header, arrays, changes)
 
@@ -89,62 +81,26 @@ def test_sets_of_unknown_supports(support):
 def test_a_floor_rules_out_what_was_not_seen():
     """A finite cost needs a complete support; a lower floor, or a shorter wait, leaves it open."""
     longer = StopWhen(trajectories=1600)
-    header, arrays = record(
-        loop_to_goal(0.5), COST, support=FloorSupport(0.05), stop=longer, length=5
-    )
+    header, arrays = record(listing(0.5), COST, support=SparseSupport(0.05), stop=longer, length=5)
     assert arrays[UPPER][2] == 0.0
     changes = {
         "floors": lambda h, a: a["floors"].fill(0.001),
         "larger": lambda h, a: a["floors"].fill(0.2),
-        "support": setting("support", {"kind": "floor", "p_min": 0.001}),
+        "support": setting("support", {"kind": "sparse", "p_min": 0.001}),
         "stated": drop("possible-floor"),
         "wait": lambda h, a: a["looks"].__ifloordiv__(10),
     }
     assert_noticed(header, arrays, changes)
 
 
-EVERY = np.ones(11, dtype=bool)
-UNSEEN = [
-    REACH,
-    Spec(Until(EVERY, "goal", 3), MIN, MAX),
-    Spec(Next("goal"), MAX, MIN),
-    Spec(Globally(EVERY, 2), MAX, MIN),
-    Spec(Globally(EVERY, 2), MIN, MAX),
-    Spec(Instantaneous(2, "gain"), MAX, MIN),
-    Spec(Discounted(0.5, "gain"), MIN, MAX),
-    Spec(Total("gain"), MAX, MIN),
-    Spec(ReachReward("goal", "gain"), MAX, MIN),
-]
-
-
-@pytest.mark.parametrize("spec", UNSEEN, ids=str)
-def test_unseen_outcomes_lead_to_the_worst(spec):
-    """Nothing else may follow them, and no state is worse than the last."""
-    header, arrays = record(paying(1), spec, support=DomainSupport())
-    states = len(arrays["solution/model.row_ptr"]) - 1
-    unseen = np.flatnonzero(arrays[SUCCESSORS][:-1] == states - 1)
-    sets = [name for name in arrays if name.startswith("solution/states.")]
-    sign = 1.0 if spec.agent is MAX else -1.0
-    changes = {
-        "unseen leads back": lambda h, a: a[SUCCESSORS].__setitem__(unseen[0], 0),
-        "another": lambda h, a: a[SUCCESSORS].__setitem__(unseen[-1], 3),
-        "the end leads back": lambda h, a: a[SUCCESSORS].__setitem__(-1, 0),
-    }
-    for name in sets:
-        changes[name] = lambda h, a, n=name: a[n].__setitem__(-1, not a[n][-1])
-    if not sets:
-        changes["paid"] = raised("solution/model.state_reward.0", -1, sign)
-    assert_noticed(header, arrays, changes)
-
-
 REWARDS = [
-    (MixtureReward(UNIT), Spec(Total("gain"), MAX, MIN), DomainSupport()),
+    (MixtureReward(UNIT), Spec(Total("gain"), MAX, MIN), SparseSupport()),
     (MixtureReward(RewardRange(-1.0, 2.5)), PAY, None),
-    (DeterministicReward(UNIT), EARN, DomainSupport()),
+    (DeterministicReward(UNIT), EARN, SparseSupport()),
 ]
 MORE = [
     (MixtureReward(UNIT), EARN, None),
-    (MixtureReward(RewardRange(-1.0, 2.5)), PAY, DomainSupport()),
+    (MixtureReward(RewardRange(-1.0, 2.5)), PAY, SparseSupport()),
     (DeterministicReward(UNIT), PAY, None),
 ]
 
@@ -164,7 +120,7 @@ def test_learned_rewards(family, spec, support):
     never = np.flatnonzero(visits == 0)
     changes = {
         "row": raised(ROW, most, 1e-5 * sign),
-        "end": raised(ROW, -1, sign) if support else raised(ROW, 0, sign),
+        "end": raised(ROW, 0, sign),
         "state": raised("solution/model.state_reward.0", 0, 1e-3),
         "paid": raised("evidence/paid", most, -sign * 0.05 * visits[most]),
         "beyond the range": lambda h, a: a["evidence/paid"].fill(sign * 1e9),
@@ -185,45 +141,6 @@ def test_learned_rewards(family, spec, support):
     if isinstance(family, MixtureReward):
         changes["share"] = lambda h, a: a["ledger/shares"].__setitem__(1, 0.01)
         changes["no share"] = lambda h, a: a["ledger/shares"].__setitem__(1, 0.0)
-    assert_noticed(header, arrays, changes)
-
-
-TRANSITIONS = [
-    Spec(Cumulative(3, "gain", 0.5), MAX, MIN), Spec(ReachReward("end", "gain"), MIN, MAX),
-    Spec(Discounted(0.75, "gain"), MAX, MIN),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("spec", TRANSITIONS, ids=str)
-def test_rewards_of_transitions(spec):
-    """Nature's least mean of what transitions pay is proven again."""
-    amounts = np.random.default_rng(1).integers(0, 6, 60).tolist()
-    model = system([(5, 0), (6, 0), (4, 0), (3, 0)])
-    header, arrays = record(model, spec, rewards=table(amounts))
-    sign = 1.0 if spec.agent is MAX else -1.0
-    paid, ptr = arrays["evidence/transitions"], arrays["solution/model.successor_ptr"]
-    rows = [r for r in range(len(ptr) - 1) if np.ptp(paid[ptr[r] : ptr[r + 1]]) > 0]
-
-    def signed(h, a):
-        a["evidence/transitions"] -= sign
-        digest = hashlib.sha256(a["evidence/transitions"].tobytes()).hexdigest()[:16]
-        h["settings"]["rewards"]["digest"] = digest
-
-    changes = {
-        "row": raised(ROW, rows[0], 1e-9 * sign),
-        "last row": raised(ROW, rows[-1], 1e-9 * sign),
-        "state": raised("solution/model.state_reward.0", 0, 1e-3),
-        "paid": raised("evidence/transitions", 0, -sign),
-        "paid, signed again": signed,
-        "no payments": lambda h, a: a.pop("evidence/transitions"),
-        "fewer payments": lambda h, a: a.update(
-            {"evidence/transitions": a["evidence/transitions"][:-1]}
-        ),
-        "declared": setting("rewards", {"kind": "transitions", "digest": "0123456789abcdef"}),
-        "known": setting("rewards", {"kind": "declared"}),
-        "stated": drop("transition-rewards"),
-        "set": raised(LOWER, int(np.argmax(arrays[LOWER] > 0)), 1e-4),
-    }
     assert_noticed(header, arrays, changes)
 
 

@@ -8,6 +8,8 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rfmdp import __version__
 from rfmdp.answers.answer import Answer, Value
 from rfmdp.cli.output import PATIENCE, ProgressLines
@@ -20,8 +22,7 @@ if TYPE_CHECKING:  # answers of `solve` need none of these, which take a third o
     from rfmdp.learning.run import Progress, Run
     from rfmdp.learning.seeds import SeedProgress
     from rfmdp.policies.explain import IdentifierGain
-    from rfmdp.sources.checks import Check
-    from rfmdp.sources.source import Records
+    from rfmdp.sources.log.source import Log
 
 AnswerRecord = dict[str, Any]
 
@@ -232,32 +233,21 @@ def _print_progress(lines: ProgressLines, trajectories: int, seed: int, now: Pro
 
 def data_lines(run: Run) -> Iterator[str]:
     """Give what data cover, and what to collect next."""
-    from rfmdp.learning.coverage import coverage
-
-    yield str(coverage(run))
-    helpful = [found for found in _gains(run) if found.gain > 0.0]
+    samples = np.add.reduceat(run.counts, run.model.marginals.outcome_ptr[:-1])
+    yield (
+        f"Coverage: {len(samples)} identifiers, {np.count_nonzero(samples == 0)} without samples, "
+        f"{samples.sum()} samples."
+    )
+    helpful = [one for one in _gains(run) if one.gain > 0.0]
     if helpful:
         yield "Collect these next: the guarantee would improve by so much if one were known."
-        yield f"{'gain':>10} {'samples':>10}  identifier"
-        yield from (str(found) for found in helpful)
+        yield f"{'gain':>10} {'samples':>10} {'width':>9}  identifier"
+        yield from map(str, helpful)
 
 
-def data_record(data: Records, run: Run) -> dict[str, Any]:
-    """Return checks of assumptions, coverage and what to collect next, as plain data."""
-    from rfmdp.learning.coverage import coverage
-
-    checks = data.check(run.model)
-    return {
-        "steps": data.steps,
-        "checks": [_check_record(check) for check in checks],
-        "coverage": [asdict(c) for c in coverage(run).identifiers],
-        "collect_next": [asdict(found) for found in _gains(run)],
-    }
-
-
-def _check_record(check: Check) -> dict[str, Any]:
-    fields = {k: as_json(v) if isinstance(v, float) else v for k, v in asdict(check).items()}
-    return fields | {"alarm": check.alarm}
+def data_record(data: Log, run: Run) -> dict[str, Any]:
+    """Return how many transitions there are and what to collect next, as plain data."""
+    return {"steps": data.steps, "collect_next": [asdict(one) for one in _gains(run)]}
 
 
 def _gains(run: Run) -> list[IdentifierGain]:

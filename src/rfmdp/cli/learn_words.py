@@ -12,13 +12,10 @@ from typing import Any
 from rfmdp.cli.options import PARTS
 from rfmdp.cli.output import ProgressLines
 from rfmdp.errors import ModelError
-from rfmdp.formats.files import SAVED, load
 from rfmdp.learning.rewards import RewardRange
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.sources.log.manifest import Manifest
-from rfmdp.sources.log.source import Bad, read_log
-from rfmdp.sources.recorded import KIND, Recorded
-from rfmdp.sources.source import Source
+from rfmdp.sources.log.source import Log, read_log
 
 
 def part(option: str, text: str | None) -> Any:
@@ -65,24 +62,14 @@ def read_data(
     manifest: str | None,
     selection: str | None,
     columns: Sequence[str],
-    bad: str,
-) -> Source:
+) -> Log:
     """Return recorded data, read and checked."""
-    if any(file.endswith(SAVED) for file in files):
-        if len(files) > 1 or manifest or selection or columns:
-            raise ModelError(
-                f"--data: a {SAVED} file has everything in it; give it alone, without "
-                "--manifest, --selection and --column."
-            )
-        return Recorded(model, load(files[0], KIND))
-    if bad not in [b.value for b in Bad]:
-        raise ModelError(f"--bad must be refuse or omit, got '{bad}'.")
     said = Manifest() if manifest is None else Manifest.read(manifest)
     if selection is not None:
         said = replace(said, selection=selection)  # type: ignore[arg-type]
     said = replace(said, columns={**said.columns, **dict(map(_column, columns))})
     progress = partial(_print_progress, ProgressLines())
-    return read_log(model, *files, manifest=said, bad=Bad(bad), progress=progress)
+    return read_log(model, *files, manifest=said, progress=progress)
 
 
 def _column(text: str) -> tuple[str, str | None]:

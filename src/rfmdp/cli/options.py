@@ -17,7 +17,6 @@ PARTS = {  # of a learning method, by option and word: what is imported from `rf
     "--explore": {
         "optimistic[:OTHER]": "explore.Optimistic",
         "gap": "explore.GapDirected",
-        "greedy[:OTHER]": "explore.RobustGreedy",
         "uniform": "explore.UniformRandom",
     },
     "--schedule": {
@@ -30,8 +29,6 @@ PARTS = {  # of a learning method, by option and word: what is imported from `rf
     },
     "--support": {
         "declared": "support.DeclaredSupport",
-        "domain": "support.DomainSupport",
-        "pmin:P": "support.FloorSupport",
         "sparse[:P]": "support.SparseSupport",
     },
     "--rewards": {

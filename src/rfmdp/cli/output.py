@@ -34,7 +34,6 @@ OPTIONS = {  # what the library advises, and what the command line has for it
     "`Exact()`": "--inner exact",
     "`p_min=`": "--p-min",
     "`rewards=`": "--rewards",
-    "`bad='omit'`": "--bad omit",
     '`manifest={"selection": "none"}`': "--selection none",
     "`columns={'reward': None}`": "--column reward=",
     "`rewards=MixtureReward(RewardRange(low, high))`": "--rewards random:LOW:HIGH",

@@ -46,7 +46,6 @@ READERS: dict[str, str] = {  # kind -> "module:function" of (header, arrays)
     "solution": "rfmdp.formats.records:solution_from_record",
     "policy": "rfmdp.formats.records:policy_from_record",
     "learning run": "rfmdp.learning.run:run_from_record",
-    "transitions": "rfmdp.sources.recorded:transitions_from_record",
 }
 
 

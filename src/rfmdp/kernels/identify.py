@@ -143,24 +143,6 @@ def reduced_tensors(rows, model, slots, new_ptr, pick, out):
 
 
 @kernel
-def extended_tensors(model, new_ptr, sink, out):
-    """Fill tensors with one outcome more per axis; all combinations with it lead to `sink`."""
-    _, marginal_ptr, row_marginals, outcome_ptr, successor_ptr, successors = model
-    for r in range(new_ptr.shape[0] - 1):
-        for k in range(new_ptr[r + 1] - new_ptr[r]):
-            rest, at, stride, listed = k, 0, 1, True
-            for slot in range(marginal_ptr[r + 1] - 1, marginal_ptr[r] - 1, -1):
-                j = row_marginals[slot]
-                d = outcome_ptr[j + 1] - outcome_ptr[j]
-                o = rest % (d + 1)
-                rest //= d + 1
-                listed &= o < d
-                at += o * stride
-                stride *= d
-            out[new_ptr[r] + k] = successors[successor_ptr[r] + at] if listed else sink
-
-
-@kernel
 def count_transitions(rows_N, next_N, model, tally):
     """Tally the outcomes of N observed (row, successor) pairs; see `simulate.run_until_doubled`.
 

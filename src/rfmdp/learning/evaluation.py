@@ -20,7 +20,6 @@ from rfmdp.learning.planner import Planner
 from rfmdp.learning.sampling import Sampling
 from rfmdp.learning.schedule import Watch
 from rfmdp.learning.store import SetStore
-from rfmdp.learning.transition_rewards import TransitionRewardBounds
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, MIN, Spec
 from rfmdp.outer.problem import Form
@@ -51,20 +50,13 @@ class Evaluator:
 
     def __init__(self, sets: SetStore, sampling: Sampling, watch: Watch) -> None:
         self.setup, self.learned = sampling.setup, sampling.learned
-        self.spec, self._inner = self.learned.worst[1], self.setup.method.inner
+        self.spec, self._inner = self.learned.spec, self.setup.method.inner
         self._sets, self._sampling, self._watch = sets, sampling, watch
         self.warm: dict[str, FloatArray] = {}  # values of the last evaluation, by side
         self._cyclic = sampling.exploration.planner.endless
         self._planner: Planner | None = None
-        self._truth = self._find_truth()
-
-    def _find_truth(self) -> FactoredMDP | None:
-        """Return the truth for reports, with what its rows pay on average."""
-        episodes, payments = self.setup.episodes, self.learned.payments
-        truth = None if episodes is None else episodes.truth(self.learned.worst[0])
-        if truth is None or not isinstance(payments, TransitionRewardBounds):
-            return truth
-        return payments.apply(truth, low=True)
+        episodes = self.setup.episodes
+        self._truth = None if episodes is None else episodes.truth(self.learned.model)
 
     def guarantee(self, known: float) -> Solution | None:
         """Return a solution against nature, None if none improves on what is known."""
@@ -135,10 +127,10 @@ class Evaluator:
         costs that are still growing when it ends are too small, and count as no promise.
         """
         if self._planner is None:
-            self._planner = Planner(*self.learned.worst, self._watch.deadline)
+            self._planner = Planner(self.learned.model, self.spec, self._watch.deadline)
         planner, problem, start = self._planner, self._planner.problem, None
         low = self.spec.agent is MAX
-        planner.pay(self.learned.paid(self._sets, low))
+        planner.pay(self.learned.paid(low))
         planner.choice[:] = planner.model.row_ptr[:-1]
         if found is not None:
             planner.choice[:] = found.policy.rows[0]

@@ -83,24 +83,6 @@ class UniformRandom:
 
 
 @dataclass(frozen=True, slots=True)
-class RobustGreedy:
-    """The last robust policy; it may get stuck where an untried action would be better."""
-
-    other: float = 0.0
-
-    error = 0.5  # of sets that are never looked at
-
-    def __post_init__(self) -> None:
-        _require_probability(self.other)
-
-    def plan(self, state: ExplorationState) -> Behaviour:
-        """Return the robust policy, uniform before the first one."""
-        if state.robust is None:
-            return Behaviour.uniform(state.planner.model)
-        return Behaviour(state.robust, self.other)
-
-
-@dataclass(frozen=True, slots=True)
 class GapDirected:
     """Sample where ignorance costs the guarantee most.
 

@@ -39,7 +39,6 @@ from rfmdp.learning.run import KIND, Progress, Run
 from rfmdp.learning.schedule import LogSpaced, Schedule, StopWhen, Watch
 from rfmdp.learning.setup import Setup
 from rfmdp.learning.support import DeclaredSupport, Support
-from rfmdp.learning.transition_rewards import TransitionReward
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import NamedStates, Spec, StateSet
 from rfmdp.outer.problem import where
@@ -73,7 +72,7 @@ def learn(
     ties: Sequence[Sequence[int | str]] = (),
     p_min: float | None = None,
     support: Support | None = None,
-    rewards: RewardFamily | TransitionReward | None = None,
+    rewards: RewardFamily | None = None,
     limits: Limits | None = None,
     name: str = "",
     progress: Callable[[Progress], None] | None = None,
@@ -87,8 +86,8 @@ def learn(
     source, spec
         Where samples come from, and the goal. A model is simulated: it has the known structure,
         and its nominal probabilities are the hidden truth. `GymSource(env, model)` samples a
-        Gymnasium environment, `Recorded(model, transitions)` are read in one look; then a model
-        says what is known, and its probabilities are ignored.
+        Gymnasium environment, `read_log(model, ...)` is read in one look; then a model says what
+        is known, and its probabilities are ignored.
     method
         Which parts to use, or the name of such a combination; see `rfmdp.learning.methods`.
     confidence, budget, exploration, schedule, granularity, inner
@@ -106,8 +105,8 @@ def learn(
     support
         What is assumed about outcomes that were never seen; by default the declared ones are all.
     rewards
-        What is assumed about rewards, if they are to be learned too, or what transitions pay
-        (`TransitionReward`); by default rewards are those of the model.
+        What is assumed about rewards, if they are to be learned too; by default rewards are those
+        of the model.
     limits
         Precision of the robust values.
     name
@@ -207,8 +206,7 @@ def _refuse_expected_rewards(spec: Spec, model: FactoredMDP) -> None:
     if name not in model.rewards or name == EXPECTED:
         raise ModelError(
             f'learn: what this environment pays depends on the successor, and "{EXPECTED}" is made '
-            f'of probabilities, which are not known; ask for R{{"{EXPECTED}"}} and give what '
-            "transitions pay (`rewards=TransitionReward(...)`), or learn it "
+            f'of probabilities, which are not known; ask for R{{"{EXPECTED}"}} and learn it '
             "(`rewards=MixtureReward(RewardRange(low, high))`)."
         )
 
@@ -288,7 +286,7 @@ def as_source(value: Any) -> Source:
         return Simulated(value)
     if isinstance(getattr(value, "structure", None), Structure):
         return value  # type: ignore[no-any-return]  # a source by its protocol
-    advice = "give a model, GymSource(env, model), read_log(model, ...) or Recorded(model, ...)"
+    advice = "give a model, GymSource(env, model) or read_log(model, ...)"
     if hasattr(value, "reset") and hasattr(value, "step"):
         advice = "give GymSource(env, model), where the model says what is known of it"
     elif isinstance(value, str):
@@ -331,7 +329,7 @@ COMPONENTS: dict[str, tuple[Any, str]] = {  # what each can do, or what it is, a
     "points": ("next", "LogSpaced(8)"),
     "support": (Support, "DeclaredSupport(), SparseSupport(0.05)"),
     "rewards": (
-        RewardFamily | TransitionReward,
+        RewardFamily,
         "MixtureReward(RewardRange(0, 1)), DeterministicReward(RewardRange(0, 1))",
     ),
     "limits": (Limits, "Limits(precision=1e-4)"),

@@ -20,7 +20,6 @@ from rfmdp.learning.confidence import Validity
 from rfmdp.learning.evaluation import Evaluator, trivial
 from rfmdp.learning.identifiers import Identifiers
 from rfmdp.learning.learned_model import LearnedModel
-from rfmdp.learning.rewards import UnknownRewards
 from rfmdp.learning.rollout import Rollouts
 from rfmdp.learning.run import Point, Run, arrays_of
 from rfmdp.learning.sampling import Sampling
@@ -31,7 +30,6 @@ from rfmdp.learning.support import DiscoveredOutcomes
 from rfmdp.objective import MAX
 from rfmdp.outer.solution import Policy, Solution
 from rfmdp.policy_bound import initial_guarantee
-from rfmdp.sources.checks import Evidence
 from rfmdp.sources.tally import Tally
 from rfmdp.types import AnyArray, IntArray
 
@@ -42,16 +40,14 @@ class Learner:
     def __init__(self, setup: Setup, ids: Identifiers, watch: Watch) -> None:
         self.setup, self._ids, self._watch = setup, ids, watch
         self.learned = LearnedModel(setup, ids)
-        self.counted, counted_ids = self.learned.worst[0], self.learned.ids
+        self.counted = ids.model
         self.confidence = setup.confidence
-        self.ledger: Ledger = setup.method.budget.ledger(
-            setup.shares(), self.confidence, counted_ids
-        )
-        learns = isinstance(self.learned.payments, UnknownRewards)
+        self.ledger: Ledger = setup.method.budget.ledger(setup.shares(), self.confidence, ids)
+        learns = self.learned.payments is not None
         seen = Tally.empty(self.counted, visits=learns, starts=setup.random_start)
         self.sets = SetStore(
             self.confidence, self.counted.marginals.outcome_ptr, self.ledger.delta,
-            setup.floors(ids), first=seen.first, prior=counted_ids.prior,
+            setup.floors(ids), first=seen.first, prior=ids.prior,
             name=self.counted.marginal_name,
         )  # fmt: skip
         self.sampling = Sampling(setup, self.learned, self.sets, seen, watch)
@@ -199,7 +195,7 @@ class Learner:
 
     def result(self, reason: str | None) -> Run:
         """Return the run as it is now."""
-        setup, standing, prior = self.setup, self.standing, self.learned.ids.prior
+        setup, standing, prior = self.setup, self.standing, self._ids.prior
         rows = self.counted.row_ptr[None, :-1] if standing.rows is None else standing.rows
         if standing.solution is None:
             model, _ = self.learned.pessimistic(self.sets.marginals())
@@ -213,7 +209,7 @@ class Learner:
             agent=setup.spec.agent,
             ledger=self.ledger,
             history=list(self.history),
-            policy=Policy(rows[:, : self.learned.states]),
+            policy=Policy(rows),
             model=model,
             counts=self.sampling.seen.counts.copy(),
             looks=np.array(looks, dtype=np.int64).reshape(len(looks), len(self.sets.counts)),
@@ -250,10 +246,11 @@ class Learner:
             state.update({f"{prefix}/{k}": v for k, v in stored.state().items()})
         return state
 
-    def _stores(self) -> dict[str, SetStore | Tally | UnknownRewards | Evidence]:
-        """Return the parts that keep their own state."""
+    def _stores(self) -> dict[str, Any]:
+        """Return what keeps its own state: each has `state` and `restore`."""
         sampling = self.sampling
-        optional = {"rewards": sampling.unknown, "evidence": sampling.evidence}
+        evidence = sampling.evidence if self.setup.records is None else None  # those are read anew
+        optional = {"rewards": sampling.unknown, "evidence": evidence}
         return {
             "sets": self.sets, "explore": sampling.exploration.sets, "seen": sampling.seen,
             **{name: store for name, store in optional.items() if store is not None},

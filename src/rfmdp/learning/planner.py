@@ -145,10 +145,9 @@ class Planner:
 
     def pay(self, reward: FloatArray | None) -> None:
         """Plan with other rewards of the rows from now on; None: with those as they are."""
-        old = self.problem.reward
-        if reward is None or np.array_equal(reward, old[: len(reward)]):
+        if reward is None or np.array_equal(reward, self.problem.reward):
             return
-        self.problem = replace(self.problem, reward=np.append(reward, old[len(reward) :]))
+        self.problem = replace(self.problem, reward=reward)
         self._last = None
 
     def collect(self, sets: Marginals, bonus: FloatArray, steps: int) -> IntArray:

@@ -19,11 +19,10 @@ from rfmdp.learning import intervals
 from rfmdp.learning.budget import Shares
 from rfmdp.model.arrays import FactoredMDP, Rewards
 from rfmdp.objective import Spec
-from rfmdp.outer.problem import pose, row_rewards
+from rfmdp.outer.problem import pose
 from rfmdp.ragged import segment_lengths
 from rfmdp.record import Assumption
 from rfmdp.rounding import EPS
-from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.paid import Payer
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
@@ -132,11 +131,6 @@ def reward_of(model: FactoredMDP, spec: Spec) -> str:
     return next(iter(model.rewards)) if name is None else name
 
 
-def paying(model: FactoredMDP, name: str, paid: FloatArray) -> FactoredMDP:
-    """Return a model whose rows pay `paid` (R,) as the reward `name`."""
-    return replace(model, rewards={**model.rewards, name: Rewards(np.zeros(model.states), paid)})
-
-
 class UnknownRewards:
     """Rewards that are learned: what was seen of them, and bounds of their means.
 
@@ -161,25 +155,20 @@ class UnknownRewards:
         return (span.low, span.high) if isinstance(self.family, MixtureReward) else None
 
     @property
-    def least(self) -> float:
-        """What a row pays at least."""
-        return self.family.range.low
-
-    @property
     def settings(self) -> dict[str, Any]:
         """What tells runs apart: the kind of rewards and their range."""
         kind = "mixture" if isinstance(self.family, MixtureReward) else "constant"
         return {"kind": kind, "low": self.family.range.low, "high": self.family.range.high}
 
     def take(self, visits: IntArray, payer: Payer, seed: int, trajectory: int) -> None:
-        """Take note of what new visits paid; `visits` (R,), or more rows, are all so far.
+        """Take note of what new visits paid; `visits` (R,) are all so far.
 
         Raises
         ------
         ModelError
             If a reward leaves its range, or varies where it must not.
         """
-        fresh = visits[: len(self.visits)] - self.visits
+        fresh = visits - self.visits
         self.visits += fresh
         at = np.intersect1d(np.flatnonzero(fresh), self._open, assume_unique=True)
         paid = payer(at, fresh[at], seed, trajectory)
@@ -188,8 +177,8 @@ class UnknownRewards:
         if isinstance(self.family, MixtureReward):
             self.observed[at] += paid.sums
             return
-        known = self.visits[at] > fresh[at]
-        varies = (paid.least != paid.most) | (known & (paid.most != self.observed[at]))
+        again = self.visits[at] > fresh[at]
+        varies = (paid.least != paid.most) | (again & (paid.most != self.observed[at]))
         if np.any(varies):
             first = int(np.argmax(varies))
             raise ModelError(
@@ -213,8 +202,8 @@ class UnknownRewards:
                 "widen it."
             )
 
-    def bounds(self, sets: Marginals, low: bool) -> FloatArray:
-        """Return what rows pay on average at least, or at most, (R,), whatever the sets.
+    def bounds(self, low: bool) -> FloatArray:
+        """Return what rows pay on average at least, or at most, (R,).
 
         Both sides are bounds of one event.
         """
@@ -228,12 +217,9 @@ class UnknownRewards:
         return paid
 
     def apply(self, model: FactoredMDP, low: bool) -> FactoredMDP:
-        """Return a model whose rows pay the bounds; rows behind these pay the end of the range."""
-        span = self.family.range
-        own = row_rewards(model, self.name)
-        end = np.minimum(own, span.low) if low else np.maximum(own, span.high)
-        paid = self.bounds(model.marginals, low)
-        return paying(model, self.name, np.append(paid, end[len(paid) :]))
+        """Return a model whose rows pay the bounds."""
+        paid = Rewards(np.zeros(model.states), self.bounds(low))
+        return replace(model, rewards={**model.rewards, self.name: paid})
 
     def state(self) -> dict[str, AnyArray]:
         """Return copies that `restore` reads."""

@@ -51,7 +51,7 @@ class Rollouts:
         self.certificates: list[RolloutCertificate] = []
         self.best_policy: Policy | None = None
         if self.share > 0.0:
-            self._prepare(sampling.setup, *sampling.learned.worst)
+            self._prepare(sampling.setup, sampling.learned.model, sampling.learned.spec)
 
     def _prepare(self, setup: Setup, model: FactoredMDP, spec: Spec) -> None:
         """Make ready, or raise UnsupportedError if nothing can be certified."""
@@ -117,7 +117,7 @@ class Rollouts:
             return  # time is over; a certificate needs all of them
         certificate = self._certify(batch)
         if not self.certificates or certificate.bound > self.best_bound:
-            self.best_policy = Policy(rows[:, : sampling.learned.states])
+            self.best_policy = Policy(rows)
         self.certificates.append(certificate)
         self.due = 2 * sampling.done
 

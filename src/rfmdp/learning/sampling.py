@@ -9,18 +9,16 @@ import numpy as np
 from rfmdp.learning.explore import ExplorationState, planning_sets
 from rfmdp.learning.learned_model import LearnedModel
 from rfmdp.learning.planner import Planner
-from rfmdp.learning.rewards import UnknownRewards
 from rfmdp.learning.schedule import NEVER, Watch
 from rfmdp.learning.setup import Setup
 from rfmdp.learning.store import SetStore
 from rfmdp.learning.support import DiscoveredOutcomes
-from rfmdp.learning.transition_rewards import TransitionReward
 from rfmdp.objective import MAX
 from rfmdp.outer.problem import row_rewards
 from rfmdp.ragged import segment_sum
 from rfmdp.sources.checks import Check, Evidence
+from rfmdp.sources.log.source import Log
 from rfmdp.sources.simulator import Behaviour, Trajectories
-from rfmdp.sources.source import Records
 from rfmdp.sources.tally import Tally
 from rfmdp.types import AnyArray, IntArray
 
@@ -39,7 +37,7 @@ class Sampling:
         self.setup, self.learned, self._sets, self._watch = setup, learned, sets, watch
         self.seen, method = seen, setup.method
         self.exploration = ExplorationState(
-            planner=Planner(*learned.best, watch.deadline),
+            planner=Planner(learned.model, learned.spec, watch.deadline),
             sets=planning_sets(
                 method.exploration.error, sets.ptr, method.confidence, sets.delta
             ),
@@ -50,25 +48,23 @@ class Sampling:
         self.limits = np.zeros(len(sets.ptr) - 1, dtype=np.int64)
         self.due = self.earliest = 0  # trajectories at which a new plan is due, and may be made
         self.done, self.steps = 0, 0
-        counted, episodes = learned.worst[0], setup.episodes
-        self.evidence = None  # what is checked; records bring theirs
+        counted, episodes = learned.model, setup.episodes
+        self.evidence: Evidence | None = None  # what is checked; records bring theirs
         if episodes is not None and episodes.observed:
             self.evidence = Evidence(counted)
         self._sampler = None
         if episodes is not None:
             self._sampler = episodes.sampler(counted, evidence=self.evidence)
-        unknown = learned.payments
-        self.unknown = unknown if isinstance(unknown, UnknownRewards) else None
-        self._payer = None
+        self.unknown, self._payer = learned.payments, None
         if self.unknown is not None:
             self._payer = setup.source.payer(self.unknown.name, self.unknown.ends)
-        _expect_rewards(setup)
+        elif setup.records is not None and setup.spec.objective.rewarded:
+            model = setup.source.structure.model
+            setup.records.expect(row_rewards(model, setup.spec.objective.reward_name))
 
-    def count(self, records: Records) -> None:
+    def count(self, records: Log) -> None:
         """Count all recorded transitions at once."""
-        counted = self.learned.worst[0]
-        ordered = isinstance(self.setup.confidence, DiscoveredOutcomes)
-        tally = records.counts(counted, ordered=ordered)
+        tally, self.evidence = records.tally(self.learned.model)
         for new, old in zip(tally.arrays, self.seen.arrays, strict=True):
             old[:] = new[: len(old)]
         self.done, self.steps = records.trajectories, records.steps
@@ -80,9 +76,9 @@ class Sampling:
         A false alarm of samples that are drawn has at most the probability beta, that of records
         the one that their source says.
         """
-        if self.setup.records is not None:
-            return self.setup.records.check(self.learned.worst[0])
-        return () if self.evidence is None else self.evidence.checks(self.setup.beta)
+        records = self.setup.records
+        level = self.setup.beta if records is None else records.level
+        return () if self.evidence is None else self.evidence.checks(level)
 
     def run(self, goal: int) -> None:
         """Run trajectories up to number `goal`, planning anew when it is due."""
@@ -123,7 +119,7 @@ class Sampling:
         setup, exploring = self.setup, self.exploration
         self._watch.tell("planning", self.done)
         low = setup.spec.agent is not MAX
-        exploring.planner.pay(self.learned.paid(self._sets, low))
+        exploring.planner.pay(self.learned.paid(low))
         self.behaviour = setup.method.exploration.plan(exploring)
         exploring.plans += 1
         schedule = setup.method.schedule
@@ -135,7 +131,7 @@ class Sampling:
         """Take note of what new visits paid, if rewards are learned."""
         if self.unknown is not None and self._payer is not None:
             self.unknown.take(self.seen.visits, self._payer, self.setup.seed, self.done)
-            self.unknown.check_ends(self.learned.worst[0], self.setup.source.last)
+            self.unknown.check_ends(self.learned.model, self.setup.source.last)
 
     def state(self) -> dict[str, AnyArray]:
         """Return the arrays that `restore` needs; the learner saves the numbers."""
@@ -154,13 +150,3 @@ class Sampling:
         exploring.robust, exploring.value = state.get("robust"), state.get("value")
         if "rows" in state:
             self.behaviour = Behaviour(state["rows"], float(state["other"][0]))
-
-
-def _expect_rewards(setup: Setup) -> None:
-    """Tell the source what transitions should pay, where that is known: it may check it."""
-    model, reward = setup.source.structure.model, setup.rewards
-    if isinstance(reward, TransitionReward):
-        setup.source.expect(lambda rows, successors: reward.of(model, rows, successors))
-    elif setup.records is not None and reward is None and setup.spec.objective.rewarded:
-        paid = row_rewards(model, setup.spec.objective.reward_name)
-        setup.source.expect(lambda rows, successors: paid[rows])

@@ -24,28 +24,24 @@ from rfmdp.learning.schedule import LogSpaced, StopWhen
 from rfmdp.learning.support import (
     DeclaredSupport,
     DiscoveredOutcomes,
-    DomainSupport,
-    FloorSupport,
     SparseSupport,
     Support,
 )
-from rfmdp.learning.transition_rewards import TransitionReward
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import SETS, Spec
 from rfmdp.outer.problem import where
 from rfmdp.outer.settings import Limits
 from rfmdp.record import Assumption, described
 from rfmdp.sets.marginals import Marginals
-from rfmdp.sources.recorded import digest_of
-from rfmdp.sources.source import Episodes, Records, Source
-from rfmdp.sources.structure import informed
+from rfmdp.sources.log.source import Log
+from rfmdp.sources.source import Episodes, Source
+from rfmdp.sources.structure import digest_of, informed
 from rfmdp.types import FloatArray
 
 START_SHARE = 0.1  # of the error probability of the model, for the distribution of starts
 SHORT = 16  # digits of a digest that are kept
 CONFIDENCE = {ClopperPearson: "clopper-pearson", Mixture: "mixture", Weissman: "weissman"}
-SUPPORT = {DeclaredSupport: "declared", DomainSupport: "domain", FloorSupport: "floor",
-           SparseSupport: "sparse"}  # fmt: skip
+SUPPORT = {DeclaredSupport: "declared", SparseSupport: "sparse"}
 DIFFERS = {  # what differs if only the digest of a setting does
     "structure": "other states, actions, successors or labels",
     "probabilities": "others; constants perhaps",
@@ -72,13 +68,13 @@ class Setup:
     limits: Limits
     p_min: float  # least probability of declared outcomes; 0: none is assumed
     support: Support
-    rewards: RewardFamily | TransitionReward | None  # None: those of the model
+    rewards: RewardFamily | None  # None: those of the model
     name: str  # of the system, for people
 
     @property
-    def records(self) -> Records | None:
+    def records(self) -> Log | None:
         """The source if it hands over what was recorded; None if it draws."""
-        return self.source if hasattr(self.source, "counts") else None  # type: ignore[return-value]
+        return self.source if isinstance(self.source, Log) else None
 
     @property
     def episodes(self) -> Episodes | None:
@@ -92,7 +88,7 @@ class Setup:
         if isinstance(self.support, DeclaredSupport):
             return base
         if self.p_min > 0.0:
-            raise UnsupportedError("p_min: with an unknown support, use FloorSupport(p_min).")
+            raise UnsupportedError("p_min: with a sparse support, use SparseSupport(p_min).")
         return DiscoveredOutcomes(base, self.support)  # type: ignore[arg-type]  # checked there
 
     def floors(self, ids: Identifiers) -> FloatArray:

@@ -25,13 +25,14 @@ from rfmdp.outer.solution import Policy, Solution
 from rfmdp.ragged import segment_lengths
 from rfmdp.solving import as_spec
 from rfmdp.sources.measure import Measured, measure, unrolled_spec, with_state_arrays
-from rfmdp.sources.recorded import Transitions, record, structure_of
 from rfmdp.sources.simulator import (
     Behaviour,
     DrawnTrajectories,
     Simulator,
     Trajectories,
+    Transitions,
     behaviour_of,
+    record,
 )
 from rfmdp.types import FloatArray, IntArray
 
@@ -132,7 +133,6 @@ class Scene:
             seen,
             rows=self.rows[seen.rows].astype(np.int32),
             successors=self.states[seen.successors].astype(np.int32),
-            structure=structure_of(self.behind),
         )
 
 

@@ -2,15 +2,13 @@
 
 - `DeclaredSupport()`: the model lists all outcomes, as in the paper. Another observation is an
   error that voids the guarantee.
-- `DomainSupport()`: nothing is assumed. Every seen outcome gets a confidence sequence that starts
-  after its first appearance. All unseen ones together get the missing-mass bound, and lead to the
-  worst that can happen (see `rfmdp.learning.learned_model`).
-- `FloorSupport(p_min)`: every positive probability of a marginal is at least p_min (products of n
-  of them p_min^n). After enough samples without a new outcome the support is complete.
 - `SparseSupport(p_min)`: the model lists all outcomes, perhaps a whole domain, but few of them
-  happen. Bounds are those of the two before; no outcome leads anywhere else.
+  happen. Every seen outcome gets a confidence sequence that starts after its first appearance. All
+  unseen ones together get the missing-mass bound. With `p_min`, every positive probability of a
+  marginal is at least that (products of n of them p_min^n), so the support is complete after enough
+  samples without a new outcome.
 
-`DiscoveredOutcomes` makes confidence sets of intervals and one of the last three.
+`DiscoveredOutcomes` makes confidence sets of intervals and the second.
 """
 
 from __future__ import annotations
@@ -40,29 +38,6 @@ class DeclaredSupport:
 
 
 @dataclass(frozen=True, slots=True)
-class DomainSupport:
-    """Outcomes that were never seen are possible, whatever their number."""
-
-    assumptions = (DRAWS, CERTAIN)
-
-
-@dataclass(frozen=True, slots=True)
-class FloorSupport:
-    """Every probability is 0 or at least p_min."""
-
-    p_min: float
-
-    def __post_init__(self) -> None:
-        if not 0.0 < self.p_min < 1.0:
-            raise ModelError(f"FloorSupport: p_min must lie in (0, 1), found {self.p_min}.")
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """The floor is the user's claim, not the data's."""
-        return (DRAWS, CERTAIN, Assumption("possible-floor", p_min=self.p_min))
-
-
-@dataclass(frozen=True, slots=True)
 class SparseSupport:
     """All outcomes are listed, and few of them may happen; with p_min: none is less probable."""
 
@@ -77,7 +52,7 @@ class SparseSupport:
         """The list is complete, and a floor holds for what is possible."""
         if self.p_min == 0.0:
             return (DRAWS, SUPPORT)
-        return (SUPPORT, *FloorSupport(self.p_min).assumptions)
+        return (SUPPORT, DRAWS, CERTAIN, Assumption("possible-floor", p_min=self.p_min))
 
 
 def missing_mass(
@@ -127,21 +102,19 @@ def discovery_delta(delta: ArrayLike, rank: ArrayLike) -> FloatArray:
     return np.asarray(np.asarray(delta, dtype=np.float64) / (ranks * (ranks + 1.0)))
 
 
-Support: TypeAlias = DeclaredSupport | DomainSupport | FloorSupport | SparseSupport
+Support: TypeAlias = DeclaredSupport | SparseSupport
 
 
 @dataclass(frozen=True, slots=True)
 class DiscoveredOutcomes:
     """Boxes of identifiers with outcomes that may never happen.
 
-    Unless the model lists all outcomes, the last one stands for those that it does not list.
-
     One event per identifier: half of its error probability bounds what was never seen, half is
     for the intervals of the outcomes that were.
     """
 
     base: BernoulliSet
-    support: DomainSupport | FloorSupport | SparseSupport
+    support: SparseSupport
 
     def __post_init__(self) -> None:
         if not hasattr(self.base, "interval"):

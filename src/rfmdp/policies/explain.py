@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rfmdp.errors import ModelError
-from rfmdp.learning.coverage import coverage
 from rfmdp.learning.run import Run
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.objective import MAX, Spec
@@ -275,9 +274,10 @@ class IdentifierGain:
     identifier: str
     gain: float
     samples: int
+    width: float  # of the widest interval that is left; 1: nothing is known
 
     def __str__(self) -> str:
-        return f"{self.gain:10.4g} {self.samples:10d}  {self.identifier}"
+        return f"{self.gain:10.4g} {self.samples:10d} {self.width:9.3g}  {self.identifier}"
 
 
 def collect_next(run: Run, *, seconds: float = SECONDS) -> list[IdentifierGain]:
@@ -293,19 +293,19 @@ def collect_next(run: Run, *, seconds: float = SECONDS) -> list[IdentifierGain]:
     """
     if run.solution is None:
         return []
-    covered = coverage(run).identifiers
-    candidates = sorted(
-        _candidates(run.solution), key=lambda j: (covered[j].samples, -covered[j].width)
-    )
+    sets = run.model.marginals
+    samples = np.add.reduceat(run.counts, sets.outcome_ptr[:-1])
+    widths = np.maximum.reduceat(sets.upper - sets.lower, sets.outcome_ptr[:-1])
+    candidates = sorted(_candidates(run.solution), key=lambda j: (samples[j], -widths[j]))
     deadline = time.monotonic() + seconds
-    found: list[IdentifierGain] = []
+    worth: list[IdentifierGain] = []
     for j in candidates[:TRIED]:
         left = deadline - time.monotonic()
-        if left <= 0.0 and found:
+        if left <= 0.0 and worth:
             break
         ((name, gain),) = gains(run.solution, [j], limits=Limits(seconds=max(left, 0.1)))
-        found.append(IdentifierGain(name, gain, covered[j].samples))
-    return sorted(found, key=lambda found: (-found.gain, found.samples))
+        worth.append(IdentifierGain(name, gain, int(samples[j]), float(widths[j])))
+    return sorted(worth, key=lambda one: (-one.gain, one.samples))
 
 
 def _candidates(solution: Solution) -> list[int]:

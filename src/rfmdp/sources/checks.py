@@ -26,7 +26,6 @@ INDEPENDENCE = "factors of a row are drawn independently of each other"
 STATIONARITY = "an identifier has the same distribution early and late in the data"
 SHARING = "what happens depends on no variables and actions but those that are declared"
 MARKOV = "what happens does not depend on what was before"
-FAMILIES = (INDEPENDENCE, STATIONARITY, SHARING, MARKOV)
 ACTION, WHOLE, ELAPSED = "the action", "the whole state and action", "the steps since the start"
 BEFORE = " before"  # behind the name of a variable: its value one step earlier
 MOST = 1 << 22  # counts that are kept of one learning model
@@ -68,6 +67,7 @@ class Evidence:
     """Counts of transitions of one learning model, by which its assumptions are checked.
 
     They are bounded, however many transitions there are; what would take too much is left out.
+    `followed`: it is known what was before a transition.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class Evidence:
     [True, False, False, False]
     """
 
-    def __init__(self, counted: FactoredMDP) -> None:
+    def __init__(self, counted: FactoredMDP, followed: bool = True) -> None:
         self._model = counted
         self._pairs = SuccessorPairs(counted)
         self._times = np.zeros(len(self._pairs), dtype=np.int64)
@@ -89,8 +89,10 @@ class Evidence:
         self.tables: dict[str, IntArray] = {}  # (codes, O) of what is not seen in a pair
         self.omitted: list[str] = []
         outcomes = len(counted.marginals.nominal)
-        sizes = {"": TIMES, ACTION + BEFORE: len(counted.actions) + 1, ELAPSED: AGES}
-        sizes |= {v.name + BEFORE: v.high - v.low + 2 for v in counted.variables}
+        sizes = {"": TIMES}
+        if followed:
+            sizes |= {ACTION + BEFORE: len(counted.actions) + 1, ELAPSED: AGES}
+            sizes |= {v.name + BEFORE: v.high - v.low + 2 for v in counted.variables}
         room = MOST
         for name, codes in sizes.items():
             if codes * outcomes > room:
@@ -147,7 +149,19 @@ class Evidence:
         earlier = [_tabled(self._model, name, table) for name, table in self.tables.items() if name]
         time = [_tabled(self._model, "the time", self.tables[""])] if "" in self.tables else []
         times = self._times[seen].astype(np.float64)
-        return _checked(self._model, rows, successors, times, time, earlier, level, self.omitted)
+        shown = shown_outcomes(self._model, rows, successors)
+        families = {
+            INDEPENDENCE: _other_factors(self._model, shown, times),
+            STATIONARITY: time,
+            SHARING: _undeclared(self._model, rows, shown, times),
+            MARKOV: earlier,
+        }
+        left = {STATIONARITY: [name for name in self.omitted if name == "time"]}
+        left[MARKOV] = [name for name in self.omitted if name != "time"]
+        return tuple(
+            _joined(self._model, name, family, level / len(families), tuple(left.get(name, ())))
+            for name, family in families.items()
+        )
 
     def state(self) -> dict[str, AnyArray]:
         """Return copies that `restore` reads."""
@@ -165,62 +179,6 @@ class Evidence:
 def _halvings(numbers: IntArray, most: int) -> IntArray:
     """Return parts 0, 1, ... of numbers from 1 on, some while they double; the last goes on."""
     return np.minimum((PER_DOUBLING * np.log2(numbers)).astype(np.int64), most - 1)
-
-
-def checks(
-    counted: FactoredMDP,
-    rows: IntArray,
-    successors: IntArray,
-    early: IntArray,
-    late: IntArray,
-    contexts: IntArray,
-    level: float,
-) -> tuple[Check, ...]:
-    """Return the checks of recorded data, read once; all alarms together have one level.
-
-    Parameters
-    ----------
-    counted : its marginals are the identifiers
-    rows, successors : (N,) different pairs
-    early, late : (N,) how often they were seen, in the first part of the data and in the rest
-    contexts : (C, N) how often they were seen after different actions; none: that is not tested
-    level : probability of a false alarm
-    """
-    seen = early + late > 0
-    pairs = rows[seen], successors[seen]
-    halves = np.array([early[seen], late[seen]])
-    time = [_paired(counted, "the time", *pairs, halves)]
-    earlier = [_paired(counted, ACTION + BEFORE, *pairs, contexts[:, seen])]
-    omitted = [] if len(contexts) else [ACTION + BEFORE]
-    times = halves.sum(axis=0).astype(np.float64)
-    return _checked(counted, *pairs, times, time, earlier, level, omitted)
-
-
-def _checked(
-    model: FactoredMDP,
-    rows: IntArray,
-    successors: IntArray,
-    times: FloatArray,
-    time: Iterable[Contexts],
-    earlier: Iterable[Contexts],
-    level: float,
-    omitted: list[str],
-) -> tuple[Check, ...]:
-    """Return the checks by pairs (N,) seen some times (N,), by the time, and by what was before."""
-    shown = shown_outcomes(model, rows, successors)
-    families = {
-        INDEPENDENCE: _other_factors(model, shown, times),
-        STATIONARITY: time,
-        SHARING: _undeclared(model, rows, shown, times),
-        MARKOV: earlier,
-    }
-    share = level / len(FAMILIES)
-    left = {STATIONARITY: [n for n in omitted if n == "time"]}
-    left[MARKOV] = [name for name in omitted if name not in left[STATIONARITY]]
-    return tuple(
-        _joined(model, name, family, share, tuple(left.get(name, ())))
-        for name, family in families.items()
-    )
 
 
 def _joined(
@@ -337,18 +295,6 @@ def _tabled(model: FactoredMDP, name: str, table: IntArray) -> Contexts:
         name, ids[several], code[several], outcome[several], times[several],
         model.marginals.sizes, _uncertain(model),
     )  # fmt: skip
-
-
-def _paired(
-    model: FactoredMDP, name: str, rows: IntArray, successors: IntArray, counts: IntArray
-) -> Contexts:
-    """Return contexts in which pairs (N,) were seen some times (codes, N)."""
-    shown = shown_outcomes(model, rows, successors)
-    table = np.zeros((len(counts), len(model.marginals.nominal)), dtype=np.int64)
-    for code, times in enumerate(counts):
-        table[code] = shown.counts(model, times.astype(np.float64)).astype(np.int64)
-    contexts = _tabled(model, name, table)
-    return contexts if len(counts) else _context(model, name, [], [], [], [], 0)
 
 
 def _uncertain(model: FactoredMDP) -> int:

@@ -59,9 +59,6 @@ def unlike(paid: FloatArray, declared: FloatArray) -> BoolArray:
     return np.asarray(~(np.abs(paid - declared) <= SINGLE * np.maximum(1.0, np.abs(declared))))
 
 
-Payments: TypeAlias = Callable[[IntArray, IntArray], FloatArray]
-# what transitions pay, (N,), by rows (N,) and successors (N,)
-
 Payer: TypeAlias = Callable[[IntArray, IntArray, int, int], Paid]
 # what the new visits of some rows paid, by rows (N,), visits (N,), the seed and the number of the
 # last trajectory

@@ -16,7 +16,10 @@ from rfmdp.outer.solution import Policy
 from rfmdp.sets.marginals import Marginals
 from rfmdp.sources.tally import Tally
 from rfmdp.threads import side_by_side
-from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray, frozen
+from rfmdp.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, frozen
+
+MOST = 500_000_000  # transitions that are recorded at once
+SLICE = 2_000_000  # steps between two looks at Ctrl-C, at most: a fraction of a second
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,9 +62,6 @@ class DrawnTrajectories:
     returns: FloatArray  # (trajectories,)
     final: IntArray  # (trajectories,) last states
     steps: int
-
-
-SLICE = 2_000_000  # steps between two looks at Ctrl-C, at most: a fraction of a second
 
 
 class Simulator:
@@ -147,6 +147,42 @@ class Simulator:
         behaviour = request.behaviour.rows, request.behaviour.other
         which = request.length, request.seed, request.first, request.count
         return kernel(self._world, behaviour, which, *rest)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Transitions:
+    """Rows that were taken and the states that followed, in their order."""
+
+    rows: Int32Array  # (N,) of the model; a row says state and action
+    successors: Int32Array  # (N,)
+    lengths: IntArray  # (trajectories,) transitions of every trajectory
+
+
+def record(
+    model: FactoredMDP,
+    policy: Policy | Behaviour | None,
+    steps: int,
+    trajectories: int,
+    seed: int = 0,
+    stop: BoolArray | None = None,
+) -> Transitions:
+    """Simulate trajectories of at most `steps` steps and return all their transitions.
+
+    `stop` (S,) are states in which a trajectory ends early. The trajectories are `simulate`'s.
+    """
+    from rfmdp.kernels.simulate import record_trajectories
+
+    if steps < 1 or trajectories < 1 or steps * trajectories > MOST:
+        raise ModelError(
+            f"record: 1 <= steps * trajectories <= {MOST} must hold, found {steps}, {trajectories}."
+        )
+    simulator, behaviour = Simulator(model, stop), behaviour_of(model, policy)
+    rows = np.empty(steps * trajectories, dtype=np.int32)
+    successors, lengths = np.empty_like(rows), np.empty(trajectories, dtype=np.int64)
+    counts = np.zeros(len(model.marginals.nominal), dtype=np.int64)
+    request = Trajectories(behaviour, steps, trajectories, seed)
+    used = simulator.call(record_trajectories, request, counts, rows, successors, lengths)
+    return Transitions(rows[:used], successors[:used], lengths)
 
 
 def alias_tables(sets: Marginals) -> tuple[FloatArray, AnyArray]:

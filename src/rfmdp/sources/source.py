@@ -2,9 +2,10 @@
 
 A source says what is known: its `structure` has states, rows, successors, rewards, labels, and sets
 of distributions that are possible at all. It either draws trajectories under a behaviour that the
-learner plans (`Episodes`), or hands over what was recorded (`Records`). The learner counts outcomes
-of a *learning model*, which has the states and rows of the structure, and identifiers as marginals.
-It never looks at true probabilities; only the reported performance of a policy uses them.
+learner plans (`Episodes`), or hands over what was recorded (`log.source.Log`). The learner counts
+outcomes of a *learning model*, which has the states and rows of the structure, and identifiers as
+marginals. It never looks at true probabilities; only the reported performance of a policy uses
+them.
 """
 
 from __future__ import annotations
@@ -18,11 +19,10 @@ from rfmdp.model.arrays import FactoredMDP
 from rfmdp.outer.problem import row_rewards
 from rfmdp.ragged import entries, owners, segment_lengths, segment_sum
 from rfmdp.sets.marginals import Kind, Marginals
-from rfmdp.sources.checks import Check, Evidence
-from rfmdp.sources.paid import Payer, Payments, simulated_rewards
-from rfmdp.sources.recorded import digest_of, structure_of
+from rfmdp.sources.checks import Evidence
+from rfmdp.sources.paid import Payer, simulated_rewards
 from rfmdp.sources.simulator import DrawnTrajectories, Simulator, Trajectories
-from rfmdp.sources.structure import Structure
+from rfmdp.sources.structure import Structure, digest_of, structure_of
 from rfmdp.sources.tally import Tally, shown_outcomes
 from rfmdp.types import BoolArray, FloatArray, Int32Array, IntArray
 
@@ -48,7 +48,7 @@ class Sampler(Protocol):
 
 
 class Source(Protocol):
-    """What all sources can say; each is an `Episodes` or a `Records`, too."""
+    """What all sources can say; each is an `Episodes` or a `Log`, too."""
 
     @property
     def structure(self) -> Structure:
@@ -68,9 +68,6 @@ class Source(Protocol):
 
     def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:
         """Return what says which rewards were paid; `ends` is the range of random ones."""
-
-    def expect(self, paid: Payments) -> None:
-        """Compare rewards that are seen with what transitions must pay."""
 
 
 class Episodes(Source, Protocol):
@@ -98,24 +95,6 @@ class Episodes(Source, Protocol):
 
     def truth(self, counted: FactoredMDP) -> FactoredMDP | None:
         """Return the learning model with true probabilities for reports, if they are known."""
-
-
-class Records(Source, Protocol):
-    """A source that hands over what was recorded, once."""
-
-    @property
-    def trajectories(self) -> int:
-        """Number of recorded trajectories."""
-
-    @property
-    def steps(self) -> int:
-        """Number of recorded transitions."""
-
-    def counts(self, counted: FactoredMDP, *, ordered: bool = False) -> Tally:
-        """Return the counts of all records for a learning model; `ordered`: `first` as well."""
-
-    def check(self, counted: FactoredMDP) -> tuple[Check, ...]:
-        """Return what the records say about the assumptions of a learning model."""
 
 
 class Simulated:
@@ -191,9 +170,6 @@ class Simulated:
     def payer(self, reward: str, ends: tuple[float, float] | None) -> Payer:
         """Return the rewards of the truth."""
         return simulated_rewards(row_rewards(self._truth, reward), ends)
-
-    def expect(self, paid: Payments) -> None:
-        """Do nothing: a simulation shows no rewards."""
 
     def truth(self, counted: FactoredMDP) -> FactoredMDP:
         """Return the learning model with the probabilities of the truth."""

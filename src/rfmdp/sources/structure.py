@@ -20,6 +20,7 @@ for each action; a move that several actions share is one unknown.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,7 +36,7 @@ from rfmdp.record import Assumption
 from rfmdp.sets.boxes import box_centres
 from rfmdp.sets.families import Interval
 from rfmdp.sets.marginals import Kind, Marginals
-from rfmdp.types import BoolArray, FloatArray, IntArray
+from rfmdp.types import AnyArray, BoolArray, FloatArray, IntArray
 
 MOST = 1_000_000  # unknowns of one move
 
@@ -114,6 +115,20 @@ def equal_numbers(ptr: IntArray, numbers: FloatArray) -> IntArray:
         _, first, number = np.unique(lines, axis=0, return_index=True, return_inverse=True)
         same[which] = which[first[number.reshape(-1)]]
     return same
+
+
+def structure_of(model: FactoredMDP) -> str:
+    """Return a digest of what transitions refer to."""
+    arrays = (model.row_ptr, model.successor_ptr, model.successors, model.row_actions)
+    return digest_of(*(np.asarray(array, dtype=np.int64) for array in arrays))
+
+
+def digest_of(*arrays: AnyArray) -> str:
+    """Return the SHA-256 digest of the bytes of some arrays, in hexadecimal digits."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 def _centred(ptr: IntArray, lower: FloatArray, upper: FloatArray) -> Marginals:

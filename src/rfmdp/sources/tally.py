@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from rfmdp.errors import ModelError
 from rfmdp.model.arrays import FactoredMDP
-from rfmdp.ragged import entries, find, owners, segment_lengths, segment_sum, starts
+from rfmdp.ragged import entries, find, owners, segment_lengths, starts
 from rfmdp.types import AnyArray, FloatArray, IntArray
 
 NAMES = ("counts", "totals", "first", "visits", "starts")
@@ -117,17 +117,10 @@ class ShownOutcomes:
         ptr = starts(model.marginals.sizes[model.row_marginals])
         counts = np.zeros(int(ptr[-1]))
         for slot, outcome in zip(self.slots, self.outcomes, strict=True):
-            own = slot >= 0
-            at = ptr[slot[own]] + outcome[own]
-            counts += np.bincount(at, times[own], minlength=len(counts))
+            has = slot >= 0
+            at = ptr[slot[has]] + outcome[has]
+            counts += np.bincount(at, times[has], minlength=len(counts))
         return counts, ptr
-
-    def counts(self, model: FactoredMDP, times: AnyArray) -> FloatArray:
-        """Return how often outcomes of the identifiers were seen, (O,)."""
-        per_slot, _ = self.per_slot(model, times)
-        at = entries(model.marginals.outcome_ptr, model.row_marginals)
-        size = len(model.marginals.nominal)
-        return np.bincount(at, per_slot, minlength=size).astype(np.float64)
 
 
 def shown_outcomes(model: FactoredMDP, rows: IntArray, successors: AnyArray) -> ShownOutcomes:
@@ -142,38 +135,22 @@ def shown_outcomes(model: FactoredMDP, rows: IntArray, successors: AnyArray) -> 
     at = entries(model.successor_ptr, used)
     ptr = starts(segment_lengths(model.successor_ptr)[used])
     keys = owners(ptr) * model.states + model.successors[at]
-    known, first = np.unique(keys, return_index=True)
-    wanted = owner * model.states + successors
-    found = find(known, wanted)
-    if np.any(found < 0):
-        fault = int(np.argmax(found < 0))
+    different, first = np.unique(keys, return_index=True)
+    at = find(different, owner * model.states + successors)
+    if np.any(at < 0):
+        fault = int(np.argmax(at < 0))
         raise ModelError(
             f"Transitions: {model.row_name(int(rows[fault]))} must lead to one of its declared "
             f"successors, found {model.state_name(int(successors[fault]))}."
         )
-    rest = first[found] - ptr[owner]
+    rest = first[at] - ptr[owner]
     begin, end = model.marginal_ptr[rows], model.marginal_ptr[rows + 1]
     slots, outcomes = [], []
     for back in range(int((end - begin).max(initial=0))):
-        own = begin < end - back
-        slot = np.where(own, end - 1 - back, -1)
-        size = np.where(own, model.marginals.sizes[model.row_marginals[slot]], 1)
+        has = begin < end - back
+        slot = np.where(has, end - 1 - back, -1)
+        size = np.where(has, model.marginals.sizes[model.row_marginals[slot]], 1)
         slots.append(slot)
         outcomes.append(rest % size)
         rest = rest // size
     return ShownOutcomes(slots, outcomes)
-
-
-def tally_pairs(model: FactoredMDP, rows: IntArray, successors: IntArray, times: IntArray) -> Tally:
-    """Return what was seen of every outcome if pairs (N,) were seen some times (N,), in any order.
-
-    `first` stays empty: it is about the order.
-    """
-    seen = times > 0
-    shown = shown_outcomes(model, rows[seen], successors[seen])
-    counts = shown.counts(model, times[seen].astype(np.float64))
-    tally = Tally.empty(model, visits=True)
-    tally.visits[:] = np.bincount(rows, times, minlength=model.rows)
-    tally.counts[:] = counts.astype(np.int64)  # sums of integers below 2^53 are exact
-    tally.totals[:] = segment_sum(counts, model.marginals.outcome_ptr).astype(np.int64)
-    return tally

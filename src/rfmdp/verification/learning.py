@@ -37,9 +37,9 @@ from rfmdp.verification.confidence import (
 from rfmdp.verification.fields import Fields, field, need, number
 from rfmdp.verification.reading import Claim, read_claim
 from rfmdp.verification.rewards import EPS, Payments
-from rfmdp.verification.supports import Support, discovered, expects_the_worst
+from rfmdp.verification.supports import Support, discovered
 
-SOURCES = ("simulation", "environment", "transitions", "log")
+SOURCES = ("simulation", "environment", "log")
 ALWAYS = ("draws", "ledger", "shared", "product", "structure")
 
 Note = Callable[[bool, str], None]
@@ -108,12 +108,10 @@ class _Run:
             fine = discovered(sets, looks, first, delta, floors, confidence, prior)
         bad = np.flatnonzero(~fine)
         self.note(not len(bad), f"sets from counts{f': marginal {bad[0]}' if len(bad) else ''}")
-        if not support.listed:
-            self.note(expects_the_worst(self.claim), "unseen outcomes lead to the worst")
         if payments.kind != "declared":
             steps = [field(point, "steps", int) for point in self.history]
             share = float(self.shares[1])
-            wrong = payments.fails(self.claim, evidence, looks, steps, share, support.listed)
+            wrong = payments.fails(self.claim, evidence, looks, steps, share)
             self.note(not wrong, f"rewards of the learned model{f': {wrong}' if wrong else ''}")
 
     def _check_ledger(self, confidence: Confidence, support: Support) -> FloatArray:
@@ -150,7 +148,7 @@ class _Run:
             words.append({"kind": "ties"})
         settings = field(self.settings, "source", dict)
         source = kind_of(settings, "source", SOURCES)
-        if source in ("transitions", "log"):
+        if source == "log":
             words.append({"kind": "recorded"})
             need(settings.get("selection", "none") == "none", "selection: must be none")
         if source == "environment":
@@ -183,12 +181,9 @@ class _Run:
         need(stated, "assumptions: must name what was known before")
         lower, upper = (self.fields.floats(f"prior_{end}", len(most)) for end in ("lower", "upper"))
         need(((lower >= 0.0) & (lower <= upper) & (upper <= 1.0)).all(), "prior: must be bounds")
-        listed = np.ones(len(most), dtype=np.bool_)
-        listed[self.sets.ptr[1:] - 1] = support.listed
-        digest = hashlib.sha256(lower[listed].tobytes() + upper[listed].tobytes()).hexdigest()[:16]
+        digest = hashlib.sha256(lower.tobytes() + upper.tobytes()).hexdigest()[:16]
         same = field(self.settings["prior"], "digest", str) == digest
         self.note(same, "prior knowledge as declared")
-        lower, upper = np.where(listed, lower, 0.0), np.where(listed, upper, 1.0)
         return np.maximum(least, lower), np.minimum(most, upper)
 
     def check_guarantee(self) -> None:
@@ -203,9 +198,7 @@ class _Run:
         self.note(bool(agent * guarantee <= at.min()), "guarantee is the solution's")
         self.note(not agent * guarantee > agent * optimistic, "guarantee within the optimistic")
         rows = self.fields.integers("policy", ndim=2)
-        same = rows.shape[0] == len(claim.policy) and rows.shape[1] <= claim.model.states
-        same = same and np.array_equal(rows, claim.policy[:, : rows.shape[1]])
-        self.note(bool(same), "policy is the solution's")
+        self.note(np.array_equal(rows, claim.policy), "policy is the solution's")
 
     def check_mean(self) -> None:
         """Check the mean over random starts, by a test of every initial state and greedily."""
@@ -241,10 +234,10 @@ class _Run:
         self.note(math.isnan(last) or last <= max(bounds, default=-np.inf), "best of the rollouts")
         if bounds:
             rows = self.fields.integers("rollout_policy", ndim=2)
-            model, count = self.claim.model, rows.shape[1]
-            inside = count <= model.states and len(rows) > 0
-            inside = inside and bool((rows >= model.row_ptr[:count]).all())
-            inside = inside and bool((rows < model.row_ptr[1 : count + 1]).all())
+            model = self.claim.model
+            inside = rows.shape[1] == model.states and len(rows) > 0
+            inside = inside and bool((rows >= model.row_ptr[:-1]).all())
+            inside = inside and bool((rows < model.row_ptr[1:]).all())
             need(inside, "rollout_policy: must take rows of the state itself")
 
     def _check_rollout(self, i: int, certificate: object, bound: float, delta: float) -> None:

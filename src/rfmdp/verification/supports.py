@@ -1,10 +1,9 @@
-"""Outcomes that were never seen: what is known of them, and that the model expects the worst.
+"""Outcomes that were never seen, of those that a model lists: what is known of them.
 
-With an unknown support, half of the error probability of an identifier bounds the mass of all that
+With a sparse support, half of the error probability of an identifier bounds the mass of all that
 it has not shown, anew after every discovery; half is for the outcomes that were seen, each with a
 sequence of its own that starts after its first appearance. The r-th discovery gets 1 / (r (r + 1))
-of either half. Outcomes that the model does not list are the last one of every identifier, and
-lead to the last state, where nothing can be worse for the agent.
+of either half.
 """
 
 from __future__ import annotations
@@ -28,11 +27,9 @@ from rfmdp.verification.confidence import (
     kind_of,
 )
 from rfmdp.verification.fields import is_number, need
-from rfmdp.verification.reading import Claim
-from rfmdp.verification.rows import among
 from rfmdp.verification.sets import Sets
 
-FIELDS = {"declared": (), "domain": (), "floor": ("p_min",), "sparse": ("p_min",)}
+FIELDS = {"declared": (), "sparse": ("p_min",)}
 
 
 class Support:
@@ -44,7 +41,6 @@ class Support:
             set(settings) == {"kind", *FIELDS[self.kind]}, f"support: {self.kind} has other fields"
         )
         self.declared = self.kind == "declared"
-        self.listed = self.declared or self.kind == "sparse"
         self.floor = p_min if self.declared else settings.get("p_min", 0.0)
         need(is_number(p_min) and is_number(self.floor), "p_min: must be a number")
         need(self.declared or p_min == 0.0, "p_min: needs the declared support")
@@ -54,8 +50,8 @@ class Support:
     @property
     def assumptions(self) -> list[dict[str, Any]]:
         """What must be stated."""
-        words: list[dict[str, Any]] = [{"kind": "support"}] if self.listed else []
-        if not self.declared and (not self.listed or self.floor > 0.0):
+        words: list[dict[str, Any]] = [{"kind": "support"}]
+        if not self.declared and self.floor > 0.0:
             words.append({"kind": "certain"})
         if self.floor > 0.0:
             kind = "declared-floor" if self.declared else "possible-floor"
@@ -140,38 +136,3 @@ def _missing(
     mass = np.where(wait > 0.0, -np.expm1(level / np.maximum(wait, 1.0)), 1.0)
     mass = np.where((floor > 0.0) & (wait * np.log1p(-floor) <= level), 0.0, mass)
     return np.where(usable, mass, 1.0)
-
-
-def expects_the_worst(claim: Claim) -> bool:
-    """Return whether unlisted outcomes lead to a last state that is worst."""
-    model, last = claim.model, claim.model.states - 1
-    row = model.rows - 1
-    listed = np.ones(len(model.sets.nominal), dtype=np.bool_)
-    alone = model.row_ptr[-2] == row and model.successor_ptr[-2] + 1 == model.successor_ptr[-1]
-    if not alone or model.successors[-1] != last or last in model.initial:
-        return False
-    listed[model.sets.ptr[1:] - 1] = False
-    inside = among(model, listed, np.arange(model.rows))
-    if not (model.successors[~inside] == last).all():
-        return False
-    return _worst(claim)
-
-
-def _worst(claim: Claim) -> bool:
-    """Return whether no state can be worse than a last one that is never left."""
-    low, kind = claim.agent > 0, claim.kind
-    at = {name: bool(states[-1]) for name, states in claim.states.items()}
-    if kind in ("Reach", "Next", "Until"):
-        return not at["target"] if low else at["target"] and at.get("stay", True)
-    if kind == "Globally":
-        return at["stay"] != low
-    if kind == "ReachReward":
-        return at["target"] == low
-    paid, rest = claim.reward if kind == "Instantaneous" else claim.paid()
-    if kind == "Total" and low:
-        return bool(paid[-1] <= 0.0)
-    if kind == "Instantaneous":
-        rest = np.zeros_like(paid)
-    gap = paid - paid[-1] if low else paid[-1] - paid
-    last = rest - rest[-1] if low else rest[-1] - rest
-    return bool(((gap > 0.0) | ((gap == 0.0) & (last >= 0.0))).all())

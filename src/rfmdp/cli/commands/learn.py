@@ -100,8 +100,8 @@ def learn(
     data: Annotated[
         tuple[str, ...],
         Option(
-            "Learn from recorded transitions: .parquet, .csv, .arrow, a folder of these, or a "
-            "file of `simulate --record`; repeatable."
+            "Learn from recorded transitions: .parquet, .csv, .arrow, or a folder of these; "
+            "repeatable."
         ),
     ] = (),
     manifest: Annotated[
@@ -118,9 +118,6 @@ def learn(
         tuple[str, ...],
         Option("x=NAME, x'=NAME, action=NAME, episode=NAME, time=NAME, ...; repeatable."),
     ] = (),
-    bad: Annotated[
-        str, Option("Rows that cannot be read: refuse, or omit (which is then assumed).")
-    ] = "refuse",
     seed: Annotated[int, Option("First seed.", section=RUNS)] = 0,
     seeds: Annotated[int, Option("Number of seeds.")] = 1,
     jobs: Jobs = None,
@@ -192,7 +189,7 @@ def learn(
         hidden = with_command(blueprint.build(given, also_known=set(asked.constants)))
     source: FactoredMDP | Source = hidden
     if data:
-        source = words.read_data(hidden, data, manifest, selection, column, bad)
+        source = words.read_data(hidden, data, manifest, selection, column)
     elif env is not None:
         source = rfmdp.GymSource(env, hidden, actions=actions.split(",") if actions else None)
     seconds = math.inf if timeout is None else timeout - (time.monotonic() - started)

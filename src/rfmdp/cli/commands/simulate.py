@@ -27,7 +27,7 @@ from rfmdp.writing import check_writable
 
 if TYPE_CHECKING:
     from rfmdp.answers.property import Property
-    from rfmdp.learning.simulation import Scene, Simulation
+    from rfmdp.learning.simulation import Simulation
     from rfmdp.model.arrays import FactoredMDP
     from rfmdp.objective import Spec
     from rfmdp.outer.solution import Policy
@@ -61,7 +61,7 @@ def simulate(
     as_json: Json = False,
     record: Annotated[
         str | None,
-        Option("File for all transitions, for `learn --data`: .rfmdp, .parquet, .csv."),
+        Option("File for all transitions, for `learn --data`: .parquet, .csv, .arrow."),
     ] = None,
     radius: Radius = None,
     set_: OtherSet = None,
@@ -75,11 +75,11 @@ def simulate(
     from rfmdp.cli.models import Uncertainty, property_and_model
     from rfmdp.learning.simulation import scene_of
     from rfmdp.policies.natures import NatureChoice, resolved, trace as trajectory
-    from rfmdp.sources.log.tables import check_ending
+    from rfmdp.sources.log.tables import check_ending, write_log
 
     check_positive(trajectories=trajectories, length=length, threads=threads)
     check_writable(record)
-    if record is not None and not record.endswith(".rfmdp"):
+    if record is not None:
         check_ending(record)
     choice = one_of("--nature", nature, {choice.value: choice for choice in NatureChoice})
     uncertainty = Uncertainty(radius, set_, floor)
@@ -109,7 +109,8 @@ def simulate(
     }
     _say_what_is_missing(asked, found, scene.measured.discount)
     if record is not None:
-        _write(record, scene, found, seed)
+        data = scene.record(found.length, found.trajectories, seed)
+        write_log(scene.behind, data, record)
         report["record"] = record
     print(json.dumps(report) if as_json else "\n".join(_lines(report)))
 
@@ -151,18 +152,6 @@ def _policy(word: str, model: FactoredMDP, spec: Spec) -> Policy | None:
     if "." not in word and not Path(word).exists():
         raise ModelError(f"--policy must be uniform, optimal or a file, got '{word}'.")
     return open_policy(word, model)
-
-
-def _write(path: str, scene: Scene, found: Simulation, seed: int) -> None:
-    """Write all transitions of a simulation."""
-    import rfmdp
-    from rfmdp.sources.log.tables import write_log
-
-    data = scene.record(found.length, found.trajectories, seed)
-    if path.endswith(".rfmdp"):
-        rfmdp.save(data, path)
-    else:
-        write_log(scene.behind, data, path)
 
 
 def _report(found: Simulation, seed: int) -> dict[str, Any]:

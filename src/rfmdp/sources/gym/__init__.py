@@ -1,1 +1,1 @@
-"""Gymnasium environments as sources, their tables as models, our models as environments."""
+"""Gymnasium environments as sources, and their tables as models."""

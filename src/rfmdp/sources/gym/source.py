@@ -37,16 +37,13 @@ from rfmdp.sources.gym.spaces import (
     named,
     read,
     require_gymnasium,
-    split,
-    stacked,
     whole,
 )
 from rfmdp.sources.gym.table import REWARD, known_table
 from rfmdp.sources.index import Index, absorbing, choices
-from rfmdp.sources.paid import Paid, Payer, Payments
-from rfmdp.sources.recorded import structure_of
+from rfmdp.sources.paid import Paid, Payer
 from rfmdp.sources.source import Sampler, counted_truth
-from rfmdp.sources.structure import Structure
+from rfmdp.sources.structure import Structure, structure_of
 from rfmdp.types import BoolArray, FloatArray, IntArray
 
 RESET = Assumption("resets")
@@ -56,13 +53,13 @@ Observe: TypeAlias = Callable[[Any], Iterable[int]]
 
 
 class GymSource:
-    """A Gymnasium environment, or a vectorised one, with a known structure.
+    """A Gymnasium environment with a known structure.
 
     Parameters
     ----------
     env
-        An environment or a vectorised one with discrete observations and actions; or the name of
-        a registered one, with options: "FrozenLake-v1(map_name='8x8')".
+        An environment with discrete observations and actions, or the name of a registered one,
+        with options: "FrozenLake-v1(map_name='8x8')".
     model
         What is known; see `rfmdp.sources.structure`. Its variables are the entries of the
         observation, unless `observe` says otherwise: by their names, if the observation is a Dict
@@ -95,12 +92,13 @@ class GymSource:
         actions: Sequence[str] | None = None,
         truth: FactoredMDP | None = None,
     ) -> None:
-        gymnasium = require_gymnasium()
         self.env = make_env(env)
-        self.vector = isinstance(self.env, gymnasium.vector.VectorEnv)
-        prefix = "single_" if self.vector else ""
-        self.space = getattr(self.env, f"{prefix}observation_space")
-        self.action_space = getattr(self.env, f"{prefix}action_space")
+        if isinstance(self.env, require_gymnasium().vector.VectorEnv):
+            raise UnsupportedError(
+                "Environment: must be one environment, found a vectorised one; give one of its "
+                "copies."
+            )
+        self.space, self.action_space = self.env.observation_space, self.env.action_space
         self.structure = Structure.of(model)
         self._truth = truth
         self._observe = observe or self._observer([v.name for v in model.variables])
@@ -111,11 +109,8 @@ class GymSource:
         self._learns = False
         self._last: set[int] = set()
         self._paid = Paid.nothing(model.rows)  # since it was last asked for
-        self.declared: Payments | None = None
-        self._endless = np.zeros(model.states)  # what states pay that nothing leaves
-        if REWARD in model.rewards:
-            paid = row_rewards(model, REWARD)
-            self.expect(lambda rows, successors: paid[rows])
+        declares = REWARD in model.rewards
+        self.declared = row_rewards(model, REWARD) if declares else None  # (R,) what must be paid
 
     assumptions = (MARKOV, RESET)
 
@@ -135,10 +130,9 @@ class GymSource:
         spec = self.env.spec
         options = "" if spec is None else ", ".join(f"{k}={v!r}" for k, v in spec.kwargs.items())
         name = type(self.env.unwrapped).__name__ if spec is None else str(spec.id)
-        count = f" x {self.env.num_envs}" if self.vector else ""
         return {
             "source": "environment",
-            "environment": f"{name}({options}){count}",
+            "environment": f"{name}({options})",
             "structure": structure_of(self.structure.model),
         }
 
@@ -165,13 +159,6 @@ class GymSource:
         self.declared, self._learns = None, True
         return lambda rows, visits, seed, trajectory: self._paid.take(rows)
 
-    def expect(self, paid: Payments) -> None:
-        """Compare what the environment pays with what transitions must pay."""
-        model = self.structure.model
-        last = np.flatnonzero(self.ends)
-        self.declared = paid
-        self._endless[last] = paid(model.row_ptr[last], last)
-
     def truth(self, counted: FactoredMDP) -> FactoredMDP | None:
         """Return the given truth as it is counted, for reports."""
         return None if self._truth is None else counted_truth(self._truth, counted)
@@ -179,21 +166,12 @@ class GymSource:
     def agent(self, policy: Policy) -> Callable[..., Any]:
         """Return a policy as a function: observation in, action of the environment out.
 
-        A policy of a finite horizon needs the number of steps since the reset, too. Observations
-        of a vectorised environment give an array of actions, one per copy; then steps may be one
-        number per copy. A copy whose episode is over gets any action, which a reset ignores.
+        A policy of a finite horizon needs the number of steps since the reset, too.
         """
-        idle = actions_of(self.action_space)[0]
 
-        def one(observation: Any, step: int) -> Any:
-            return self.actions[policy.row(self.state(observation), step)]
-
-        def act(observation: Any, step: Any = None) -> Any:
-            if self.vector and self.env.observation_space.contains(observation):
-                parts = split(self.env, observation)
-                actions = map(one, parts, _steps(policy, step, len(parts)))
-                return stacked(self.action_space, [idle if a is None else a for a in actions])
-            action = one(observation, _steps(policy, step, 1)[0])
+        def act(observation: Any, step: int | None = None) -> Any:
+            gone = _checked_step(policy, step)
+            action = self.actions[policy.row(self.state(observation), gone)]
             if action is None:
                 raise UnsupportedError("Agent: the episode is over in this state; reset.")
             return action
@@ -249,7 +227,7 @@ class GymSource:
                 "that says that the episode is over."
             )
         self._last.add(state)
-        paid = 0.0 if self.declared is None else self._endless[state]
+        paid = 0.0 if self.declared is None else self.declared[model.row_ptr[state]]
         if paid:
             raise ModelError(
                 f"Environment: an episode terminated in {model.state_name(state)}, where the "
@@ -343,57 +321,19 @@ def _picked(values: list[Any], places: list[int]) -> list[Any]:
     return [values[i] for i in places]
 
 
-def _steps(policy: Policy, step: Any, copies: int) -> list[int]:
-    """Return how many steps are gone in every copy; refuse to guess it if the policy needs it."""
+def _checked_step(policy: Policy, step: int | None) -> int:
+    """Return how many steps are gone; refuse to guess it if the policy needs it."""
     if step is None and len(policy.rows) > 1:
         raise ModelError(
             "Agent: this policy depends on the number of steps since the reset, which must be "
             "given: act(observation, step=k), from 0 on."
         )
-    number = np.asarray(0 if step is None else step)
-    if number.dtype.kind not in "iu" or np.any(number < 0) or number.shape not in ((), (copies,)):
+    number = 0 if step is None else step
+    if not isinstance(number, int | np.integer) or number < 0:
+        raise ModelError(f"Agent: step must be a whole number from 0 on, found {step!r}.")
+    if len(policy.rows) > 1 and number >= len(policy.rows):
         raise ModelError(
-            f"Agent: step must be a whole number from 0 on, or one for each of the {copies} "
-            f"observations, found {step!r}."
+            f"Agent: this policy is for the steps 0 to {len(policy.rows) - 1}, found {number}: its "
+            "horizon is over; reset, or learn for more steps."
         )
-    if len(policy.rows) > 1 and np.any(number >= len(policy.rows)):
-        raise ModelError(
-            f"Agent: this policy is for the steps 0 to {len(policy.rows) - 1}, found "
-            f"{int(number.max())}: its horizon is over; reset, or learn for more steps."
-        )
-    return [int(k) for k in np.broadcast_to(number, (copies,))]
-
-
-def env(
-    model: FactoredMDP,
-    *,
-    reward: str | None = None,
-    terminal: str | None = None,
-    render_mode: str | None = None,
-) -> Any:
-    """Return a model, with its nominal probabilities, as a Gymnasium environment.
-
-    Observations are the values of the variables: an integer, or an array of several. Actions are
-    numbered as in `env.unwrapped.actions`; `info["action_mask"]` says which are enabled, another
-    one changes nothing. An episode terminates in states that no action leaves.
-
-    Parameters
-    ----------
-    model
-        Several initial states have the same probability.
-    reward
-        The reward structure that is paid; the first one by default.
-    terminal
-        A label of states in which episodes terminate, too.
-
-    Examples
-    --------
-    >>> import rfmdp as rf
-    >>> chain = rf.env(rf.open_model("chain", {"M": 4}))
-    >>> chain.reset(seed=7)[0].tolist()
-    [0, 0]
-    """
-    require_gymnasium()
-    from rfmdp.sources.gym.model_env import ModelEnv
-
-    return ModelEnv(model, reward, terminal, render_mode)
+    return int(number)

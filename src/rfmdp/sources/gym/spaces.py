@@ -212,17 +212,3 @@ def action_names(space: Any) -> list[str]:
         " ".join(f"{e.name}={value}" for e, value in zip(entries, line, strict=True))
         for line in lines
     ]
-
-
-def stacked(space: Any, actions: Sequence[Any]) -> Any:
-    """Return actions as vectorised environments take them."""
-    from gymnasium.vector.utils import concatenate, create_empty_array
-
-    return concatenate(space, actions, create_empty_array(space, len(actions)))
-
-
-def split(env: Any, observations: Any) -> list[Any]:
-    """Return the observations of all copies of a vectorised environment."""
-    from gymnasium.vector.utils import iterate
-
-    return list(iterate(env.observation_space, observations))

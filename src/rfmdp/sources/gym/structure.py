@@ -1,4 +1,4 @@
-"""Structures of environments, made from their spaces; templates of such structures to be edited."""
+"""Structures of environments, made from their spaces."""
 
 from __future__ import annotations
 
@@ -108,51 +108,3 @@ def _starts(
         if initial is not None:
             starts &= booleans(initial(states), states, "gym_structure, initial")
     return {e.name: states[e.name][starts] for e in entries}
-
-
-TEMPLATE = '''"""The structure of {name}: remove what an entry does not depend on."""
-
-import numpy as np
-
-import rfmdp as rf
-
-variables = {variables}
-parents = {{  # on what the next value of an entry depends, beside the action
-{parents}}}
-
-
-def terminal(s):  # where episodes terminate
-    return np.zeros(len(s), dtype=bool)
-
-
-def moves():
-    return [rf.unknown_move(variables, v, parents=parents[v]) for v in variables]
-
-
-structure = rf.build(
-    variables,
-    [rf.Action(name, moves(), lambda s: ~terminal(s)) for name in {actions}],
-    initial={initial},  # where episodes start; lists of values for several states
-    labels={{"terminal": terminal}},
-)
-'''
-
-
-def template(env: Any) -> str:
-    """Return a Python text that builds the structure of an environment, to be edited.
-
-    Examples
-    --------
-    >>> "unknown_move(variables, v, parents=parents[v])" in template("FrozenLake-v1")
-    True
-    """
-    env = make_env(env)
-    entries = entries_of(env.observation_space)
-    names = [e.name for e in entries]
-    return TEMPLATE.format(
-        name=env.spec.id if env.spec is not None else type(env.unwrapped).__name__,
-        variables={e.name: (e.low, e.high) for e in entries},
-        parents="".join(f"    {name!r}: {names},\n" for name in names),
-        actions=action_names(env.action_space),
-        initial={e.name: e.low for e in entries},
-    )

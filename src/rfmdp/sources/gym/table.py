@@ -147,7 +147,7 @@ def _rows(known: KnownTable, ends: set[int], order: list[int], initial: list[int
 
 def known_table(env: Any) -> KnownTable | None:
     """Return what is known of an environment; None if it does not show its transitions."""
-    bare = getattr(env, "envs", [env])[0].unwrapped  # of a vectorised one the first copy
+    bare = env.unwrapped
     table = getattr(bare, "P", None)
     kind = type(bare).__name__
     if table is None:

@@ -1,17 +1,13 @@
-"""Episodes of a Gymnasium environment, one by one or in copies side by side, and their counts.
+"""Episodes of a Gymnasium environment, and their counts.
 
 A step is a call of the environment, two looks into lists (the row of a state, and its action) and
 one into a dictionary (the state of an observation). Transitions are counted in compiled code: many
 at a time, and earlier if an identifier may have reached the limit at which the learner plans anew.
-
-Of a vectorised environment every copy runs one episode in a round. What a copy does after the end
-of its episode is ignored, so short episodes are not preferred. Then all copies begin anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import chain, islice, repeat
 from random import Random
@@ -23,7 +19,7 @@ from rfmdp.errors import UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.ragged import owners, segment_lengths
 from rfmdp.sources.checks import Evidence
-from rfmdp.sources.gym.spaces import finite, read, require_gymnasium, split, stacked
+from rfmdp.sources.gym.spaces import finite, read, require_gymnasium
 from rfmdp.sources.simulator import DrawnTrajectories, Trajectories
 from rfmdp.sources.tally import Tally, count_transitions
 from rfmdp.types import BoolArray, FloatArray, IntArray
@@ -64,20 +60,20 @@ class PendingTransitions:
             successors = np.array(self.successors)
             count_transitions(self._counted, rows, successors, tally)
             if self._source.pays:
-                self._pay(rows, successors, np.array(self.paid, dtype=np.float64))
+                self._pay(rows, np.array(self.paid, dtype=np.float64))
             if self._evidence is not None:
                 self._evidence.add(rows, successors, np.array(self.before), np.array(self.ages))
             for column in (self.rows, self.successors, self.before, self.ages, self.paid):
                 column.clear()
 
-    def _pay(self, rows: IntArray, successors: IntArray, paid: FloatArray) -> None:
+    def _pay(self, rows: IntArray, paid: FloatArray) -> None:
         """Have the source compare what was paid with what was declared, or else note it."""
         self._source.check_finite(rows, paid)
         declared = self._source.declared
         if declared is None:
             self._source.note_paid(rows, paid)
         else:
-            self._source.check_paid(rows, declared(rows, successors), paid)
+            self._source.check_paid(rows, declared[rows], paid)
 
 
 class LimitWatch:
@@ -114,13 +110,13 @@ class LimitWatch:
         self._patience = max(1, min(FLUSH, -(-least // self._often)))
 
 
-class Round(NamedTuple):
-    """What episodes gave that ran side by side, one entry for each."""
+class Episode(NamedTuple):
+    """What an episode gave."""
 
-    steps: list[int]
-    last: list[int]  # states
-    returns: list[float]
-    cut: bool  # whether one of them was cut off before its length
+    steps: int
+    last: int  # state
+    earned: float
+    cut: bool  # whether it was cut off before its length
 
 
 class Walker:
@@ -145,15 +141,14 @@ class Walker:
             self._actions = [None if o else a for a, o in zip(self._actions, over, strict=True)]
         self._seen = PendingTransitions(source, counted, evidence)
         self._find = state_finder(source)
-        self._rounds = self._side_by_side if source.vector else self._one_by_one
 
     def run_until(self, request: Trajectories, limit: IntArray, tally: Tally) -> tuple[int, int]:
         """Run episodes until an identifier's total reaches its limit; add to the tally."""
         done = 0
         steps = 0
         watch = LimitWatch(self._counted, limit, tally)
-        for episodes in self._rounds(request, None, 1.0):
-            done, steps = done + len(episodes.steps), steps + sum(episodes.steps)
+        for episode in self._episodes(request, None, 1.0):
+            done, steps = done + 1, steps + episode.steps
             if watch.reached(self._seen):
                 return done, steps
         self._seen.count(tally)
@@ -171,31 +166,32 @@ class Walker:
         steps = 0
         returns: list[float] = []
         final: list[int] = []
-        for episodes in self._rounds(request, reward, discount):
-            if episodes.cut:
+        for episode in self._episodes(request, reward, discount):
+            if episode.cut:
                 raise UnsupportedError(CUT)
-            returns += episodes.returns
-            final += episodes.last
-            steps += sum(episodes.steps)
+            returns.append(episode.earned)
+            final.append(episode.last)
+            steps += episode.steps
             if len(self._seen.rows) > FLUSH:
                 self._seen.count(tally)
         self._seen.count(tally)
         last = np.array(final, dtype=np.int64)
         return DrawnTrajectories(tally.counts, np.array(returns, dtype=np.float64), last, steps)
 
-    def _one_by_one(
+    def _episodes(
         self, request: Trajectories, reward: FloatArray | None, discount: float
-    ) -> Iterator[Round]:
-        """Run the episodes of one environment; only the first reset has a seed."""
+    ) -> Iterator[Episode]:
+        """Run episodes; only the first reset has a seed."""
         source, seen, find, actions = self._source, self._seen, self._find, self._actions
         env, pays, note_paid = source.env, source.pays, seen.paid.append
         note_row, note_successor = seen.rows.append, seen.successors.append
         note_before, note_age = seen.before.append, seen.ages.append
         other = request.behaviour.other
-        lines = self._lines(request)
+        # the row of every state, for every step; the last line repeats
+        lines: Lines = self._numbers[request.behaviour.rows].tolist()
         strays = other > 0.0 or bool(np.any(request.behaviour.rows < 0))
         random = Random(f"{request.seed} {request.first}")
-        words = self._seed(request)
+        words = {"seed": seed_of(request.seed, request.first)}
         for _ in range(request.count):
             observation, _ = env.reset(**words)
             words = {}
@@ -228,87 +224,7 @@ class Walker:
             earned = 0.0
             if reward is not None and steps:
                 earned = float(reward[seen.rows[begin:]] @ discount ** np.arange(steps))
-            yield Round([steps], [state], [earned], cut)
-
-    def _side_by_side(
-        self, request: Trajectories, reward: FloatArray | None, discount: float
-    ) -> Iterator[Round]:
-        """Run rounds of all copies of a vectorised environment; every reset has seeds."""
-        lines = self._lines(request)
-        copies = self._source.env.num_envs
-        for done in range(0, request.count, copies):
-            count = min(copies, request.count - done)
-            batch = replace(request, count=count, first=request.first + done)
-            yield self._round(batch, lines, reward, discount)
-
-    def _round(
-        self, request: Trajectories, lines: Lines, reward: FloatArray | None, discount: float
-    ) -> Round:
-        """Run an episode in each of the first copies."""
-        source, env, other = self._source, self._source.env, request.behaviour.other
-        mode = getattr(env.metadata.get("autoreset_mode"), "name", "NEXT_STEP")
-        random = Random(f"{request.seed} {request.first}")
-        copies, used = range(env.num_envs), range(request.count)
-        observations, _ = env.reset(seed=[seed_of(request.seed, request.first + i) for i in copies])
-        first = split(env, observations)
-        state = [self._find(first[i]) for i in used]
-        seen = self._seen
-        seen.starts += map(source.start, state)
-        alive = self._going(used, state)
-        steps = [0 for _ in used]
-        before = [-1 for _ in used]
-        earned = [0.0 for _ in used]
-        cut = False
-        for t, rows in enumerate(islice(chain(lines, repeat(lines[-1])), request.length)):
-            if not alive:
-                break
-            taken = {i: rows[state[i]] for i in alive}
-            for i, row in taken.items():
-                if row < 0 or other > 0.0:
-                    taken[i] = pick_row(row, self._row_ptr, state[i], other, random)
-            idle = taken[alive[0]]  # what the copies do whose episodes are over
-            actions = [self._actions[taken.get(i, idle)] for i in copies]
-            observations, paid, terminated, truncated, info = env.step(
-                stacked(source.action_space, actions)
-            )
-            ended = terminated | truncated
-            after = split(env, observations)
-            for i, row in taken.items():
-                # a reset in the same step hides the last observation
-                hidden = ended[i] and mode == "SAME_STEP"
-                state[i] = self._find(info["final_obs"][i] if hidden else after[i])
-                seen.rows.append(row)
-                seen.successors.append(state[i])
-                seen.before.append(before[i])
-                seen.ages.append(t)
-                seen.paid.append(float(paid[i]))
-                before[i] = row
-                if terminated[i]:
-                    source.check_end(state[i])
-                elif truncated[i]:
-                    cut |= t + 1 < request.length
-                if reward is not None:
-                    earned[i] += discount**t * float(reward[row])
-                steps[i] += 1
-            alive = self._going([i for i in alive if not ended[i]], state)
-            if mode == "DISABLED" and ended.any() and alive:
-                env.reset(options={"reset_mask": ended})
-        return Round(steps, state, earned, cut)
-
-    def _lines(self, request: Trajectories) -> Lines:
-        """Return the row of every state, for every step of a behaviour; the last line repeats."""
-        lines: Lines = self._numbers[request.behaviour.rows].tolist()
-        return lines
-
-    def _going(self, copies: Iterable[int], state: list[int]) -> list[int]:
-        """Return the copies in whose states something is done."""
-        return [i for i in copies if self._actions[self._row_ptr[state[i]]] is not None]
-
-    def _seed(self, request: Trajectories) -> dict[str, Any]:
-        """Return what `reset` is given before the first of some episodes."""
-        if getattr(self._source.env.unwrapped, "numbered", False):
-            return {"seed": request.seed, "options": {"trajectory": request.first}}
-        return {"seed": seed_of(request.seed, request.first)}
+            yield Episode(steps, state, earned, cut)
 
 
 def state_finder(source: GymSource) -> Callable[[Any], int]:

@@ -8,8 +8,7 @@
     }
 
 A variable x stands in the column `x`, and its value in the next state in `next_x` or `x'`, unless
-`columns` says otherwise. Without columns for the next state, it is the state of the next row of the
-same episode.
+`columns` says otherwise.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +31,6 @@ ROLES = {  # what a column may be beside a variable; its name by default
     "episode": "episode",
     "time": "t",
     "terminated": "terminated",
-    "truncated": "truncated",
     "reward": "reward",
 }
 
@@ -45,24 +43,6 @@ class Selection(Enum):
     OUTCOME = "outcome"  # rows or episodes were chosen by what came out: successes, say
 
 
-Choice = TypeVar("Choice", bound=Enum)
-
-
-def member(choices: type[Choice], what: str, value: object) -> Choice:
-    """Return the member of an enumeration that is meant: itself, or its word.
-
-    Raises
-    ------
-    DataError
-        If it is neither.
-    """
-    for choice in choices:
-        if value is choice or (isinstance(value, str) and value == choice.value):
-            return choice
-    words = ", ".join(str(choice.value) for choice in choices)
-    raise DataError(f"{what}: must be one of {words}, found {value!r}.")
-
-
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """How data are to be read.
@@ -73,8 +53,8 @@ class Manifest:
         Whether rows were left out because of their outcome; a word or a `Selection`.
     columns
         The column of a variable (`x`), of its next value (`x'`), of the action and of the other
-        roles: episode, time, terminated, truncated, reward. None: there is no such column, or it
-        is not to be read.
+        roles: episode, time, terminated, reward. None: there is no such column, or it is not to
+        be read.
     actions
         What the data call the actions of the model; by default by their names.
     values
@@ -87,7 +67,12 @@ class Manifest:
     values: Mapping[str, Mapping[Any, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "selection", member(Selection, "selection", self.selection))
+        words = [choice.value for choice in Selection]
+        if not isinstance(self.selection, Selection) and self.selection not in words:
+            raise DataError(
+                f"selection: must be one of {', '.join(words)}, found {self.selection!r}."
+            )
+        object.__setattr__(self, "selection", Selection(self.selection))
         _require_names("columns", self.columns, "the columns of variables and roles", null=True)
         _require_names("actions", self.actions, "what the actions are called")
         _require_mapping("values", self.values, "what the values of variables are called")
@@ -108,31 +93,31 @@ class Manifest:
             If it cannot be read, or has fields that mean nothing.
         """
         try:
-            found = json.loads(Path(path).read_text(encoding="utf-8"))
+            content = json.loads(Path(path).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise FileError(f"{path}: must be a manifest in JSON ({error}).") from error
-        known = ("selection", "columns", "actions", "values")
-        if not isinstance(found, dict) or set(found) - set(known):
-            odd = sorted(set(found) - set(known)) if isinstance(found, dict) else "no object"
-            raise FileError(f"{path}: a manifest has the fields {', '.join(known)}; found {odd}.")
+        names = ("selection", "columns", "actions", "values")
+        if not isinstance(content, dict) or set(content) - set(names):
+            odd = sorted(set(content) - set(names)) if isinstance(content, dict) else "no object"
+            raise FileError(f"{path}: a manifest has the fields {', '.join(names)}; found {odd}.")
         try:
-            return Manifest(**found)
+            return Manifest(**content)
         except DataError as error:
             raise FileError(f"{path}: {error}") from error
 
 
-def _require_names(field: str, given: Any, what: str, *, null: bool = False) -> None:
+def _require_names(field: str, content: Any, what: str, *, null: bool = False) -> None:
     """Raise DataError unless a field of a manifest has names by name; `null`: or None."""
-    _require_mapping(field, given, what)
-    for name, called in given.items():
+    _require_mapping(field, content, what)
+    for name, called in content.items():
         if not (isinstance(called, str) or (null and called is None)):
             raise DataError(f"{field}: {name!r} must have a name, found {called!r}.")
 
 
-def _require_mapping(field: str, given: Any, what: str) -> None:
+def _require_mapping(field: str, content: Any, what: str) -> None:
     """Raise DataError unless a field of a manifest has something by name."""
-    if not isinstance(given, Mapping):
-        raise DataError(f"{field}: must say {what}, each by its name, found {given!r}.")
+    if not isinstance(content, Mapping):
+        raise DataError(f"{field}: must say {what}, each by its name, found {content!r}.")
 
 
 def _is_whole(value: object) -> bool:
@@ -144,23 +129,20 @@ class Places:
     """Which columns of a table hold what; None where there is no such column."""
 
     now: tuple[str, ...]  # of the variables, in their order
-    after: tuple[str, ...] | None  # of their next values; None: they stand in the next row
+    after: tuple[str, ...]  # of their next values
     action: str | None
     episode: str | None
     time: str | None
     terminated: str | None
-    truncated: str | None
     reward: str | None
     unread: str | None  # a column of rewards that is not to be read
 
     @property
     def names(self) -> list[str]:
         """All columns that are read, each once."""
-        roles = (
-            self.action, self.episode, self.time, self.terminated, self.truncated, self.reward
-        )  # fmt: skip
-        found = [*self.now, *(self.after or ()), *(name for name in roles if name is not None)]
-        return list(dict.fromkeys(found))
+        roles = (self.action, self.episode, self.time, self.terminated, self.reward)
+        read = (*self.now, *self.after, *(name for name in roles if name is not None))
+        return list(dict.fromkeys(read))
 
     @staticmethod
     def find(table: str, there: list[str], model: FactoredMDP, manifest: Manifest) -> Places:
@@ -172,29 +154,25 @@ class Places:
             If a column is missing, or the manifest names one that means nothing.
         """
         variables = [v.name for v in model.variables]
-        known = [*variables, *(f"{x}'" for x in variables), *ROLES]
+        meanings = [*variables, *(f"{x}'" for x in variables), *ROLES]
         for name in manifest.columns:
-            if name not in known:
-                raise DataError(f"columns: {name!r} must be one of {', '.join(known)}.")
+            if name not in meanings:
+                raise DataError(f"columns: {name!r} must be one of {', '.join(meanings)}.")
         said = manifest.columns
 
         def required(name: str, *defaults: str) -> str:
-            wanted = [said[name]] if said.get(name) is not None else list(defaults)
-            for column in wanted:
+            choices = [said[name]] if said.get(name) is not None else list(defaults)
+            for column in choices:
                 if column in there:
                     return str(column)
             raise DataError(
-                f"{table}: must have a column for {name} ({' or '.join(map(repr, wanted))}), has "
+                f"{table}: must have a column for {name} ({' or '.join(map(repr, choices))}), has "
                 f"{', '.join(there)}; say which one it is (`columns={{{name!r}: NAME}}`)."
             )
 
         now = tuple(required(x, x) for x in variables)
-        given = [x for x in variables if said.get(f"{x}'") is not None]
-        spread = any(f"next_{x}" in there or f"{x}'" in there for x in variables)
-        after = None
-        if given or spread:
-            after = tuple(required(f"{x}'", f"next_{x}", f"{x}'") for x in variables)
-        taken = {*now, *(after or ())}
+        after = tuple(required(f"{x}'", f"next_{x}", f"{x}'") for x in variables)
+        taken = {*now, *after}
         roles: dict[str, str | None] = {}
         for role, default in ROLES.items():
             if said.get(role) is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any
@@ -21,6 +21,7 @@ TRUTH = {
     **dict.fromkeys(("true", "True", "TRUE", "1", "1.0"), 1),
     **dict.fromkeys(("false", "False", "FALSE", "0", "0.0"), 0),
 }
+NUMBERS = ("int", "uint", "float", "double", "halffloat")
 
 
 @dataclass(slots=True)
@@ -29,7 +30,6 @@ class Complaint:
 
     table: str
     fault: str  # "have no value of x"
-    omittable: bool  # whether such rows may be left out if that is said
     count: int = 0
     rows: list[int] = field(default_factory=list)  # the first ones, counted from 0
     example: str = ""  # what the first one has
@@ -53,15 +53,12 @@ class Problems:
         where: BoolArray,
         rows: IntArray,
         shown: Callable[[int], object] | None = None,
-        *,
-        omittable: bool = False,
     ) -> None:
         """Note some of a batch's rows, given by their numbers; `shown` says what one has."""
         at = np.flatnonzero(where)
         if not len(at):
             return
-        at = at[np.argsort(rows[at], kind="stable")]
-        problem = self._complaints.setdefault((table, fault), Complaint(table, fault, omittable))
+        problem = self._complaints.setdefault((table, fault), Complaint(table, fault))
         if not problem.rows and shown is not None:
             problem.example = str(shown(int(at[0])))
         problem.rows += rows[at[: SHOWN - len(problem.rows)]].tolist()
@@ -71,11 +68,6 @@ class Problems:
     def count(self) -> int:
         """Number of faults of rows."""
         return sum(problem.count for problem in self._complaints.values())
-
-    @property
-    def fatal(self) -> bool:
-        """Whether there are rows that cannot be left out."""
-        return any(not problem.omittable for problem in self._complaints.values())
 
     def error(self, advice: str) -> DataError:
         """Return all of them as one error."""
@@ -90,29 +82,22 @@ class LogRows:
 
     number: IntArray  # (N,) of its rows in the table
     state: AnyArray  # (N,)
-    action: AnyArray  # (N,) -2 where there is none
-    after: Any  # (N,) next states; None: they stand in the next rows
-    episode: Any  # (N,) or None, as all that follow but the last
-    time: Any  # (N,)
-    ended: BoolArray | None  # (N,) whether the episode was over then: terminated, or cut off
-    terminated: BoolArray | None  # (N,) whether it was over for ever
-    reward: FloatArray | None  # (N,) what the action paid
-    earlier: IntArray  # (N,) action of the row before, of the same episode; -1: not known (yet)
+    action: AnyArray  # (N,)
+    after: AnyArray  # (N,) next states
+    episode: IntArray | None  # (N,), as all that follow
+    time: IntArray | None
+    terminated: BoolArray | None  # whether the episode was over for ever
+    reward: FloatArray | None  # what the action paid
 
-    def __len__(self) -> int:
-        return len(self.state)
-
-    def take(self, which: slice | AnyArray) -> LogRows:
-        """Return some of its rows."""
-        columns = [getattr(self, f.name) for f in fields(self)]
-        taken: list[Any] = [None if column is None else column[which] for column in columns]
-        return LogRows(*taken)
-
-    @staticmethod
-    def join(batches: Sequence[LogRows]) -> LogRows:
-        """Return batches of one table as one."""
-        columns = [[getattr(batch, f.name) for batch in batches] for f in fields(LogRows)]
-        joined: list[Any] = [None if c[0] is None else np.concatenate(c) for c in columns]
+    def behind(self, before: LogRows | None) -> LogRows:
+        """Return the rows with the last one of others in front of them, if there are any."""
+        if before is None or not len(before.number):
+            return self
+        columns = [(getattr(before, f.name), getattr(self, f.name)) for f in fields(self)]
+        joined: list[Any] = [
+            None if last is None or column is None else np.append(last[-1:], column)
+            for last, column in columns
+        ]
         return LogRows(*joined)
 
 
@@ -144,20 +129,15 @@ class Decoder:
         rows = self._next + np.arange(batch.num_rows)
         self._next += batch.num_rows
         places = self._places
-        terminated = self._truths(batch, places.terminated, rows)
-        truncated = self._truths(batch, places.truncated, rows)
-        both = terminated is not None and truncated is not None
         return LogRows(
             rows,
             self._states(batch, places.now, rows, "state"),
             self._taken(batch, rows),
-            places.after and self._states(batch, places.after, rows, "next state"),
+            self._states(batch, places.after, rows, "next state"),
             self._numbers(batch, places.episode, rows),
             self._numbers(batch, places.time, rows),
-            terminated | truncated if both else truncated if terminated is None else terminated,
-            terminated,
+            self._truths(batch, places.terminated, rows),
             self._rewards(batch, rows),
-            np.full(len(rows), -1),
         )
 
     def _states(self, batch: Any, columns: tuple[str, ...], rows: IntArray, what: str) -> AnyArray:
@@ -172,21 +152,20 @@ class Decoder:
             digit = values - variable.low
             odd |= digit.view(np.uint64) > variable.high - variable.low  # negative ones are huge
             if odd.any() or missing.any():
-                self._note(f"have no value in column {column!r}", missing, rows, omittable=True)
+                self._note(f"have no value in column {column!r}", missing, rows)
                 fault = f"have no value of {_domain(variable, meaning)} in column {column!r}"
-                self._note(fault, odd & ~missing, rows, _entry(entries), omittable=True)
+                self._note(fault, odd & ~missing, rows, _entry(entries))
                 faulty |= odd | missing
                 digit[odd] = 0
             code += digit * stride
         states = self._index.coded(code)
         fault = f"have a {what} that the model does not reach"
         gone = (states < 0) & ~faulty
-        self._note(fault, gone, rows, lambda i: packing.name(code[i : i + 1]), omittable=True)
-        states[faulty] = -1
-        return states
+        self._note(fault, gone, rows, lambda i: packing.name(code[i : i + 1]))
+        return np.where(faulty, -1, states)
 
     def _taken(self, batch: Any, rows: IntArray) -> AnyArray:
-        """Return actions, -1 for names that are none, -2 where there is no action."""
+        """Return actions, -1 where there is none of that name."""
         if self._places.action is None:
             return np.zeros(batch.num_rows, dtype=np.int64)
         column = batch.column(self._places.action)
@@ -198,9 +177,9 @@ class Decoder:
             )
         values, missing, odd = integers(column, self._actions)
         fault = f"have an action that is none of {', '.join(self._actions)}"
-        self._note(fault, odd, rows, _entry(column), omittable=True)
-        values[odd], values[missing] = -1, -2
-        return values
+        self._note(fault, odd, rows, _entry(column))
+        self._note("have no action", missing, rows)
+        return np.where(odd | missing, -1, values)
 
     def _numbers(self, batch: Any, column: str | None, rows: IntArray) -> Any:
         """Return episodes, which may have names, or times."""
@@ -226,20 +205,18 @@ class Decoder:
         return values != 0
 
     def _rewards(self, batch: Any, rows: IntArray) -> FloatArray | None:
-        """Return what actions paid; rows without an action need no reward.
+        """Return what actions paid.
 
         Where a column that nobody named has no number, that is infinity, which no model declares.
         """
         column = self._places.reward
         if column is None:
             return None
-        paid = _floats(batch.column(column))
-        action = self._places.action
-        acted = True if action is None else ~_missing(batch.column(action))
+        paid = floats(batch.column(column))
         none = ~np.isfinite(paid)
         if self._manifest.columns.get("reward") is not None:
-            self._note(f"have no number in column {column!r}", none & acted, rows)
-        return np.where(none, np.where(acted, np.inf, 0.0), paid)
+            self._note(f"have no number in column {column!r}", none, rows)
+        return np.where(none, np.inf, paid)
 
 
 def integers(
@@ -256,15 +233,14 @@ def integers(
         values = column.fill_null(0) if column.null_count else column
         numbers = values.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
         return numbers, missing, np.zeros(len(column), dtype=np.bool_)
-    if not _is_plain(column):
+    plain = _is_text(column) or str(column.type).startswith((*NUMBERS, "bool", "dictionary"))
+    if not plain:
         return np.zeros(len(column), dtype=np.int64), missing, ~missing
-    encoded = _encoded(column)
-    entries = encoded.dictionary.to_pylist() or [0]
-    known = [_number_of(entry, meaning) for entry in entries]
-    at = _codes(encoded)
+    entries, at = _explained(column)
+    numbers_of = [_number_of(entry, meaning) for entry in entries]
     missing |= np.array([entry is None or entry != entry for entry in entries])[at]  # nan
-    odd = np.array([number is None for number in known])[at] & ~missing
-    return np.array([number or 0 for number in known], dtype=np.int64)[at], missing, odd
+    odd = np.array([number is None for number in numbers_of])[at] & ~missing
+    return np.array([number or 0 for number in numbers_of], dtype=np.int64)[at], missing, odd
 
 
 def _number_of(entry: Any, meaning: Mapping[str, int] | None) -> int | None:
@@ -282,21 +258,29 @@ def _number_of(entry: Any, meaning: Mapping[str, int] | None) -> int | None:
     return exact if number.is_integer() and abs(exact) < 1 << 62 else None
 
 
-def _floats(column: Any) -> FloatArray:
+def floats(column: Any) -> FloatArray:
     """Return the numbers of a column of Arrow, nan where there is none."""
-    kind = str(column.type)
-    if kind.startswith(("int", "uint", "float", "double", "halffloat")):
+    if str(column.type).startswith(NUMBERS):
         return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
-    if not _is_text(column) and not hasattr(column, "dictionary"):
+    if not _is_text(column) and not str(column.type).startswith("dictionary"):
         return np.full(len(column), np.nan)
-    encoded = _encoded(column)
+    entries, at = _explained(column)
     numbers = []
-    for entry in encoded.dictionary.to_pylist() or [None]:
+    for entry in entries:
         try:
             numbers.append(float(entry))
         except (TypeError, ValueError):
             numbers.append(np.nan)
-    return np.where(_missing(column), np.nan, np.array(numbers)[_codes(encoded)])
+    return np.where(_missing(column), np.nan, np.array(numbers)[at])
+
+
+def _explained(column: Any) -> tuple[list[Any], IntArray]:
+    """Return the different entries of a column, and which of them (N,) stands where."""
+    encoded = _encoded(column)
+    codes = encoded.indices.fill_null(0) if encoded.null_count else encoded.indices
+    return encoded.dictionary.to_pylist() or [None], np.asarray(
+        codes.to_numpy(zero_copy_only=False)
+    )
 
 
 def _missing(column: Any) -> BoolArray:
@@ -306,25 +290,14 @@ def _missing(column: Any) -> BoolArray:
     return np.array(column.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
-def _codes(column: Any) -> IntArray:
-    """Return the places (N,) of entries in a column's dictionary, 0 where there is none."""
-    codes = column.indices.fill_null(0) if column.null_count else column.indices
-    return np.asarray(codes.to_numpy(zero_copy_only=False))
-
-
 def _encoded(column: Any) -> Any:
-    return column if hasattr(column, "dictionary") else column.dictionary_encode()
+    dictionary = str(column.type).startswith("dictionary")
+    return column if dictionary else column.dictionary_encode()
 
 
 def _is_text(column: Any) -> bool:
     kind = str(column.type)
     return "string" in kind or "utf8" in kind
-
-
-def _is_plain(column: Any) -> bool:
-    """Return whether a column has entries that may be numbers or names."""
-    kinds = ("int", "uint", "float", "double", "halffloat", "bool", "dictionary")
-    return _is_text(column) or str(column.type).startswith(kinds)
 
 
 def _entry(column: Any) -> Callable[[int], str]:

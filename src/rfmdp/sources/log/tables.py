@@ -18,7 +18,7 @@ import numpy as np
 from rfmdp.errors import DataError, FileError, ModelError, UnsupportedError
 from rfmdp.model.arrays import FactoredMDP
 from rfmdp.ragged import owners, starts
-from rfmdp.sources.recorded import Transitions
+from rfmdp.sources.simulator import Transitions
 from rfmdp.writing import replacing
 
 BATCH = 1 << 18  # rows at a time
@@ -38,7 +38,6 @@ class LogTable:
     name: str  # for messages
     columns: list[str]
     read: Callable[[list[str]], Iterator[Any]]  # columns -> record batches
-    place: Path | None = None  # the file
 
 
 def open_table(table: Any, number: int) -> Iterator[LogTable]:
@@ -59,6 +58,8 @@ def open_table(table: Any, number: int) -> Iterator[LogTable]:
     """
     library = arrow()
     name = f"table {number}"
+    if isinstance(table, library.RecordBatchReader):  # which can be read once only
+        table = table.read_all()
     if isinstance(table, str | os.PathLike):
         yield from _files(library, Path(table))
     elif hasattr(table, "__arrow_c_stream__"):
@@ -145,7 +146,7 @@ def _file(library: ModuleType, path: Path) -> LogTable:
         except (library.ArrowException, OSError) as error:
             raise DataError(f"{path}: must be readable to its end, but: {_line(error)}.") from error
 
-    return LogTable(str(path), names, read, path)
+    return LogTable(str(path), names, read)
 
 
 def _line(error: Exception) -> str:
@@ -153,22 +154,14 @@ def _line(error: Exception) -> str:
 
 
 def _stream(library: ModuleType, name: str, table: Any) -> LogTable:
-    """Return anything that Arrow can stream from."""
-    once = isinstance(table, library.RecordBatchReader)
-    used: list[bool] = []
-
-    def open_stream() -> Any:
-        return table if once else library.RecordBatchReader.from_stream(table)
+    """Return a table that Arrow can stream from."""
 
     def read(columns: list[str]) -> Iterator[Any]:
-        if once and used:
-            raise DataError(f"{name}: this stream was read already; give a table or a file.")
-        used.append(True)
-        for batch in open_stream():
+        for batch in library.RecordBatchReader.from_stream(table):
             for begin in range(0, batch.num_rows, BATCH):
                 yield batch.select(columns).slice(begin, BATCH)
 
-    return LogTable(name, list(open_stream().schema.names), read)
+    return LogTable(name, list(library.RecordBatchReader.from_stream(table).schema.names), read)
 
 
 def table_of(model: FactoredMDP, data: Transitions) -> Any:
@@ -177,7 +170,7 @@ def table_of(model: FactoredMDP, data: Transitions) -> Any:
     Examples
     --------
     >>> import rfmdp as rf
-    >>> from rfmdp.sources.recorded import record
+    >>> from rfmdp.sources.simulator import record
     >>> model = rf.open_model("chain", {"M": 4})
     >>> table_of(model, record(model, None, steps=2, trajectories=3)).num_rows
     6
